@@ -319,14 +319,14 @@ def test_weights_in_other_files_are_not_copied(tmp_path: Path, monkeypatch: pyte
     model = load("g (float[N,3] x) => (float[N,1000] y) { z = Relu(x) y = MatMul(z, w) }", weights={"w": weights})
     path = tmp_path / "model.onnx"
     onnx.save_model(model, str(path), save_as_external_data=True, location="weights.bin", size_threshold=0)
-    monkeypatch.setattr("passwright.core.calibration.collection.as_loadable", None)  # it would copy them
+    monkeypatch.setattr("passwright.core.calibration.collection.write_for_sessions", None)  # it would copy them
     x = np.float32([[1, -1, 2]])
     found = collect_statistics(model_source(path, inline=False), ["y", "z"], [{"x": x}], memory_bytes=1)
     assert (found["y"].high, found["z"].high) == ((np.maximum(x, 0) @ weights).max(), 2)
 
 
 def test_models_with_weights_over_the_limit_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passwright.core.io.writer.MAX_IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr("passwright.core.io.writer.MAX_WHOLE_BYTES", 100)
     weights = np.arange(3000, dtype=np.float32).reshape(3, 1000)
     model = load("g (float[N,3] x) => (float[N,1000] y) { z = Relu(x) y = MatMul(z, w) }", weights={"w": weights})
     found = collect_statistics(from_onnx(model), ["y", "z"], [{"x": np.float32([[1, -1, 2]])}], memory_bytes=1)

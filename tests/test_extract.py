@@ -277,7 +277,7 @@ def test_extraction_from_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external: bool, limit: int | None
 ) -> None:
     if limit is not None:
-        monkeypatch.setattr("passwright.core.io.writer.MAX_IN_MEMORY_BYTES", limit)
+        monkeypatch.setattr("passwright.core.io.files.MAX_JOINED_BYTES", limit)
     text = "g (float[N,512] x) => (float[N,512] y) { a = Add(x, w) b = Mul(a, v) y = Neg(b) }"
     weights = {name: np.arange(512, dtype=np.float32) for name in "wv"}
     model, path = load(text, weights=weights), tmp_path / "m.onnx"

@@ -11,7 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 from passwright.core.io.files import ModelFile, load, split_model
 from passwright.core.io.model import split
-from passwright.core.io.split_models import SplitModel, load_split, save_split
+from passwright.core.io.split_models import SplitFile, SplitModel
 from passwright.core.ir.tensor import Tensor
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.session_source import NO_FILE, session_source
@@ -93,10 +93,11 @@ def test_saved_model_refers_to_files(tmp_path: Path, kind: str) -> None:
     else:
         parts = split_model(saved(tmp_path, external=kind == "external"))
     (tmp_path / "elsewhere").mkdir()
-    save_split(parts, tmp_path / "elsewhere" / "split")
+    file = SplitFile(tmp_path / "elsewhere" / "split")
+    file.write(parts)
     is_stored = kind in {"file", "external"}
     assert (tmp_path / "elsewhere" / "split.data").stat().st_size == (0 if is_stored else LARGE.nbytes)
-    found = load_split(tmp_path / "elsewhere" / "split")
+    found = file.load()
     assert found.message == parts.message
     assert {n: t.array.tolist() for n, t in found.tensors.items()} == {"w": LARGE.tolist()}
     assert np.array_equal(run(found), run(parts))

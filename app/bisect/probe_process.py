@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import EvaluationError
-from ...core.io.split_models import Loadable
+from ...core.io.split_models import Loadable, SplitFile, file_of, load_file
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
@@ -29,18 +29,17 @@ TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or wit
 class ProbeCase:
     """The model of a case, its outputs by name, the random outputs, and the input sets in words."""
 
-    model: Loadable
+    model: Path | SplitFile
     names: list[str]
     random: list[str]
     inputs: list[str]
 
 
 def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) -> None:
-    """Write a case into an empty `folder`; a model in a file stays there.
+    """Write a case into an empty `folder`; a model in a file stays in its place.
 
     Raises UnverifiableError for values that cannot be stored.
     """
-    model = model.absolute() if isinstance(model, Path) else model
     runs = deque(oracle.runs)
     labels = [str(run.input_set) for run in runs]
     for i in range(len(runs)):  # the outputs of one run are in memory
@@ -48,7 +47,9 @@ def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) ->
         value_files.write_value(dict(run.input_set.feeds), folder / f"feeds-{i}")
         value_files.write_value(dict(run.outputs), folder / f"outputs-{i}")
     random = sorted(oracle.spec.random_outputs)
-    value_files.write_value(ProbeCase(model, oracle.output_names, random, labels), folder / CASE_FILE)
+    value_files.write_value(
+        ProbeCase(file_of(model, folder / "model.onnx"), oracle.output_names, random, labels), folder / CASE_FILE
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class ProbeWorker:
         case: ProbeCase = value_files.read_value(self.folder / CASE_FILE)
         label = None
         try:
-            runtime = OnnxRuntime(case.model, config)
+            runtime = OnnxRuntime(load_file(case.model), config)
             for i, label in enumerate(case.inputs):
                 self.parent.report(label)
                 self._compare(i, case, runtime)

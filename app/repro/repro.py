@@ -18,9 +18,9 @@ from onnx import helper
 from ...core.errors import FailureKind
 from ...core.io.convert import from_onnx
 from ...core.io.files import ModelFile, load
-from ...core.io.model import Model, export_header
+from ...core.io.model import Model, export_header, split
 from ...core.io.publishing import staging_folder
-from ...core.io.writer import as_loadable, encode_text, write_files
+from ...core.io.writer import encode_text, write_files
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.tensor import join_chunks
@@ -157,15 +157,10 @@ def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, An
     """The values computed from `feeds`, as further outputs of the whole model."""
     found = {n: feeds[n] for n in names if n in feeds}
     computed = [n for n in names if n not in feeds]
-    library: Any = onnx  # its arguments have no types
-    with as_loadable(model) as plain:
-        folder = plain.parent if isinstance(plain, Path) else None
-        proto: onnx.ModelProto = (
-            library.load_from_string(plain) if folder is None else library.load(plain, load_external_data=False)
-        )
-        known = {o.name for o in proto.graph.output}
-        proto.graph.output.extend(onnx.ValueInfoProto(name=n) for n in computed if n not in known)
-        session = OnnxRuntime(proto.SerializeToString(), folder=folder)
+    whole = split(model)
+    known = {o.name for o in whole.message.graph.output}
+    whole.message.graph.output.extend(onnx.ValueInfoProto(name=n) for n in computed if n not in known)
+    session = OnnxRuntime(whole)
     return found | dict(zip(computed, session.run(computed, feeds) if computed else (), strict=True))
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from ...core.errors import PassesError
 from ...core.io.files import split_model
 from ...core.io.model import Model
-from ...core.io.split_models import Loadable, SplitModel
+from ...core.io.split_models import Loadable
 from ...core.proof.prover import Prover
 from ...core.proof.region_obligations import Regions, RewrittenModel
 from ...core.proof.region_proofs import ProofSeconds, RegionProofs, prove_regions
@@ -36,8 +36,8 @@ class ProvedModels:
     """
 
     model: Model
-    original: Loadable | SplitModel
-    rewritten: Loadable | SplitModel
+    original: Loadable
+    rewritten: Loadable
     rewrites: Sequence[PipelineRun]
 
     def regions(self) -> Regions:

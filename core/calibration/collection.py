@@ -14,8 +14,7 @@ from ..errors import EvaluationError, ModelError, UnverifiableError
 from ..io.files import ModelFile
 from ..io.model import Model
 from ..io.model_source import ModelSource, model_source
-from ..io.split_models import Loadable
-from ..io.writer import as_loadable
+from ..io.writer import write_for_sessions
 from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
 from ..ort import value_files
@@ -59,13 +58,13 @@ def collect_statistics(
     channels, grams = channels or {}, grams or {}
     with ExitStack() as stack:
         folder = stack.enter_context(ScratchFolder())
-        loaded, path, weight_folder = _model_file(model, folder, stack)
+        loaded, path = _model_file(model, folder)
         dtypes = _float_types(loaded.graph, dict.fromkeys((*names, *channels, *grams)))
         tested_for_nan = _values_tested_for_nan(loaded.graph)
         samples = _write_samples(feeds, folder)
         worker = stack.enter_context(WorkerProcess[CollectionWorker](WORKER, RUN_TIMEOUT)).call()
         with _collection_errors():
-            worker.load(path, weight_folder, config)
+            worker.load(path, config)
         largest = max(range(len(samples)), key=lambda i: samples[i].stat().st_size)
         with _collection_errors(largest):
             sizes = worker.sizes(list(dtypes), samples[largest])
@@ -103,13 +102,8 @@ def _write_samples(feeds: Iterable[Feeds], folder: Path) -> list[Path]:
     return paths
 
 
-def _model_file(
-    model: Model | ModelSource | onnx.ModelProto | str | Path, folder: Path, stack: ExitStack
-) -> tuple[Model, Path, Path | None]:
-    """The model, its file, and the folder with its external weights.
-
-    It is written to `folder`, a large one with its weights apart, unless it has such a file already.
-    """
+def _model_file(model: Model | ModelSource | onnx.ModelProto | str | Path, folder: Path) -> tuple[Model, Path]:
+    """The model and its file, beside which its external weights are; it is written to `folder`, unless it has one."""
     source = model if isinstance(model, Model | ModelSource) else model_source(model, inline=True)
     loaded = source if isinstance(source, Model) else source.load()
     if isinstance(source, ModelSource) and source.is_external and not source.transforms:
@@ -117,13 +111,10 @@ def _model_file(
         path = source.origin.path
         functions = onnx.ModelProto.FromString(path.read_bytes()).functions
         if len(functions) == len(loaded.header.functions):  # none was inlined
-            return loaded, path, path.resolve().parent
-    written: Loadable = stack.enter_context(as_loadable(loaded))
-    if isinstance(written, Path):
-        return loaded, written, written.parent
+            return loaded, path.resolve()
     path = folder / "model.onnx"
-    path.write_bytes(written)
-    return loaded, path, None
+    write_for_sessions(loaded, path)
+    return loaded, path
 
 
 def _values_tested_for_nan(graph: Graph) -> frozenset[str]:

@@ -25,14 +25,13 @@ class CollectionWorker:
     """The file of a model, the collectors of values, and the graph that is run for them."""
 
     path: Path = Path()
-    folder: Path | None = None
     config: SessionConfig = UNOPTIMIZED
     collectors: dict[str, StatisticsCollector] = field(default_factory=dict[str, StatisticsCollector])
     observed: ObservedGraph | None = None
 
-    def load(self, path: Path, folder: Path | None, config: SessionConfig) -> None:
-        """Take the model of a file, with external weights in `folder`."""
-        self.path, self.folder, self.config = path, folder, config
+    def load(self, path: Path, config: SessionConfig) -> None:
+        """Take the model of a file, with external weights beside it."""
+        self.path, self.config = path, config
 
     def sizes(self, names: Iterable[str], feeds: Path) -> dict[str, int]:
         """The greatest number of elements that each value that can be observed has on a sample."""
@@ -69,7 +68,7 @@ class CollectionWorker:
     def _observe(self, names: Iterable[str], *, shapes: bool = False) -> ObservedGraph:
         """The model that gives some values, or their shapes."""
         self.observed = None  # its memory first
-        observation = Observation(frozenset(names), self.config, self.folder, shapes)
+        observation = Observation(frozenset(names), self.config, self.path.parent, shapes)
         return ObservedGraph.of_model(onnx.ModelProto.FromString(self.path.read_bytes()), observation)
 
 

@@ -112,7 +112,7 @@ def load(file: ModelFile, *, inline: bool = True) -> Model:
         return _load(file, inline)
 
 
-def split_model(model: Loadable | SplitModel) -> SplitModel:
+def split_model(model: Loadable) -> SplitModel:
     """The model with the elements of large initializers apart. Raises ModelError with a one-line message."""
     if isinstance(model, SplitModel):
         return model

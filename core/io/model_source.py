@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from weakref import finalize
 
 import onnx
 
 from ..errors import ModelError, PassesError
 from .convert import from_onnx
-from .files import ModelFile, load
+from .files import ModelFile, in_memory, load
 from .model import Model, serialize
 from .split_models import Loadable
-from .writer import as_loadable
+from .writer import write_for_sessions
 
 TransformFunction = Callable[[Model], object]
 """Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
@@ -24,20 +23,12 @@ TransformFunction = Callable[[Model], object]
 
 @dataclass
 class ModelSource:
-    """An original model and its transforms.
-
-    Backends get a large transformed model in a file, which lives as long as this object. `inline`: local
-    functions are inlined.
-    """
+    """An original model and its transforms. `inline`: local functions are inlined."""
 
     label: str
     origin: onnx.ModelProto | ModelFile = field(repr=False)
     inline: bool
     transforms: tuple[TransformFunction, ...] = ()
-    _files: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        finalize(self, self._files.close)
 
     def load(self) -> Model:
         """The model anew, transformed."""
@@ -61,17 +52,16 @@ class ModelSource:
             raise ModelError("a model over 2 GB can only be verified by its path") from e
 
     def loadable_file(self, folder: Path) -> Path:
-        """The file of `loadable`; bytes are written to one in `folder`."""
-        loadable = self.loadable()
-        if isinstance(loadable, Path):
-            return loadable
+        """The file of the transformed model; what is in no file is written to one in `folder`."""
+        if isinstance(self.origin, ModelFile) and not self.transforms:
+            return self.origin.path
         path = folder / "original.onnx"
-        path.write_bytes(loadable)
+        write_for_sessions(self.load(), path)
         return path
 
     @cached_property
     def _transformed(self) -> Loadable:
-        return self._files.enter_context(as_loadable(self.load()))
+        return in_memory(self.load())
 
     def require_unchanged(self, *, keep_open: bool = False) -> None:
         """Raise ModelError if one of its files was written to or replaced since it was loaded.

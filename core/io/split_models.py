@@ -10,9 +10,8 @@ import onnx
 from onnx.external_data_helper import set_external_data
 
 from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
+from ..serialization.proto_queries import copy_without
 
-Loadable = bytes | Path
-"""A serialized model, or its file; external weights are beside that."""
 ALIGNMENT = 64  # bytes; onnxruntime maps elements at such an offset without a copy, and aligns its own tensors as much
 
 
@@ -49,6 +48,10 @@ class SplitModel:
         return message
 
 
+Loadable = bytes | Path | SplitModel
+"""A model that backends load: serialized, or its file, which has external weights beside it, or split."""
+
+
 def is_large(tensor: Tensor) -> bool:
     """Whether the elements of an initializer are apart from the message."""
     return tensor.dtype != STRING and tensor.nbytes > SMALL_TENSOR_BYTES
@@ -61,51 +64,59 @@ def refer_to_file(proto: onnx.TensorProto, location: str, begin: int | None = No
     proto.ClearField("raw_data")
 
 
-def save_split(model: SplitModel, path: Path) -> None:
-    """Write the message to `path`, with references to the files of its tensors; only elements in memory are written.
-
-    Those are in `<path>.data`. Other programs refuse such references, which may point anywhere. Raises OSError.
-    """
-    message = onnx.ModelProto()
-    message.CopyFrom(model.message)
-    with Path(f"{path}.data").open("wb") as data:
-        for proto in message.graph.initializer:
-            if (tensor := model.tensors.get(proto.name)) is None:
-                continue
-            span = tensor.mapped
-            if span is not None and span.is_raw and isinstance(span.file, MappedFile):
-                refer_to_file(proto, str(span.file.path.resolve()), span.begin, len(span))
-            else:
-                data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
-                refer_to_file(proto, str(Path(data.name).resolve()), data.tell(), tensor.nbytes)
-                data.write(tensor.raw_data())
-    path.write_bytes(message.SerializeToString())
-
-
-def load_split(path: Path) -> SplitModel:
-    """The model that `save_split` wrote. Raises OSError."""
-    message = onnx.ModelProto.FromString(path.read_bytes())
-    files, tensors = dict[str, MappedFile](), dict[str, Tensor]()
-    for proto in message.graph.initializer:
-        if proto.data_location == onnx.TensorProto.EXTERNAL:
-            entries = {e.key: e.value for e in proto.external_data}
-            file = files.setdefault(entries["location"], MappedFile(Path(entries["location"])))
-            begin = int(entries["offset"])
-            proto.ClearField("external_data")
-            proto.ClearField("data_location")
-            elements = onnx.TensorProto()
-            elements.CopyFrom(proto)
-            span = MappedField(RAW_DATA, file, begin, begin + int(entries["length"]))
-            tensors[proto.name] = Tensor.from_proto(elements, span)
-    return SplitModel(message, tensors)
-
-
 @dataclass(frozen=True, slots=True)
 class SplitFile:
-    """The file of a split model, as `save_split` writes it."""
+    """The file of a split model for processes of this project, which may hold references to files anywhere.
+
+    Other programs refuse such references.
+    """
 
     path: Path
 
+    def write(self, model: SplitModel) -> None:
+        """Write the message, and to `<path>.data` the elements that are in memory. Raises OSError."""
+        message = onnx.ModelProto()
+        message.CopyFrom(model.message)
+        with Path(f"{self.path}.data").open("wb") as data:
+            for proto in message.graph.initializer:
+                if (tensor := model.tensors.get(proto.name)) is None:
+                    continue
+                span = tensor.mapped
+                if span is not None and span.is_raw and isinstance(span.file, MappedFile):
+                    refer_to_file(proto, str(span.file.path.resolve()), span.begin, len(span))
+                else:
+                    data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
+                    refer_to_file(proto, str(Path(data.name).resolve()), data.tell(), tensor.nbytes)
+                    data.write(tensor.raw_data())
+        self.path.write_bytes(message.SerializeToString())
+
     def load(self) -> SplitModel:
         """The model. Raises OSError."""
-        return load_split(self.path)
+        message = onnx.ModelProto.FromString(self.path.read_bytes())
+        files, tensors = dict[str, MappedFile](), dict[str, Tensor]()
+        for proto in message.graph.initializer:
+            if proto.data_location == onnx.TensorProto.EXTERNAL:
+                entries = {e.key: e.value for e in proto.external_data}
+                file = files.setdefault(entries["location"], MappedFile(Path(entries["location"])))
+                begin = int(entries["offset"])
+                proto.CopyFrom(copy_without(proto, "external_data", "data_location"))
+                span = MappedField(RAW_DATA, file, begin, begin + int(entries["length"]))
+                tensors[proto.name] = Tensor.from_proto(copy_without(proto), span)
+        return SplitModel(message, tensors)
+
+
+def file_of(model: Loadable, path: Path) -> Path | SplitFile:
+    """The file of a model, for another process; one in memory is written to `path`. Raises OSError."""
+    if isinstance(model, Path):
+        return model.absolute()
+    if isinstance(model, bytes):
+        path.write_bytes(model)
+        return path
+    file = SplitFile(path)
+    file.write(model)
+    return file
+
+
+def load_file(file: Path | SplitFile) -> Path | SplitModel:
+    """The model of `file_of`, in a form that backends load. Raises OSError."""
+    return file.load() if isinstance(file, SplitFile) else file

@@ -9,8 +9,7 @@ import errno
 import os
 import re
 import zipfile
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha1
 from pathlib import Path
@@ -29,17 +28,15 @@ from ..ir.tensor import (
     MappedFile,
     Tensor,
     chunk_bytes,
-    join_chunks,
 )
-from ..support.scratch_folder import ScratchFolder
 from .files import weight_bytes
 from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
-from .split_models import Loadable, refer_to_file
+from .split_models import refer_to_file
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
+MAX_WHOLE_BYTES = 256 << 20  # of weights up to which a temporary model is one file
 MAX_NAME_BYTES = 255  # of a file, on common file systems
 DIGEST_DIGITS = 16  # hexadecimal, of the content of external data in the name of its file
 DIGEST_THREADS = 2  # one takes longer to compute digests than to copy
@@ -50,19 +47,12 @@ ReportBytes = Callable[[int, int], object]
 """Is called with the bytes written so far, and how many there are, more or less."""
 
 
-@contextmanager
-def as_loadable(model: Model) -> Generator[Loadable]:
-    """The model in a form that backends load: bytes, or, for a large one, a temporary file."""
-    if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
-        yield join_chunks(serialize(model).chunks())
-        return
-    with ScratchFolder() as folder:
-        path = folder / "model.onnx"
-        try:
-            write_model(model, path, external=True)
-        except OSError as e:
-            raise ModelError(f"cannot write to {folder.parent}: {e.strerror}") from e
-        yield path
+def write_for_sessions(model: Model, path: Path) -> None:
+    """Write a model to a temporary file, a large one with its weights apart. Raises ModelError."""
+    try:
+        write_model(model, path, external=weight_bytes(model) > MAX_WHOLE_BYTES)
+    except OSError as e:
+        raise ModelError(f"cannot write to {path.parent}: {e.strerror}") from e
 
 
 def data_name(model_name: str, digest: str) -> str:

@@ -46,9 +46,7 @@ class OnnxRuntime:
 
     name = "onnxruntime"
 
-    def __init__(
-        self, model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None
-    ) -> None:
+    def __init__(self, model: Loadable, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None) -> None:
         self.config = config
         try:
             with backend_call(LOAD_TIMEOUT):
@@ -110,7 +108,7 @@ class OnnxReference:
 
     name = "onnx.reference"
 
-    def __init__(self, model: Loadable | SplitModel) -> None:
+    def __init__(self, model: Loadable) -> None:
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
 
         library: Any = onnx

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EvaluationError, ModelLoadError, UnverifiableError
-from ..io.split_models import Loadable, SplitFile, SplitModel, save_split
+from ..io.split_models import Loadable, SplitFile, file_of, load_file
 from ..processes.worker_process import Command, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ..support.scratch_folder import ScratchFolder
 from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime
@@ -26,11 +26,11 @@ class SessionWorker:
 
     session: OnnxRuntime | None = None
 
-    def load(self, model: Loadable | SplitFile, config: SessionConfig) -> None:
+    def load(self, model: bytes | Path | SplitFile, config: SessionConfig) -> None:
         """Load a model in place of the last one. Raises ModelLoadError."""
         self.session = None
         gc.collect()  # memory of the previous one
-        self.session = OnnxRuntime(model.load() if isinstance(model, SplitFile) else model, config)
+        self.session = OnnxRuntime(model if isinstance(model, bytes) else load_file(model), config)
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None) -> list[Any]:
         """Run the model once, for at most `timeout` seconds. Raises EvaluationError."""
@@ -46,7 +46,7 @@ class RemoteBackend:
     """A `Backend`: onnxruntime under a `config`, one session at a time, in a process that is started when needed.
 
     Another session replaces the first. Use it as a context manager. `crashes` counts crashed and killed processes;
-    `_written` is the split model that was given last, and its file; `_loaded` is the session of the process.
+    `_written` is the model in a file that was given last, and the file; `_loaded` is the session of the process.
     """
 
     config: SessionConfig = UNOPTIMIZED
@@ -56,7 +56,7 @@ class RemoteBackend:
     _process: WorkerProcess[SessionWorker] = field(init=False)
     _folder: ScratchFolder = field(default_factory=ScratchFolder, init=False)
     _numbers: count[int] = field(default_factory=count, init=False)
-    _written: tuple[SplitModel, SplitFile] | None = field(default=None, init=False)
+    _written: tuple[Loadable, Path | SplitFile] | None = field(default=None, init=False)
     _loaded: tuple[RemoteSession, int | None] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class RemoteBackend:
         self._process.terminate()
         self._folder.remove()
 
-    def __call__(self, model: Loadable | SplitModel, *, config: SessionConfig | None = None) -> RemoteSession:
+    def __call__(self, model: Loadable, *, config: SessionConfig | None = None) -> RemoteSession:
         """Load a model, under another `config` if given. Raises ModelLoadError."""
         session = RemoteSession(self, self._source(model), config or self.config)
         try:
@@ -78,12 +78,11 @@ class RemoteBackend:
             raise ModelLoadError(f"{e.describe('onnxruntime')} as it loads it") from e
         return session
 
-    def _source(self, model: Loadable | SplitModel) -> Loadable | SplitFile:
-        if not isinstance(model, SplitModel):
-            return model.absolute() if isinstance(model, Path) else model
+    def _source(self, model: Loadable) -> bytes | Path | SplitFile:
+        if isinstance(model, bytes):
+            return model
         if self._written is None or self._written[0] is not model:
-            self._written = model, SplitFile(self._folder.path / f"{next(self._numbers)}.onnx")
-            save_split(model, self._written[1].path)
+            self._written = model, file_of(model, self._folder.path / f"{next(self._numbers)}.onnx")
         return self._written[1]
 
     def load(self, session: RemoteSession) -> None:
@@ -115,7 +114,7 @@ class RemoteSession:
     """A model in the process of a backend: a `Session`."""
 
     backend: RemoteBackend
-    model: Loadable | SplitFile
+    model: bytes | Path | SplitFile
     config: SessionConfig
     name: str = "onnxruntime"
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..support.printable_text import is_utf8
 
 if TYPE_CHECKING:
-    from ..io.split_models import Loadable, SplitModel
+    from ..io.split_models import Loadable
 
 CPU = "CPUExecutionProvider"
 DISABLE_ALL, ENABLE_ALL = "DISABLE_ALL", "ENABLE_ALL"
@@ -67,9 +67,7 @@ class SessionConfig:
 UNOPTIMIZED = SessionConfig()
 
 
-def create_session(
-    model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None
-) -> Any:
+def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
     """Create an InferenceSession. `folder` has the external weights of a model given as bytes.
 
     Raises the errors of onnxruntime.

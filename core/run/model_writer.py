@@ -10,7 +10,7 @@ from ..errors import FailureKind, GraphError
 from ..io.files import in_memory, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.publishing import Publication
-from ..io.split_models import Loadable, SplitModel
+from ..io.split_models import Loadable
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..support.gc_pause import gc_paused
 from ..verify.verdict import Verdict
@@ -92,7 +92,7 @@ class ModelWriter:
         self._stage_accepted(exported)
         return RunOutcome(result, exported)
 
-    def write_verified(self, exported: ExportedModel, compare: Callable[[Loadable | SplitModel], Verdict]) -> Verdict:
+    def write_verified(self, exported: ExportedModel, compare: Callable[[Loadable], Verdict]) -> Verdict:
         """Compare a model with the original, and add it to the publication if it is right and accepted.
 
         With more than 1 GB of weights it is written only then, as these are copied from file to file.

@@ -26,7 +26,7 @@ from ..errors import (
 )
 from ..io.files import in_memory
 from ..io.model import Model, serialize
-from ..io.split_models import Loadable, SplitModel
+from ..io.split_models import Loadable
 from ..ir.graph import FRESH_NAME_MARK, ValueInfo
 from ..processes.watchdog import NoProgress, progress_watchdog
 from ..rewriting.change_log import NO_LIMIT, BisectLimit, Change, ChangeLog, ChangeObserver, Exclusions, SizeAccounting
@@ -45,7 +45,7 @@ from .pipeline import Pass, RulePass, find_pass, has_rule, leaves, rules_in, run
 NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long with one large op
 MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without rules, before it is excluded altogether
 
-Comparer = Callable[[Loadable | SplitModel, ComparisonOptions], Verdict]
+Comparer = Callable[[Loadable, ComparisonOptions], Verdict]
 """Compares a model with the original."""
 
 
@@ -96,7 +96,7 @@ class BisectResult:
     stop: BisectLimit
     after: RewriteResult | None = None
     good: tuple[InputSet | None, int] | None = None
-    condition: Loadable | SplitModel | None = None
+    condition: Loadable | None = None
 
 
 @dataclass(slots=True)
@@ -131,7 +131,7 @@ class PipelineRun:
     on_rejected: OnRejected | None = None
     rejected: list[RejectedChange] = field(default_factory=list[RejectedChange], init=False)
     conditional: list[RejectedChange] = field(default_factory=list[RejectedChange], init=False)
-    conditions: list[Loadable | SplitModel] = field(default_factory=list["Loadable | SplitModel"], init=False)
+    conditions: list[Loadable] = field(default_factory=list["Loadable"], init=False)
     replays: int = field(default=0, init=False)
     trusts_conditions: bool = field(default=True, init=False)
     known_good: tuple[InputSet | None, int] = field(default=(None, -1), init=False)
@@ -223,7 +223,7 @@ class PipelineRun:
             raise VerificationError(f"{found.message}; first broken by {found.label}")
         return found
 
-    def readmit_conditional(self) -> tuple[list[RejectedChange], list[Loadable | SplitModel]]:
+    def readmit_conditional(self) -> tuple[list[RejectedChange], list[Loadable]]:
         """Readmit the rules of `conditional`, and return these and the `conditions`."""
         self.exclusions.rules.difference_update(q.by for q in self.conditional)
         found = self.conditional, self.conditions
@@ -352,7 +352,7 @@ class ChangeBisector:
             return self.run.replay(limit, tries_export=True)
         return self._compared(self.run.replay(limit))
 
-    def _compared(self, result: RewriteResult, conditions: Sequence[Loadable | SplitModel] = ()) -> RewriteResult:
+    def _compared(self, result: RewriteResult, conditions: Sequence[Loadable] = ()) -> RewriteResult:
         """The result with the failure that the comparison on the input set of the failure shows, if any."""
         if result.failure is not None:
             return result
@@ -388,7 +388,7 @@ class ChangeBisector:
         is_excused = mismatch.is_outside_finite or condition is not None
         return replace(fault, change=replace(change, condition=words), condition=condition) if is_excused else fault
 
-    def _excusing_condition(self, rule: Rule, stop: BisectLimit) -> Loadable | SplitModel | None:
+    def _excusing_condition(self, rule: Rule, stop: BisectLimit) -> Loadable | None:
         """A model of what a rule assumes of the model at `stop`, if the failure shows only where that is false."""
         if not rule.contract.assumptions:  # without two replays
             return None

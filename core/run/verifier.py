@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..io.split_models import Loadable, SplitModel
+from ..io.split_models import Loadable
 from ..verify.comparison_options import ComparisonOptions
 from ..verify.oracle_process import OracleProcess
 from ..verify.verdict import Verdict
@@ -61,7 +61,7 @@ class Verifier:
         writer: ModelWriter,
         *,
         finite_only: bool = False,
-        conditions: Sequence[Loadable | SplitModel] = (),
+        conditions: Sequence[Loadable] = (),
     ) -> tuple[RewriteResult, ExportedModel, Verdict]:
         """The result, with its failure if it is wrong, as it is written, and the verdict on it.
 
@@ -80,7 +80,7 @@ class Verifier:
             result = result.failing(RewriteFailure.of_mismatch(verdict.failure), exact=options.exact)
         return result, exported, verdict
 
-    def compare(self, model: Loadable | SplitModel, options: ComparisonOptions) -> Verdict:
+    def compare(self, model: Loadable, options: ComparisonOptions) -> Verdict:
         """Compare a model with the original, when that has run."""
         if not self.oracle.is_open:
             with self.timer.phase(RUNNING_ORIGINAL):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..io.split_models import Loadable, SplitModel
+    from ..io.split_models import Loadable
     from .input_generation import InputSet
 
 
@@ -31,7 +31,7 @@ class ComparisonOptions:
     finite_only: bool = False
     may_round: bool = True
     avoids_empty: bool = False
-    conditions: Sequence[Loadable | SplitModel] = ()
+    conditions: Sequence[Loadable] = ()
 
 
 USUAL = ComparisonOptions()

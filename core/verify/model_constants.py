@@ -13,7 +13,7 @@ import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from ..io.files import split_model
-from ..io.split_models import Loadable, SplitModel
+from ..io.split_models import Loadable
 from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..operators.declaration import Trait
@@ -100,7 +100,7 @@ class _Collected:
         return ModelConstants(tuple(numbers), tuple(sizes), tuple(words))
 
 
-def constants_of(model: Loadable | SplitModel) -> ModelConstants:
+def constants_of(model: Loadable) -> ModelConstants:
     """The constants of a model, as in its nodes, subgraphs and functions; weights and shapes are left out. O(V + E)."""
     proto = split_model(model).message
     found = _Collected()

@@ -96,7 +96,7 @@ class Oracle:
 
     def __init__(
         self,
-        original: Loadable | SplitModel,
+        original: Loadable,
         spec: VerificationSpec,
         seed: int = 0,
         boundaries: Collection[float] = (),
@@ -209,7 +209,7 @@ class Oracle:
             limit = round(self._search_budget.seconds, 1)
             self.notes.append(f"further inputs were left out: runs of the original took {limit:g} s")
 
-    def check(self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL) -> Verdict:
+    def check(self, model: Loadable, options: ComparisonOptions = USUAL) -> Verdict:
         """Compare `model` with the original, see `compare`. Raises VerificationError."""
         verdict = self.compare(model, options)
         if verdict.failure is not None:
@@ -226,7 +226,7 @@ class Oracle:
 
     def compare(
         self,
-        model: Loadable | SplitModel,
+        model: Loadable,
         options: ComparisonOptions = USUAL,
         *,
         backend: Backend | None = None,
@@ -317,7 +317,7 @@ class Oracle:
         if chosen and not any(tried.labels.values()):
             raise UnverifiableError(tried.notes[-1])
 
-    def _changed_regions(self, model: Loadable | SplitModel) -> ChangedRegions | None:
+    def _changed_regions(self, model: Loadable) -> ChangedRegions | None:
         """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
         session = self._original.session
         is_local = isinstance(session, OnnxRuntime | SegmentedRuntime)
@@ -347,7 +347,7 @@ class Oracle:
         return [r for r in self.runs if input_sets is None or any(r.input_set is d for d in input_sets)]
 
     def _runs_under(
-        self, conditions: Sequence[Loadable | SplitModel], runs: list[ReferenceRun], notes: list[str]
+        self, conditions: Sequence[Loadable], runs: list[ReferenceRun], notes: list[str]
     ) -> list[ReferenceRun]:
         """The runs on input sets on which all conditions are true, or cannot be computed.
 
@@ -383,9 +383,7 @@ class Oracle:
 
         return is_true
 
-    def _verdict_on_regions(
-        self, model: Loadable | SplitModel, runs: Sequence[ReferenceRun], *, exact: bool
-    ) -> Verdict:
+    def _verdict_on_regions(self, model: Loadable, runs: Sequence[ReferenceRun], *, exact: bool) -> Verdict:
         """The verdict on the changed regions alone."""
         notes = list(self.notes)
         input_sets = list(filter(_is_usual, (r.input_set for r in runs)))[:SEGMENTED_REGION_SETS]
@@ -432,7 +430,7 @@ class Oracle:
     def _original_values(self) -> ValueGraph:
         return ValueGraph.of(self._split)
 
-    def add_runs_near(self, model: Loadable | SplitModel) -> None:
+    def add_runs_near(self, model: Loadable) -> None:
         """Add runs near the constants of `model` that no model before it has."""
         if self.spec.given_inputs:
             return
@@ -652,7 +650,7 @@ def _element_count(input_set: InputSet) -> int:
     return sum(np.size(v) for v in input_set.feeds.values())
 
 
-def serialized_supports_empty_tensors(model: Loadable | SplitModel) -> bool:
+def serialized_supports_empty_tensors(model: Loadable) -> bool:
     """Whether all ops of a model are known to run on empty tensors, and no filter of its convolutions can be empty."""
     proto = split_model(model).message
     operators = used_operators(proto.graph)

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
-from ..io.split_models import Loadable, SplitFile, SplitModel, save_split
+from ..io.split_models import Loadable, SplitFile, file_of
 from ..ort.sessions import SessionConfig
 from ..processes.watchdog import call_every, time_limit_end
 from ..processes.worker_process import WorkerExit, WorkerProcess, worker_pool
@@ -63,7 +63,7 @@ class OracleProcess:
 
     def __init__(
         self,
-        original: Loadable | SplitModel,
+        original: Loadable,
         spec: VerificationSpec,
         seed: int = 0,
         boundaries: Collection[float] = (),
@@ -138,7 +138,7 @@ class OracleProcess:
         """The runs of the original; the outputs are fetched when they are read."""
         return [ReferenceRun(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
 
-    def check(self, model: Loadable | SplitModel, options: ComparisonOptions = USUAL) -> Verdict:
+    def check(self, model: Loadable, options: ComparisonOptions = USUAL) -> Verdict:
         """Compare `model` with the original. Raises VerificationError."""
         verdict = self.compare(model, options)
         if verdict.failure is not None:
@@ -147,7 +147,7 @@ class OracleProcess:
 
     def compare(
         self,
-        model: Loadable | SplitModel,
+        model: Loadable,
         options: ComparisonOptions = USUAL,
         *,
         config: SessionConfig | None = None,
@@ -298,19 +298,12 @@ class OracleProcess:
             raise WorkerExit(*end, e.last_line, dict(call)) from e
         return self._exchange.unpack(result)
 
-    def _file(self, model: Loadable | SplitModel) -> Path | SplitFile:
+    def _file(self, model: Loadable) -> Path | SplitFile:
         """The file of a model; one in memory is written."""
-        if isinstance(model, Path):
-            return model.absolute()
-        path = self._folder / f"model-{next(self._numbers)}.onnx"
-        if isinstance(model, bytes):
-            path.write_bytes(model)
-            return path
-        save_split(model, path)
-        return SplitFile(path)
+        return file_of(model, self._folder / f"model-{next(self._numbers)}.onnx")
 
     @contextmanager
-    def _files(self, models: Sequence[Loadable | SplitModel]) -> Generator[list[Path | SplitFile]]:
+    def _files(self, models: Sequence[Loadable]) -> Generator[list[Path | SplitFile]]:
         """The files of models; those that were in memory are removed at the end."""
         found = list[Path | SplitFile]()
         try:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
-from ..io.split_models import SplitFile, SplitModel
+from ..io.split_models import load_file
 from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import Array, EvaluationLimits, EvaluationWorker, MappedArray
@@ -87,7 +87,7 @@ class OracleWorker:
             self.oracle = self.exchange.read(arguments.state)
         else:
             self.oracle = Oracle(
-                _loaded(arguments.original),
+                load_file(arguments.original),
                 arguments.spec,
                 arguments.seed,
                 arguments.boundaries,
@@ -101,8 +101,8 @@ class OracleWorker:
         """The verdict on a model."""
         assert self.oracle is not None
         backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
-        options = replace(comparison.options, conditions=[_loaded(c) for c in comparison.conditions])
-        verdict = self.oracle.compare(_loaded(comparison.model), options, backend=backend)
+        options = replace(comparison.options, conditions=[load_file(c) for c in comparison.conditions])
+        verdict = self.oracle.compare(load_file(comparison.model), options, backend=backend)
         return verdict, self._facts()
 
     @exchanged
@@ -166,10 +166,6 @@ def _system_error(error: MemoryError | OSError) -> PassesError:
     if isinstance(error, MemoryError) or error.errno == ENOMEM:
         return MemoryExhausted(f"verification {OUT_OF_MEMORY}")
     return ModelError(f"verification cannot use {error.filename or 'a file'}: {error.strerror}")
-
-
-def _loaded(model: Path | SplitFile) -> Path | SplitModel:
-    return model.load() if isinstance(model, SplitFile) else model
 
 
 def main() -> None:

@@ -64,7 +64,7 @@ class SeededModel:
     unseeded_outputs: frozenset[str]
 
 
-def add_seeds(model: Loadable | SplitModel, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
+def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
     """`model` with a seed in each random op: that in `known_seeds` if given."""
     split = split_model(model)
     proto = onnx.ModelProto()
@@ -190,7 +190,7 @@ class SeededSession:
 
 
 def open_session(
-    model: Loadable | SplitModel,
+    model: Loadable,
     backend: Backend,
     *,
     random: bool,
@@ -209,7 +209,7 @@ def open_session(
 
 
 def open_original_session(
-    model: Loadable | SplitModel, *, random: bool, fresh_sessions: bool, backends: Sequence[Backend]
+    model: Loadable, *, random: bool, fresh_sessions: bool, backends: Sequence[Backend]
 ) -> SeededSession:
     """Load `model` in the first backend that accepts it. Raises UnverifiableError."""
     reasons: list[str] = []
@@ -221,7 +221,7 @@ def open_original_session(
     raise UnverifiableError(f"the original cannot be run: {'; '.join(reasons)}")
 
 
-def with_prepacked_weights(model: Loadable | SplitModel, like: SeededSession) -> SeededSession:
+def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSession:
     """Load `model` as in `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
     if not isinstance(like.session, OnnxRuntime):
         raise ModelLoadError("only onnxruntime packs weights")
@@ -229,9 +229,7 @@ def with_prepacked_weights(model: Loadable | SplitModel, like: SeededSession) ->
     return replace(open_session(model, backend, random=like.seeds is not None), timeout=like.timeout)
 
 
-def with_perturbed_weights(
-    model: Loadable | SplitModel, like: SeededSession, seed: int, ulps: int = 1
-) -> SeededSession:
+def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession:
     """Load `model` as in `like`, with perturbed float weights. Raises ModelLoadError, for one without weights too."""
     perturbed = perturb_weights(split_model(model) if like.seeds is None else add_seeds(model).model, seed, ulps)
     if perturbed is None:

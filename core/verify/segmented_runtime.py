@@ -77,9 +77,7 @@ class SegmentedRuntime:
 
     name = "onnxruntime"
 
-    def __init__(
-        self, model: Loadable | SplitModel, limits: SegmentLimits, config: SessionConfig = UNOPTIMIZED
-    ) -> None:
+    def __init__(self, model: Loadable, limits: SegmentLimits, config: SessionConfig = UNOPTIMIZED) -> None:
         self.config = config
         self._graph = ValueGraph.of(split_model(model))
         self._limits = limits
@@ -184,7 +182,7 @@ def segment_memory(model: SplitModel, memory: int | None) -> int | None:
     return limit if sum(t.nbytes for t in model.tensors.values()) > limit else None
 
 
-def load_by_size(model: Loadable | SplitModel, config: SessionConfig = UNOPTIMIZED) -> OnnxRuntime | SegmentedRuntime:
+def load_by_size(model: Loadable, config: SessionConfig = UNOPTIMIZED) -> OnnxRuntime | SegmentedRuntime:
     """A session of a model, in segments of few nodes if it is wide or long; with one thread, as these may be many.
 
     Raises ModelLoadError.

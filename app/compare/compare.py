@@ -174,7 +174,7 @@ def _oracle(
         oracle = OracleProcess(source.loadable(), spec, seed, label=source.label, report=timer.report).wait()
     except (UnverifiableError, EvaluationError) as e:
         return None, f"nothing was verified: {e}"
-    sets = input_sets_text([str(answer.input_set) for answer in oracle.answers])
+    sets = input_sets_text([str(run.input_set) for run in oracle.runs])
     return oracle, f"compared with {oracle.backend} without optimizations on {sets}"
 
 

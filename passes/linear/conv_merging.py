@@ -126,16 +126,13 @@ def with_taps(branch: ConvBranch, target: Window) -> Array:
 def conv_plus_affine(g: RewriteBuilder, x: Value, a: ConvBranch, affine: Affine) -> Value:
     """The Conv that gives a + k * x + shift, with no more weights than `a` has."""
     k, shift = affine
-    groups = group_count(a.conv, a.w)
     outputs, inputs = a.w.static_shape[:2]
-    require(outputs == inputs * groups, "the channels differ in number")
+    require(outputs == inputs * group_count(a.conv, a.w), "the channels differ in number")
     point = Window.point(len(a.window.kernel))
     both = union(a.window, point)
     require(both.kernel == a.window.kernel, "it costs more")
-    weights = weights_as_float64(a.w)
-    centre = [s.start for s in tap_slices(point, both)]
-    rows = np.arange(outputs)
-    weights[rows, rows % inputs, *centre] += np.broadcast_to(k, outputs)
+    weights, rows = weights_as_float64(a.w), np.arange(outputs)
+    weights[rows, rows % inputs, *(s.start for s in tap_slices(point, both))] += np.broadcast_to(k, outputs)
     has_bias = a.b is not None or bool(shift.any())
     return build_conv(g, x, a, weights, a.bias + shift if has_bias else None, both)
 
@@ -144,11 +141,10 @@ def build_conv(
     g: RewriteBuilder, x: Value, like: ConvBranch, weights: Array, bias: Array | None, target: Window
 ) -> Value:
     """A Conv with these weights, and with the attributes of `like` where it has the same window."""
-    attrs = dict(like.conv.attrs)
-    if target != like.window:
-        attrs = {**target.attrs, "group": int(like.conv.attr("group", 1))}
-    full = None if bias is None else np.broadcast_to(bias, len(weights))
-    return conv_with_weights(g, x, weights, full, like.w, attrs)
+    is_same = target == like.window
+    attrs = like.conv.attrs if is_same else {**target.attrs, "group": int(like.conv.attr("group", 1))}
+    b = None if bias is None else downcast_constant(g, np.broadcast_to(bias, len(weights)), like.w)
+    return g.Conv(x, downcast_constant(g, weights, like.w), b, **attrs)
 
 
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.
@@ -163,16 +159,11 @@ FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite
 def merge_conv_with_pointwise(g: RewriteBuilder, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
     """Conv(Conv(x, w, b), v 1x1, c) => Conv(x, v @ w, v @ b + c)"""
     points = pointwise_window(second, v)
-    stepping = set(points.strides) != {1}
-    require(not stepping or first.attr("auto_pad", "NOTSET") in {"NOTSET", "VALID"}, "SAME padding depends on strides")
-    require_no_growth(first, w, second, v, w)
-    left, right = grouped_weights(second, v), grouped_weights(first, w)
-    merged = left.reshape(*left.shape[:3]) @ right.reshape(*right.shape[:2], -1)
     attrs = dict(first.attrs)
-    if stepping:
+    if set(points.strides) != {1}:
+        require(attrs.get("auto_pad", "NOTSET") in {"NOTSET", "VALID"}, "SAME padding depends on strides")
         attrs["strides"] = [a * b for a, b in zip(conv_window(first, w, x).strides, points.strides, strict=True)]
-    weights = merged.reshape(v.static_shape[0], *w.static_shape[1:])
-    return conv_with_weights(g, x, weights, merged_bias(first, second, v), w, attrs)
+    return merged_conv(g, x, first, second, w, attrs)
 
 
 @rule(
@@ -186,12 +177,7 @@ def merge_pointwise_with_conv(g: RewriteBuilder, x: Value, w: Value, v: Value, f
     require(set(points.strides) == {1}, "the first steps over points")
     shifts = b is not None and bool(b.const.any())
     require(not shifts or not any(conv_window(second, v).pads), "the zeros of the padding would be shifted")
-    require_no_growth(first, w, second, v, v)
-    left, right = grouped_weights(second, v), grouped_weights(first, w)
-    taps = np.moveaxis(left.reshape(*left.shape[:3], -1), 2, 3)  # (groups, outputs, kernel, between)
-    merged = np.moveaxis(taps @ right.reshape(len(right), 1, *right.shape[1:3]), 3, 2)
-    weights = merged.reshape(v.static_shape[0], w.static_shape[1], *v.static_shape[2:])
-    return conv_with_weights(g, x, weights, merged_bias(first, second, v), v, dict(second.attrs))
+    return merged_conv(g, x, first, second, v, second.attrs)
 
 
 def pointwise_window(conv: Op, w: Value) -> Window:
@@ -202,28 +188,23 @@ def pointwise_window(conv: Op, w: Value) -> Window:
     return points
 
 
-def require_no_growth(first: Op, w: Value, second: Op, v: Value, kernel: Value) -> None:
-    """One convolution with the window of `kernel` needs no more weights, and so no more products, than the two."""
-    groups = group_count(first, w)
+def merged_conv(g: RewriteBuilder, x: Value, first: Op, second: Op, kernel: Value, attrs: Mapping[str, Any]) -> Value:
+    """One Conv for two, with the taps of `kernel`; the other one is pointwise.
+
+    Declines more weights, and so more products, than the two have.
+    """
+    w, v, b, c = operand(first, 1), operand(second, 1), first.input(2), second.input(2)
+    groups, between, inputs, shape = group_count(first, w), w.static_shape[0], w.static_shape[1], kernel.static_shape
     require(groups == group_count(second, v), "the groups differ")
-    between = w.static_shape[0]
     require(between == v.static_shape[1] * groups, "the weights do not fit")
-    taps = int(np.prod(kernel.static_shape[2:]))
-    merged = v.static_shape[0] * w.static_shape[1] * taps
-    require(w.tensor is not None and v.tensor is not None and merged <= w.tensor.size + v.tensor.size, "it costs more")
-
-
-def merged_bias(first: Op, second: Op, v: Value) -> Array | None:
-    """The bias of the merged convolution; None where neither has one."""
-    b, c = first.input(2), second.input(2)
-    if b is None:
-        return None if c is None else c.const.astype(np.float64)
-    return shifted_bias(second, v, b.const.astype(np.float64))
-
-
-def conv_with_weights(
-    g: RewriteBuilder, x: Value, weights: Array, bias: Array | None, like: Value, attrs: Mapping[str, Any]
-) -> Value:
-    """A Conv with new weights of the type of `like`."""
-    b = None if bias is None else downcast_constant(g, bias, like)
-    return g.Conv(x, downcast_constant(g, weights, like), b, **attrs)
+    merged = (v.static_shape[0], inputs, *shape[2:])
+    require(prod(merged) <= prod(w.static_shape) + prod(v.static_shape), "it costs more")
+    left, right = grouped_weights(second, v), grouped_weights(first, w)
+    taps = np.moveaxis(left.reshape(*left.shape[:3], -1), 3, 1)  # (groups, taps, outputs, between)
+    products = taps @ right.reshape(groups, 1, right.shape[1], -1)
+    weights = np.moveaxis(products.reshape(*products.shape[:3], inputs, -1), 1, 3).reshape(merged)
+    bias = None if c is None else c.const.astype(np.float64)
+    if b is not None:
+        bias = shifted_bias(second, v, b.const.astype(np.float64))
+    new_bias = None if bias is None else downcast_constant(g, bias, kernel)
+    return g.Conv(x, downcast_constant(g, weights, kernel), new_bias, **attrs)

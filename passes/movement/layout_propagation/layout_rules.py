@@ -513,6 +513,15 @@ def flatten(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite({0: layout}, {}, attrs={"axis": at})
 
 
+def transpose(request: LayoutRequest) -> LayoutRewrite:
+    """Transpose: the two layouts between which it is the identity."""
+    perm, layout = known(perm_of(request.op), "its perm is unknown"), request.layout_at()
+    require(len(perm) == len(layout), "its perm does not fit")
+    if request.index == 0:
+        return request.rewrite({0: layout}, {0: compose(inverse(perm), layout)})
+    return request.rewrite({0: compose(perm, layout)}, {0: layout})
+
+
 # The types that onnxruntime can transpose.
 TRANSPOSABLE_TYPES = FLOATS | DISCRETE_TYPES
 
@@ -548,6 +557,7 @@ LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingPr
         "Shape": shape,
         "Size": size,
         **dict.fromkeys(("Squeeze", "Unsqueeze"), squeeze),
+        "Transpose": transpose,
     }
 )
 """The rules of other operators."""

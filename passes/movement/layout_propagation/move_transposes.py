@@ -30,7 +30,6 @@ from ....core.operators.operands import full_perm, normalize_axes
 from ....core.operators.table import ops_with
 from ...support.operand_queries import constant_numbers, operand
 from .layout_rules import (
-    TRANSPOSABLE_TYPES,
     Layout,
     LayoutRewrite,
     apply_layout_rule,
@@ -272,11 +271,14 @@ def grow_region(graph: Graph, start: ValueLayout, visits: Counter[Op], *, exact_
     region.layouts[start[0]] = start[1]
     queue = [start]
     for value, layout in queue:
-        for op in _adjacent_ops(graph, value):
+        maker = graph.producer(value)
+        # Not those in whose subgraphs it is read.
+        readers = (op for op in value.consumers if op.graph is graph and not op.subgraphs)
+        for op in readers if maker is None else (maker, *readers):
             if op in region.rewrites or refused[op] == MAX_REFUSALS or visits[op] == MAX_REGIONS_PER_OP:
                 continue
             at = ~op.outputs.index(value) if value.producer is op else op.inputs.index(value)
-            found = propagate_through(op, at, layout, exact_only=exact_only)
+            found = apply_layout_rule(op, at, layout, exact_only=exact_only)
             if found is None:
                 refused[op] += 1
                 continue
@@ -288,24 +290,6 @@ def grow_region(graph: Graph, start: ValueLayout, visits: Counter[Op], *, exact_
                     region.layouts[v] = own
                     queue.append((v, own))
     return region
-
-
-def _adjacent_ops(graph: Graph, value: Value) -> Iterator[Op]:
-    """The ops of the graph that make and read a value, but for those in whose subgraphs it is read."""
-    if (maker := graph.producer(value)) is not None:
-        yield maker
-    yield from (op for op in value.consumers if op.graph is graph and not op.subgraphs)
-
-
-def propagate_through(op: Op, index: int, layout: Layout, *, exact_only: bool) -> LayoutRewrite | None:
-    """As `apply_layout_rule`; for a Transpose, the two layouts between which it is the identity."""
-    if op.type != "Transpose" or op.domain:
-        return apply_layout_rule(op, index, layout, exact_only=exact_only)
-    perm, x = perm_of(op), op.input(0)
-    if perm is None or len(perm) != len(layout) or x is None or x.known_dtype not in TRANSPOSABLE_TYPES:
-        return None
-    inner, outer = (layout, compose(inverse(perm), layout)) if index == 0 else (compose(perm, layout), layout)
-    return LayoutRewrite((None if is_identity(inner) else inner,), (None if is_identity(outer) else outer,))
 
 
 def seed_layouts(transpose: Op) -> Iterator[ValueLayout]:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, require
-from ...core.ir.op import replaced
+from ...core.operators.quantization import dequantize
 from ..arithmetic.value_ranges import CLAMPS
 from ..cleanup.quantization import quantization
 from ..linear.convolution import CONVOLUTIONS, group_count
 from ..linear.products import Product
 from ..support.operand_queries import Array, has_one_use, known, operand, required_producer, unless_declined
-from .channel_scales import LINEAR_OPS
+from .channel_scales import LINEAR_OPS, replace_input
 from .parameters import quantized_bias
 
 MAX_INT32 = 1 << 30
@@ -85,29 +85,19 @@ def effective_numbers(v: Value | None) -> Array | None:
     if v.is_const:
         return v.const.astype(np.float64) if v.const.dtype.kind == "f" else None
     maker = v.producer
-    if maker is None or maker.type != "DequantizeLinear" or maker.domain or not operand(maker).is_const:
+    if maker is None or maker.type != "DequantizeLinear" or maker.domain:
         return None
-    try:
-        given = quantization(maker)
-    except MatchFailure:
+    given = [i.const for i in maker.inputs if i is not None and i.is_const]
+    if len(given) < len(maker.inputs):
         return None
-    integers = operand(maker).const.astype(np.float64)
-    if given.blocks is None:
-        return (integers - given.zeros) * given.scales
-    axis = given.blocks[0]
-    if given.scales.ndim != 1:  # blocks of a part of an axis
-        size = maker.attr("block_size", 0)
-        scales, zeros = (np.repeat(a, size, axis) for a in (given.scales, given.zeros))
-        cut = tuple(slice(d) for d in integers.shape)
-        return (integers - zeros[cut]) * scales[cut]
-    dims = [-1 if i == axis else 1 for i in range(integers.ndim)]
-    return (integers - given.zeros.reshape(dims)) * given.scales.reshape(dims)
+    integers, scales, *zeros = given
+    along = {"axis": maker.attr("axis", 1), "block_size": maker.attr("block_size", 0)}
+    return dequantize(integers, scales.astype(np.float64), *zeros, **along)
 
 
 def operand_channels(pairs: Iterable[LayerPair]) -> dict[str, int]:
     """The operands of the layers in the original model, by name, each with the axis of its channels."""
-    operands = ((pair.original, operand(pair.original)) for pair in pairs)
-    return {x.name: 1 if op.type in CONVOLUTIONS else -1 for op, x in operands}
+    return {operand(pair.original).name: 1 if pair.original.type in CONVOLUTIONS else -1 for pair in pairs}
 
 
 def mean_weights(op: Op) -> Array:
@@ -145,8 +135,8 @@ def mean_errors(pairs: Sequence[LayerPair], means: Mapping[str, Array]) -> dict[
 
 def mean_error(pair: LayerPair, means: Array) -> Array:
     """The error that the rounded weights of a layer cause, for operands with these means, but for padding."""
-    groups, _, inputs = (rounded := mean_weights(pair.quantized)).shape
-    exact = mean_weights(pair.original)
+    exact, rounded = mean_weights(pair.original), mean_weights(pair.quantized)
+    groups, _, inputs = rounded.shape
     require(exact.shape == rounded.shape, f"{pair.name} has weights of another shape in the original")
     require(means.size == groups * inputs, f"{means.size} means are given for {groups * inputs} channels")
     return ((rounded - exact) @ means.astype(np.float64).reshape(groups, inputs, 1)).reshape(-1)
@@ -185,21 +175,10 @@ class CorrectBiases:
         return changes
 
 
-def replace_input(op: Op, index: int, new: Value) -> None:
-    """Replace an input of an op, or append it, and remove what only the old one needed."""
-    old = op.input(index)
-    inputs = replaced(op.inputs, old, new) if old is not None else (*op.inputs[:index], new, *op.inputs[index + 1 :])
-    op.graph.set_inputs(op, inputs)
-    if old is not None and old.producer is not None:
-        old.producer.graph.prune([old.producer])
-    elif old is not None:
-        op.graph.drop_initializer(old)
-
-
 def corrected_bias(g: RewriteBuilder, op: Op, error: Array) -> tuple[Op, int, Value]:
     """The op that adds the bias of a linear op, the index of that input, and the new bias."""
     require(bool(np.isfinite(error).all()), "the error is not finite")
-    channels = mean_weights(op).shape[0] * mean_weights(op).shape[1]
+    channels = prod(mean_weights(op).shape[:2])
     require(error.size == channels, f"{error.size} errors are given for {channels} channels")
     if op.type == "MatMul":
         return corrected_addend(g, op, error)

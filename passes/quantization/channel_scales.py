@@ -251,12 +251,14 @@ def constant_along(op: Op, axis: int) -> ChannelOperand:
     return ChannelOperand(op, index, shape, dims)
 
 
-def scalable_values(ops: Iterable[Op]) -> list[Value]:
-    """The values that linear ops with constant weights read, each once."""
-    read = [op.inputs[0] for op in ops if op.type in LINEAR_OPS and not op.domain and len(op.inputs) > 1]
-    weights = [op.inputs[1] for op in ops if op.type in LINEAR_OPS and not op.domain and len(op.inputs) > 1]
-    both = zip(read, weights, strict=True)
-    return list(dict.fromkeys(v for v, w in both if v is not None and not v.is_const and w is not None and w.is_const))
+def scalable_values(graph: Graph) -> list[Value]:
+    """The values that linear ops with constant weights read, in a graph and those in it, each once. O(ops)."""
+    found: dict[Value, None] = {}
+    for op in (op for g in graph.with_subgraphs() for op in g.sorted_ops() if op.type in LINEAR_OPS and not op.domain):
+        x, w = op.input(0), op.input(1)
+        if x is not None and not x.is_const and w is not None and w.is_const:
+            found[x] = None
+    return list(found)
 
 
 def divide(by: Iterable[tuple[ScalableValue, Array]]) -> None:
@@ -274,17 +276,24 @@ def divide(by: Iterable[tuple[ScalableValue, Array]]) -> None:
         for numbers in factors:
             scaled = scaled * numbers
         new = RewriteBuilder(op.graph, op).const(scaled.reshape(old.static_shape), like=old)
-        op.graph.set_inputs(op, replaced(op.inputs, old, new))
-        if old.producer is not None:
-            old.producer.graph.prune([old.producer])
-        else:
-            op.graph.drop_initializer(old)
+        replace_input(op, index, new)
+
+
+def replace_input(op: Op, index: int, new: Value) -> None:
+    """Replace an input of an op, or append it, and remove what only the old one needed."""
+    old = op.input(index)
+    inputs = replaced(op.inputs, old, new) if old is not None else (*op.inputs[:index], new, *op.inputs[index + 1 :])
+    op.graph.set_inputs(op, inputs)
+    if old is not None and old.producer is not None:
+        old.producer.graph.prune([old.producer])
+    elif old is not None:
+        op.graph.drop_initializer(old)
 
 
 def smoothable_channels(graph: Graph) -> dict[str, int]:
     """The values that can be smoothed, by name, each with the axis over which its readers sum. O(ops)."""
     found: dict[str, int] = {}
-    for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops())):
+    for v in scalable_values(graph):
         value = unless_declined(scalable_value, v)
         if value is not None:
             found[v.name] = channel_axis(value.read_by[0].op, v)
@@ -312,7 +321,7 @@ class SmoothActivations:
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Smooth each value with maxima in a change named after it. O(ops + weights)."""
         changes = 0
-        for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops()) if v.name in self.maxima):
+        for v in (v for v in scalable_values(graph) if v.name in self.maxima):
             try:
                 value = scalable_value(v)
                 scales = self._scales(value)
@@ -356,7 +365,7 @@ class EqualizeChannels:
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Equalize all pairs together, each in a change named after the value between. O(ops + weights)."""
         values: list[ScalableValue] = []
-        for v in (v for g in graph.with_subgraphs() for v in scalable_values(g.sorted_ops())):
+        for v in scalable_values(graph):
             try:
                 found = scalable_value(v)
                 require(found.source.type in LINEAR_OPS, f"{found.source.label} has no weights")

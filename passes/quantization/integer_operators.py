@@ -12,8 +12,9 @@ import numpy as np
 
 from ...core import Op, RewriteBuilder, Value, require, rule
 from ...core.operators.operands import normalized_axis
+from ...core.operators.quantization import dequantize
 from ..linear.products import Product
-from ..support.operand_queries import Array, known, operand, required_producer
+from ..support.operand_queries import known, operand, required_producer
 from .static_groups import UNARY_OPS
 
 MICROSOFT = "com.microsoft"
@@ -84,14 +85,9 @@ def matmul_to_floats(g: RewriteBuilder, product: Op, b: Value | None = None) -> 
     if b is not None:
         integers, scale, zero = dequantized(b)
         require(integers.is_const and integers.rank == 1, f"{b.name} is not a constant row")
-        bias = [g.const(row_of_floats(integers, scale, zero))]
+        row = dequantize(integers.const, scale.const.astype(np.float64), zero.const, axis=0)
+        bias = [g.const(row.astype(np.float32))]
     return g.domain(MICROSOFT).MatMulIntegerToFloat(x, y, x_scale, y_scale, x_zero, y_zero, *bias)
-
-
-def row_of_floats(integers: Value, scale: Value, zero: Value) -> Array:
-    """The elements of a dequantized constant."""
-    exact = (integers.const.astype(np.float64) - zero.const) * scale.const.astype(np.float64)
-    return exact.astype(np.float32)
 
 
 @rule(

@@ -87,11 +87,10 @@ def home_of(v: Value, near: Graph) -> Graph:
 def is_half_as_single(v: Value) -> bool:
     """Whether a value is Cast from half to single precision."""
     op = v.producer
-    return op is not None and op.type == "Cast" and not op.domain and op.attr("to") == SINGLE and _is_half(op.input(0))
-
-
-def _is_half(v: Value | None) -> bool:
-    return v is not None and v.known_dtype == HALF
+    if op is None or op.type != "Cast" or op.domain or op.attr("to") != SINGLE:
+        return False
+    half = op.input(0)
+    return half is not None and half.known_dtype == HALF
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +140,8 @@ def require_convertible(op: Op, halves: Halves, runs: Runs) -> None:
             to_half(v.const, v.name)
     require(not crashes_onnxruntime(op), "onnxruntime may crash where a MatMul follows it")
     free_type_attributes(op)
-    spec = op.graph.context.quantization
-    ranges: Mapping[str, Range] = {} if spec is None else spec.ranges
-    fed = [v for v in (op.inputs[i] for i in halves.inputs) if v is not None and not v.is_const]
-    for v in (*fed, *(op.outputs[i] for i in halves.outputs)):
+    ranges = calibrated_ranges(op)
+    for v in single_values(op, halves):
         if (found := ranges.get(v.name)) is not None:
             most = max(abs(found.low), abs(found.high))
             require(most * HEADROOM <= LARGEST, f"{v.name} reaches {most:.6g}, and halves end at {LARGEST:.0f}")
@@ -163,6 +160,12 @@ def crashes_onnxruntime(op: Op) -> bool:
     n = len(op.attr("perm") or ())
     is_merged = n > 2 and list(op.attr("perm")) == [*range(1, n - 1), 0, n - 1]
     return is_merged and any(reader.type == "MatMul" for reader in op.outputs[0].consumers)
+
+
+def calibrated_ranges(op: Op) -> Mapping[str, Range]:
+    """The ranges of values by name, as far as they are calibrated."""
+    spec = op.graph.context.quantization
+    return {} if spec is None else spec.ranges
 
 
 def require_moderate(op: Op, found: Range | None) -> None:
@@ -191,7 +194,8 @@ def large_operands(op: Op, large: Collection[Value]) -> list[str]:
     fed = [v for v in op.inputs if v is not None and v.known_dtype == SINGLE]
     if op.type in BOUNDED_BY_CONSTANTS:
         fed = [v for v in fed if not v.is_const]
-    return [v.name for v in fed if (is_large(v.const) if v.is_const else v in large and known_range(v) is None)]
+    ranges = calibrated_ranges(op)
+    return [v.name for v in fed if (is_large(v.const) if v.is_const else v in large and v.name not in ranges)]
 
 
 def passes_large_on(op: Op, large: Collection[Value]) -> bool:
@@ -205,12 +209,6 @@ def is_large(numbers: Array) -> bool:
     """Whether some finite number is beyond the largest half."""
     finite = np.abs(numbers, where=np.isfinite(numbers), out=np.zeros_like(numbers))
     return bool(finite.max(initial=0) > LARGEST)
-
-
-def known_range(v: Value) -> Range | None:
-    """The calibrated range of a value, if there is one."""
-    spec = None if v.producer is None else v.producer.graph.context.quantization
-    return None if spec is None else spec.ranges.get(v.name)
 
 
 def is_in_quantized_group(op: Op) -> bool:
@@ -278,8 +276,7 @@ class HalfValues:
         home = home_of(v, reader.graph)
         if v.is_const:
             return home.add_constant(Tensor.from_array(to_half(v.const, v.name)), v.name)
-        near = known(enclosing_op(home, reader), f"{v.name} is defined elsewhere")
-        return self.cast(v, HALF, near)
+        return self.cast(v, HALF, known(enclosing_op(home, reader), f"{v.name} is defined elsewhere"))
 
     def cast(self, v: Value, to: int, near: Op) -> Value:
         """Cast(v, to), made for the op `near` and in its graph."""

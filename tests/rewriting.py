@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import onnx
+import pytest
 from passwright.core import from_onnx, to_onnx
 from passwright.core.io.split_models import Loadable
 from passwright.core.verify.oracle import Oracle
@@ -33,6 +34,7 @@ __all__ = [
     "apply_passes",
     "becomes",
     "canonical_nodes",
+    "cases",
     "initializers",
     "load",
     "op_types",
@@ -42,6 +44,11 @@ __all__ = [
     "stays",
     "to_onnx",
 ]
+
+
+def cases(names: str | tuple[str, ...], rows: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """Parametrize a test by rows of arguments, or single arguments, under the names of the cases."""
+    return pytest.mark.parametrize(names, list(rows.values()), ids=list(rows))
 
 
 def oracle_of(

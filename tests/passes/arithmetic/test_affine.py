@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import constant_chains
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 MERGE_AFFINE_CHAINS = rule_pass(constant_chains, "merge-affine-chains")
 MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
@@ -77,48 +77,44 @@ def test_long_chain_at_every_opset(opset: int) -> None:
     becomes(model(before), model(AFTER), MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS, MERGE_AFFINE_CHAINS, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("a = Mul(x, two) y = Add(a, one)", id="a product and a sum"),
-        pytest.param("a = Add(x, two) y = Mul(a, three)", id="a sum and a product"),
-        pytest.param("a = Add(x, one) b = Mul(a, x) y = Add(b, one)", id="a product that is computed"),
-        pytest.param("a = Add(x, one) b = Mul(a, two) y = Add(b, x)", id="a sum that is computed"),
-        pytest.param("a = Add(x, x) b = Mul(a, two) y = Add(b, one)", id="the first sum is computed"),
-        pytest.param("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, a)", id="the first sum is read too"),
-        pytest.param("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, b)", id="the product is read too"),
-        pytest.param("a = Add(x, one) b = Div(two, a) y = Add(b, one)", id="a reciprocal"),
-        pytest.param("a = Add(x, one) b = Div(a, nil) y = Add(b, one)", id="divided by 0"),
-        pytest.param("a = Add(x, far) b = Mul(a, two) y = Add(b, one)", id="centred far from 0"),
-        pytest.param("a = Add(x, one) b = Relu(a) c = Mul(b, two) y = Add(c, one)", id="not affine"),
-    ],
+    {
+        "a product and a sum": ("a = Mul(x, two) y = Add(a, one)"),
+        "a sum and a product": ("a = Add(x, two) y = Mul(a, three)"),
+        "a product that is computed": ("a = Add(x, one) b = Mul(a, x) y = Add(b, one)"),
+        "a sum that is computed": ("a = Add(x, one) b = Mul(a, two) y = Add(b, x)"),
+        "the first sum is computed": ("a = Add(x, x) b = Mul(a, two) y = Add(b, one)"),
+        "the first sum is read too": ("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, a)"),
+        "the product is read too": ("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, b)"),
+        "a reciprocal": ("a = Add(x, one) b = Div(two, a) y = Add(b, one)"),
+        "divided by 0": ("a = Add(x, one) b = Div(a, nil) y = Add(b, one)"),
+        "centred far from 0": ("a = Add(x, far) b = Mul(a, two) y = Add(b, one)"),
+        "not affine": ("a = Add(x, one) b = Relu(a) c = Mul(b, two) y = Add(c, one)"),
+    },
 )
 def test_stays(body: str) -> None:
     stays(model(body), MERGE_AFFINE_CHAINS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (int32[2] x) => (int32[2] y) <int32 k = {2}> { a = Add(x, k) b = Div(a, k) y = Add(b, k) }",
-            id="integer quotient",
+    {
+        "integer quotient": (
+            "g (int32[2] x) => (int32[2] y) <int32 k = {2}> { a = Add(x, k) b = Div(a, k) y = Add(b, k) }"
         ),
-        pytest.param(
-            "g (float[2] x, float k = {2}) => (float[2] y) { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }",
-            id="overridable initializer",
+        "overridable initializer": (
+            "g (float[2] x, float k = {2}) => (float[2] y) { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }"
         ),
-        pytest.param(
-            "g (float[2] x) => (float[2] b, float[2] y) <float k = {2}> { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }",
-            id="an inner value is an output",
+        "an inner value is an output": (
+            "g (float[2] x) => (float[2] b, float[2] y) <float k = {2}> { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }"
         ),
-        pytest.param(
+        "across the border of an If body": (
             "g (bool c, float[2] x) => (float[n] y) <float k = {2}> { u = Add(x, k) y = If (c) <"
             "then_branch = a () => (float[n] r) { v = Mul(u, k) r = Add(v, k) }, "
-            "else_branch = b () => (float[n] s) { s = Neg(x) }> }",
-            id="across the border of an If body",
+            "else_branch = b () => (float[n] s) { s = Neg(x) }> }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, MERGE_AFFINE_CHAINS)

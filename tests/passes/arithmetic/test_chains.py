@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import constant_chains
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
 
@@ -31,39 +31,34 @@ def merged(before: str, after: str, dtype: str = "float") -> Any:
     return next(v for n, v in initializers(out).items() if n in out.graph.node[0].input)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "c"),
-    [
-        pytest.param("t = Add(x, three) y = Add(t, five)", "y = Add(x, one)", 8, id="x + 3 + 5"),
-        pytest.param("t = Add(three, x) y = Add(five, t)", "y = Add(x, one)", 8, id="constants first"),
-        pytest.param("t = Add(x, three) y = Sub(t, five)", "y = Add(x, one)", -2, id="x + 3 - 5"),
-        pytest.param("t = Sub(x, three) y = Add(t, five)", "y = Add(x, one)", 2, id="x - 3 + 5"),
-        pytest.param("t = Sub(x, three) y = Sub(t, five)", "y = Add(x, one)", -8, id="x - 3 - 5"),
-        pytest.param("t = Sub(three, x) y = Add(t, five)", "y = Sub(one, x)", 8, id="3 - x + 5"),
-        pytest.param("t = Sub(three, x) y = Sub(t, five)", "y = Sub(one, x)", -2, id="3 - x - 5"),
-        pytest.param("t = Add(x, three) y = Sub(five, t)", "y = Sub(one, x)", 2, id="5 - (x + 3)"),
-        pytest.param("t = Sub(x, three) y = Sub(five, t)", "y = Sub(one, x)", 8, id="5 - (x - 3)"),
-        pytest.param("t = Sub(three, x) y = Sub(five, t)", "y = Add(x, one)", 2, id="5 - (3 - x)"),
-        pytest.param("t = Mul(x, three) y = Mul(t, five)", "y = Mul(x, one)", 15, id="x * 3 * 5"),
-        pytest.param("t = Mul(three, x) y = Mul(five, t)", "y = Mul(x, one)", 15, id="factors first"),
-        pytest.param("t = Mul(x, three) y = Div(t, eight)", "y = Mul(x, one)", 0.375, id="x * 3 / 8"),
-        pytest.param("t = Div(x, eight) y = Mul(t, three)", "y = Mul(x, one)", 0.375, id="x / 8 * 3"),
-        pytest.param("t = Div(x, eight) y = Div(t, five)", "y = Div(x, one)", 40, id="x / 8 / 5"),
-        pytest.param("t = Div(three, x) y = Mul(t, five)", "y = Div(one, x)", 15, id="3 / x * 5"),
-        pytest.param("t = Mul(x, eight) y = Div(three, t)", "y = Div(one, x)", 0.375, id="3 / (x * 8)"),
-        pytest.param("t = Div(x, eight) y = Div(three, t)", "y = Div(one, x)", 24, id="3 / (x / 8)"),
-        pytest.param("t = Div(eight, x) y = Div(three, t)", "y = Mul(x, one)", 0.375, id="3 / (8 / x)"),
-        pytest.param("t = Mul(x, row) y = Mul(t, two)", "y = Mul(x, one)", [2, 4, 8], id="a row and a number"),
-        pytest.param("t = Add(x, row) y = Add(t, row)", "y = Add(x, one)", [2, 4, 8], id="one constant twice"),
-        pytest.param("t = Mul(x, row) y = Div(t, column)", "y = Mul(x, one)", [[0.5, 1, 2], [0.25, 0.5, 1]], id="grid"),
-        pytest.param("t = Mul(x, gaps) y = Mul(t, three)", "y = Mul(x, one)", [0, 6, 0], id="zeros in a product"),
-        pytest.param(
-            "a = Add(x, one) b = Sub(a, eight) d = Sub(three, b) y = Add(d, two)",
-            "y = Sub(one, x)",
-            12,
-            id="a long chain",
-        ),
-    ],
+    {
+        "x + 3 + 5": ("t = Add(x, three) y = Add(t, five)", "y = Add(x, one)", 8),
+        "constants first": ("t = Add(three, x) y = Add(five, t)", "y = Add(x, one)", 8),
+        "x + 3 - 5": ("t = Add(x, three) y = Sub(t, five)", "y = Add(x, one)", -2),
+        "x - 3 + 5": ("t = Sub(x, three) y = Add(t, five)", "y = Add(x, one)", 2),
+        "x - 3 - 5": ("t = Sub(x, three) y = Sub(t, five)", "y = Add(x, one)", -8),
+        "3 - x + 5": ("t = Sub(three, x) y = Add(t, five)", "y = Sub(one, x)", 8),
+        "3 - x - 5": ("t = Sub(three, x) y = Sub(t, five)", "y = Sub(one, x)", -2),
+        "5 - (x + 3)": ("t = Add(x, three) y = Sub(five, t)", "y = Sub(one, x)", 2),
+        "5 - (x - 3)": ("t = Sub(x, three) y = Sub(five, t)", "y = Sub(one, x)", 8),
+        "5 - (3 - x)": ("t = Sub(three, x) y = Sub(five, t)", "y = Add(x, one)", 2),
+        "x * 3 * 5": ("t = Mul(x, three) y = Mul(t, five)", "y = Mul(x, one)", 15),
+        "factors first": ("t = Mul(three, x) y = Mul(five, t)", "y = Mul(x, one)", 15),
+        "x * 3 / 8": ("t = Mul(x, three) y = Div(t, eight)", "y = Mul(x, one)", 0.375),
+        "x / 8 * 3": ("t = Div(x, eight) y = Mul(t, three)", "y = Mul(x, one)", 0.375),
+        "x / 8 / 5": ("t = Div(x, eight) y = Div(t, five)", "y = Div(x, one)", 40),
+        "3 / x * 5": ("t = Div(three, x) y = Mul(t, five)", "y = Div(one, x)", 15),
+        "3 / (x * 8)": ("t = Mul(x, eight) y = Div(three, t)", "y = Div(one, x)", 0.375),
+        "3 / (x / 8)": ("t = Div(x, eight) y = Div(three, t)", "y = Div(one, x)", 24),
+        "3 / (8 / x)": ("t = Div(eight, x) y = Div(three, t)", "y = Mul(x, one)", 0.375),
+        "a row and a number": ("t = Mul(x, row) y = Mul(t, two)", "y = Mul(x, one)", [2, 4, 8]),
+        "one constant twice": ("t = Add(x, row) y = Add(t, row)", "y = Add(x, one)", [2, 4, 8]),
+        "grid": ("t = Mul(x, row) y = Div(t, column)", "y = Mul(x, one)", [[0.5, 1, 2], [0.25, 0.5, 1]]),
+        "zeros in a product": ("t = Mul(x, gaps) y = Mul(t, three)", "y = Mul(x, one)", [0, 6, 0]),
+        "a long chain": ("a = Add(x, one) b = Sub(a, eight) d = Sub(three, b) y = Add(d, two)", "y = Sub(one, x)", 12),
+    },
 )
 def test_becomes(before: str, after: str, c: Any) -> None:
     made = merged(before, after)
@@ -86,15 +81,15 @@ def test_other_floats(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "c"),
-    [
-        pytest.param("t = Add(x, three) y = Add(five, t)", "y = Add(x, one)", 8, id="sums"),
-        pytest.param("t = Add(x, three) y = Sub(t, three)", "y = Add(x, one)", 0, id="there and back"),
-        pytest.param("t = Sub(x, five) y = Add(t, three)", "y = Add(x, one)", -2, id="below zero"),
-        pytest.param("t = Sub(five, x) y = Sub(three, t)", "y = Add(x, one)", -2, id="turned twice"),
-        pytest.param("t = Mul(x, five) u = Mul(t, eight) y = Mul(u, eight)", "y = Mul(x, one)", 320, id="products"),
-    ],
+    {
+        "sums": ("t = Add(x, three) y = Add(five, t)", "y = Add(x, one)", 8),
+        "there and back": ("t = Add(x, three) y = Sub(t, three)", "y = Add(x, one)", 0),
+        "below zero": ("t = Sub(x, five) y = Add(t, three)", "y = Add(x, one)", -2),
+        "turned twice": ("t = Sub(five, x) y = Sub(three, t)", "y = Add(x, one)", -2),
+        "products": ("t = Mul(x, five) u = Mul(t, eight) y = Mul(u, eight)", "y = Mul(x, one)", 320),
+    },
 )
 def test_integers_wrap_around(before: str, after: str, c: int, dtype: str) -> None:
     assert merged(before, after, dtype) == np.array(c).astype(dtype)
@@ -106,12 +101,12 @@ def test_integer_divisors(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float", "double", "int32"])
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("a = Mul(x, two) b = Mul(two, z) y = Add(a, b)", "t = Add(x, z) y = Mul(t, two)", id="sum"),
-        pytest.param("a = Mul(x, row) b = Mul(z, row) y = Sub(a, b)", "t = Sub(x, z) y = Mul(t, row)", id="difference"),
-    ],
+    {
+        "sum": ("a = Mul(x, two) b = Mul(two, z) y = Add(a, b)", "t = Add(x, z) y = Mul(t, two)"),
+        "difference": ("a = Mul(x, row) b = Mul(z, row) y = Sub(a, b)", "t = Sub(x, z) y = Mul(t, row)"),
+    },
 )
 def test_a_common_factor(before: str, after: str, dtype: str) -> None:
     g = f"g ({dtype}[2,3] x, {dtype}[3] z) => ({dtype}[n,m] y) {NUMBERS.format(dtype)}"
@@ -124,29 +119,29 @@ def test_every_opset(opset: int) -> None:
     becomes(model(before), model("b = Add(x, one) y = Mul(b, one)"), *PASSES, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Add(x, one)", id="one constant"),
-        pytest.param("t = Add(x, one) y = Mul(t, two)", id="a sum and a product"),
-        pytest.param("t = Mul(x, two) y = Add(t, one)", id="a product and a sum"),
-        pytest.param("t = Mul(x, two) y = Add(t, t)", id="one product twice"),
-        pytest.param("t = Add(x, x) y = Add(t, one)", id="no constant inside"),
-        pytest.param("t = Add(x, one) y = Add(t, x)", id="no constant outside"),
-        pytest.param("t = Add(x, one) y = Add(t, t)", id="the sum twice"),
-        pytest.param("t = Add(x, one) u = Add(t, two) y = Mul(t, u)", id="the inner value is read elsewhere"),
-        pytest.param("t = Mul(x, nil) y = Div(t, two)", id="0 times something, divided"),
-        pytest.param("t = Div(x, nil) y = Mul(t, two)", id="divided by 0"),
-        pytest.param("t = Mul(x, gaps) y = Div(three, t)", id="divided by a product with 0"),
-        pytest.param("t = Div(three, x) y = Div(t, eight)", id="a quotient that may overflow"),
-        pytest.param("t = Add(x, three) y = Sub(t, three)", id="rounding there and back"),
-        pytest.param("t = Add(x, h) y = Sub(t, i)", id="a sum that is small beside its terms"),
-        pytest.param("t = Mul(x, h) y = Mul(t, h)", id="a product that overflows"),
-        pytest.param("t = Div(x, h) y = Div(t, h)", id="a divisor that overflows"),
-        pytest.param("t = Div(x, h) y = Mul(t, s)", id="a factor that underflows"),
-        pytest.param("t = Add(x, f) y = Add(t, one)", id="an infinite term"),
-        pytest.param("t = Mul(x, n) y = Mul(t, two)", id="not a number"),
-    ],
+    {
+        "one constant": ("y = Add(x, one)"),
+        "a sum and a product": ("t = Add(x, one) y = Mul(t, two)"),
+        "a product and a sum": ("t = Mul(x, two) y = Add(t, one)"),
+        "one product twice": ("t = Mul(x, two) y = Add(t, t)"),
+        "no constant inside": ("t = Add(x, x) y = Add(t, one)"),
+        "no constant outside": ("t = Add(x, one) y = Add(t, x)"),
+        "the sum twice": ("t = Add(x, one) y = Add(t, t)"),
+        "the inner value is read elsewhere": ("t = Add(x, one) u = Add(t, two) y = Mul(t, u)"),
+        "0 times something, divided": ("t = Mul(x, nil) y = Div(t, two)"),
+        "divided by 0": ("t = Div(x, nil) y = Mul(t, two)"),
+        "divided by a product with 0": ("t = Mul(x, gaps) y = Div(three, t)"),
+        "a quotient that may overflow": ("t = Div(three, x) y = Div(t, eight)"),
+        "rounding there and back": ("t = Add(x, three) y = Sub(t, three)"),
+        "a sum that is small beside its terms": ("t = Add(x, h) y = Sub(t, i)"),
+        "a product that overflows": ("t = Mul(x, h) y = Mul(t, h)"),
+        "a divisor that overflows": ("t = Div(x, h) y = Div(t, h)"),
+        "a factor that underflows": ("t = Div(x, h) y = Mul(t, s)"),
+        "an infinite term": ("t = Add(x, f) y = Add(t, one)"),
+        "not a number": ("t = Mul(x, n) y = Mul(t, two)"),
+    },
 )
 def test_stays(body: str) -> None:
     known = {"h": 3e38, "i": 2.9e38, "s": 1e-10, "f": -np.inf, "n": np.nan}
@@ -154,46 +149,34 @@ def test_stays(body: str) -> None:
     stays(model(body), *PASSES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[2] x) => (float[2] t, float[2] y) <float a = {2}> { t = Mul(x, a) y = Mul(t, a) }",
-            id="the inner value is an output",
+    {
+        "the inner value is an output": (
+            "g (float[2] x) => (float[2] t, float[2] y) <float a = {2}> { t = Mul(x, a) y = Mul(t, a) }"
         ),
-        pytest.param(
-            "g (float[2] x, float a = {2}) => (float[2] y) <float b = {2}> { t = Mul(x, a) y = Mul(t, b) }",
-            id="overridable initializer",
+        "overridable initializer": (
+            "g (float[2] x, float a = {2}) => (float[2] y) <float b = {2}> { t = Mul(x, a) y = Mul(t, b) }"
         ),
-        pytest.param(
-            "g (int32[2] x) => (int32[2] y) <int32 a = {-2}> { t = Div(x, a) y = Div(t, a) }", id="negative divisors"
-        ),
-        pytest.param(
-            "g (int8[2] x) => (int8[2] y) <int8 a = {100}> { t = Div(x, a) y = Div(t, a) }", id="too large a divisor"
-        ),
-        pytest.param(
+        "negative divisors": ("g (int32[2] x) => (int32[2] y) <int32 a = {-2}> { t = Div(x, a) y = Div(t, a) }"),
+        "too large a divisor": ("g (int8[2] x) => (int8[2] y) <int8 a = {100}> { t = Div(x, a) y = Div(t, a) }"),
+        "different factors": (
             "g (float[2] x, float[2] z) => (float[2] y) <float a = {2}, float b = {3}>"
-            " { t = Mul(x, a) u = Mul(z, b) y = Add(t, u) }",
-            id="different factors",
+            " { t = Mul(x, a) u = Mul(z, b) y = Add(t, u) }"
         ),
-        pytest.param(
-            "g (float[2] x, float[2] z, float[2] a) => (float[2] y) { t = Mul(x, a) u = Mul(z, a) y = Add(t, u) }",
-            id="a common factor that is computed",
+        "a common factor that is computed": (
+            "g (float[2] x, float[2] z, float[2] a) => (float[2] y) { t = Mul(x, a) u = Mul(z, a) y = Add(t, u) }"
         ),
-        pytest.param(
-            "g (int32[2] x) => (int32[2] y) <int32 a = {2}> { t = Mul(x, a) y = Div(t, a) }", id="integer quotient"
+        "integer quotient": ("g (int32[2] x) => (int32[2] y) <int32 a = {2}> { t = Mul(x, a) y = Div(t, a) }"),
+        "no elements": (
+            "g (float[1] x) => (float[0] y) <float[0] a = {}, float b = {2}> { t = Mul(x, a) y = Mul(t, b) }"
         ),
-        pytest.param(
-            "g (float[1] x) => (float[0] y) <float[0] a = {}, float b = {2}> { t = Mul(x, a) y = Mul(t, b) }",
-            id="no elements",
-        ),
-        pytest.param(
+        "across the border of an If body": (
             "g (bool c, float[2] x) => (float[n] y) <float a = {2}> { t = Mul(x, a) y = If (c) <"
             "then_branch = a () => (float[n] r) { r = Mul(t, a) }, "
-            "else_branch = b () => (float[n] s) { s = Neg(x) }> }",
-            id="across the border of an If body",
+            "else_branch = b () => (float[n] s) { s = Neg(x) }> }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, *PASSES)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import logic
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 MERGE_LOGIC = rule_pass(logic, "merge-logic")
 
@@ -23,23 +23,23 @@ def numbers(body: str, dtype: str = "int32", out: str = "bool") -> str:
     return f"g (bool[2,3] p, {dtype}[2,3] a, {dtype}[3] b, {dtype}[2,1] c) => ({out}[n,m] y) {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Not(p) u = Not(t) y = And(u, q)", "y = And(p, q)", id="not not"),
-        pytest.param("t = And(p, p) y = Not(t)", "y = Not(p)", id="and itself"),
-        pytest.param("t = Or(p, p) y = Not(t)", "y = Not(p)", id="or itself"),
-        pytest.param("y = Xor(p, yes)", "y = Not(p)", id="xor true"),
-        pytest.param("y = Xor(row, p)", "y = Not(p)", id="true xor, a row"),
-        pytest.param("t = Equal(p, yes) y = And(t, q)", "y = And(p, q)", id="equal true"),
-        pytest.param("y = Equal(no, p)", "y = Not(p)", id="equal false"),
-        pytest.param("t = Not(p) u = Not(q) y = And(t, u)", "t = Or(p, q) y = Not(t)", id="neither"),
-        pytest.param("t = Not(p) u = Not(r) y = Or(t, u)", "t = And(p, r) y = Not(t)", id="not both"),
-        pytest.param("t = Not(p) u = Not(q) v = And(t, u) y = Not(v)", "y = Or(p, q)", id="not neither"),
-        pytest.param("t = Not(p) u = Not(q) y = Xor(t, u)", "y = Xor(p, q)", id="xor of nots"),
-        pytest.param("t = Xor(p, yes) y = Xor(t, yes)", "y = Identity(p)", id="xor true twice"),
-        pytest.param("t = Not(p) u = Not(t) y = Or(t, u)", "t = Not(p) y = Or(t, p)", id="the inner not is read too"),
-    ],
+    {
+        "not not": ("t = Not(p) u = Not(t) y = And(u, q)", "y = And(p, q)"),
+        "and itself": ("t = And(p, p) y = Not(t)", "y = Not(p)"),
+        "or itself": ("t = Or(p, p) y = Not(t)", "y = Not(p)"),
+        "xor true": ("y = Xor(p, yes)", "y = Not(p)"),
+        "true xor, a row": ("y = Xor(row, p)", "y = Not(p)"),
+        "equal true": ("t = Equal(p, yes) y = And(t, q)", "y = And(p, q)"),
+        "equal false": ("y = Equal(no, p)", "y = Not(p)"),
+        "neither": ("t = Not(p) u = Not(q) y = And(t, u)", "t = Or(p, q) y = Not(t)"),
+        "not both": ("t = Not(p) u = Not(r) y = Or(t, u)", "t = And(p, r) y = Not(t)"),
+        "not neither": ("t = Not(p) u = Not(q) v = And(t, u) y = Not(v)", "y = Or(p, q)"),
+        "xor of nots": ("t = Not(p) u = Not(q) y = Xor(t, u)", "y = Xor(p, q)"),
+        "xor true twice": ("t = Xor(p, yes) y = Xor(t, yes)", "y = Identity(p)"),
+        "the inner not is read too": ("t = Not(p) u = Not(t) y = Or(t, u)", "t = Not(p) y = Or(t, p)"),
+    },
 )
 def test_logic_becomes(before: str, after: str) -> None:
     becomes(truths(before), truths(after), MERGE_LOGIC)
@@ -56,25 +56,25 @@ def test_negated_comparisons(comparison: str, negated: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float", "int64", "string"])
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("n = Not(p) y = Where(n, a, b)", "y = Where(p, b, a)", id="where not"),
-        pytest.param("t = Where(p, b, a) y = Where(p, c, t)", "y = Where(p, c, a)", id="the same condition, false"),
-        pytest.param("t = Where(p, c, b) y = Where(p, t, a)", "y = Where(p, c, a)", id="the same condition, true"),
-        pytest.param("n = Not(p) t = Not(n) u = Not(t) y = Where(u, a, b)", "y = Where(p, b, a)", id="not not not"),
-    ],
+    {
+        "where not": ("n = Not(p) y = Where(n, a, b)", "y = Where(p, b, a)"),
+        "the same condition, false": ("t = Where(p, b, a) y = Where(p, c, t)", "y = Where(p, c, a)"),
+        "the same condition, true": ("t = Where(p, c, b) y = Where(p, t, a)", "y = Where(p, c, a)"),
+        "not not not": ("n = Not(p) t = Not(n) u = Not(t) y = Where(u, a, b)", "y = Where(p, b, a)"),
+    },
 )
 def test_where(before: str, after: str, dtype: str) -> None:
     becomes(numbers(before, dtype, dtype), numbers(after, dtype, dtype), MERGE_LOGIC)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Where(p, yes, no) y = And(t, q)", "y = And(p, q)", id="true or false"),
-        pytest.param("y = Where(p, no, row)", "y = Not(p)", id="false or true"),
-    ],
+    {
+        "true or false": ("t = Where(p, yes, no) y = And(t, q)", "y = And(p, q)"),
+        "false or true": ("y = Where(p, no, row)", "y = Not(p)"),
+    },
 )
 def test_where_of_bools(before: str, after: str) -> None:
     becomes(truths(before), truths(after), MERGE_LOGIC, runs=False)  # onnxruntime has no Where of bools
@@ -86,16 +86,16 @@ def test_bits() -> None:
     becomes(f"{g} {{ {before} }}", f"{g} {{ y = Abs(a) }}", MERGE_LOGIC, opset=18)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "out", "want"),
-    [
-        pytest.param("y = Equal(a, a)", "bool", True, id="equal"),
-        pytest.param("y = LessOrEqual(a, a)", "bool", True, id="not greater"),
-        pytest.param("y = Less(a, a)", "bool", False, id="less"),
-        pytest.param("y = Sub(a, a)", "int32", 0, id="difference"),
-        pytest.param("y = BitwiseXor(a, a)", "int32", 0, id="bits"),
-        pytest.param("y = Xor(p, p)", "bool", False, id="truths"),
-    ],
+    {
+        "equal": ("y = Equal(a, a)", "bool", True),
+        "not greater": ("y = LessOrEqual(a, a)", "bool", True),
+        "less": ("y = Less(a, a)", "bool", False),
+        "difference": ("y = Sub(a, a)", "int32", 0),
+        "bits": ("y = BitwiseXor(a, a)", "int32", 0),
+        "truths": ("y = Xor(p, p)", "bool", False),
+    },
 )
 def test_compared_with_itself(body: str, out: str, want: int) -> None:
     text = numbers(body, out=out)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 DROP_NEUTRAL_OPERANDS = rule_pass(no_op_arithmetic, "drop-neutral-operands")
 
@@ -27,36 +27,36 @@ def before(op: str) -> str:
 
 
 @pytest.mark.parametrize("shape", ["2,3", "a,b"])
-@pytest.mark.parametrize(
+@cases(
     ("op", "c"),
-    [
-        pytest.param("Add(x, c)", 0, id="x + 0"),
-        pytest.param("Add(c, x)", 0, id="0 + x"),
-        pytest.param("Add(x, c)", -0.0, id="x + -0"),
-        pytest.param("Sub(x, c)", 0, id="x - 0"),
-        pytest.param("Sub(x, c)", -0.0, id="x - -0"),
-        pytest.param("Mul(x, c)", 1, id="x * 1"),
-        pytest.param("Mul(c, x)", 1, id="1 * x"),
-        pytest.param("Div(x, c)", 1, id="x / 1"),
-        pytest.param("Pow(x, c)", 1, id="x ** 1"),
-        pytest.param("Add(x, c)", [0], id="a vector of one 0"),
-        pytest.param("Mul(x, c)", [[1]], id="a matrix of one 1"),
-        pytest.param("Sub(x, c)", [0, 0, 0][:1], id="a vector to subtract"),
-    ],
+    {
+        "x + 0": ("Add(x, c)", 0),
+        "0 + x": ("Add(c, x)", 0),
+        "x + -0": ("Add(x, c)", -0.0),
+        "x - 0": ("Sub(x, c)", 0),
+        "x - -0": ("Sub(x, c)", -0.0),
+        "x * 1": ("Mul(x, c)", 1),
+        "1 * x": ("Mul(c, x)", 1),
+        "x / 1": ("Div(x, c)", 1),
+        "x ** 1": ("Pow(x, c)", 1),
+        "a vector of one 0": ("Add(x, c)", [0]),
+        "a matrix of one 1": ("Mul(x, c)", [[1]]),
+        "a vector to subtract": ("Sub(x, c)", [0, 0, 0][:1]),
+    },
 )
 def test_neutral_scalar_is_dropped(op: str, c: Any, shape: str) -> None:
     weights = {"c": np.float32(c)}
     becomes(model(before(op), shape=shape), model("y = Abs(x)", shape=shape), *PASSES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("op", "c"),
-    [
-        pytest.param("Add(x, c)", [0, 0, 0], id="a row of zeros"),
-        pytest.param("Mul(x, c)", [[1], [1]], id="a column of ones"),
-        pytest.param("Div(x, c)", [[1, 1, 1], [1, 1, 1]], id="as large as x"),
-        pytest.param("Add(x, c)", [0, -0.0, 0], id="zeros of either sign"),
-    ],
+    {
+        "a row of zeros": ("Add(x, c)", [0, 0, 0]),
+        "a column of ones": ("Mul(x, c)", [[1], [1]]),
+        "as large as x": ("Div(x, c)", [[1, 1, 1], [1, 1, 1]]),
+        "zeros of either sign": ("Add(x, c)", [0, -0.0, 0]),
+    },
 )
 def test_neutral_vector_is_dropped(op: str, c: Any) -> None:
     becomes(model(before(op)), model("y = Abs(x)"), *PASSES, weights={"c": np.float32(c)})
@@ -84,14 +84,14 @@ def test_exponents_of_another_type(dtype: str, exponent: str) -> None:
     becomes(f"{g} {{ t = Pow(x, c) y = Abs(t) }}", f"{g} {{ y = Abs(x) }}", *PASSES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "c"),
-    [
-        pytest.param("t = And(x, c) y = Not(t)", True, id="and true"),
-        pytest.param("t = And(c, x) y = Not(t)", [True] * 3, id="true and"),
-        pytest.param("t = Or(x, c) y = Not(t)", False, id="or false"),
-        pytest.param("t = Xor(x, c) y = Not(t)", False, id="xor false"),
-    ],
+    {
+        "and true": ("t = And(x, c) y = Not(t)", True),
+        "true and": ("t = And(c, x) y = Not(t)", [True] * 3),
+        "or false": ("t = Or(x, c) y = Not(t)", False),
+        "xor false": ("t = Xor(x, c) y = Not(t)", False),
+    },
 )
 def test_logic(body: str, c: Any) -> None:
     becomes(model(body, "bool"), model("y = Not(x)", "bool"), *PASSES, weights={"c": np.array(c)})
@@ -114,18 +114,18 @@ def test_shifts_by_zero(direction: str) -> None:
     becomes(text, model("y = Clip(x)", "uint32"), *PASSES, weights={"c": np.uint32(0)})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("op", "dtype", "c"),
-    [
-        pytest.param("And(x, c)", "bool", False, id="and false"),
-        pytest.param("Or(c, x)", "bool", True, id="or true"),
-        pytest.param("And(x, c)", "bool", [False] * 3, id="and a row"),
-        pytest.param("Mul(x, c)", "int32", 0, id="times 0"),
-        pytest.param("Mul(c, x)", "int64", [[0] * 3] * 2, id="times a matrix of 0"),
-        pytest.param("BitwiseAnd(x, c)", "int32", 0, id="bits and 0"),
-        pytest.param("BitwiseOr(x, c)", "int32", -1, id="bits or all"),
-        pytest.param("Mul(x, c)", "int32", np.zeros((4, 1, 1)), id="a constant that stretches"),
-    ],
+    {
+        "and false": ("And(x, c)", "bool", False),
+        "or true": ("Or(c, x)", "bool", True),
+        "and a row": ("And(x, c)", "bool", [False] * 3),
+        "times 0": ("Mul(x, c)", "int32", 0),
+        "times a matrix of 0": ("Mul(c, x)", "int64", [[0] * 3] * 2),
+        "bits and 0": ("BitwiseAnd(x, c)", "int32", 0),
+        "bits or all": ("BitwiseOr(x, c)", "int32", -1),
+        "a constant that stretches": ("Mul(x, c)", "int32", np.zeros((4, 1, 1))),
+    },
 )
 def test_absorbing_operand(op: str, dtype: str, c: Any) -> None:
     data = np.array(c, dtype)
@@ -142,42 +142,42 @@ def test_every_opset(opset: int) -> None:
     becomes(model(body), model("y = Neg(x)"), *PASSES, opset=opset, weights=weights, runs=opset < 26)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "c"),
-    [
-        pytest.param("y = Add(x, c)", 1, id="x + 1"),
-        pytest.param("y = Mul(x, c)", 0, id="x * 0 of floats"),
-        pytest.param("y = Mul(x, c)", -1, id="x * -1"),
-        pytest.param("y = Sub(c, x)", 0, id="0 - x"),
-        pytest.param("y = Div(c, x)", 1, id="1 / x"),
-        pytest.param("y = Pow(c, x)", 1, id="1 ** x"),
-        pytest.param("y = Pow(x, c)", 0, id="x ** 0"),
-        pytest.param("y = Add(x, c)", [0, 0, 1e-30], id="nearly 0"),
-        pytest.param("y = Mul(x, c)", [1, 1, 1.0000001], id="nearly 1"),
-        pytest.param("y = Add(x, c)", [0, np.nan, 0], id="not a number"),
-        pytest.param("y = Max(x, c)", 0, id="another op"),
-    ],
+    {
+        "x + 1": ("y = Add(x, c)", 1),
+        "x * 0 of floats": ("y = Mul(x, c)", 0),
+        "x * -1": ("y = Mul(x, c)", -1),
+        "0 - x": ("y = Sub(c, x)", 0),
+        "1 / x": ("y = Div(c, x)", 1),
+        "1 ** x": ("y = Pow(c, x)", 1),
+        "x ** 0": ("y = Pow(x, c)", 0),
+        "nearly 0": ("y = Add(x, c)", [0, 0, 1e-30]),
+        "nearly 1": ("y = Mul(x, c)", [1, 1, 1.0000001]),
+        "not a number": ("y = Add(x, c)", [0, np.nan, 0]),
+        "another op": ("y = Max(x, c)", 0),
+    },
 )
 def test_stays(body: str, c: Any) -> None:
     stays(model(body), *PASSES, weights={"c": np.float32(c)})
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[3] x) => (float[1,3] y) <float[1,1] c = {0}> { y = Add(x, c) }", id="raises the rank"),
-        pytest.param("g (float[1,3] x) => (float[2,3] y) <float[2,1] c = {1,1}> { y = Mul(x, c) }", id="stretches"),
-        pytest.param("g (float[a,3] x) => (float[n,3] y) <float[2,1] c = {1,1}> { y = Mul(x, c) }", id="may stretch"),
-        pytest.param("g (float x) => (float[1] y) <float[1] c = {1}> { y = Mul(x, c) }", id="makes a scalar a vector"),
-        pytest.param("g (float[1] x) => (float[0] y) <float[0] c = {}> { y = Mul(x, c) }", id="leaves nothing"),
-        pytest.param("g (float[2] x, float c = {0}) => (float[2] y) { y = Add(x, c) }", id="overridable"),
-        pytest.param("g (float[2] x, float c) => (float[2] y) { y = Mul(x, c) }", id="an input"),
-        pytest.param("g (int64[2] x) => (int64[2] y) <int64 c = {1}> { y = Pow(x, c) }", id="powers of large integers"),
-        pytest.param("g (bool[2] x) => (bool[2] y) <bool c = {1}> { y = Xor(x, c) }", id="xor true"),
-        pytest.param("g (bool[a] x) => (bool[a] y) <bool c = {0}> { y = And(x, c) }", id="absorbs, of unknown size"),
-        pytest.param("g (int32[40,40] x) => (int32[n,m] y) <int32 c = {0}> { y = Mul(x, c) }", id="absorbs too much"),
-        pytest.param("g (int32[2] x) => (int32[2] y) <int32[2] c = {0, 1}> { y = Mul(x, c) }", id="absorbs in part"),
-    ],
+    {
+        "raises the rank": ("g (float[3] x) => (float[1,3] y) <float[1,1] c = {0}> { y = Add(x, c) }"),
+        "stretches": ("g (float[1,3] x) => (float[2,3] y) <float[2,1] c = {1,1}> { y = Mul(x, c) }"),
+        "may stretch": ("g (float[a,3] x) => (float[n,3] y) <float[2,1] c = {1,1}> { y = Mul(x, c) }"),
+        "makes a scalar a vector": ("g (float x) => (float[1] y) <float[1] c = {1}> { y = Mul(x, c) }"),
+        "leaves nothing": ("g (float[1] x) => (float[0] y) <float[0] c = {}> { y = Mul(x, c) }"),
+        "overridable": ("g (float[2] x, float c = {0}) => (float[2] y) { y = Add(x, c) }"),
+        "an input": ("g (float[2] x, float c) => (float[2] y) { y = Mul(x, c) }"),
+        "powers of large integers": ("g (int64[2] x) => (int64[2] y) <int64 c = {1}> { y = Pow(x, c) }"),
+        "xor true": ("g (bool[2] x) => (bool[2] y) <bool c = {1}> { y = Xor(x, c) }"),
+        "absorbs, of unknown size": ("g (bool[a] x) => (bool[a] y) <bool c = {0}> { y = And(x, c) }"),
+        "absorbs too much": ("g (int32[40,40] x) => (int32[n,m] y) <int32 c = {0}> { y = Mul(x, c) }"),
+        "absorbs in part": ("g (int32[2] x) => (int32[2] y) <int32[2] c = {0, 1}> { y = Mul(x, c) }"),
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, *PASSES)

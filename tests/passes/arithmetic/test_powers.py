@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.arithmetic import powers
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, cases, initializers, stays
 
 MERGE_POWERS = rule_pass(powers, "merge-powers")
 
@@ -24,41 +24,41 @@ def model(body: str, dtype: str = "float") -> str:
     return f"g ({dtype}[2,3] x, {dtype}[3] z) => ({dtype}[n,m] y) {NUMBERS.format(dtype)} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Reciprocal(x) u = Reciprocal(t) y = Tanh(u)", "y = Tanh(x)", id="reciprocals"),
-        pytest.param("t = Div(x, z) y = Reciprocal(t)", "y = Div(z, x)", id="of a quotient"),
-        pytest.param("t = Div(one, x) y = Reciprocal(t)", "y = Div(x, one)", id="of a reciprocal by division"),
-        pytest.param("t = Mul(x, row) y = Reciprocal(t)", "y = Div(row, x)", id="of a multiple"),
-        pytest.param("t = Reciprocal(z) y = Div(x, t)", "y = Mul(x, z)", id="divided by a reciprocal"),
-        pytest.param("t = Exp(z) u = Reciprocal(t) y = Mul(x, u)", "t = Exp(z) y = Div(x, t)", id="times a reciprocal"),
-        pytest.param("t = Exp(z) u = Reciprocal(t) y = Mul(u, x)", "t = Exp(z) y = Div(x, t)", id="a reciprocal times"),
-        pytest.param("t = Exp(z) u = Div(one, t) y = Mul(x, u)", "t = Exp(z) y = Div(x, t)", id="times 1 / z"),
-        pytest.param("t = Mul(x, x) y = Sqrt(t)", "y = Abs(x)", id="root of a product"),
-        pytest.param("t = Pow(x, two) y = Sqrt(t)", "y = Abs(x)", id="root of a square"),
-        pytest.param("r = Relu(x) t = Sqrt(r) y = Pow(t, two)", "y = Relu(x)", id="square of a root"),
-        pytest.param("r = Relu(x) t = Sqrt(r) y = Mul(t, t)", "y = Relu(x)", id="product of roots"),
-        pytest.param("r = Sigmoid(x) t = Log(r) y = Exp(t)", "y = Sigmoid(x)", id="exp of log"),
-        pytest.param("t = Pow(x, two) y = Pow(t, three)", "y = Pow(x, one)", id="powers"),
-        pytest.param("t = Pow(x, three) y = Pow(t, six)", "y = Pow(x, six)", id="powers of different ranks"),
-        pytest.param("r = Abs(x) t = Pow(r, three) y = Pow(t, half)", "r = Abs(x) y = Pow(r, one)", id="of fractions"),
-        pytest.param("t = Abs(x) y = Pow(t, two)", "y = Pow(x, two)", id="square of abs"),
-        pytest.param("t = Neg(x) y = Pow(t, four)", "y = Pow(x, four)", id="even power of neg"),
-        pytest.param("t = Abs(x) y = Mul(t, t)", "y = Mul(x, x)", id="abs times abs"),
-    ],
+    {
+        "reciprocals": ("t = Reciprocal(x) u = Reciprocal(t) y = Tanh(u)", "y = Tanh(x)"),
+        "of a quotient": ("t = Div(x, z) y = Reciprocal(t)", "y = Div(z, x)"),
+        "of a reciprocal by division": ("t = Div(one, x) y = Reciprocal(t)", "y = Div(x, one)"),
+        "of a multiple": ("t = Mul(x, row) y = Reciprocal(t)", "y = Div(row, x)"),
+        "divided by a reciprocal": ("t = Reciprocal(z) y = Div(x, t)", "y = Mul(x, z)"),
+        "times a reciprocal": ("t = Exp(z) u = Reciprocal(t) y = Mul(x, u)", "t = Exp(z) y = Div(x, t)"),
+        "a reciprocal times": ("t = Exp(z) u = Reciprocal(t) y = Mul(u, x)", "t = Exp(z) y = Div(x, t)"),
+        "times 1 / z": ("t = Exp(z) u = Div(one, t) y = Mul(x, u)", "t = Exp(z) y = Div(x, t)"),
+        "root of a product": ("t = Mul(x, x) y = Sqrt(t)", "y = Abs(x)"),
+        "root of a square": ("t = Pow(x, two) y = Sqrt(t)", "y = Abs(x)"),
+        "square of a root": ("r = Relu(x) t = Sqrt(r) y = Pow(t, two)", "y = Relu(x)"),
+        "product of roots": ("r = Relu(x) t = Sqrt(r) y = Mul(t, t)", "y = Relu(x)"),
+        "exp of log": ("r = Sigmoid(x) t = Log(r) y = Exp(t)", "y = Sigmoid(x)"),
+        "powers": ("t = Pow(x, two) y = Pow(t, three)", "y = Pow(x, one)"),
+        "powers of different ranks": ("t = Pow(x, three) y = Pow(t, six)", "y = Pow(x, six)"),
+        "of fractions": ("r = Abs(x) t = Pow(r, three) y = Pow(t, half)", "r = Abs(x) y = Pow(r, one)"),
+        "square of abs": ("t = Abs(x) y = Pow(t, two)", "y = Pow(x, two)"),
+        "even power of neg": ("t = Neg(x) y = Pow(t, four)", "y = Pow(x, four)"),
+        "abs times abs": ("t = Abs(x) y = Mul(t, t)", "y = Mul(x, x)"),
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     becomes(model(before), model(after), MERGE_POWERS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "c"),
-    [
-        pytest.param("t = Mul(x, row) y = Reciprocal(t)", "y = Div(row, x)", [1, 0.5, 0.25], id="reciprocal"),
-        pytest.param("t = Pow(x, two) y = Pow(t, three)", "y = Pow(x, two)", 6, id="powers"),
-        pytest.param("r = Exp(x) t = Pow(r, three) y = Pow(t, half)", "r = Exp(x) y = Pow(r, two)", 1.5, id="fraction"),
-    ],
+    {
+        "reciprocal": ("t = Mul(x, row) y = Reciprocal(t)", "y = Div(row, x)", [1, 0.5, 0.25]),
+        "powers": ("t = Pow(x, two) y = Pow(t, three)", "y = Pow(x, two)", 6),
+        "fraction": ("r = Exp(x) t = Pow(r, three) y = Pow(t, half)", "r = Exp(x) y = Pow(r, two)", 1.5),
+    },
 )
 def test_the_constant(before: str, after: str, c: Any) -> None:
     out = becomes(model(before), model(after), MERGE_POWERS)
@@ -78,60 +78,50 @@ def test_whole_exponents_stay_whole(exponent: str) -> None:
     assert next(v for n, v in initializers(out).items() if n == out.graph.node[0].input[1]).dtype == exponent
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Reciprocal(x)", id="a reciprocal"),
-        pytest.param("y = Sqrt(x)", id="a root"),
-        pytest.param("y = Pow(x, two)", id="a square"),
-        pytest.param("t = Sqrt(x) y = Pow(t, two)", id="a root of a possibly negative value"),
-        pytest.param("t = Sqrt(x) y = Mul(t, t)", id="roots of possibly negative values"),
-        pytest.param("r = Relu(x) t = Sqrt(r) y = Pow(t, three)", id="cube of a root"),
-        pytest.param("t = Log(x) y = Exp(t)", id="a logarithm of a possibly negative value"),
-        pytest.param("t = Exp(x) y = Log(t)", id="exp may overflow"),
-        pytest.param("t = Mul(x, z) y = Sqrt(t)", id="root of another product"),
-        pytest.param("t = Pow(x, three) y = Sqrt(t)", id="root of a cube"),
-        pytest.param("t = Pow(x, half) y = Pow(t, two)", id="fractional power of a possibly negative value"),
-        pytest.param("t = Pow(x, row) y = Pow(t, two)", id="different exponents"),
-        pytest.param("t = Abs(x) y = Pow(t, three)", id="odd power of abs"),
-        pytest.param("t = Mul(x, nil) y = Reciprocal(t)", id="reciprocal of 0"),
-        pytest.param("t = Reciprocal(x) u = Reciprocal(t) y = Add(t, u)", id="read elsewhere"),
-        pytest.param("t = Reciprocal(x) y = Div(t, z)", id="a reciprocal divided"),
-        pytest.param("t = Div(two, x) y = Mul(z, t)", id="times 2 / x"),
-    ],
+    {
+        "a reciprocal": ("y = Reciprocal(x)"),
+        "a root": ("y = Sqrt(x)"),
+        "a square": ("y = Pow(x, two)"),
+        "a root of a possibly negative value": ("t = Sqrt(x) y = Pow(t, two)"),
+        "roots of possibly negative values": ("t = Sqrt(x) y = Mul(t, t)"),
+        "cube of a root": ("r = Relu(x) t = Sqrt(r) y = Pow(t, three)"),
+        "a logarithm of a possibly negative value": ("t = Log(x) y = Exp(t)"),
+        "exp may overflow": ("t = Exp(x) y = Log(t)"),
+        "root of another product": ("t = Mul(x, z) y = Sqrt(t)"),
+        "root of a cube": ("t = Pow(x, three) y = Sqrt(t)"),
+        "fractional power of a possibly negative value": ("t = Pow(x, half) y = Pow(t, two)"),
+        "different exponents": ("t = Pow(x, row) y = Pow(t, two)"),
+        "odd power of abs": ("t = Abs(x) y = Pow(t, three)"),
+        "reciprocal of 0": ("t = Mul(x, nil) y = Reciprocal(t)"),
+        "read elsewhere": ("t = Reciprocal(x) u = Reciprocal(t) y = Add(t, u)"),
+        "a reciprocal divided": ("t = Reciprocal(x) y = Div(t, z)"),
+        "times 2 / x": ("t = Div(two, x) y = Mul(z, t)"),
+    },
 )
 def test_stays(body: str) -> None:
     stays(model(body), MERGE_POWERS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (int32[2] x) => (int32[2] y) <int32 c = {2}, int32 d = {3}> { t = Pow(x, c) y = Pow(t, d) }",
-            id="integer powers",
+    {
+        "integer powers": (
+            "g (int32[2] x) => (int32[2] y) <int32 c = {2}, int32 d = {3}> { t = Pow(x, c) y = Pow(t, d) }"
         ),
-        pytest.param("g (int32[2] x) => (int32[2] y) <int32 c = {2}> { t = Abs(x) y = Pow(t, c) }", id="integer abs"),
-        pytest.param(
-            "g (int32[2] x, int32[2] z) => (int32[2] y) <int32 c = {1}> { t = Div(c, x) y = Mul(z, t) }",
-            id="integer quotient",
+        "integer abs": ("g (int32[2] x) => (int32[2] y) <int32 c = {2}> { t = Abs(x) y = Pow(t, c) }"),
+        "integer quotient": (
+            "g (int32[2] x, int32[2] z) => (int32[2] y) <int32 c = {1}> { t = Div(c, x) y = Mul(z, t) }"
         ),
-        pytest.param(
-            "g (float[2] x) => (float[1,2] y) <float[1,1] c = {2}> { t = Pow(x, c) y = Sqrt(t) }", id="raises the rank"
-        ),
-        pytest.param(
-            "g (float[2] x, float c = {2}) => (float[2] y) { t = Pow(x, c) y = Sqrt(t) }", id="overridable initializer"
-        ),
-        pytest.param(
-            "g (float[2] x) => (float[2] t, float[2] y) { t = Mul(x, x) y = Sqrt(t) }",
-            id="the inner value is an output",
-        ),
-        pytest.param(
+        "raises the rank": ("g (float[2] x) => (float[1,2] y) <float[1,1] c = {2}> { t = Pow(x, c) y = Sqrt(t) }"),
+        "overridable initializer": ("g (float[2] x, float c = {2}) => (float[2] y) { t = Pow(x, c) y = Sqrt(t) }"),
+        "the inner value is an output": ("g (float[2] x) => (float[2] t, float[2] y) { t = Mul(x, x) y = Sqrt(t) }"),
+        "across the border of an If body": (
             "g (bool c, float[2] x) => (float[n] y) { t = Mul(x, x) y = If (c) <"
-            "then_branch = a () => (float[n] r) { r = Sqrt(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }> }",
-            id="across the border of an If body",
+            "then_branch = a () => (float[n] r) { r = Sqrt(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }> }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, MERGE_POWERS)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from math import inf
 
 import numpy as np
-import pytest
 from passwright.core import from_onnx
 from passwright.passes.arithmetic.value_ranges import ValueRange, range_of
-from rewriting import load, run
+from rewriting import cases, load, run
 
 CONSTANTS = "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0}[2] pair = {{2, 5}}>"
 
@@ -18,39 +17,39 @@ def found(body: str, dtype: str = "float") -> ValueRange:
     return range_of(from_onnx(load(text)).graph.outputs[0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "low", "high"),
-    [
-        pytest.param("y = HardSigmoid(x)", 0, 1, id="hard sigmoid"),
-        pytest.param("y = Relu(x)", 0, inf, id="relu"),
-        pytest.param("y = Clip(x, one, three)", 1, 3, id="clip"),
-        pytest.param("y = Clip(x, three, one)", 1, 1, id="clip upside down"),
-        pytest.param("y = Min(x, two)", -inf, 2, id="min"),
-        pytest.param("t = HardSigmoid(x) y = Max(two, t)", 2, 2, id="max above the range"),
-        pytest.param("y = Mul(x, x)", 0, inf, id="a square"),
-        pytest.param("y = Mul(x, two)", -inf, inf, id="a product"),
-        pytest.param("t = Abs(x) y = Add(t, pair)", 2, inf, id="a sum"),
-        pytest.param("y = Add(pair, pair)", 2, inf, id="constants"),
-        pytest.param("y = Pow(x, two)", 0, inf, id="an even power"),
-        pytest.param("y = Pow(x, three)", -inf, inf, id="an odd power"),
-        pytest.param("t = Abs(x) u = Neg(t) y = Transpose(u)", -inf, inf, id="a negative"),
-        pytest.param("t = Cast<to=6>(b) y = Cast<to=1>(t)", -inf, inf, id="an integer of unknown sign"),
-        pytest.param("y = Cast<to=1>(b)", 0, inf, id="a bool"),
-        pytest.param("y = Tanh(x)", -inf, inf, id="tanh"),
-        pytest.param("y = Sub(x, x)", -inf, inf, id="a difference"),
-    ],
+    {
+        "hard sigmoid": ("y = HardSigmoid(x)", 0, 1),
+        "relu": ("y = Relu(x)", 0, inf),
+        "clip": ("y = Clip(x, one, three)", 1, 3),
+        "clip upside down": ("y = Clip(x, three, one)", 1, 1),
+        "min": ("y = Min(x, two)", -inf, 2),
+        "max above the range": ("t = HardSigmoid(x) y = Max(two, t)", 2, 2),
+        "a square": ("y = Mul(x, x)", 0, inf),
+        "a product": ("y = Mul(x, two)", -inf, inf),
+        "a sum": ("t = Abs(x) y = Add(t, pair)", 2, inf),
+        "constants": ("y = Add(pair, pair)", 2, inf),
+        "an even power": ("y = Pow(x, two)", 0, inf),
+        "an odd power": ("y = Pow(x, three)", -inf, inf),
+        "a negative": ("t = Abs(x) u = Neg(t) y = Transpose(u)", -inf, inf),
+        "an integer of unknown sign": ("t = Cast<to=6>(b) y = Cast<to=1>(t)", -inf, inf),
+        "a bool": ("y = Cast<to=1>(b)", 0, inf),
+        "tanh": ("y = Tanh(x)", -inf, inf),
+        "a difference": ("y = Sub(x, x)", -inf, inf),
+    },
 )
 def test_range_of_floats(body: str, low: float, high: float) -> None:
     assert found(body) == ValueRange(low, high)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "low", "high"),
-    [
-        pytest.param("y = Mul(x, x)", -128, 127, id="squares wrap around"),
-        pytest.param("y = Abs(x)", -128, 127, id="the least integer has no absolute value"),
-        pytest.param("y = Clip(x, one)", 1, 127, id="clip"),
-    ],
+    {
+        "squares wrap around": ("y = Mul(x, x)", -128, 127),
+        "the least integer has no absolute value": ("y = Abs(x)", -128, 127),
+        "clip": ("y = Clip(x, one)", 1, 127),
+    },
 )
 def test_range_of_integers(body: str, low: float, high: float) -> None:
     assert found(body, "int8") == ValueRange(low, high)

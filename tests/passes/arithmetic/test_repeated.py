@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 DROP_IDEMPOTENT = rule_pass(no_op_arithmetic, "drop-idempotent")
 
@@ -17,46 +17,44 @@ def model(body: str, dtype: str = "float") -> str:
 
 
 @pytest.mark.parametrize("dtype", ["float", "double", "float16"])
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Floor(x) y = Floor(t)", "y = Floor(x)", id="floor of floor"),
-        pytest.param("t = Ceil(x) y = Round(t)", "y = Ceil(x)", id="round of ceil"),
-        pytest.param("t = Round(x) y = Floor(t)", "y = Round(x)", id="floor of round"),
-        pytest.param("t = Floor(x) u = Neg(t) y = Ceil(u)", "t = Floor(x) y = Neg(t)", id="ceil of minus floor"),
-        pytest.param("t = Sign(x) y = Round(t)", "y = Sign(x)", id="round of sign"),
-        pytest.param("t = Sign(x) y = Sign(t)", "y = Sign(x)", id="sign of sign"),
-        pytest.param("t = Abs(x) y = Abs(t)", "y = Abs(x)", id="abs of abs"),
-        pytest.param("t = Neg(x) y = Abs(t)", "y = Abs(x)", id="abs of neg"),
-        pytest.param("t = Neg(x) u = Abs(t) v = Neg(u) y = Abs(v)", "y = Abs(x)", id="a chain"),
-        pytest.param("t = Relu(x) y = Abs(t)", "y = Relu(x)", id="abs of relu"),
-        pytest.param("t = Sqrt(x) y = Abs(t)", "y = Sqrt(x)", id="abs of a root"),
-        pytest.param("t = Exp(x) y = Abs(t)", "y = Exp(x)", id="abs of exp"),
-        pytest.param("t = Mul(x, x) y = Abs(t)", "y = Mul(x, x)", id="abs of a square"),
-    ],
+    {
+        "floor of floor": ("t = Floor(x) y = Floor(t)", "y = Floor(x)"),
+        "round of ceil": ("t = Ceil(x) y = Round(t)", "y = Ceil(x)"),
+        "floor of round": ("t = Round(x) y = Floor(t)", "y = Round(x)"),
+        "ceil of minus floor": ("t = Floor(x) u = Neg(t) y = Ceil(u)", "t = Floor(x) y = Neg(t)"),
+        "round of sign": ("t = Sign(x) y = Round(t)", "y = Sign(x)"),
+        "sign of sign": ("t = Sign(x) y = Sign(t)", "y = Sign(x)"),
+        "abs of abs": ("t = Abs(x) y = Abs(t)", "y = Abs(x)"),
+        "abs of neg": ("t = Neg(x) y = Abs(t)", "y = Abs(x)"),
+        "a chain": ("t = Neg(x) u = Abs(t) v = Neg(u) y = Abs(v)", "y = Abs(x)"),
+        "abs of relu": ("t = Relu(x) y = Abs(t)", "y = Relu(x)"),
+        "abs of a root": ("t = Sqrt(x) y = Abs(t)", "y = Sqrt(x)"),
+        "abs of exp": ("t = Exp(x) y = Abs(t)", "y = Exp(x)"),
+        "abs of a square": ("t = Mul(x, x) y = Abs(t)", "y = Mul(x, x)"),
+    },
 )
 def test_becomes(before: str, after: str, dtype: str) -> None:
     becomes(model(before, dtype), model(after, dtype), DROP_IDEMPOTENT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Cast<to=1>(i) y = Floor(t)", "y = Cast<to=1>(i)", id="of an integer"),
-        pytest.param("t = Cast<to=1>(b) y = Round(t)", "y = Cast<to=1>(b)", id="of a bool"),
-        pytest.param("t = Cast<to=1>(b) y = Abs(t)", "y = Cast<to=1>(b)", id="a bool is not negative"),
-        pytest.param(
+    {
+        "of an integer": ("t = Cast<to=1>(i) y = Floor(t)", "y = Cast<to=1>(i)"),
+        "of a bool": ("t = Cast<to=1>(b) y = Round(t)", "y = Cast<to=1>(b)"),
+        "a bool is not negative": ("t = Cast<to=1>(b) y = Abs(t)", "y = Cast<to=1>(b)"),
+        "moved": (
             "t = Floor(x) u = Transpose(t) v = Relu(u) y = Round(v)",
             "t = Floor(x) u = Transpose(t) y = Relu(u)",
-            id="moved",
         ),
-        pytest.param(
+        "above 0": (
             "c = Constant<value_float=1.0>() t = Max(x, c) y = Abs(t)",
             "c = Constant<value_float=1.0>() y = Max(x, c)",
-            id="above 0",
         ),
-        pytest.param("t = Abs(x) u = Abs(t) y = Add(t, u)", "t = Abs(x) y = Add(t, t)", id="the inner one is read too"),
-    ],
+        "the inner one is read too": ("t = Abs(x) u = Abs(t) y = Add(t, u)", "t = Abs(x) y = Add(t, t)"),
+    },
 )
 def test_becomes_of_float(before: str, after: str) -> None:
     becomes(model(before), model(after), DROP_IDEMPOTENT)
@@ -80,36 +78,35 @@ def test_every_opset(opset: int) -> None:
     becomes(model(before), model("t = Floor(x) y = Abs(t)"), DROP_IDEMPOTENT, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Floor(x)", id="floor"),
-        pytest.param("y = Abs(x)", id="abs"),
-        pytest.param("y = Sign(x)", id="sign"),
-        pytest.param("t = Tanh(x) y = Abs(t)", id="of a possibly negative value"),
-        pytest.param("t = Floor(x) u = Sqrt(t) y = Floor(u)", id="a root of integral values"),
-        pytest.param("t = Floor(x) u = Add(t, x) y = Floor(u)", id="a sum with a fraction"),
-        pytest.param("t = Abs(x) y = Sign(t)", id="sign of abs"),
-        pytest.param("t = Abs(x) y = Neg(t)", id="neg of abs"),
-        pytest.param("t = Cast<to=11>(x) u = Floor(t) y = Cast<to=1>(u)", id="a float in another type"),
-        pytest.param("t = Round(x) y = Add(t, x)", id="no second rounding"),
-    ],
+    {
+        "floor": ("y = Floor(x)"),
+        "abs": ("y = Abs(x)"),
+        "sign": ("y = Sign(x)"),
+        "of a possibly negative value": ("t = Tanh(x) y = Abs(t)"),
+        "a root of integral values": ("t = Floor(x) u = Sqrt(t) y = Floor(u)"),
+        "a sum with a fraction": ("t = Floor(x) u = Add(t, x) y = Floor(u)"),
+        "sign of abs": ("t = Abs(x) y = Sign(t)"),
+        "neg of abs": ("t = Abs(x) y = Neg(t)"),
+        "a float in another type": ("t = Cast<to=11>(x) u = Floor(t) y = Cast<to=1>(u)"),
+        "no second rounding": ("t = Round(x) y = Add(t, x)"),
+    },
 )
 def test_stays(body: str) -> None:
     stays(model(body), DROP_IDEMPOTENT)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (int32[2] x) => (int32[2] y) { t = Mul(x, x) y = Abs(t) }", id="a square wraps around"),
-        pytest.param(
+    {
+        "a square wraps around": ("g (int32[2] x) => (int32[2] y) { t = Mul(x, x) y = Abs(t) }"),
+        "inside an If body": (
             "g (bool c, float[2] x) => (float[n] y) { t = Abs(x) y = If (c) <"
             "then_branch = a () => (float[n] r) { u = Neg(t) r = Exp(u) }, "
-            "else_branch = b () => (float[n] s) { s = Abs(x) }> }",
-            id="inside an If body",
+            "else_branch = b () => (float[n] s) { s = Abs(x) }> }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, DROP_IDEMPOTENT)

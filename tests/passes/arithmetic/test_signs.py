@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import negations
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 CANONICALIZE_NEGATIONS = rule_pass(negations, "canonicalize-negations")
 MERGE_NEGATIONS = rule_pass(negations, "merge-negations")
@@ -83,53 +83,47 @@ def test_negations_read_elsewhere_cancel_too() -> None:
     require_equivalent(load(model(before)), out, exact=True)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Neg(x)", id="alone"),
-        pytest.param("y = Sub(x, z)", id="a difference"),
-        pytest.param("t = Neg(x) y = Sub(t, z)", id="-x - z"),
-        pytest.param("t = Neg(x) y = Mul(t, z)", id="-x * z"),
-        pytest.param("t = Mul(x, z) y = Neg(t)", id="-(x * z)"),
-        pytest.param("t = Add(x, z) y = Neg(t)", id="-(x + z)"),
-        pytest.param("t = Neg(x) u = Mul(t, c) y = Add(t, u)", id="read elsewhere"),
-        pytest.param("t = Mul(x, c) u = Neg(t) y = Max(t, u)", id="the product is read elsewhere"),
-        pytest.param("t = Sub(x, z) u = Neg(t) y = Max(t, u)", id="the difference is read elsewhere"),
-        pytest.param("y = Div(m, x)", id="-1 / x"),
-        pytest.param("y = Sub(x, o)", id="x - 0"),
-        pytest.param("y = Sub(c, x)", id="3 - x"),
-        pytest.param("y = Mul(x, c)", id="x * 3"),
-        pytest.param("t = Neg(x) u = Relu(t) y = Neg(u)", id="apart"),
-    ],
+    {
+        "alone": ("y = Neg(x)"),
+        "a difference": ("y = Sub(x, z)"),
+        "-x - z": ("t = Neg(x) y = Sub(t, z)"),
+        "-x * z": ("t = Neg(x) y = Mul(t, z)"),
+        "-(x * z)": ("t = Mul(x, z) y = Neg(t)"),
+        "-(x + z)": ("t = Add(x, z) y = Neg(t)"),
+        "read elsewhere": ("t = Neg(x) u = Mul(t, c) y = Add(t, u)"),
+        "the product is read elsewhere": ("t = Mul(x, c) u = Neg(t) y = Max(t, u)"),
+        "the difference is read elsewhere": ("t = Sub(x, z) u = Neg(t) y = Max(t, u)"),
+        "-1 / x": ("y = Div(m, x)"),
+        "x - 0": ("y = Sub(x, o)"),
+        "3 - x": ("y = Sub(c, x)"),
+        "x * 3": ("y = Mul(x, c)"),
+        "apart": ("t = Neg(x) u = Relu(t) y = Neg(u)"),
+    },
 )
 def test_stays(body: str) -> None:
     stays(model(body), *PASSES)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (int32[2] x) => (int32[2] y) <int32 m = {3}> { t = Neg(x) y = Div(t, m) }", id="integer quotient"
+    {
+        "integer quotient": ("g (int32[2] x) => (int32[2] y) <int32 m = {3}> { t = Neg(x) y = Div(t, m) }"),
+        "integers by -1": ("g (int32[2] x) => (int32[2] y) <int32 m = {-1}> { y = Div(x, m) }"),
+        "no sign to turn": ("g (uint32[2] x) => (uint32[2] y) <uint32 o = {0}> { y = Sub(o, x) }"),
+        "raises the rank": ("g (float[2] x) => (float[1,2] y) <float[1,1] m = {-1}> { y = Mul(x, m) }"),
+        "stretches": ("g (float[1] x) => (float[3] y) <float[3] o = {0,0,0}> { y = Sub(o, x) }"),
+        "overridable initializer": ("g (float[2] x, float m = {-1}) => (float[2] y) { y = Mul(x, m) }"),
+        "overridable factor": ("g (float[2] x, float m = {3}) => (float[2] y) { t = Neg(x) y = Mul(t, m) }"),
+        "the inner value is an output": (
+            "g (float[2] x, float[2] z) => (float[2] t, float[2] y) { t = Neg(x) y = Add(t, z) }"
         ),
-        pytest.param("g (int32[2] x) => (int32[2] y) <int32 m = {-1}> { y = Div(x, m) }", id="integers by -1"),
-        pytest.param("g (uint32[2] x) => (uint32[2] y) <uint32 o = {0}> { y = Sub(o, x) }", id="no sign to turn"),
-        pytest.param("g (float[2] x) => (float[1,2] y) <float[1,1] m = {-1}> { y = Mul(x, m) }", id="raises the rank"),
-        pytest.param("g (float[1] x) => (float[3] y) <float[3] o = {0,0,0}> { y = Sub(o, x) }", id="stretches"),
-        pytest.param("g (float[2] x, float m = {-1}) => (float[2] y) { y = Mul(x, m) }", id="overridable initializer"),
-        pytest.param(
-            "g (float[2] x, float m = {3}) => (float[2] y) { t = Neg(x) y = Mul(t, m) }", id="overridable factor"
-        ),
-        pytest.param(
-            "g (float[2] x, float[2] z) => (float[2] t, float[2] y) { t = Neg(x) y = Add(t, z) }",
-            id="the inner value is an output",
-        ),
-        pytest.param(
+        "across the border of an If body": (
             "g (bool c, float[2] x) => (float[n] y) { t = Neg(x) y = If (c) <"
-            "then_branch = a () => (float[n] r) { r = Neg(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }> }",
-            id="across the border of an If body",
+            "then_branch = a () => (float[n] r) { r = Neg(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }> }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, *PASSES)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import variadic
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 MERGE_VARIADIC = rule_pass(variadic, "merge-variadic")
 
@@ -23,31 +23,31 @@ def model(body: str, dtype: str = "float") -> str:
 
 
 @pytest.mark.parametrize("op", ["Max", "Min", "Sum"])
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = {0}(a) y = Abs(t)", "y = Abs(a)", id="of one"),
-        pytest.param("t = {0}(a, b) y = {0}(t, c)", "y = {0}(a, b, c)", id="first"),
-        pytest.param("t = {0}(a, b) y = {0}(c, t)", "y = {0}(c, a, b)", id="last"),
-        pytest.param("t = {0}(a, b) y = {0}(c, t, d)", "y = {0}(c, a, b, d)", id="in the middle"),
-        pytest.param("t = {0}(a, b) u = {0}(c, d) y = {0}(t, u)", "y = {0}(a, b, c, d)", id="two"),
-        pytest.param("t = {0}(a, b) u = {0}(t, c) y = {0}(u, d)", "y = {0}(a, b, c, d)", id="a chain"),
-        pytest.param("t = {0}(a, row) y = {0}(t, b, column)", "y = {0}(a, row, b, column)", id="with constants"),
-    ],
+    {
+        "of one": ("t = {0}(a) y = Abs(t)", "y = Abs(a)"),
+        "first": ("t = {0}(a, b) y = {0}(t, c)", "y = {0}(a, b, c)"),
+        "last": ("t = {0}(a, b) y = {0}(c, t)", "y = {0}(c, a, b)"),
+        "in the middle": ("t = {0}(a, b) y = {0}(c, t, d)", "y = {0}(c, a, b, d)"),
+        "two": ("t = {0}(a, b) u = {0}(c, d) y = {0}(t, u)", "y = {0}(a, b, c, d)"),
+        "a chain": ("t = {0}(a, b) u = {0}(t, c) y = {0}(u, d)", "y = {0}(a, b, c, d)"),
+        "with constants": ("t = {0}(a, row) y = {0}(t, b, column)", "y = {0}(a, row, b, column)"),
+    },
 )
 def test_becomes(before: str, after: str, op: str) -> None:
     becomes(model(before.format(op)), model(after.format(op)), MERGE_VARIADIC)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "double"])
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Max(a) y = Abs(t)", "y = Abs(a)", id="of one"),
-        pytest.param("t = Max(a, a) u = Min(t, t) y = Abs(u)", "y = Abs(a)", id="of the same"),
-        pytest.param("t = Min(a, b) y = Min(t, c)", "y = Min(a, b, c)", id="nested"),
-        pytest.param("t = Max(a, row) y = Max(column, t)", "y = Max(a, row)", id="constants"),
-    ],
+    {
+        "of one": ("t = Max(a) y = Abs(t)", "y = Abs(a)"),
+        "of the same": ("t = Max(a, a) u = Min(t, t) y = Abs(u)", "y = Abs(a)"),
+        "nested": ("t = Min(a, b) y = Min(t, c)", "y = Min(a, b, c)"),
+        "constants": ("t = Max(a, row) y = Max(column, t)", "y = Max(a, row)"),
+    },
 )
 def test_every_type(before: str, after: str, dtype: str) -> None:
     becomes(model(before, dtype), model(after, dtype), MERGE_VARIADIC)
@@ -70,39 +70,37 @@ def test_every_opset(opset: int) -> None:
     becomes(model(before), model("u = Max(a, b, c) y = Neg(u)"), MERGE_VARIADIC, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Max(a, b)", id="of two"),
-        pytest.param("y = Sum(a, a)", id="a sum of the same"),
-        pytest.param("y = Mean(a, a)", id="a mean of the same"),
-        pytest.param("t = Mean(a, b) y = Mean(t, c)", id="a mean of means"),
-        pytest.param("t = Max(a, b) y = Min(t, c)", id="min of max"),
-        pytest.param("t = Add(a, b) y = Sum(t, c)", id="a sum of an add"),
-        pytest.param("t = Sum(a, b) y = Add(t, c)", id="an add of a sum"),
-        pytest.param("t = Max(a, b) u = Max(t, c) y = Sub(t, u)", id="read elsewhere"),
-        pytest.param("t = Max(a, row) y = Min(t, column)", id="constants of min and max"),
-        pytest.param("t = Max(a, a, b) y = Neg(t)", id="the same among others"),
-    ],
+    {
+        "of two": ("y = Max(a, b)"),
+        "a sum of the same": ("y = Sum(a, a)"),
+        "a mean of the same": ("y = Mean(a, a)"),
+        "a mean of means": ("t = Mean(a, b) y = Mean(t, c)"),
+        "min of max": ("t = Max(a, b) y = Min(t, c)"),
+        "a sum of an add": ("t = Add(a, b) y = Sum(t, c)"),
+        "an add of a sum": ("t = Sum(a, b) y = Add(t, c)"),
+        "read elsewhere": ("t = Max(a, b) u = Max(t, c) y = Sub(t, u)"),
+        "constants of min and max": ("t = Max(a, row) y = Min(t, column)"),
+        "the same among others": ("t = Max(a, a, b) y = Neg(t)"),
+    },
 )
 def test_stays(body: str) -> None:
     stays(model(body), MERGE_VARIADIC)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[2] a, float[2] b) => (float[2] t, float[2] y) { t = Max(a, b) y = Max(t, b) }",
-            id="the inner value is an output",
+    {
+        "the inner value is an output": (
+            "g (float[2] a, float[2] b) => (float[2] t, float[2] y) { t = Max(a, b) y = Max(t, b) }"
         ),
-        pytest.param(
+        "across the border of an If body": (
             "g (bool p, float[2] a, float[2] b) => (float[n] y) { t = Max(a, b) y = If (p) <"
             "then_branch = u () => (float[n] r) { r = Max(t, b) }, "
-            "else_branch = v () => (float[n] s) { s = Neg(a) }> }",
-            id="across the border of an If body",
+            "else_branch = v () => (float[n] s) { s = Neg(a) }> }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, MERGE_VARIADIC)

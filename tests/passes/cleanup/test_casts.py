@@ -19,7 +19,7 @@ from passwright.passes.cleanup.casts import (
     merge_casts,
     merge_casts_around_movement,
 )
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 MERGE_CASTS = rule_pass(casts, "merge-casts")
 
@@ -40,69 +40,62 @@ def pair(a: str, b: str, c: str, last: str = "") -> str:
     return f"g ({a}[n] x) => ({c}[m] y) {{ {last or both} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "to its own type": (
             "g (float[n] x) => (float[m] y) { t = Cast<to=1>(x) y = Neg(t) }",
             "g (float[n] x) => (float[m] y) { y = Neg(x) }",
-            id="to its own type",
         ),
-        pytest.param(
+        "from input to output": (
             "g (float[n] x) => (float[n] y) { y = Cast<to=1>(x) }",
             "g (float[n] x) => (float[n] y) { y = Identity(x) }",
-            id="from input to output",
         ),
-        pytest.param(
+        "strings to strings": (
             "g (string[n] x) => (string[m] y) { t = Cast<to=8>(x) y = Concat<axis=0>(t, x) }",
             "g (string[n] x) => (string[m] y) { y = Concat<axis=0>(x, x) }",
-            id="strings to strings",
         ),
-        pytest.param(
+        "three times the same": (
             "g (int32[n] x) => (float[m] y) { t = Cast<to=1>(x) u = Cast<to=1>(t) v = Cast<to=1>(u) y = Neg(v) }",
             "g (int32[n] x) => (float[m] y) { t = Cast<to=1>(x) y = Neg(t) }",
-            id="three times the same",
         ),
-        pytest.param(
+        "CastLike, the same type": (
             "g (float[n] x, float z) => (float[m] y) { t = CastLike(x, z) y = Neg(t) }",
             "g (float[n] x, float z) => (float[m] y) { y = Neg(x) }",
-            id="CastLike, the same type",
         ),
-        pytest.param(
+        "CastLike, a known type": (
             "g (float[n] x, int64 z) => (int64[m] y, int64 u) { u = Abs(z) y = CastLike(x, u) }",
             "g (float[n] x, int64 z) => (int64[m] y, int64 u) { u = Abs(z) y = Cast<to=7>(x) }",
-            id="CastLike, a known type",
         ),
-        pytest.param(
+        "CastLike back": (
             "g (float[n] x, float z) => (float[m] y) { t = Cast<to=11>(x) y = CastLike(t, z) }",
             "g (float[n] x, float z) => (float[m] y) { y = Identity(x) }",
-            id="CastLike back",
         ),
-        pytest.param(
+        "the value between is an output": (
             "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(t) }",
             "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(x) }",
-            id="the value between is an output",
         ),
-        pytest.param(
-            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
-            "then_branch = a () => (float[n] r) { t = Cast<to=11>(x) u = Cast<to=1>(t) r = Neg(u) }, "
-            "else_branch = b () => (float[n] s) { s = Relu(x) }> }",
-            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
-            "then_branch = a () => (float[n] r) { r = Neg(x) }, "
-            "else_branch = b () => (float[n] s) { s = Relu(x) }> }",
-            id="inside an If body, of a captured value",
+        "inside an If body, of a captured value": (
+            (
+                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
+                "then_branch = a () => (float[n] r) { t = Cast<to=11>(x) u = Cast<to=1>(t) r = Neg(u) }, "
+                "else_branch = b () => (float[n] s) { s = Relu(x) }> }"
+            ),
+            (
+                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
+                "then_branch = a () => (float[n] r) { r = Neg(x) }, "
+                "else_branch = b () => (float[n] s) { s = Relu(x) }> }"
+            ),
         ),
-        pytest.param(
+        "overridable initializer": (
             "g (int32[2] x = {1,2}) => (int32[2] y) { t = Cast<to=7>(x) u = Cast<to=6>(t) y = Neg(u) }",
             "g (int32[2] x = {1,2}) => (int32[2] y) { y = Neg(x) }",
-            id="overridable initializer",
         ),
-        pytest.param(
+        "saturation, which is the default": (
             "g (float16[n] x) => (double[m] y) { s = Cast<to=1,saturate=1>(x) y = Cast<to=11>(s) }",
             "g (float16[n] x) => (double[m] y) { y = Cast<to=11>(x) }",
-            id="saturation, which is the default",
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     becomes(before, after, *RULES, opset=19)
@@ -148,23 +141,20 @@ def test_both_casts_stay(a: str, b: str, c: str) -> None:
     stays(pair(a, b, c), *RULES)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[n] x) => (double[m] y) { y = Cast<to=11>(x) }", id="another type"),
-        pytest.param("g (float[n] x) => (double[m] y) { t = Cast<to=11>(x) y = Neg(t) }", id="between ops"),
-        pytest.param("g (double[n] x) => (float[m] y) { t = Neg(x) u = Cast<to=1>(t) y = Relu(u) }", id="narrowing"),
-        pytest.param("g (float[n] x) => (float[m] y) { t = Cast<to=8>(x) y = Cast<to=1>(t) }", id="by way of strings"),
-        pytest.param(
-            "g (float[n] x) => (float[m] y) { t = Cast<to=11>(x) u = Neg(t) y = Cast<to=1>(u) }", id="an op between"
+    {
+        "another type": ("g (float[n] x) => (double[m] y) { y = Cast<to=11>(x) }"),
+        "between ops": ("g (float[n] x) => (double[m] y) { t = Cast<to=11>(x) y = Neg(t) }"),
+        "narrowing": ("g (double[n] x) => (float[m] y) { t = Neg(x) u = Cast<to=1>(t) y = Relu(u) }"),
+        "by way of strings": ("g (float[n] x) => (float[m] y) { t = Cast<to=8>(x) y = Cast<to=1>(t) }"),
+        "an op between": ("g (float[n] x) => (float[m] y) { t = Cast<to=11>(x) u = Neg(t) y = Cast<to=1>(u) }"),
+        "by way of float8": ("g (float[n] x) => (float[m] y) { t = Cast<to=17>(x) y = Cast<to=1>(t) }"),
+        "by way of float8, not saturated": (
+            "g (float[n] x) => (float[m] y) { t = Cast<to=17,saturate=0>(x) y = Cast<to=1>(t) }"
         ),
-        pytest.param("g (float[n] x) => (float[m] y) { t = Cast<to=17>(x) y = Cast<to=1>(t) }", id="by way of float8"),
-        pytest.param(
-            "g (float[n] x) => (float[m] y) { t = Cast<to=17,saturate=0>(x) y = Cast<to=1>(t) }",
-            id="by way of float8, not saturated",
-        ),
-        pytest.param("g (int64[n,2] x) => (int64[m] y) { t = Cast<to=1>(x) y = ArgMax<keepdims=0>(t) }", id="ties"),
-    ],
+        "ties": ("g (int64[n,2] x) => (int64[m] y) { t = Cast<to=1>(x) y = ArgMax<keepdims=0>(t) }"),
+    },
 )
 def test_stays(text: str) -> None:
     stays(text, *RULES, opset=19)
@@ -230,32 +220,27 @@ def test_becomes_around_movement(node: str, a: str, b: str, c: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=10>(x) u = Transpose(t) y = Cast<to=1>(u) }",
-            id="the type between is narrower",
+    {
+        "the type between is narrower": (
+            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=10>(x) u = Transpose(t) y = Cast<to=1>(u) }"
         ),
-        pytest.param(
+        "the moved value is an output": (
             "g (float[3,4] x) => (float[p,q] y, double[p,q] u)"
-            " { t = Cast<to=11>(x) u = Transpose(t) y = Cast<to=1>(u) }",
-            id="the moved value is an output",
+            " { t = Cast<to=11>(x) u = Transpose(t) y = Cast<to=1>(u) }"
         ),
-        pytest.param(
+        "the first cast is read elsewhere": (
             "g (float[3,4] x) => (float[p,q] y, double[p,q] z)"
-            " { t = Cast<to=11>(x) z = Neg(t) u = Transpose(t) y = Cast<to=1>(u) }",
-            id="the first cast is read elsewhere",
+            " { t = Cast<to=11>(x) z = Neg(t) u = Transpose(t) y = Cast<to=1>(u) }"
         ),
-        pytest.param(
-            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=11>(x) u = Exp(t) y = Cast<to=1>(u) }",
-            id="an op between that computes",
+        "an op between that computes": (
+            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=11>(x) u = Exp(t) y = Cast<to=1>(u) }"
         ),
-        pytest.param(
-            "g (float[3,4] x, int32[2] s) => (int32[p,q] y) { t = Cast<to=7>(s) u = Reshape(x, t) y = Cast<to=6>(u) }",
-            id="the cast is not of the moved value",
+        "the cast is not of the moved value": (
+            "g (float[3,4] x, int32[2] s) => (int32[p,q] y) { t = Cast<to=7>(s) u = Reshape(x, t) y = Cast<to=6>(u) }"
         ),
-    ],
+    },
 )
 def test_stays_around_movement(text: str) -> None:
     stays(text, *RULES, runs=False)
@@ -320,16 +305,16 @@ def test_unsupported_types_are_excluded() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "to", "after", "opset"),
-    [
-        pytest.param("<value = int64[1] {3}>", "float", "<value = float[1] {3}>", 9, id="whole number to float"),
-        pytest.param("", "int64", "<value = int64[1] {0}>", 13, id="no value"),
-        pytest.param("<value = float[1] {-3.7}>", "int32", "<value = int32[1] {-3}>", 17, id="fraction cut off"),
-        pytest.param("<value = float[1] {0.3}>", "bool", "<value = bool[1] {1}>", 17, id="to truth"),
-        pytest.param("<value = int64[1] {-1}>", "uint8", "<value = uint8[1] {255}>", 21, id="wraps"),
-        pytest.param("<value = bool[1] {1}>", "double", "<value = double[1] {1}>", 25, id="from truth"),
-    ],
+    {
+        "whole number to float": ("<value = int64[1] {3}>", "float", "<value = float[1] {3}>", 9),
+        "no value": ("", "int64", "<value = int64[1] {0}>", 13),
+        "fraction cut off": ("<value = float[1] {-3.7}>", "int32", "<value = int32[1] {-3}>", 17),
+        "to truth": ("<value = float[1] {0.3}>", "bool", "<value = bool[1] {1}>", 17),
+        "wraps": ("<value = int64[1] {-1}>", "uint8", "<value = uint8[1] {255}>", 21),
+        "from truth": ("<value = bool[1] {1}>", "double", "<value = double[1] {1}>", 25),
+    },
 )
 def test_cast_of_a_fill_becomes(value: str, to: str, after: str, opset: int) -> None:
     text = f"g (int64[2] s) => ({to}[a,b] y)"
@@ -345,21 +330,17 @@ def test_cast_of_a_fill_overflows_to_infinity() -> None:
     assert np.isposinf(numpy_helper.to_array(model.graph.node[0].attribute[0].t)).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "kind", "opset"),
-    [
-        pytest.param(
-            "t = ConstantOfShape<value = float[1] {1e20}>(s) y = Cast<to=6>(t)", "int32", 17, id="out of range"
-        ),
-        pytest.param(
-            "t = ConstantOfShape<value = float[1] {300}>(s) y = Cast<to=2>(t)", "uint8", 17, id="beyond a byte"
-        ),
-        pytest.param("t = ConstantOfShape(s) y = Cast<to=8>(t)", "string", 17, id="strings"),
-        pytest.param("t = ConstantOfShape(s) y = Cast<to=16>(t)", "bfloat16", 17, id="bfloat16"),
-        pytest.param("t = ConstantOfShape(s) y = Cast<to=17>(t)", "float8e4m3fn", 19, id="8-bit float"),
-        pytest.param("t = ConstantOfShape(s) u = Neg(t) y = Cast<to=7>(t)", "int64", 17, id="read elsewhere"),
-        pytest.param("t = ConstantOfShape(s) u = Neg(t) y = Cast<to=7>(u)", "int64", 17, id="something between"),
-    ],
+    {
+        "out of range": ("t = ConstantOfShape<value = float[1] {1e20}>(s) y = Cast<to=6>(t)", "int32", 17),
+        "beyond a byte": ("t = ConstantOfShape<value = float[1] {300}>(s) y = Cast<to=2>(t)", "uint8", 17),
+        "strings": ("t = ConstantOfShape(s) y = Cast<to=8>(t)", "string", 17),
+        "bfloat16": ("t = ConstantOfShape(s) y = Cast<to=16>(t)", "bfloat16", 17),
+        "8-bit float": ("t = ConstantOfShape(s) y = Cast<to=17>(t)", "float8e4m3fn", 19),
+        "read elsewhere": ("t = ConstantOfShape(s) u = Neg(t) y = Cast<to=7>(t)", "int64", 17),
+        "something between": ("t = ConstantOfShape(s) u = Neg(t) y = Cast<to=7>(u)", "int64", 17),
+    },
 )
 def test_cast_of_a_fill_stays(body: str, kind: str, opset: int) -> None:
     stays(f"g (int64[2] s) => ({kind}[a,b] y) {{ {body} }}", cast_fill, opset=opset)

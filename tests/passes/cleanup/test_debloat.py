@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.constants import Debloat
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 SMALL = Debloat(min_bytes=64)
 ROWS = np.tile(np.arange(6, dtype=np.float32), (4, 5, 1))
@@ -27,20 +27,20 @@ def reader(array: np.ndarray[Any, Any], *, opset: int = 17) -> Any:
     return load(text, opset, {"w": array, "one": np.array([1], np.int64)})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("array", "op", "left"),
-    [
-        pytest.param(np.ones((5, 7), np.float32), "ConstantOfShape", [], id="ones"),
-        pytest.param(np.full((100,), -0.0, np.float32), "ConstantOfShape", [], id="negative zeros"),
-        pytest.param(np.full((4, 9), np.nan, np.float32), "ConstantOfShape", [], id="NaNs"),
-        pytest.param(np.full((30,), 3, np.int64), "ConstantOfShape", [], id="integers"),
-        pytest.param(np.ones((99,), np.bool_), "ConstantOfShape", [], id="booleans"),
-        pytest.param(np.full((99,), 0.5, np.float16), "ConstantOfShape", [], id="halves"),
-        pytest.param(np.full((3, 30), 2, np.float64), "ConstantOfShape", [], id="doubles"),
-        pytest.param(ROWS, "Expand", [(6,)], id="rows"),
-        pytest.param(np.tile(np.arange(30).reshape(5, 6), (9, 1, 1)), "Expand", [(5, 6)], id="matrices"),
-        pytest.param(np.tile(np.arange(3, dtype=np.uint8), (1, 99, 1)), "Expand", [(3,)], id="under an axis of 1"),
-    ],
+    {
+        "ones": (np.ones((5, 7), np.float32), "ConstantOfShape", []),
+        "negative zeros": (np.full((100,), -0.0, np.float32), "ConstantOfShape", []),
+        "NaNs": (np.full((4, 9), np.nan, np.float32), "ConstantOfShape", []),
+        "integers": (np.full((30,), 3, np.int64), "ConstantOfShape", []),
+        "booleans": (np.ones((99,), np.bool_), "ConstantOfShape", []),
+        "halves": (np.full((99,), 0.5, np.float16), "ConstantOfShape", []),
+        "doubles": (np.full((3, 30), 2, np.float64), "ConstantOfShape", []),
+        "rows": (ROWS, "Expand", [(6,)]),
+        "matrices": (np.tile(np.arange(30).reshape(5, 6), (9, 1, 1)), "Expand", [(5, 6)]),
+        "under an axis of 1": (np.tile(np.arange(3, dtype=np.uint8), (1, 99, 1)), "Expand", [(3,)]),
+    },
 )
 def test_becomes(array: np.ndarray[Any, Any], op: str, left: list[tuple[int, ...]]) -> None:
     model = reader(array)
@@ -56,18 +56,18 @@ ALMOST = np.ones((5, 7), np.float32)
 ALMOST[4, 6] = 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("array", "opset"),
-    [
-        pytest.param(np.arange(64, dtype=np.float32), 17, id="all different"),
-        pytest.param(ALMOST, 17, id="the last differs"),
-        pytest.param(np.where(np.arange(64) % 2, 0.0, -0.0).astype(np.float32), 17, id="zeros of both signs"),
-        pytest.param(ROWS.transpose(2, 0, 1).copy(), 17, id="columns"),
-        pytest.param(np.ones((3, 3), np.float32), 17, id="too little"),
-        pytest.param(np.tile(np.arange(60, dtype=np.float32), (1, 1)), 17, id="nothing saved"),
-        pytest.param(np.ones((0, 99), np.float32), 17, id="empty"),
-        pytest.param(np.ones((5, 7), np.float32), 8, id="before ConstantOfShape"),
-    ],
+    {
+        "all different": (np.arange(64, dtype=np.float32), 17),
+        "the last differs": (ALMOST, 17),
+        "zeros of both signs": (np.where(np.arange(64) % 2, 0.0, -0.0).astype(np.float32), 17),
+        "columns": (ROWS.transpose(2, 0, 1).copy(), 17),
+        "too little": (np.ones((3, 3), np.float32), 17),
+        "nothing saved": (np.tile(np.arange(60, dtype=np.float32), (1, 1)), 17),
+        "empty": (np.ones((0, 99), np.float32), 17),
+        "before ConstantOfShape": (np.ones((5, 7), np.float32), 8),
+    },
 )
 def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
     model = reader(array, opset=opset)
@@ -93,13 +93,13 @@ def test_strings_stay() -> None:
     assert to_onnx(result) == model
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[64] x) => (float[64] y, float[64] w) { y = Neg(x) z = Add(w, x) }", id="a graph output"),
-        pytest.param("g (float[64] x, float[64] w) => (float[64] y) { y = Add(x, w) }", id="overridable"),
-        pytest.param("g (float[64] x) => (float[64] y) { y = Neg(x) }", id="unused"),
-    ],
+    {
+        "a graph output": ("g (float[64] x) => (float[64] y, float[64] w) { y = Neg(x) z = Add(w, x) }"),
+        "overridable": ("g (float[64] x, float[64] w) => (float[64] y) { y = Add(x, w) }"),
+        "unused": ("g (float[64] x) => (float[64] y) { y = Neg(x) }"),
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, SMALL, weights={"w": np.ones(64, np.float32)})

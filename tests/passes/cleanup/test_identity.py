@@ -10,96 +10,89 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import drop_dropout, drop_identity
-from rewriting import apply_passes, becomes, load, op_types, run, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, run, stays
 
 IF = "y = If (c) <then_branch = a () => (float[n] r) {{ {} }}, else_branch = b () => (float[n] s) {{ s = Neg(x) }}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Neg(x) u = Identity(t) y = Relu(u)", "t = Neg(x) y = Relu(t)", id="between ops"),
-        pytest.param("t = Identity(x) y = Relu(t)", "y = Relu(x)", id="after a graph input"),
-        pytest.param("t = Relu(x) y = Identity(t)", "y = Relu(x)", id="before a graph output"),
-        pytest.param(
-            "a = Identity(x) b = Identity(a) y = Identity(b)", "y = Identity(x)", id="a chain from end to end"
-        ),
-        pytest.param("t = Identity(x) y = Add(t, t)", "y = Add(x, x)", id="the same value twice"),
-        pytest.param("t = Identity(x) y = Add(t, x)", "y = Add(x, x)", id="beside its own source"),
-        pytest.param(
+    {
+        "between ops": ("t = Neg(x) u = Identity(t) y = Relu(u)", "t = Neg(x) y = Relu(t)"),
+        "after a graph input": ("t = Identity(x) y = Relu(t)", "y = Relu(x)"),
+        "before a graph output": ("t = Relu(x) y = Identity(t)", "y = Relu(x)"),
+        "a chain from end to end": ("a = Identity(x) b = Identity(a) y = Identity(b)", "y = Identity(x)"),
+        "the same value twice": ("t = Identity(x) y = Add(t, t)", "y = Add(x, x)"),
+        "beside its own source": ("t = Identity(x) y = Add(t, x)", "y = Add(x, x)"),
+        "source used elsewhere": (
             "n = Neg(x) t = Identity(n) a = Relu(t) b = Abs(n) y = Add(a, b)",
             "n = Neg(x) a = Relu(n) b = Abs(n) y = Add(a, b)",
-            id="source used elsewhere",
         ),
-    ],
+    },
 )
 def test_identity_becomes(before: str, after: str) -> None:
     g = "g (float[n] x) => (float[n] y)"
     becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", drop_identity)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "two outputs of one value": (
             "g (float[n] x) => (float[n] y, float[n] z) { t = Relu(x) y = Identity(t) z = Identity(t) }",
             "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Identity(y) }",
-            id="two outputs of one value",
         ),
-        pytest.param(
+        "of a constant": (
             "g (float[n] x) => (float[n] y) <float[2] w = {1,2}> { t = Identity(w) y = Add(x, t) }",
             "g (float[n] x) => (float[n] y) <float[2] w = {1,2}> { y = Add(x, w) }",
-            id="of a constant",
         ),
-        pytest.param(
+        "of a constant, to a graph output": (
             "g (float[n] x) => (float[n] y, float[2] z) <float[2] w = {1,2}> { y = Add(x, w) z = Identity(w) }",
             "g (float[n] x) => (float[n] y, float[2] z) <float[2] z = {1,2}> { y = Add(x, z) }",
-            id="of a constant, to a graph output",
         ),
-        pytest.param(
+        "of an overridable initializer": (
             "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { t = Identity(w) y = Add(x, t) }",
             "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { y = Add(x, w) }",
-            id="of an overridable initializer",
         ),
-        pytest.param(
+        "of a sequence": (
             "g (seq(float[n]) x, int64 i) => (float[n] y) { t = Identity(x) y = SequenceAt(t, i) }",
             "g (seq(float[n]) x, int64 i) => (float[n] y) { y = SequenceAt(x, i) }",
-            id="of a sequence",
         ),
-        pytest.param(
-            "g (float[n] x) => (seq(float[n]) y) { s = SequenceConstruct(x, x) t = Identity(s)"
-            " u = Neg(x) y = SequenceInsert(t, u) }",
+        "of a sequence made on the way": (
+            (
+                "g (float[n] x) => (seq(float[n]) y) { s = SequenceConstruct(x, x) t = Identity(s)"
+                " u = Neg(x) y = SequenceInsert(t, u) }"
+            ),
             "g (float[n] x) => (seq(float[n]) y) { s = SequenceConstruct(x, x) u = Neg(x) y = SequenceInsert(s, u) }",
-            id="of a sequence made on the way",
         ),
-        pytest.param(
+        "of strings": (
             "g (string[n] x) => (string[n] y) { s = Identity(x) y = Concat<axis=0>(s, x) }",
             "g (string[n] x) => (string[n] y) { y = Concat<axis=0>(x, x) }",
-            id="of strings",
         ),
-        pytest.param(
+        "inside an If body, of a captured value": (
             f"g (bool c, float[n] x) => (float[n] y) {{ {IF.format('t = Identity(x) r = Relu(t)')} }}",
             f"g (bool c, float[n] x) => (float[n] y) {{ {IF.format('r = Relu(x)')} }}",
-            id="inside an If body, of a captured value",
         ),
-        pytest.param(
+        "before the output of an If body": (
             f"g (bool c, float[n] x) => (float[n] y) {{ {IF.format('t = Relu(x) r = Identity(t)')} }}",
             f"g (bool c, float[n] x) => (float[n] y) {{ {IF.format('r = Relu(x)')} }}",
-            id="before the output of an If body",
         ),
-        pytest.param(
+        "captured by an If body": (
             "g (bool c, float[n] z) => (float[n] y) { x = Identity(z) " + IF.format("r = Relu(x)") + " }",
             "g (bool c, float[n] z) => (float[n] y) { " + IF.format("r = Relu(x)").replace("(x)", "(z)") + " }",
-            id="captured by an If body",
         ),
-        pytest.param(
-            "g (int64 n, float[2] x) => (float[2] y) <bool t = {1}> { y = Loop (n, t, x) <body = b"
-            " (int64 i, bool c, float[2] s) => (bool d, float[2] r) { d = Identity(c) q = Identity(s) r = Neg(q) }> }",
-            "g (int64 n, float[2] x) => (float[2] y) <bool t = {1}> { y = Loop (n, t, x) <body = b"
-            " (int64 i, bool c, float[2] s) => (bool d, float[2] r) { d = Identity(c) r = Neg(s) }> }",
-            id="inside a Loop body, from its input to its output it stays",
+        "inside a Loop body, from its input to its output it stays": (
+            (
+                "g (int64 n, float[2] x) => (float[2] y) <bool t = {1}> { y = Loop (n, t, x) <body = b"
+                " (int64 i, bool c, float[2] s) => (bool d, float[2] r) { d = Identity(c) q = Identity(s) r = Neg(q)"
+                " }> }"
+            ),
+            (
+                "g (int64 n, float[2] x) => (float[2] y) <bool t = {1}> { y = Loop (n, t, x) <body = b"
+                " (int64 i, bool c, float[2] s) => (bool d, float[2] r) { d = Identity(c) r = Neg(s) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_identity_becomes_elsewhere(before: str, after: str) -> None:
     becomes(before, after, drop_identity)
@@ -113,27 +106,21 @@ def test_identity_of_every_opset(opset: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[n] x) => (float[n] y) { y = Identity(x) }", id="graph input to graph output"),
-        pytest.param(
-            "g (float[n] x) => (float[n] t, float[n] y) { t = Relu(x) y = Identity(t) }", id="output to output"
+    {
+        "graph input to graph output": ("g (float[n] x) => (float[n] y) { y = Identity(x) }"),
+        "output to output": ("g (float[n] x) => (float[n] t, float[n] y) { t = Relu(x) y = Identity(t) }"),
+        "overridable initializer to graph output": ("g (float[2] w = {1,2}) => (float[n] y) { y = Identity(w) }"),
+        "sequence, input to output": ("g (seq(float[n]) x) => (seq(float[n]) y) { y = Identity(x) }"),
+        "a Cast that casts nothing": ("g (float[n] x) => (float[n] y) { y = Cast<to=1>(x) }"),
+        "captured value to output of an If body": (
+            f"g (bool c, float[n] x) => (float[n] y) {{ {IF.format('r = Identity(x)')} }}"
         ),
-        pytest.param(
-            "g (float[2] w = {1,2}) => (float[n] y) { y = Identity(w) }", id="overridable initializer to graph output"
+        "graph input to several outputs": (
+            "g (float[n] x) => (float[n] y, float[n] z, float[n] u) { y = Identity(x) z = Identity(x) u = Relu(x) }"
         ),
-        pytest.param("g (seq(float[n]) x) => (seq(float[n]) y) { y = Identity(x) }", id="sequence, input to output"),
-        pytest.param("g (float[n] x) => (float[n] y) { y = Cast<to=1>(x) }", id="a Cast that casts nothing"),
-        pytest.param(
-            f"g (bool c, float[n] x) => (float[n] y) {{ {IF.format('r = Identity(x)')} }}",
-            id="captured value to output of an If body",
-        ),
-        pytest.param(
-            "g (float[n] x) => (float[n] y, float[n] z, float[n] u) { y = Identity(x) z = Identity(x) u = Relu(x) }",
-            id="graph input to several outputs",
-        ),
-    ],
+    },
 )
 def test_identity_stays(text: str) -> None:
     stays(text, drop_identity)
@@ -146,34 +133,34 @@ OFF, ON = {"m": np.bool_(False)}, {"m": np.bool_(True)}
 SOME, NOTHING = {"r": np.float32(0.7)}, {"r": np.float32(0)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("opset", "node", "weights"),
-    [
-        pytest.param(7, "Dropout<ratio=0.7>(x)", {}, id="7"),
-        pytest.param(10, "Dropout<ratio=0.7>(x)", {}, id="10"),
-        pytest.param(10, "Dropout(x)", {}, id="10, default ratio"),
-        pytest.param(12, "Dropout(x)", {}, id="12"),
-        pytest.param(12, "Dropout<seed=3>(x)", {}, id="12, seeded"),
-        pytest.param(13, "Dropout(x, r)", SOME, id="13, ratio alone"),
-        pytest.param(13, "Dropout(x, , m)", OFF, id="13, mode false, no ratio"),
-        pytest.param(22, "Dropout(x, r, m)", SOME | OFF, id="22, mode false"),
-        pytest.param(13, "Dropout(x, r, m)", NOTHING | ON, id="13, ratio 0 in training"),
-        pytest.param(22, "Dropout(x, r)", NOTHING, id="22, ratio 0"),
-    ],
+    {
+        "7": (7, "Dropout<ratio=0.7>(x)", {}),
+        "10": (10, "Dropout<ratio=0.7>(x)", {}),
+        "10, default ratio": (10, "Dropout(x)", {}),
+        "12": (12, "Dropout(x)", {}),
+        "12, seeded": (12, "Dropout<seed=3>(x)", {}),
+        "13, ratio alone": (13, "Dropout(x, r)", SOME),
+        "13, mode false, no ratio": (13, "Dropout(x, , m)", OFF),
+        "22, mode false": (22, "Dropout(x, r, m)", SOME | OFF),
+        "13, ratio 0 in training": (13, "Dropout(x, r, m)", NOTHING | ON),
+        "22, ratio 0": (22, "Dropout(x, r)", NOTHING),
+    },
 )
 def test_dropout_becomes(opset: int, node: str, weights: dict[str, Any]) -> None:
     becomes(f"{D} {{ t = {node} y = Neg(t) }}", f"{D} {{ y = Neg(x) }}", drop_dropout, opset=opset, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("y = Dropout(x)", "y = Identity(x)", id="graph input to graph output"),
-        pytest.param("t = Relu(x) y = Dropout(t)", "y = Relu(x)", id="before a graph output"),
-        pytest.param("t, m = Dropout(x) y = Neg(t)", "y = Neg(x)", id="mask not used"),
-        pytest.param("t = Dropout(x) u = Dropout(t) y = Neg(u)", "y = Neg(x)", id="a chain"),
-        pytest.param("t = Dropout(x) y = Add(t, t)", "y = Add(x, x)", id="the same value twice"),
-    ],
+    {
+        "graph input to graph output": ("y = Dropout(x)", "y = Identity(x)"),
+        "before a graph output": ("t = Relu(x) y = Dropout(t)", "y = Relu(x)"),
+        "mask not used": ("t, m = Dropout(x) y = Neg(t)", "y = Neg(x)"),
+        "a chain": ("t = Dropout(x) u = Dropout(t) y = Neg(u)", "y = Neg(x)"),
+        "the same value twice": ("t = Dropout(x) y = Add(t, t)", "y = Add(x, x)"),
+    },
 )
 def test_dropout_is_bypassed(before: str, after: str) -> None:
     becomes(f"{D} {{ {before} }}", f"{D} {{ {after} }}", drop_dropout)
@@ -226,76 +213,61 @@ def test_dropout_of_a_scalar_with_mask() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
+    {
+        "mode decided at run time": (
             "g (float[2] x, float r, bool m) => (float[2] y) { y = Dropout(x, r, m) }",
             13,
             False,
-            id="mode decided at run time",
         ),
-        pytest.param(
+        "mode true": (
             "g (float[2] x) => (float[2] y) <float r = {0.5}, bool m = {1}> { y = Dropout(x, r, m) }",
             13,
             False,
-            id="mode true",
         ),
-        pytest.param(
+        "mode true, default ratio": (
             "g (float[2] x) => (float[2] y) <bool m = {1}> { y = Dropout(x, , m) }",
             13,
             False,
-            id="mode true, default ratio",
         ),
-        pytest.param(
+        "mode is an overridable initializer": (
             "g (float[2] x, bool m = {0}) => (float[2] y) <float r = {0.5}> { y = Dropout(x, r, m) }",
             13,
             False,
-            id="mode is an overridable initializer",
         ),
-        pytest.param(
+        "ratio is an overridable initializer": (
             "g (float[2] x, float r = {0}) => (float[2] y) <bool m = {1}> { y = Dropout(x, r, m) }",
             13,
             False,
-            id="ratio is an overridable initializer",
         ),
-        pytest.param(
+        "mode is computed": (
             "g (float[2] x, bool c) => (float[2] y) <float r = {0.5}> { m = Not(c) y = Dropout(x, r, m) }",
             22,
             False,
-            id="mode is computed",
         ),
-        pytest.param("g (float[2] x) => (float[2] y) { y = Dropout(x) }", 6, False, id="opset 6, training"),
-        pytest.param(
-            "g (float[2] x) => (float[2] y) { y = Dropout<is_test=0, ratio=0.5>(x) }", 6, False, id="opset 6, spelled"
-        ),
-        pytest.param(
+        "opset 6, training": ("g (float[2] x) => (float[2] y) { y = Dropout(x) }", 6, False),
+        "opset 6, spelled": ("g (float[2] x) => (float[2] y) { y = Dropout<is_test=0, ratio=0.5>(x) }", 6, False),
+        "mask of a shape not known, which would take two ops": (
             "g (float[N,3] x) => (float[N,3] y, bool[N,3] m) { y, m = Dropout(x) }",
             13,
             True,
-            id="mask of a shape not known, which would take two ops",
         ),
-        pytest.param(
+        "mask read, of a shape not known": (
             "g (float[N,3] x) => (float[N,3] y) { t, m = Dropout(x) u = Cast<to=1>(m) y = Add(t, u) }",
             22,
             True,
-            id="mask read, of a shape not known",
         ),
-        pytest.param(
-            "g (float[2] x) => (float[2] y, float[2] m) { y, m = Dropout(x) }", 7, True, id="mask used at opset 7"
-        ),
-        pytest.param(
-            "g (float[2] x) => (float[2] y, float[2] m) { y, m = Dropout(x) }", 8, True, id="mask used at opset 8"
-        ),
-        pytest.param(
+        "mask used at opset 7": ("g (float[2] x) => (float[2] y, float[2] m) { y, m = Dropout(x) }", 7, True),
+        "mask used at opset 8": ("g (float[2] x) => (float[2] y, float[2] m) { y, m = Dropout(x) }", 8, True),
+        "training inside an If body": (
             "g (bool c, float[2] x) => (float[n] y) <bool m = {1}> { "
             + IF.format("t = Dropout(x, , m) r = Relu(t)")
             + " }",
             13,
             False,
-            id="training inside an If body",
         ),
-    ],
+    },
 )
 def test_dropout_stays(text: str, opset: int, runs: bool) -> None:
     stays(text, drop_dropout, opset=opset, runs=runs)

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import DropZeroStates
-from rewriting import apply_passes, canonical_nodes, load, require_equivalent, stays
+from rewriting import apply_passes, canonical_nodes, cases, load, require_equivalent, stays
 
 PASS = DropZeroStates()
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -51,44 +50,39 @@ def becomes(before: str, after: str, given: Mapping[str, Any]) -> None:
     assert canonical_nodes(out.graph) == canonical_nodes(load(after, weights=given).graph)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(f"y = {L}( x, W, R, B, , z, z )", f"y = {L}( x, W, R, B )", id="LSTM"),
-        pytest.param(f"y = {R}( x, W, R, B, , z )", f"y = {R}( x, W, R, B )", id="GRU"),
-        pytest.param(f"y = {N}( x, W, R, , , z )", f"y = {N}( x, W, R )", id="RNN without bias"),
-        pytest.param(f"y = {L}( x, W, R, B, , z, h )", f"y = {L}( x, W, R, B, , , h )", id="only the first"),
-        pytest.param(f"y = {L}( x, W, R, B, , h, z )", f"y = {L}( x, W, R, B, , h )", id="only the second"),
-        pytest.param(
-            f"{FILLED} y = {L}( x, W, R, B, , o, o )", f"{FILLED} y = {L}( x, W, R, B )", id="filled by default"
-        ),
-        pytest.param(
+    {
+        "LSTM": (f"y = {L}( x, W, R, B, , z, z )", f"y = {L}( x, W, R, B )"),
+        "GRU": (f"y = {R}( x, W, R, B, , z )", f"y = {R}( x, W, R, B )"),
+        "RNN without bias": (f"y = {N}( x, W, R, , , z )", f"y = {N}( x, W, R )"),
+        "only the first": (f"y = {L}( x, W, R, B, , z, h )", f"y = {L}( x, W, R, B, , , h )"),
+        "only the second": (f"y = {L}( x, W, R, B, , h, z )", f"y = {L}( x, W, R, B, , h )"),
+        "filled by default": (f"{FILLED} y = {L}( x, W, R, B, , o, o )", f"{FILLED} y = {L}( x, W, R, B )"),
+        "filled and moved": (
             f"{FILLED} n = Neg(h) t = Transpose<perm=[0,1,2]>(o) y = {L}( x, W, R, B, , t, n )",
             f"{FILLED} n = Neg(h) t = Transpose<perm=[0,1,2]>(o) y = {L}( x, W, R, B, , , n )",
-            id="filled and moved",
         ),
-        pytest.param(f"a = {R}( x, W, R, B, , z ) y = Neg(a)", f"a = {R}( x, W, R, B ) y = Neg(a)", id="read inside"),
-    ],
+        "read inside": (f"a = {R}( x, W, R, B, , z ) y = Neg(a)", f"a = {R}( x, W, R, B ) y = Neg(a)"),
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     becomes(f"{TEXT} {{ {before} }}", f"{TEXT} {{ {after} }}", used(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     "nodes",
-    [
-        pytest.param(f"y = {L}( x, W, R, B )", id="none given"),
-        pytest.param(f"y = {L}( x, W, R, B, , h, h )", id="known at run time only"),
-        pytest.param(f"y = {R}( x, W, R, B, , h1 )", id="ones"),
-        pytest.param(f"y = {R}( x, W, R, B, , minus )", id="negative zeros"),
-        pytest.param(
-            f"o = ConstantOfShape<value: tensor = float[1] {{1}}>(shape) y = {R}( x, W, R, B, , o )", id="filled with 1"
-        ),
-        pytest.param(f"{FILLED} n = Neg(o) y = {R}( x, W, R, B, , n )", id="filled and negated"),
-        pytest.param(f"{FILLED} n = Add(h, o) y = {R}( x, W, R, B, , n )", id="filled and added"),
-        pytest.param(f"m = Sub(h, h) y = {N}( x, W, R, B, , m )", id="computed"),
-        pytest.param(f"s = ReduceSum(z) e = Expand(s, shape) y = {N}( x, W, R, B, , e )", id="moved after other ops"),
-    ],
+    {
+        "none given": (f"y = {L}( x, W, R, B )"),
+        "known at run time only": (f"y = {L}( x, W, R, B, , h, h )"),
+        "ones": (f"y = {R}( x, W, R, B, , h1 )"),
+        "negative zeros": (f"y = {R}( x, W, R, B, , minus )"),
+        "filled with 1": (f"o = ConstantOfShape<value: tensor = float[1] {{1}}>(shape) y = {R}( x, W, R, B, , o )"),
+        "filled and negated": (f"{FILLED} n = Neg(o) y = {R}( x, W, R, B, , n )"),
+        "filled and added": (f"{FILLED} n = Add(h, o) y = {R}( x, W, R, B, , n )"),
+        "computed": (f"m = Sub(h, h) y = {N}( x, W, R, B, , m )"),
+        "moved after other ops": (f"s = ReduceSum(z) e = Expand(s, shape) y = {N}( x, W, R, B, , e )"),
+    },
 )
 def test_stays(nodes: str) -> None:
     stays(f"{TEXT} {{ {nodes} }}", PASS, weights=used(nodes))

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.constants import MergeConstants
-from rewriting import apply_passes, becomes, initializers, load, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, require_equivalent, stays
 
 NAN = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.float32)
 OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
@@ -45,35 +45,35 @@ def test_equal_constants_of_small_types_merge(dtype: str) -> None:
     assert left(a, np.roll(a, 1)) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b"),
-    [
-        pytest.param(np.array(["a", "b"], object), np.array(["a", "b"], object), id="strings"),
-        pytest.param(np.array(["é", ""], object), np.array(["é", ""], object), id="more strings"),
-        pytest.param(NAN, NAN.copy(), id="the same NaN"),
-        pytest.param(np.array([-0.0]), np.array([-0.0]), id="negative zeros"),
-    ],
+    {
+        "strings": (np.array(["a", "b"], object), np.array(["a", "b"], object)),
+        "more strings": (np.array(["é", ""], object), np.array(["é", ""], object)),
+        "the same NaN": (NAN, NAN.copy()),
+        "negative zeros": (np.array([-0.0]), np.array([-0.0])),
+    },
 )
 def test_equal_bits_merge(a: Any, b: Any) -> None:
     assert left(a, b) == ["a"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b"),
-    [
-        pytest.param(np.ones(2, np.float32), np.ones(2, np.float64), id="other type"),
-        pytest.param(np.ones(2, np.int32), np.ones(2, np.uint32), id="other type, same bits"),
-        pytest.param(np.zeros(2, np.int32), np.zeros(2, np.float32), id="other type, same zeros"),
-        pytest.param(np.ones((2, 3)), np.ones((3, 2)), id="other shape"),
-        pytest.param(np.ones((6,)), np.ones((2, 3)), id="other rank"),
-        pytest.param(np.ones(()), np.ones((1,)), id="scalar and vector"),
-        pytest.param(np.ones((0, 2)), np.ones((0, 3)), id="empty, other shape"),
-        pytest.param(np.array([0.0]), np.array([-0.0]), id="zeros of other sign"),
-        pytest.param(NAN, OTHER_NAN, id="NaNs of other payload"),
-        pytest.param(np.array(["a", "b"], object), np.array(["ab", ""], object), id="other strings"),
-        pytest.param(np.array(["a"], object), np.array(["b"], object), id="other string"),
-        pytest.param(np.array([1, 2]), np.array([1, 3]), id="other content"),
-    ],
+    {
+        "other type": (np.ones(2, np.float32), np.ones(2, np.float64)),
+        "other type, same bits": (np.ones(2, np.int32), np.ones(2, np.uint32)),
+        "other type, same zeros": (np.zeros(2, np.int32), np.zeros(2, np.float32)),
+        "other shape": (np.ones((2, 3)), np.ones((3, 2))),
+        "other rank": (np.ones((6,)), np.ones((2, 3))),
+        "scalar and vector": (np.ones(()), np.ones((1,))),
+        "empty, other shape": (np.ones((0, 2)), np.ones((0, 3))),
+        "zeros of other sign": (np.array([0.0]), np.array([-0.0])),
+        "NaNs of other payload": (NAN, OTHER_NAN),
+        "other strings": (np.array(["a", "b"], object), np.array(["ab", ""], object)),
+        "other string": (np.array(["a"], object), np.array(["b"], object)),
+        "other content": (np.array([1, 2]), np.array([1, 3])),
+    },
 )
 def test_different_constants_stay(a: Any, b: Any) -> None:
     assert left(a, b) == ["a", "b"]
@@ -109,130 +109,150 @@ def test_two_encodings_of_one_tensor_merge(kind: int, values: list[float]) -> No
     assert list(initializers(to_onnx(result))) == ["a"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u = {1,2}>"
-            " { a = Add(x, v) b = Mul(a, w) y = Sub(b, u) }",
+    {
+        "three of a kind": (
+            (
+                "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u = {1,2}>"
+                " { a = Add(x, v) b = Mul(a, w) y = Sub(b, u) }"
+            ),
             "g (float[2] x) => (float[n] y) <float[2] v = {1,2}> { a = Add(x, v) b = Mul(a, v) y = Sub(b, v) }",
-            id="three of a kind",
         ),
-        pytest.param(
-            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}>"
-            " { a = Sum(v, w, v) y = Add(x, a) }",
+        "the same value twice": (
+            (
+                "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}>"
+                " { a = Sum(v, w, v) y = Add(x, a) }"
+            ),
             "g (float[2] x) => (float[n] y) <float[2] v = {1,2}> { a = Sum(v, v, v) y = Add(x, a) }",
-            id="the same value twice",
         ),
-        pytest.param(
-            "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u = {1,2}>"
-            " { a = Mul(x, w) b = Add(u, v) y = Sub(a, b) }",
-            "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}>"
-            " { a = Mul(x, w) b = Add(w, v) y = Sub(a, b) }",
-            id="one is a graph output",
+        "one is a graph output": (
+            (
+                "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u ="
+                " {1,2}>"
+                " { a = Mul(x, w) b = Add(u, v) y = Sub(a, b) }"
+            ),
+            (
+                "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}>"
+                " { a = Mul(x, w) b = Add(w, v) y = Sub(a, b) }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
-            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(z, w) }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }",
-            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
-            "then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }",
-            id="inside an If body, into the outer one",
+        "inside an If body, into the outer one": (
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
+                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(z, w) }, "
+                "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
+                "then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
+                "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
-            " <float[2] w = {1,2}, float[2] u = {1,2}> { t = Mul(x, w) r = Sub(t, u) }, "
-            "else_branch = q () => (float[n] s) { s = Neg(x) }> }",
-            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
-            " <float[2] w = {1,2}> { t = Mul(x, w) r = Sub(t, w) }, "
-            "else_branch = q () => (float[n] s) { s = Neg(x) }> }",
-            id="within an If body",
+        "within an If body": (
+            (
+                "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
+                " <float[2] w = {1,2}, float[2] u = {1,2}> { t = Mul(x, w) r = Sub(t, u) }, "
+                "else_branch = q () => (float[n] s) { s = Neg(x) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
+                " <float[2] w = {1,2}> { t = Mul(x, w) r = Sub(t, w) }, "
+                "else_branch = q () => (float[n] s) { s = Neg(x) }> }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}> { z = Add(x, v) y = If (c)"
-            " <then_branch = p () => (float[n] r) { r = Mul(z, w) }, "
-            "else_branch = q () => (float[n] s) { s = Div(w, z) }> }",
-            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c)"
-            " <then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
-            "else_branch = q () => (float[n] s) { s = Div(v, z) }> }",
-            id="captured by If bodies",
+        "captured by If bodies": (
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}> { z = Add(x, v) y ="
+                " If (c)"
+                " <then_branch = p () => (float[n] r) { r = Mul(z, w) }, "
+                "else_branch = q () => (float[n] s) { s = Div(w, z) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c)"
+                " <then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
+                "else_branch = q () => (float[n] s) { s = Div(v, z) }> }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
-            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }",
-            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { y = If (c) <"
-            "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
-            "else_branch = q () => (float[n] s) { s = Div(x, w) }> }",
-            id="in different If bodies",
+        "in different If bodies": (
+            (
+                "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
+                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
+                "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { y = If (c) <"
+                "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
+                "else_branch = q () => (float[n] s) { s = Div(x, w) }> }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}> { v = Add(x, w) y = If (c) <"
-            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { a = Mul(v, w) r = Sub(a, w) }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {1,2}, float[2] k = {1,2}> { b = Div(v, u)"
-            " s = Add(b, k) }> }",
-            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}, float[2] l = {1,2}> { v = Add(x, w) y = If (c)"
-            " <then_branch = p () => (float[n] r) { a = Mul(v, l) r = Sub(a, l) }, "
-            "else_branch = q () => (float[n] s) { b = Div(v, l) s = Add(b, l) }> }",
-            id="in different If bodies, under a name that is borne outside",
+        "in different If bodies, under a name that is borne outside": (
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}> { v = Add(x, w) y = If (c) <"
+                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { a = Mul(v, w) r = Sub(a, w) }, "
+                "else_branch = q () => (float[n] s) <float[2] u = {1,2}, float[2] k = {1,2}> { b = Div(v, u)"
+                " s = Add(b, k) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}, float[2] l = {1,2}> { v = Add(x, w) y ="
+                " If (c)"
+                " <then_branch = p () => (float[n] r) { a = Mul(v, l) r = Sub(a, l) }, "
+                "else_branch = q () => (float[n] s) { b = Div(v, l) s = Add(b, l) }> }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[n] y) { t = If (c) <"
-            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
-            "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
-            " { a = If (c) <then_branch = d () => (float[n] e) <float[2] u = {1,2}> { e = Div(x, u) }, "
-            "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
-            "else_branch = m () => (float[n] o) <float[2] i = {1,2}> { o = Abs(i) }> }",
-            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { t = If (c) <"
-            "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
-            "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
-            " { a = If (c) <then_branch = d () => (float[n] e) { e = Div(x, w) }, "
-            "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
-            "else_branch = m () => (float[n] o) { o = Abs(w) }> }",
-            id="in three bodies, at different depths",
+        "in three bodies, at different depths": (
+            (
+                "g (bool c, float[2] x) => (float[n] y) { t = If (c) <"
+                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
+                "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
+                " { a = If (c) <then_branch = d () => (float[n] e) <float[2] u = {1,2}> { e = Div(x, u) }, "
+                "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
+                "else_branch = m () => (float[n] o) <float[2] i = {1,2}> { o = Abs(i) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { t = If (c) <"
+                "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
+                "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
+                " { a = If (c) <then_branch = d () => (float[n] e) { e = Div(x, w) }, "
+                "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
+                "else_branch = m () => (float[n] o) { o = Abs(w) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     becomes(before, after, MergeConstants())
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
+    {
+        "both are graph outputs": (
             "g (float[2] x) => (float[n] y, float[2] v, float[2] w) <float[2] v = {1,2}, float[2] w = {1,2}>"
-            " { t = Add(x, v) y = Add(t, w) }",
-            id="both are graph outputs",
+            " { t = Add(x, v) y = Add(t, w) }"
         ),
-        pytest.param(
-            "g (float[2] x, float[2] v = {1,2}) => (float[n] y) <float[2] w = {1,2}> { t = Add(x, v) y = Add(t, w) }",
-            id="one is overridable",
+        "one is overridable": (
+            "g (float[2] x, float[2] v = {1,2}) => (float[n] y) <float[2] w = {1,2}> { t = Add(x, v) y = Add(t, w) }"
         ),
-        pytest.param(
-            "g (float[2] x, float[2] v = {1,2}, float[2] w = {1,2}) => (float[n] y) { t = Add(x, v) y = Add(t, w) }",
-            id="both are overridable",
+        "both are overridable": (
+            "g (float[2] x, float[2] v = {1,2}, float[2] w = {1,2}) => (float[n] y) { t = Add(x, v) y = Add(t, w) }"
         ),
-        pytest.param(
+        "one is returned by a body": (
             "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
             "then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }",
-            id="one is returned by a body",
+            "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }"
         ),
-        pytest.param(
+        "in different If bodies, other content": (
             "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
             "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {1,3}> { s = Div(x, u) }> }",
-            id="in different If bodies, other content",
+            "else_branch = q () => (float[n] s) <float[2] u = {1,3}> { s = Div(x, u) }> }"
         ),
-        pytest.param(
+        "a body may not return an outer value itself": (
             "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
             "then_branch = p () => (float[2] w) <float[2] w = {1,2}> { }, "
-            "else_branch = q () => (float[n] s) { s = Neg(z) }> }",
-            id="a body may not return an outer value itself",
+            "else_branch = q () => (float[n] s) { s = Neg(z) }> }"
         ),
-    ],
+    },
 )
 def test_stays(text: str) -> None:
     stays(text, MergeConstants())

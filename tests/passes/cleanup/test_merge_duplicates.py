@@ -11,80 +11,70 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper, numpy_helper
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 G = "g (float[6,3] x, float[6,3] w) => (float[n,m] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("a = Relu(x) b = Relu(x) y = Add(a, b)", "a = Relu(x) y = Add(a, a)", id="of one input"),
-        pytest.param("a = Sub(x, w) b = Sub(x, w) y = Mul(a, b)", "a = Sub(x, w) y = Mul(a, a)", id="of two inputs"),
-        pytest.param("a = Add(x, w) b = Add(w, x) y = Sub(a, b)", "a = Add(x, w) y = Sub(a, a)", id="commutative"),
-        pytest.param(
+    {
+        "of one input": ("a = Relu(x) b = Relu(x) y = Add(a, b)", "a = Relu(x) y = Add(a, a)"),
+        "of two inputs": ("a = Sub(x, w) b = Sub(x, w) y = Mul(a, b)", "a = Sub(x, w) y = Mul(a, a)"),
+        "commutative": ("a = Add(x, w) b = Add(w, x) y = Sub(a, b)", "a = Add(x, w) y = Sub(a, a)"),
+        "three of a kind": (
             "a = Relu(x) b = Relu(x) c = Relu(x) d = Add(a, b) y = Add(c, d)",
             "a = Relu(x) d = Add(a, a) y = Add(a, d)",
-            id="three of a kind",
         ),
-        pytest.param(
+        "transitive": (
             "a = Relu(x) b = Relu(x) c = Neg(a) d = Neg(b) y = Add(c, d)",
             "a = Relu(x) c = Neg(a) y = Add(c, c)",
-            id="transitive",
         ),
-        pytest.param(
+        "equal attributes": (
             "a = Softmax<axis=1>(x) b = Softmax<axis=1>(x) y = Add(a, b)",
             "a = Softmax<axis=1>(x) y = Add(a, a)",
-            id="equal attributes",
         ),
-        pytest.param(
+        "default attribute spelled out, first": (
             "a = Softmax<axis=-1>(x) b = Softmax(x) y = Add(a, b)",
             "a = Softmax<axis=-1>(x) y = Add(a, a)",
-            id="default attribute spelled out, first",
         ),
-        pytest.param(
+        "an axis from the front and from the back": (
             "a = Softmax<axis=0>(x) b = Softmax<axis=-2>(x) y = Add(a, b)",
             "a = Softmax<axis=0>(x) y = Add(a, a)",
-            id="an axis from the front and from the back",
         ),
-        pytest.param(
+        "an axis of a normalization": (
             "a = LpNormalization<axis=0>(x) b = LpNormalization<axis=-2>(x) y = Add(a, b)",
             "a = LpNormalization<axis=0>(x) y = Add(a, a)",
-            id="an axis of a normalization",
         ),
-        pytest.param(
+        "the last axis, by default and by number": (
             "a = Softmax(x) b = Softmax<axis=1>(x) y = Add(a, b)",
             "a = Softmax(x) y = Add(a, a)",
-            id="the last axis, by default and by number",
         ),
-        pytest.param(
+        "default attribute spelled out, second": (
             "a = LeakyRelu(x) b = LeakyRelu<alpha=0.01>(x) y = Add(a, b)",
             "a = LeakyRelu(x) y = Add(a, a)",
-            id="default attribute spelled out, second",
         ),
-        pytest.param(
+        "optional input left out": (
             "a = Clip(x, , s) b = Clip(x, , s) y = Add(a, b)",
             "a = Clip(x, , s) y = Add(a, a)",
-            id="optional input left out",
         ),
-        pytest.param(
-            "a, i = TopK(x, k) b, j = TopK(x, k) c = Cast<to=1>(i) d = Cast<to=1>(j) e = Add(a, b) f = Add(c, d)"
-            " y = Add(e, f)",
+        "several outputs, transitive": (
+            (
+                "a, i = TopK(x, k) b, j = TopK(x, k) c = Cast<to=1>(i) d = Cast<to=1>(j) e = Add(a, b) f = Add(c, d)"
+                " y = Add(e, f)"
+            ),
             "a, i = TopK(x, k) c = Cast<to=1>(i) e = Add(a, a) f = Add(c, c) y = Add(e, f)",
-            id="several outputs, transitive",
         ),
-        pytest.param(
+        "different outputs used": (
             "a, i = TopK(x, k) b = Neg(a) c, j = TopK(x, k) d = Cast<to=1>(j) y = Add(b, d)",
             "a, i = TopK(x, k) b = Neg(a) d = Cast<to=1>(i) y = Add(b, d)",
-            id="different outputs used",
         ),
-        pytest.param("a = Dropout(x) b = Dropout(x) y = Add(a, b)", "a = Dropout(x) y = Add(a, a)", id="Dropout"),
-        pytest.param(
+        "Dropout": ("a = Dropout(x) b = Dropout(x) y = Add(a, b)", "a = Dropout(x) y = Add(a, a)"),
+        "default integer spelled out": (
             "a = Shape<start=0>(x) b = Shape(x) c = Expand(x, a) y = Expand(c, b)",
             "a = Shape<start=0>(x) c = Expand(x, a) y = Expand(c, a)",
-            id="default integer spelled out",
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     head = f"{G} <float s = {{0.5}}, int64[1] k = {{2}}>"
@@ -94,120 +84,105 @@ def test_becomes(before: str, after: str) -> None:
 IF = "y = If (c) <then_branch = p () => (float[n] r) {{ {} }}, else_branch = q () => (float[n] s) {{ {} }}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "the first is a graph output": (
             "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) b = Relu(x) z = Neg(b) }",
             "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Neg(y) }",
-            id="the first is a graph output",
         ),
-        pytest.param(
+        "the second is a graph output": (
             "g (float[n] x) => (float[n] y, float[n] z) { b = Relu(x) z = Neg(b) y = Relu(x) }",
             "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Neg(y) }",
-            id="the second is a graph output",
         ),
-        pytest.param(
+        "inside an If body": (
             "g (bool c, float[n] x) => (float[n] y) { "
             + IF.format("a = Abs(x) b = Abs(x) r = Add(a, b)", "s = Neg(x)")
             + " }",
             "g (bool c, float[n] x) => (float[n] y) { " + IF.format("a = Abs(x) r = Add(a, a)", "s = Neg(x)") + " }",
-            id="inside an If body",
         ),
-        pytest.param(
+        "captured by If bodies": (
             "g (bool c, float[n] x) => (float[n] y) { a = Abs(x) b = Abs(x) "
             + IF.format("r = Neg(a)", "s = Relu(b)")
             + " }",
             "g (bool c, float[n] x) => (float[n] y) { a = Abs(x) " + IF.format("r = Neg(a)", "s = Relu(a)") + " }",
-            id="captured by If bodies",
         ),
-        pytest.param(
+        "of an overridable initializer": (
             "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { a = Add(x, w) b = Add(w, x) y = Mul(a, b) }",
             "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { a = Add(x, w) y = Mul(a, a) }",
-            id="of an overridable initializer",
         ),
-        pytest.param(
+        "strings": (
             "g (string[n] x) => (string[n] y) { a = Identity(x) b = Identity(x) y = Concat<axis=0>(a, b) }",
             "g (string[n] x) => (string[n] y) { a = Identity(x) y = Concat<axis=0>(a, a) }",
-            id="strings",
         ),
-        pytest.param(
-            "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) t = SequenceConstruct(x, x)"
-            " u = ConcatFromSequence<axis=0>(s) v = ConcatFromSequence<axis=0>(t) y = Add(u, v) }",
-            "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) u = ConcatFromSequence<axis=0>(s)"
-            " y = Add(u, u) }",
-            id="sequences, transitive",
+        "sequences, transitive": (
+            (
+                "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) t = SequenceConstruct(x, x)"
+                " u = ConcatFromSequence<axis=0>(s) v = ConcatFromSequence<axis=0>(t) y = Add(u, v) }"
+            ),
+            (
+                "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) u = ConcatFromSequence<axis=0>(s)"
+                " y = Add(u, u) }"
+            ),
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str) -> None:
     becomes(before, after, MergeDuplicates())
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("a = Relu(x) b = Abs(x) y = Add(a, b)", id="other ops"),
-        pytest.param("a = Relu(x) b = Relu(w) y = Add(a, b)", id="other inputs"),
-        pytest.param("a = Sub(x, w) b = Sub(w, x) y = Mul(a, b)", id="not commutative"),
-        pytest.param("a = Div(x, w) b = Div(w, x) y = Mul(a, b)", id="not commutative, Div"),
-        pytest.param("a = Softmax<axis=0>(x) b = Softmax<axis=1>(x) y = Add(a, b)", id="attributes differ"),
-        pytest.param("a = Softmax<axis=0>(x) b = Softmax(x) y = Add(a, b)", id="non-default attribute"),
-        pytest.param("a = Clip(x, s) b = Clip(x, , s) y = Add(a, b)", id="another input left out"),
-        pytest.param("a = Max(x, w) b = Max(w, x) y = Div(x, a) z = Div(x, b)", id="Max of 0 and -0"),
-        pytest.param("a = Sum(x, w, x) b = Sum(x, x, w) y = Sub(a, b)", id="three inputs in another order"),
-        pytest.param("a = RandomNormalLike(x) b = RandomNormalLike(x) y = Add(a, b)", id="random"),
-        pytest.param(
-            "a = RandomNormalLike<seed=1.0>(x) b = RandomNormalLike<seed=1.0>(x) y = Add(a, b)", id="random, seeded"
-        ),
-        pytest.param("a = RandomUniformLike(x) b = RandomUniformLike(x) y = Add(a, b)", id="random uniform"),
-        pytest.param(
-            "p = Sigmoid(x) a = Bernoulli(p) b = Bernoulli(p) y = Add(a, b)", id="random, of a function operator"
-        ),
-        pytest.param("a = Dropout(x, s, t) b = Dropout(x, s, t) y = Add(a, b)", id="Dropout in training"),
-    ],
+    {
+        "other ops": ("a = Relu(x) b = Abs(x) y = Add(a, b)"),
+        "other inputs": ("a = Relu(x) b = Relu(w) y = Add(a, b)"),
+        "not commutative": ("a = Sub(x, w) b = Sub(w, x) y = Mul(a, b)"),
+        "not commutative, Div": ("a = Div(x, w) b = Div(w, x) y = Mul(a, b)"),
+        "attributes differ": ("a = Softmax<axis=0>(x) b = Softmax<axis=1>(x) y = Add(a, b)"),
+        "non-default attribute": ("a = Softmax<axis=0>(x) b = Softmax(x) y = Add(a, b)"),
+        "another input left out": ("a = Clip(x, s) b = Clip(x, , s) y = Add(a, b)"),
+        "Max of 0 and -0": ("a = Max(x, w) b = Max(w, x) y = Div(x, a) z = Div(x, b)"),
+        "three inputs in another order": ("a = Sum(x, w, x) b = Sum(x, x, w) y = Sub(a, b)"),
+        "random": ("a = RandomNormalLike(x) b = RandomNormalLike(x) y = Add(a, b)"),
+        "random, seeded": ("a = RandomNormalLike<seed=1.0>(x) b = RandomNormalLike<seed=1.0>(x) y = Add(a, b)"),
+        "random uniform": ("a = RandomUniformLike(x) b = RandomUniformLike(x) y = Add(a, b)"),
+        "random, of a function operator": ("p = Sigmoid(x) a = Bernoulli(p) b = Bernoulli(p) y = Add(a, b)"),
+        "Dropout in training": ("a = Dropout(x, s, t) b = Dropout(x, s, t) y = Add(a, b)"),
+    },
 )
 def test_stays(body: str) -> None:
     random = any(op in body for op in ("Random", "Bernoulli", "Dropout"))
     stays(f"{G} <float s = {{0.5}}, bool t = {{1}}> {{ {body} }}", MergeDuplicates(), runs=not random)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Relu(x) }", id="both are graph outputs"
-        ),
-        pytest.param(
+    {
+        "both are graph outputs": ("g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Relu(x) }"),
+        "how many outputs there are says how to split": (
             "g (float[6] x) => (float[n] y, float[m] z) { a, b, c = Split(x) d, e = Split(x)"
-            " f = Add(a, b) y = Add(f, c) z = Add(d, e) }",
-            id="how many outputs there are says how to split",
+            " f = Add(a, b) y = Add(f, c) z = Add(d, e) }"
         ),
-        pytest.param(
-            "g (bool c, float[n] x) => (float[n] y) { " + IF.format("r = Relu(x)", "s = Relu(x)") + " }",
-            id="in different If bodies",
+        "in different If bodies": (
+            "g (bool c, float[n] x) => (float[n] y) { " + IF.format("r = Relu(x)", "s = Relu(x)") + " }"
         ),
-        pytest.param(
+        "an axis of an unknown rank": (
             "g (float[n,m] x, int64[r] k) => (float[a,b] y)"
-            " { r = Reshape(x, k) a = Softmax<axis=-1>(r) b = Softmax<axis=1>(r) y = Add(a, b) }",
-            id="an axis of an unknown rank",
+            " { r = Reshape(x, k) a = Softmax<axis=-1>(r) b = Softmax<axis=1>(r) y = Add(a, b) }"
         ),
-        pytest.param(
+        "two different Ifs": (
             "g (bool c, float[n] x) => (float[n] y) { a = If (c) <then_branch = p () => (float[n] r) { r = Abs(x) }, "
             "else_branch = q () => (float[n] s) { s = Neg(x) }> b = If (c) <then_branch = v () => (float[n] t)"
-            " { t = Neg(x) }, else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b) }",
-            id="two different Ifs",
+            " { t = Neg(x) }, else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b) }"
         ),
-        pytest.param(
-            "g () => (float[3] y) { a = RandomUniform<shape=[3]>() b = RandomUniform<shape=[3]>() y = Sub(a, b) }",
-            id="random, without inputs",
+        "random, without inputs": (
+            "g () => (float[3] y) { a = RandomUniform<shape=[3]>() b = RandomUniform<shape=[3]>() y = Sub(a, b) }"
         ),
-        pytest.param(
+        "random, Multinomial": (
             "g (float[2,3] x) => (int32[n,m] y)"
-            " { a = Multinomial<sample_size=9>(x) b = Multinomial<sample_size=9>(x) y = Sub(a, b) }",
-            id="random, Multinomial",
+            " { a = Multinomial<sample_size=9>(x) b = Multinomial<sample_size=9>(x) y = Sub(a, b) }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, MergeDuplicates(), runs="Random" not in text and "Multinomial" not in text)
@@ -312,77 +287,75 @@ def loop(ops: str, inits: str = "k, t, x") -> str:
     return f"Loop ({inits}) <body = b (int64 i, bool p, float[2] v) => (bool o, float[2] w) {{ {ops} }}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "equal Ifs": (
             f"a = {when('r = Exp(x)', 's = Neg(x)')} b = {when('r = Exp(x)', 's = Neg(x)')} y = Mul(a, b)",
-            f"a = {when('r = Exp(x)', 's = Neg(x)')} y = Mul(a, a)",
-            id="equal Ifs",
-        ),
-        pytest.param(
-            f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')}"
-            f" b = {when('h = Abs(z) f = Exp(x) r = Add(h, f)', 's = Neg(x)')} y = Mul(a, b)",
-            f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')} y = Mul(a, a)",
-            id="in another order, under other names",
-        ),
-        pytest.param(
+            f"a = {when('r = Exp(x)', 's = Neg(x)')} y = Mul(a, a)"),
+        "in another order, under other names": (
+            (f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')}"
+            f" b = {when('h = Abs(z) f = Exp(x) r = Add(h, f)', 's = Neg(x)')} y = Mul(a, b)"),
+            f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')} y = Mul(a, a)"),
+        "equal Loops": (
             f"a = {loop('o = Identity(p) w = Add(v, z)')} b = {loop('w = Add(z, v) o = Identity(p)')} y = Mul(a, b)",
-            f"a = {loop('o = Identity(p) w = Add(v, z)')} y = Mul(a, a)",
-            id="equal Loops",
-        ),
-        pytest.param(
-            f"m = Abs(z) n = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')}"
-            f" b = {loop('o = Identity(p) w = Add(v, n)')} y = Mul(a, b)",
-            f"m = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')} y = Mul(a, a)",
-            id="that read equal values",
-        ),
-        pytest.param(
+            f"a = {loop('o = Identity(p) w = Add(v, z)')} y = Mul(a, a)"),
+        "that read equal values": (
+            (f"m = Abs(z) n = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')}"
+            f" b = {loop('o = Identity(p) w = Add(v, n)')} y = Mul(a, b)"),
+            f"m = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')} y = Mul(a, a)"),
+        "nested": (
             "a = " + when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)") + " b = "
             + when("u = " + loop("w = Exp(v) o = Identity(p)") + " r = Neg(u)", "s = Abs(x)") + " y = Mul(a, b)",
-            "a = " + when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)") + " y = Mul(a, a)",
-            id="nested",
-        ),
-        pytest.param(
+            "a = " + when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)")
+            + " y = Mul(a, a)"),
+        "done outside already": (
             f"a = Exp(x) q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} y = Mul(a, q)",
-            f"a = Exp(x) q = {when('r = Neg(a)', 's = Abs(x)')} y = Mul(a, q)",
-            id="done outside already",
-        ),
-        pytest.param(
+            f"a = Exp(x) q = {when('r = Neg(a)', 's = Abs(x)')} y = Mul(a, q)"),
+        "done before a Loop": (
             f"a = Exp(z) q = {loop('o = Identity(p) e = Exp(z) w = Add(v, e)')} y = Mul(a, q)",
-            f"a = Exp(z) q = {loop('o = Identity(p) w = Add(v, a)')} y = Mul(a, q)",
-            id="done before a Loop",
-        ),
-    ],
+            f"a = Exp(z) q = {loop('o = Identity(p) w = Add(v, a)')} y = Mul(a, q)"),
+    },
 )  # fmt: skip
 def test_bodies_merge(before: str, after: str) -> None:
     becomes(f"{H} {{ {before} }}", f"{H} {{ {after} }}", MergeDuplicates())
 
 
-@pytest.mark.parametrize("other", [
-    pytest.param(when("r = Exp(x)", "s = Neg(z)"), id="other inputs"),
-    pytest.param(when("r = Neg(x)", "s = Exp(x)"), id="branches the other way round"),
-    pytest.param(when("r = Softmax<axis=0>(x)", "s = Neg(x)"), id="other ops"),
-    pytest.param(f"If (c) <{branch('then', 'r', '', '<float[2] r = {1,2}>')}, {branch('else', 's', 's = Neg(x)')}>",
-                 id="a constant"),
-    pytest.param(loop("o = Identity(p) w = Exp(v)"), id="another operator"),
-])  # fmt: skip
+@cases(
+    "other",
+    {
+        "other inputs": (when("r = Exp(x)", "s = Neg(z)")),
+        "branches the other way round": (when("r = Neg(x)", "s = Exp(x)")),
+        "other ops": (when("r = Softmax<axis=0>(x)", "s = Neg(x)")),
+        "a constant": (
+            f"If (c) <{branch('then', 'r', '', '<float[2] r = {1,2}>')}, {branch('else', 's', 's = Neg(x)')}>"
+        ),
+        "another operator": (loop("o = Identity(p) w = Exp(v)")),
+    },
+)
 def test_other_bodies_stay(other: str) -> None:
     stays(f"{H} {{ a = {when('r = Exp(x)', 's = Neg(x)')} b = {other} y = Mul(a, b) }}", MergeDuplicates())
 
 
-@pytest.mark.parametrize("text", [
-    pytest.param(f"a = {loop('o = Identity(p) w = Exp(v)')} b = {loop('o = Identity(p) w = Exp(v)', 'k, t, z')}"
-                 " y = Mul(a, b)", id="Loops that start from other values"),
-    pytest.param(f"a = {loop('o = Identity(p) w = Exp(v)')} b = {loop('o = Not(p) w = Exp(v)')} y = Mul(a, b)",
-                 id="Loops that end otherwise"),
-    pytest.param(f"q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} a = Exp(x) y = Mul(a, q)",
-                 id="done outside, but later"),
-    pytest.param(f"a = Exp(x) q = {when('r = Exp(x)', 's = Abs(x)')} y = Mul(a, q)",
-                 id="a body may not return an outer value itself"),
-    pytest.param(f"q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} a = Exp(q) y = Mul(a, q)",
-                 id="the outer op depends on the inner one"),
-])  # fmt: skip
+@cases(
+    "text",
+    {
+        "Loops that start from other values": (
+            f"a = {loop('o = Identity(p) w = Exp(v)')} b = {loop('o = Identity(p) w = Exp(v)', 'k, t, z')}"
+            " y = Mul(a, b)"
+        ),
+        "Loops that end otherwise": (
+            f"a = {loop('o = Identity(p) w = Exp(v)')} b = {loop('o = Not(p) w = Exp(v)')} y = Mul(a, b)"
+        ),
+        "done outside, but later": (f"q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} a = Exp(x) y = Mul(a, q)"),
+        "a body may not return an outer value itself": (
+            f"a = Exp(x) q = {when('r = Exp(x)', 's = Abs(x)')} y = Mul(a, q)"
+        ),
+        "the outer op depends on the inner one": (
+            f"q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} a = Exp(q) y = Mul(a, q)"
+        ),
+    },
+)
 def test_scopes_stay(text: str) -> None:
     stays(f"{H} {{ {text} }}", MergeDuplicates())
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 DROP_NO_OP_SPLIT_CONCAT = rule_pass(no_ops, "drop-no-op-split-concat")
 
@@ -23,55 +23,51 @@ IF = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("t = Concat<axis=1>(x) y = Neg(t)", "y = Neg(x)", id="Concat of one"),
-        pytest.param("y = Concat<axis=-1>(x)", "y = Identity(x)", id="Concat of one, from input to output"),
-        pytest.param("t = Concat<axis=1>(x, e) y = Neg(t)", "y = Neg(x)", id="with an empty constant"),
-        pytest.param("t = Concat<axis=-1>(z, x) y = Neg(t)", "y = Neg(x)", id="with an empty input"),
-        pytest.param("t = Concat<axis=0>(v, x, v) y = Neg(t)", "y = Neg(x)", id="along the other axis"),
-        pytest.param("y = Concat<axis=1>(x, z, x, e)", "y = Concat<axis=1>(x, x)", id="two are left"),
-        pytest.param("t = Concat<axis=1>(z, e) y = Neg(t)", "y = Neg(z)", id="nothing but empty pieces"),
-        pytest.param("t = Relu(z) y = Concat<axis=1>(x, t, x)", "y = Concat<axis=1>(x, x)", id="empty on the way"),
-        pytest.param("t = Split<axis=1>(x) y = Neg(t)", "y = Neg(x)", id="Split into one"),
-        pytest.param("t, u = Split<axis=0>(x, s) y = Neg(u)", "y = Neg(x)", id="Split off nothing"),
-        pytest.param("y = Split(x)", "y = Identity(x)", id="Split into one, from input to output"),
-        pytest.param(
+    {
+        "Concat of one": ("t = Concat<axis=1>(x) y = Neg(t)", "y = Neg(x)"),
+        "Concat of one, from input to output": ("y = Concat<axis=-1>(x)", "y = Identity(x)"),
+        "with an empty constant": ("t = Concat<axis=1>(x, e) y = Neg(t)", "y = Neg(x)"),
+        "with an empty input": ("t = Concat<axis=-1>(z, x) y = Neg(t)", "y = Neg(x)"),
+        "along the other axis": ("t = Concat<axis=0>(v, x, v) y = Neg(t)", "y = Neg(x)"),
+        "two are left": ("y = Concat<axis=1>(x, z, x, e)", "y = Concat<axis=1>(x, x)"),
+        "nothing but empty pieces": ("t = Concat<axis=1>(z, e) y = Neg(t)", "y = Neg(z)"),
+        "empty on the way": ("t = Relu(z) y = Concat<axis=1>(x, t, x)", "y = Concat<axis=1>(x, x)"),
+        "Split into one": ("t = Split<axis=1>(x) y = Neg(t)", "y = Neg(x)"),
+        "Split off nothing": ("t, u = Split<axis=0>(x, s) y = Neg(u)", "y = Neg(x)"),
+        "Split into one, from input to output": ("y = Split(x)", "y = Identity(x)"),
+        "both, of a shared value": (
             "a = Relu(x) b = Split(a) c = Concat<axis=0>(b) d = Abs(a) y = Add(c, d)",
             "a = Relu(x) d = Abs(a) y = Add(a, d)",
-            id="both, of a shared value",
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     weights = {**NONE, "s": np.array([0, 2])}
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", *RULES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "strings": (
             "g (string[n] x) => (string[m] y) <string[0] e = {}> { y = Concat<axis=0>(x, e) }",
             "g (string[n] x) => (string[m] y) { y = Identity(x) }",
-            id="strings",
         ),
-        pytest.param(
+        "an overridable empty input": (
             "g (float[n] x, float[0] e = {}) => (float[m] y) { t = Concat<axis=0>(x, e) y = Neg(t) }",
             "g (float[n] x, float[0] e = {}) => (float[m] y) { y = Neg(x) }",
-            id="an overridable empty input",
         ),
-        pytest.param(
-            IF % "t = Concat<axis=0>(x) u = Split(t) r = Neg(u)", IF % "r = Neg(x)", id="inside an If body, captured"
-        ),
-        pytest.param(
-            "g (float[n] x, int64[k] s) => (float[m] y) <float[0] e = {}>"
-            " { t = Reshape(x, s) y = Concat<axis=0>(t, e, x) }",
+        "inside an If body, captured": (IF % "t = Concat<axis=0>(x) u = Split(t) r = Neg(u)", IF % "r = Neg(x)"),
+        "a piece of unknown rank": (
+            (
+                "g (float[n] x, int64[k] s) => (float[m] y) <float[0] e = {}>"
+                " { t = Reshape(x, s) y = Concat<axis=0>(t, e, x) }"
+            ),
             "g (float[n] x, int64[k] s) => (float[m] y) { t = Reshape(x, s) y = Concat<axis=0>(t, x) }",
-            id="a piece of unknown rank",
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str) -> None:
     becomes(before, after, *RULES, runs="int64[k] s" not in before)
@@ -91,18 +87,18 @@ def test_sizes_as_an_attribute(opset: int) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ y = Neg(x) }}", *RULES, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Concat<axis=1>(x, x)", id="the same twice"),
-        pytest.param("y = Concat<axis=0>(x, w)", id="another"),
-        pytest.param("y = Concat<axis=0>(e, f)", id="empty along another axis"),
-        pytest.param("t, y = Split<axis=0>(x)", id="Split into two"),
-        pytest.param("t, y = Split<axis=0>(x, s)", id="Split into two, given"),
-        pytest.param("t, u = Split<axis=0>(x, o) a = ReduceSum(u) y = Add(t, a)", id="the empty piece is read"),
-        pytest.param("t, u = Split<axis=0>(e, o) y = Neg(u)", id="the piece that is read is the empty one"),
-        pytest.param("t = Relu(w) y = Concat<axis=1>(x, t)", id="of unknown extent"),
-    ],
+    {
+        "the same twice": ("y = Concat<axis=1>(x, x)"),
+        "another": ("y = Concat<axis=0>(x, w)"),
+        "empty along another axis": ("y = Concat<axis=0>(e, f)"),
+        "Split into two": ("t, y = Split<axis=0>(x)"),
+        "Split into two, given": ("t, y = Split<axis=0>(x, s)"),
+        "the empty piece is read": ("t, u = Split<axis=0>(x, o) a = ReduceSum(u) y = Add(t, a)"),
+        "the piece that is read is the empty one": ("t, u = Split<axis=0>(e, o) y = Neg(u)"),
+        "of unknown extent": ("t = Relu(w) y = Concat<axis=1>(x, t)"),
+    },
 )
 def test_stays(body: str) -> None:
     weights = {"e": np.zeros((2, 0), np.float32), "f": np.zeros((3, 0), np.float32), "s": [1, 1], "o": [2, 0]}
@@ -110,22 +106,17 @@ def test_stays(body: str) -> None:
     stays(text, *RULES, weights={k: v for k, v in weights.items() if f" {k})" in text or f"({k}," in text})
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[n] x, float[m] z) => (float[p] y) { y = Concat<axis=0>(x, z) }", id="may be empty"),
-        pytest.param("g (float[?] x, float[?] z) => (float[p] y) { y = Concat<axis=0>(z, x) }", id="unknown extents"),
-        pytest.param(
-            "g (float[4] x, int64[2] s) => (float[p] y) { y, t = Split<axis=0>(x, s) }", id="sizes given at run time"
+    {
+        "may be empty": ("g (float[n] x, float[m] z) => (float[p] y) { y = Concat<axis=0>(x, z) }"),
+        "unknown extents": ("g (float[?] x, float[?] z) => (float[p] y) { y = Concat<axis=0>(z, x) }"),
+        "sizes given at run time": ("g (float[4] x, int64[2] s) => (float[p] y) { y, t = Split<axis=0>(x, s) }"),
+        "overridable sizes": ("g (float[4] x, int64[2] s = {4,0}) => (float[p] y) { y, t = Split<axis=0>(x, s) }"),
+        "the empty piece is an output": (
+            "g (float[4] x) => (float[p] y, float[q] t) <int64[2] s = {4,0}> { y, t = Split<axis=0>(x, s) }"
         ),
-        pytest.param(
-            "g (float[4] x, int64[2] s = {4,0}) => (float[p] y) { y, t = Split<axis=0>(x, s) }", id="overridable sizes"
-        ),
-        pytest.param(
-            "g (float[4] x) => (float[p] y, float[q] t) <int64[2] s = {4,0}> { y, t = Split<axis=0>(x, s) }",
-            id="the empty piece is an output",
-        ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, *RULES, runs=False)

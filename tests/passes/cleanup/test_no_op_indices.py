@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 DROP_NO_OP_INDEXING = rule_pass(no_ops, "drop-no-op-indexing")
 
@@ -20,23 +20,23 @@ ROWS, COLUMNS = np.array([[0, 0, 0], [1, 1, 1]]), np.array([[0, 1, 2], [0, 1, 2]
 PLACES = np.stack(np.indices((2, 3)), -1)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("node", "indices", "left"),
-    [
-        pytest.param("Gather(x, i)", [0, 1], "x", id="Gather rows"),
-        pytest.param("Gather<axis=1>(x, i)", [0, 1, 2], "x", id="Gather columns"),
-        pytest.param("Gather<axis=-1>(x, i)", [0, -2, 2], "x", id="Gather, counted from the end"),
-        pytest.param("GatherElements(x, i)", ROWS, "x", id="GatherElements of rows"),
-        pytest.param("GatherElements<axis=-1>(x, i)", COLUMNS - 3, "x", id="GatherElements of columns"),
-        pytest.param("GatherND(x, i)", [[0], [1]], "x", id="GatherND of rows"),
-        pytest.param("GatherND(x, i)", PLACES, "x", id="GatherND of elements"),
-        pytest.param("ScatterND(x, i, v)", [[0], [-1]], "v", id="ScatterND to rows"),
-        pytest.param("ScatterND(x, i, v)", PLACES, "v", id="ScatterND to elements"),
-        pytest.param("ScatterElements(x, i, v)", ROWS, "v", id="ScatterElements to rows"),
-        pytest.param("ScatterElements<axis=1>(x, i, v)", COLUMNS, "v", id="ScatterElements to columns"),
-        pytest.param("Compress<axis=0>(x, i)", [True, True], "x", id="Compress, rows"),
-        pytest.param("Compress<axis=-1>(x, i)", [True, True, True], "x", id="Compress, columns"),
-    ],
+    {
+        "Gather rows": ("Gather(x, i)", [0, 1], "x"),
+        "Gather columns": ("Gather<axis=1>(x, i)", [0, 1, 2], "x"),
+        "Gather, counted from the end": ("Gather<axis=-1>(x, i)", [0, -2, 2], "x"),
+        "GatherElements of rows": ("GatherElements(x, i)", ROWS, "x"),
+        "GatherElements of columns": ("GatherElements<axis=-1>(x, i)", COLUMNS - 3, "x"),
+        "GatherND of rows": ("GatherND(x, i)", [[0], [1]], "x"),
+        "GatherND of elements": ("GatherND(x, i)", PLACES, "x"),
+        "ScatterND to rows": ("ScatterND(x, i, v)", [[0], [-1]], "v"),
+        "ScatterND to elements": ("ScatterND(x, i, v)", PLACES, "v"),
+        "ScatterElements to rows": ("ScatterElements(x, i, v)", ROWS, "v"),
+        "ScatterElements to columns": ("ScatterElements<axis=1>(x, i, v)", COLUMNS, "v"),
+        "Compress, rows": ("Compress<axis=0>(x, i)", [True, True], "x"),
+        "Compress, columns": ("Compress<axis=-1>(x, i)", [True, True, True], "x"),
+    },
 )
 def test_becomes(node: str, indices: Any, left: str) -> None:
     weights = {"i": np.array(indices)}
@@ -44,48 +44,46 @@ def test_becomes(node: str, indices: Any, left: str) -> None:
     becomes(f"{HEAD} {{ y = {node} }}", f"{HEAD} {{ y = Identity({left}) }}", *RULES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "indices"),
-    [
-        pytest.param(
+    {
+        "the other extent is open": (
             "g (float[n,1] x) => (float[p,q] y) { t = Gather<axis=1>(x, i) y = Neg(t) }",
             "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }",
             [0],
-            id="the other extent is open",
         ),
-        pytest.param(
+        "ScatterND, the other extent is open": (
             "g (float[2,n] x, float[2,n] v) => (float[p,q] y) { t = ScatterND(x, i, v) y = Neg(t) }",
             "g (float[2,n] x, float[2,n] v) => (float[p,q] y) { y = Neg(v) }",
             [[0], [1]],
-            id="ScatterND, the other extent is open",
         ),
-        pytest.param(
+        "nothing of nothing": (
             "g (float[0] x) => (float[p] y) { t = Gather(x, i) y = Neg(t) }",
             "g (float[0] x) => (float[p] y) { y = Neg(x) }",
             np.zeros(0, np.int64),
-            id="nothing of nothing",
         ),
-        pytest.param(
+        "Compress of a list": (
             "g (float[3] x) => (float[p] y) { t = Compress(x, i) y = Neg(t) }",
             "g (float[3] x) => (float[p] y) { y = Neg(x) }",
             [True] * 3,
-            id="Compress of a list",
         ),
-        pytest.param(
+        "32-bit indices, overridable initializer": (
             "g (float[2] x = {1,2}) => (float[p] y) { t = Gather(x, i) y = Neg(t) }",
             "g (float[2] x = {1,2}) => (float[p] y) { y = Neg(x) }",
             np.array([0, 1], np.int32),
-            id="32-bit indices, overridable initializer",
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[p] y) { y = If (c) <then_branch = a () => (float[p] r)"
-            " { t = Gather(x, i) r = Neg(t) }, else_branch = b () => (float[p] s) { s = Relu(x) }> }",
-            "g (bool c, float[2] x) => (float[p] y) { y = If (c) <then_branch = a () => (float[p] r)"
-            " { r = Neg(x) }, else_branch = b () => (float[p] s) { s = Relu(x) }> }",
+        "inside an If body, captured": (
+            (
+                "g (bool c, float[2] x) => (float[p] y) { y = If (c) <then_branch = a () => (float[p] r)"
+                " { t = Gather(x, i) r = Neg(t) }, else_branch = b () => (float[p] s) { s = Relu(x) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[p] y) { y = If (c) <then_branch = a () => (float[p] r)"
+                " { r = Neg(x) }, else_branch = b () => (float[p] s) { s = Relu(x) }> }"
+            ),
             [0, 1],
-            id="inside an If body, captured",
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str, indices: Any) -> None:
     becomes(before, after, *RULES, weights={"i": np.asarray(indices)})
@@ -108,46 +106,44 @@ def test_every_opset(opset: int, node: str, indices: Any, left: str) -> None:
     becomes(before, after, *RULES, opset=opset, weights={"i": np.array(indices)})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("node", "indices"),
-    [
-        pytest.param("Gather(x, i)", [1, 0], id="Gather, reversed"),
-        pytest.param("Gather(x, i)", [0], id="Gather, fewer"),
-        pytest.param("Gather(x, i)", [0, 1, 1], id="Gather, more"),
-        pytest.param("Gather<axis=1>(x, i)", [0, 1], id="Gather, along the other axis"),
-        pytest.param("GatherElements(x, i)", COLUMNS % 2, id="GatherElements, elsewhere"),
-        pytest.param("GatherElements<axis=1>(x, i)", [[0, 1, 2]], id="GatherElements, one row"),
-        pytest.param("GatherND(x, i)", [[1], [0]], id="GatherND, reversed"),
-        pytest.param("GatherND<batch_dims=1>(x, i)", [[[0], [1], [2]]] * 2, id="GatherND, batches"),
-        pytest.param("ScatterND(x, i, v)", [[1], [0]], id="ScatterND, reversed"),
-        pytest.param("ScatterND(x, i, v)", PLACES[:, ::-1], id="ScatterND, elements reversed"),
-        pytest.param('ScatterND<reduction="add">(x, i, v)', PLACES, id="ScatterND, added"),
-        pytest.param("ScatterElements(x, i, v)", ROWS[::-1], id="ScatterElements, reversed"),
-        pytest.param('ScatterElements<reduction="mul">(x, i, v)', ROWS, id="ScatterElements, multiplied"),
-        pytest.param("ScatterElements<axis=1>(x, i, w)", [[0, 1, 2]], id="ScatterElements, one row"),
-        pytest.param("Compress<axis=0>(x, i)", [True, False], id="Compress, one left out"),
-        pytest.param("Compress<axis=0>(x, i)", [True], id="Compress, the rest is left out"),
-    ],
+    {
+        "Gather, reversed": ("Gather(x, i)", [1, 0]),
+        "Gather, fewer": ("Gather(x, i)", [0]),
+        "Gather, more": ("Gather(x, i)", [0, 1, 1]),
+        "Gather, along the other axis": ("Gather<axis=1>(x, i)", [0, 1]),
+        "GatherElements, elsewhere": ("GatherElements(x, i)", COLUMNS % 2),
+        "GatherElements, one row": ("GatherElements<axis=1>(x, i)", [[0, 1, 2]]),
+        "GatherND, reversed": ("GatherND(x, i)", [[1], [0]]),
+        "GatherND, batches": ("GatherND<batch_dims=1>(x, i)", [[[0], [1], [2]]] * 2),
+        "ScatterND, reversed": ("ScatterND(x, i, v)", [[1], [0]]),
+        "ScatterND, elements reversed": ("ScatterND(x, i, v)", PLACES[:, ::-1]),
+        "ScatterND, added": ('ScatterND<reduction="add">(x, i, v)', PLACES),
+        "ScatterElements, reversed": ("ScatterElements(x, i, v)", ROWS[::-1]),
+        "ScatterElements, multiplied": ('ScatterElements<reduction="mul">(x, i, v)', ROWS),
+        "ScatterElements, one row": ("ScatterElements<axis=1>(x, i, w)", [[0, 1, 2]]),
+        "Compress, one left out": ("Compress<axis=0>(x, i)", [True, False]),
+        "Compress, the rest is left out": ("Compress<axis=0>(x, i)", [True]),
+    },
 )
 def test_stays(node: str, indices: Any) -> None:
     head = HEAD.replace("float[2,3] v", "float[2,3] v, float[1,3] w")
     stays(f"{head} {{ y = {node} }}", *RULES, weights={"i": np.array(indices)}, runs="add" not in node)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "indices"),
-    [
-        pytest.param("g (float[n] x) => (float[p] y) { y = Gather(x, i) }", [0, 1], id="unknown extent"),
-        pytest.param("g (float[1] x) => (float y) { y = Gather(x, i) }", 0, id="a single index takes the axis away"),
-        pytest.param("g (float[2] x) => (float[p,q] y) { y = Gather(x, i) }", [[0, 1]], id="a matrix of indices"),
-        pytest.param("g (float[2,2] x) => (float[p] y) { y = Compress(x, i) }", [True] * 4, id="Compress flattens"),
-        pytest.param("g (float[2,2] x) => (float[p] y) { y = GatherND(x, i) }", [0, 1], id="one element"),
-        pytest.param("g (float[n,2] x) => (float[p,q] y) { y = GatherND(x, i) }", [[0], [1]], id="GatherND, open"),
-        pytest.param(
-            "g (float[2] x, int64[2] j = {0,1}) => (float[p] y) { y = Gather(x, j) }", [0], id="overridable indices"
-        ),
-        pytest.param("g (float[2] x, int64[2] j) => (float[p] y) { y = Gather(x, j) }", [0], id="given indices"),
-    ],
+    {
+        "unknown extent": ("g (float[n] x) => (float[p] y) { y = Gather(x, i) }", [0, 1]),
+        "a single index takes the axis away": ("g (float[1] x) => (float y) { y = Gather(x, i) }", 0),
+        "a matrix of indices": ("g (float[2] x) => (float[p,q] y) { y = Gather(x, i) }", [[0, 1]]),
+        "Compress flattens": ("g (float[2,2] x) => (float[p] y) { y = Compress(x, i) }", [True] * 4),
+        "one element": ("g (float[2,2] x) => (float[p] y) { y = GatherND(x, i) }", [0, 1]),
+        "GatherND, open": ("g (float[n,2] x) => (float[p,q] y) { y = GatherND(x, i) }", [[0], [1]]),
+        "overridable indices": ("g (float[2] x, int64[2] j = {0,1}) => (float[p] y) { y = Gather(x, j) }", [0]),
+        "given indices": ("g (float[2] x, int64[2] j) => (float[p] y) { y = Gather(x, j) }", [0]),
+    },
 )
 def test_stays_elsewhere(text: str, indices: Any) -> None:
     stays(text, *RULES, weights={"i": np.array(indices)}, runs=False)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 DROP_NO_OP_MOVEMENT = rule_pass(no_ops, "drop-no-op-movement")
 
@@ -37,144 +37,135 @@ def without(x: str, rank: int = 2) -> str:
     return f"g ({x}) => (float[{','.join('pqrs'[:rank])}] y) {{ t = Neg(x) y = Relu(t) }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "node", "weights"),
-    [
-        pytest.param(STATIC, "u = Reshape(t, s)", ints(s=[2, 3]), id="Reshape, same extents"),
-        pytest.param(STATIC, "u = Reshape(t, s)", ints(s=[-1, 3]), id="Reshape, one open"),
-        pytest.param(OPEN, "u = Reshape(t, s)", ints(s=[0, 0]), id="Reshape, both copied"),
-        pytest.param(OPEN, "u = Reshape(t, s)", ints(s=[0, -1]), id="Reshape, one copied, one open"),
-        pytest.param("float[n,4] x", "u = Reshape(t, s)", ints(s=[-1, 4]), id="Reshape, open batch"),
-        pytest.param("float[0,3] x", "u = Reshape<allowzero=1>(t, s)", ints(s=[0, 3]), id="Reshape, zero is meant"),
-        pytest.param("float[?,?] x", "u = Reshape(t, s)", ints(s=[0, 0]), id="Reshape, unknown extents"),
-        pytest.param(STATIC, "u = Flatten(t)", {}, id="Flatten"),
-        pytest.param("float[?,?] x", "u = Flatten<axis=-1>(t)", {}, id="Flatten, unknown extents"),
-        pytest.param("float[1,n] x", "u = Flatten<axis=0>(t)", {}, id="Flatten, one row"),
-        pytest.param("float[3,1] x", "u = Flatten<axis=2>(t)", {}, id="Flatten, one column"),
-        pytest.param(STATIC, "u = Squeeze(t)", {}, id="Squeeze, nothing of extent 1"),
-        pytest.param(STATIC, "u = Squeeze(t, s)", ints(s=[]), id="Squeeze, empty axes and nothing of extent 1"),
-        pytest.param("float[?,n] x", "u = Unsqueeze(t, s)", ints(s=[]), id="Unsqueeze, no axes"),
-        pytest.param(STATIC, "u = Expand(t, s)", ints(s=[2, 3]), id="Expand, same extents"),
-        pytest.param(OPEN, "u = Expand(t, s)", ints(s=[1, 1]), id="Expand by ones"),
-        pytest.param("float[n,3] x", "u = Expand(t, s)", ints(s=[3]), id="Expand, lower rank"),
-        pytest.param(OPEN, "u = Expand(t, s)", ints(s=[]), id="Expand to a scalar's shape"),
-        pytest.param(NOTHING, "u = Expand(t, s)", ints(s=[1, 3]), id="Expand of nothing"),
-        pytest.param(OPEN, "u = Tile(t, s)", ints(s=[1, 1]), id="Tile"),
-        pytest.param(NOTHING, "u = Tile(t, s)", ints(s=[5, 1]), id="Tile of nothing"),
-        pytest.param(STATIC, "u = Slice(t, s, e)", ints(s=[0, 0], e=[2, 3]), id="Slice, all axes"),
-        pytest.param(STATIC, "u = Slice(t, s, e, a)", ints(s=[0], e=[9], a=[-1]), id="Slice, beyond the end"),
-        pytest.param(STATIC, "u = Slice(t, s, e, a, p)", ints(s=[-3], e=[3], a=[1], p=[1]), id="Slice, from behind"),
-        pytest.param(STATIC, "u = Slice(t, s, e, a)", ints(s=[-9], e=[3], a=[1]), id="Slice, before the beginning"),
-        pytest.param(OPEN, "u = Slice(t, s, e, a)", ints(s=[0], e=[2**63 - 1], a=[0]), id="Slice, open end"),
-        pytest.param("float[?,?] x", "u = Slice(t, s, e)", ints(s=[0], e=[2**31 - 1]), id="Slice, 32-bit open end"),
-        pytest.param(
-            "float[1,n] x", "u = Slice(t, s, e, a, p)", ints(s=[-1], e=[-9], a=[0], p=[-1]), id="one reversed"
-        ),
-        pytest.param("float[2,1] x", "u = Slice(t, s, e, a, p)", ints(s=[0], e=[2], a=[1], p=[2]), id="one of one"),
-        pytest.param(NOTHING, "u = Slice(t, s, e)", ints(s=[3], e=[5]), id="Slice of nothing"),
-        pytest.param(OPEN, "u = Pad(t, s)", ints(s=[0, 0, 0, 0]), id="Pad"),
-        pytest.param(OPEN, 'u = Pad<mode="reflect">(t, s)', ints(s=[0, 0, 0, 0]), id="Pad, reflecting"),
-        pytest.param(OPEN, 'u = Pad<mode="edge">(t, s)', ints(s=[0, 0, 0, 0]), id="Pad by the edge"),
-        pytest.param(OPEN, 'u = Einsum<equation="ij->ij">(t)', {}, id="Einsum"),
-        pytest.param(OPEN, 'u = Einsum<equation="b ... -> b ...">(t)', {}, id="Einsum, any rank"),
-        pytest.param("float[1,n] x", "u = Trilu(t)", {}, id="Trilu of a row"),
-        pytest.param("float[n,1] x", "u = Trilu<upper=0>(t)", {}, id="Trilu of a column"),
-        pytest.param("float[3,n] x", "u = Trilu(t, s)", {"s": np.array(-2)}, id="Trilu, above a low diagonal"),
-        pytest.param("float[n,3] x", "u = Trilu<upper=0>(t, s)", {"s": np.array(2)}, id="Trilu, below a high one"),
-    ],
+    {
+        "Reshape, same extents": (STATIC, "u = Reshape(t, s)", ints(s=[2, 3])),
+        "Reshape, one open": (STATIC, "u = Reshape(t, s)", ints(s=[-1, 3])),
+        "Reshape, both copied": (OPEN, "u = Reshape(t, s)", ints(s=[0, 0])),
+        "Reshape, one copied, one open": (OPEN, "u = Reshape(t, s)", ints(s=[0, -1])),
+        "Reshape, open batch": ("float[n,4] x", "u = Reshape(t, s)", ints(s=[-1, 4])),
+        "Reshape, zero is meant": ("float[0,3] x", "u = Reshape<allowzero=1>(t, s)", ints(s=[0, 3])),
+        "Reshape, unknown extents": ("float[?,?] x", "u = Reshape(t, s)", ints(s=[0, 0])),
+        "Flatten": (STATIC, "u = Flatten(t)", {}),
+        "Flatten, unknown extents": ("float[?,?] x", "u = Flatten<axis=-1>(t)", {}),
+        "Flatten, one row": ("float[1,n] x", "u = Flatten<axis=0>(t)", {}),
+        "Flatten, one column": ("float[3,1] x", "u = Flatten<axis=2>(t)", {}),
+        "Squeeze, nothing of extent 1": (STATIC, "u = Squeeze(t)", {}),
+        "Squeeze, empty axes and nothing of extent 1": (STATIC, "u = Squeeze(t, s)", ints(s=[])),
+        "Unsqueeze, no axes": ("float[?,n] x", "u = Unsqueeze(t, s)", ints(s=[])),
+        "Expand, same extents": (STATIC, "u = Expand(t, s)", ints(s=[2, 3])),
+        "Expand by ones": (OPEN, "u = Expand(t, s)", ints(s=[1, 1])),
+        "Expand, lower rank": ("float[n,3] x", "u = Expand(t, s)", ints(s=[3])),
+        "Expand to a scalar's shape": (OPEN, "u = Expand(t, s)", ints(s=[])),
+        "Expand of nothing": (NOTHING, "u = Expand(t, s)", ints(s=[1, 3])),
+        "Tile": (OPEN, "u = Tile(t, s)", ints(s=[1, 1])),
+        "Tile of nothing": (NOTHING, "u = Tile(t, s)", ints(s=[5, 1])),
+        "Slice, all axes": (STATIC, "u = Slice(t, s, e)", ints(s=[0, 0], e=[2, 3])),
+        "Slice, beyond the end": (STATIC, "u = Slice(t, s, e, a)", ints(s=[0], e=[9], a=[-1])),
+        "Slice, from behind": (STATIC, "u = Slice(t, s, e, a, p)", ints(s=[-3], e=[3], a=[1], p=[1])),
+        "Slice, before the beginning": (STATIC, "u = Slice(t, s, e, a)", ints(s=[-9], e=[3], a=[1])),
+        "Slice, open end": (OPEN, "u = Slice(t, s, e, a)", ints(s=[0], e=[2**63 - 1], a=[0])),
+        "Slice, 32-bit open end": ("float[?,?] x", "u = Slice(t, s, e)", ints(s=[0], e=[2**31 - 1])),
+        "one reversed": ("float[1,n] x", "u = Slice(t, s, e, a, p)", ints(s=[-1], e=[-9], a=[0], p=[-1])),
+        "one of one": ("float[2,1] x", "u = Slice(t, s, e, a, p)", ints(s=[0], e=[2], a=[1], p=[2])),
+        "Slice of nothing": (NOTHING, "u = Slice(t, s, e)", ints(s=[3], e=[5])),
+        "Pad": (OPEN, "u = Pad(t, s)", ints(s=[0, 0, 0, 0])),
+        "Pad, reflecting": (OPEN, 'u = Pad<mode="reflect">(t, s)', ints(s=[0, 0, 0, 0])),
+        "Pad by the edge": (OPEN, 'u = Pad<mode="edge">(t, s)', ints(s=[0, 0, 0, 0])),
+        "Einsum": (OPEN, 'u = Einsum<equation="ij->ij">(t)', {}),
+        "Einsum, any rank": (OPEN, 'u = Einsum<equation="b ... -> b ...">(t)', {}),
+        "Trilu of a row": ("float[1,n] x", "u = Trilu(t)", {}),
+        "Trilu of a column": ("float[n,1] x", "u = Trilu<upper=0>(t)", {}),
+        "Trilu, above a low diagonal": ("float[3,n] x", "u = Trilu(t, s)", {"s": np.array(-2)}),
+        "Trilu, below a high one": ("float[n,3] x", "u = Trilu<upper=0>(t, s)", {"s": np.array(2)}),
+    },
 )
 def test_becomes(x: str, node: str, weights: dict[str, Any]) -> None:
     becomes(around(x, node), without(x), *RULES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "node", "weights"),
-    [
-        pytest.param("float[n,4,2,3] x", "u = DepthToSpace<blocksize=1>(t)", {}, id="DepthToSpace"),
-        pytest.param(
-            "float[n,4,2,3] x", 'u = DepthToSpace<blocksize=1,mode="CRD">(t)', {}, id="DepthToSpace, other order"
-        ),
-        pytest.param("float[n,4,2,3] x", "u = SpaceToDepth<blocksize=1>(t)", {}, id="SpaceToDepth"),
-        pytest.param("float[n,4,2,3] x", "u = Pad(t, s, , a)", ints(s=[0, 0], a=[-1]), id="Pad, some axes"),
-        pytest.param("float[2,4,2,3] x", "u = CenterCropPad(t, s)", ints(s=[2, 4, 2, 3]), id="CenterCropPad"),
-        pytest.param(
-            "float[2,4,2,3] x", "u = CenterCropPad<axes=[-1,1]>(t, s)", ints(s=[3, 4]), id="CenterCropPad, some axes"
-        ),
-        pytest.param("float[n,m,2,3] x", "u = Reshape(t, s)", ints(s=[0, -1, 2, 0]), id="Reshape, all sorts"),
-    ],
+    {
+        "DepthToSpace": ("float[n,4,2,3] x", "u = DepthToSpace<blocksize=1>(t)", {}),
+        "DepthToSpace, other order": ("float[n,4,2,3] x", 'u = DepthToSpace<blocksize=1,mode="CRD">(t)', {}),
+        "SpaceToDepth": ("float[n,4,2,3] x", "u = SpaceToDepth<blocksize=1>(t)", {}),
+        "Pad, some axes": ("float[n,4,2,3] x", "u = Pad(t, s, , a)", ints(s=[0, 0], a=[-1])),
+        "CenterCropPad": ("float[2,4,2,3] x", "u = CenterCropPad(t, s)", ints(s=[2, 4, 2, 3])),
+        "CenterCropPad, some axes": ("float[2,4,2,3] x", "u = CenterCropPad<axes=[-1,1]>(t, s)", ints(s=[3, 4])),
+        "Reshape, all sorts": ("float[n,m,2,3] x", "u = Reshape(t, s)", ints(s=[0, -1, 2, 0])),
+    },
 )
 def test_becomes_with_four_dims(x: str, node: str, weights: dict[str, Any]) -> None:
     becomes(around(x, node, 4), without(x, 4), *RULES, weights=weights, opset=18)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "node", "weights"),
-    [
-        pytest.param(OPEN, "y = Reshape(t, s)", ints(s=[0, 0]), id="Reshape, both copied"),
-        pytest.param(OPEN, "y = Reshape(t, s)", ints(s=[0, -1]), id="Reshape, one copied, one open"),
-        pytest.param("float[?,?] x", "y = Reshape(t, s)", ints(s=[0, -1]), id="Reshape, unknown extents"),
-        pytest.param(OPEN, "y = Expand(t, s)", ints(s=[1]), id="Expand"),
-        pytest.param(OPEN, "y = Tile(t, s)", ints(s=[1, 1]), id="Tile"),
-        pytest.param(OPEN, "y = Flatten(t)", {}, id="Flatten"),
-        pytest.param(OPEN, "y = Unsqueeze(t, s)", ints(s=[]), id="Unsqueeze"),
-    ],
+    {
+        "Reshape, both copied": (OPEN, "y = Reshape(t, s)", ints(s=[0, 0])),
+        "Reshape, one copied, one open": (OPEN, "y = Reshape(t, s)", ints(s=[0, -1])),
+        "Reshape, unknown extents": ("float[?,?] x", "y = Reshape(t, s)", ints(s=[0, -1])),
+        "Expand": (OPEN, "y = Expand(t, s)", ints(s=[1])),
+        "Tile": (OPEN, "y = Tile(t, s)", ints(s=[1, 1])),
+        "Flatten": (OPEN, "y = Flatten(t)", {}),
+        "Unsqueeze": (OPEN, "y = Unsqueeze(t, s)", ints(s=[])),
+    },
 )
 def test_becomes_producer_of_an_output(x: str, node: str, weights: dict[str, Any]) -> None:
     g = f"g ({x}) => (float[p,q] y)"
     becomes(f"{g} {{ t = Neg(x) {node} }}", f"{g} {{ y = Neg(x) }}", *RULES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "weights"),
-    [
-        pytest.param(
+    {
+        "a list has one length": (
             "g (float[n] x, float[m] z) => (float[p] y) { s = Shape(z) t = Neg(x) u = Reshape(t, w) y = Relu(u) }",
             "g (float[n] x, float[m] z) => (float[p] y) { s = Shape(z) t = Neg(x) y = Relu(t) }",
             ints(w=[-1]),
-            id="a list has one length",
         ),
-        pytest.param(
+        "a scalar": (
             "g (float x) => (float y) { u = Expand(x, w) v = Tile(u, w) r = Squeeze(v) y = Neg(r) }",
             "g (float x) => (float y) { y = Neg(x) }",
             ints(w=[]),
-            id="a scalar",
         ),
-        pytest.param(
+        "strings": (
             "g (string[2,3] x) => (string[p,q] y) { u = Reshape(x, w) v = Tile(u, o) y = Concat<axis=0>(v, x) }",
             "g (string[2,3] x) => (string[p,q] y) { y = Concat<axis=0>(x, x) }",
             ints(w=[2, 3], o=[1, 1]),
-            id="strings",
         ),
-        pytest.param(
+        "from input to output": (
             "g (float[2,3] x) => (float[2,3] y) { y = Reshape(x, w) }",
             "g (float[2,3] x) => (float[2,3] y) { y = Identity(x) }",
             ints(w=[2, 3]),
-            id="from input to output",
         ),
-        pytest.param(
+        "from output to output": (
             "g (float[2,3] x) => (float[2,3] t, float[2,3] y) { t = Relu(x) y = Reshape(t, w) }",
             "g (float[2,3] x) => (float[2,3] t, float[2,3] y) { t = Relu(x) y = Identity(t) }",
             ints(w=[2, 3]),
-            id="from output to output",
         ),
-        pytest.param(
+        "overridable initializer": (
             "g (float[2,3] x = {1,2,3,4,5,6}) => (float[2,3] y) { t = Tile(x, w) y = Neg(t) }",
             "g (float[2,3] x = {1,2,3,4,5,6}) => (float[2,3] y) { y = Neg(x) }",
             ints(w=[1, 1]),
-            id="overridable initializer",
         ),
-        pytest.param(
-            IF.format("t = Reshape(x, s) r = Neg(t)"), IF.format("r = Neg(x)"), {}, id="inside an If body, captured"
-        ),
-        pytest.param(
-            "g (float[2,3] x, int64[2] e) => (float[p,q] y) { t = Slice(x, z, e) u = Reshape(t, w) v = Slice(u, z, e)"
-            " r = Reshape(v, w) y = Neg(r) }",
-            "g (float[2,3] x, int64[2] e) => (float[p,q] y) { t = Slice(x, z, e) u = Reshape(t, w) v = Slice(u, z, e)"
-            " r = Reshape(v, w) y = Neg(r) }",
+        "inside an If body, captured": (IF.format("t = Reshape(x, s) r = Neg(t)"), IF.format("r = Neg(x)"), {}),
+        "valid only if the bounds match": (
+            (
+                "g (float[2,3] x, int64[2] e) => (float[p,q] y) { t = Slice(x, z, e) u = Reshape(t, w) v = Slice(u,"
+                " z, e)"
+                " r = Reshape(v, w) y = Neg(r) }"
+            ),
+            (
+                "g (float[2,3] x, int64[2] e) => (float[p,q] y) { t = Slice(x, z, e) u = Reshape(t, w) v = Slice(u,"
+                " z, e)"
+                " r = Reshape(v, w) y = Neg(r) }"
+            ),
             ints(w=[2, 3], z=[0, 0]),
-            id="valid only if the bounds match",
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str, weights: dict[str, Any]) -> None:
     if before == after:
@@ -215,86 +206,71 @@ def test_every_opset(opset: int, node: str, weights: dict[str, Any]) -> None:
     becomes(around(STATIC, node), without(STATIC), *RULES, opset=opset, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "node", "weights"),
-    [
-        pytest.param(STATIC, "u = Reshape(t, s)", ints(s=[3, 2]), id="Reshape, other extents"),
-        pytest.param(STATIC, "u = Reshape(t, s)", ints(s=[-1, 2]), id="Reshape, one open"),
-        pytest.param(STATIC, "u = Reshape(t, s)", ints(s=[1, 2, 3]), id="Reshape, another rank"),
-        pytest.param(OPEN, "u = Reshape(t, s)", ints(s=[-1, 3]), id="Reshape, an open extent is given"),
-        pytest.param("float[n,m,2] x", "u = Reshape(t, s)", ints(s=[0, -1]), id="Reshape joins dims"),
-        pytest.param("float[n,n] x, int64[2] s", "u = Reshape(t, s)", {}, id="Reshape, shape given at run time"),
-        pytest.param("float[2,3,4] x", "u = Flatten(t)", {}, id="Flatten joins dims"),
-        pytest.param(OPEN, "u = Flatten<axis=0>(t)", {}, id="Flatten, one row of all"),
-        pytest.param("float[n] x", "u = Flatten<axis=0>(t)", {}, id="Flatten of a list"),
-        pytest.param("float[1,n] x", "u = Flatten<axis=2>(t)", {}, id="Flatten, one column of all"),
-        pytest.param(OPEN, "u = Squeeze(t)", {}, id="Squeeze, unknown extents"),
-        pytest.param("float[1,3] x", "u = Squeeze(t)", {}, id="Squeeze, an extent of 1"),
-        pytest.param("float[1,3] x", "u = Squeeze(t, s)", ints(s=[]), id="Squeeze, empty axes, an extent of 1"),
-        pytest.param("float[1,3] x", "u = Squeeze(t, s)", ints(s=[0]), id="Squeeze of an axis"),
-        pytest.param(OPEN, "u = Unsqueeze(t, s)", ints(s=[-1]), id="Unsqueeze of an axis"),
-        pytest.param("float[n,1] x", "u = Expand(t, s)", ints(s=[1, 3]), id="Expand stretches"),
-        pytest.param(OPEN, "u = Expand(t, s)", ints(s=[1, 3]), id="Expand may stretch"),
-        pytest.param(OPEN, "u = Expand(t, s)", ints(s=[1, 1, 1]), id="Expand adds a dim"),
-        pytest.param(OPEN, "u = Tile(t, s)", ints(s=[1, 2]), id="Tile by two"),
-        pytest.param(OPEN, "u = Tile(t, s)", ints(s=[0, 1]), id="Tile by none"),
-        pytest.param(STATIC, "u = Slice(t, s, e)", ints(s=[0], e=[1]), id="Slice, to an earlier end"),
-        pytest.param(STATIC, "u = Slice(t, s, e, a)", ints(s=[0], e=[-1], a=[1]), id="Slice, to the last but one"),
-        pytest.param(STATIC, "u = Slice(t, s, e, a)", ints(s=[1], e=[9], a=[1]), id="Slice, from a later element"),
-        pytest.param(STATIC, "u = Slice(t, s, e, a, p)", ints(s=[0], e=[9], a=[1], p=[2]), id="Slice, every other"),
-        pytest.param(STATIC, "u = Slice(t, s, e, a, p)", ints(s=[-1], e=[-9], a=[1], p=[-1]), id="Slice, reversed"),
-        pytest.param(OPEN, "u = Slice(t, s, e)", ints(s=[0], e=[100]), id="Slice, an end that may come too early"),
-        pytest.param(OPEN, "u = Slice(t, s, e)", ints(s=[-100], e=[2**31 - 1]), id="Slice, a start that may not be 0"),
-        pytest.param(OPEN, "u = Slice(t, s, e)", ints(s=[0, 1], e=[2**63 - 1] * 2), id="Slice, one axis of two"),
-        pytest.param(OPEN, "u = Pad(t, s)", ints(s=[0, 1, 0, 0]), id="Pad"),
-        pytest.param(STATIC, "u = Pad(t, s)", ints(s=[0, -1, 0, 1]), id="Pad that shifts"),
-        pytest.param(STATIC, 'u = Pad<mode="reflect">(t, s)', ints(s=[1, 0, 0, 0]), id="Pad, reflecting"),
-        pytest.param(STATIC, 'u = Einsum<equation="ij->ji">(t)', {}, id="Einsum, transposed"),
-        pytest.param("float[n,n] x", 'u = Einsum<equation="ii->ii">(t)', {}, id="Einsum of a diagonal"),
-        pytest.param(STATIC, 'u = Einsum<equation="ij,ij->ij">(t, t)', {}, id="Einsum of two"),
-        pytest.param(STATIC, "u = Trilu(t)", {}, id="Trilu"),
-        pytest.param("float[3,n] x", "u = Trilu(t, s)", {"s": np.array(-1)}, id="Trilu, cuts a corner"),
-        pytest.param("float[n,3] x", "u = Trilu<upper=0>(t, s)", {"s": np.array(1)}, id="Trilu, cuts the other corner"),
-        pytest.param("float[n,1] x", "u = Trilu(t)", {}, id="Trilu, open extent"),
-    ],
+    {
+        "Reshape, other extents": (STATIC, "u = Reshape(t, s)", ints(s=[3, 2])),
+        "Reshape, one open": (STATIC, "u = Reshape(t, s)", ints(s=[-1, 2])),
+        "Reshape, another rank": (STATIC, "u = Reshape(t, s)", ints(s=[1, 2, 3])),
+        "Reshape, an open extent is given": (OPEN, "u = Reshape(t, s)", ints(s=[-1, 3])),
+        "Reshape joins dims": ("float[n,m,2] x", "u = Reshape(t, s)", ints(s=[0, -1])),
+        "Reshape, shape given at run time": ("float[n,n] x, int64[2] s", "u = Reshape(t, s)", {}),
+        "Flatten joins dims": ("float[2,3,4] x", "u = Flatten(t)", {}),
+        "Flatten, one row of all": (OPEN, "u = Flatten<axis=0>(t)", {}),
+        "Flatten of a list": ("float[n] x", "u = Flatten<axis=0>(t)", {}),
+        "Flatten, one column of all": ("float[1,n] x", "u = Flatten<axis=2>(t)", {}),
+        "Squeeze, unknown extents": (OPEN, "u = Squeeze(t)", {}),
+        "Squeeze, an extent of 1": ("float[1,3] x", "u = Squeeze(t)", {}),
+        "Squeeze, empty axes, an extent of 1": ("float[1,3] x", "u = Squeeze(t, s)", ints(s=[])),
+        "Squeeze of an axis": ("float[1,3] x", "u = Squeeze(t, s)", ints(s=[0])),
+        "Unsqueeze of an axis": (OPEN, "u = Unsqueeze(t, s)", ints(s=[-1])),
+        "Expand stretches": ("float[n,1] x", "u = Expand(t, s)", ints(s=[1, 3])),
+        "Expand may stretch": (OPEN, "u = Expand(t, s)", ints(s=[1, 3])),
+        "Expand adds a dim": (OPEN, "u = Expand(t, s)", ints(s=[1, 1, 1])),
+        "Tile by two": (OPEN, "u = Tile(t, s)", ints(s=[1, 2])),
+        "Tile by none": (OPEN, "u = Tile(t, s)", ints(s=[0, 1])),
+        "Slice, to an earlier end": (STATIC, "u = Slice(t, s, e)", ints(s=[0], e=[1])),
+        "Slice, to the last but one": (STATIC, "u = Slice(t, s, e, a)", ints(s=[0], e=[-1], a=[1])),
+        "Slice, from a later element": (STATIC, "u = Slice(t, s, e, a)", ints(s=[1], e=[9], a=[1])),
+        "Slice, every other": (STATIC, "u = Slice(t, s, e, a, p)", ints(s=[0], e=[9], a=[1], p=[2])),
+        "Slice, reversed": (STATIC, "u = Slice(t, s, e, a, p)", ints(s=[-1], e=[-9], a=[1], p=[-1])),
+        "Slice, an end that may come too early": (OPEN, "u = Slice(t, s, e)", ints(s=[0], e=[100])),
+        "Slice, a start that may not be 0": (OPEN, "u = Slice(t, s, e)", ints(s=[-100], e=[2**31 - 1])),
+        "Slice, one axis of two": (OPEN, "u = Slice(t, s, e)", ints(s=[0, 1], e=[2**63 - 1] * 2)),
+        "Pad": (OPEN, "u = Pad(t, s)", ints(s=[0, 1, 0, 0])),
+        "Pad that shifts": (STATIC, "u = Pad(t, s)", ints(s=[0, -1, 0, 1])),
+        "Pad, reflecting": (STATIC, 'u = Pad<mode="reflect">(t, s)', ints(s=[1, 0, 0, 0])),
+        "Einsum, transposed": (STATIC, 'u = Einsum<equation="ij->ji">(t)', {}),
+        "Einsum of a diagonal": ("float[n,n] x", 'u = Einsum<equation="ii->ii">(t)', {}),
+        "Einsum of two": (STATIC, 'u = Einsum<equation="ij,ij->ij">(t, t)', {}),
+        "Trilu": (STATIC, "u = Trilu(t)", {}),
+        "Trilu, cuts a corner": ("float[3,n] x", "u = Trilu(t, s)", {"s": np.array(-1)}),
+        "Trilu, cuts the other corner": ("float[n,3] x", "u = Trilu<upper=0>(t, s)", {"s": np.array(1)}),
+        "Trilu, open extent": ("float[n,1] x", "u = Trilu(t)", {}),
+    },
 )
 def test_stays(x: str, node: str, weights: dict[str, Any]) -> None:
     stays(around(x, node, 2 if "1, 1, 1" not in str(weights) else 3), *RULES, weights=weights, runs=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "weights"),
-    [
-        pytest.param(
-            "g (float[2,3] x, int64[2] s) => (float[p,q] y) { y = Reshape(x, s) }", {}, id="given at run time"
-        ),
-        pytest.param("g (float[1,3] x, int64[2] s) => (float[p,q] y) { y = Expand(x, s) }", {}, id="Expand, unknown"),
-        pytest.param("g (float[2,3] x, int64[2] s) => (float[p,q] y) { y = Tile(x, s) }", {}, id="Tile, unknown"),
-        pytest.param("g (float[2,3] x, int64[4] s) => (float[p,q] y) { y = Pad(x, s) }", {}, id="Pad, unknown"),
-        pytest.param(
-            "g (float[n,3] x, int64[2] s) => (float[n,3] y) { y = Reshape(x, s) }", {}, id="a name is not a proof"
-        ),
-        pytest.param(
-            "g (float[2,3] x, int64[2] s = {2,3}) => (float[p,q] y) { y = Reshape(x, s) }", {}, id="overridable shape"
-        ),
-        pytest.param(
-            "g (float[n,4,2,3] x) => (float[p,q,r,s] y) { y = DepthToSpace<blocksize=2>(x) }", {}, id="DepthToSpace"
-        ),
-        pytest.param(
-            "g (float[n,4,2,2] x) => (float[p,q,r,s] y) { y = SpaceToDepth<blocksize=2>(x) }", {}, id="SpaceToDepth"
-        ),
-        pytest.param(
-            "g (float[2,3] x) => (float[p,q] y) { y = Reshape<allowzero=1>(x, s) }", ints(s=[3, 2]), id="allowzero"
-        ),
-        pytest.param(
+    {
+        "given at run time": ("g (float[2,3] x, int64[2] s) => (float[p,q] y) { y = Reshape(x, s) }", {}),
+        "Expand, unknown": ("g (float[1,3] x, int64[2] s) => (float[p,q] y) { y = Expand(x, s) }", {}),
+        "Tile, unknown": ("g (float[2,3] x, int64[2] s) => (float[p,q] y) { y = Tile(x, s) }", {}),
+        "Pad, unknown": ("g (float[2,3] x, int64[4] s) => (float[p,q] y) { y = Pad(x, s) }", {}),
+        "a name is not a proof": ("g (float[n,3] x, int64[2] s) => (float[n,3] y) { y = Reshape(x, s) }", {}),
+        "overridable shape": ("g (float[2,3] x, int64[2] s = {2,3}) => (float[p,q] y) { y = Reshape(x, s) }", {}),
+        "DepthToSpace": ("g (float[n,4,2,3] x) => (float[p,q,r,s] y) { y = DepthToSpace<blocksize=2>(x) }", {}),
+        "SpaceToDepth": ("g (float[n,4,2,2] x) => (float[p,q,r,s] y) { y = SpaceToDepth<blocksize=2>(x) }", {}),
+        "allowzero": ("g (float[2,3] x) => (float[p,q] y) { y = Reshape<allowzero=1>(x, s) }", ints(s=[3, 2])),
+        "Slice, a wrong declaration": (
             "g (float[10,3] x) => (float[10,3] y) { y = Slice(x, s, e) }",
             ints(s=[0], e=[9]),
-            id="Slice, a wrong declaration",
         ),
-        pytest.param(
-            "g (float[1,3] x) => (float[1,3] y) { y = Squeeze(x, s) }", ints(s=[0]), id="Squeeze, a declared rank"
-        ),
-    ],
+        "Squeeze, a declared rank": ("g (float[1,3] x) => (float[1,3] y) { y = Squeeze(x, s) }", ints(s=[0])),
+    },
 )
 def test_stays_elsewhere(text: str, weights: dict[str, Any]) -> None:
     stays(text, *RULES, weights=weights, runs=False)

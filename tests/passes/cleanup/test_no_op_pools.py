@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize
-from rewriting import apply_passes, becomes, load, stays
+from rewriting import apply_passes, becomes, cases, load, stays
 
 DROP_NO_OP_POOL_RESIZE = rule_pass(no_ops, "drop-no-op-pool-resize")
 
@@ -22,24 +22,22 @@ IMAGE = "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
 ONES, SIZES = np.ones(4, np.float32), np.array([1, 2, 4, 3])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "node"),
-    [
-        pytest.param(HEAD, "AveragePool<kernel_shape=[1,1]>(x)", id="AveragePool"),
-        pytest.param(HEAD, "AveragePool<kernel_shape=[1,1],strides=[1,1],pads=[0,0,0,0]>(x)", id="AveragePool in full"),
-        pytest.param(HEAD, "AveragePool<kernel_shape=[1,1],count_include_pad=1,ceil_mode=1>(x)", id="AveragePool, odd"),
-        pytest.param(HEAD, 'AveragePool<kernel_shape=[1,1],auto_pad="SAME_UPPER">(x)', id="AveragePool, same size"),
-        pytest.param(SMALL, "AveragePool<kernel_shape=[1,1],strides=[2,3]>(x)", id="AveragePool, nothing to step to"),
-        pytest.param(SMALL, "GlobalAveragePool(x)", id="GlobalAveragePool"),
-        pytest.param(HEAD, "Resize(x, , c)", id="Resize"),
-        pytest.param(
-            HEAD, 'Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, , c)', id="corners"
-        ),
-        pytest.param(HEAD, 'Resize<mode="cubic",cubic_coeff_a=-0.5,exclude_outside=1>(x, , c)', id="Resize, cubic"),
-        pytest.param(HEAD, 'Resize<coordinate_transformation_mode="asymmetric">(x, roi, c)', id="Resize, roi ignored"),
-        pytest.param(IMAGE, "Resize(x, , , z)", id="Resize to sizes"),
-        pytest.param(IMAGE, 'Resize<mode="linear">(x, , none, z)', id="Resize to sizes, no scales"),
-    ],
+    {
+        "AveragePool": (HEAD, "AveragePool<kernel_shape=[1,1]>(x)"),
+        "AveragePool in full": (HEAD, "AveragePool<kernel_shape=[1,1],strides=[1,1],pads=[0,0,0,0]>(x)"),
+        "AveragePool, odd": (HEAD, "AveragePool<kernel_shape=[1,1],count_include_pad=1,ceil_mode=1>(x)"),
+        "AveragePool, same size": (HEAD, 'AveragePool<kernel_shape=[1,1],auto_pad="SAME_UPPER">(x)'),
+        "AveragePool, nothing to step to": (SMALL, "AveragePool<kernel_shape=[1,1],strides=[2,3]>(x)"),
+        "GlobalAveragePool": (SMALL, "GlobalAveragePool(x)"),
+        "Resize": (HEAD, "Resize(x, , c)"),
+        "corners": (HEAD, 'Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, , c)'),
+        "Resize, cubic": (HEAD, 'Resize<mode="cubic",cubic_coeff_a=-0.5,exclude_outside=1>(x, , c)'),
+        "Resize, roi ignored": (HEAD, 'Resize<coordinate_transformation_mode="asymmetric">(x, roi, c)'),
+        "Resize to sizes": (IMAGE, "Resize(x, , , z)"),
+        "Resize to sizes, no scales": (IMAGE, 'Resize<mode="linear">(x, , none, z)'),
+    },
 )
 def test_becomes(head: str, node: str) -> None:
     weights = {"c": ONES, "z": SIZES, "roi": np.zeros(8, np.float32), "none": np.zeros(0, np.float32)}
@@ -47,58 +45,63 @@ def test_becomes(head: str, node: str) -> None:
     becomes(f"{head} {{ y = {node} }}", f"{head} {{ y = Identity(x) }}", *RULES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param(
+    {
+        "one spatial dim": (
             "g (float[1,2,4] x) => (float[p,q,r] y) { t = AveragePool<kernel_shape=[1]>(x) y = Neg(t) }",
             "g (float[1,2,4] x) => (float[p,q,r] y) { y = Neg(x) }",
             17,
-            id="one spatial dim",
         ),
-        pytest.param(
+        "Resize of an axis": (
             "g (float[n,2,4,h] x) => (float[p,q,r,s] y) { t = Resize<axes=[-2]>(x, , , f) y = Neg(t) }",
             "g (float[n,2,4,h] x) => (float[p,q,r,s] y) { y = Neg(x) }",
             18,
-            id="Resize of an axis",
         ),
-        pytest.param(
-            "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
-            ' { t = Resize<axes=[2,3],antialias=1,mode="linear">(x, , o) y = Neg(t) }',
+        "Resize, antialiased": (
+            (
+                "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
+                ' { t = Resize<axes=[2,3],antialias=1,mode="linear">(x, , o) y = Neg(t) }'
+            ),
             "g (float[n,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
             18,
-            id="Resize, antialiased",
         ),
-        pytest.param(
-            "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
-            ' { t = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , f) y = Neg(t) }',
+        "Resize, its aspect kept": (
+            (
+                "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
+                ' { t = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , f) y = Neg(t) }'
+            ),
             "g (float[n,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
             18,
-            id="Resize, its aspect kept",
         ),
-        pytest.param(
-            "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
-            ' { t = Resize<coordinate_transformation_mode="half_pixel_symmetric">(x, , , z) y = Neg(t) }',
+        "Resize, symmetric": (
+            (
+                "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
+                ' { t = Resize<coordinate_transformation_mode="half_pixel_symmetric">(x, , , z) y = Neg(t) }'
+            ),
             "g (float[1,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
             19,
-            id="Resize, symmetric",
         ),
-        pytest.param(
-            "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () => (float[p,q,r,s] e)"
-            " { t = AveragePool<kernel_shape=[1,1]>(x) e = Neg(t) }, else_branch = b () => (float[p,q,r,s] d)"
-            " { d = Relu(x) }> }",
-            "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () => (float[p,q,r,s] e)"
-            " { e = Neg(x) }, else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }> }",
+        "inside an If body, captured": (
+            (
+                "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () =>"
+                " (float[p,q,r,s] e)"
+                " { t = AveragePool<kernel_shape=[1,1]>(x) e = Neg(t) }, else_branch = b () => (float[p,q,r,s] d)"
+                " { d = Relu(x) }> }"
+            ),
+            (
+                "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () =>"
+                " (float[p,q,r,s] e)"
+                " { e = Neg(x) }, else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }> }"
+            ),
             17,
-            id="inside an If body, captured",
         ),
-        pytest.param(
+        "overridable initializer": (
             "g (float[1,1,1,1] x = {1}) => (float[p,q,r,s] y) { t = GlobalAveragePool(x) y = Neg(t) }",
             "g (float[1,1,1,1] x = {1}) => (float[p,q,r,s] y) { y = Neg(x) }",
             17,
-            id="overridable initializer",
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
     weights = {"z": SIZES, "f": np.array([4]), "o": np.ones(2, np.float32)}
@@ -109,14 +112,14 @@ INTS = "g (int8[1,1,4,h] x) => (float[p,q,r,s] y)"
 
 
 @pytest.mark.parametrize("opset", [12, 22, 26])
-@pytest.mark.parametrize(
+@cases(
     "node",
-    [
-        pytest.param("t = MaxPool<kernel_shape=[1,1]>(x)", id="plain"),
-        pytest.param("t = MaxPool<kernel_shape=[1,1],strides=[1,1],dilations=[2,2],ceil_mode=1>(x)", id="dilated"),
-        pytest.param('t = MaxPool<kernel_shape=[1,1],auto_pad="VALID",storage_order=1>(x)', id="in another order"),
-        pytest.param("t, i = MaxPool<kernel_shape=[1,1]>(x)", id="the indices are not read"),
-    ],
+    {
+        "plain": ("t = MaxPool<kernel_shape=[1,1]>(x)"),
+        "dilated": ("t = MaxPool<kernel_shape=[1,1],strides=[1,1],dilations=[2,2],ceil_mode=1>(x)"),
+        "in another order": ('t = MaxPool<kernel_shape=[1,1],auto_pad="VALID",storage_order=1>(x)'),
+        "the indices are not read": ("t, i = MaxPool<kernel_shape=[1,1]>(x)"),
+    },
 )
 def test_maximum_of_whole_numbers(node: str, opset: int) -> None:
     before, after = f"{INTS} {{ {node} y = Cast<to=1>(t) }}", f"{INTS} {{ y = Cast<to=1>(x) }}"
@@ -141,24 +144,24 @@ def test_every_opset(opset: int, node: str, weights: dict[str, Any]) -> None:
     becomes(before, after, *RULES, opset=opset, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     "node",
-    [
-        pytest.param("AveragePool<kernel_shape=[2,1]>(x)", id="AveragePool of two"),
-        pytest.param("AveragePool<kernel_shape=[1,1],strides=[1,2]>(x)", id="AveragePool, strides"),
-        pytest.param("AveragePool<kernel_shape=[1,1],pads=[0,0,1,0]>(x)", id="AveragePool, pads"),
-        pytest.param("MaxPool<kernel_shape=[1,1]>(x)", id="MaxPool of floats, that may be NaN"),
-        pytest.param("MaxPool<kernel_shape=[1,2]>(x)", id="MaxPool of two"),
-        pytest.param("GlobalMaxPool(s)", id="GlobalMaxPool of floats, that may be NaN"),
-        pytest.param("LpPool<kernel_shape=[1,1]>(x)", id="LpPool is an absolute value"),
-        pytest.param("GlobalAveragePool(x)", id="GlobalAveragePool of several"),
-        pytest.param("GlobalMaxPool(x)", id="GlobalMaxPool of several"),
-        pytest.param("GlobalLpPool(s)", id="GlobalLpPool is an absolute value"),
-        pytest.param("Resize(x, , two)", id="Resize, by two"),
-        pytest.param("Resize(x, , nearly)", id="Resize, by nearly one"),
-        pytest.param("Resize(x, , , other)", id="Resize to other sizes"),
-        pytest.param('Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, roi, c)', id="Resize of a part"),
-    ],
+    {
+        "AveragePool of two": ("AveragePool<kernel_shape=[2,1]>(x)"),
+        "AveragePool, strides": ("AveragePool<kernel_shape=[1,1],strides=[1,2]>(x)"),
+        "AveragePool, pads": ("AveragePool<kernel_shape=[1,1],pads=[0,0,1,0]>(x)"),
+        "MaxPool of floats, that may be NaN": ("MaxPool<kernel_shape=[1,1]>(x)"),
+        "MaxPool of two": ("MaxPool<kernel_shape=[1,2]>(x)"),
+        "GlobalMaxPool of floats, that may be NaN": ("GlobalMaxPool(s)"),
+        "LpPool is an absolute value": ("LpPool<kernel_shape=[1,1]>(x)"),
+        "GlobalAveragePool of several": ("GlobalAveragePool(x)"),
+        "GlobalMaxPool of several": ("GlobalMaxPool(x)"),
+        "GlobalLpPool is an absolute value": ("GlobalLpPool(s)"),
+        "Resize, by two": ("Resize(x, , two)"),
+        "Resize, by nearly one": ("Resize(x, , nearly)"),
+        "Resize to other sizes": ("Resize(x, , , other)"),
+        "Resize of a part": ('Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, roi, c)'),
+    },
 )
 def test_stays(node: str) -> None:
     head = "g (float[1,2,4,3] x, float[1,2,1,1] s) => (float[p,q,r,t] y)"
@@ -169,46 +172,44 @@ def test_stays(node: str) -> None:
     stays(f"{head} {{ y = {node} }}", *RULES, weights=weights, runs=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param("g (float[n,2,h,w] x) => (float[p,q,r,s] y) { y = GlobalAveragePool(x) }", 17, id="open extents"),
-        pytest.param("g (float[n,2] x) => (float[p,q] y) { y = GlobalAveragePool(x) }", 17, id="no spatial dims"),
-        pytest.param(
+    {
+        "open extents": ("g (float[n,2,h,w] x) => (float[p,q,r,s] y) { y = GlobalAveragePool(x) }", 17),
+        "no spatial dims": ("g (float[n,2] x) => (float[p,q] y) { y = GlobalAveragePool(x) }", 17),
+        "unknown extents, strides": (
             "g (float[n,2,h,w] x) => (float[p,q,r,s] y) { y = AveragePool<kernel_shape=[1,1],strides=[2,2]>(x) }",
             17,
-            id="unknown extents, strides",
         ),
-        pytest.param(
+        "the indices are an output": (
             "g (int8[1,1,2,2] x) => (int8[p,q,r,s] y, int64[p,q,r,s] i) { y, i = MaxPool<kernel_shape=[1,1]>(x) }",
             17,
-            id="the indices are an output",
         ),
-        pytest.param("g (float[1,2,4,w] x) => (float[p,q,r,s] y) { y = Resize(x, , , z) }", 17, id="open size"),
-        pytest.param("g (float[n,2,4,w] x, float[4] c) => (float[p,q,r,s] y) { y = Resize(x, , c) }", 17, id="scales"),
-        pytest.param(
+        "open size": ("g (float[1,2,4,w] x) => (float[p,q,r,s] y) { y = Resize(x, , , z) }", 17),
+        "scales": ("g (float[n,2,4,w] x, float[4] c) => (float[p,q,r,s] y) { y = Resize(x, , c) }", 17),
+        "overridable scales": (
             "g (float[1,1,2,2] x, float[4] c = {1,1,1,1}) => (float[p,q,r,s] y) { y = Resize(x, , c) }",
             17,
-            id="overridable scales",
         ),
-        pytest.param(
+        "MaxPool, strides": (
             "g (uint8[1,1,2,2] x) => (uint8[p,q,r,s] y) { y = MaxPool<kernel_shape=[1,1],strides=[2,1]>(x) }",
             17,
-            id="MaxPool, strides",
         ),
-        pytest.param(
-            "g (uint8[1,1,2,2] x) => (uint8[p,q,r,s] y)"
-            ' { y = MaxPool<kernel_shape=[1,1],strides=[2,2],auto_pad="SAME_UPPER">(x) }',
+        "MaxPool, same ratio": (
+            (
+                "g (uint8[1,1,2,2] x) => (uint8[p,q,r,s] y)"
+                ' { y = MaxPool<kernel_shape=[1,1],strides=[2,2],auto_pad="SAME_UPPER">(x) }'
+            ),
             17,
-            id="MaxPool, same ratio",
         ),
-        pytest.param(
-            'g (float[1,2,4,3] x) => (float[p,q,r,s] y) <float[0] n = {}> { y = Resize<mode="nearest",'
-            'coordinate_transformation_mode="tf_half_pixel_for_nn">(x, n, n, z) }',
+        "half an element off, says the operator": (
+            (
+                'g (float[1,2,4,3] x) => (float[p,q,r,s] y) <float[0] n = {}> { y = Resize<mode="nearest",'
+                'coordinate_transformation_mode="tf_half_pixel_for_nn">(x, n, n, z) }'
+            ),
             11,
-            id="half an element off, says the operator",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int) -> None:
     stays(text, *RULES, opset=opset, weights={"z": SIZES}, runs=False)
@@ -224,13 +225,13 @@ def test_sizes_known_from_the_type() -> None:
     becomes(RESIZED.format("Resize(x, , , s)"), after, drop_unit_resize, runs=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "node",
-    [
-        pytest.param("Resize(x, , c)", id="scales may be nearly one"),
-        pytest.param('Resize<keep_aspect_ratio_policy="not_larger">(x, , , s)', id="sizes may be larger"),
-        pytest.param('Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, c, , s)', id="a part"),
-    ],
+    {
+        "scales may be nearly one": ("Resize(x, , c)"),
+        "sizes may be larger": ('Resize<keep_aspect_ratio_policy="not_larger">(x, , , s)'),
+        "a part": ('Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, c, , s)'),
+    },
 )
 def test_same_shape_is_not_enough(node: str) -> None:
     stays(RESIZED.format(node), drop_unit_resize, opset=18, runs=False)

@@ -16,7 +16,7 @@ from passwright.passes.cleanup.no_ops import (
     drop_scan_of_unit_axis,
     drop_sum_of_unit_axes,
 )
-from rewriting import apply_passes, becomes, load, stays
+from rewriting import apply_passes, becomes, cases, load, stays
 
 DROP_NO_OP_REDUCTIONS = rule_pass(no_ops, "drop-no-op-reductions")
 
@@ -74,121 +74,108 @@ def test_empty_axes_with_noop_flag(op: str, inputs: str) -> None:
     becomes(before, text.format("Identity(x)"), drop_no_op_reduction, opset=18, weights=AXES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "the other extents are open": (
             "g (float[n,m,1] x) => (float[p,q,r] y) { t = Abs(x) u = ReduceSum(x, c) y = Add(t, u) }",
             "g (float[n,m,1] x) => (float[p,q,r] y) { t = Abs(x) y = Add(t, x) }",
-            id="the other extents are open",
         ),
-        pytest.param(
+        "all axes": (
             "g (float[1,1] x) => (float[p,q] y) { t = ReduceMean(x) y = Neg(t) }",
             "g (float[1,1] x) => (float[p,q] y) { y = Neg(x) }",
-            id="all axes",
         ),
-        pytest.param(
+        "all axes, to a scalar": (
             "g (float[1,1] x) => (float y) { t = ReduceMean<keepdims=0>(x) y = Neg(t) }",
             "g (float[1,1] x) => (float y) <int64[2] c = {0,1}> { t = Squeeze(x, c) y = Neg(t) }",
-            id="all axes, to a scalar",
         ),
-        pytest.param(
+        "a scalar": (
             "g (float x) => (float y) { t = ReduceSum<keepdims=0>(x) y = Neg(t) }",
             "g (float x) => (float y) { y = Neg(x) }",
-            id="a scalar",
         ),
-        pytest.param(
+        "negative axes": (
             "g (float[1,3] x) => (float[p] y) { t = ReduceSum<keepdims=0>(x, d) y = Neg(t) }",
             "g (float[1,3] x) => (float[p] y) <int64[1] d = {0}> { t = Squeeze(x, d) y = Neg(t) }",
-            id="negative axes",
         ),
-        pytest.param(
+        "there may be no elements": (
             "g (float[1,n] x) => (float[p] y) { t = ReduceSum<keepdims=0>(x, z) y = Neg(t) }",
             "g (float[1,n] x) => (float[p] y) <int64[1] z = {0}> { t = Squeeze(x, z) y = Neg(t) }",
-            id="there may be no elements",
         ),
-        pytest.param(
+        "nothing": (
             "g (float[0,1] x) => (float[p,q] y) { t = ReduceMax(x, c) y = Neg(t) }",
             "g (float[0,1] x) => (float[p,q] y) { y = Neg(x) }",
-            id="nothing",
         ),
-        pytest.param(
+        "CumSum": (
             "g (float[n,1] x) => (float[p,q] y) { t = CumSum(x, i) y = Neg(t) }",
             "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }",
-            id="CumSum",
         ),
-        pytest.param(
+        "CumSum from behind, of integers": (
             "g (int64[n,1] x) => (int64[p,q] y) { t = CumSum<reverse=1>(x, k) y = Neg(t) }",
             "g (int64[n,1] x) => (int64[p,q] y) { y = Neg(x) }",
-            id="CumSum from behind, of integers",
         ),
-        pytest.param(
+        "ReverseSequence": (
             "g (float[1,2,m] x) => (float[p,q,r] y) { t = ReverseSequence(x, l) y = Neg(t) }",
             "g (float[1,2,m] x) => (float[p,q,r] y) { y = Neg(x) }",
-            id="ReverseSequence",
         ),
-        pytest.param(
+        "ReverseSequence, batches first": (
             "g (float[2,1] x) => (float[p,q] y) { t = ReverseSequence<batch_axis=0,time_axis=1>(x, l) y = Neg(t) }",
             "g (float[2,1] x) => (float[p,q] y) { y = Neg(x) }",
-            id="ReverseSequence, batches first",
         ),
-        pytest.param(
-            "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
-            " { t = ReduceMax(x, b) r = Neg(t) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }",
-            "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
-            " { r = Neg(x) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }",
-            id="inside an If body, captured",
+        "inside an If body, captured": (
+            (
+                "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
+                " { t = ReduceMax(x, b) r = Neg(t) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }"
+            ),
+            (
+                "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
+                " { r = Neg(x) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }"
+            ),
         ),
-        pytest.param(
+        "overridable initializer": (
             "g (float[1] x = {1}) => (float[p] y) { t = ReduceMax(x) y = Neg(t) }",
             "g (float[1] x = {1}) => (float[p] y) { y = Neg(x) }",
-            id="overridable initializer",
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     weights = {"b": np.array([1]), "c": np.array([-1]), "d": np.array([-2]), "i": np.array(1), "k": np.array(-1)}
     becomes(before, after, *RULES, opset=18, weights={**weights, "l": np.array([1, 1]), "z": np.array([0])})
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = ReduceMax(x, c)", id="several elements"),
-        pytest.param("y = ReduceSum(x, d)", id="one axis of extent 1, one of more"),
-        pytest.param("y = ReduceSum(x)", id="all axes"),
-        pytest.param("y = ReduceSum(x, none)", id="empty axes, which mean all"),
-        pytest.param("y = ReduceL1(x, a)", id="L1"),
-        pytest.param("y = ReduceL2(x, a)", id="L2"),
-        pytest.param("y = ReduceSumSquare(x, a)", id="sum of squares"),
-        pytest.param("y = ReduceLogSum(x, a)", id="log of a sum"),
-        pytest.param("y = ReduceLogSumExp(x, a)", id="log of a sum of powers"),
-        pytest.param("y = ReduceL1<noop_with_empty_axes=1>(x)", id="L1 of each"),
-        pytest.param("y = CumSum<exclusive=1>(x, i)", id="CumSum without the element"),
-        pytest.param("y = CumSum(x, z)", id="CumSum of several"),
-        pytest.param("y = ReverseSequence(x, l)", id="sequences of two"),
-    ],
+    {
+        "several elements": ("y = ReduceMax(x, c)"),
+        "one axis of extent 1, one of more": ("y = ReduceSum(x, d)"),
+        "all axes": ("y = ReduceSum(x)"),
+        "empty axes, which mean all": ("y = ReduceSum(x, none)"),
+        "L1": ("y = ReduceL1(x, a)"),
+        "L2": ("y = ReduceL2(x, a)"),
+        "sum of squares": ("y = ReduceSumSquare(x, a)"),
+        "log of a sum": ("y = ReduceLogSum(x, a)"),
+        "log of a sum of powers": ("y = ReduceLogSumExp(x, a)"),
+        "L1 of each": ("y = ReduceL1<noop_with_empty_axes=1>(x)"),
+        "CumSum without the element": ("y = CumSum<exclusive=1>(x, i)"),
+        "CumSum of several": ("y = CumSum(x, z)"),
+        "sequences of two": ("y = ReverseSequence(x, l)"),
+    },
 )
 def test_stays(body: str) -> None:
     weights = {**AXES, "c": np.array([0]), "d": np.array([0, 1]), "z": np.array(0), "l": np.array([2])}
     stays(f"{HEAD} {{ {body} }}", *RULES, opset=18, weights=weights, runs=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[n,m] x) => (float[p,q] y) { y = ReduceMax(x, a) }", id="unknown extent"),
-        pytest.param(
-            "g (float[n,1] x) => (float[p] y) { y = ReduceMax<keepdims=0>(x, b) }", id="nothing, from the end"
-        ),
-        pytest.param("g (float[2,1] x, int64[1] s) => (float[p,q] y) { y = ReduceMax(x, s) }", id="axes given late"),
-        pytest.param(
-            "g (float[2,1] x, int64[1] s = {1}) => (float[p,q] y) { y = ReduceMax(x, s) }", id="overridable axes"
-        ),
-        pytest.param("g (float[2,1] x) => (int64[p,q] y) { y = ArgMax<axis=1>(x) }", id="a place is not an element"),
-        pytest.param("g (float[2,1] x) => (float[p,q] y) { y = Softmax<axis=1>(x) }", id="Softmax of one is 1"),
-        pytest.param("g (float[2,1] x, int64 s) => (float[p,q] y) { y = CumSum(x, s) }", id="axis given late"),
-    ],
+    {
+        "unknown extent": ("g (float[n,m] x) => (float[p,q] y) { y = ReduceMax(x, a) }"),
+        "nothing, from the end": ("g (float[n,1] x) => (float[p] y) { y = ReduceMax<keepdims=0>(x, b) }"),
+        "axes given late": ("g (float[2,1] x, int64[1] s) => (float[p,q] y) { y = ReduceMax(x, s) }"),
+        "overridable axes": ("g (float[2,1] x, int64[1] s = {1}) => (float[p,q] y) { y = ReduceMax(x, s) }"),
+        "a place is not an element": ("g (float[2,1] x) => (int64[p,q] y) { y = ArgMax<axis=1>(x) }"),
+        "Softmax of one is 1": ("g (float[2,1] x) => (float[p,q] y) { y = Softmax<axis=1>(x) }"),
+        "axis given late": ("g (float[2,1] x, int64 s) => (float[p,q] y) { y = CumSum(x, s) }"),
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, *RULES, opset=18, weights=AXES, runs=False)

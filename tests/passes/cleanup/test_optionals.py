@@ -7,52 +7,54 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.structure import sequences
-from rewriting import apply_passes, becomes, initializers, load, op_types, run, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, run, stays
 
 DROP_OPTIONALS = rule_pass(sequences, "drop-optionals")
 
 RULES = DROP_OPTIONALS.rules
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "the wrapped value": (
             "g (float[n] x) => (float[m] y) { o = Optional(x) t = OptionalGetElement(o) y = Neg(t) }",
             "g (float[n] x) => (float[m] y) { y = Neg(x) }",
-            id="the wrapped value",
         ),
-        pytest.param(
+        "from input to output": (
             "g (float[n] x) => (float[m] y) { o = Optional(x) y = OptionalGetElement(o) }",
             "g (float[n] x) => (float[m] y) { y = Identity(x) }",
-            id="from input to output",
         ),
-        pytest.param(
+        "a tensor": (
             "g (float[n] x) => (float[m] y) { t = OptionalGetElement(x) y = Neg(t) }",
             "g (float[n] x) => (float[m] y) { y = Neg(x) }",
-            id="a tensor",
         ),
-        pytest.param(
-            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) t = OptionalGetElement(s)"
-            " y = SequenceAt(t, i) }",
+        "a sequence": (
+            (
+                "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) t = OptionalGetElement(s)"
+                " y = SequenceAt(t, i) }"
+            ),
             "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
-            id="a sequence",
         ),
-        pytest.param(
-            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) o = Optional(s)"
-            " t = OptionalGetElement(o) y = SequenceAt(t, i) }",
+        "a sequence that was put in": (
+            (
+                "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) o = Optional(s)"
+                " t = OptionalGetElement(o) y = SequenceAt(t, i) }"
+            ),
             "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
-            id="a sequence that was put in",
         ),
-        pytest.param(
-            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
-            " { o = Optional(x) t = OptionalGetElement(o) r = Neg(t) }, else_branch = b () => (float[n] s)"
-            " { s = Relu(x) }> }",
-            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
-            " { r = Neg(x) }, else_branch = b () => (float[n] s) { s = Relu(x) }> }",
-            id="inside an If body, captured",
+        "inside an If body, captured": (
+            (
+                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
+                " { o = Optional(x) t = OptionalGetElement(o) r = Neg(t) }, else_branch = b () => (float[n] s)"
+                " { s = Relu(x) }> }"
+            ),
+            (
+                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
+                " { r = Neg(x) }, else_branch = b () => (float[n] s) { s = Relu(x) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     becomes(before, after, *RULES, opset=18)
@@ -65,14 +67,14 @@ def test_every_opset(opset: int) -> None:
     becomes(text.format(before), text.format("y = Neg(x)"), *RULES, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("nodes", "expected"),
-    [
-        pytest.param("o = Optional(x) t = OptionalHasElement(o)", True, id="something was put in"),
-        pytest.param("t = OptionalHasElement(x)", True, id="a tensor"),
-        pytest.param("s = SequenceConstruct(x) t = OptionalHasElement(s)", True, id="a sequence"),
-        pytest.param("t = OptionalHasElement()", False, id="nothing"),
-    ],
+    {
+        "something was put in": ("o = Optional(x) t = OptionalHasElement(o)", True),
+        "a tensor": ("t = OptionalHasElement(x)", True),
+        "a sequence": ("s = SequenceConstruct(x) t = OptionalHasElement(s)", True),
+        "nothing": ("t = OptionalHasElement()", False),
+    },
 )
 def test_optional_has_element_is_folded(nodes: str, expected: bool) -> None:
     text = f"g (float[n] x) => (bool y) {{ {nodes} y = Not(t) }}"
@@ -82,20 +84,19 @@ def test_optional_has_element_is_folded(nodes: str, expected: bool) -> None:
     assert run(after, {"x": [1.0]})[0] == (not expected)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (optional(float[n]) o) => (float[m] y) { y = OptionalGetElement(o) }", id="given at run time"),
-        pytest.param("g (optional(float[n]) o) => (bool y) { y = OptionalHasElement(o) }", id="asked at run time"),
-        pytest.param("g (float[n] x) => (optional(float[n]) y) { y = Optional(x) }", id="the requested element"),
-        pytest.param(
+    {
+        "given at run time": ("g (optional(float[n]) o) => (float[m] y) { y = OptionalGetElement(o) }"),
+        "asked at run time": ("g (optional(float[n]) o) => (bool y) { y = OptionalHasElement(o) }"),
+        "the requested element": ("g (float[n] x) => (optional(float[n]) y) { y = Optional(x) }"),
+        "decided at run time": (
             "g (bool c, float[n] x) => (bool y) { o = If (c) <then_branch = a () => (optional(float[n]) r)"
             " { r = Optional(x) }, else_branch = b () => (optional(float[n]) s) { z = Neg(x) s = Optional(z) }>"
-            " y = OptionalHasElement(o) }",
-            id="decided at run time",
+            " y = OptionalHasElement(o) }"
         ),
-        pytest.param("g (float[n] x) => (float[m] y) { y = Identity(x) }", id="an Identity is not its business"),
-    ],
+        "an Identity is not its business": ("g (float[n] x) => (float[m] y) { y = Identity(x) }"),
+    },
 )
 def test_stays(text: str) -> None:
     stays(text, *RULES, opset=18, runs=False)

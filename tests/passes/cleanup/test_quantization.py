@@ -12,7 +12,7 @@ from passwright.core import rule_pass, to_onnx
 from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.cleanup.quantization import cancel_quantization, drop_clamp_before_quantization, move_integers
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
 
@@ -32,52 +32,58 @@ def test_pair_becomes(opset: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {P} {{ a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z)"
-            " c = QuantizeLinear(b, s, z) y = DequantizeLinear(c, s, z) }",
+    {
+        "twice": (
+            (
+                f"g (float[N,4] x) => (float[N,4] y) {P} {{ a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z)"
+                " c = QuantizeLinear(b, s, z) y = DequantizeLinear(c, s, z) }"
+            ),
             f"g (float[N,4] x) => (float[N,4] y) {P} {{ a = QuantizeLinear(x, s, z) y = DequantizeLinear(a, s, z) }}",
-            id="twice",
         ),
-        pytest.param(
-            f"{INTEGERS} <float s = {{0.1}}, float[1] t = {{0.1}}, int8 z = {{0}}>"
-            " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, t, z) }",
+        "a vector of one scale, and a zero point left out": (
+            (
+                f"{INTEGERS} <float s = {{0.1}}, float[1] t = {{0.1}}, int8 z = {{0}}>"
+                " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, t, z) }"
+            ),
             f"{INTEGERS} {{ y = Identity(x) }}",
-            id="a vector of one scale, and a zero point left out",
         ),
-        pytest.param(
-            "g (uint8[N,4] x) => (uint8[N,4] y) <float s = {0.1}>"
-            " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, s) }",
+        "no zero points": (
+            (
+                "g (uint8[N,4] x) => (uint8[N,4] y) <float s = {0.1}>"
+                " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, s) }"
+            ),
             "g (uint8[N,4] x) => (uint8[N,4] y) { y = Identity(x) }",
-            id="no zero points",
         ),
-        pytest.param(
+        "by axis": (
             f"{INTEGERS} {VECTORS} {{ d = DequantizeLinear<axis = -1>(x, s, z) y = QuantizeLinear(d, s, z) }}",
             f"{INTEGERS} {{ y = Identity(x) }}",
-            id="by axis",
         ),
-        pytest.param(
-            "g (int8[N,4] x) => (int8[N,4] y, float[N,4] d)"
-            f" {P} {{ d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }}",
+        "the floats are an output as well": (
+            (
+                "g (int8[N,4] x) => (int8[N,4] y, float[N,4] d)"
+                f" {P} {{ d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }}"
+            ),
             f"g (int8[N,4] x) => (int8[N,4] y, float[N,4] d) {P} {{ d = DequantizeLinear(x, s, z) y = Identity(x) }}",
-            id="the floats are an output as well",
         ),
-        pytest.param(
+        "no elements": (
             f"g (int8[0,4] x) => (int8[0,4] y) {P} {{ d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }}",
             "g (int8[0,4] x) => (int8[0,4] y) { y = Identity(x) }",
-            id="no elements",
         ),
-        pytest.param(
-            f"g (bool b, int8[N] x) => (int8[N] y) {P} {{ y = If (b) <then_branch = t () => (int8[N] u)"
-            " { d = DequantizeLinear(x, s, z) u = QuantizeLinear(d, s, z) },"
-            " else_branch = f () => (int8[N] w) { w = Concat<axis = 0>(x) }> }",
-            "g (bool b, int8[N] x) => (int8[N] y) { y = If (b) <then_branch = t () => (int8[N] u) { u = Identity(x) },"
-            " else_branch = f () => (int8[N] w) { w = Concat<axis = 0>(x) }> }",
-            id="inside an If body",
+        "inside an If body": (
+            (
+                f"g (bool b, int8[N] x) => (int8[N] y) {P} {{ y = If (b) <then_branch = t () => (int8[N] u)"
+                " { d = DequantizeLinear(x, s, z) u = QuantizeLinear(d, s, z) },"
+                " else_branch = f () => (int8[N] w) { w = Concat<axis = 0>(x) }> }"
+            ),
+            (
+                "g (bool b, int8[N] x) => (int8[N] y) { y = If (b) <then_branch = t () => (int8[N] u) { u ="
+                " Identity(x) },"
+                " else_branch = f () => (int8[N] w) { w = Concat<axis = 0>(x) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_cancels(before: str, after: str) -> None:
     becomes(before, after, cancel_quantization)
@@ -110,81 +116,91 @@ def test_every_type(kind: str, floats: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(
-            f"{INTEGERS} <float s = {{0.1}}, float t = {{0.2}}, int8 z = {{3}}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, t, z) }",
+    {
+        "other scale": (
+            (
+                f"{INTEGERS} <float s = {{0.1}}, float t = {{0.2}}, int8 z = {{3}}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, t, z) }"
+            ),
             17,
-            id="other scale",
         ),
-        pytest.param(
-            f"{INTEGERS} <float s = {{0.1}}, int8 z = {{3}}, int8 w = {{4}}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, w) }",
+        "other zero point": (
+            (
+                f"{INTEGERS} <float s = {{0.1}}, int8 z = {{3}}, int8 w = {{4}}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, w) }"
+            ),
             17,
-            id="other zero point",
         ),
-        pytest.param(
-            "g (int8[N,4] x) => (uint8[N,4] y) <float s = {0.1}>"
-            " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, s) }",
+        "other type": (
+            (
+                "g (int8[N,4] x) => (uint8[N,4] y) <float s = {0.1}>"
+                " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, s) }"
+            ),
             17,
-            id="other type",
         ),
-        pytest.param(
-            f"g (int8[4,4] x) => (int8[4,4] y) {VECTORS}"
-            " { d = DequantizeLinear<axis = 0>(x, s, z) y = QuantizeLinear<axis = 1>(d, s, z) }",
+        "other axis": (
+            (
+                f"g (int8[4,4] x) => (int8[4,4] y) {VECTORS}"
+                " { d = DequantizeLinear<axis = 0>(x, s, z) y = QuantizeLinear<axis = 1>(d, s, z) }"
+            ),
             17,
-            id="other axis",
         ),
-        pytest.param(
-            "g (int8[N,4] x, float s) => (int8[N,4] y) <int8 z = {3}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }",
+        "computed scale": (
+            (
+                "g (int8[N,4] x, float s) => (int8[N,4] y) <int8 z = {3}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
+            ),
             17,
-            id="computed scale",
         ),
-        pytest.param(
-            "g (int8[N,4] x, float s = {0.1}) => (int8[N,4] y) <int8 z = {3}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }",
+        "overridable initializer": (
+            (
+                "g (int8[N,4] x, float s = {0.1}) => (int8[N,4] y) <int8 z = {3}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
+            ),
             17,
-            id="overridable initializer",
         ),
-        pytest.param(
-            f"{INTEGERS} <float s = {{0}}, int8 z = {{3}}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }",
+        "scale 0": (
+            (
+                f"{INTEGERS} <float s = {{0}}, int8 z = {{3}}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
+            ),
             17,
-            id="scale 0",
         ),
-        pytest.param(
-            f"{INTEGERS} <float s = {{1e37}}, int8 z = {{3}}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }",
+        "overflow": (
+            (
+                f"{INTEGERS} <float s = {{1e37}}, int8 z = {{3}}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
+            ),
             17,
-            id="overflow",
         ),
-        pytest.param(
-            "g (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {3}>"
-            " { d = QuantizeLinear(x, s, z) y = DequantizeLinear(d, s, z) }",
+        "the other way round": (
+            (
+                "g (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {3}>"
+                " { d = QuantizeLinear(x, s, z) y = DequantizeLinear(d, s, z) }"
+            ),
             17,
-            id="the other way round",
         ),
-        pytest.param(
+        "something between": (
             f"{INTEGERS} {P} {{ d = DequantizeLinear(x, s, z) n = Neg(d) y = QuantizeLinear(n, s, z) }}",
             17,
-            id="something between",
         ),
-        pytest.param(
-            "g (int4[N,4] x) => (int4[N,4] y) <float s = {0.1}, int4 z = {3}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }",
+        "onnxruntime has no Identity of 4 bits": (
+            (
+                "g (int4[N,4] x) => (int4[N,4] y) <float s = {0.1}, int4 z = {3}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
+            ),
             21,
-            id="onnxruntime has no Identity of 4 bits",
         ),
-        pytest.param(
-            "g (float8e4m3fn[N,4] x) => (float8e4m3fn[N,4] y) <float s = {0.1}, float8e4m3fn z = {0}>"
-            " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }",
+        "8-bit floats": (
+            (
+                "g (float8e4m3fn[N,4] x) => (float8e4m3fn[N,4] y) <float s = {0.1}, float8e4m3fn z = {0}>"
+                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
+            ),
             19,
-            id="8-bit floats",
         ),
-    ],
+    },
 )
 def test_stays(text: str, opset: int) -> None:
     stays(text, SIMPLIFY_QUANTIZATION, opset=opset)
@@ -256,57 +272,69 @@ PAIR = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param(
-            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-            " t = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(d)"
-            " y = QuantizeLinear(t, s, z) }",
-            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y)"
-            " { y = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(x) }",
+    {
+        "pool": (
+            (
+                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
+                " s, z)"
+                " t = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(d)"
+                " y = QuantizeLinear(t, s, z) }"
+            ),
+            (
+                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y)"
+                " { y = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(x) }"
+            ),
             12,
-            id="pool",
         ),
-        pytest.param(
-            "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-            " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }",
+        "blocks": (
+            (
+                "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
+                " s, z)"
+                " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }"
+            ),
             "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) { y = DepthToSpace<blocksize = 2>(x) }",
             13,
-            id="blocks",
         ),
-        pytest.param(
-            "g (int8[N,2] x, int8[M,2] w) => (int8[a,b] y) <float s = {0.1}, int8 z = {3}> {"
-            " d = DequantizeLinear(x, s, z)"
-            " e = DequantizeLinear(w, s, z) t = Concat<axis = 0>(d, e, d) y = QuantizeLinear(t, s, z) }",
+        "concat": (
+            (
+                "g (int8[N,2] x, int8[M,2] w) => (int8[a,b] y) <float s = {0.1}, int8 z = {3}> {"
+                " d = DequantizeLinear(x, s, z)"
+                " e = DequantizeLinear(w, s, z) t = Concat<axis = 0>(d, e, d) y = QuantizeLinear(t, s, z) }"
+            ),
             "g (int8[N,2] x, int8[M,2] w) => (int8[a,b] y) { y = Concat<axis = 0>(x, w, x) }",
             17,
-            id="concat",
         ),
-        pytest.param(
-            "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
-            " d = DequantizeLinear(x, s, z)"
-            " t = Transpose(d) y = QuantizeLinear(t, s, z) }",
-            "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
-            " d = DequantizeLinear(x, s, z) y = Transpose(x) }",
+        "the floats are an output as well": (
+            (
+                "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
+                " d = DequantizeLinear(x, s, z)"
+                " t = Transpose(d) y = QuantizeLinear(t, s, z) }"
+            ),
+            (
+                "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
+                " d = DequantizeLinear(x, s, z) y = Transpose(x) }"
+            ),
             17,
-            id="the floats are an output as well",
         ),
-        pytest.param(
+        "between pairs": (
             f"g (float[N,2] x) => (float[2,N] y) {PAIR.format('uint8')}",
-            "g (float[N,2] x) => (float[2,N] y) <float s = {0.1}, uint8 z = {3}> {"
-            " q = QuantizeLinear(x, s, z) t = Transpose(q) y = DequantizeLinear(t, s, z) }",
+            (
+                "g (float[N,2] x) => (float[2,N] y) <float s = {0.1}, uint8 z = {3}> {"
+                " q = QuantizeLinear(x, s, z) t = Transpose(q) y = DequantizeLinear(t, s, z) }"
+            ),
             17,
-            id="between pairs",
         ),
-        pytest.param(
-            "g (int8[N,2] x) => (int8[a,b,c] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-            " t = Unsqueeze<axes = [0]>(d) y = QuantizeLinear(t, s, z) }",
+        "opset 10": (
+            (
+                "g (int8[N,2] x) => (int8[a,b,c] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+                " t = Unsqueeze<axes = [0]>(d) y = QuantizeLinear(t, s, z) }"
+            ),
             "g (int8[N,2] x) => (int8[a,b,c] y) { y = Unsqueeze<axes = [0]>(x) }",
             10,
-            id="opset 10",
         ),
-    ],
+    },
 )
 def test_movement_becomes_elsewhere(before: str, after: str, opset: int) -> None:
     becomes(before, after, move_integers, opset=opset)
@@ -340,13 +368,13 @@ def test_split_of_moved_integers_becomes() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = QuantizeLinear(t, s, z) v = QuantizeLinear(u, s, w)", id="other zero point"),
-        pytest.param("y = QuantizeLinear(t, s, z) n = Neg(u) v = QuantizeLinear(n, s, z)", id="one read elsewhere"),
-        pytest.param("y = QuantizeLinear(t, s, w) v = QuantizeLinear(u, s, w)", id="others than before"),
-    ],
+    {
+        "other zero point": ("y = QuantizeLinear(t, s, z) v = QuantizeLinear(u, s, w)"),
+        "one read elsewhere": ("y = QuantizeLinear(t, s, z) n = Neg(u) v = QuantizeLinear(n, s, z)"),
+        "others than before": ("y = QuantizeLinear(t, s, w) v = QuantizeLinear(u, s, w)"),
+    },
 )
 def test_split_stays(body: str) -> None:
     stays(f"{SPLIT} {{ d = DequantizeLinear(x, s, z) t, u = Split<axis = 1>(d) {body} }}", SIMPLIFY_QUANTIZATION)
@@ -358,17 +386,17 @@ def test_split_stays_where_a_part_is_an_output() -> None:
     stays(f"{text} {{ {body} }}", SIMPLIFY_QUANTIZATION)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("t = Transpose(d) y = QuantizeLinear(t, q, z)", id="other scale"),
-        pytest.param("t = Transpose(d) y = QuantizeLinear(t, s, w)", id="other zero point"),
-        pytest.param("t = Transpose(d) n = Relu(t) y = QuantizeLinear(t, s, z)", id="shared inner value"),
-        pytest.param("n = Relu(d) t = Transpose(n) y = QuantizeLinear(t, s, z)", id="something between"),
-        pytest.param("e = DequantizeLinear(x, q, z) t = Concat<axis = 0>(d, e) y = QuantizeLinear(t, s, z)", id="two"),
-        pytest.param("t = Concat<axis = 0>(d, f) y = QuantizeLinear(t, s, z)", id="concat with floats"),
-        pytest.param("t = Pad(d, p, q) y = QuantizeLinear(t, s, z)", id="pad"),
-    ],
+    {
+        "other scale": ("t = Transpose(d) y = QuantizeLinear(t, q, z)"),
+        "other zero point": ("t = Transpose(d) y = QuantizeLinear(t, s, w)"),
+        "shared inner value": ("t = Transpose(d) n = Relu(t) y = QuantizeLinear(t, s, z)"),
+        "something between": ("n = Relu(d) t = Transpose(n) y = QuantizeLinear(t, s, z)"),
+        "two": ("e = DequantizeLinear(x, q, z) t = Concat<axis = 0>(d, e) y = QuantizeLinear(t, s, z)"),
+        "concat with floats": ("t = Concat<axis = 0>(d, f) y = QuantizeLinear(t, s, z)"),
+        "pad": ("t = Pad(d, p, q) y = QuantizeLinear(t, s, z)"),
+    },
 )
 def test_movement_stays(body: str) -> None:
     constants = "<float s = {0.1}, float q = {0.2}, int8 z = {3}, int8 w = {4}, int64[4] p = {0,1,0,1}>"
@@ -376,80 +404,94 @@ def test_movement_stays(body: str) -> None:
     stays(text, SIMPLIFY_QUANTIZATION)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(
-            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-            " t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+    {
+        "pool before opset 12": (
+            (
+                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
+                " s, z)"
+                " t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
+            ),
             11,
-            id="pool before opset 12",
         ),
-        pytest.param(
-            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y, int64[e,f,g,h] j) <float s = {0.1}, int8 z = {3}>"
-            " { d = DequantizeLinear(x, s, z) t, j = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+        "pool with indices": (
+            (
+                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y, int64[e,f,g,h] j) <float s = {0.1}, int8 z = {3}>"
+                " { d = DequantizeLinear(x, s, z) t, j = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
+            ),
             17,
-            id="pool with indices",
         ),
-        pytest.param(
-            "g (uint16[N,2,5,5] x) => (uint16[a,b,c,d] y) <float s = {0.1}, uint16 z = {3}>"
-            " { d = DequantizeLinear(x, s, z) t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+        "pool of 16 bits": (
+            (
+                "g (uint16[N,2,5,5] x) => (uint16[a,b,c,d] y) <float s = {0.1}, uint16 z = {3}>"
+                " { d = DequantizeLinear(x, s, z) t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
+            ),
             21,
-            id="pool of 16 bits",
         ),
-        pytest.param(
-            "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-            " t = AveragePool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }",
+        "mean": (
+            (
+                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
+                " s, z)"
+                " t = AveragePool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
+            ),
             17,
-            id="mean",
         ),
-        pytest.param(f"g (float[N,2] x) => (float[2,N] y) {PAIR.format('int8')}", 17, id="between signed pairs"),
-        pytest.param(
-            "g (int8[N,2] x) => (float[2,N] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-            " t = Transpose(d) p = QuantizeLinear(t, s, z) y = DequantizeLinear(p, s, z) }",
+        "between signed pairs": (f"g (float[N,2] x) => (float[2,N] y) {PAIR.format('int8')}", 17),
+        "before a signed pair": (
+            (
+                "g (int8[N,2] x) => (float[2,N] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
+                " t = Transpose(d) p = QuantizeLinear(t, s, z) y = DequantizeLinear(p, s, z) }"
+            ),
             17,
-            id="before a signed pair",
         ),
-        pytest.param(
-            "g (float[N,2] x) => (int8[2,N] y) <float s = {0.1}, int8 z = {3}> { q = QuantizeLinear(x, s, z)"
-            " d = DequantizeLinear(q, s, z) t = Transpose(d) y = QuantizeLinear(t, s, z) }",
+        "behind a signed pair": (
+            (
+                "g (float[N,2] x) => (int8[2,N] y) <float s = {0.1}, int8 z = {3}> { q = QuantizeLinear(x, s, z)"
+                " d = DequantizeLinear(q, s, z) t = Transpose(d) y = QuantizeLinear(t, s, z) }"
+            ),
             17,
-            id="behind a signed pair",
         ),
-        pytest.param(
-            "g (int16[N,8,1,1] x) => (int16[a,b,c,d] y) <float s = {0.1}, int16 z = {3}> {"
-            " d = DequantizeLinear(x, s, z)"
-            " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }",
+        "blocks of 16 bits": (
+            (
+                "g (int16[N,8,1,1] x) => (int16[a,b,c,d] y) <float s = {0.1}, int16 z = {3}> {"
+                " d = DequantizeLinear(x, s, z)"
+                " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }"
+            ),
             21,
-            id="blocks of 16 bits",
         ),
-        pytest.param(
-            "g (int4[N,2] x) => (int4[a] y) <float s = {0.1}, int4 z = {3}, int64[1] r = {-1}>"
-            " { d = DequantizeLinear(x, s, z) t = Reshape(d, r) y = QuantizeLinear(t, s, z) }",
+        "4 bits": (
+            (
+                "g (int4[N,2] x) => (int4[a] y) <float s = {0.1}, int4 z = {3}, int64[1] r = {-1}>"
+                " { d = DequantizeLinear(x, s, z) t = Reshape(d, r) y = QuantizeLinear(t, s, z) }"
+            ),
             21,
-            id="4 bits",
         ),
-        pytest.param(
-            f"g (int8[4,4] x) => (int8[4,4] y) {VECTORS}"
-            " { d = DequantizeLinear(x, s, z) t = Transpose(d) y = QuantizeLinear(t, s, z) }",
+        "by axis": (
+            (
+                f"g (int8[4,4] x) => (int8[4,4] y) {VECTORS}"
+                " { d = DequantizeLinear(x, s, z) t = Transpose(d) y = QuantizeLinear(t, s, z) }"
+            ),
             17,
-            id="by axis",
         ),
-        pytest.param(
-            "g (int8[N,2] x) => (int8[a,b] y, float[c,d] t) <float s = {0.1}, int8 z = {3}> {"
-            " d = DequantizeLinear(x, s, z)"
-            " t = Transpose(d) y = QuantizeLinear(t, s, z) }",
+        "the moved floats are an output": (
+            (
+                "g (int8[N,2] x) => (int8[a,b] y, float[c,d] t) <float s = {0.1}, int8 z = {3}> {"
+                " d = DequantizeLinear(x, s, z)"
+                " t = Transpose(d) y = QuantizeLinear(t, s, z) }"
+            ),
             17,
-            id="the moved floats are an output",
         ),
-        pytest.param(
-            "g (bool b, int8[N,2] x) => (int8[p,q] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-            " t = Transpose(d) y = If (b) <then_branch = t () => (int8[p,q] u) { u = QuantizeLinear(t, s, z) },"
-            " else_branch = f () => (int8[p,q] v) { v = Transpose(x) }> }",
+        "moved outside of the body": (
+            (
+                "g (bool b, int8[N,2] x) => (int8[p,q] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
+                " s, z)"
+                " t = Transpose(d) y = If (b) <then_branch = t () => (int8[p,q] u) { u = QuantizeLinear(t, s, z) },"
+                " else_branch = f () => (int8[p,q] v) { v = Transpose(x) }> }"
+            ),
             17,
-            id="moved outside of the body",
         ),
-    ],
+    },
 )
 def test_movement_stays_elsewhere(text: str, opset: int) -> None:
     stays(text, SIMPLIFY_QUANTIZATION, opset=opset)
@@ -458,20 +500,20 @@ def test_movement_stays_elsewhere(text: str, opset: int) -> None:
 FLOATS = "g (float[N,4] x) => ({kind}[N,4] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "zero", "body"),
-    [
-        pytest.param("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)", id="relu"),
-        pytest.param("int8", -128, "c = Relu(x) y = QuantizeLinear(c, s, z)", id="relu, signed"),
-        pytest.param("uint16", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)", id="relu, 16 bits"),
-        pytest.param("int4", -8, "c = Relu(x) y = QuantizeLinear(c, s, z)", id="relu, 4 bits"),
-        pytest.param("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, s)", id="relu, no zero point"),
-        pytest.param("uint8", 0, "c = Clip(x, zero, six) y = QuantizeLinear(c, s, z)", id="to the last integer"),
-        pytest.param("uint8", 0, "c = Clip(x, zero) y = QuantizeLinear(c, s, z)", id="no upper bound"),
-        pytest.param("int8", 3, "c = Clip(x, minus, plus) y = QuantizeLinear(c, s, z)", id="wide"),
-        pytest.param("int8", 127, "c = Min(x, zero) y = QuantizeLinear(c, s, z)", id="nothing above zero"),
-        pytest.param("uint8", 0, "c = Max(x, zero) y = QuantizeLinear(c, s, z)", id="nothing below zero"),
-    ],
+    {
+        "relu": ("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
+        "relu, signed": ("int8", -128, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
+        "relu, 16 bits": ("uint16", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
+        "relu, 4 bits": ("int4", -8, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
+        "relu, no zero point": ("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, s)"),
+        "to the last integer": ("uint8", 0, "c = Clip(x, zero, six) y = QuantizeLinear(c, s, z)"),
+        "no upper bound": ("uint8", 0, "c = Clip(x, zero) y = QuantizeLinear(c, s, z)"),
+        "wide": ("int8", 3, "c = Clip(x, minus, plus) y = QuantizeLinear(c, s, z)"),
+        "nothing above zero": ("int8", 127, "c = Min(x, zero) y = QuantizeLinear(c, s, z)"),
+        "nothing below zero": ("uint8", 0, "c = Max(x, zero) y = QuantizeLinear(c, s, z)"),
+    },
 )
 def test_clamp_becomes(kind: str, zero: int, body: str) -> None:
     bounds = "float zero = {0}, float six = {6}, float minus = {-50}, float plus = {40}"
@@ -500,19 +542,19 @@ def test_clamp_of_infinities_that_do_not_saturate_stays() -> None:
     stays(blocks, SIMPLIFY_QUANTIZATION, opset=21, weights={"s": np.ones((2, 2), np.float32)})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "zero", "body"),
-    [
-        pytest.param("uint8", 1, "c = Relu(x) y = QuantizeLinear(c, s, z)", id="an integer below zero"),
-        pytest.param("int8", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)", id="signed"),
-        pytest.param("uint8", 0, "c = Clip(x, zero, five) y = QuantizeLinear(c, s, z)", id="an integer above"),
-        pytest.param("uint8", 0, "c = Clip(x, one, nine) y = QuantizeLinear(c, s, z)", id="an integer below"),
-        pytest.param("uint8", 0, "c = Clip(x, zero, hi) y = QuantizeLinear(c, s, z)", id="computed bound"),
-        pytest.param("uint8", 0, "c = Relu(x) n = Neg(c) y = QuantizeLinear(c, s, z)", id="shared"),
-        pytest.param("uint8", 0, "c = Relu(x) n = Neg(c) y = QuantizeLinear(n, s, z)", id="something between"),
-        pytest.param("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, hi, z)", id="computed scale"),
-        pytest.param("uint8", 0, "c = LeakyRelu(x) y = QuantizeLinear(c, s, z)", id="other activation"),
-    ],
+    {
+        "an integer below zero": ("uint8", 1, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
+        "signed": ("int8", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
+        "an integer above": ("uint8", 0, "c = Clip(x, zero, five) y = QuantizeLinear(c, s, z)"),
+        "an integer below": ("uint8", 0, "c = Clip(x, one, nine) y = QuantizeLinear(c, s, z)"),
+        "computed bound": ("uint8", 0, "c = Clip(x, zero, hi) y = QuantizeLinear(c, s, z)"),
+        "shared": ("uint8", 0, "c = Relu(x) n = Neg(c) y = QuantizeLinear(c, s, z)"),
+        "something between": ("uint8", 0, "c = Relu(x) n = Neg(c) y = QuantizeLinear(n, s, z)"),
+        "computed scale": ("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, hi, z)"),
+        "other activation": ("uint8", 0, "c = LeakyRelu(x) y = QuantizeLinear(c, s, z)"),
+    },
 )
 def test_clamp_stays(kind: str, zero: int, body: str) -> None:
     bounds = "float zero = {0}, float one = {1}, float five = {5}, float nine = {9}"

@@ -2,156 +2,156 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker, helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 G = "g (float[n] x) => (float[n] y)"
 LOOP = "y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) {{ {} }}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("a = Neg(x) y = Relu(x)", "y = Relu(x)", id="a dead op"),
-        pytest.param("a = Neg(x) b = Abs(a) c = Exp(b) y = Relu(x)", "y = Relu(x)", id="a dead chain"),
-        pytest.param("a = Neg(x) b = Abs(a) y = Relu(a)", "a = Neg(x) y = Relu(a)", id="a dead end of a live op"),
-        pytest.param("a = Neg(x) b = Abs(a) c = Add(a, b) y = Relu(x)", "y = Relu(x)", id="a dead diamond"),
-        pytest.param("a, i = TopK(x, k) y = Relu(x)", "y = Relu(x)", id="all outputs dead"),
-        pytest.param("a = RandomNormalLike(x) y = Relu(x)", "y = Relu(x)", id="random numbers nobody reads"),
-        pytest.param("k2 = Constant<value_float=1.0>() y = Relu(x)", "y = Relu(x)", id="a dead Constant"),
-        pytest.param("a = Neg(x) b = Add(a, a) y = Relu(x)", "y = Relu(x)", id="the same value twice"),
-    ],
+    {
+        "a dead op": ("a = Neg(x) y = Relu(x)", "y = Relu(x)"),
+        "a dead chain": ("a = Neg(x) b = Abs(a) c = Exp(b) y = Relu(x)", "y = Relu(x)"),
+        "a dead end of a live op": ("a = Neg(x) b = Abs(a) y = Relu(a)", "a = Neg(x) y = Relu(a)"),
+        "a dead diamond": ("a = Neg(x) b = Abs(a) c = Add(a, b) y = Relu(x)", "y = Relu(x)"),
+        "all outputs dead": ("a, i = TopK(x, k) y = Relu(x)", "y = Relu(x)"),
+        "random numbers nobody reads": ("a = RandomNormalLike(x) y = Relu(x)", "y = Relu(x)"),
+        "a dead Constant": ("k2 = Constant<value_float=1.0>() y = Relu(x)", "y = Relu(x)"),
+        "the same value twice": ("a = Neg(x) b = Add(a, a) y = Relu(x)", "y = Relu(x)"),
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     constants = "<int64[1] k = {1}>" if "k)" in before else ""
     becomes(f"{G} {constants} {{ {before} }}", f"{G} {{ {after} }}", RemoveUnused())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "unused initializer": (
             "g (float[2] x) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}> { y = Add(x, w) }",
             "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }",
-            id="unused initializer",
         ),
-        pytest.param(
+        "initializer of a dead op": (
             "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { a = Mul(x, w) y = Neg(x) }",
             "g (float[2] x) => (float[2] y) { y = Neg(x) }",
-            id="initializer of a dead op",
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
-            "then_branch = p () => (float[2] r) { a = Exp(x) b = Abs(a) r = Neg(x) }, "
-            "else_branch = q () => (float[2] s) <float[2] w = {1,2}> { s = Relu(x) }> }",
-            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
-            "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x) }> }",
-            id="inside If bodies",
+        "inside If bodies": (
+            (
+                "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
+                "then_branch = p () => (float[2] r) { a = Exp(x) b = Abs(a) r = Neg(x) }, "
+                "else_branch = q () => (float[2] s) <float[2] w = {1,2}> { s = Relu(x) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
+                "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x)"
+                " }> }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) y = If (c) <"
-            "then_branch = p () => (float[2] r) { a = Mul(e, w) r = Neg(x) }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
-            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
-            "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x) }> }",
-            id="outside, captured by a dead op",
+        "outside, captured by a dead op": (
+            (
+                "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) y = If (c) <"
+                "then_branch = p () => (float[2] r) { a = Mul(e, w) r = Neg(x) }, "
+                "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
+            ),
+            (
+                "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
+                "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x)"
+                " }> }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) a = If (c) <"
-            "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> y = Neg(x) }",
+        "a dead If and its captured values": (
+            (
+                "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) a = If (c) <"
+                "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
+                "else_branch = q () => (float[2] s) { s = Relu(x) }> y = Neg(x) }"
+            ),
             "g (bool c, float[2] x) => (float[2] y) { y = Neg(x) }",
-            id="a dead If and its captured values",
         ),
-        pytest.param(
-            f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
-            f" {{ {LOOP.format('a = Neg(s) e = Exp(a) d = Identity(c) r = Abs(s)')} }}",
-            f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
-            f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}",
-            id="inside a Loop body",
+        "inside a Loop body": (
+            (
+                f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
+                f" {{ {LOOP.format('a = Neg(s) e = Exp(a) d = Identity(c) r = Abs(s)')} }}"
+            ),
+            (
+                f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
+                f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}"
+            ),
         ),
-        pytest.param(
-            "g (seq(float[2]) q, float[2] x) => (float[2] y)"
-            " { a = SequenceInsert(q, x) b = SequenceLength(a) y = Neg(x) }",
+        "sequences": (
+            (
+                "g (seq(float[2]) q, float[2] x) => (float[2] y)"
+                " { a = SequenceInsert(q, x) b = SequenceLength(a) y = Neg(x) }"
+            ),
             "g (seq(float[2]) q, float[2] x) => (float[2] y) { y = Neg(x) }",
-            id="sequences",
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str) -> None:
     out = becomes(before, after, RemoveUnused())
     assert set(initializers(out)) == set(initializers(load(after)))
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[2] x, float[2] z) => (float[2] y) { y = Neg(x) }", id="unused input"),
-        pytest.param(
-            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Neg(x) }", id="unused overridable input"
+    {
+        "unused input": ("g (float[2] x, float[2] z) => (float[2] y) { y = Neg(x) }"),
+        "unused overridable input": ("g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Neg(x) }"),
+        "a graph output": ("g (float[2] x) => (float[2] y, float[2] z) { z = Abs(x) y = Neg(x) }"),
+        "an initializer that is a graph output": (
+            "g (float[2] x) => (float[2] y, float[2] w) <float[2] w = {1,2}> { y = Neg(x) }"
         ),
-        pytest.param("g (float[2] x) => (float[2] y, float[2] z) { z = Abs(x) y = Neg(x) }", id="a graph output"),
-        pytest.param(
-            "g (float[2] x) => (float[2] y, float[2] w) <float[2] w = {1,2}> { y = Neg(x) }",
-            id="an initializer that is a graph output",
+        "one of two outputs is read": (
+            "g (float[4] x) => (float[4] y) <int64[1] k = {2}> { a, i = TopK(x, k) y = Concat<axis=0>(a, a) }"
         ),
-        pytest.param(
-            "g (float[4] x) => (float[4] y) <int64[1] k = {2}> { a, i = TopK(x, k) y = Concat<axis=0>(a, a) }",
-            id="one of two outputs is read",
-        ),
-        pytest.param(
+        "read inside an If body alone": (
             "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) y = If (c) <"
             "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
-            id="read inside an If body alone",
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
         ),
-        pytest.param(
+        "read two bodies deep": (
             "g (bool c, bool k, float[2] x) => (float[2] y) { e = Exp(x) y = If (c) <"
             "then_branch = p () => (float[2] r) { r = If (k) <then_branch = u () => (float[2] v) { v = Neg(e) }, "
             "else_branch = w () => (float[2] z) { z = Abs(x) }> }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
-            id="read two bodies deep",
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
         ),
-        pytest.param(
+        "an initializer that a body returns": (
             "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
             "then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
-            id="an initializer that a body returns",
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
         ),
-        pytest.param(
+        "unused inputs of a Loop body": (
             f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
-            f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}",
-            id="unused inputs of a Loop body",
+            f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}"
         ),
-    ],
+    },
 )
 def test_stays(text: str) -> None:
     stays(text, RemoveUnused())
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(f"{G} {{ a = my.own.Log(x) y = Neg(x) }}", id="dead"),
-        pytest.param(f"{G} {{ e = Exp(x) a = my.own.Log(e) y = Neg(x) }}", id="dead, and its inputs"),
-        pytest.param(
+    {
+        "dead": (f"{G} {{ a = my.own.Log(x) y = Neg(x) }}"),
+        "dead, and its inputs": (f"{G} {{ e = Exp(x) a = my.own.Log(e) y = Neg(x) }}"),
+        "inside a dead If": (
             "g (bool c, float[n] x) => (float[n] y) { a = If (c) <"
             "then_branch = p () => (float[n] r) { r = my.own.Log(x) }, "
-            "else_branch = q () => (float[n] s) { s = Relu(x) }> y = Neg(x) }",
-            id="inside a dead If",
+            "else_branch = q () => (float[n] s) { s = Relu(x) }> y = Neg(x) }"
         ),
-        pytest.param(
+        "dead, inside an If body": (
             "g (bool c, float[n] x) => (float[n] y) { y = If (c) <"
             "then_branch = p () => (float[n] r) { a = my.own.Log(x) r = Neg(x) }, "
-            "else_branch = q () => (float[n] s) { s = Relu(x) }> }",
-            id="dead, inside an If body",
+            "else_branch = q () => (float[n] s) { s = Relu(x) }> }"
         ),
-    ],
+    },
 )
 def test_unknown_domains_stay(text: str) -> None:
     """An unknown operator may have side effects."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import drop_where_of_equals, fold_constant_where
-from rewriting import apply_passes, becomes, load, stays
+from rewriting import apply_passes, becomes, cases, load, stays
 
 DROP_NO_OP_WHERE = rule_pass(no_ops, "drop-no-op-where")
 
@@ -19,17 +19,17 @@ RULES = DROP_NO_OP_WHERE.rules
 HEAD = "g (float[2,3] x, float[3] w, bool[2,3] b) => (float[p,q] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("node", "condition", "left"),
-    [
-        pytest.param("Where(c, x, w)", True, "x", id="true"),
-        pytest.param("Where(c, w, x)", False, "x", id="false"),
-        pytest.param("Where(c, x, w)", [True] * 3, "x", id="true in each column"),
-        pytest.param("Where(c, w, x)", [[False] * 3] * 2, "x", id="false everywhere"),
-        pytest.param("Where(c, x, z)", True, "x", id="instead of a constant"),
-        pytest.param("Where(b, x, x)", True, "x", id="the same twice"),
-        pytest.param("Where(c, x, x)", [True, False, True], "x", id="the same twice, in turns"),
-    ],
+    {
+        "true": ("Where(c, x, w)", True, "x"),
+        "false": ("Where(c, w, x)", False, "x"),
+        "true in each column": ("Where(c, x, w)", [True] * 3, "x"),
+        "false everywhere": ("Where(c, w, x)", [[False] * 3] * 2, "x"),
+        "instead of a constant": ("Where(c, x, z)", True, "x"),
+        "the same twice": ("Where(b, x, x)", True, "x"),
+        "the same twice, in turns": ("Where(c, x, x)", [True, False, True], "x"),
+    },
 )
 def test_becomes(node: str, condition: Any, left: str) -> None:
     weights = {"c": np.array(condition), "z": np.float32(-1e9)}
@@ -37,14 +37,14 @@ def test_becomes(node: str, condition: Any, left: str) -> None:
     becomes(f"{HEAD} {{ y = {node} }}", f"{HEAD} {{ y = Identity({left}) }}", *RULES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "condition", "left"),
-    [
-        pytest.param("g (int64[n] x, int64[1] w) => (int64[p] y) {{ y = {} }}", True, "x", id="integers"),
-        pytest.param("g (string[n] x, string w) => (string[p] y) {{ y = {} }}", [True], "x", id="strings"),
-        pytest.param("g (bool[n] x, bool w) => (bool[p] y) {{ y = {} }}", True, "x", id="truth values"),
-        pytest.param("g (float w, float[n] x) => (float[p] y) {{ y = {} }}", False, "x", id="floats, false"),
-    ],
+    {
+        "integers": ("g (int64[n] x, int64[1] w) => (int64[p] y) {{ y = {} }}", True, "x"),
+        "strings": ("g (string[n] x, string w) => (string[p] y) {{ y = {} }}", [True], "x"),
+        "truth values": ("g (bool[n] x, bool w) => (bool[p] y) {{ y = {} }}", True, "x"),
+        "floats, false": ("g (float w, float[n] x) => (float[p] y) {{ y = {} }}", False, "x"),
+    },
 )
 def test_becomes_bit_for_bit(text: str, condition: Any, left: str) -> None:
     node = "Where(c, x, w)" if np.all(condition) else "Where(c, w, x)"
@@ -73,22 +73,18 @@ def test_every_opset(opset: int) -> None:
     becomes(before, after, *RULES, opset=opset, weights={"c": np.array([True])})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "condition"),
-    [
-        pytest.param(f"{HEAD} {{ y = Where(b, x, w) }}", True, id="not known"),
-        pytest.param(f"{HEAD} {{ y = Where(c, x, w) }}", [True, False, True], id="in turns"),
-        pytest.param(f"{HEAD} {{ y = Where(c, w, x) }}", True, id="selected operand stretched by the other"),
-        pytest.param(f"{HEAD} {{ y = Where(c, w, w) }}", [[True]] * 2, id="selected operand stretched"),
-        pytest.param(f"{HEAD} {{ y = Where(b, w, w) }}", True, id="the same twice, stretched"),
-        pytest.param(
-            "g (float[n] x, float[m] w) => (float[p] y) { y = Where(c, x, w) }", True, id="extents may differ"
-        ),
-        pytest.param("g (float[n] x) => (float[p] y) { y = Where(c, x, z) }", np.zeros(0, bool), id="nothing"),
-        pytest.param(
-            "g (float[2] x, float[2] w, bool d = {1}) => (float[p] y) { y = Where(d, x, w) }", True, id="overridable"
-        ),
-    ],
+    {
+        "not known": (f"{HEAD} {{ y = Where(b, x, w) }}", True),
+        "in turns": (f"{HEAD} {{ y = Where(c, x, w) }}", [True, False, True]),
+        "selected operand stretched by the other": (f"{HEAD} {{ y = Where(c, w, x) }}", True),
+        "selected operand stretched": (f"{HEAD} {{ y = Where(c, w, w) }}", [[True]] * 2),
+        "the same twice, stretched": (f"{HEAD} {{ y = Where(b, w, w) }}", True),
+        "extents may differ": ("g (float[n] x, float[m] w) => (float[p] y) { y = Where(c, x, w) }", True),
+        "nothing": ("g (float[n] x) => (float[p] y) { y = Where(c, x, z) }", np.zeros(0, bool)),
+        "overridable": ("g (float[2] x, float[2] w, bool d = {1}) => (float[p] y) { y = Where(d, x, w) }", True),
+    },
 )
 def test_stays(text: str, condition: Any) -> None:
     stays(text, *RULES, weights={"c": np.array(condition), "z": np.float32(0)}, runs=False)

@@ -15,7 +15,7 @@ from passwright.core import Pass, rule_pass
 from passwright.core.ort.kernels import runs_on_cpu
 from passwright.passes import decomposition
 from passwright.testing.rewriting import apply_passes
-from rewriting import becomes, load, op_types, require_equivalent, stays, to_onnx
+from rewriting import becomes, cases, load, op_types, require_equivalent, stays, to_onnx
 
 from passwright import optimize
 
@@ -27,59 +27,48 @@ GEMM = "g (float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y)"
 TURNED = "g (float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "before", "after"),
-    [
-        pytest.param(GEMM, "y = Gemm(a, b, c)", "m = MatMul(a, b) y = Add(m, c)", id="with a bias"),
-        pytest.param(GEMM, "y = Gemm(a, b)", "y = MatMul(a, b)", id="without"),
-        pytest.param(GEMM, "y = Gemm<beta=0.0>(a, b, c)", "y = MatMul(a, b)", id="a bias times zero"),
-        pytest.param(
+    {
+        "with a bias": (GEMM, "y = Gemm(a, b, c)", "m = MatMul(a, b) y = Add(m, c)"),
+        "without": (GEMM, "y = Gemm(a, b)", "y = MatMul(a, b)"),
+        "a bias times zero": (GEMM, "y = Gemm<beta=0.0>(a, b, c)", "y = MatMul(a, b)"),
+        "factors": (
             GEMM,
             "y = Gemm<alpha=0.5, beta=2.0>(a, b, c)",
             "m = MatMul(a, b) n = Mul(m, half) d = Mul(c, two) y = Add(n, d)",
-            id="factors",
         ),
-        pytest.param(
+        "transposed operands, and a column": (
             TURNED,
             "y = Gemm<transA=1, transB=1>(a, b, c)",
             "s = Transpose<perm=[1,0]>(a) t = Transpose<perm=[1,0]>(b) m = MatMul(s, t) y = Add(m, c)",
-            id="transposed operands, and a column",
         ),
-        pytest.param(
+        "symbolic halves": (
             "g (float16[N,K] a, float16[K,M] b, float16 c) => (float16[N,M] y)",
             "y = Gemm(a, b, c)",
             "m = MatMul(a, b) y = Add(m, c)",
-            id="symbolic halves",
         ),
-        pytest.param(
+        "an empty sum of doubles": (
             "g (double[2,0] a, double[0,4] b, double[2,4] c) => (double[2,4] y)",
             "y = Gemm(a, b, c)",
             "m = MatMul(a, b) y = Add(m, c)",
-            id="an empty sum of doubles",
         ),
-        pytest.param(
-            "g (float[2,2] a) => (float[2,2] y)",
-            "y = Gemm(a, a, a)",
-            "m = MatMul(a, a) y = Add(m, a)",
-            id="one value",
-        ),
-        pytest.param(
-            GEMM, "z = Gemm(a, b, c) y = Neg(z)", "m = MatMul(a, b) z = Add(m, c) y = Neg(z)", id="an inner value"
-        ),
-        pytest.param(
+        "one value": ("g (float[2,2] a) => (float[2,2] y)", "y = Gemm(a, a, a)", "m = MatMul(a, a) y = Add(m, a)"),
+        "an inner value": (GEMM, "z = Gemm(a, b, c) y = Neg(z)", "m = MatMul(a, b) z = Add(m, c) y = Neg(z)"),
+        "an output that is read": (
             f"{GEMM[:-1]}, float[2,4] z)",
             "z = Gemm(a, b, c) y = Neg(z)",
             "m = MatMul(a, b) z = Add(m, c) y = Neg(z)",
-            id="an output that is read",
         ),
-        pytest.param(
+        "in a body": (
             "g (bool k, float[2,3] a, float[3,4] b) => (float[2,4] y)",
             "y = If(k) <then_branch = t () => (o) { o = Gemm(a, b) }, else_branch = e () => (p) { p = MatMul(a, b) }>",
-            "y = If(k) <then_branch = t () => (o) { o = MatMul(a, b) }, "
-            "else_branch = e () => (p) { p = MatMul(a, b) }>",
-            id="in a body",
+            (
+                "y = If(k) <then_branch = t () => (o) { o = MatMul(a, b) }, "
+                "else_branch = e () => (p) { p = MatMul(a, b) }>"
+            ),
         ),
-    ],
+    },
 )
 def test_gemm(head: str, before: str, after: str) -> None:
     numbers = "<float half = {0.5}, float two = {2}>" if "half" in after else ""
@@ -116,16 +105,16 @@ def rewritten(model: onnx.ModelProto, *passes: Pass) -> onnx.ModelProto:
     return out
 
 
-@pytest.mark.parametrize(
+@cases(
     ("op", "ops", "opset"),
-    [
-        pytest.param("Gelu(x)", "Div Erf Add Mul Mul", 20, id="Gelu"),
-        pytest.param('Gelu<approximate="tanh">(x)', "Mul Mul Mul Add Mul Tanh Add Mul Mul", 20, id="Gelu by Tanh"),
-        pytest.param("HardSwish(x)", "HardSigmoid Mul", 14, id="HardSwish"),
-        pytest.param("Mish(x)", "Softplus Tanh Mul", 18, id="Mish"),
-        pytest.param("Swish(x)", "Sigmoid Mul", 24, id="Swish"),
-        pytest.param("Swish<alpha=1.5>(x)", "Mul Sigmoid Mul", 24, id="Swish with a factor"),
-    ],
+    {
+        "Gelu": ("Gelu(x)", "Div Erf Add Mul Mul", 20),
+        "Gelu by Tanh": ('Gelu<approximate="tanh">(x)', "Mul Mul Mul Add Mul Tanh Add Mul Mul", 20),
+        "HardSwish": ("HardSwish(x)", "HardSigmoid Mul", 14),
+        "Mish": ("Mish(x)", "Softplus Tanh Mul", 18),
+        "Swish": ("Swish(x)", "Sigmoid Mul", 24),
+        "Swish with a factor": ("Swish<alpha=1.5>(x)", "Mul Sigmoid Mul", 24),
+    },
 )
 @pytest.mark.parametrize("dtype", ["float", "float16", "double"])
 def test_activations(op: str, ops: str, opset: int, dtype: str) -> None:
@@ -147,44 +136,38 @@ LAYER = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "before", "after"),
-    [
-        pytest.param(ROW, "y = LayerNormalization(x, s, b)", f"{LAYER} o = Mul(n, s) y = Add(o, b)", id="an offset"),
-        pytest.param(ROW, "y = LayerNormalization(x, s)", f"{LAYER} y = Mul(n, s)", id="without"),
-        pytest.param(
-            ROW, "y = LayerNormalization<axis=2, epsilon=0.5>(x, s)", f"{LAYER} y = Mul(n, s)", id="an epsilon"
-        ),
-        pytest.param(
+    {
+        "an offset": (ROW, "y = LayerNormalization(x, s, b)", f"{LAYER} o = Mul(n, s) y = Add(o, b)"),
+        "without": (ROW, "y = LayerNormalization(x, s)", f"{LAYER} y = Mul(n, s)"),
+        "an epsilon": (
+            ROW, "y = LayerNormalization<axis=2, epsilon=0.5>(x, s)", f"{LAYER} y = Mul(n, s)"),
+        "two axes": (
             "g (float[N,2,3] x, float[2,3] s) => (float[N,2,3] y)",
             "y = LayerNormalization<axis=1>(x, s)",
-            f"{LAYER} y = Mul(n, s)".replace("[2]", "[1,2]"),
-            id="two axes",
-        ),
-        pytest.param(
+            f"{LAYER} y = Mul(n, s)".replace("[2]", "[1,2]")),
+        "halves, computed in single precision": (
             "g (float16[N,2,3] x, float16[3] s) => (float16[N,2,3] y)",
             "y = LayerNormalization(x, s)",
             f"w = Cast<to=1>(x) {LAYER} h = Cast<to=10>(n) y = Mul(h, s)".replace("(x)", "(w)")
-            .replace("(x, m)", "(w, m)").replace("<to=1>(w)", "<to=1>(x)"),
-            id="halves, computed in single precision",
-        ),
-    ],
+            .replace("(x, m)", "(w, m)").replace("<to=1>(w)", "<to=1>(x)")),
+    },
 )  # fmt: skip
 def test_layer_norm(head: str, before: str, after: str) -> None:
     eps = "<float eps = {0.5}>" if "0.5" in before else "<float eps = {0.00001}>"
     becomes(f"{head} {{ {before} }}", f"{head} {eps} {{ {after} }}", SPLIT_NORMS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[2,4096] x) => (float[2,4096] y) { y = LayerNormalization(x, s) }", id="any"),
-        pytest.param(
+    {
+        "any": ("g (float[2,4096] x) => (float[2,4096] y) { y = LayerNormalization(x, s) }"),
+        "equal": (
             "g (float[2,1] x) => (float[2,4096] y) <int64[2] n = {2, 4096}>"
-            " { w = Expand(x, n) y = LayerNormalization(w, s) }",
-            id="equal",
+            " { w = Expand(x, n) y = LayerNormalization(w, s) }"
         ),
-    ],
+    },
 )
 def test_long_rows_keep_their_results(text: str) -> None:
     result = optimize(load(text, weights={"s": np.ones(4096, np.float32)}), enable=["split-norms"])
@@ -198,37 +181,30 @@ def test_rms_norm() -> None:
     becomes(f"{head} {{ y = RMSNormalization(x, s) }}", f"{head} {numbers} {{ {after} }}", SPLIT_NORMS, opset=23)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "tested", "options"),
-    [
-        pytest.param(
+    {
+        "Gemm of integers": (
             "g (int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b) }",
-            SPLIT_GEMM, {"runs": False}, id="Gemm of integers",
-        ),
-        pytest.param(
+            SPLIT_GEMM, {"runs": False}),
+        "Gemm with a flag to broadcast": (
             "g (float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm<broadcast=1>(a, b, c) }",
-            SPLIT_GEMM, {"opset": 6, "runs": False}, id="Gemm with a flag to broadcast",
-        ),
-        pytest.param(
-            f"{ROW[:-1]}, float[N,2,1] m) {{ y, m = LayerNormalization(x, s) }}", SPLIT_NORMS, {}, id="the mean is read"
-        ),
-        pytest.param(
+            SPLIT_GEMM, {"opset": 6, "runs": False}),
+        "the mean is read": (
+            f"{ROW[:-1]}, float[N,2,1] m) {{ y, m = LayerNormalization(x, s) }}", SPLIT_NORMS, {}),
+        "no axis": (
             "g (float x, float[3] s) => (float y) { y = LayerNormalization<axis=0>(x, s) }",
-            SPLIT_NORMS, {"runs": False}, id="no axis",
-        ),
-        pytest.param(
+            SPLIT_NORMS, {"runs": False}),
+        "a bias that need not broadcast": (
             "g (float[2,2] x, float[2] s, float[N] b) => (float[2,2] y) { y = LayerNormalization(x, s, b) }",
-            SPLIT_NORMS, {"runs": False}, id="a bias that need not broadcast",
-        ),
-        pytest.param(
+            SPLIT_NORMS, {"runs": False}),
+        "doubles, of which kernels compute in different types": (
             "g (double[2,3] x, double[3] s) => (double[2,3] y) { y = LayerNormalization(x, s) }",
-            SPLIT_NORMS, {}, id="doubles, of which kernels compute in different types",
-        ),
-        pytest.param("g (float[2] x) => (float[2] y) { y = Relu(x) }", SPLIT_ACTIVATIONS, {}, id="another activation"),
-        pytest.param(
-            "g (float[2] x) => (float[2] y) { y = d.Gelu(x) }", SPLIT_ACTIVATIONS, {"runs": False}, id="another domain"
-        ),
-    ],
+            SPLIT_NORMS, {}),
+        "another activation": ("g (float[2] x) => (float[2] y) { y = Relu(x) }", SPLIT_ACTIVATIONS, {}),
+        "another domain": (
+            "g (float[2] x) => (float[2] y) { y = d.Gelu(x) }", SPLIT_ACTIVATIONS, {"runs": False}),
+    },
 )  # fmt: skip
 def test_stays(text: str, tested: Pass, options: dict[str, Any]) -> None:
     stays(text, tested, **options)

@@ -20,7 +20,7 @@ from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.structure.conditionals import InlineIf
-from rewriting import OPSET, apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import OPSET, apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 from passwright import optimize
 
@@ -44,54 +44,42 @@ LOOP = "a = Loop (two, yes, w) <body = l (int64 j, bool c, float[2] b) => (bool 
 IF = "a = If ({}) <then_branch = p () => (float[2] b) {{ {} }}, else_branch = e () => (float[2] c) {{ {} }}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("a = Neg(w) y = Add(x, a)", "y = Add(x, q)", id="an op"),
-        pytest.param("a = Neg(w) b = Abs(a) c = Add(b, v) y = Mul(x, c)", "y = Mul(x, q)", id="a chain"),
-        pytest.param(
-            "a = Neg(w) b = Add(x, a) c = Exp(v) y = Mul(b, c)", "b = Add(x, q) y = Mul(b, r)", id="two places"
-        ),
-        pytest.param("a = Add(w, w) y = Add(x, a)", "y = Add(x, q)", id="the same value twice"),
-        pytest.param("a = Clip(w, , half) y = Add(x, a)", "y = Add(x, q)", id="optional input left out"),
-        pytest.param("a, b = Split(m) c = Squeeze(a, zeros) y = Add(x, c)", "y = Add(x, q)", id="one of two outputs"),
-        pytest.param(
+    {
+        "an op": ("a = Neg(w) y = Add(x, a)", "y = Add(x, q)"),
+        "a chain": ("a = Neg(w) b = Abs(a) c = Add(b, v) y = Mul(x, c)", "y = Mul(x, q)"),
+        "two places": ("a = Neg(w) b = Add(x, a) c = Exp(v) y = Mul(b, c)", "b = Add(x, q) y = Mul(b, r)"),
+        "the same value twice": ("a = Add(w, w) y = Add(x, a)", "y = Add(x, q)"),
+        "optional input left out": ("a = Clip(w, , half) y = Add(x, a)", "y = Add(x, q)"),
+        "one of two outputs": ("a, b = Split(m) c = Squeeze(a, zeros) y = Add(x, c)", "y = Add(x, q)"),
+        "two of two outputs": (
             "a, b = TopK(w, ones) c = Add(x, a) d = Cast<to=1>(b) y = Mul(c, d)",
             "c = Add(x, q) y = Mul(c, r)",
-            id="two of two outputs",
         ),
-        pytest.param("a = Shape(m) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)", id="Shape of a constant"),
-        pytest.param("a = Constant<value_floats=[1.0, 2.0]>() y = Add(x, a)", "y = Add(x, q)", id="a Constant node"),
-        pytest.param(
-            "a = Constant<value_float=1.5>() b = Neg(a) y = Add(x, b)", "y = Add(x, q)", id="of a Constant node"
-        ),
-        pytest.param(
-            "a = Constant<value_ints=[1, 1]>() y = Gather(x, a)", "y = Gather(x, q)", id="Constant of integers"
-        ),
-        pytest.param("a = ConstantOfShape(twos) y = Add(x, a)", "y = Add(x, q)", id="small ConstantOfShape"),
-        pytest.param("a = Range(zero, two, one) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)", id="small Range"),
-        pytest.param(
+        "Shape of a constant": ("a = Shape(m) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)"),
+        "a Constant node": ("a = Constant<value_floats=[1.0, 2.0]>() y = Add(x, a)", "y = Add(x, q)"),
+        "of a Constant node": ("a = Constant<value_float=1.5>() b = Neg(a) y = Add(x, b)", "y = Add(x, q)"),
+        "Constant of integers": ("a = Constant<value_ints=[1, 1]>() y = Gather(x, a)", "y = Gather(x, q)"),
+        "small ConstantOfShape": ("a = ConstantOfShape(twos) y = Add(x, a)", "y = Add(x, q)"),
+        "small Range": ("a = Range(zero, two, one) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)"),
+        "a shape that is computed": (
             "a = Concat<axis=0>(ones, twos) b = Tile(m, a) c = ReduceSum(b) y = Add(x, c)",
             "y = Add(x, q)",
-            id="a shape that is computed",
         ),
-        pytest.param("a = Slice(w, zeros, zeros) b = Concat<axis=0>(a, w) y = Add(x, b)", "y = Add(x, q)", id="empty"),
-        pytest.param(
+        "empty": ("a = Slice(w, zeros, zeros) b = Concat<axis=0>(a, w) y = Add(x, b)", "y = Add(x, q)"),
+        "a size that only a run tells": (
             "a = NonZero(w) b = Cast<to=1>(a) c = ReduceSum(b) y = Add(x, c)",
             "y = Add(x, q)",
-            id="a size that only a run tells",
         ),
-        pytest.param(
+        "a sequence in between": (
             "a = SplitToSequence<axis=0>(m) b = SequenceAt(a, zero) c = Squeeze(b, zeros) y = Add(x, c)",
             "y = Add(x, q)",
-            id="a sequence in between",
         ),
-        pytest.param(
-            f"{IF.format('yes', 'b = Neg(w)', 'c = Abs(w)')} y = Add(x, a)", "y = Add(x, q)", id="an If of constants"
-        ),
-        pytest.param("a, d, e = DynamicQuantizeLinear(w) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)", id="uint8"),
-        pytest.param("a = Not(no) y = Where(a, x, w)", "y = Where(q, x, r)", id="bool"),
-    ],
+        "an If of constants": (f"{IF.format('yes', 'b = Neg(w)', 'c = Abs(w)')} y = Add(x, a)", "y = Add(x, q)"),
+        "uint8": ("a, d, e = DynamicQuantizeLinear(w) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)"),
+        "bool": ("a = Not(no) y = Where(a, x, w)", "y = Where(q, x, r)"),
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {C} {{ {after} }}", LiftConstants(), FoldConstants(), weights=WEIGHTS)
@@ -119,17 +107,15 @@ ROUND = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "before", "after"),
-    [
-        pytest.param(INNER, "a = Neg(w) b = Add(x, a)", "b = Add(x, q)", id="If, captured constant"),
-        pytest.param(INNER, "a = Constant<value_float=1.5>() b = Add(x, a)", "b = Add(x, q)", id="If, own Constant"),
-        pytest.param(
-            INNER, "o = Constant<value_float=1.5>() a = Mul(w, o) b = Add(x, a)", "b = Add(x, q)", id="If, both"
-        ),
-        pytest.param(SCAN, "a = Neg(w) e = Add(b, a)", "e = Add(b, q)", id="Scan"),
-        pytest.param(ROUND, "d = Identity(c) a = Neg(w) e = Add(b, a)", "d = Identity(c) e = Add(b, q)", id="Loop"),
-    ],
+    {
+        "If, captured constant": (INNER, "a = Neg(w) b = Add(x, a)", "b = Add(x, q)"),
+        "If, own Constant": (INNER, "a = Constant<value_float=1.5>() b = Add(x, a)", "b = Add(x, q)"),
+        "If, both": (INNER, "o = Constant<value_float=1.5>() a = Mul(w, o) b = Add(x, a)", "b = Add(x, q)"),
+        "Scan": (SCAN, "a = Neg(w) e = Add(b, a)", "e = Add(b, q)"),
+        "Loop": (ROUND, "d = Identity(c) a = Neg(w) e = Add(b, a)", "d = Identity(c) e = Add(b, q)"),
+    },
 )
 def test_inside_a_body(text: str, before: str, after: str) -> None:
     model = load(text.format(before), weights=WEIGHTS)
@@ -154,76 +140,61 @@ def test_computed_condition() -> None:
     becomes(text, f"{G} {{ a = Neg(x) y = Relu(a) }}", fixpoint, weights=WEIGHTS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "runs"),
-    [
-        pytest.param("y = Add(x, w)", True, id="reads a graph input"),
-        pytest.param(
-            f"{LOOP.format('d = Identity(c) e = Add(b, b)')} y = Add(x, a)", True, id="a Loop: results of any size"
-        ),
-        pytest.param("a = RandomNormal<shape=[2]>() y = Add(x, a)", False, id="random, no inputs"),
-        pytest.param("a = RandomUniform<shape=[2], seed=1.0>() y = Add(x, a)", False, id="random, seeded"),
-        pytest.param("a = RandomNormalLike(w) y = Add(x, a)", False, id="random, like a constant"),
-        pytest.param("a = Bernoulli(half) y = Add(x, a)", False, id="random, Bernoulli"),
-        pytest.param("a = Multinomial<sample_size=2>(m) b = Cast<to=1>(a) y = ReduceSum(b)", False, id="Multinomial"),
-        pytest.param("a = Dropout(w, half, yes) y = Add(x, a)", False, id="Dropout in training"),
-        pytest.param(
+    {
+        "reads a graph input": ("y = Add(x, w)", True),
+        "a Loop: results of any size": (f"{LOOP.format('d = Identity(c) e = Add(b, b)')} y = Add(x, a)", True),
+        "random, no inputs": ("a = RandomNormal<shape=[2]>() y = Add(x, a)", False),
+        "random, seeded": ("a = RandomUniform<shape=[2], seed=1.0>() y = Add(x, a)", False),
+        "random, like a constant": ("a = RandomNormalLike(w) y = Add(x, a)", False),
+        "random, Bernoulli": ("a = Bernoulli(half) y = Add(x, a)", False),
+        "Multinomial": ("a = Multinomial<sample_size=2>(m) b = Cast<to=1>(a) y = ReduceSum(b)", False),
+        "Dropout in training": ("a = Dropout(w, half, yes) y = Add(x, a)", False),
+        "random, inside an If of constants": (
             f"{IF.format('yes', 'b = RandomNormalLike(w)', 'c = RandomUniformLike(w)')} y = Add(x, a)",
             False,
-            id="random, inside an If of constants",
         ),
-        pytest.param(
-            f"{LOOP.format('d = Identity(c) e = RandomNormalLike(b)')} y = Add(x, a)", False, id="random, in a Loop"
-        ),
-        pytest.param(
-            f"{IF.format('yes', 'b = Neg(x)', 'c = Abs(x)')} y = Relu(a)", True, id="an If that captures a graph input"
-        ),
-        pytest.param(f"{LOOP.format('d = Identity(c) e = Add(b, x)')} y = Relu(a)", True, id="so does a Loop"),
-        pytest.param(
-            "a = QuantizeLinear(w, half, byte) b = DequantizeLinear(a, half, byte) y = Add(x, b)", True, id="Q and DQ"
-        ),
-        pytest.param("b = DequantizeLinear(bytes, half) y = Add(x, b)", True, id="DQ of a weight"),
-        pytest.param("b = DequantizeLinear(bytes, half) c = Neg(b) y = Add(x, c)", True, id="an op after DQ"),
-        pytest.param("a = Neg(w) y = Relu(x)", True, id="dead: that is for remove-unused"),
-    ],
+        "random, in a Loop": (f"{LOOP.format('d = Identity(c) e = RandomNormalLike(b)')} y = Add(x, a)", False),
+        "an If that captures a graph input": (f"{IF.format('yes', 'b = Neg(x)', 'c = Abs(x)')} y = Relu(a)", True),
+        "so does a Loop": (f"{LOOP.format('d = Identity(c) e = Add(b, x)')} y = Relu(a)", True),
+        "Q and DQ": ("a = QuantizeLinear(w, half, byte) b = DequantizeLinear(a, half, byte) y = Add(x, b)", True),
+        "DQ of a weight": ("b = DequantizeLinear(bytes, half) y = Add(x, b)", True),
+        "an op after DQ": ("b = DequantizeLinear(bytes, half) c = Neg(b) y = Add(x, c)", True),
+        "dead: that is for remove-unused": ("a = Neg(w) y = Relu(x)", True),
+    },
 )
 def test_stays(text: str, runs: bool) -> None:
     more = {"byte": np.uint8(3), "bytes": np.array([1, -2], np.int8)}
     stays(f"{G} {{ {text} }}", FoldConstants(), weights=WEIGHTS | more, runs=runs)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) { a = Neg(w) y = Add(x, a) }", id="overridable"
+    {
+        "overridable": ("g (float[2] x, float[2] w = {1,2}) => (float[2] y) { a = Neg(w) y = Add(x, a) }"),
+        "overridable and constant": (
+            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) <float[2] v = {1,2}> { a = Add(w, v) y = Add(x, a) }"
         ),
-        pytest.param(
-            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) <float[2] v = {1,2}> { a = Add(w, v) y = Add(x, a) }",
-            id="overridable and constant",
-        ),
-        pytest.param(
+        "overridable, captured by an If body": (
             "g (bool k, float[2] x, float[2] w = {1,2}) => (float[2] y) { y = If (k) <"
             "then_branch = p () => (float[2] b) { a = Neg(w) b = Add(x, a) }, "
-            "else_branch = e () => (float[2] c) { c = Abs(x) }> }",
-            id="overridable, captured by an If body",
+            "else_branch = e () => (float[2] c) { c = Abs(x) }> }"
         ),
-    ],
+    },
 )
 def test_overridable_initializers_are_no_constants(text: str) -> None:
     stays(text, FoldConstants())
 
 
-@pytest.mark.parametrize(
+@cases(
     "cases",
-    [
-        pytest.param(
-            [("int32", "Div", 1, 0), ("int64", "Div", -7, 0), ("uint8", "Div", 1, 0), ("int64", "Mod", 5, 0)], id="by 0"
-        ),
-        pytest.param([("int32", "Div", -(2**31), -1)], id="the least int32 by -1"),
-        pytest.param([("int64", "Div", -(2**63), -1)], id="the least int64 by -1"),
-        pytest.param([("int32", "Mod", -(2**31), -1)], id="the least int32 modulo -1"),
-    ],
+    {
+        "by 0": ([("int32", "Div", 1, 0), ("int64", "Div", -7, 0), ("uint8", "Div", 1, 0), ("int64", "Mod", 5, 0)]),
+        "the least int32 by -1": ([("int32", "Div", -(2**31), -1)]),
+        "the least int64 by -1": ([("int64", "Div", -(2**63), -1)]),
+        "the least int32 modulo -1": ([("int32", "Mod", -(2**31), -1)]),
+    },
 )
 def test_trapping_divisions_are_not_folded(cases: list[tuple[str, str, int, int]]) -> None:
     """In a separate process, since such a division may end it."""
@@ -241,20 +212,18 @@ def test_trapping_divisions_are_not_folded(cases: list[tuple[str, str, int, int]
     assert (done.returncode, done.stdout.split()) == (0, ["0"] * len(cases)), done.stderr[-500:]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("a = ConstantOfShape(big) y = Add(a, x)", id="ConstantOfShape of 16 GB"),
-        pytest.param("a = Expand(w, big2) b = ReduceSum(a) y = Add(b, x)", id="Expand to 16 GB, then a sum"),
-        pytest.param("a = Tile(w, big) b = Neg(a) c = Exp(b) y = Add(c, x)", id="Tile to 32 GB, then more"),
-        pytest.param("a = Range(zero, huge, one) b = Cast<to=1>(a) y = Add(b, x)", id="Range to 32 GB"),
-        pytest.param("a = ConstantOfShape(big) b = ConstantOfShape(big) y = Sub(a, b)", id="nothing but constants"),
-        pytest.param("a = OneHot(ids, deep, ends) y = Add(a, x)", id="OneHot of 16 GB"),
-        pytest.param("a = Pad(w, pads) y = Add(a, x)", id="Pad to 16 GB"),
-        pytest.param(
-            "s = Concat<axis=0>(big, ones) a = ConstantOfShape(s) y = Add(a, x)", id="a shape that is computed"
-        ),
-    ],
+    {
+        "ConstantOfShape of 16 GB": ("a = ConstantOfShape(big) y = Add(a, x)"),
+        "Expand to 16 GB, then a sum": ("a = Expand(w, big2) b = ReduceSum(a) y = Add(b, x)"),
+        "Tile to 32 GB, then more": ("a = Tile(w, big) b = Neg(a) c = Exp(b) y = Add(c, x)"),
+        "Range to 32 GB": ("a = Range(zero, huge, one) b = Cast<to=1>(a) y = Add(b, x)"),
+        "nothing but constants": ("a = ConstantOfShape(big) b = ConstantOfShape(big) y = Sub(a, b)"),
+        "OneHot of 16 GB": ("a = OneHot(ids, deep, ends) y = Add(a, x)"),
+        "Pad to 16 GB": ("a = Pad(w, pads) y = Add(a, x)"),
+        "a shape that is computed": ("s = Concat<axis=0>(big, ones) a = ConstantOfShape(s) y = Add(a, x)"),
+    },
 )
 def test_huge_results_are_not_computed(text: str) -> None:
     more = {
@@ -288,16 +257,16 @@ def grown(text: str, weights: dict[str, Any], **options: Any) -> tuple[list[str]
 MIB = 1 << 20
 
 
-@pytest.mark.parametrize(
+@cases(
     ("elements", "options"),
-    [
-        pytest.param(MIB // 4, {}, id="1 MiB"),
-        pytest.param(MIB // 4 + 100, {}, id="more than 1 MiB"),
-        pytest.param(256, {"max_growth": 1024, "max_share": 0.0}, id="as many bytes as allowed"),
-        pytest.param(260, {"max_growth": 1024, "max_share": 0.0}, id="more bytes than allowed"),
-        pytest.param(2, {"max_growth": 0, "max_share": 0.0}, id="no growth, since the shape goes"),
-        pytest.param(4, {"max_growth": 0, "max_share": 0.0}, id="growth, none allowed"),
-    ],
+    {
+        "1 MiB": (MIB // 4, {}),
+        "more than 1 MiB": (MIB // 4 + 100, {}),
+        "as many bytes as allowed": (256, {"max_growth": 1024, "max_share": 0.0}),
+        "more bytes than allowed": (260, {"max_growth": 1024, "max_share": 0.0}),
+        "no growth, since the shape goes": (2, {"max_growth": 0, "max_share": 0.0}),
+        "growth, none allowed": (4, {"max_growth": 0, "max_share": 0.0}),
+    },
 )
 @pytest.mark.parametrize("op", ["ConstantOfShape(s)", "Expand(u, s)"])
 def test_growth_is_limited(op: str, elements: int, options: dict[str, Any]) -> None:
@@ -355,46 +324,44 @@ def test_length_of_strings_counts() -> None:
     assert to_onnx(result).ByteSize() <= model.ByteSize() + MIB
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(
-            "g (int16[2] x) => (int16[2] y) <int16[2] w = {1,2}> { a = Max(w, w) y = Add(x, a) }", 17, id="Max"
-        ),
-        pytest.param(
-            'g (uint16[2] x) => (uint16[2] y) <uint16[2] w = {1,2}> { a = BitShift<direction="LEFT">(w, w)'
-            " y = BitwiseAnd(x, a) }",
+    {
+        "Max": ("g (int16[2] x) => (int16[2] y) <int16[2] w = {1,2}> { a = Max(w, w) y = Add(x, a) }", 17),
+        "BitShift": (
+            (
+                'g (uint16[2] x) => (uint16[2] y) <uint16[2] w = {1,2}> { a = BitShift<direction="LEFT">(w, w)'
+                " y = BitwiseAnd(x, a) }"
+            ),
             18,
-            id="BitShift",
         ),
-        pytest.param(
+        "Conv of doubles": (
             "g (double[1,1,2,2] x) => (double[1,1,2,2] y) <double[1,1,1,1] w = {3}> { a = Conv(w, w) y = Mul(x, a) }",
             17,
-            id="Conv of doubles",
         ),
-        pytest.param(
+        "bfloat16": (
             "g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}> { a = Cast<to=16>(w) y = Add(x, a) }",
             17,
-            id="bfloat16",
         ),
-        pytest.param(
-            "g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}> { b = Cast<to=16>(w) a = Sin(b)"
-            " y = Add(x, a) }",
+        "Sin of bfloat16": (
+            (
+                "g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}> { b = Cast<to=16>(w) a = Sin(b)"
+                " y = Add(x, a) }"
+            ),
             22,
-            id="Sin of bfloat16",
         ),
-        pytest.param(
-            "g (float[2] x) => (float[2] y, float8e4m3fn[2] a) <float[2] w = {1,2.337}>"
-            " { a = Cast<to=17>(w) y = Neg(x) }",
+        "float8": (
+            (
+                "g (float[2] x) => (float[2] y, float8e4m3fn[2] a) <float[2] w = {1,2.337}>"
+                " { a = Cast<to=17>(w) y = Neg(x) }"
+            ),
             19,
-            id="float8",
         ),
-        pytest.param(
+        "int4": (
             "g (float[2] x) => (float[2] y, int4[3] a) <float[3] w = {1,2,-3}> { a = Cast<to=22>(w) y = Neg(x) }",
             21,
-            id="int4",
         ),
-    ],
+    },
 )
 def test_ops_without_a_kernel(text: str, opset: int) -> None:
     """onnxruntime has no kernel, or cannot return its result: onnx.reference computes it."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.fusion import norms
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 FUSE_KERAS_LAYER_NORM = rule_pass(norms, "fuse-keras-layer-norm")
 
@@ -24,18 +23,16 @@ NEGATED = "g = Neg(m) h = Mul(g, k) o = Add(h, z) y = Add(a, o)"
 LN = f"{G} {C} {{ y = LayerNormalization<axis=-1, epsilon=0.00001>(x, w, z) }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(f"{SLOPE} {OFFSET}", id="offset"),
-        pytest.param(f"{SLOPE} {OFFSET.replace('Add(a, o)', 'Add(o, a)')}", id="offset first"),
-        pytest.param(f"{SLOPE.replace(' b = Mul(m, k)', '')} {NEGATED}", id="negated mean"),
-        pytest.param(f"{SLOPE.replace('Reciprocal(s)', 'Div(one, s)')} {OFFSET}", id="inverse"),
-        pytest.param(f"{SLOPE.replace('Mul(d, d)', 'Pow(d, two)')} {OFFSET}", id="square by Pow"),
-        pytest.param(
-            f"{SLOPE.replace('Mul(r, w)', 'Mul(w, r)').replace('Add(v, e)', 'Add(e, v)')} {OFFSET}", id="other orders"
-        ),
-    ],
+    {
+        "offset": (f"{SLOPE} {OFFSET}"),
+        "offset first": (f"{SLOPE} {OFFSET.replace('Add(a, o)', 'Add(o, a)')}"),
+        "negated mean": (f"{SLOPE.replace(' b = Mul(m, k)', '')} {NEGATED}"),
+        "inverse": (f"{SLOPE.replace('Reciprocal(s)', 'Div(one, s)')} {OFFSET}"),
+        "square by Pow": (f"{SLOPE.replace('Mul(d, d)', 'Pow(d, two)')} {OFFSET}"),
+        "other orders": (f"{SLOPE.replace('Mul(r, w)', 'Mul(w, r)').replace('Add(v, e)', 'Add(e, v)')} {OFFSET}"),
+    },
 )
 def test_becomes(body: str) -> None:
     becomes(f"{G} {C} {{ {body} }}", LN, FUSE_KERAS_LAYER_NORM)
@@ -57,35 +54,35 @@ def test_inside_an_if_body() -> None:
     becomes(text.format(C, "", f"{SLOPE} {OFFSET}"), text.format("", own, after), FUSE_KERAS_LAYER_NORM)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "opset"),
-    [
-        pytest.param(f"{SLOPE} {OFFSET}", 16, id="older opset"),
-        pytest.param(f"{SLOPE} o = Sub(b, z) y = Add(a, o)", 17, id="offset the other way round"),
-        pytest.param(f"{SLOPE} o = Sub(z, b) y = Sub(a, o)", 17, id="offset taken off"),
-        pytest.param(f"{SLOPE.replace('Mul(r, w)', 'Mul(r, x)')} {OFFSET}", 17, id="weights at run time"),
-        pytest.param(f"{SLOPE.replace('Mul(r, w)', 'Mul(r, col)')} {OFFSET}", 17, id="weights along another axis"),
-        pytest.param(f"{SLOPE.replace('Reciprocal(s)', 'Div(two, s)')} {OFFSET}", 17, id="two over it"),
-        pytest.param(f"{SLOPE.replace('Mul(d, d)', 'Mul(d, x)')} {OFFSET}", 17, id="no square"),
-        pytest.param(f"{SLOPE.replace('Sub(x, m)', 'Sub(m, x)')} {OFFSET}", 17, id="mean minus x"),
-        pytest.param(f"{SLOPE.replace('Mul(x, k)', 'Mul(d, k)')} {OFFSET}", 17, id="of another value"),
-        pytest.param(f"{SLOPE.replace('[-1]>(q)', '[1]>(q)')} {OFFSET}", 17, id="variance along another axis"),
-        pytest.param(f"{SLOPE.replace('[-1]', '[1]')} {OFFSET}", 17, id="an axis inside"),
-        pytest.param(f"{SLOPE.replace('Add(v, e)', 'Add(v, nothing)')} {OFFSET}", 17, id="an epsilon of 0"),
-        pytest.param(f"{SLOPE} o = Sub(z, b) p = Add(a, o) y = Mul(p, a)", 17, id="shared product"),
-    ],
+    {
+        "older opset": (f"{SLOPE} {OFFSET}", 16),
+        "offset the other way round": (f"{SLOPE} o = Sub(b, z) y = Add(a, o)", 17),
+        "offset taken off": (f"{SLOPE} o = Sub(z, b) y = Sub(a, o)", 17),
+        "weights at run time": (f"{SLOPE.replace('Mul(r, w)', 'Mul(r, x)')} {OFFSET}", 17),
+        "weights along another axis": (f"{SLOPE.replace('Mul(r, w)', 'Mul(r, col)')} {OFFSET}", 17),
+        "two over it": (f"{SLOPE.replace('Reciprocal(s)', 'Div(two, s)')} {OFFSET}", 17),
+        "no square": (f"{SLOPE.replace('Mul(d, d)', 'Mul(d, x)')} {OFFSET}", 17),
+        "mean minus x": (f"{SLOPE.replace('Sub(x, m)', 'Sub(m, x)')} {OFFSET}", 17),
+        "of another value": (f"{SLOPE.replace('Mul(x, k)', 'Mul(d, k)')} {OFFSET}", 17),
+        "variance along another axis": (f"{SLOPE.replace('[-1]>(q)', '[1]>(q)')} {OFFSET}", 17),
+        "an axis inside": (f"{SLOPE.replace('[-1]', '[1]')} {OFFSET}", 17),
+        "an epsilon of 0": (f"{SLOPE.replace('Add(v, e)', 'Add(v, nothing)')} {OFFSET}", 17),
+        "shared product": (f"{SLOPE} o = Sub(z, b) p = Add(a, o) y = Mul(p, a)", 17),
+    },
 )
 def test_stays(body: str, opset: int) -> None:
     stays(f"{G} {C} {{ {body} }}", FUSE_KERAS_LAYER_NORM, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "g",
-    [
-        pytest.param("g (double[n,2,3] x) => (double[a,b,c] y)", id="doubles"),
-        pytest.param("g (float[n,2,m] x) => (float[a,b,c] y)", id="unknown extent"),
-        pytest.param("g (float[3] x) => (float[a,b,c] y)", id="weights add dims"),
-    ],
+    {
+        "doubles": ("g (double[n,2,3] x) => (double[a,b,c] y)"),
+        "unknown extent": ("g (float[n,2,m] x) => (float[a,b,c] y)"),
+        "weights add dims": ("g (float[3] x) => (float[a,b,c] y)"),
+    },
 )
 def test_stays_elsewhere(g: str) -> None:
     constants = C.replace("float", "double") if "double" in g else C

@@ -11,7 +11,7 @@ from passwright.passes.fusion import attention
 from passwright.passes.fusion.attention import FUSE_CACHE_INTO_ATTENTION
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.layout_propagation import move_transposes
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, run, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, run, stays
 
 FUSE_ATTENTION = rule_pass(attention, "fuse-attention")
 FUSE_INTO_ATTENTION = rule_pass(attention, "fuse-into-attention")
@@ -27,52 +27,47 @@ LAST = "e = Softmax<axis=-1>(z) y = MatMul(e, v)"
 DEFAULT = "y = Attention<scale=0.5>(q, k, v)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param(f"{SCORES} z = Mul(a, s) {LAST}", DEFAULT, 23, id="scaled"),
-        pytest.param(f"{SCORES} z = Mul(s, a) {LAST}", DEFAULT, 24, id="scaled from the left"),
-        pytest.param(f"{SCORES} z = Div(a, two) {LAST}", DEFAULT, 25, id="divided"),
-        pytest.param(f"{SCORES.replace('a =', 'z =')} {LAST}", "y = Attention<scale=1.0>(q, k, v)", 26, id="plain"),
-        pytest.param(
+    {
+        "scaled": (f"{SCORES} z = Mul(a, s) {LAST}", DEFAULT, 23),
+        "scaled from the left": (f"{SCORES} z = Mul(s, a) {LAST}", DEFAULT, 24),
+        "divided": (f"{SCORES} z = Div(a, two) {LAST}", DEFAULT, 25),
+        "plain": (f"{SCORES.replace('a =', 'z =')} {LAST}", "y = Attention<scale=1.0>(q, k, v)", 26),
+        "the last axis by number": (
             f"{SCORES.replace('a =', 'z =')} e = Softmax<axis=3>(z) y = MatMul(e, v)",
             "y = Attention<scale=1.0>(q, k, v)",
             23,
-            id="the last axis by number",
         ),
-        pytest.param(
+        "scaled queries": (
             "p = Mul(q, s) t = Transpose<perm=[0,1,3,2]>(k) z = MatMul(p, t) e = Softmax(z) y = MatMul(e, v)",
             DEFAULT,
             23,
-            id="scaled queries",
         ),
-        pytest.param(
-            "p = Mul(q, s) l = Mul(k, two) t = Transpose<perm=[0,1,3,2]>(l) z = MatMul(p, t) e = Softmax(z)"
-            " y = MatMul(e, v)",
+        "scaled queries and keys": (
+            (
+                "p = Mul(q, s) l = Mul(k, two) t = Transpose<perm=[0,1,3,2]>(l) z = MatMul(p, t) e = Softmax(z)"
+                " y = MatMul(e, v)"
+            ),
             "y = Attention<scale=1.0>(q, k, v)",
             23,
-            id="scaled queries and keys",
         ),
-        pytest.param(
-            "p = Mul(q, two) t = Transpose<perm=[0,1,3,2]>(k) l = Mul(two, t) a = MatMul(p, l) z = Div(a, two)"
-            " e = Softmax(z) y = MatMul(e, v)",
+        "scaled everywhere": (
+            (
+                "p = Mul(q, two) t = Transpose<perm=[0,1,3,2]>(k) l = Mul(two, t) a = MatMul(p, l) z = Div(a, two)"
+                " e = Softmax(z) y = MatMul(e, v)"
+            ),
             "y = Attention<scale=2.0>(q, k, v)",
             23,
-            id="scaled everywhere",
         ),
-        pytest.param(
-            "l = Mul(k, s) y = Attention<scale=2.0>(q, l, v)", "y = Attention<scale=1.0>(q, k, v)", 23, id="scaled keys"
-        ),
-        pytest.param(
+        "scaled keys": ("l = Mul(k, s) y = Attention<scale=2.0>(q, l, v)", "y = Attention<scale=1.0>(q, k, v)", 23),
+        "shifted queries": (
             "p = Add(q, two) t = Transpose<perm=[0,1,3,2]>(k) z = MatMul(p, t) e = Softmax(z) y = MatMul(e, v)",
             "p = Add(q, two) y = Attention<scale=1.0>(p, k, v)",
             23,
-            id="shifted queries",
         ),
-        pytest.param(
-            "p = Mul(q, two) y = Attention(p, k, v)", "y = Attention<scale=1.0>(q, k, v)", 23, id="from a default scale"
-        ),
-    ],
+        "from a default scale": ("p = Mul(q, two) y = Attention(p, k, v)", "y = Attention<scale=1.0>(q, k, v)", 23),
+    },
 )
 def test_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=opset)
@@ -97,47 +92,62 @@ def test_mask_is_expanded(dims: str, target: str) -> None:
     becomes(before, after, FUSE_ATTENTION, opset=23)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "g (float[b,5,2,4] q, float[b,7,2,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
-            " { p = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,3,1]>(k) z = MatMul(p, t) e = Softmax(z)"
-            " y = MatMul(e, v) }",
-            "g (float[b,5,2,4] q, float[b,7,2,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
-            " { p = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,1,3]>(k)"
-            " y = Attention<scale=1.0>(p, t, v) }",
-            id="keys turned in one go",
+    {
+        "keys turned in one go": (
+            (
+                "g (float[b,5,2,4] q, float[b,7,2,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+                " { p = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,3,1]>(k) z = MatMul(p, t) e = Softmax(z)"
+                " y = MatMul(e, v) }"
+            ),
+            (
+                "g (float[b,5,2,4] q, float[b,7,2,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+                " { p = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,1,3]>(k)"
+                " y = Attention<scale=1.0>(p, t, v) }"
+            ),
         ),
-        pytest.param(
-            "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
-            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
-            "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
-            " { t = Transpose<perm=[0,1,3,2]>(k) y = Attention<scale=1.0>(q, t, v) }",
-            id="keys turned already",
+        "keys turned already": (
+            (
+                "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+                " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }"
+            ),
+            (
+                "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+                " { t = Transpose<perm=[0,1,3,2]>(k) y = Attention<scale=1.0>(q, t, v) }"
+            ),
         ),
-        pytest.param(
-            "g (float[b,2,5,4] x) => (float[b,h,s,d] y) <float s = {0.5}> { t = Transpose<perm=[0,1,3,2]>(x)"
-            " a = MatMul(x, t) z = Mul(a, s) e = Softmax(z) y = MatMul(e, x) }",
+        "of one value": (
+            (
+                "g (float[b,2,5,4] x) => (float[b,h,s,d] y) <float s = {0.5}> { t = Transpose<perm=[0,1,3,2]>(x)"
+                " a = MatMul(x, t) z = Mul(a, s) e = Softmax(z) y = MatMul(e, x) }"
+            ),
             "g (float[b,2,5,4] x) => (float[b,h,s,d] y) { y = Attention<scale=0.5>(x, x, x) }",
-            id="of one value",
         ),
-        pytest.param(
-            "g (float16[b,2,5,4] q, float16[b,2,7,4] k, float16[b,2,7,3] v) => (float16[b,h,s,d] y)"
-            " { u = Tanh(q) t = Transpose<perm=[0,1,3,2]>(k) z = MatMul(u, t) e = Softmax(z) y = MatMul(e, v) }",
-            "g (float16[b,2,5,4] q, float16[b,2,7,4] k, float16[b,2,7,3] v) => (float16[b,h,s,d] y)"
-            " { u = Tanh(q) y = Attention<scale=1.0>(u, k, v) }",
-            id="half precision",
+        "half precision": (
+            (
+                "g (float16[b,2,5,4] q, float16[b,2,7,4] k, float16[b,2,7,3] v) => (float16[b,h,s,d] y)"
+                " { u = Tanh(q) t = Transpose<perm=[0,1,3,2]>(k) z = MatMul(u, t) e = Softmax(z) y = MatMul(e, v) }"
+            ),
+            (
+                "g (float16[b,2,5,4] q, float16[b,2,7,4] k, float16[b,2,7,3] v) => (float16[b,h,s,d] y)"
+                " { u = Tanh(q) y = Attention<scale=1.0>(u, k, v) }"
+            ),
         ),
-        pytest.param(
-            "g (bool c, float[b,2,5,4] x) => (float[b,h,s,d] y) { y = If (c) <then_branch = t () => (float[b,h,s,d] u)"
-            " { t = Transpose<perm=[0,1,3,2]>(x) z = MatMul(x, t) e = Softmax(z) u = MatMul(e, x) },"
-            " else_branch = f () => (float[b,h,s,d] w) { w = Neg(x) }> }",
-            "g (bool c, float[b,2,5,4] x) => (float[b,h,s,d] y) { y = If (c) <then_branch = t () => (float[b,h,s,d] u)"
-            " { u = Attention<scale=1.0>(x, x, x) }, else_branch = f () => (float[b,h,s,d] w) { w = Neg(x) }> }",
-            id="inside an If body",
+        "inside an If body": (
+            (
+                "g (bool c, float[b,2,5,4] x) => (float[b,h,s,d] y) { y = If (c) <then_branch = t () =>"
+                " (float[b,h,s,d] u)"
+                " { t = Transpose<perm=[0,1,3,2]>(x) z = MatMul(x, t) e = Softmax(z) u = MatMul(e, x) },"
+                " else_branch = f () => (float[b,h,s,d] w) { w = Neg(x) }> }"
+            ),
+            (
+                "g (bool c, float[b,2,5,4] x) => (float[b,h,s,d] y) { y = If (c) <then_branch = t () =>"
+                " (float[b,h,s,d] u)"
+                " { u = Attention<scale=1.0>(x, x, x) }, else_branch = f () => (float[b,h,s,d] w) { w = Neg(x) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str) -> None:
     becomes(before, after, FUSE_ATTENTION, opset=23)
@@ -151,13 +161,13 @@ LIMITS = {"zero": np.float32(0), "inf": np.float32(-np.inf), "s": np.float32(0.5
 STATED = "<float zero = {0}, float inf = {0}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "scale"),
-    [
-        pytest.param(f"{BOUNDED} {MASKED.format('a, h')} {GUARD}", 1.0, id="mask second"),
-        pytest.param(f"{BOUNDED} {MASKED.format('h, a')} {GUARD}", 1.0, id="mask first"),
-        pytest.param(f"{BOUNDED} z = Mul(a, s) {MASKED.format('z, h')} {GUARD}", 0.5, id="scaled"),
-    ],
+    {
+        "mask second": (f"{BOUNDED} {MASKED.format('a, h')} {GUARD}", 1.0),
+        "mask first": (f"{BOUNDED} {MASKED.format('h, a')} {GUARD}", 1.0),
+        "scaled": (f"{BOUNDED} z = Mul(a, s) {MASKED.format('z, h')} {GUARD}", 0.5),
+    },
 )
 def test_guarded_becomes(before: str, scale: float) -> None:
     after = f"p = Tanh(q) l = Tanh(k) h = Where(c, zero, inf) y = Attention<scale={scale}>(p, l, v, h)"
@@ -165,19 +175,15 @@ def test_guarded_becomes(before: str, scale: float) -> None:
     becomes(f"{GUARDED} {{ {before} }}", text, FUSE_ATTENTION, opset=23, weights=LIMITS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(f"{BOUNDED} {MASKED.format('a, h')} {GUARD.replace('zero', 's')}", id="another number"),
-        pytest.param(
-            f"{BOUNDED} {MASKED.format('a, h')} n = IsNaN(e) w = Where(n, e, zero) y = MatMul(w, v)", id="else"
-        ),
-        pytest.param(
-            f"{BOUNDED} {MASKED.format('a, h')} n = IsNaN(a) w = Where(n, zero, e) y = MatMul(w, v)", id="of a"
-        ),
-        pytest.param(f"{BOUNDED} e = Softmax(a) {GUARD}", id="no mask"),
-        pytest.param(f"{BOUNDED} {MASKED.format('h, h')} {GUARD}", id="no scores"),
-    ],
+    {
+        "another number": (f"{BOUNDED} {MASKED.format('a, h')} {GUARD.replace('zero', 's')}"),
+        "else": (f"{BOUNDED} {MASKED.format('a, h')} n = IsNaN(e) w = Where(n, e, zero) y = MatMul(w, v)"),
+        "of a": (f"{BOUNDED} {MASKED.format('a, h')} n = IsNaN(a) w = Where(n, zero, e) y = MatMul(w, v)"),
+        "no mask": (f"{BOUNDED} e = Softmax(a) {GUARD}"),
+        "no scores": (f"{BOUNDED} {MASKED.format('h, h')} {GUARD}"),
+    },
 )
 def test_guarded_stays(body: str) -> None:
     stays(f"{GUARDED} {{ {body} }}", FUSE_ATTENTION, opset=23, weights=LIMITS, runs=False)
@@ -195,32 +201,30 @@ SHAPES = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "scaled": (
             f"{SPLIT.format('split')} a = Attention<scale=0.25>(q2, k2, v2) {JOIN}",
             "y = Attention<scale=0.25, q_num_heads=2, kv_num_heads=2>(q, k, v)",
-            id="scaled",
         ),
-        pytest.param(
+        "by default": (
             f"{SPLIT.format('split')} a = Attention(q2, k2, v2) {JOIN}",
             "y = Attention<scale=0.3535533905932738, q_num_heads=2, kv_num_heads=2>(q, k, v)",
-            id="by default",
         ),
-        pytest.param(
-            "q1 = Reshape(q, eights) q2 = Transpose<perm=[0,2,1,3]>(q1) k1 = Reshape<allowzero=0>(k, eights)"
-            " k2 = Transpose<perm=[0,2,1,3]>(k1) v1 = Reshape(v, split) v2 = Transpose<perm=[0,2,1,3]>(v1)"
-            " a = Attention<scale=0.25>(q2, k2, v2) b = Transpose<perm=[0,2,1,3]>(a) y = Reshape(b, flat)",
+        "by their size": (
+            (
+                "q1 = Reshape(q, eights) q2 = Transpose<perm=[0,2,1,3]>(q1) k1 = Reshape<allowzero=0>(k, eights)"
+                " k2 = Transpose<perm=[0,2,1,3]>(k1) v1 = Reshape(v, split) v2 = Transpose<perm=[0,2,1,3]>(v1)"
+                " a = Attention<scale=0.25>(q2, k2, v2) b = Transpose<perm=[0,2,1,3]>(a) y = Reshape(b, flat)"
+            ),
             "y = Attention<scale=0.25, q_num_heads=2, kv_num_heads=2>(q, k, v)",
-            id="by their size",
         ),
-        pytest.param(
+        "causal": (
             f"{SPLIT.format('split')} a = Attention<scale=0.25, is_causal=1>(q2, k2, v2) {JOIN}",
             "y = Attention<scale=0.25, is_causal=1, q_num_heads=2, kv_num_heads=2>(q, k, v)",
-            id="causal",
         ),
-    ],
+    },
 )
 def test_heads_become_attributes(before: str, after: str) -> None:
     passes = (FUSE_INTO_ATTENTION, MERGE_TRANSPOSES, MERGE_RESHAPES)
@@ -275,36 +279,31 @@ def test_mask_that_stretches_the_scores_stays() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
+    {
+        "heads broadcast": (
             "g (float[b,2,5,4] q, float[b,1,4,7] k, float[b,1,7,3] v) => (float[b,h,s,d] y)"
-            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
-            id="heads broadcast",
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }"
         ),
-        pytest.param(
+        "batches broadcast": (
             "g (float[1,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
-            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
-            id="batches broadcast",
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }"
         ),
-        pytest.param(
+        "doubles": (
             "g (double[b,2,5,4] q, double[b,2,4,7] k, double[b,2,7,3] v) => (double[b,h,s,d] y)"
-            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
-            id="doubles",
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }"
         ),
-        pytest.param(
+        "the weights are a graph output": (
             "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y, float[b,h,s,t] e)"
-            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
-            id="the weights are a graph output",
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }"
         ),
-        pytest.param(
+        "regrouped": (
             "g (float[2,6,8] x) => (float[b,s,d] y) <int64[3] join = {0, 0, -1}, int64[4] split = {6, 2, 2, 4}>"
             " { r = Reshape(x, split) t = Transpose<perm=[0,2,1,3]>(r) a = Attention(t, t, t)"
-            " c = Transpose<perm=[0,2,1,3]>(a) y = Reshape(c, join) }",
-            id="regrouped",
+            " c = Transpose<perm=[0,2,1,3]>(a) y = Reshape(c, join) }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=23)
@@ -346,44 +345,41 @@ N = (
 Q = "float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("inputs", "before", "after"),
-    [
-        pytest.param(
+    {
+        "softcap": (
             Q.replace("b", "1"),
             f"{SCORES} l = Mul(a, third) h = Tanh(l) z = Mul(h, cap) {LAST}",
             "y = Attention<scale=1.0, softcap=3.0>(q, k, v)",
-            id="softcap",
         ),
-        pytest.param(
+        "replaced scores": (
             f"{Q}, bool[b,1,5,7] c",
             f"{SCORES} z = Where(c, a, fill) {LAST}",
             "m = Where(c, zero, low) y = Attention<scale=1.0>(q, k, v, m)",
-            id="replaced scores",
         ),
-        pytest.param(
+        "two masks": (
             f"{Q}, bool[5,7] c, bool[b,1,1,7] d",
             f"{SCORES} h = Where(c, zero, fill) i = Where(d, fill, zero) j = Add(a, h) z = Add(i, j) {LAST}",
             "m = Where(c, zero, low) n = Where(d, low, zero) s = Add(m, n) y = Attention<scale=1.0>(q, k, v, s)",
-            id="two masks",
         ),
-    ],
+    },
 )
 def test_softcaps_and_masks_become(inputs: str, before: str, after: str) -> None:
     signature = f"g ({inputs}) => (float[b,h,s,d] y)"
     becomes(f"{signature} {N} {{ {before} }}", f"{signature} {N} {{ {after} }}", FUSE_ATTENTION, opset=23)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(f"{SCORES} l = Mul(a, third) h = Tanh(l) i = Mul(h, cap) z = Mul(i, cap) {LAST}", id="scaled cap"),
-        pytest.param(f"{SCORES} h = Where(c, a, high) z = Add(h, n) {LAST}", id="a mask added to replaced scores"),
-        pytest.param(f"{SCORES} h = Tanh(a) i = Tanh(h) z = Mul(i, cap) {LAST}", id="two softcaps"),
-        pytest.param(f"{SCORES} z = Where(c, a, zero) {LAST}", id="replaced by a number that does not mask"),
-        pytest.param(f"{SCORES} h = Add(a, n) l = Mul(h, third) i = Tanh(l) z = Mul(i, cap) {LAST}", id="capped mask"),
-        pytest.param(f"{SCORES} l = Mul(a, third) h = Tanh(l) z = Mul(h, cap) {LAST}", id="many scores with a softcap"),
-    ],
+    {
+        "scaled cap": (f"{SCORES} l = Mul(a, third) h = Tanh(l) i = Mul(h, cap) z = Mul(i, cap) {LAST}"),
+        "a mask added to replaced scores": (f"{SCORES} h = Where(c, a, high) z = Add(h, n) {LAST}"),
+        "two softcaps": (f"{SCORES} h = Tanh(a) i = Tanh(h) z = Mul(i, cap) {LAST}"),
+        "replaced by a number that does not mask": (f"{SCORES} z = Where(c, a, zero) {LAST}"),
+        "capped mask": (f"{SCORES} h = Add(a, n) l = Mul(h, third) i = Tanh(l) z = Mul(i, cap) {LAST}"),
+        "many scores with a softcap": (f"{SCORES} l = Mul(a, third) h = Tanh(l) z = Mul(h, cap) {LAST}"),
+    },
 )
 def test_other_scores_stay(body: str) -> None:
     text = f"g ({Q}, bool[5,7] c, float[5,7] n) => (float[b,h,s,d] y) {N} {{ {body} }}"
@@ -552,18 +548,13 @@ def test_heads_become_attributes_behind_a_cache() -> None:
     becomes(f"{signature} {SHAPES} {{ {before} }}", f"{signature} {{ {after} }}", *passes, opset=23)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(f"{JOINS} y = Attention<scale=0.5, is_causal=1>(q, kt, vt)", id="causal"),
-        pytest.param(
-            f"{JOINS} s = ReduceMax(kt) r = Mul(q, s) y = Attention<scale=0.5>(r, kt, vt)", id="queries of the cache"
-        ),
-        pytest.param(
-            "kt = Concat<axis=1>(kp, kp) vt = Concat<axis=1>(vp, vp) y = Attention<scale=0.5>(q, kt, vt)",
-            id="more heads",
-        ),
-    ],
+    {
+        "causal": (f"{JOINS} y = Attention<scale=0.5, is_causal=1>(q, kt, vt)"),
+        "queries of the cache": (f"{JOINS} s = ReduceMax(kt) r = Mul(q, s) y = Attention<scale=0.5>(r, kt, vt)"),
+        "more heads": ("kt = Concat<axis=1>(kp, kp) vt = Concat<axis=1>(vp, vp) y = Attention<scale=0.5>(q, kt, vt)"),
+    },
 )
 def test_other_caches_stay(body: str) -> None:
     text = (

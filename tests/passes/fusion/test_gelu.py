@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.fusion import activations
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 FUSE_GELU = rule_pass(activations, "fuse-gelu")
 
@@ -24,143 +24,140 @@ GELU = f"{G} {C} {{ y = Gelu(x) }}"
 FAST = f'{G} {C} {{ y = Gelu<approximate="tanh">(x) }}'
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(f"{ERF} m = Mul(x, p) y = Mul(m, half)", id="half last"),
-        pytest.param(f"{ERF} m = Mul(p, x) y = Mul(half, m)", id="half last, other order"),
-        pytest.param(f"{ERF} m = Mul(x, half) y = Mul(m, p)", id="half first"),
-        pytest.param(f"{ERF} m = Mul(half, x) y = Mul(p, m)", id="half first, other order"),
-        pytest.param(f"{ERF} m = Div(x, two) y = Mul(m, p)", id="divided by 2"),
-        pytest.param(f"{ERF} m = Mul(p, half) y = Mul(x, m)", id="half of the curve"),
-        pytest.param("a = Mul(q, x) e = Erf(a) p = Add(one, e) m = Mul(x, p) y = Mul(m, half)", id="times 1/sqrt(2)"),
-        pytest.param("a = Div(x, r) e = Erf(a) p = Sum(e, one) m = Mul(x, p) y = Mul(half, m)", id="by Sum"),
-    ],
+    {
+        "half last": (f"{ERF} m = Mul(x, p) y = Mul(m, half)"),
+        "half last, other order": (f"{ERF} m = Mul(p, x) y = Mul(half, m)"),
+        "half first": (f"{ERF} m = Mul(x, half) y = Mul(m, p)"),
+        "half first, other order": (f"{ERF} m = Mul(half, x) y = Mul(p, m)"),
+        "divided by 2": (f"{ERF} m = Div(x, two) y = Mul(m, p)"),
+        "half of the curve": (f"{ERF} m = Mul(p, half) y = Mul(x, m)"),
+        "times 1/sqrt(2)": ("a = Mul(q, x) e = Erf(a) p = Add(one, e) m = Mul(x, p) y = Mul(m, half)"),
+        "by Sum": ("a = Div(x, r) e = Erf(a) p = Sum(e, one) m = Mul(x, p) y = Mul(half, m)"),
+    },
 )
 def test_erf_becomes(body: str) -> None:
     becomes(f"{G} {C} {{ {body} }}", GELU, FUSE_GELU, opset=20)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(f"{TANH} m = Mul(x, p) y = Mul(m, half)", id="half last"),
-        pytest.param(f"{TANH} m = Mul(x, half) y = Mul(m, p)", id="half first"),
-        pytest.param(f"{TANH} m = Mul(p, half) y = Mul(m, x)", id="half of the curve"),
-        pytest.param(
+    {
+        "half last": (f"{TANH} m = Mul(x, p) y = Mul(m, half)"),
+        "half first": (f"{TANH} m = Mul(x, half) y = Mul(m, p)"),
+        "half of the curve": (f"{TANH} m = Mul(p, half) y = Mul(m, x)"),
+        "by Pow": (
             "k = Pow(x, three) i = Mul(c, k) j = Add(x, i) a = Mul(s, j) e = Tanh(a) p = Add(one, e)"
-            " m = Mul(half, x) y = Mul(m, p)",
-            id="by Pow",
+            " m = Mul(half, x) y = Mul(m, p)"
         ),
-        pytest.param(
+        "factored": (
             "t = Mul(x, s) i = Mul(x, c) j = Mul(i, x) k = Add(j, one) a = Mul(t, k) e = Tanh(a) p = Add(e, one)"
-            " m = Mul(x, half) y = Mul(m, p)",
-            id="factored",
+            " m = Mul(x, half) y = Mul(m, p)"
         ),
-        pytest.param(
+        "by Sum": (
             "k = Pow(x, three) i = Mul(c, k) j = Sum(x, i) a = Mul(s, j) e = Tanh(a) p = Sum(one, e)"
-            " m = Mul(p, x) y = Mul(half, m)",
-            id="by Sum",
+            " m = Mul(p, x) y = Mul(half, m)"
         ),
-        pytest.param(
+        "multiplied out": (
             "t = Mul(x, s) k = Pow(x, three) j = Mul(k, cs) a = Add(t, j) e = Tanh(a) p = Add(e, one)"
-            " m = Mul(x, half) y = Mul(m, p)",
-            id="multiplied out",
+            " m = Mul(x, half) y = Mul(m, p)"
         ),
-    ],
+    },
 )
 def test_tanh_becomes(body: str) -> None:
     becomes(f"{FIXED} {C} {{ {body} }}", FAST.replace(G, FIXED), FUSE_GELU, opset=20)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param(
+    {
+        "no elements": (
             f"g (float[0,3] x) => (float[n,3] y) {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
             "g (float[0,3] x) => (float[n,3] y) { y = Gelu(x) }",
             20,
-            id="no elements",
         ),
-        pytest.param(
+        "the argument of Erf is an output as well": (
             f"g (float[n,3] x) => (float[n,3] y, float[n,3] a) {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
             f"g (float[n,3] x) => (float[n,3] y, float[n,3] a) {C} {{ a = Div(x, r) y = Gelu(x) }}",
             20,
-            id="the argument of Erf is an output as well",
         ),
-        pytest.param(
-            f"g (bool b, float[n,3] x) => (float[n,3] y) {C} {{ y = If (b) <then_branch = t () => (float[n,3] u)"
-            f" {{ {ERF} m = Mul(x, p) u = Mul(m, half) }}, else_branch = f () => (float[n,3] w) {{ w = Neg(x) }}> }}",
-            "g (bool b, float[n,3] x) => (float[n,3] y) { y = If (b) <then_branch = t () => (float[n,3] u)"
-            " { u = Gelu(x) }, else_branch = f () => (float[n,3] w) { w = Neg(x) }> }",
+        "inside an If body": (
+            (
+                f"g (bool b, float[n,3] x) => (float[n,3] y) {C} {{ y = If (b) <then_branch = t () => (float[n,3] u)"
+                f" {{ {ERF} m = Mul(x, p) u = Mul(m, half) }}, else_branch = f () => (float[n,3] w) {{ w = Neg(x)"
+                " }> }"
+            ),
+            (
+                "g (bool b, float[n,3] x) => (float[n,3] y) { y = If (b) <then_branch = t () => (float[n,3] u)"
+                " { u = Gelu(x) }, else_branch = f () => (float[n,3] w) { w = Neg(x) }> }"
+            ),
             20,
-            id="inside an If body",
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
     becomes(before, after, FUSE_GELU, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("a = Div(x, two) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="another root"),
-        pytest.param("a = Div(r, x) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="upside down"),
-        pytest.param("a = Div(x, r) e = Erf(a) p = Add(e, two) m = Mul(x, p) y = Mul(m, half)", id="plus 2"),
-        pytest.param("a = Div(x, r) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, two)", id="times 2"),
-        pytest.param("a = Div(x, r) e = Erf(a) p = Add(e, one) m = Div(half, x) y = Mul(m, p)", id="half over x"),
-        pytest.param("a = Div(x, r) e = Erf(a) p = Sub(e, one) m = Mul(x, p) y = Mul(m, half)", id="minus 1"),
-        pytest.param(
-            "n = Relu(x) a = Div(n, r) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="of another value"
-        ),
-        pytest.param("a = Mul(x, s) e = Tanh(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="not cubic"),
-        pytest.param(
+    {
+        "another root": ("a = Div(x, two) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)"),
+        "upside down": ("a = Div(r, x) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)"),
+        "plus 2": ("a = Div(x, r) e = Erf(a) p = Add(e, two) m = Mul(x, p) y = Mul(m, half)"),
+        "times 2": ("a = Div(x, r) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, two)"),
+        "half over x": ("a = Div(x, r) e = Erf(a) p = Add(e, one) m = Div(half, x) y = Mul(m, p)"),
+        "minus 1": ("a = Div(x, r) e = Erf(a) p = Sub(e, one) m = Mul(x, p) y = Mul(m, half)"),
+        "of another value": ("n = Relu(x) a = Div(n, r) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)"),
+        "not cubic": ("a = Mul(x, s) e = Tanh(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)"),
+        "another cubic factor": (
             "k = Pow(x, three) i = Mul(s, k) j = Add(x, i) a = Mul(s, j) e = Tanh(a) p = Add(one, e)"
-            " m = Mul(half, x) y = Mul(m, p)",
-            id="another cubic factor",
+            " m = Mul(half, x) y = Mul(m, p)"
         ),
-        pytest.param(
+        "a square": (
             "k = Pow(x, two) i = Mul(c, k) j = Add(x, i) a = Mul(s, j) e = Tanh(a) p = Add(one, e)"
-            " m = Mul(half, x) y = Mul(m, p)",
-            id="a square",
+            " m = Mul(half, x) y = Mul(m, p)"
         ),
-        pytest.param("a = Mul(x, s) e = Sigmoid(a) y = Mul(x, e)", id="the quick form"),
-        pytest.param(f"{ERF} t = Neg(p) m = Mul(x, p) h = Mul(m, half) y = Add(h, t)", id="shared inner value"),
-    ],
+        "the quick form": ("a = Mul(x, s) e = Sigmoid(a) y = Mul(x, e)"),
+        "shared inner value": (f"{ERF} t = Neg(p) m = Mul(x, p) h = Mul(m, half) y = Add(h, t)"),
+    },
 )
 def test_stays(body: str) -> None:
     stays(f"{G} {C} {{ {body} }}", FUSE_GELU, opset=20)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(f"{G} {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}", 19, id="older opset"),
-        pytest.param(
+    {
+        "older opset": (f"{G} {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}", 19),
+        "inner value is a graph output": (
             f"g (float[n,3] x) => (float[n,3] y, float[n,3] e) {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
             20,
-            id="inner value is a graph output",
         ),
-        pytest.param(
-            f"g (float[3] x) => (float[1,3] y) {C.replace('float half = {0.5}', 'float[1,1] half = {0.5}')}"
-            f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+        "a constant adds a dim": (
+            (
+                f"g (float[3] x) => (float[1,3] y) {C.replace('float half = {0.5}', 'float[1,1] half = {0.5}')}"
+                f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}"
+            ),
             20,
-            id="a constant adds a dim",
         ),
-        pytest.param(
-            f"g (float[n,3] x) => (float[n,3] y) {C.replace('float half = {0.5}', 'float[3] half = {0.5, 0.5, 0.4}')}"
-            f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+        "several constants": (
+            (
+                f"g (float[n,3] x) => (float[n,3] y)"
+                f" {C.replace('float half = {0.5}', 'float[3] half = {0.5, 0.5, 0.4}')}"
+                f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}"
+            ),
             20,
-            id="several constants",
         ),
-        pytest.param(
-            f"g (float[n,3] x, float half = {{0.5}}) => (float[n,3] y) {C.replace(' float half = {0.5},', '')}"
-            f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+        "overridable initializer": (
+            (
+                f"g (float[n,3] x, float half = {{0.5}}) => (float[n,3] y) {C.replace(' float half = {0.5},', '')}"
+                f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}"
+            ),
             20,
-            id="overridable initializer",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int) -> None:
     stays(text, FUSE_GELU, opset=opset)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.fusion import norms, reductions
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 FUSE_NORM = rule_pass(norms, "fuse-norm")
 FUSE_NORM_WEIGHTS = rule_pass(norms, "fuse-norm-weights")
@@ -27,47 +26,46 @@ VARIANCE = "q = Mul(d, d) v = ReduceMean<axes=[-1]>(q) f = Add(v, e)"
 LN = "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, ones)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) y = Div(d, s)", LN, 17, id="quotient"),
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) r = Reciprocal(s) y = Mul(r, d)", LN, 17, id="reciprocal"),
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) r = Div(one, s) y = Mul(d, r)", LN, 17, id="inverse"),
-        pytest.param(f"{MEAN} {VARIANCE} r = Pow(f, half) y = Mul(d, r)", LN, 17, id="power"),
-        pytest.param(
-            "m = ReduceMean<axes=[2]>(x) d = Sub(x, m) q = Pow(d, two) v = ReduceMean<axes=[-1]>(q) f = Add(e, v)"
-            " s = Sqrt(f) y = Div(d, s)",
+    {
+        "quotient": (f"{MEAN} {VARIANCE} s = Sqrt(f) y = Div(d, s)", LN, 17),
+        "reciprocal": (f"{MEAN} {VARIANCE} s = Sqrt(f) r = Reciprocal(s) y = Mul(r, d)", LN, 17),
+        "inverse": (f"{MEAN} {VARIANCE} s = Sqrt(f) r = Div(one, s) y = Mul(d, r)", LN, 17),
+        "power": (f"{MEAN} {VARIANCE} r = Pow(f, half) y = Mul(d, r)", LN, 17),
+        "square by Pow": (
+            (
+                "m = ReduceMean<axes=[2]>(x) d = Sub(x, m) q = Pow(d, two) v = ReduceMean<axes=[-1]>(q) f = Add(e, v)"
+                " s = Sqrt(f) y = Div(d, s)"
+            ),
             LN,
             17,
-            id="square by Pow",
         ),
-        pytest.param(
-            "m = ReduceMean(x, both) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, both) f = Add(v, e)"
-            " s = Sqrt(f) y = Div(d, s)",
+        "two axes": (
+            (
+                "m = ReduceMean(x, both) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, both) f = Add(v, e)"
+                " s = Sqrt(f) y = Div(d, s)"
+            ),
             "y = LayerNormalization<axis=-2, epsilon=0.00001>(x, many)",
             18,
-            id="two axes",
         ),
-        pytest.param(
+        "weights and bias": (
             f"{MEAN} {VARIANCE} s = Sqrt(f) n = Div(d, s) t = Mul(n, w) y = Add(t, z)",
             "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, w, z)",
             17,
-            id="weights and bias",
         ),
-        pytest.param(
+        "weights of more dims": (
             f"{MEAN} {VARIANCE} s = Sqrt(f) n = Div(d, s) t = Mul(wide, n) u = Add(z, t) y = Relu(u)",
             "t = LayerNormalization<axis=-1, epsilon=0.00001>(x, w, z) y = Relu(t)",
             17,
-            id="weights of more dims",
         ),
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) n = Div(d, s) y = Mul(n, two)", LN, 17, id="one weight for all"),
-        pytest.param(
+        "one weight for all": (f"{MEAN} {VARIANCE} s = Sqrt(f) n = Div(d, s) y = Mul(n, two)", LN, 17),
+        "twice": (
             "n = LayerNormalization(x, w, z) t = Mul(n, two) y = Add(t, w)",
             "y = LayerNormalization(x, w, z)",
             17,
-            id="twice",
         ),
-    ],
+    },
 )
 def test_layer_norm_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", *WHAT, opset=opset)
@@ -77,35 +75,38 @@ RMS = "y = RMSNormalization<axis=-1, epsilon=0.00001>(x, w)"
 SQUARES = "q = Pow(x, two) v = ReduceMean(q, last) f = Add(v, e)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param(f"{SQUARES} s = Sqrt(f) n = Div(x, s) y = Mul(w, n)", RMS, 23, id="quotient"),
-        pytest.param(f"{SQUARES} s = Sqrt(f) r = Reciprocal(s) n = Mul(x, r) y = Mul(w, n)", RMS, 23, id="reciprocal"),
-        pytest.param(f"{SQUARES} s = Sqrt(f) r = Div(one, s) n = Mul(x, r) y = Mul(n, w)", RMS, 24, id="inverse"),
-        pytest.param(f"{SQUARES} r = Pow(f, half) n = Mul(x, r) y = Mul(w, n)", RMS, 26, id="power"),
-        pytest.param(
+    {
+        "quotient": (f"{SQUARES} s = Sqrt(f) n = Div(x, s) y = Mul(w, n)", RMS, 23),
+        "reciprocal": (f"{SQUARES} s = Sqrt(f) r = Reciprocal(s) n = Mul(x, r) y = Mul(w, n)", RMS, 23),
+        "inverse": (f"{SQUARES} s = Sqrt(f) r = Div(one, s) n = Mul(x, r) y = Mul(n, w)", RMS, 24),
+        "power": (f"{SQUARES} r = Pow(f, half) n = Mul(x, r) y = Mul(w, n)", RMS, 26),
+        "two axes, no weights": (
             "q = Mul(x, x) v = ReduceMean(q, both) f = Add(v, e) s = Sqrt(f) y = Div(x, s)",
             "y = RMSNormalization<axis=-2, epsilon=0.00001>(x, many)",
             23,
-            id="two axes, no weights",
         ),
-        pytest.param(
-            "m = ReduceMean(x, last) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) f = Add(v, e) s = Sqrt(f)"
-            " n = Div(d, s) y = Mul(n, w)",
+        "the centred value has a name": (
+            (
+                "m = ReduceMean(x, last) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) f = Add(v, e) s = Sqrt(f)"
+                " n = Div(d, s) y = Mul(n, w)"
+            ),
             "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, w)",
             23,
-            id="the centred value has a name",
         ),
-        pytest.param(
-            "m = ReduceMean(x, last) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) f = Add(v, e) s = Sqrt(f)"
-            " n = Div(d, s) y = Add(n, d)",
-            "m = ReduceMean(x, last) d = Sub(x, m) n = RMSNormalization<axis=-1, epsilon=0.00001>(d, ones)"
-            " y = Add(n, d)",
+        "the centred value is shared": (
+            (
+                "m = ReduceMean(x, last) d = Sub(x, m) q = Mul(d, d) v = ReduceMean(q, last) f = Add(v, e) s = Sqrt(f)"
+                " n = Div(d, s) y = Add(n, d)"
+            ),
+            (
+                "m = ReduceMean(x, last) d = Sub(x, m) n = RMSNormalization<axis=-1, epsilon=0.00001>(d, ones)"
+                " y = Add(n, d)"
+            ),
             23,
-            id="the centred value is shared",
         ),
-    ],
+    },
 )
 def test_rms_norm_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", *WHAT, opset=opset)
@@ -114,36 +115,37 @@ def test_rms_norm_becomes(before: str, after: str, opset: int) -> None:
 HALVES = {"e": np.float16(1e-5), "w": np.array([1, -2, 0.5], np.float16), "z": np.array([0.5, 1, -1], np.float16)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param(
+    {
+        "in half precision": (
             f"{MEAN} {VARIANCE} s = Sqrt(f) n = Div(d, s) t = Mul(n, w) y = Add(t, z)",
             "y = LayerNormalization<axis=-1, epsilon=0.000010013580322265625>(x, w, z)",
             17,
-            id="in half precision",
         ),
-        pytest.param(
-            "h = Cast<to=1>(x) m = ReduceMean<axes=[-1]>(h) d = Sub(h, m) q = Mul(d, d) v = ReduceMean<axes=[-1]>(q)"
-            " f = Add(v, eps) s = Sqrt(f) n = Div(d, s) u = Cast<to=10>(n) t = Mul(u, w) y = Add(t, z)",
+        "in single precision": (
+            (
+                "h = Cast<to=1>(x) m = ReduceMean<axes=[-1]>(h) d = Sub(h, m) q = Mul(d, d) v ="
+                " ReduceMean<axes=[-1]>(q)"
+                " f = Add(v, eps) s = Sqrt(f) n = Div(d, s) u = Cast<to=10>(n) t = Mul(u, w) y = Add(t, z)"
+            ),
             "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, w, z)",
             17,
-            id="in single precision",
         ),
-        pytest.param(
-            "h = Cast<to=1>(x) q = Mul(h, h) v = ReduceMean(q, last) f = Add(v, eps) s = Sqrt(f) r = Reciprocal(s)"
-            " n = Mul(h, r) u = Cast<to=10>(n) y = Mul(w, u)",
+        "rms in single precision": (
+            (
+                "h = Cast<to=1>(x) q = Mul(h, h) v = ReduceMean(q, last) f = Add(v, eps) s = Sqrt(f) r = Reciprocal(s)"
+                " n = Mul(h, r) u = Cast<to=10>(n) y = Mul(w, u)"
+            ),
             "y = RMSNormalization<axis=-1, epsilon=0.00001>(x, w)",
             23,
-            id="rms in single precision",
         ),
-        pytest.param(
+        "weights in single precision stay": (
             "h = Cast<to=1>(x) n = LayerNormalization(h, k) y = Cast<to=10>(n)",
             "h = Cast<to=1>(x) n = LayerNormalization(h, k) y = Cast<to=10>(n)",
             17,
-            id="weights in single precision stay",
         ),
-    ],
+    },
 )
 def test_half_precision_becomes(before: str, after: str, opset: int) -> None:
     g = "g (float16[n,2,3] x) => (float16[a,b,c] y)"
@@ -152,133 +154,121 @@ def test_half_precision_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{g} {c} {{ {before} }}", f"{g} {stated} {{ {after} }}", *WHAT, opset=opset, weights=HALVES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "g (float[n,3] x, float[3] w, float[3] z) => (float[n,3] y) <float[3] ones = {1, 1, 1}>"
-            " { n = LayerNormalization(x, ones) t = Mul(n, w) y = Add(t, z) }",
+    {
+        "weights and bias at run time": (
+            (
+                "g (float[n,3] x, float[3] w, float[3] z) => (float[n,3] y) <float[3] ones = {1, 1, 1}>"
+                " { n = LayerNormalization(x, ones) t = Mul(n, w) y = Add(t, z) }"
+            ),
             "g (float[n,3] x, float[3] w, float[3] z) => (float[n,3] y) { y = LayerNormalization(x, w, z) }",
-            id="weights and bias at run time",
         ),
-        pytest.param(
+        "over one number": (
             "g (float[n,1] x) => (float[n,1] y) <float[1] w = {2}> { n = LayerNormalization(x, w) y = Mul(n, w) }",
             "g (float[n,1] x) => (float[n,1] y) <float[1] w = {2}> { y = LayerNormalization(x, w) }",
-            id="over one number",
         ),
-        pytest.param(
-            "g (float[n,3] x) => (float[n,3] y, float[n,1] m) <float e = {0.00001}>"
-            " { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
-            " s = Sqrt(f) y = Div(d, s) }",
-            "g (float[n,3] x) => (float[n,3] y, float[n,1] m) <float[3] ones = {1, 1, 1}>"
-            " { m = ReduceMean<axes=[1]>(x) y = LayerNormalization<axis=-1, epsilon=0.00001>(x, ones) }",
-            id="the mean is an output as well",
+        "the mean is an output as well": (
+            (
+                "g (float[n,3] x) => (float[n,3] y, float[n,1] m) <float e = {0.00001}>"
+                " { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
+                " s = Sqrt(f) y = Div(d, s) }"
+            ),
+            (
+                "g (float[n,3] x) => (float[n,3] y, float[n,1] m) <float[3] ones = {1, 1, 1}>"
+                " { m = ReduceMean<axes=[1]>(x) y = LayerNormalization<axis=-1, epsilon=0.00001>(x, ones) }"
+            ),
         ),
-        pytest.param(
-            "g (bool b, float[n,3] x) => (float[n,3] y) <float[3] w = {1, 2, 3}> { y = If (b) <then_branch = t () =>"
-            " (float[n,3] u) { r = LayerNormalization(x, w) u = Mul(r, w) }, else_branch = f () => (float[n,3] v)"
-            " { v = Relu(x) }> }",
-            "g (bool b, float[n,3] x) => (float[n,3] y) <float[3] w = {1, 2, 3}> { y = If (b) <then_branch = t () =>"
-            " (float[n,3] u) <float[3] k = {1, 4, 9}> { u = LayerNormalization(x, k) },"
-            " else_branch = f () => (float[n,3] v) { v = Relu(x) }> }",
-            id="inside an If body",
+        "inside an If body": (
+            (
+                "g (bool b, float[n,3] x) => (float[n,3] y) <float[3] w = {1, 2, 3}> { y = If (b) <then_branch = t"
+                " () =>"
+                " (float[n,3] u) { r = LayerNormalization(x, w) u = Mul(r, w) }, else_branch = f () => (float[n,3] v)"
+                " { v = Relu(x) }> }"
+            ),
+            (
+                "g (bool b, float[n,3] x) => (float[n,3] y) <float[3] w = {1, 2, 3}> { y = If (b) <then_branch = t"
+                " () =>"
+                " (float[n,3] u) <float[3] k = {1, 4, 9}> { u = LayerNormalization(x, k) },"
+                " else_branch = f () => (float[n,3] v) { v = Relu(x) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str) -> None:
     becomes(before, after, *WHAT)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "opset"),
-    [
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) y = Div(d, s)", 16, id="older opset"),
-        pytest.param(
-            "q = Mul(x, x) v = ReduceMean(q, last) f = Add(v, e) s = Sqrt(f) y = Div(x, s)", 22, id="rms at 22"
-        ),
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) t = Div(d, s) y = Add(t, d)", 17, id="shared difference"),
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) t = Div(d, s) y = Add(t, s)", 17, id="shared deviation"),
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) y = Div(s, d)", 17, id="upside down"),
-        pytest.param(f"{MEAN} {VARIANCE} s = Sqrt(f) r = Div(two, s) y = Mul(d, r)", 17, id="two over it"),
-        pytest.param(f"{MEAN} {VARIANCE} r = Pow(f, half) y = Div(d, r)", 17, id="divided by the power"),
-        pytest.param(
-            "m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
-            " s = Sqrt(f) y = Div(d, s)",
+    {
+        "older opset": (f"{MEAN} {VARIANCE} s = Sqrt(f) y = Div(d, s)", 16),
+        "rms at 22": ("q = Mul(x, x) v = ReduceMean(q, last) f = Add(v, e) s = Sqrt(f) y = Div(x, s)", 22),
+        "shared difference": (f"{MEAN} {VARIANCE} s = Sqrt(f) t = Div(d, s) y = Add(t, d)", 17),
+        "shared deviation": (f"{MEAN} {VARIANCE} s = Sqrt(f) t = Div(d, s) y = Add(t, s)", 17),
+        "upside down": (f"{MEAN} {VARIANCE} s = Sqrt(f) y = Div(s, d)", 17),
+        "two over it": (f"{MEAN} {VARIANCE} s = Sqrt(f) r = Div(two, s) y = Mul(d, r)", 17),
+        "divided by the power": (f"{MEAN} {VARIANCE} r = Pow(f, half) y = Div(d, r)", 17),
+        "an axis inside": (
+            (
+                "m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
+                " s = Sqrt(f) y = Div(d, s)"
+            ),
             17,
-            id="an axis inside",
         ),
-        pytest.param(
-            f"m = ReduceMean<axes=[1]>(x) d = Sub(x, m) {VARIANCE} s = Sqrt(f) y = Div(d, s)", 17, id="two means"
-        ),
-        pytest.param(
-            f"m = ReduceMean<axes=[-1]>(x) d = Sub(m, x) {VARIANCE} s = Sqrt(f) y = Div(d, s)", 17, id="mean minus x"
-        ),
-        pytest.param(
-            f"{MEAN} q = Mul(d, x) v = ReduceMean<axes=[-1]>(q) f = Add(v, e) s = Sqrt(f) y = Div(d, s)",
-            17,
-            id="no square",
-        ),
-        pytest.param(f"{MEAN} {VARIANCE} y = Div(d, f)", 17, id="no root"),
-        pytest.param(
-            f"{MEAN} {VARIANCE.replace('Add(v, e)', 'Add(v, nothing)')} s = Sqrt(f) y = Div(d, s)",
-            17,
-            id="an epsilon of 0",
-        ),
-        pytest.param("n = LayerNormalization(x, w) y = Mul(n, x)", 17, id="times a value"),
-        pytest.param("n = LayerNormalization(x, w) y = Add(n, x)", 17, id="plus a value"),
-        pytest.param("n = LayerNormalization(x, w) y = Mul(n, col)", 17, id="weights along another axis"),
-        pytest.param("n = LayerNormalization(x, w) t = Mul(n, w) y = Add(t, n)", 17, id="shared normalization"),
-        pytest.param("n = RMSNormalization(x, w) y = Add(n, w)", 23, id="rms has no bias"),
-        pytest.param("n = LayerNormalization(x, w) y = Sub(n, w)", 17, id="Sub"),
-    ],
+        "two means": (f"m = ReduceMean<axes=[1]>(x) d = Sub(x, m) {VARIANCE} s = Sqrt(f) y = Div(d, s)", 17),
+        "mean minus x": (f"m = ReduceMean<axes=[-1]>(x) d = Sub(m, x) {VARIANCE} s = Sqrt(f) y = Div(d, s)", 17),
+        "no square": (f"{MEAN} q = Mul(d, x) v = ReduceMean<axes=[-1]>(q) f = Add(v, e) s = Sqrt(f) y = Div(d, s)", 17),
+        "no root": (f"{MEAN} {VARIANCE} y = Div(d, f)", 17),
+        "an epsilon of 0": (f"{MEAN} {VARIANCE.replace('Add(v, e)', 'Add(v, nothing)')} s = Sqrt(f) y = Div(d, s)", 17),
+        "times a value": ("n = LayerNormalization(x, w) y = Mul(n, x)", 17),
+        "plus a value": ("n = LayerNormalization(x, w) y = Add(n, x)", 17),
+        "weights along another axis": ("n = LayerNormalization(x, w) y = Mul(n, col)", 17),
+        "shared normalization": ("n = LayerNormalization(x, w) t = Mul(n, w) y = Add(t, n)", 17),
+        "rms has no bias": ("n = RMSNormalization(x, w) y = Add(n, w)", 23),
+        "Sub": ("n = LayerNormalization(x, w) y = Sub(n, w)", 17),
+    },
 )
 def test_stays(body: str, opset: int) -> None:
     stays(f"{G} {C} {{ {body} }}", *WHAT, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
+    {
+        "unknown extent": (
             "g (float[n,m] x) => (float[n,m] y) <float e = {0.00001}>"
             " { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
-            " s = Sqrt(f) y = Div(d, s) }",
-            id="unknown extent",
+            " s = Sqrt(f) y = Div(d, s) }"
         ),
-        pytest.param(
+        "doubles": (
             "g (double[n,3] x) => (double[n,3] y) <double e = {0.00001}>"
             " { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
-            " s = Sqrt(f) y = Div(d, s) }",
-            id="doubles",
+            " s = Sqrt(f) y = Div(d, s) }"
         ),
-        pytest.param(
+        "overridable initializer": (
             "g (float[n,3] x, float e = {0.00001}) => (float[n,3] y)"
             " { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
-            " s = Sqrt(f) y = Div(d, s) }",
-            id="overridable initializer",
+            " s = Sqrt(f) y = Div(d, s) }"
         ),
-        pytest.param(
+        "inner value is a graph output": (
             "g (float[n,3] x) => (float[n,3] y, float[n,1] s) <float e = {0.00001}>"
             " { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[1]>(q) f = Add(v, e)"
-            " s = Sqrt(f) y = Div(d, s) }",
-            id="inner value is a graph output",
+            " s = Sqrt(f) y = Div(d, s) }"
         ),
-        pytest.param(
+        "the mean of a normalization is a graph output": (
             "g (float[n,3] x) => (float[n,3] y, float[n,1] m) <float[3] w = {1, 2, 3}>"
-            " { r, m = LayerNormalization(x, w) y = Mul(r, w) }",
-            id="the mean of a normalization is a graph output",
+            " { r, m = LayerNormalization(x, w) y = Mul(r, w) }"
         ),
-        pytest.param(
+        "weights add a dim": (
             "g (float[3] x) => (float[1,3] y) <float[3] w = {1, 2, 3}, float[1,3] c = {1, 2, 3}>"
-            " { r = LayerNormalization(x, w) y = Mul(r, c) }",
-            id="weights add a dim",
+            " { r = LayerNormalization(x, w) y = Mul(r, c) }"
         ),
-        pytest.param(
+        "a second weight at run time": (
             "g (float[n,3] x, float[3] c) => (float[n,3] y) <float[3] w = {1, 2, 3}>"
-            " { r = LayerNormalization(x, w) y = Mul(r, c) }",
-            id="a second weight at run time",
+            " { r = LayerNormalization(x, w) y = Mul(r, c) }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, *WHAT)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.fusion import activations
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 FUSE_RECTIFIERS = rule_pass(activations, "fuse-rectifiers")
 
@@ -20,70 +20,52 @@ C = (
 LEAKY = "y = LeakyRelu<alpha=0.25>(x)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param("m = Mul(x, a) y = Max(x, m)", LEAKY, 16, id="leaky by Max"),
-        pytest.param("m = Mul(a, x) y = Max(m, x)", LEAKY, 8, id="leaky by Max, other order"),
-        pytest.param("m = Mul(x, a) c = Less(x, zero) y = Where(c, m, x)", LEAKY, 16, id="leaky below zero"),
-        pytest.param("m = Mul(a, x) c = Greater(x, zero) y = Where(c, x, m)", LEAKY, 13, id="leaky above zero"),
-        pytest.param(
+    {
+        "leaky by Max": ("m = Mul(x, a) y = Max(x, m)", LEAKY, 16),
+        "leaky by Max, other order": ("m = Mul(a, x) y = Max(m, x)", LEAKY, 8),
+        "leaky below zero": ("m = Mul(x, a) c = Less(x, zero) y = Where(c, m, x)", LEAKY, 16),
+        "leaky above zero": ("m = Mul(a, x) c = Greater(x, zero) y = Where(c, x, m)", LEAKY, 13),
+        "steeper below zero": (
             "m = Mul(x, two) c = GreaterOrEqual(x, zero) y = Where(c, x, m)",
             "y = LeakyRelu<alpha=2.0>(x)",
             22,
-            id="steeper below zero",
         ),
-        pytest.param("m = Mul(s, x) c = LessOrEqual(x, zero) y = Where(c, m, x)", "y = PRelu(x, s)", 16, id="prelu"),
-        pytest.param(
-            "r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(r, m)", "y = PRelu(x, s)", 9, id="a difference"
-        ),
-        pytest.param(
+        "prelu": ("m = Mul(s, x) c = LessOrEqual(x, zero) y = Where(c, m, x)", "y = PRelu(x, s)", 16),
+        "a difference": ("r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(r, m)", "y = PRelu(x, s)", 9),
+        "a negated part": (
             "r = Relu(x) n = Neg(x) q = Relu(n) p = Neg(q) m = Mul(s, p) y = Add(m, r)",
             "y = PRelu(x, s)",
             16,
-            id="a negated part",
         ),
-        pytest.param(
-            "r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Add(r, m)", "y = PRelu(x, s)", 16, id="keras"
-        ),
-        pytest.param(
-            "r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, b) y = Add(r, m)", LEAKY, 7, id="keras, one slope for all"
-        ),
-        pytest.param(
-            "e = Exp(x) m = Sub(e, one) c = Less(x, zero) y = Where(c, m, x)", "y = Elu<alpha=1.0>(x)", 16, id="elu"
-        ),
-        pytest.param(
+        "keras": ("r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Add(r, m)", "y = PRelu(x, s)", 16),
+        "keras, one slope for all": ("r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, b) y = Add(r, m)", LEAKY, 7),
+        "elu": ("e = Exp(x) m = Sub(e, one) c = Less(x, zero) y = Where(c, m, x)", "y = Elu<alpha=1.0>(x)", 16),
+        "scaled elu": (
             "e = Exp(x) d = Sub(e, one) m = Mul(a, d) c = Greater(x, zero) y = Where(c, x, m)",
             "y = Elu<alpha=0.25>(x)",
             22,
-            id="scaled elu",
         ),
-        pytest.param(
-            "c = Greater(x, two) y = Where(c, x, zero)", "y = ThresholdedRelu<alpha=2.0>(x)", 10, id="thresholded"
-        ),
-        pytest.param(
-            "c = Greater(x, zero) y = Where(c, x, zero)", "y = ThresholdedRelu<alpha=0.0>(x)", 22, id="thresholded at 0"
-        ),
-    ],
+        "thresholded": ("c = Greater(x, two) y = Where(c, x, zero)", "y = ThresholdedRelu<alpha=2.0>(x)", 10),
+        "thresholded at 0": ("c = Greater(x, zero) y = Where(c, x, zero)", "y = ThresholdedRelu<alpha=0.0>(x)", 22),
+    },
 )
 def test_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", FUSE_RECTIFIERS, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("m = Mul(x, a) y = Max(x, m)", "y = LeakyRelu<alpha=0.300048828125>(x)", id="leaky"),
-        pytest.param("m = Mul(s, x) c = Less(x, zero) y = Where(c, m, x)", "y = PRelu(x, s)", id="prelu"),
-        pytest.param(
+    {
+        "leaky": ("m = Mul(x, a) y = Max(x, m)", "y = LeakyRelu<alpha=0.300048828125>(x)"),
+        "prelu": ("m = Mul(s, x) c = Less(x, zero) y = Where(c, m, x)", "y = PRelu(x, s)"),
+        "elu": (
             "e = Exp(x) d = Sub(e, one) m = Mul(d, a) c = Greater(x, zero) y = Where(c, x, m)",
             "y = Elu<alpha=0.300048828125>(x)",
-            id="elu",
         ),
-        pytest.param(
-            "c = Greater(x, a) y = Where(c, x, zero)", "y = ThresholdedRelu<alpha=0.300048828125>(x)", id="thresholded"
-        ),
-    ],
+        "thresholded": ("c = Greater(x, a) y = Where(c, x, zero)", "y = ThresholdedRelu<alpha=0.300048828125>(x)"),
+    },
 )
 def test_half_precision_becomes(before: str, after: str) -> None:
     g = "g (float16[n,3] x) => (float16[n,3] y)"
@@ -94,62 +76,56 @@ def test_half_precision_becomes(before: str, after: str) -> None:
     becomes(f"{g} {{ {before} }}", f"{g} {slopes} {{ {after} }}", FUSE_RECTIFIERS, opset=16, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "opset"),
-    [
-        pytest.param("m = Mul(x, two) y = Max(x, m)", 16, id="steeper than 1"),
-        pytest.param("m = Mul(x, b) y = Max(x, m)", 16, id="a negative slope"),
-        pytest.param("m = Mul(x, zero) y = Max(x, m)", 16, id="a flat one, NaN where it is infinite"),
-        pytest.param("m = Mul(x, a) y = Min(x, m)", 16, id="Min"),
-        pytest.param("n = Neg(x) m = Mul(n, a) y = Max(x, m)", 16, id="of another value"),
-        pytest.param("m = Mul(x, a) y = Max(x, m, zero)", 16, id="three operands"),
-        pytest.param("m = Mul(x, a) c = Less(x, one) y = Where(c, m, x)", 16, id="another knee"),
-        pytest.param("m = Mul(x, a) c = Less(x, zero) y = Where(c, x, m)", 16, id="the other way round"),
-        pytest.param("m = Mul(x, a) c = Less(x, zeros) y = Where(c, m, x)", 16, id="several knees"),
-        pytest.param("m = Mul(x, a) c = Less(zero, x) y = Where(c, m, x)", 16, id="compared the other way"),
-        pytest.param("m = Mul(x, a) c = Less(x, zero) w = Where(c, m, x) y = Add(w, m)", 16, id="shared inner value"),
-        pytest.param("r = Relu(x) q = Relu(x) m = Mul(q, s) y = Sub(r, m)", 16, id="no Neg"),
-        pytest.param("r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(m, r)", 16, id="taken off the other"),
-        pytest.param("e = Exp(x) m = Sub(e, two) c = Less(x, zero) y = Where(c, m, x)", 16, id="not through 0"),
-        pytest.param("e = Exp(x) m = Sub(one, e) c = Greater(x, zero) y = Where(c, m, x)", 16, id="elu upside down"),
-        pytest.param("e = Tanh(x) m = Sub(e, one) c = Less(x, zero) y = Where(c, m, x)", 16, id="no exponential"),
-        pytest.param("c = Greater(x, two) y = Where(c, zero, x)", 16, id="cut off above"),
-        pytest.param("c = Greater(x, two) y = Where(c, x, one)", 16, id="another value below"),
-        pytest.param("c = GreaterOrEqual(x, two) y = Where(c, x, zero)", 16, id="the threshold itself stays"),
-        pytest.param("c = Greater(x, b) y = Where(c, x, zero)", 16, id="a negative threshold"),
-        pytest.param("c = Greater(x, two) y = Where(c, x, zero)", 9, id="older opset"),
-    ],
+    {
+        "steeper than 1": ("m = Mul(x, two) y = Max(x, m)", 16),
+        "a negative slope": ("m = Mul(x, b) y = Max(x, m)", 16),
+        "a flat one, NaN where it is infinite": ("m = Mul(x, zero) y = Max(x, m)", 16),
+        "Min": ("m = Mul(x, a) y = Min(x, m)", 16),
+        "of another value": ("n = Neg(x) m = Mul(n, a) y = Max(x, m)", 16),
+        "three operands": ("m = Mul(x, a) y = Max(x, m, zero)", 16),
+        "another knee": ("m = Mul(x, a) c = Less(x, one) y = Where(c, m, x)", 16),
+        "the other way round": ("m = Mul(x, a) c = Less(x, zero) y = Where(c, x, m)", 16),
+        "several knees": ("m = Mul(x, a) c = Less(x, zeros) y = Where(c, m, x)", 16),
+        "compared the other way": ("m = Mul(x, a) c = Less(zero, x) y = Where(c, m, x)", 16),
+        "shared inner value": ("m = Mul(x, a) c = Less(x, zero) w = Where(c, m, x) y = Add(w, m)", 16),
+        "no Neg": ("r = Relu(x) q = Relu(x) m = Mul(q, s) y = Sub(r, m)", 16),
+        "taken off the other": ("r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, s) y = Sub(m, r)", 16),
+        "not through 0": ("e = Exp(x) m = Sub(e, two) c = Less(x, zero) y = Where(c, m, x)", 16),
+        "elu upside down": ("e = Exp(x) m = Sub(one, e) c = Greater(x, zero) y = Where(c, m, x)", 16),
+        "no exponential": ("e = Tanh(x) m = Sub(e, one) c = Less(x, zero) y = Where(c, m, x)", 16),
+        "cut off above": ("c = Greater(x, two) y = Where(c, zero, x)", 16),
+        "another value below": ("c = Greater(x, two) y = Where(c, x, one)", 16),
+        "the threshold itself stays": ("c = GreaterOrEqual(x, two) y = Where(c, x, zero)", 16),
+        "a negative threshold": ("c = Greater(x, b) y = Where(c, x, zero)", 16),
+        "older opset": ("c = Greater(x, two) y = Where(c, x, zero)", 9),
+    },
 )
 def test_stays(body: str, opset: int) -> None:
     stays(f"{G} {C} {{ {body} }}", FUSE_RECTIFIERS, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
+    {
+        "the slope stretches it": (
             "g (float[3] x) => (float[2,3] y) <float[2,1] s = {0.5, 2}, float zero = {0}>"
-            " { m = Mul(s, x) c = Less(x, zero) y = Where(c, m, x) }",
-            id="the slope stretches it",
+            " { m = Mul(s, x) c = Less(x, zero) y = Where(c, m, x) }"
         ),
-        pytest.param(
+        "the slope may stretch it": (
             "g (float[n,3] x, float[k] s) => (float[n,3] y) <float zero = {0}>"
-            " { m = Mul(s, x) c = Less(x, zero) y = Where(c, m, x) }",
-            id="the slope may stretch it",
+            " { m = Mul(s, x) c = Less(x, zero) y = Where(c, m, x) }"
         ),
-        pytest.param(
-            "g (double[n,3] x) => (double[n,3] y) <double a = {0.5}> { m = Mul(x, a) y = Max(x, m) }", id="doubles"
+        "doubles": ("g (double[n,3] x) => (double[n,3] y) <double a = {0.5}> { m = Mul(x, a) y = Max(x, m) }"),
+        "ints": ("g (int32[n,3] x) => (int32[n,3] y) <int32 a = {1}> { m = Mul(x, a) y = Max(x, m) }"),
+        "overridable initializer": (
+            "g (float[n,3] x, float a = {0.5}) => (float[n,3] y) { m = Mul(x, a) y = Max(x, m) }"
         ),
-        pytest.param("g (int32[n,3] x) => (int32[n,3] y) <int32 a = {1}> { m = Mul(x, a) y = Max(x, m) }", id="ints"),
-        pytest.param(
-            "g (float[n,3] x, float a = {0.5}) => (float[n,3] y) { m = Mul(x, a) y = Max(x, m) }",
-            id="overridable initializer",
+        "inner value is a graph output": (
+            "g (float[n,3] x) => (float[n,3] y, float[n,3] m) <float a = {0.5}> { m = Mul(x, a) y = Max(x, m) }"
         ),
-        pytest.param(
-            "g (float[n,3] x) => (float[n,3] y, float[n,3] m) <float a = {0.5}> { m = Mul(x, a) y = Max(x, m) }",
-            id="inner value is a graph output",
-        ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, FUSE_RECTIFIERS)

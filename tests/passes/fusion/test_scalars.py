@@ -11,7 +11,7 @@ from numpy.polynomial import polynomial as poly
 from passwright.core import MatchFailure, Value, from_onnx
 from passwright.passes.fusion.polynomials import affine_form, polynomial_coefficients
 from passwright.passes.pipelines import FUSION
-from rewriting import load, stays
+from rewriting import cases, load, stays
 
 C = "<float two = {2}, float three = {3}, float[1,1,1] wide = {2}, float[2] pair = {2, 2}, float zero = {0}>"
 
@@ -22,36 +22,34 @@ def values(body: str) -> tuple[Value, Value]:
     return graph.outputs[0], graph.inputs[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "want"),
-    [
-        pytest.param("y = Mul(x, two)", [0, 2], id="a multiple"),
-        pytest.param("y = Div(x, two)", [0, 0.5], id="a quotient"),
-        pytest.param("a = Sub(two, x) y = Neg(a)", [-2, 1], id="a difference"),
-        pytest.param("a = Pow(x, three) y = Sum(a, x, two)", [2, 1, 0, 1], id="a sum of three"),
-        pytest.param("a = Add(x, two) b = Mul(x, x) y = Mul(a, b)", [0, 0, 2, 1], id="a product"),
-        pytest.param("y = Sub(x, x)", [0], id="nothing"),
-    ],
+    {
+        "a multiple": ("y = Mul(x, two)", [0, 2]),
+        "a quotient": ("y = Div(x, two)", [0, 0.5]),
+        "a difference": ("a = Sub(two, x) y = Neg(a)", [-2, 1]),
+        "a sum of three": ("a = Pow(x, three) y = Sum(a, x, two)", [2, 1, 0, 1]),
+        "a product": ("a = Add(x, two) b = Mul(x, x) y = Mul(a, b)", [0, 0, 2, 1]),
+        "nothing": ("y = Sub(x, x)", [0]),
+    },
 )
 def test_polynomial(body: str, want: list[float]) -> None:
     assert polynomial_coefficients(*values(body)) == want
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Div(two, x)", id="a reciprocal"),
-        pytest.param("y = Div(x, zero)", id="over 0"),
-        pytest.param("y = Relu(x)", id="another operator"),
-        pytest.param("y = Mul(x, pair)", id="several numbers"),
-        pytest.param("y = Mul(x, wide)", id="a number that adds a dim"),
-        pytest.param("y = Pow(two, x)", id="a power of 2"),
-        pytest.param("y = Pow(x, zero)", id="a power of 0"),
-        pytest.param("a = Mul(x, x) y = Mul(a, a)", id="of degree 4"),
-        pytest.param(
-            " ".join(f"v{i + 1} = Neg({f'v{i}' if i else 'x'})" for i in range(8)) + " y = Neg(v8)", id="deep"
-        ),
-    ],
+    {
+        "a reciprocal": ("y = Div(two, x)"),
+        "over 0": ("y = Div(x, zero)"),
+        "another operator": ("y = Relu(x)"),
+        "several numbers": ("y = Mul(x, pair)"),
+        "a number that adds a dim": ("y = Mul(x, wide)"),
+        "a power of 2": ("y = Pow(two, x)"),
+        "a power of 0": ("y = Pow(x, zero)"),
+        "of degree 4": ("a = Mul(x, x) y = Mul(a, a)"),
+        "deep": (" ".join(f"v{i + 1} = Neg({f'v{i}' if i else 'x'})" for i in range(8)) + " y = Neg(v8)"),
+    },
 )
 def test_no_polynomial(body: str) -> None:
     with pytest.raises(MatchFailure):

@@ -11,7 +11,7 @@ import onnxruntime as ort
 import pytest
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.fusion import norms
-from rewriting import apply_passes, becomes, load, stays
+from rewriting import apply_passes, becomes, cases, load, stays
 
 KEEP_NORMS_APART = rule_pass(norms, "keep-norms-apart")
 
@@ -41,13 +41,13 @@ def test_sum_that_onnxruntime_does_not_fuse_stays(shapes: str) -> None:
     stays(f"{text} {{ t = Add(x, s) y = LayerNormalization(t, w, b) }}", KEEP_NORMS_APART, opset=17)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("a = Add(x, b) t = Add(a, s) y = Relu(t)", id="no norm"),
-        pytest.param("a = Add(x, s) t = Add(a, b) y = LayerNormalization(t, w, b)", id="apart"),
-        pytest.param("a = Add(x, s) t = Add(a, wide) y = LayerNormalization(t, w, b)", id="a bias of three dims"),
-    ],
+    {
+        "no norm": ("a = Add(x, b) t = Add(a, s) y = Relu(t)"),
+        "apart": ("a = Add(x, s) t = Add(a, b) y = LayerNormalization(t, w, b)"),
+        "a bias of three dims": ("a = Add(x, s) t = Add(a, wide) y = LayerNormalization(t, w, b)"),
+    },
 )
 def test_stays(body: str) -> None:
     stays(f"{G} {C} {{ {body} }}", KEEP_NORMS_APART, opset=17)

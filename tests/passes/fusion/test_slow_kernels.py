@@ -11,7 +11,7 @@ from passwright.core.ir.cost_model import CPU
 from passwright.core.run.pipeline import Pipeline
 from passwright.passes.fusion import activations, norms, reductions
 from passwright.passes.pipelines import BUILT_IN
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 FUSE_ACTIVATIONS = rule_pass(activations, "fuse-activations")
 FUSE_RECTIFIERS = rule_pass(activations, "fuse-rectifiers")
@@ -75,12 +75,12 @@ def test_many_elements_are_fused_for_a_target_with_fast_kernels(before: str, aft
     becomes(f"{head} {before} }}", f"{head} {after} }}", pipeline, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("m = Abs(x) y = ReduceSum(m, first)", "y = ReduceL1<axes=[0]>(x)", id="not the last axis"),
-        pytest.param("m = Abs(x) y = ReduceSum(m)", "y = ReduceL1(x)", id="all axes"),
-    ],
+    {
+        "not the last axis": ("m = Abs(x) y = ReduceSum(m, first)", "y = ReduceL1<axes=[0]>(x)"),
+        "all axes": ("m = Abs(x) y = ReduceSum(m)", "y = ReduceL1(x)"),
+    },
 )
 def test_other_axes_are_fused_at_any_size(before: str, after: str) -> None:
     head = "g (float[1000,4] x) => (float[a,b] y)"

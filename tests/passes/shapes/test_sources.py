@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import gathers
 from passwright.passes.shapes import fold_shapes
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
 SIMPLIFY_SHAPE_READS = rule_pass(fold_shapes, "simplify-shape-reads")
@@ -17,80 +16,66 @@ I64 = "int64 i = {1}, int64[1] v = {1}, int64[1] zero = {0}, int64[1] one = {1},
 G = f"g (float[N,M,K] x, float[P,Q] z) => (int64[a] y) <{I64}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset"),
-    [
-        pytest.param("s = Shape(x) y = Gather(s, zero)", "y = Shape<end=1>(x)", 15, id="the first"),
-        pytest.param(
+    {
+        "the first": ("s = Shape(x) y = Gather(s, zero)", "y = Shape<end=1>(x)", 15),
+        "two dims": (
             "s = Shape(x) a = Gather(s, zero) b = Gather(s, v) c = Mul(a, b) y = Neg(c)",
             "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) c = Mul(a, b) y = Neg(c)",
             15,
-            id="two dims",
         ),
-        pytest.param(
+        "a run of dims": (
             "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) t = Concat<axis=0>(a, b) y = Neg(t)",
             "t = Shape<end=2>(x) y = Neg(t)",
             17,
-            id="a run of dims",
         ),
-        pytest.param(
+        "a run with a number behind it": (
             "s = Shape(x) a = Gather(s, zero) b = Gather(s, v) t = Concat<axis=0>(a, b, three) y = Neg(t)",
             "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) t = Concat<axis=0>(a, b, three) y = Neg(t)",
             17,
-            id="a run with a number behind it",
         ),
-        pytest.param("r = Relu(x) e = Exp(r) y = Shape(e)", "y = Shape(x)", 17, id="of ops that keep the shape"),
-    ],
+        "of ops that keep the shape": ("r = Relu(x) e = Exp(r) y = Shape(e)", "y = Shape(x)", 17),
+    },
 )
 def test_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", SIMPLIFY_SHAPE_READS, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("after", "opset"),
-    [
-        pytest.param("s = Shape(x) y = Gather<axis=0>(s, v)", 13, id="before opset 15"),
-        pytest.param("y = Shape<start=1,end=2>(x)", 17, id="in one op"),
-    ],
+    {
+        "before opset 15": ("s = Shape(x) y = Gather<axis=0>(s, v)", 13),
+        "in one op": ("y = Shape<start=1,end=2>(x)", 17),
+    },
 )
 def test_a_dim_as_a_vector(after: str, opset: int) -> None:
     before = "s = Shape(x) g = Gather(s, i) y = Unsqueeze(g, zero)"
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", RESHAPE_INDICES, SIMPLIFY_SHAPE_READS, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(f"{G} {{ s = Shape(x) y = Gather(s, v) }}", 14, id="before opset 15"),
-        pytest.param(
+    {
+        "before opset 15": (f"{G} {{ s = Shape(x) y = Gather(s, v) }}", 14),
+        "a computed index": (
             f"g (float[N,M] x, int64[1] j) => (int64[a] y) <{I64}> {{ s = Shape(x) y = Gather(s, j) }}",
             17,
-            id="a computed index",
         ),
-        pytest.param(
-            f"g (float[] x) => (int64[a] y) <{I64}> {{ s = Shape(x) y = Gather(s, v) }}", 17, id="unknown rank"
-        ),
-        pytest.param(
-            f"{G} {{ a = Shape<end=1>(x) b = Shape<end=1>(z) y = Concat<axis=0>(a, b) }}", 17, id="dims of two values"
-        ),
-        pytest.param(
-            f"{G} {{ a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) y = Concat<axis=0>(b, a) }}",
-            17,
-            id="in another order",
-        ),
-        pytest.param(
+        "unknown rank": (f"g (float[] x) => (int64[a] y) <{I64}> {{ s = Shape(x) y = Gather(s, v) }}", 17),
+        "dims of two values": (f"{G} {{ a = Shape<end=1>(x) b = Shape<end=1>(z) y = Concat<axis=0>(a, b) }}", 17),
+        "in another order": (f"{G} {{ a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) y = Concat<axis=0>(b, a) }}", 17),
+        "a vector of indices": (
             f"g (int64[K] x) => (int64[1,1] y) <{I64}> {{ g = Gather(x, v) y = Unsqueeze(g, zero) }}",
             17,
-            id="a vector of indices",
         ),
-        pytest.param(
+        "of a matrix": (
             f"g (int64[K,L] x) => (int64[1,L] y) <{I64}> {{ g = Gather(x, i) y = Unsqueeze(g, zero) }}",
             17,
-            id="of a matrix",
         ),
-        pytest.param("g (float[N,M] x) => (int64[2] y) { t = Transpose(x) y = Shape(t) }", 17, id="of another shape"),
-        pytest.param("g (float[N,M] x) => (int64[2] y) { y = Shape(x) }", 17, id="of an input"),
-    ],
+        "of another shape": ("g (float[N,M] x) => (int64[2] y) { t = Transpose(x) y = Shape(t) }", 17),
+        "of an input": ("g (float[N,M] x) => (int64[2] y) { y = Shape(x) }", 17),
+    },
 )
 def test_stays(text: str, opset: int) -> None:
     stays(text, SIMPLIFY_SHAPE_READS, opset=opset)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.shapes import fold_shapes
 from passwright.passes.shapes.fold_shapes import FoldDynamicShapeOperands
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 FOLD_SHAPE_OPERANDS = rule_pass(fold_shapes, "fold-shape-operands")
 
@@ -19,38 +18,34 @@ H = f"g (float[N,M,8] x) => (float[a,b,c,d] y) <{I64}>"
 F = f"g (float[N,M,8] x) => (float[a,b] y) <{I64}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "before", "after", "constants"),
-    [
-        pytest.param(
+    {
+        "heads are split off": (
             H,
             f"{DIMS} t = Concat<axis=0>(n, m, two, four) y = Reshape(x, t)",
             "y = Reshape(x, k)",
             "int64[4] k = {0,0,2,4}",
-            id="heads are split off",
         ),
-        pytest.param(
+        "a -1 that is known": (
             H,
             f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape(x, t)",
             "y = Reshape(x, k)",
             "int64[4] k = {0,0,2,4}",
-            id="a -1 that is known",
         ),
-        pytest.param(
+        "a -1 that is known, with allowzero": (
             H,
             f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape<allowzero=1>(x, t)",
             "y = Reshape(x, k)",
             "int64[4] k = {0,0,2,4}",
-            id="a -1 that is known, with allowzero",
         ),
-        pytest.param(
+        "rows, the open extent": (
             F,
             f"{DIMS} p = Mul(n, m) e = Mul(two, four) t = Concat<axis=0>(p, e) y = Reshape(x, t)",
             "y = Reshape(x, k)",
             "int64[2] k = {-1,8}",
-            id="rows, the open extent",
         ),
-    ],
+    },
 )
 def test_reshape(head: str, before: str, after: str, constants: str) -> None:
     becomes(f"{head} {{ {before} }}", f"{head[:-1]}, {constants}> {{ {after} }}", FOLD_SHAPE_OPERANDS)
@@ -78,33 +73,27 @@ def test_open_extent_beside_a_zero() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            f"{F} {{ {DIMS} e = Mul(n, two) f = Mul(m, four) t = Concat<axis=0>(e, f) y = Reshape(x, t) }}",
-            id="two extents are open",
+    {
+        "two extents are open": (
+            f"{F} {{ {DIMS} e = Mul(n, two) f = Mul(m, four) t = Concat<axis=0>(e, f) y = Reshape(x, t) }}"
         ),
-        pytest.param(
-            f"g (float[N,M,8] x, int64[3] t) => (float[a,b,c] y) <{I64}> {{ y = Reshape(x, t) }}",
-            id="the shape is an input",
+        "the shape is an input": (
+            f"g (float[N,M,8] x, int64[3] t) => (float[a,b,c] y) <{I64}> {{ y = Reshape(x, t) }}"
         ),
-        pytest.param(f"{G} <int64[3] t = {{0,0,8}}> {{ y = Reshape(x, t) }}".replace("> <", ", "), id="a constant"),
-        pytest.param(
-            f"{F} {{ {DIMS} e = Mul(two, four) p = Mul(m, e) t = Concat<axis=0>(most, p) y = Reshape(x, t) }}",
-            id="a -1 that stands elsewhere",
+        "a constant": (f"{G} <int64[3] t = {{0,0,8}}> {{ y = Reshape(x, t) }}".replace("> <", ", ")),
+        "a -1 that stands elsewhere": (
+            f"{F} {{ {DIMS} e = Mul(two, four) p = Mul(m, e) t = Concat<axis=0>(most, p) y = Reshape(x, t) }}"
         ),
-        pytest.param(
+        "unknown rank": (
             "g (float[] x) => (float[] y) <int64[1] m = {-1}> { s = Shape(x) t = Concat<axis=0>(s, m)"
-            " y = Reshape(x, t) }",
-            id="unknown rank",
+            " y = Reshape(x, t) }"
         ),
-        pytest.param(
-            f"g (float[N,M,8] x, int64[3] t = {{1,1,8}}) => (float[a,b,c] y) <{I64}>"
-            " { z = Reshape(x, t) y = Neg(z) }",
-            id="overridable initializer",
+        "overridable initializer": (
+            f"g (float[N,M,8] x, int64[3] t = {{1,1,8}}) => (float[a,b,c] y) <{I64}> {{ z = Reshape(x, t) y = Neg(z) }}"
         ),
-    ],
+    },
 )
 def test_reshape_stays(text: str) -> None:
     stays(text, FOLD_SHAPE_OPERANDS)
@@ -113,25 +102,23 @@ def test_reshape_stays(text: str) -> None:
 E = f"g (float[N,1,8] x, float[K] z) => (float[a,b,c] y) <{I64}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "constants"),
-    [
-        pytest.param(
+    {
+        "one dim is stretched": (
             "s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, four, one) y = Expand(x, t)",
             "y = Expand(x, k)",
             "int64[3] k = {1,4,1}",
-            id="one dim is stretched",
         ),
-        pytest.param("s = Shape(x) y = Expand(x, s)", "y = Expand(x, k)", "int64[3] k = {1,1,1}", id="to itself"),
-        pytest.param(
+        "to itself": ("s = Shape(x) y = Expand(x, s)", "y = Expand(x, k)", "int64[3] k = {1,1,1}"),
+        "a dim of another extent": (
             "s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, two, n) y = Expand(x, t)",
             None,
             "",
-            id="a dim of another extent",
         ),
-        pytest.param("s = Shape(z) t = Concat<axis=0>(s, one, one) y = Expand(x, t)", None, "", id="another's extent"),
-        pytest.param("s = Shape(z) t = Concat<axis=0>(one, s, one) y = Expand(x, t)", None, "", id="an open extent"),
-    ],
+        "another's extent": ("s = Shape(z) t = Concat<axis=0>(s, one, one) y = Expand(x, t)", None, ""),
+        "an open extent": ("s = Shape(z) t = Concat<axis=0>(one, s, one) y = Expand(x, t)", None, ""),
+    },
 )
 def test_expand(before: str, after: str | None, constants: str) -> None:
     if after is None:
@@ -144,26 +131,24 @@ S = f"g (float[N,M] x) => (float[a,b] y) <{I64}>"
 FAR = 2**63 - 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "constants"),
-    [
-        pytest.param(
+    {
+        "to the end": (
             "s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one)",
             "y = Slice(x, b, e, a)",
             f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}",
-            id="to the end",
         ),
-        pytest.param(
+        "every second to the end": (
             "s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, two)",
             "y = Slice(x, b, e, a, t)",
             f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}, int64[1] t = {{2}}",
-            id="every second to the end",
         ),
-        pytest.param("s = Shape(x) n = Slice(s, zero, one) y = Slice(x, one, n, one)", None, "", id="another's extent"),
-        pytest.param("s = Shape(x) m = Slice(s, one, two) y = Slice(x, m, m, one)", None, "", id="a computed start"),
-        pytest.param("s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, most)", None, "", id="backwards"),
-        pytest.param("y = Slice(x, one, two, one)", None, "", id="constants"),
-    ],
+        "another's extent": ("s = Shape(x) n = Slice(s, zero, one) y = Slice(x, one, n, one)", None, ""),
+        "a computed start": ("s = Shape(x) m = Slice(s, one, two) y = Slice(x, m, m, one)", None, ""),
+        "backwards": ("s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, most)", None, ""),
+        "constants": ("y = Slice(x, one, two, one)", None, ""),
+    },
 )
 def test_slice(before: str, after: str | None, constants: str) -> None:
     if after is None:
@@ -176,23 +161,19 @@ R = f"g (float[N,3,H,W] x) => (float[a,b,c,d] y) <{I64}, float[4] k = {{1.0, 1.0
 SIZES = "s = Shape(x) c = Slice(s, zero, two) hw = Slice(s, two, four)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "twice as large": (
             f'{SIZES} d = Mul(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)',
             'y = Resize<mode="nearest">(x, , k)',
-            id="twice as large",
         ),
-        pytest.param(
+        "no multiple": (
             f'{SIZES} d = Add(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)',
             None,
-            id="no multiple",
         ),
-        pytest.param(
-            f'{SIZES} d = Div(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)', None, id="half"
-        ),
-    ],
+        "half": (f'{SIZES} d = Div(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)', None),
+    },
 )
 def test_resize(before: str, after: str | None) -> None:
     if after is None:

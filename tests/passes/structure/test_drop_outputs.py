@@ -10,7 +10,7 @@ from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import GraphError
 from passwright.core.ir.graph import drop_output
 from passwright.passes.structure.drop_outputs import DropOutputs
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 LSTM = "g (float[S,2,3] x, float[1,16,3] w, float[1,16,4] r) => (float[a,b,d] y, float[e,f,h] z)"
 GRU = "g (float[S,2,3] x, float[1,12,3] w, float[1,12,4] r) => (float[a,b,d] y)"
@@ -18,42 +18,69 @@ G = "g (bool c, int64 k, float[2] x, float[2] z) => (float[n] y) <bool t = {1}>"
 S = "g (float[2] x, float[N,2] p, float[N,2] q) => (float[n] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "before", "after"),
-    [
-        pytest.param("g (float[2,3] x) => (float[2,3] y)", "a, m = Dropout(x) y = Neg(a)", "a = Dropout(x) y = Neg(a)",
-                     id="mask of Dropout"),
-        pytest.param(LSTM, "o, y, z = LSTM<hidden_size=4>(x, w, r)", ", y, z = LSTM<hidden_size=4>(x, w, r)",
-                     id="the first output of an LSTM"),
-        pytest.param(LSTM, "o, h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)",
-                     ", h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)", id="an inner one"),
-        pytest.param(GRU, "o, h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
-                     ", h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
-                     id="the first output of a GRU"),
-        pytest.param("g (float[S,2,3] x, float[1,4,3] w, float[1,4,4] r) => (float[a,b,d] y)",
-                     "o, y = RNN<hidden_size=4>(x, w, r)", ", y = RNN<hidden_size=4>(x, w, r)", id="of an RNN"),
-        pytest.param("g (float[2,3] x, float[3] s) => (float[2,3] y)", "y, m, v = LayerNormalization(x, s)",
-                     "y = LayerNormalization(x, s)", id="mean and deviation"),
-        pytest.param("g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m)",
-                     "y, m, v = LayerNormalization(x, s)", "y, m = LayerNormalization(x, s)", id="the deviation alone"),
-        pytest.param("g (float[6] x) => (float[n] y, int64[m] k)", "y, i, j, k = Unique(x)", "y, , , k = Unique(x)",
-                     id="some in the middle"),
-        pytest.param("g (float[6] x) => (float[n] y)", "y, i, j, k = Unique(x)", "y = Unique(x)", id="the last three"),
-    ],
-)  # fmt: skip
+    {
+        "mask of Dropout": (
+            "g (float[2,3] x) => (float[2,3] y)",
+            "a, m = Dropout(x) y = Neg(a)",
+            "a = Dropout(x) y = Neg(a)",
+        ),
+        "the first output of an LSTM": (
+            LSTM,
+            "o, y, z = LSTM<hidden_size=4>(x, w, r)",
+            ", y, z = LSTM<hidden_size=4>(x, w, r)",
+        ),
+        "an inner one": (
+            LSTM,
+            "o, h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)",
+            ", h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)",
+        ),
+        "the first output of a GRU": (
+            GRU,
+            "o, h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
+            ", h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
+        ),
+        "of an RNN": (
+            "g (float[S,2,3] x, float[1,4,3] w, float[1,4,4] r) => (float[a,b,d] y)",
+            "o, y = RNN<hidden_size=4>(x, w, r)",
+            ", y = RNN<hidden_size=4>(x, w, r)",
+        ),
+        "mean and deviation": (
+            "g (float[2,3] x, float[3] s) => (float[2,3] y)",
+            "y, m, v = LayerNormalization(x, s)",
+            "y = LayerNormalization(x, s)",
+        ),
+        "the deviation alone": (
+            "g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m)",
+            "y, m, v = LayerNormalization(x, s)",
+            "y, m = LayerNormalization(x, s)",
+        ),
+        "some in the middle": (
+            "g (float[6] x) => (float[n] y, int64[m] k)",
+            "y, i, j, k = Unique(x)",
+            "y, , , k = Unique(x)",
+        ),
+        "the last three": ("g (float[6] x) => (float[n] y)", "y, i, j, k = Unique(x)", "y = Unique(x)"),
+    },
+)
 def test_optional_outputs(text: str, before: str, after: str) -> None:
     becomes(f"{text} {{ {before} }}", f"{text} {{ {after} }}", DropOutputs())
 
 
-@pytest.mark.parametrize("text", [
-    pytest.param("g (float[4] x) => (float[n] y) <int64[1] k = {2}> { y, i = TopK(x, k) }", id="TopK"),
-    pytest.param("g (float[6,2] x) => (float[n,m] y) { y, i = Split<axis=0>(x) }", id="Split"),
-    pytest.param("g (float[1,1,4,4] x) => (float[a,b,d,e] y) { y, i = MaxPool<kernel_shape=[2,2]>(x) }", id="MaxPool"),
-    pytest.param("g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m) { y, m = LayerNormalization(x, s) }",
-                 id="all are read"),
-    pytest.param("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) a, m = Dropout(x) }", id="nothing is read"),
-    pytest.param("g (float[6] x) => (float[n] y, int64[m] k) { y, , , k = Unique(x) }", id="left out already"),
-])  # fmt: skip
+@cases(
+    "text",
+    {
+        "TopK": ("g (float[4] x) => (float[n] y) <int64[1] k = {2}> { y, i = TopK(x, k) }"),
+        "Split": ("g (float[6,2] x) => (float[n,m] y) { y, i = Split<axis=0>(x) }"),
+        "MaxPool": ("g (float[1,1,4,4] x) => (float[a,b,d,e] y) { y, i = MaxPool<kernel_shape=[2,2]>(x) }"),
+        "all are read": (
+            "g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m) { y, m = LayerNormalization(x, s) }"
+        ),
+        "nothing is read": ("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) a, m = Dropout(x) }"),
+        "left out already": ("g (float[6] x) => (float[n] y, int64[m] k) { y, , , k = Unique(x) }"),
+    },
+)
 def test_needed_outputs_stay(text: str) -> None:
     stays(text, DropOutputs(), opset=13 if "Split" in text else 17)
 
@@ -89,69 +116,66 @@ def scan(ops: str, ins: str, outs: str, args: str, attrs: str) -> str:
     return f"Scan ({args}) <body = b ({first}) => ({second}) {{ {ops} }}, {attrs}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "an output of an If": (
             f"y, u = {when('r = Neg(x) a = Exp(z)', 's = Abs(x) b = Sqrt(z)', 'r a', 's b')}",
             f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}",
-            id="an output of an If",
         ),
-        pytest.param(
-            "u, v, q = "
-            f"{when('r = Neg(x) a = Exp(r) e = Exp(a)', 's = Abs(x) b = Neg(z) f = Abs(b)', 'r a e', 's b f')}"
-            " y = Neg(v)",
+        "the one in the middle is read": (
+            (
+                "u, v, q = "
+                f"{when('r = Neg(x) a = Exp(r) e = Exp(a)', 's = Abs(x) b = Neg(z) f = Abs(b)', 'r a e', 's b f')}"
+                " y = Neg(v)"
+            ),
             f"v = {when('r = Neg(x) a = Exp(r)', 'b = Neg(z)', 'a', 'b')} y = Neg(v)",
-            id="the one in the middle is read",
         ),
-        pytest.param(
+        "with outer values": (
             f"l = Exp(z) y, u = {when('r = Neg(x) a = Exp(l)', 's = Abs(x) b = Sqrt(z)', 'r a', 's b')}",
             f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}",
-            id="with outer values",
         ),
-        pytest.param(
+        "a scan output of a Loop": (
             f"y, u = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}",
             f"y = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')}",
-            id="a scan output of a Loop",
         ),
-        pytest.param(
+        "a carried value": (
             f"y, u = {loop('o = Identity(e) b = Neg(a) f = Add(a, d)', 'a d', 'b f', 'k, t, x, z')}",
             f"y = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')}",
-            id="a carried value",
         ),
-        pytest.param(
+        "the first of two carried values, and its initial value": (
             f"l = Exp(z) u, y = {loop('o = Identity(e) b = Add(a, d) f = Neg(d)', 'a d', 'b f', 'k, t, l, x')}",
             f"y = {loop('o = Identity(e) f = Neg(d)', 'd', 'f', 'k, t, x')}",
-            id="the first of two carried values, and its initial value",
         ),
-        pytest.param(
-            "y, u = " + loop("o = Identity(e) b, h = "
-                             + when("r = Neg(a) s = Exp(a)", "m = Abs(a) l = Exp(a)", "r s", "m l"),
-                             "a", "b h", "k, t, x"),
+        "bodies in bodies": (
+            "y, u = "
+            + loop(
+                "o = Identity(e) b, h = " + when("r = Neg(a) s = Exp(a)", "m = Abs(a) l = Exp(a)", "r s", "m l"),
+                "a",
+                "b h",
+                "k, t, x",
+            ),
             "y = " + loop("o = Identity(e) b = " + when("r = Neg(a)", "m = Abs(a)", "r", "m"), "a", "b", "k, t, x"),
-            id="bodies in bodies",
         ),
-    ],
-)  # fmt: skip
+    },
+)
 def test_bodies(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", DropOutputs())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "a scan output": (
             f"y, u = {scan('b = Add(a, s) f = Neg(b)', 'a s', 'b f', 'x, p', 'num_scan_inputs = 1')}",
             f"y = {scan('b = Add(a, s)', 'a s', 'b', 'x, p', 'num_scan_inputs = 1')}",
-            id="a scan output",
         ),
-        pytest.param(
+        "one scan input stays to say how often": (
             f"u, y = {scan('b = Neg(a) d = Abs(e)', 'a e s m', 'b d', 'x, x, p, q', 'num_scan_inputs = 2')}",
             f"y = {scan('d = Abs(e)', 'e s', 'd', 'x, p', 'num_scan_inputs = 1')}",
-            id="one scan input stays to say how often",
         ),
-    ],
-)  # fmt: skip
+    },
+)
 def test_scans(before: str, after: str) -> None:
     becomes(f"{S} {{ {before} }}", f"{S} {{ {after} }}", DropOutputs())
 
@@ -174,16 +198,29 @@ def test_scan_axes_and_directions_are_dropped_with_inputs() -> None:
     require_equivalent(model, out, exact=True)
 
 
-@pytest.mark.parametrize("text", [
-    pytest.param(f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}", id="an If with one output"),
-    pytest.param(f"u, y = {loop('o = Identity(e) b = Add(a, d) f = Add(a, d)', 'a d', 'b f', 'k, t, x, z')}",
-                 id="a carried value that another needs"),
-    pytest.param("u, y = " + loop("m = ReduceSum<keepdims=0>(a) h = Less(m, w) o = And(e, h) b = Add(a, a) f = Neg(d)",
-                                  "a d", "b f", "k, t, x, z"), id="a carried value that the condition needs"),
-    pytest.param(f"u, v = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}"
-                 " m = ReduceSum<keepdims=0>(v) y = Add(m, x)", id="a final value that the next trip needs"),
-    pytest.param(f"u = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')} y = Neg(x)", id="nothing is read"),
-])  # fmt: skip
+@cases(
+    "text",
+    {
+        "an If with one output": (f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}"),
+        "a carried value that another needs": (
+            f"u, y = {loop('o = Identity(e) b = Add(a, d) f = Add(a, d)', 'a d', 'b f', 'k, t, x, z')}"
+        ),
+        "a carried value that the condition needs": (
+            "u, y = "
+            + loop(
+                "m = ReduceSum<keepdims=0>(a) h = Less(m, w) o = And(e, h) b = Add(a, a) f = Neg(d)",
+                "a d",
+                "b f",
+                "k, t, x, z",
+            )
+        ),
+        "a final value that the next trip needs": (
+            f"u, v = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}"
+            " m = ReduceSum<keepdims=0>(v) y = Add(m, x)"
+        ),
+        "nothing is read": (f"u = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')} y = Neg(x)"),
+    },
+)
 def test_bodies_stay(text: str) -> None:
     head = G.replace("{1}>", "{1}, float w = {9.0}>")
     stays(f"{head} {{ {text} }}", DropOutputs())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.structure.loops import HoistInvariants
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 G = "g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w) => (float[n] y) <bool t = {1}>"
 S = "g (float[2] x, float[2] z, float[N,2] p) => (float[n] y)"
@@ -29,53 +28,36 @@ INNER = (
 INNER_AFTER = INNER.replace("q = Exp(z) s = Add(q, a) ", "")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "a chain": (
             f"y = {loop('e = Exp(z) f = Neg(e) b = Add(a, f)')}",
-            f"e = Exp(z) f = Neg(e) y = {loop('b = Add(a, f)')}",
-            id="a chain",
-        ),
-        pytest.param(
+            f"e = Exp(z) f = Neg(e) y = {loop('b = Add(a, f)')}"),
+        "a product": (
             f"y = {loop('e = MatMul(m, m) f = MatMul(e, a) b = Add(a, f)')}",
-            f"e = MatMul(m, m) y = {loop('f = MatMul(e, a) b = Add(a, f)')}",
-            id="a product",
-        ),
-        pytest.param(
+            f"e = MatMul(m, m) y = {loop('f = MatMul(e, a) b = Add(a, f)')}"),
+        "constants of the body": (
             f"y = {loop('e = Mul(z, v) b = Add(a, e)', constants='<float[1] v = {2}>')}",
-            f"e = Mul(z, t) y = {loop('b = Add(a, e)')}",
-            id="constants of the body",
-        ),
-        pytest.param(
+            f"e = Mul(z, t) y = {loop('b = Add(a, e)')}"),
+        "names that are borne outside": (
             f"e = Neg(x) l = {loop('e = Exp(z) b = Add(a, e)')} y = Add(e, l)",
-            f"e = Neg(x) f = Exp(z) l = {loop('b = Add(a, f)')} y = Add(e, l)",
-            id="names that are borne outside",
-        ),
-        pytest.param(
+            f"e = Neg(x) f = Exp(z) l = {loop('b = Add(a, f)')} y = Add(e, l)"),
+        "out of two Loops, and out of one": (
             f"y = {loop(f'r = {INNER} b = Add(a, r)')}",
-            f"q = Exp(z) y = {loop(f's = Add(q, a) r = {INNER_AFTER} b = Add(a, r)')}",
-            id="out of two Loops, and out of one",
-        ),
-        pytest.param(
+            f"q = Exp(z) y = {loop(f's = Add(q, a) r = {INNER_AFTER} b = Add(a, r)')}"),
+        "a carried value that does not change": (
             f"q, e = {loop('b = Add(a, d) f = Identity(d)', 'a d', 'b f', 'x z')} y = Add(q, e)",
-            f"q = {loop('b = Add(a, z)')} y = Add(q, z)",
-            id="a carried value that does not change",
-        ),
-        pytest.param(
+            f"q = {loop('b = Add(a, z)')} y = Add(q, z)"),
+        "one that the body returns as it is": (
             f"e, y = {loop('b = Add(a, d)', 'd a', 'd b', 'z x')}",
-            f"y = {loop('b = Add(a, z)')}",
-            id="one that the body returns as it is",
-        ),
-        pytest.param(
+            f"y = {loop('b = Add(a, z)')}"),
+        "and its consumers": (
             f"l = Exp(z) e, y = {loop('f = Neg(d) b = Add(a, f)', 'd a', 'd b', 'l x')}",
-            f"l = Exp(z) f = Neg(l) y = {loop('b = Add(a, f)')}",
-            id="and its consumers",
-        ),
-        pytest.param(
-            f"l = Neg(x) y = {loop('b = Identity(a)', inits='l')}", "y = Neg(x)", id="a Loop that does nothing"
-        ),
-    ],
+            f"l = Exp(z) f = Neg(l) y = {loop('b = Add(a, f)')}"),
+        "a Loop that does nothing": (
+            f"l = Neg(x) y = {loop('b = Identity(a)', inits='l')}", "y = Neg(x)"),
+    },
 )  # fmt: skip
 def test_becomes(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", HoistInvariants())
@@ -94,53 +76,57 @@ def test_invariant_scan_output() -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", HoistInvariants())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "y, q = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e)"
-            " { f = Exp(z) g = Add(a, f) d = Add(g, s) e = Neg(d) }, num_scan_inputs = 1>",
-            "f = Exp(z) y, q = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e)"
-            " { g = Add(a, f) d = Add(g, s) e = Neg(d) }, num_scan_inputs = 1>",
-            id="an op",
+    {
+        "an op": (
+            (
+                "y, q = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e)"
+                " { f = Exp(z) g = Add(a, f) d = Add(g, s) e = Neg(d) }, num_scan_inputs = 1>"
+            ),
+            (
+                "f = Exp(z) y, q = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e)"
+                " { g = Add(a, f) d = Add(g, s) e = Neg(d) }, num_scan_inputs = 1>"
+            ),
         ),
-        pytest.param(
-            "y, q = Scan (x, z, p) <body = b (float[2] a, float[2] l, float[2] s) => (float[2] d, float[2] e)"
-            " { g = Add(a, l) d = Add(g, s) e = Identity(l) }, num_scan_inputs = 1>",
-            "y = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d)"
-            " { g = Add(a, z) d = Add(g, s) }, num_scan_inputs = 1>",
-            id="a carried value",
+        "a carried value": (
+            (
+                "y, q = Scan (x, z, p) <body = b (float[2] a, float[2] l, float[2] s) => (float[2] d, float[2] e)"
+                " { g = Add(a, l) d = Add(g, s) e = Identity(l) }, num_scan_inputs = 1>"
+            ),
+            (
+                "y = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d)"
+                " { g = Add(a, z) d = Add(g, s) }, num_scan_inputs = 1>"
+            ),
         ),
-    ],
+    },
 )
 def test_scans(before: str, after: str) -> None:
     becomes(f"{S} {{ {before} }}", f"{S} {{ {after} }}", HoistInvariants())
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("y = " + loop("e = Exp(a) b = Add(a, e)"), id="of a carried value"),
-        pytest.param("y = " + loop("e = Cast<to=1>(i) b = Add(a, e)"), id="of the number of the trip"),
-        pytest.param("y = " + loop("b = Exp(z)"), id="a body may not return an outer value itself"),
-        pytest.param(
-            f"q, y = {loop('b = Identity(d) f = Identity(a)', 'a d', 'b f', 'x z')}", id="carried values change places"
-        ),
-    ],
+    {
+        "of a carried value": ("y = " + loop("e = Exp(a) b = Add(a, e)")),
+        "of the number of the trip": ("y = " + loop("e = Cast<to=1>(i) b = Add(a, e)")),
+        "a body may not return an outer value itself": ("y = " + loop("b = Exp(z)")),
+        "carried values change places": (f"q, y = {loop('b = Identity(d) f = Identity(a)', 'a d', 'b f', 'x z')}"),
+    },
 )
 def test_stays(text: str) -> None:
     stays(f"{G} {{ {text} }}", HoistInvariants())
 
 
-@pytest.mark.parametrize(
+@cases(
     "ops",
-    [
-        pytest.param("e = Gather(z, j) b = Add(a, e)", id="an index may be out of range"),
-        pytest.param("e = Div(j, j) f = Cast<to=1>(e) b = Add(a, f)", id="integers divided by zero"),
-        pytest.param("e = Cast<to=1>(w) b = Add(a, e)", id="text may not be a number"),
-        pytest.param("e = Expand(z, j) f = ReduceMax<keepdims=0>(e) b = Add(a, f)", id="a shape may not fit"),
-        pytest.param("e = RandomNormalLike(z) b = Add(a, e)", id="random"),
-    ],
+    {
+        "an index may be out of range": ("e = Gather(z, j) b = Add(a, e)"),
+        "integers divided by zero": ("e = Div(j, j) f = Cast<to=1>(e) b = Add(a, f)"),
+        "text may not be a number": ("e = Cast<to=1>(w) b = Add(a, e)"),
+        "a shape may not fit": ("e = Expand(z, j) f = ReduceMax<keepdims=0>(e) b = Add(a, f)"),
+        "random": ("e = RandomNormalLike(z) b = Add(a, e)"),
+    },
 )
 def test_possibly_failing_ops_stay(ops: str) -> None:
     stays(f"{G} {{ y = {loop(ops)} }}", HoistInvariants(), runs=False)

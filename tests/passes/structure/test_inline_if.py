@@ -9,7 +9,7 @@ from onnx import checker, helper
 from passwright.core import from_onnx, to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.structure.conditionals import InlineIf
-from rewriting import apply_passes, becomes, canonical_nodes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, canonical_nodes, cases, load, op_types, require_equivalent, stays
 
 THEN = "then_branch = p () => (float[2] r) {{ {} }}"
 ELSE = "else_branch = q () => (float[2] s) {{ {} }}"
@@ -32,46 +32,36 @@ NESTED = branches(
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            model(YES, f"y = {branches('r = Neg(x)', 's = Relu(x)')}"), model("", "y = Neg(x)"), id="then, graph output"
-        ),
-        pytest.param(
-            model(NO, f"y = {branches('r = Neg(x)', 's = Relu(x)')}"), model("", "y = Relu(x)"), id="else, graph output"
-        ),
-        pytest.param(
+    {
+        "then, graph output": (model(YES, f"y = {branches('r = Neg(x)', 's = Relu(x)')}"), model("", "y = Neg(x)")),
+        "else, graph output": (model(NO, f"y = {branches('r = Neg(x)', 's = Relu(x)')}"), model("", "y = Relu(x)")),
+        "condition of rank 1": (
             model("bool[1] c = {1}", f"y = {branches('r = Neg(x)', 's = Relu(x)')}"),
             model("", "y = Neg(x)"),
-            id="condition of rank 1",
         ),
-        pytest.param(
+        "condition is a Constant node": (
             model("", f"c = Constant<value=bool {{1}}>() y = {branches('r = Neg(x)', 's = Relu(x)')}"),
             model("", "y = Neg(x)"),
-            id="condition is a Constant node",
         ),
-        pytest.param(
+        "before an op": (
             model(YES, f"t = {branches('r = Neg(x)', 's = Relu(x)')} y = Exp(t)"),
             model("", "t = Neg(x) y = Exp(t)"),
-            id="before an op",
         ),
-        pytest.param(
+        "captured values": (
             model(YES, f"e = Exp(x) t = {branches('a = Neg(e) r = Mul(a, x)', 's = Relu(x)')} y = Add(t, e)"),
             model("", "e = Exp(x) a = Neg(e) t = Mul(a, x) y = Add(t, e)"),
-            id="captured values",
         ),
-        pytest.param(
+        "values used by the other branch only are removed": (
             model(NO, f"e = Exp(x) y = {branches('r = Neg(e)', 's = Relu(x)')}"),
             model("", "y = Relu(x)"),
-            id="values used by the other branch only are removed",
         ),
-        pytest.param(
+        "the same name in both branches": (
             model(YES, f"y = {branches('t = Neg(x) r = Exp(t)', 't = Abs(x) s = Relu(t)')}"),
             model("", "t = Neg(x) y = Exp(t)"),
-            id="the same name in both branches",
         ),
-        pytest.param(
+        "the same names in two Ifs": (
             model(
                 YES,
                 f"a = {branches('t = Neg(x) r = Exp(t)', 's = Relu(x)')}"
@@ -79,44 +69,34 @@ NESTED = branches(
                 f"else_branch = l () => (float[2] s) {{ s = Relu(x) }}> y = Add(a, b)",
             ),
             model("", "t = Neg(x) a = Exp(t) u = Abs(a) b = Sqrt(u) y = Add(a, b)"),
-            id="the same names in two Ifs",
         ),
-        pytest.param(
-            model(f"{YES}, bool d = {{1}}", f"y = {NESTED}"),
-            model("", "t = Neg(x) y = Exp(t)"),
-            id="nested, both known",
-        ),
-        pytest.param(
-            model(f"{YES}, bool d = {{0}}", f"y = {NESTED}"), model("", "t = Neg(x) y = Abs(t)"), id="nested, else"
-        ),
-        pytest.param(
+        "nested, both known": (model(f"{YES}, bool d = {{1}}", f"y = {NESTED}"), model("", "t = Neg(x) y = Exp(t)")),
+        "nested, else": (model(f"{YES}, bool d = {{0}}", f"y = {NESTED}"), model("", "t = Neg(x) y = Abs(t)")),
+        "a branch's own constants": (
             model(
                 YES,
                 "y = If (c) <then_branch = p () => (float[2] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
                 "else_branch = q () => (float[2] s) <float[2] w = {3,4}> { s = Add(x, w) }>",
             ),
             model(W, "y = Mul(x, w)"),
-            id="a branch's own constants",
         ),
-        pytest.param(
+        "branch output is a constant, If output a graph output": (
             model(
                 YES,
                 "y = If (c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
                 "else_branch = q () => (float[2] s) { s = Relu(x) }>",
             ),
             model("float[2] y = {1,2}", ""),
-            id="branch output is a constant, If output a graph output",
         ),
-        pytest.param(
+        "branch output is a constant": (
             model(
                 YES,
                 "t = If (c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
                 "else_branch = q () => (float[2] s) { s = Relu(x) }> y = Add(x, t)",
             ),
             model(W, "y = Add(x, w)"),
-            id="branch output is a constant",
         ),
-        pytest.param(
+        "several outputs, one made of the other": (
             model(
                 YES,
                 "y, z = If (c) <then_branch = p () => (float[2] r, float[2] t) { r = Neg(x) t = Exp(r) }, "
@@ -124,43 +104,43 @@ NESTED = branches(
                 "float[2] y, float[2] z",
             ),
             model("", "y = Neg(x) z = Exp(y)", "float[2] y, float[2] z"),
-            id="several outputs, one made of the other",
         ),
-        pytest.param(
+        "one of several outputs is read": (
             model(
                 YES,
                 "a, b = If (c) <then_branch = p () => (float[2] r, float[2] t) { r = Neg(x) t = Exp(r) }, "
                 "else_branch = q () => (float[2] s, float[2] u) { s = Relu(x) u = Abs(s) }> y = Relu(b)",
             ),
             model("", "a = Neg(x) b = Exp(a) y = Relu(b)"),
-            id="one of several outputs is read",
         ),
-        pytest.param(
+        "one If reads another's result": (
             "g (float[n] x) => (float[2] y) <bool c = {1}> { t = "
             + branches("r = Neg(x)", "s = Relu(x)")
             + " a = If (c) <then_branch = k () => (float[2] h) { h = Exp(t) }, "
             "else_branch = l () => (float[2] o) { o = Relu(t) }> y = Add(a, t) }",
             "g (float[n] x) => (float[2] y) { t = Neg(x) a = Exp(t) y = Add(a, t) }",
-            id="one If reads another's result",
         ),
-        pytest.param(
+        "inside another If": (
             "g (bool k, float[2] x) => (float[2] y) <bool c = {1}> { y = If (k) <"
             "then_branch = m () => (float[2] o) { o = " + branches("r = Neg(x)", "s = Relu(x)") + " }, "
             "else_branch = l () => (float[2] h) { h = Exp(x) }> }",
-            "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o = Neg(x) }, "
-            "else_branch = l () => (float[2] h) { h = Exp(x) }> }",
-            id="inside another If",
+            (
+                "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o ="
+                " Neg(x) }, "
+                "else_branch = l () => (float[2] h) { h = Exp(x) }> }"
+            ),
         ),
-        pytest.param(
+        "inside a Loop": (
             "g (int64 n, float[2] x) => (float[2] y) <bool c = {1}> { y = Loop (n, c, x) <body = b"
             " (int64 i, bool k, float[2] v) => (bool d, float[2] o) { d = Identity(k) o = "
             + branches("r = Neg(v)", "s = Relu(x)")
             + " }> }",
-            "g (int64 n, float[2] x) => (float[2] y) <bool c = {1}> { y = Loop (n, c, x) <body = b"
-            " (int64 i, bool k, float[2] v) => (bool d, float[2] o) { d = Identity(k) o = Neg(v) }> }",
-            id="inside a Loop",
+            (
+                "g (int64 n, float[2] x) => (float[2] y) <bool c = {1}> { y = Loop (n, c, x) <body = b"
+                " (int64 i, bool k, float[2] v) => (bool d, float[2] o) { d = Identity(k) o = Neg(v) }> }"
+            ),
         ),
-        pytest.param(
+        "an unknown If inside a known one": (
             "g (bool k, float[2] x) => (float[2] y) <bool c = {1}> { y = "
             + branches(
                 "r = If (k) <then_branch = m () => (float[2] o) { o = Neg(x) }, "
@@ -168,38 +148,37 @@ NESTED = branches(
                 "s = Relu(x)",
             )
             + " }",
-            "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o = Neg(x) }, "
-            "else_branch = l () => (float[2] h) { h = Exp(x) }> }",
-            id="an unknown If inside a known one",
+            (
+                "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o ="
+                " Neg(x) }, "
+                "else_branch = l () => (float[2] h) { h = Exp(x) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str) -> None:
     becomes(before, after, InlineIf(), RemoveUnused())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "an outer value, to a graph output": (
             model(YES, f"e = Exp(x) y = {branches('', 's = Relu(x)').replace('float[2] r', 'float[2] e')}"),
             model("", "y = Exp(x)"),
-            id="an outer value, to a graph output",
         ),
-        pytest.param(
+        "a graph input, to a graph output": (
             model(YES, f"y = {branches('', 's = Relu(x)').replace('float[2] r', 'float[2] x')}"),
             model("", "y = Identity(x)"),
-            id="a graph input, to a graph output",
         ),
-        pytest.param(
+        "an outer constant": (
             model(
                 f"{YES}, {W}",
                 f"t = {branches('', 's = Relu(x)').replace('float[2] r', 'float[2] w')} y = Add(x, t)",
             ),
             model(W, "y = Add(x, w)"),
-            id="an outer constant",
         ),
-        pytest.param(
+        "an outer value beside another": (
             model(
                 YES,
                 "e = Exp(x) y, z = If (c) <then_branch = p () => (float[2] e, float[2] t) { t = Neg(e) }, "
@@ -207,18 +186,16 @@ def test_becomes(before: str, after: str) -> None:
                 "float[2] y, float[2] z",
             ),
             model("", "y = Exp(x) z = Neg(y)", "float[2] y, float[2] z"),
-            id="an outer value beside another",
         ),
-        pytest.param(
+        "an outer value that is a graph output itself": (
             model(
                 YES,
                 f"z = Exp(x) y = {branches('', 's = Relu(x)').replace('float[2] r', 'float[2] z')}",
                 "float[2] y, float[2] z",
             ),
             model("", "z = Exp(x) y = Identity(z)", "float[2] y, float[2] z"),
-            id="an outer value that is a graph output itself",
         ),
-    ],
+    },
 )
 def test_branch_output_from_outside(before: str, after: str) -> None:
     """ONNX lets a branch return a value of the enclosing graph (onnxruntime does not: nothing to compare with)."""
@@ -228,43 +205,34 @@ def test_branch_output_from_outside(before: str, after: str) -> None:
     assert canonical_nodes(to_onnx(result).graph) == canonical_nodes(to_onnx(from_onnx(load(after))).graph)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (bool c, float[2] x) => (float[2] y) { y = " + branches("r = Neg(x)", "s = Relu(x)") + " }",
-            id="condition is a graph input",
+    {
+        "condition is a graph input": (
+            "g (bool c, float[2] x) => (float[2] y) { y = " + branches("r = Neg(x)", "s = Relu(x)") + " }"
         ),
-        pytest.param(
-            "g (float[2] x, bool c = {1}) => (float[2] y) { y = " + branches("r = Neg(x)", "s = Relu(x)") + " }",
-            id="condition is overridable",
+        "condition is overridable": (
+            "g (float[2] x, bool c = {1}) => (float[2] y) { y = " + branches("r = Neg(x)", "s = Relu(x)") + " }"
         ),
-        pytest.param(
-            "g (bool k, float[2] x) => (float[2] y) { c = Not(k) y = " + branches("r = Neg(x)", "s = Relu(x)") + " }",
-            id="condition is computed",
+        "condition is computed": (
+            "g (bool k, float[2] x) => (float[2] y) { c = Not(k) y = " + branches("r = Neg(x)", "s = Relu(x)") + " }"
         ),
-        pytest.param(
-            model(YES, f"d = Not(c) y = {branches('r = Neg(x)', 's = Relu(x)', 'd')}"),
-            id="condition is computed from a constant: that is for folding",
+        "condition is computed from a constant: that is for folding": (
+            model(YES, f"d = Not(c) y = {branches('r = Neg(x)', 's = Relu(x)', 'd')}")
         ),
-        pytest.param(
-            model(YES, "y = Where(c, x, x)"),
-            id="another op with a constant condition",
-        ),
-        pytest.param(
+        "another op with a constant condition": (model(YES, "y = Where(c, x, x)")),
+        "condition is an input of a Loop body": (
             "g (int64 n, float[2] x) => (float[2] y) <bool t = {1}> { y = Loop (n, t, x) <body = b"
             " (int64 i, bool c, float[2] v) => (bool d, float[2] o) { d = Identity(c) o = "
             + branches("r = Neg(v)", "s = Relu(x)")
-            + " }> }",
-            id="condition is an input of a Loop body",
+            + " }> }"
         ),
-        pytest.param(
+        "condition is a captured graph input": (
             "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o = "
             + branches("r = Neg(x)", "s = Relu(x)", "k")
-            + " }, else_branch = l () => (float[2] h) { h = Exp(x) }> }",
-            id="condition is a captured graph input",
+            + " }, else_branch = l () => (float[2] h) { h = Exp(x) }> }"
         ),
-    ],
+    },
 )
 def test_stays(text: str) -> None:
     stays(text, InlineIf())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import to_onnx
 from passwright.passes.structure.loops import InlineLoop
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 CONSTANTS = "<int64 one = {1}, int64 two = {2}, int64 none = {0}, int64 less = {-3}, bool t = {1}, bool f = {0}>"
 G = f"g (int64 k, bool e, float[2] x, float[2] z) => (float[n] y) {CONSTANTS}"
@@ -27,82 +27,61 @@ INNER = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(f"y = {loop('one, t, x', KEEP + ' b = Neg(a)')}", "y = Neg(x)", id="once"),
-        pytest.param(f"y = {loop('one, , x', KEEP + ' b = Neg(a)')}", "y = Neg(x)", id="once, without a condition"),
-        pytest.param(
-            f"y = {loop('two, t, x', 'b = Neg(a)', constants='<bool o = {0}>')}", "y = Neg(x)", id="ends after once"
-        ),
-        pytest.param(
+    {
+        "once": (f"y = {loop('one, t, x', KEEP + ' b = Neg(a)')}", "y = Neg(x)"),
+        "once, without a condition": (f"y = {loop('one, , x', KEEP + ' b = Neg(a)')}", "y = Neg(x)"),
+        "ends after once": (
+            f"y = {loop('two, t, x', 'b = Neg(a)', constants='<bool o = {0}>')}", "y = Neg(x)"),
+        "ends after once, with no limit": (
             f"y = {loop(', t, x', 'o = Identity(p) b = Neg(a)', constants='<bool p = {0}>')}",
-            "y = Neg(x)",
-            id="ends after once, with no limit",
-        ),
-        pytest.param(
+            "y = Neg(x)"),
+        "captured values, and a value that it starts from too": (
             f"l = Exp(z) q = {loop('one, t, l', KEEP + ' d = Add(a, x) b = Mul(d, l)')} y = Neg(q)",
-            "l = Exp(z) d = Add(l, x) q = Mul(d, l) y = Neg(q)",
-            id="captured values, and a value that it starts from too",
-        ),
-        pytest.param(
-            f"y, q = {loop('one, t, x, z', KEEP, 'a d', 'd a')}", "y = Identity(z)", id="carried values change places"
-        ),
-        pytest.param(
+            "l = Exp(z) d = Add(l, x) q = Mul(d, l) y = Neg(q)"),
+        "carried values change places": (
+            f"y, q = {loop('one, t, x, z', KEEP, 'a d', 'd a')}", "y = Identity(z)"),
+        "the number of the trip": (
             f"q = {loop('one, t, x', KEEP + ' d = Cast<to=1>(i) b = Add(a, d)')} y = Neg(q)",
-            "d = Cast<to=1>(none) q = Add(x, d) y = Neg(q)",
-            id="the number of the trip",
-        ),
-        pytest.param(
+            "d = Cast<to=1>(none) q = Add(x, d) y = Neg(q)"),
+        "the condition": (
             f"q = {loop('one, t, x', KEEP + ' d = Where(c, a, z) b = Neg(d)')} y = Neg(q)",
-            "d = Where(t, x, z) q = Neg(d) y = Neg(q)",
-            id="the condition",
-        ),
-        pytest.param(
+            "d = Where(t, x, z) q = Neg(d) y = Neg(q)"),
+        "constants of the body": (
             f"q = {loop('one, t, x', KEEP + ' b = Mul(a, w)', constants='<float[2] w = {1,2}>')} y = Neg(q)",
-            "q = Mul(x, t) y = Neg(q)",
-            id="constants of the body",
-        ),
-        pytest.param(
+            "q = Mul(x, t) y = Neg(q)"),
+        "names that are borne outside": (
             f"q = {loop('one, t, x', KEEP + ' w = Abs(a) b = Exp(w)')} w = Neg(q) y = Sqrt(w)",
-            "v = Abs(x) q = Exp(v) w = Neg(q) y = Sqrt(w)",
-            id="names that are borne outside",
-        ),
-        pytest.param(
+            "v = Abs(x) q = Exp(v) w = Neg(q) y = Sqrt(w)"),
+        "one in the other": (
             f"y = {loop('one, t, x', KEEP + ' r = ' + INNER + ' b = Exp(r)')}",
-            "r = Neg(x) y = Exp(r)",
-            id="one in the other",
-        ),
-        pytest.param(f"y = {loop('none, t, x', KEEP + ' b = Neg(a)')}", "y = Identity(x)", id="never"),
-        pytest.param(f"q = {loop('less, e, x', KEEP + ' b = Neg(a)')} y = Exp(q)", "y = Exp(x)", id="less than never"),
-        pytest.param(
-            f"q = {loop('k, f, x', KEEP + ' b = Neg(a)')} y = Exp(q)", "y = Exp(x)", id="the condition is false"
-        ),
-        pytest.param(
+            "r = Neg(x) y = Exp(r)"),
+        "never": (f"y = {loop('none, t, x', KEEP + ' b = Neg(a)')}", "y = Identity(x)"),
+        "less than never": (f"q = {loop('less, e, x', KEEP + ' b = Neg(a)')} y = Exp(q)", "y = Exp(x)"),
+        "the condition is false": (
+            f"q = {loop('k, f, x', KEEP + ' b = Neg(a)')} y = Exp(q)", "y = Exp(x)"),
+        "never, and no stack is read": (
             f"l = Exp(z) q, u = {loop('none, t, l', KEEP + ' b = Neg(a) d = Abs(x)', 'a', 'b d')} y = Neg(q)",
-            "l = Exp(z) y = Neg(l)",
-            id="never, and no stack is read",
-        ),
-    ],
+            "l = Exp(z) y = Neg(l)"),
+    },
 )  # fmt: skip
 def test_becomes(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", InlineLoop())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "of a computed value": (
             f"y, u = {loop('one, t, x', KEEP + ' b = Neg(a) d = Abs(b)', 'a', 'b d')}",
             "y = Neg(x) d = Abs(y) u = Unsqueeze(d, one)",
-            id="of a computed value",
         ),
-        pytest.param(
+        "of a carried value": (
             f"y, u = {loop('one, t, x', KEEP + ' b = Neg(a)', 'a', 'b a')}",
             "y = Neg(x) u = Unsqueeze(x, one)",
-            id="of a carried value",
         ),
-    ],
+    },
 )
 def test_scan_outputs(before: str, after: str) -> None:
     becomes(f"{G2} {{ {before} }}", f"{G2} {{ {after} }}", InlineLoop())
@@ -117,18 +96,16 @@ def test_unsqueeze_axes_by_opset(opset: int, inputs: int) -> None:
     require_equivalent(model, out, exact=True)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(loop("two, t, x", f"{KEEP} b = Neg(a)"), id="twice"),
-        pytest.param(loop("k, t, x", f"{KEEP} b = Neg(a)"), id="nobody knows how often"),
-        pytest.param(loop("one, e, x", f"{KEEP} b = Neg(a)"), id="once or never"),
-        pytest.param(loop("k, t, x", "b = Neg(a)", constants="<bool o = {0}>"), id="once or never, by its number"),
-        pytest.param(
-            loop("two, , x", "b = Neg(a)", constants="<bool o = {0}>"), id="the body's condition may not count"
-        ),
-        pytest.param(loop("two, t, x", "b = Neg(a)", constants="<bool o = {1}>"), id="does not end after once"),
-    ],
+    {
+        "twice": (loop("two, t, x", f"{KEEP} b = Neg(a)")),
+        "nobody knows how often": (loop("k, t, x", f"{KEEP} b = Neg(a)")),
+        "once or never": (loop("one, e, x", f"{KEEP} b = Neg(a)")),
+        "once or never, by its number": (loop("k, t, x", "b = Neg(a)", constants="<bool o = {0}>")),
+        "the body's condition may not count": (loop("two, , x", "b = Neg(a)", constants="<bool o = {0}>")),
+        "does not end after once": (loop("two, t, x", "b = Neg(a)", constants="<bool o = {1}>")),
+    },
 )
 def test_stays(text: str) -> None:
     stays(f"{G} {{ y = {text} }}", InlineLoop())
@@ -139,13 +116,13 @@ def test_scan_output_of_zero_trips_stays() -> None:
     stays(f"{G2} {{ y, u = {text} }}", InlineLoop())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("outs", "fits"),
-    [
-        pytest.param("b d", True, id="as many"),
-        pytest.param("b d r", True, id="one for the Loop, one for its end"),
-        pytest.param("b d r s", False, id="more"),
-    ],
+    {
+        "as many": ("b d", True),
+        "one for the Loop, one for its end": ("b d r", True),
+        "more": ("b d r s", False),
+    },
 )
 def test_node_count_never_grows(outs: str, fits: bool) -> None:
     ops = "l = Neg(a) r = Abs(a) s = Exp(a) d = Sqrt(a) b = Identity(l)"

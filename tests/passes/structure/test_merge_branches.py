@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.structure.conditionals import MergeBranches
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 G = "g (bool c, float[2] x, float[2] z) => (float[n] y)"
 G2 = "g (bool c, float[2] x, float[2] z) => (float[n] y, float[n] u)"
@@ -26,113 +26,88 @@ def when(then: str, otherwise: str, out: str = "r", other: str = "s") -> str:
 INNER = when("p = Neg(x)", "q = Exp(x)", "p", "q")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(f"y = {when('r = Neg(x)', 's = Neg(x)')}", "y = Neg(x)", id="equal branches, graph output"),
-        pytest.param(
+    {
+        "equal branches, graph output": (f"y = {when('r = Neg(x)', 's = Neg(x)')}", "y = Neg(x)"),
+        "equal branches, before an op": (
             f"t = {when('a = Neg(x) r = Add(a, z)', 'b = Neg(x) s = Add(z, b)')} y = Exp(t)",
-            "a = Neg(x) t = Add(a, z) y = Exp(t)",
-            id="equal branches, before an op",
-        ),
-        pytest.param(f"t = {when('r = Identity(x)', 's = Identity(x)')} y = Exp(t)", "y = Exp(x)", id="an outer value"),
-        pytest.param(
+            "a = Neg(x) t = Add(a, z) y = Exp(t)"),
+        "an outer value": (f"t = {when('r = Identity(x)', 's = Identity(x)')} y = Exp(t)", "y = Exp(x)"),
+        "Identities do not count": (
             f"y = {when('a = Identity(x) r = Neg(a)', 'b = Identity(x) d = Identity(b) s = Neg(d)')}",
-            "a = Identity(x) y = Neg(a)",
-            id="Identities do not count",
-        ),
-        pytest.param(f"y = {when('r = Identity(x)', 's = Identity(x)')}", "y = Identity(x)", id="input to output"),
-        pytest.param(
-            f"e = Exp(x) y = {when('r = Neg(e)', 's = Neg(e)')}", "e = Exp(x) y = Neg(e)", id="captured value"
-        ),
-        pytest.param(
+            "a = Identity(x) y = Neg(a)"),
+        "input to output": (f"y = {when('r = Identity(x)', 's = Identity(x)')}", "y = Identity(x)"),
+        "captured value": (
+            f"e = Exp(x) y = {when('r = Neg(e)', 's = Neg(e)')}", "e = Exp(x) y = Neg(e)"),
+        "names that are borne outside": (
             f"t = {when('a = Neg(x) r = Exp(a)', 'a = Neg(x) s = Exp(a)')} a = Abs(x) y = Add(a, t)",
-            "b = Neg(x) t = Exp(b) a = Abs(x) y = Add(a, t)",
-            id="names that are borne outside",
-        ),
-        pytest.param(
+            "b = Neg(x) t = Exp(b) a = Abs(x) y = Add(a, t)"),
+        "one of two Ifs": (
             f"i = {when('r = Abs(x)', 's = Abs(x)')} y = {when('r = Neg(i)', 's = Exp(i)')}",
-            f"i = Abs(x) y = {when('r = Neg(i)', 's = Exp(i)')}",
-            id="one of two Ifs",
-        ),
-        pytest.param(
+            f"i = Abs(x) y = {when('r = Neg(i)', 's = Exp(i)')}"),
+        "inside a branch": (
             f"y = {when('r = ' + when('p = Neg(x)', 'q = Neg(x)', 'p', 'q'), 's = Exp(x)')}",
-            f"y = {when('r = Neg(x)', 's = Exp(x)')}",
-            id="inside a branch",
-        ),
-        pytest.param(
+            f"y = {when('r = Neg(x)', 's = Exp(x)')}"),
+        "branches with branches": (
             f"y = {when('r = ' + INNER, 's = ' + INNER)}",
-            f"y = {when('p = Neg(x)', 'q = Exp(x)', 'p', 'q')}",
-            id="branches with branches",
-        ),
-    ],
+            f"y = {when('p = Neg(x)', 'q = Exp(x)', 'p', 'q')}"),
+    },
 )  # fmt: skip
 def test_becomes(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", MergeBranches())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "the first output": (
             f"y, u = {when('r = Neg(x) t = Exp(x)', 's = Neg(x) o = Abs(x)', 'r t', 's o')}",
             f"y = Neg(x) u = {when('t = Exp(x)', 'o = Abs(x)', 't', 'o')}",
-            id="the first output",
         ),
-        pytest.param(
+        "the second, made of the first in one branch": (
             f"y, u = {when('r = Neg(x) t = Exp(r)', 's = Abs(x) k = Neg(x) o = Exp(k)', 'r t', 's o')}",
             f"m = Neg(x) u = Exp(m) y = {when('r_pw1 = Identity(m)', 's = Abs(x)', 'r_pw1')}",
-            id="the second, made of the first in one branch",
         ),
-        pytest.param(
+        "ops needed by the others too": (
             f"y, u = {when('a = Abs(z) r = Neg(a) t = Exp(a)', 'a = Abs(z) s = Neg(a) o = Sqrt(a)', 'r t', 's o')}",
             f"a = Abs(z) y = Neg(a) u = {when('t = Exp(a)', 'b = Abs(z) o = Sqrt(b)', 't', 'o')}",
-            id="ops needed by the others too",
         ),
-        pytest.param(
+        "both": (
             f"y, u = {when('r = Neg(x) t = Abs(x)', 's = Neg(x) o = Abs(x)', 'r t', 's o')}",
             "y = Neg(x) u = Abs(x)",
-            id="both",
         ),
-        pytest.param(
+        "the other is not read": (
             f"y, k = {when('r = Neg(x) t = Abs(x)', 's = Neg(x) o = Exp(x)', 'r t', 's o')} u = Neg(z)",
             "y = Neg(x) u = Neg(z)",
-            id="the other is not read",
         ),
-    ],
+    },
 )
 def test_several_outputs(before: str, after: str) -> None:
     becomes(f"{G2} {{ {before} }}", f"{G2} {{ {after} }}", MergeBranches())
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(when("r = Neg(x)", "s = Exp(x)"), id="other ops"),
-        pytest.param(when("r = Neg(x)", "s = Neg(z)"), id="other inputs"),
-        pytest.param(when("r = Sub(x, z)", "s = Sub(z, x)"), id="operands the other way round"),
-        pytest.param(when("r = Max(x, z)", "s = Max(z, x)"), id="Max, which picks a zero by its place"),
-        pytest.param(when("r = LeakyRelu<alpha=0.1>(x)", "s = LeakyRelu<alpha=0.2>(x)"), id="other attributes"),
-        pytest.param(when("r = Identity(x)", "s = Identity(z)"), id="other outer values"),
-        pytest.param(
-            when("a = Neg(x) r = Neg(a)", "a = Exp(x) s = Neg(a)"), id="equal at the end alone"
-        ),
-        pytest.param(
+    {
+        "other ops": (when("r = Neg(x)", "s = Exp(x)")),
+        "other inputs": (when("r = Neg(x)", "s = Neg(z)")),
+        "operands the other way round": (when("r = Sub(x, z)", "s = Sub(z, x)")),
+        "Max, which picks a zero by its place": (when("r = Max(x, z)", "s = Max(z, x)")),
+        "other attributes": (when("r = LeakyRelu<alpha=0.1>(x)", "s = LeakyRelu<alpha=0.2>(x)")),
+        "other outer values": (when("r = Identity(x)", "s = Identity(z)")),
+        "equal at the end alone": (
+            when("a = Neg(x) r = Neg(a)", "a = Exp(x) s = Neg(a)")),
+        "other constants": (
             f"If (c) <{branch('then', 'r', 'r = Mul(x, w)', '<float[2] w = {1,2}>')}, "
-            f"{branch('else', 's', 's = Mul(x, v)', '<float[2] v = {1,3}>')}>",
-            id="other constants",
-        ),
-        pytest.param(
+            f"{branch('else', 's', 's = Mul(x, v)', '<float[2] v = {1,3}>')}>"),
+        "constants of another shape": (
             f"If (c) <{branch('then', 'r', 'r = Mul(x, w)', '<float[2] w = {1,2}>')}, "
-            f"{branch('else', 's', 's = Mul(x, v)', '<float[1] v = {1}>')}>",
-            id="constants of another shape",
-        ),
-        pytest.param(
+            f"{branch('else', 's', 's = Mul(x, v)', '<float[1] v = {1}>')}>"),
+        "other constants, as outputs": (
             f"If (c) <{branch('then', 'r', '', '<float[2] r = {1,2}>')}, "
-            f"{branch('else', 's', '', '<float[2] s = {1,-2}>')}>",
-            id="other constants, as outputs",
-        ),
-    ],
+            f"{branch('else', 's', '', '<float[2] s = {1,-2}>')}>"),
+    },
 )  # fmt: skip
 def test_stays(text: str) -> None:
     stays(f"{G} {{ y = {text} }}", MergeBranches())

@@ -14,7 +14,7 @@ from passwright.core.errors import ModelError, PassesError, UnverifiableError, U
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.run.pipeline import leaves
 from passwright.passes.structure.opset import ConvertOpset, RaiseOpset
-from rewriting import apply_passes, becomes, load, stays, to_onnx
+from rewriting import apply_passes, becomes, cases, load, stays, to_onnx
 from typer.testing import CliRunner
 
 from passwright import convert_opset, diff, explain, optimize
@@ -28,26 +28,25 @@ REGIONS = """g (float[1,1,4,4] x, float[1,4] r, int64[1] i) => (float[1,1,2,2] y
 BEYOND = """g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y, m = Dropout(x) z = LayerNormalization(x, x) }"""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "opset", "to"),
-    [
-        pytest.param(
-            SUMS, "g (float[N,3] x) => (float[N,1] y) <int64[1] a = {1}> { y = ReduceSum(x, a) }", 11, 13, id="axes"
-        ),
-        pytest.param(NEG, NEG, 11, 21, id="same"),
-    ],
+    {
+        "axes": (
+            SUMS, "g (float[N,3] x) => (float[N,1] y) <int64[1] a = {1}> { y = ReduceSum(x, a) }", 11, 13),
+        "same": (NEG, NEG, 11, 21),
+    },
 )  # fmt: skip
 def test_becomes(before: str, after: str, opset: int, to: int) -> None:
     assert opset_of(becomes(before, after, RaiseOpset(to), opset=opset)) == to
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "to"),
-    [
-        pytest.param(NEG, 13, 13, id="it has that opset"),
-        pytest.param(NEG, 17, 13, id="a lower one is not meant"),
-        pytest.param(BEYOND, 16, 17, id="an operator that ONNX has later"),
-    ],
+    {
+        "it has that opset": (NEG, 13, 13),
+        "a lower one is not meant": (NEG, 17, 13),
+        "an operator that ONNX has later": (BEYOND, 16, 17),
+    },
 )
 def test_stays(text: str, opset: int, to: int) -> None:
     stays(text, RaiseOpset(to), opset=opset, runs=False)
@@ -66,14 +65,14 @@ def test_unknown_opsets_are_refused(to: int) -> None:
         RaiseOpset(to)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "exact", "reached"),
-    [
-        pytest.param(SUMS, 11, False, highest_opset_of_onnxruntime(), id="highest that onnxruntime loads"),
-        pytest.param(REGIONS, 16, False, 21, id="highest with kernels"),
-        pytest.param(POOL, 11, False, 18, id="highest with as fast kernels"),
-        pytest.param(POOL, 11, True, 18, id="highest without other rounding"),
-    ],
+    {
+        "highest that onnxruntime loads": (SUMS, 11, False, highest_opset_of_onnxruntime()),
+        "highest with kernels": (REGIONS, 16, False, 21),
+        "highest with as fast kernels": (POOL, 11, False, 18),
+        "highest without other rounding": (POOL, 11, True, 18),
+    },
 )
 def test_in_a_run(text: str, opset: int, exact: bool, reached: int) -> None:
     result = optimize(load(text, opset), enable=["raise-opset"], exact=exact, strict=True)
@@ -125,14 +124,14 @@ def test_command(tmp_path: Path) -> None:
     assert "{to=0}" in listed.output
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "to"),
-    [
-        pytest.param(SUMS, 11, 13, id="axes"),
-        pytest.param(NEG, 11, 21, id="same"),
-        pytest.param(POOL, 11, 22, id="another kernel"),
-        pytest.param("g (float[N,3] x) => (float[N,3] y) { y, m = Dropout(x) }", 11, 22, id="unused mask"),
-    ],
+    {
+        "axes": (SUMS, 11, 13),
+        "same": (NEG, 11, 21),
+        "another kernel": (POOL, 11, 22),
+        "unused mask": ("g (float[N,3] x) => (float[N,3] y) { y, m = Dropout(x) }", 11, 22),
+    },
 )
 def test_converted_to_a_given_opset(text: str, opset: int, to: int) -> None:
     result = convert_opset(load(text, opset), to)
@@ -147,29 +146,25 @@ def test_the_present_opset_is_no_change() -> None:
     assert not result.report.has_changes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "to", "error", "message"),
-    [
-        pytest.param(
+    {
+        "operator of none": (
             BEYOND, 16, 17, ModelError,
-            "opset 17 is not possible: LayerNormalization z: opset 16 has no such operator", id="operator of none",
-        ),
-        pytest.param(
+            "opset 17 is not possible: LayerNormalization z: opset 16 has no such operator"),
+        "no kernel": (
             REGIONS, 16, 24, UnverifiableError,
-            "opset 24 is not possible: RoiAlign y: RoiAlign of float, int64 does not run at opset 24; 21 is "
-            "(--no-verify converts what onnxruntime does not run)", id="no kernel",
-        ),
-        pytest.param(
+            ("opset 24 is not possible: RoiAlign y: RoiAlign of float, int64 does not run at opset 24; 21 is "
+            "(--no-verify converts what onnxruntime does not run)")),
+        "no opset of onnxruntime": (
             NEG, 16, 27, UnverifiableError,
-            "opset 27 is above 26, the highest that the installed onnxruntime runs: nothing could be verified "
-            "(--no-verify converts without)", id="no opset of onnxruntime",
-        ),
-        pytest.param(
+            ("opset 27 is above 26, the highest that the installed onnxruntime runs: nothing could be verified "
+            "(--no-verify converts without)")),
+        "no opset": (
             NEG, 16, 99, UsageError,
-            "convert-opset does not take to=99: 99 is not an opset: the installed onnx knows 1 to 28", id="no opset",
-        ),
-        pytest.param(NEG, 16, 0, UsageError, "0 is not an opset", id="zero"),
-    ],
+            "convert-opset does not take to=99: 99 is not an opset: the installed onnx knows 1 to 28"),
+        "zero": (NEG, 16, 0, UsageError, "0 is not an opset"),
+    },
 )  # fmt: skip
 def test_refused_opsets(text: str, opset: int, to: int, error: type[PassesError], message: str) -> None:
     for convert in (convert_opset, lambda model, to: optimize(model, opset=to)):
@@ -201,16 +196,16 @@ def test_wrong_conversions_end_the_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pipeline", "options", "first"),
-    [
-        pytest.param("basic", {}, ["convert-opset", "remove-unused"], id="basic"),
-        pytest.param("ort", {}, ["convert-opset", "remove-unused"], id="a pipeline that raises the opset"),
-        pytest.param("none", {}, ["convert-opset"], id="none"),
-        pytest.param("drop-identity", {}, ["convert-opset", "drop-identity"], id="a single pass"),
-        pytest.param("basic", {"only": ["fuse-gelu"]}, ["convert-opset", "fuse-gelu"], id="only"),
-        pytest.param("basic", {"skip": ["convert-opset"]}, ["remove-unused"], id="skipped"),
-    ],
+    {
+        "basic": ("basic", {}, ["convert-opset", "remove-unused"]),
+        "a pipeline that raises the opset": ("ort", {}, ["convert-opset", "remove-unused"]),
+        "none": ("none", {}, ["convert-opset"]),
+        "a single pass": ("drop-identity", {}, ["convert-opset", "drop-identity"]),
+        "only": ("basic", {"only": ["fuse-gelu"]}, ["convert-opset", "fuse-gelu"]),
+        "skipped": ("basic", {"skip": ["convert-opset"]}, ["remove-unused"]),
+    },
 )
 def test_the_conversion_comes_first(pipeline: str, options: dict[str, list[str]], first: list[str]) -> None:
     choice = resolve_pipeline(pipeline, enable=["convert-opset{to=20}"], **options)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.structure import sequences
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 RESOLVE_SEQUENCES = rule_pass(sequences, "resolve-sequences")
 
@@ -20,139 +19,151 @@ N = G.replace("(float[n,m] y)", "(int64 y)")
 ABC = "s = SequenceConstruct(x, z, x)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(f"{ABC} a = SequenceAt(s, one) y = Neg(a)", "y = Neg(z)", id="a piece"),
-        pytest.param(f"{ABC} y = SequenceAt(s, last)", "y = Identity(x)", id="the last piece, as an output"),
-        pytest.param(
-            f"{ABC} a = SequenceAt(s, zero) b = SequenceAt(s, one) y = Sub(a, b)", "y = Sub(x, z)", id="two pieces"
-        ),
-        pytest.param(f"{ABC} y = ConcatFromSequence<axis=1>(s)", "y = Concat<axis=1>(x, z, x)", id="joined"),
-        pytest.param(f"{ABC} y = ConcatFromSequence<axis=-2>(s)", "y = Concat<axis=-2>(x, z, x)", id="from the back"),
-        pytest.param(
-            "s = SequenceConstruct(x) a = ConcatFromSequence<axis=1, new_axis=1>(s)"
-            " y = ReduceMax<axes=[1], keepdims=0>(a)",
+    {
+        "a piece": (f"{ABC} a = SequenceAt(s, one) y = Neg(a)", "y = Neg(z)"),
+        "the last piece, as an output": (f"{ABC} y = SequenceAt(s, last)", "y = Identity(x)"),
+        "two pieces": (f"{ABC} a = SequenceAt(s, zero) b = SequenceAt(s, one) y = Sub(a, b)", "y = Sub(x, z)"),
+        "joined": (f"{ABC} y = ConcatFromSequence<axis=1>(s)", "y = Concat<axis=1>(x, z, x)"),
+        "from the back": (f"{ABC} y = ConcatFromSequence<axis=-2>(s)", "y = Concat<axis=-2>(x, z, x)"),
+        "a single one on a new axis": (
+            (
+                "s = SequenceConstruct(x) a = ConcatFromSequence<axis=1, new_axis=1>(s)"
+                " y = ReduceMax<axes=[1], keepdims=0>(a)"
+            ),
             "a = Unsqueeze(x, one) y = ReduceMax<axes=[1], keepdims=0>(a)",
-            id="a single one on a new axis",
         ),
-        pytest.param(
+        "inserted at the end": (
             "s = SequenceConstruct(x) t = SequenceInsert(s, z) y = ConcatFromSequence<axis=0>(t)",
             "y = Concat<axis=0>(x, z)",
-            id="inserted at the end",
         ),
-        pytest.param(
+        "inserted before the last": (
             "s = SequenceConstruct(x, x) t = SequenceInsert(s, z, last) y = ConcatFromSequence<axis=0>(t)",
             "y = Concat<axis=0>(x, z, x)",
-            id="inserted before the last",
         ),
-        pytest.param(
+        "inserted behind the last": (
             "s = SequenceConstruct(x, x) t = SequenceInsert(s, z, two) y = ConcatFromSequence<axis=0>(t)",
             "y = Concat<axis=0>(x, x, z)",
-            id="inserted behind the last",
         ),
-        pytest.param(
-            "e = SequenceEmpty() s = SequenceInsert(e, x) t = SequenceInsert(s, z, zero)"
-            " y = ConcatFromSequence<axis=0>(t)",
+        "begun with nothing": (
+            (
+                "e = SequenceEmpty() s = SequenceInsert(e, x) t = SequenceInsert(s, z, zero)"
+                " y = ConcatFromSequence<axis=0>(t)"
+            ),
             "y = Concat<axis=0>(z, x)",
-            id="begun with nothing",
         ),
-        pytest.param(f"{ABC} t = SequenceErase(s) y = ConcatFromSequence<axis=0>(t)", "y = Concat<axis=0>(x, z)",
-                     id="erased at the end"),
-        pytest.param(f"{ABC} t = SequenceErase(s, one) y = ConcatFromSequence<axis=0>(t)", "y = Concat<axis=0>(x, x)",
-                     id="erased in the middle"),
-        pytest.param(
-            "e = SequenceEmpty() s = SequenceInsert(e, v) t = SequenceInsert(s, x, k) u = SequenceInsert(t, z)"
-            " y = SequenceAt(u, last)",
+        "erased at the end": (
+            f"{ABC} t = SequenceErase(s) y = ConcatFromSequence<axis=0>(t)",
+            "y = Concat<axis=0>(x, z)",
+        ),
+        "erased in the middle": (
+            f"{ABC} t = SequenceErase(s, one) y = ConcatFromSequence<axis=0>(t)",
+            "y = Concat<axis=0>(x, x)",
+        ),
+        "the last inserted": (
+            (
+                "e = SequenceEmpty() s = SequenceInsert(e, v) t = SequenceInsert(s, x, k) u = SequenceInsert(t, z)"
+                " y = SequenceAt(u, last)"
+            ),
             "y = Identity(z)",
-            id="the last inserted",
         ),
-        pytest.param(
-            "s = SplitToSequence<axis=0>(w, sizes) y = SequenceAt(s, two)", "y = Slice(w, one, one, one)",
-            id="a slice, by sizes",
+        "a slice, by sizes": (
+            "s = SplitToSequence<axis=0>(w, sizes) y = SequenceAt(s, two)",
+            "y = Slice(w, one, one, one)",
         ),
-        pytest.param(
-            "s = SplitToSequence<axis=1>(w, two) y = SequenceAt(s, last)", "y = Slice(w, one, one, one)",
-            id="a slice, by size, the last",
+        "a slice, by size, the last": (
+            "s = SplitToSequence<axis=1>(w, two) y = SequenceAt(s, last)",
+            "y = Slice(w, one, one, one)",
         ),
-        pytest.param(
-            "s = SplitToSequence(v, two) y = SequenceAt(s, zero)", "y = Slice(v, one, one, one)",
-            id="a slice of unknown extent",
+        "a slice of unknown extent": (
+            "s = SplitToSequence(v, two) y = SequenceAt(s, zero)",
+            "y = Slice(v, one, one, one)",
         ),
-        pytest.param("s = SplitToSequence(w) y = SequenceAt(s, one)", "y = Slice(w, one, one, one)", id="one by one"),
-        pytest.param(
+        "one by one": ("s = SplitToSequence(w) y = SequenceAt(s, one)", "y = Slice(w, one, one, one)"),
+        "one by one, without the axis": (
             "s = SplitToSequence<keepdims=0>(v) a = SequenceAt(s, last) y = Add(a, x)",
             "a = Gather<axis=0>(v, last) y = Add(a, x)",
-            id="one by one, without the axis",
         ),
-        pytest.param("s = SplitToSequence<axis=1>(v) y = ConcatFromSequence<axis=-1>(s)", "y = Identity(v)",
-                     id="split and joined"),
-        pytest.param(
-            "s = SplitToSequence<keepdims=0>(w) a = ConcatFromSequence<axis=0, new_axis=1>(s) y = Neg(a)", "y = Neg(w)",
-            id="split and joined on a new axis",
+        "split and joined": ("s = SplitToSequence<axis=1>(v) y = ConcatFromSequence<axis=-1>(s)", "y = Identity(v)"),
+        "split and joined on a new axis": (
+            "s = SplitToSequence<keepdims=0>(w) a = ConcatFromSequence<axis=0, new_axis=1>(s) y = Neg(a)",
+            "y = Neg(w)",
         ),
-        pytest.param(f"{ABC} u = SequenceAt(s, k) a = SequenceAt(s, one) y = Sub(u, a)",
-                     f"{ABC} u = SequenceAt(s, k) y = Sub(u, z)", id="the sequence has other readers"),
-    ],
-)  # fmt: skip
+        "the sequence has other readers": (
+            f"{ABC} u = SequenceAt(s, k) a = SequenceAt(s, one) y = Sub(u, a)",
+            f"{ABC} u = SequenceAt(s, k) y = Sub(u, z)",
+        ),
+    },
+)
 def test_becomes(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", RESOLVE_SEQUENCES, runs="SequenceAt(s, k)" not in before)
 
 
-@pytest.mark.parametrize(
+@cases(
     "before",
-    [
-        pytest.param(f"{ABC} a = SequenceLength(s) y = Add(a, k)", id="of a built sequence"),
-        pytest.param("s = SequenceEmpty() a = SequenceLength(s) y = Add(a, k)", id="of nothing"),
-        pytest.param("s = SplitToSequence(w, sizes) a = SequenceLength(s) y = Add(a, k)", id="of a split tensor"),
-        pytest.param("s = SplitToSequence<axis=1>(w, two) a = SequenceLength(s) y = Add(a, k)", id="and by a size"),
-        pytest.param("s = SplitToSequence(w) a = SequenceLength(s) y = Add(a, k)", id="and one by one"),
-        pytest.param("s = SequenceConstruct(x) t = SequenceErase(s) a = SequenceLength(t) y = Add(a, k)",
-                     id="of an emptied sequence"),
-    ],
-)  # fmt: skip
+    {
+        "of a built sequence": (f"{ABC} a = SequenceLength(s) y = Add(a, k)"),
+        "of nothing": ("s = SequenceEmpty() a = SequenceLength(s) y = Add(a, k)"),
+        "of a split tensor": ("s = SplitToSequence(w, sizes) a = SequenceLength(s) y = Add(a, k)"),
+        "and by a size": ("s = SplitToSequence<axis=1>(w, two) a = SequenceLength(s) y = Add(a, k)"),
+        "and one by one": ("s = SplitToSequence(w) a = SequenceLength(s) y = Add(a, k)"),
+        "of an emptied sequence": ("s = SequenceConstruct(x) t = SequenceErase(s) a = SequenceLength(t) y = Add(a, k)"),
+    },
+)
 def test_lengths_are_folded(before: str) -> None:
     becomes(f"{N} {{ {before} }}", f"{N} {{ y = Add(one, k) }}", RESOLVE_SEQUENCES)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "runs"),
-    [
-        pytest.param(f"{ABC} y = SequenceAt(s, far)", False, id="out of range"),
-        pytest.param(f"{ABC} y = SequenceAt(s, k)", False, id="at an unknown place"),
-        pytest.param(f"{ABC} a = ConcatFromSequence<axis=0, new_axis=1>(s) y = ReduceSum<keepdims=0>(a, four)", False,
-                     id="several on a new axis"),
-        pytest.param("s = SplitToSequence(v, two) y = SequenceAt(s, last)", True, id="the last of an unknown number"),
-        pytest.param("s = SplitToSequence(v, k) y = SequenceAt(s, zero)", False, id="split by an unknown size"),
-        pytest.param("s = SplitToSequence<keepdims=0>(v, one) y = SequenceAt(s, zero)", False,
-                     id="keepdims beside a size, of which one piece is taken"),
-        pytest.param("s = SplitToSequence<keepdims=0>(w, one) y = ConcatFromSequence<axis=0>(s)", False,
-                     id="keepdims beside a size, joined again"),
-        pytest.param("s = SplitToSequence<axis=0>(w) y = ConcatFromSequence<axis=1>(s)", True,
-                     id="joined along another axis"),
-        pytest.param("s = SplitToSequence<keepdims=0>(w) a = ConcatFromSequence<axis=0>(s) y = Add(a, one_f)", False,
-                     id="split without the axis, joined with none new"),
-        pytest.param("s = SplitToSequence<axis=0>(w) a = ConcatFromSequence<axis=0, new_axis=1>(s) y = Reshape(a, two)",
-                     False, id="split with the axis, joined with a new one"),
-    ],
-)  # fmt: skip
+    {
+        "out of range": (f"{ABC} y = SequenceAt(s, far)", False),
+        "at an unknown place": (f"{ABC} y = SequenceAt(s, k)", False),
+        "several on a new axis": (
+            f"{ABC} a = ConcatFromSequence<axis=0, new_axis=1>(s) y = ReduceSum<keepdims=0>(a, four)",
+            False,
+        ),
+        "the last of an unknown number": ("s = SplitToSequence(v, two) y = SequenceAt(s, last)", True),
+        "split by an unknown size": ("s = SplitToSequence(v, k) y = SequenceAt(s, zero)", False),
+        "keepdims beside a size, of which one piece is taken": (
+            "s = SplitToSequence<keepdims=0>(v, one) y = SequenceAt(s, zero)",
+            False,
+        ),
+        "keepdims beside a size, joined again": (
+            "s = SplitToSequence<keepdims=0>(w, one) y = ConcatFromSequence<axis=0>(s)",
+            False,
+        ),
+        "joined along another axis": ("s = SplitToSequence<axis=0>(w) y = ConcatFromSequence<axis=1>(s)", True),
+        "split without the axis, joined with none new": (
+            "s = SplitToSequence<keepdims=0>(w) a = ConcatFromSequence<axis=0>(s) y = Add(a, one_f)",
+            False,
+        ),
+        "split with the axis, joined with a new one": (
+            "s = SplitToSequence<axis=0>(w) a = ConcatFromSequence<axis=0, new_axis=1>(s) y = Reshape(a, two)",
+            False,
+        ),
+    },
+)
 def test_stays(text: str, runs: bool) -> None:
     head = G.replace("four = {4}", "four = {4}, float one_f = {1}")
     stays(f"{head} {{ {text} }}", RESOLVE_SEQUENCES, runs=runs)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (seq(float[2]) q, float[2] x) => (float[n] y) <int64 i = {0}>"
-                     " { s = SequenceInsert(q, x) y = SequenceAt(s, i) }", id="a sequence from outside"),
-        pytest.param("g (seq(float[2]) q) => (int64 y) { y = SequenceLength(q) }", id="its length"),
-        pytest.param("g (float[2] x, int64 i = {0}) => (float[n] y)"
-                     " { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
-                     id="an overridable place"),
-        pytest.param("g (float[2] x) => (seq(float[2]) s) { s = SequenceConstruct(x, x) }", id="as an output"),
-    ],
-)  # fmt: skip
+    {
+        "a sequence from outside": (
+            "g (seq(float[2]) q, float[2] x) => (float[n] y) <int64 i = {0}>"
+            " { s = SequenceInsert(q, x) y = SequenceAt(s, i) }"
+        ),
+        "its length": ("g (seq(float[2]) q) => (int64 y) { y = SequenceLength(q) }"),
+        "an overridable place": (
+            "g (float[2] x, int64 i = {0}) => (float[n] y) { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }"
+        ),
+        "as an output": ("g (float[2] x) => (seq(float[2]) s) { s = SequenceConstruct(x, x) }"),
+    },
+)
 def test_stays_elsewhere(text: str) -> None:
     stays(text, RESOLVE_SEQUENCES, runs="i = {0})" not in text)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
-from math import inf
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,12 +13,15 @@ import onnx
 from onnx import helper
 
 from ..ir.op_schemas import canonical_domain
+from ..operators.declaration import OperatorCall
+from ..operators.table import OPERATORS
 from ..ort.backends import OnnxRuntime
 from ..ort.sessions import SessionConfig
 from ..serialization.proto_queries import (
     all_nodes,
     captured_names,
     copy_without,
+    has_subgraphs,
     named_subgraphs,
     needed_nodes,
     opset_versions,
@@ -61,7 +62,7 @@ class ObservedGraph:
     """The values to observe, those of bodies last; some may be there more than once."""
     outer: list[str] = field(init=False)
     """The values of enclosing graphs that a run needs."""
-    _bodies: list[_Body] = field(init=False)
+    _nodes: list[_NodeWithBodies] = field(init=False)
     _observed: dict[str, str] = field(init=False)  # by name: the output or input of the model
     _needed: list[str] = field(init=False)  # outputs, or inputs
     _session: OnnxRuntime | None = None
@@ -76,11 +77,15 @@ class ObservedGraph:
         defined = _defined_names(graph)
         own = [name for name in defined if name in self.observation.names]
         enclosing = {name: c for name, c in (self.constants or {}).items() if name not in defined}
-        bodies = (body for node in graph.node for body in self._bodies_of(node, enclosing | _constants(graph)))
-        self._bodies = [body for body in bodies if body.observed.names]
-        self.names = own + [name for body in self._bodies for name in body.observed.names]
+        nodes = (self._node_with_bodies(node, enclosing | _constants(graph)) for node in graph.node)
+        self._nodes = [node for node in nodes if node is not None]
+        bodies = [body for node in self._nodes for body in node.bodies.values()]
+        self.names = own + [name for body in bodies for name in body.names]
         self._observed = _append_shapes(graph, own) if self.observation.shapes else dict(zip(own, own, strict=True))
-        read = (name for body in self._bodies for name in body.reads)
+        read = (
+            *(name for node in self._nodes for name in node.node.input if name),
+            *(n for b in bodies for n in b.outer),
+        )
         self._needed = list(dict.fromkeys((*self._observed.values(), *self.results, *read)))
         del graph.output[:]
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in self._needed)
@@ -90,16 +95,23 @@ class ObservedGraph:
             _add_constant(graph, enclosing.get(name))
         self.outer = [name for name in free if name not in enclosing]
 
-    def _bodies_of(self, node: onnx.NodeProto, constants: Mapping[str, Constant]) -> Iterator[_Body]:
-        run = None if canonical_domain(node.domain) else RUNS.get(node.op_type)
-        if run is None or opset_versions(self.header).get("", 0) < FIRST_OPSETS.get(node.op_type, 0):
-            return
-        for attribute, subgraph in named_subgraphs(node):
-            inputs, body = [copy_without(v) for v in subgraph.input], copy_without(subgraph)
-            results = [o.name for o in body.output][: _result_count(node)]
-            yield _Body(
-                node, attribute, inputs, ObservedGraph(self.header, body, self.observation, results, constants), run
-            )
+    def _node_with_bodies(self, node: onnx.NodeProto, constants: Mapping[str, Constant]) -> _NodeWithBodies | None:
+        """A node of the graph with values to observe in its bodies; None for another one."""
+        version = opset_versions(self.header).get("", 0)
+        operator = OPERATORS.get(node.op_type) if has_subgraphs(node) and not canonical_domain(node.domain) else None
+        if operator is None or operator.meaning(version) is None:
+            return None
+        kept = (a for a in node.attribute if not a.name.startswith("scan_output_"))
+        attributes = {a.name: helper.get_attribute_value(a) for a in kept}
+        bodies = dict[str, ObservedGraph]()
+        for name, subgraph in named_subgraphs(node):
+            carried = subgraph.output[: _result_count(node, version)]
+            attributes[name] = onnx.GraphProto(input=subgraph.input, output=carried)
+            results = [o.name for o in carried]
+            observed = ObservedGraph(self.header, copy_without(subgraph), self.observation, results, constants)
+            if observed.names:
+                bodies[name] = observed
+        return _NodeWithBodies(node, version, attributes, bodies) if bodies else None
 
     def run(self, feeds: Mapping[str, Any], observe: Observe) -> list[Any]:
         """Run on the inputs and the `outer` values, call `observe` with names and values, and return the `results`.
@@ -109,8 +121,8 @@ class ObservedGraph:
         found = {**feeds, **self._computed(feeds)}
         for name, output in self._observed.items():
             observe(name, found[output])
-        for body in self._bodies:
-            body.run(body, found, observe)
+        for node in self._nodes:
+            node.run(found, observe)
         return [found[name] for name in self.results]
 
     def _computed(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,80 +151,48 @@ class ObservedGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
-    """A body of `node`, in its `attribute`, and its `run` on the values of the graph with the node."""
+class _NodeWithBodies:
+    """A `node` of the opset `version` with values to observe in `bodies`, by attribute.
+
+    Bodies in its `attributes` are declarations of inputs, and of the results that the next iteration takes: others are
+    not kept.
+    """
 
     node: onnx.NodeProto
-    attribute: str
-    inputs: Sequence[onnx.ValueInfoProto]
-    observed: ObservedGraph
-    run: Callable[[_Body, Mapping[str, Any], Observe], None]
+    version: int
+    attributes: Mapping[str, Any]
+    bodies: Mapping[str, ObservedGraph]
 
-    @property
-    def reads(self) -> list[str]:
-        """The values of the graph with the node that a run needs."""
-        return [*filter(None, self.node.input), *self.observed.outer]
+    def run(self, found: Mapping[str, Any], observe: Observe) -> None:
+        """Run the bodies on values of the graph with the node, as often as the operator does."""
 
-    def step(self, given: Sequence[Any], found: Mapping[str, Any], observe: Observe) -> list[Any]:
-        """Run once on the inputs `given`; the results."""
-        outer = {name: found[name] for name in self.observed.outer}
-        named = {v.name: value for v, value in zip(self.inputs, given, strict=True)}
-        return self.observed.run(outer | named, observe)
+        def run_body(graph: onnx.GraphProto, given: Sequence[Any]) -> list[Any]:
+            body = next((b for name, b in self.bodies.items() if self.attributes[name] is graph), None)
+            if body is None:
+                return []
+            outer = {name: found[name] for name in body.outer}
+            return body.run(
+                outer | {v.name: _as_declared(x, v) for v, x in zip(graph.input, given, strict=True)}, observe
+            )
 
-    def scalar(self, index: int, value: Any) -> Array:
-        """`value` for an input of one element, in one dimension if that is declared, as onnxruntime gives it."""
-        rank = len(self.inputs[index].type.tensor_type.shape.dim)
-        return np.asarray(value).reshape((1,) * rank)
+        call = OperatorCall(self.node, self.version, self.attributes, (), run_body)
+        OPERATORS[self.node.op_type].run(call, *(found[name] if name else None for name in self.node.input))
 
 
-def _run_branch(body: _Body, found: Mapping[str, Any], observe: Observe) -> None:
-    if body.attribute == ("then_branch" if _is_true(found[body.node.input[0]]) else "else_branch"):
-        body.step([], found, observe)
-
-
-def _run_loop(body: _Body, found: Mapping[str, Any], observe: Observe) -> None:
-    limit, goes_on, *states = (found[name] if name else None for name in _padded(body.node.input, 2))
-    limit = inf if limit is None else int(np.asarray(limit).item())
-    condition = body.scalar(1, True if goes_on is None else goes_on)
-    trip = 0
-    while trip < limit and _is_true(condition):
-        given = [body.scalar(0, np.int64(trip)), condition, *states]
-        condition, *states = body.step(given, found, observe)
-        trip += 1
-
-
-def _run_scan(body: _Body, found: Mapping[str, Any], observe: Observe) -> None:
-    attributes = {a.name: helper.get_attribute_value(a) for a in body.node.attribute}
-    values = [found[name] for name in body.node.input]
-    states, scanned = values[: _result_count(body.node)], values[_result_count(body.node) :]
-    axes = attributes.get("scan_input_axes") or [0] * len(scanned)
-    directions = attributes.get("scan_input_directions") or [0] * len(scanned)
-    turned = [
-        np.moveaxis(x, axis, 0)[:: -1 if back else 1] for x, axis, back in zip(scanned, axes, directions, strict=True)
-    ]
-    for elements in zip(*turned, strict=True):
-        states = body.step([*states, *(np.asarray(e, order="C") for e in elements)], found, observe)
-
-
-RUNS = MappingProxyType({"If": _run_branch, "Loop": _run_loop, "Scan": _run_scan})
-FIRST_OPSETS = MappingProxyType({"Scan": 9})  # without batches
-
-
-def _result_count(node: onnx.NodeProto) -> int:
+def _result_count(node: onnx.NodeProto, version: int) -> int:
     """The number of the first results of a body that the next iteration takes."""
     if node.op_type == "Loop":
         return max(1, len(node.input) - 1)
-    scanned = (a.i for a in node.attribute if a.name == "num_scan_inputs")
-    return len(node.input) - next(scanned) if node.op_type == "Scan" else 0
+    scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), len(node.input))
+    return len(node.input) - scanned - (node.op_type == "Scan" and version < 9)  # whose first input are lengths
 
 
-def _padded(names: Iterable[str], count: int) -> list[str]:
-    found = list(names)
-    return [*found, *[""] * (count - len(found))]
-
-
-def _is_true(condition: Any) -> bool:
-    return bool(np.asarray(condition).item())
+def _as_declared(value: Any, declared: onnx.ValueInfoProto) -> Any:
+    """A value for an input; a number in one dimension if that is declared, as onnxruntime gives it."""
+    if not hasattr(value, "dtype"):
+        return value
+    array: Array = np.asarray(value, order="C")
+    return array if array.ndim else array.reshape((1,) * len(declared.type.tensor_type.shape.dim))
 
 
 def _type_of(value: Any, declared: onnx.TypeProto | None) -> onnx.TypeProto:

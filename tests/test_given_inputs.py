@@ -11,7 +11,7 @@ import pytest
 from onnx import numpy_helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
-from passwright.core.verify.given_inputs import checked_inputs, read_inputs, sizes_from_shapes
+from passwright.core.verify.given_inputs import fitting_inputs, read_inputs, sizes_from_shapes
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from rewriting import load
@@ -88,13 +88,13 @@ def test_sequence_messages_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strings", [np.array(["a", "bc"]), np.array(["a", "bc"], object)], ids=["unicode", "objects"])
 def test_strings(strings: np.ndarray[Any, Any]) -> None:
-    assert checked_inputs(InputSet("given", {}, {"s": strings}), inputs_of(STRINGS)).feeds["s"].tolist() == ["a", "bc"]
+    assert fitting_inputs(InputSet("given", {}, {"s": strings}), inputs_of(STRINGS)).feeds["s"].tolist() == ["a", "bc"]
 
 
 def test_inputs_with_defaults_are_optional() -> None:
     x = np.ones(2, np.float32)
     for feeds in ({"x": x}, {"x": x, "w": x}):
-        assert checked_inputs(InputSet("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
+        assert fitting_inputs(InputSet("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_inputs_with_defaults_are_optional() -> None:
 )
 def test_mismatched_inputs_are_refused(feeds: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        checked_inputs(InputSet("given", {}, feeds), inputs_of(TWO))
+        fitting_inputs(InputSet("given", {}, feeds), inputs_of(TWO))
 
 
 HALF = ml_dtypes.bfloat16
@@ -130,7 +130,7 @@ def test_values_are_converted_to_arrays(value: Any, dtype: str, want: Any) -> No
     text = f"g ({dtype}[{','.join('abc'[: np.ndim(want)])}] x) => ({dtype}[n] y) {{ y = Identity(x) }}"
     if not np.ndim(want):
         text = f"g ({dtype} x) => ({dtype} y) {{ y = Identity(x) }}"
-    found = checked_inputs(InputSet("given", {}, {"x": value}), inputs_of(text)).feeds["x"]
+    found = fitting_inputs(InputSet("given", {}, {"x": value}), inputs_of(text)).feeds["x"]
     assert found.dtype == np.asarray(want).dtype
     np.testing.assert_array_equal(found, want)
 
@@ -148,15 +148,15 @@ def test_values_are_converted_to_arrays(value: Any, dtype: str, want: Any) -> No
 )
 def test_unconvertible_values_are_refused(value: Any, kind: str) -> None:
     with pytest.raises(ModelError, match=f"x of the given inputs is {kind}"):
-        checked_inputs(InputSet("given", {}, {"x": value}), inputs_of("g (int64[N] x) => (int64[N] y) { y = Neg(x) }"))
+        fitting_inputs(InputSet("given", {}, {"x": value}), inputs_of("g (int64[N] x) => (int64[N] y) { y = Neg(x) }"))
 
 
 def test_sequence_must_be_a_list() -> None:
     x = np.ones(2, np.float32)
-    feeds = checked_inputs(InputSet("given", {}, {"s": (x, x), "n": [1]}), inputs_of(SEQUENCE)).feeds
+    feeds = fitting_inputs(InputSet("given", {}, {"s": (x, x), "n": [1]}), inputs_of(SEQUENCE)).feeds
     assert len(feeds["s"]) == 2
     with pytest.raises(ModelError, match="s of the given inputs is not a list"):
-        checked_inputs(InputSet("given", {}, {"s": x, "n": [1]}), inputs_of(SEQUENCE))
+        fitting_inputs(InputSet("given", {}, {"s": x, "n": [1]}), inputs_of(SEQUENCE))
 
 
 def bad_file(name: str, content: bytes) -> Callable[[Path], Path]:

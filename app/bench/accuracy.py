@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import EvaluationError, ModelError
 from ...core.io.array_files import read_arrays
 from ...core.plugins.pass_registry import function_in_file, plugin_errors
-from ...core.verify.given_inputs import checked_inputs
+from ...core.verify.given_inputs import fitting_inputs
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.seeded_session import Session
@@ -51,7 +51,7 @@ class LabelledSet:
     def feeds(self, inputs: Sequence[InputSpec], rows: int) -> tuple[dict[str, Any], list[str]]:
         """The inputs of a model, and the names of those that have `rows` rows. Raises ModelError for others."""
         arrays = {i.name: self.arrays[i.name] for i in inputs if i.name in self.arrays}
-        feeds = checked_inputs(InputSet(f"labelled ({self.name})", {}, arrays), inputs).feeds
+        feeds = fitting_inputs(InputSet(f"labelled ({self.name})", {}, arrays), inputs, has_rows=True).feeds
         leading: int | str = batch_symbol(inputs) or fixed_batch(inputs)
         batched = [i.name for i in inputs if i.name in feeds and i.default is None and i.shape[:1] == (leading,)]
         for name in batched:

@@ -18,7 +18,14 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.support.suggestions import did_you_mean
 from ...core.verify.dim_expressions import Sizes, dim_symbols
-from ...core.verify.given_inputs import GivenSamples, Inputs, fitting_inputs, sizes_from_shapes, with_given_shapes
+from ...core.verify.given_inputs import (
+    GivenSamples,
+    Inputs,
+    fitting_inputs,
+    kind_of_sample,
+    sizes_from_shapes,
+    with_given_shapes,
+)
 from ...core.verify.input_generation import generate_input_sets
 from ...core.verify.input_search import require_generatable, with_tried_ranks, with_unit_interval_floats
 from ...core.verify.input_sets import InputSet
@@ -84,7 +91,7 @@ def make_feeds(
     with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
         if given is not None:
             first, *others = given.samples
-            input_set = fitting_inputs(InputSet(first.kind, {}, first.load()), inputs)
+            input_set = fitting_inputs(InputSet(kind_of_sample(first.label), {}, first.load()), inputs)
             found = _feeds_from_given(input_set, inputs, batches, run_failure)
             which = f"measured on the first of {len(given.samples)} samples, {first.label}" if others else ""
             return replace(found, note="; ".join(filter(None, (which, found.note))))

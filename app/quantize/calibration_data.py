@@ -13,7 +13,7 @@ import numpy as np
 from ...core.errors import ModelError
 from ...core.io.model_source import ModelSource
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_inputs import GivenSample, fitting_inputs, read_samples
+from ...core.verify.given_inputs import GivenSample, fitting_inputs, kind_of_sample, read_samples
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
 from ..bench.accuracy import LABELS
@@ -137,7 +137,7 @@ def _rows(sample: GivenSample, inputs: Sequence[InputSpec], read: Callable[[Give
         if i.name in feeds and i.type_kind == TENSOR and i.default is None and (symbol or size) in leading:
             axes[i.name] = leading.index(symbol or size)
     if not axes:
-        yield lambda: fitting_inputs(InputSet(sample.kind, {}, read(sample)), inputs).feeds
+        yield lambda: fitting_inputs(InputSet(kind_of_sample(sample.label), {}, read(sample)), inputs).feeds
         return
     rows = {name: [0, *np.shape(feeds[name])[axis:]][np.ndim(feeds[name]) > axis] for name, axis in axes.items()}
     if len(set(rows.values())) > 1:

@@ -44,7 +44,7 @@ class EvaluationLimits:
     seconds: float = 20.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class EvaluationWorker:
     """Evaluation in this process, for its parent."""
 

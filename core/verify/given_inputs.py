@@ -59,27 +59,8 @@ def header_check(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: 
     return check
 
 
-def fitting_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
-    """`input_set` as arrays of the types and shapes of the inputs. Raises ModelError."""
-    found = checked_inputs(input_set, inputs)
-    for spec in inputs:
-        value = found.feeds.get(spec.name)
-        for array in cast("list[Any]", value) if isinstance(value, list) else [value]:
-            if array is not None and spec.type_kind in GENERATABLE:
-                _require_shape(np.shape(array), spec, input_set)
-    return found
-
-
-def _require_shape(shape: Sequence[int], spec: InputSpec, input_set: InputSet) -> None:
-    """Raise ModelError for a rank or fixed dims other than those of an input; onnxruntime runs scalars of any rank."""
-    pairs = zip(spec.shape, shape, strict=False)
-    if spec.shape and (len(shape) != len(spec.shape) or any(isinstance(d, int) and d != n for d, n in pairs)):
-        found = f"{spec.name} of the {input_set} has shape {dims_text(shape)}"
-        raise ModelError(f"{found}; the model needs {dims_text(spec.shape)}")
-
-
-def checked_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
-    """`input_set` as arrays of the types of the input specs. Raises ModelError for an input that does not fit."""
+def fitting_inputs(input_set: InputSet, inputs: Sequence[InputSpec], *, has_rows: bool = False) -> InputSet:
+    """`input_set` as arrays of the types and, unless it `has_rows`, the shapes of the inputs. Raises ModelError."""
     known = {i.name: i for i in inputs}
     for name in input_set.feeds:
         _require_known(name, known, input_set)
@@ -89,7 +70,20 @@ def checked_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet
             feeds[spec.name] = _converted(input_set.feeds[spec.name], spec, input_set)
         elif spec.default is None:
             raise ModelError(f"the {input_set} lack {spec.name}")
+    for spec in () if has_rows else inputs:
+        value = feeds.get(spec.name)
+        for array in cast("list[Any]", value) if isinstance(value, list) else [value]:
+            if array is not None and spec.type_kind in GENERATABLE:
+                _require_shape(np.shape(array), spec, input_set)
     return InputSet(input_set.kind, input_set.sizes, feeds)
+
+
+def _require_shape(shape: Sequence[int], spec: InputSpec, input_set: InputSet) -> None:
+    """Raise ModelError for a rank or fixed dims other than those of an input; onnxruntime runs scalars of any rank."""
+    pairs = zip(spec.shape, shape, strict=False)
+    if spec.shape and (len(shape) != len(spec.shape) or any(isinstance(d, int) and d != n for d, n in pairs)):
+        found = f"{spec.name} of the {input_set} has shape {dims_text(shape)}"
+        raise ModelError(f"{found}; the model needs {dims_text(spec.shape)}")
 
 
 def _require_known(name: str, known: Collection[str], input_set: InputSet) -> None:
@@ -203,10 +197,10 @@ class GivenSample:
     is_table: bool = False
     is_in_memory: bool = False
 
-    @property
-    def kind(self) -> str:
-        """The kind of its input set."""
-        return f"given ({self.label})" if self.label else "given"
+
+def kind_of_sample(label: str) -> str:
+    """The kind of the input set of a sample."""
+    return f"given ({label})" if label else "given"
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,11 +256,12 @@ def read_inputs(given: Inputs | GivenSamples, inputs: Sequence[InputSpec]) -> tu
             left = f"{len(found.samples) - n} of {len(found.samples)} samples were left out for lack of time"
             notes.append(left)
             break
-        feeds = fitting_inputs(InputSet(sample.kind, {}, sample.load()), inputs).feeds
+        kind = kind_of_sample(sample.label)
+        feeds = fitting_inputs(InputSet(kind, {}, sample.load()), inputs).feeds
         size = 0 if sample.is_in_memory else value_bytes(feeds)
         budget -= size
         kept = feeds if budget >= 0 else FileValues(partial(recent.get, n, sample.load), sample.load, found.folders)
-        input_sets.append(InputSet(sample.kind, {}, kept))
+        input_sets.append(InputSet(kind, {}, kept))
     return input_sets, tuple(notes)
 
 
@@ -378,20 +373,19 @@ class _SampleReader:
         if not numbered:
             raise ModelError(f"{folder} holds no input_*.pb")
         files = {spec.name: numbered[n] for n, spec in enumerate(self.inputs) if n in numbered}
-        sample = GivenSample(label, dict)
-        return replace(sample, load=partial(_load_test_data, sample.kind, files, self.light))
+        return GivenSample(label, partial(_load_test_data, kind_of_sample(label), files, self.light))
 
     def _of_npz(self, path: Path, label: str) -> Iterator[GivenSample]:
         with open_arrays(path) as archive:
             by_sample = member_names(archive.headers, self.inputs, self.ignored)
             if list(by_sample) == [""]:
-                sample = GivenSample(label, dict, is_table=True)
-                load = partial(_load_npz, path, sample.kind, self.light, self.ignored, has_rows=self.may_have_rows)
-                yield replace(sample, load=load)
+                kind, has_rows = kind_of_sample(label), self.may_have_rows
+                load = partial(_load_npz, path, kind, self.light, self.ignored, has_rows=has_rows)
+                yield GivenSample(label, load, is_table=True)
                 return
             labels = {name: f"{label}: {name}" if name else label for name in by_sample}
             for name, members in by_sample.items():
-                check = header_check(InputSet(f"given ({labels[name]})"), self.inputs)
+                check = header_check(InputSet(kind_of_sample(labels[name])), self.inputs)
                 for known, member in members.items():
                     check(known, archive.headers[member])
             for n, (name, members) in enumerate(by_sample.items()):
@@ -403,7 +397,12 @@ class _SampleReader:
     def _of_data(self, data: object, name: str) -> Iterator[GivenSample]:
         """The samples that Python code provides."""
         if isinstance(data, Mapping):
-            yield from self._of_arrays({str(k): v for k, v in cast("Mapping[object, object]", data).items()}, name)
+            arrays = {str(k): v for k, v in cast("Mapping[object, object]", data).items()}
+            by_sample = member_names(arrays, self.inputs, self.ignored)
+            for sample, members in by_sample.items():
+                feeds = {known: arrays[member] for known, member in members.items()}
+                label = ": ".join(filter(None, (name, sample)))
+                yield self._in_memory(label, feeds, is_table=list(by_sample) == [""])
         elif isinstance(data, Sequence) and not isinstance(data, str | bytes):
             for n, sample in enumerate(cast("Sequence[object]", data), 1):
                 label = _numbered(name, n)
@@ -415,13 +414,6 @@ class _SampleReader:
         else:
             subject = name or "the given inputs"
             raise ModelError(f"{subject}: {type(data).__name__} is no source of samples; give files, or an iterable")
-
-    def _of_arrays(self, arrays: Feeds, name: str) -> Iterator[GivenSample]:
-        by_sample = member_names(arrays, self.inputs, self.ignored)
-        for sample, members in by_sample.items():
-            feeds = {known: arrays[member] for known, member in members.items()}
-            is_table = list(by_sample) == [""]
-            yield self._in_memory(": ".join(filter(None, (name, sample))), feeds, is_table=is_table)
 
     def _of_iterator(self, samples: Iterator[object], name: str) -> Iterator[GivenSample]:
         for n in range(1, self.limit + 1):
@@ -436,23 +428,24 @@ class _SampleReader:
         self.notes.append(f"of {name or 'the given inputs'}, the first {self.limit:,} samples were read, and no more")
 
     def _in_memory(self, label: str, feeds: Feeds, *, is_table: bool = False) -> GivenSample:
-        sample = GivenSample(label, dict, is_table, is_in_memory=True)
-        check = checked_inputs if is_table and self.may_have_rows else fitting_inputs
-        return replace(sample, load=partial(dict[str, Any], check(InputSet(sample.kind, {}, feeds), self.inputs).feeds))
+        fitting = self._fitting(label, feeds, has_rows=is_table and self.may_have_rows)
+        return GivenSample(label, partial(dict[str, Any], fitting), is_table, is_in_memory=True)
 
     def _stored(self, label: str, feeds: Feeds) -> GivenSample:
         """The sample, in a file of its own if there are KEPT_BYTES in memory."""
-        sample = GivenSample(label, dict)
-        fitting = fitting_inputs(InputSet(sample.kind, {}, feeds), self.inputs).feeds
+        fitting = self._fitting(label, feeds)
         self.budget -= value_bytes(fitting)
         if self.budget >= 0:
-            return replace(sample, load=partial(dict[str, Any], fitting))
+            return GivenSample(label, partial(dict[str, Any], fitting))
         if not self.folders:
             self.folders.append(ScratchFolder())
         path = self.folders[0].path / str(self.stored)
         self.stored += 1
         value_files.write_value(dict(fitting), path)
-        return replace(sample, load=partial(value_files.read_value, path))
+        return GivenSample(label, partial(value_files.read_value, path))
+
+    def _fitting(self, label: str, feeds: Feeds, *, has_rows: bool = False) -> Feeds:
+        return fitting_inputs(InputSet(kind_of_sample(label), {}, feeds), self.inputs, has_rows=has_rows).feeds
 
     def _is_late(self, count: int, source: str, total: int = 0) -> bool:
         """Whether no time is left to read more samples than these, which is noted."""
@@ -481,7 +474,7 @@ def _load_npz(path: Path, kind: str, inputs: Sequence[InputSpec], ignored: Colle
         for name in names:
             check(name, archive.headers[name])
         found = InputSet(kind, {}, archive.read(names))
-    return (checked_inputs if has_rows else fitting_inputs)(found, inputs).feeds
+    return fitting_inputs(found, inputs, has_rows=has_rows).feeds
 
 
 def _require_arrays(sample: object, label: str) -> Feeds:

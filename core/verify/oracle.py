@@ -31,7 +31,7 @@ from .input_sets import InputSet, ReferenceRun
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
-from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedRuns
+from .oracle_protocol import REWRITTEN, CrashedRuns
 from .output_comparison import compare_outputs, identical, without_gains
 from .regions.region_comparison import SATURATES, ChangedRegions
 from .regions.value_graph import ValueGraph
@@ -267,7 +267,7 @@ class Oracle:
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.runs[0].input_set, None) if unmatched else None
-        regions = cache(partial(self._changed_regions, model)) if options.compare_regions else _no_regions
+        regions = cache(partial(self._changed_regions, model)) if options.compare_regions else lambda: None
         compare_on = partial(
             self._compare_on, session=derived, notes=notes, regions=regions, unseeded=unseeded, options=options
         )
@@ -408,8 +408,7 @@ class Oracle:
         changed = regions() if usual else None
         if changed is None:
             return failure, 0
-        with call_facts(model=CHANGED_REGION):
-            found = changed.first_difference(usual)
+        found = changed.first_difference(usual)
         notes.extend(changed.notes)
         if found is None:
             return failure, len(changed.cut_points)
@@ -473,16 +472,17 @@ class Oracle:
             rest = without_gains(run.outputs[name], got) if found.reason and not _has_zero_size(run) else None
             others = found if rest is None else compare(rest)
             is_gain = bool(found.reason) and not others.reason
-            if found.reason and rest is not None and (finite_only or _saturate_less(regions(), input_set)):
+            changed = regions() if found.reason else None
+            if rest is not None and (finite_only or (changed is not None and changed.saturate_less_on(input_set))):
                 note = f"{name} is finite where it is not in the original, which saturates"
                 notes.extend([note] if not finite_only else [])
                 found = others
             if not is_counted:
                 continue
             is_judged = bool(found.error and found.reason) and options.may_round and not _has_zero_size(run)
-            if is_judged and _only_round(regions(), input_set, name, exact=exact):
+            if is_judged and changed is not None and changed.only_round(input_set, name, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
-                notes.append(f"{name} differs: {SATURATES}" if _saturate(regions(), input_set) else by_rounding)
+                notes.append(f"{name} differs: {SATURATES}" if changed.saturate_on(input_set) else by_rounding)
                 found = replace(found, reason="", allowed=found.error)
             worst[name] = worst[name].worse(found) if name in worst else found
             if found.excused:
@@ -578,37 +578,6 @@ class Oracle:
         for name in self.output_names:
             if name not in empty and name not in finite:
                 self.notes.append(f"{name} is finite on no inputs, so only where it is not was compared")
-
-
-def _no_regions() -> None:
-    """No regions to compare."""
-
-
-def _saturate_less(regions: ChangedRegions | None, input_set: InputSet) -> bool:
-    """Whether changed regions, all of them right, saturate less on an input set."""
-    with call_facts(model=CHANGED_REGION):
-        return regions is not None and regions.saturate_less_on(input_set)
-
-
-def _only_round(regions: ChangedRegions | None, input_set: InputSet, output: str, *, exact: bool) -> bool:
-    """Whether changed regions, all of them right, are the same in float64 on an input set.
-
-    Not where results must be `exact`, nor for an output that is an index: which of two elements is the largest must not
-    change even by rounding. There, only sums that saturate on this processor may be the reason.
-    """
-    if regions is None or not regions.cut_points:
-        return False
-    may_round = not (exact or regions.is_index(output))
-    if not may_round and not regions.may_saturate:
-        return False
-    with call_facts(model=CHANGED_REGION):
-        is_same = regions.are_same_in_float64(input_set)
-    return is_same and (may_round or regions.saturate_on(input_set))
-
-
-def _saturate(regions: ChangedRegions | None, input_set: InputSet) -> bool:
-    """Whether sums that saturate on this processor are all of the difference of changed regions."""
-    return regions is not None and regions.saturate_on(input_set)
 
 
 def _by_turn(input_sets: Sequence[InputSet]) -> list[InputSet]:

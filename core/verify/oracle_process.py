@@ -33,7 +33,7 @@ from .oracle_protocol import (
     Packed,
 )
 from .oracle_start import ORACLE_WORKER
-from .verdict import Mismatch, MismatchError, Verdict
+from .verdict import Mismatch, Verdict
 from .verification_spec import VerificationSpec
 
 if TYPE_CHECKING:
@@ -137,13 +137,6 @@ class OracleProcess:
     def runs(self) -> list[ReferenceRun]:
         """The runs of the original; the outputs are fetched when they are read."""
         return [ReferenceRun(s, LazyValues(cache(partial(self._outputs, s)))) for s in self._state().input_sets]
-
-    def check(self, model: Loadable, options: ComparisonOptions = USUAL) -> Verdict:
-        """Compare `model` with the original. Raises VerificationError."""
-        verdict = self.compare(model, options)
-        if verdict.failure is not None:
-            raise MismatchError(verdict.failure)
-        return verdict
 
     def compare(
         self,

@@ -6,7 +6,7 @@ import gc
 import importlib
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from errno import ENOMEM
 from functools import partial, wraps
@@ -17,7 +17,7 @@ from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
 from ..io.split_models import load_file
 from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
-from ..ort.evaluation_worker import Array, EvaluationLimits, EvaluationWorker, MappedArray
+from ..ort.evaluation_worker import EvaluationWorker
 from ..processes.process_limits import limit_memory, prepare_to_crash
 from ..processes.worker_process import Parent
 from .input_sets import InputSet
@@ -55,27 +55,17 @@ def exchanged(
 
 
 @dataclass(slots=True)
-class OracleWorker:
-    """The oracle of this process, if there is one, and the files in which its parent has input sets."""
+class OracleWorker(EvaluationWorker):
+    """The oracle of this process, if there is one, and the files in which its parent has input sets.
 
-    parent: Parent
+    Without one, the process evaluates constants.
+    """
+
     exchange: OracleExchange | None = None
     oracle: Oracle | None = None
     _state: str = ""
     _written: tuple[int, ...] = ()
     _last_run: dict[str, Any] | None = None
-
-    def evaluate(
-        self,
-        model: bytes,
-        outputs: Sequence[str],
-        feeds: Mapping[str, Array | MappedArray],
-        limits: EvaluationLimits,
-        *,
-        by_reference: bool,
-    ) -> list[Array | None]:
-        """Run a model of constants, see EvaluationWorker."""
-        return EvaluationWorker(self.parent).evaluate(model, outputs, feeds, limits, by_reference=by_reference)
 
     @exchanged
     def open(self, arguments: OracleArguments) -> OracleFacts:

@@ -18,9 +18,11 @@ from ...errors import EvaluationError, ModelLoadError
 from ...io.split_models import SplitModel
 from ...ir.tensor import Tensor, element_bits
 from ...ort.backends import Arrays
+from ...ort.call_monitor import call_facts
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float
+from ..oracle_protocol import CHANGED_REGION
 from ..reference.judgement import Decision, Judgement, mentions_16_bits
 from ..verdict import OutputDifference
 from .bodies import BodyPair, ChangedBodies
@@ -171,7 +173,8 @@ class ChangedRegions:
         """The first cut point at which the rewritten model is wrong on an input set; None if there is none."""
         while input_sets and self.cut_points:
             try:
-                return self._first_difference(input_sets)
+                with call_facts(model=CHANGED_REGION):
+                    return self._first_difference(input_sets)
             except _NotTensors as e:
                 unshared = e.names - self.shared.names
                 if unshared & self._opaque:  # they go from one group to another
@@ -187,20 +190,22 @@ class ChangedRegions:
         """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
         return self.first_difference([input_set]) is None and self._gains.get(id(input_set), False)
 
-    @property
-    def may_saturate(self) -> bool:
-        """Whether sums of products of bytes in the original may saturate on this processor."""
-        return may_saturate(self.original.model)
-
     def saturate_on(self, input_set: InputSet) -> bool:
         """Whether values differ on an input set only where sums of bytes saturate on this processor."""
         return self._saturations.get(id(input_set), False)
 
-    def is_index(self, name: str) -> bool:
-        """Whether a value of the original is the position of an element that an op selects."""
-        node, index = self.original.producers.get(name, (None, 0))
+    def only_round(self, input_set: InputSet, output: str, *, exact: bool) -> bool:
+        """Whether the regions, all of them right, are the same in float64 on an input set.
+
+        Not where results must be `exact`, nor for an output that is an index: which of two elements is the largest must
+        not change even by rounding. There, only sums that saturate on this processor may be the reason.
+        """
+        node, index = self.original.producers.get(output, (None, 0))
         op_type = "" if node is None else self.original.nodes[node].op_type
-        return op_type in {"ArgMax", "ArgMin", "NonMaxSuppression"} or (op_type == "TopK" and index == 1)
+        is_index = op_type in {"ArgMax", "ArgMin", "NonMaxSuppression"} or (op_type == "TopK" and index == 1)
+        if not self.cut_points or ((exact or is_index) and not may_saturate(self.original.model)):
+            return False
+        return self.are_same_in_float64(input_set) and (not (exact or is_index) or self.saturate_on(input_set))
 
     def are_same_in_float64(self, input_set: InputSet) -> bool:
         """Whether each region that differs at all is right on an input set, and computes the same in float64.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 import onnx
 from onnx import shape_inference
@@ -147,18 +149,13 @@ def sorted_nodes(nodes: Sequence[onnx.NodeProto]) -> list[tuple[onnx.NodeProto, 
     producer = {o: n for n, node in enumerate(nodes) for o in node.output if o}
     if all(producer.get(name, -1) < n for n, names in enumerate(reads) for name in names):
         return list(zip(nodes, reads, strict=True))
-    waiting = [sum(name in producer for name in names) for names in reads]
-    readers: dict[str, list[int]] = {}
+    sorter = TopologicalSorter[int](dict.fromkeys(range(len(nodes)), ()))
     for n, names in enumerate(reads):
-        for name in names:
-            readers.setdefault(name, []).append(n)
-    ready = deque(n for n, count in enumerate(waiting) if not count)
+        sorter.add(n, *(producer[name] for name in names if name in producer))
+    with suppress(CycleError):
+        sorter.prepare()
     order: list[int] = []
-    while ready:
-        order.append(n := ready.popleft())
-        for name in filter(None, nodes[n].output):
-            for reader in readers.get(name, ()):
-                waiting[reader] -= 1
-                if not waiting[reader]:
-                    ready.append(reader)
+    while ready := sorter.get_ready():
+        order += ready
+        sorter.done(*ready)
     return [(nodes[n], reads[n]) for n in order]

@@ -31,7 +31,7 @@ from .input_sets import InputSet, ReferenceRun
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_constants import NO_CONSTANTS, constants_of
-from .oracle_protocol import REWRITTEN, CrashedRuns
+from .oracle_protocol import REWRITTEN, CrashedInputs
 from .output_comparison import compare_outputs, identical, without_gains
 from .regions.region_comparison import SATURATES, ChangedRegions
 from .regions.value_graph import ValueGraph
@@ -86,7 +86,7 @@ class Oracle:
 
     Given input sets are used unchanged; otherwise they are generated, around `boundaries` too. If there are random
     outputs, random ops get seeds, and outputs of those that take none are compared by type and rank only. Each run of a
-    stateful model gets a session of its own. Inputs of `crashed_runs` are left out. Outputs beyond the memory of the
+    stateful model gets a session of its own. Inputs that `crashed` are left out. Outputs beyond the memory of the
     spec are computed again where they are needed. Input sets are left out to end before `deadline`, in seconds of
     `time.monotonic`. It can be pickled, without its sessions.
 
@@ -101,12 +101,12 @@ class Oracle:
         seed: int = 0,
         boundaries: Collection[float] = (),
         backends: Sequence[Backend] = BACKENDS,
-        crashed_runs: CrashedRuns = MappingProxyType({}),
+        crashed: CrashedInputs = (),
         deadline: float = inf,
     ) -> None:
         self.spec, self._deadline = spec, deadline
-        self._model, self._backends, self._crashed_runs = original, backends, crashed_runs
-        self._run_counts, self._crashes = Counter[str](), set[Hashable]()
+        self._model, self._backends, self._run_count = original, backends, 0
+        self._crashed: dict[Hashable, str] = {i.content(): reason for i, reason in crashed}
         self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
         self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
@@ -142,7 +142,7 @@ class Oracle:
             self._constants,
             spec.effort,
             loading,
-            combines=len(crashed_runs) < MAX_COMBINED_CRASHES,
+            combines=len(crashed) < MAX_COMBINED_CRASHES,
             part=spec.combined_part,
         )
         if not spec.given_inputs:
@@ -219,7 +219,7 @@ class Oracle:
     def leave_out(self, input_set: InputSet, reason: str) -> None:
         """Compare on an input set no more, for a reason. Raises UnverifiableError if it is the only one."""
         self.notes.append(f"{reason} on {input_set}, which were left out")
-        self._crashes.add(input_set.content())
+        self._crashed[input_set.content()] = reason
         self.runs = [r for r in self.runs if r.input_set is not input_set]
         if not self.runs:
             raise UnverifiableError(f"no inputs are left: {reason} on {input_set}")
@@ -539,20 +539,17 @@ class Oracle:
             if left <= 0:
                 raise OutOfTime
             timeout = left if timeout is None else min(left, timeout)
-        label = str(input_set)
-        run = (label, self._run_counts[label])
-        self._run_counts[label] += 1
-        if (reason := self._crashed_runs.get(run)) is not None:
-            self.notes.append(f"{reason} on {label}, which were left out")
+        if self._crashed and (reason := self._crashed.get(input_set.content())) is not None:
+            if (note := f"{reason} on {input_set}, which were left out") not in self.notes:
+                self.notes.append(note)
             raise EvaluationError(reason)
-        if self._crashes and input_set.content() in self._crashes:
-            raise EvaluationError(f"it ended a process on {label}")
+        run, self._run_count = self._run_count, self._run_count + 1
         compute = partial(self._outputs_on, input_set, timeout)
         try:
-            with call_facts(run=run[1], runs_before=self._run_counts.total() - 1, input_set=input_set):
+            with call_facts(runs_before=run, input_set=input_set):
                 self._outputs.get(run, compute)
         except MemoryExhausted as e:
-            self.notes.append(f"{e} on {label}, which were left out")
+            self.notes.append(f"{e} on {input_set}, which were left out")
             raise
         self._has_run = True
         return LazyValues(partial(self._outputs.get, run, compute))

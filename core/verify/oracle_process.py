@@ -79,7 +79,7 @@ class OracleProcess:
         self._worker: WorkerProcess[OracleWorker] = worker_pool().take(ORACLE_WORKER)
         self._is_fresh = self._worker.is_unused
         try:
-            arguments = OracleArguments(self._file(original), spec, seed, tuple(boundaries), {})
+            arguments = OracleArguments(self._file(original), spec, seed, tuple(boundaries))
             self._begin_to_open(replace(arguments, deadline=time_limit_end()))
         except BaseException:
             self.close()
@@ -214,7 +214,7 @@ class OracleProcess:
 
     def _wait(self) -> None:
         """Wait until the oracle is open; open it again without the inputs on which the original crashes."""
-        crashed: dict[tuple[str, int], str] = {}
+        crashed: list[tuple[InputSet, str]] = []
         while not self._is_open:
             self._is_open = True
             try:
@@ -223,7 +223,7 @@ class OracleProcess:
                 counts, self._is_fresh = self._is_fresh, True
                 if counts:
                     self._record_crash(e, crashed)
-                self._begin_to_open(replace(self._arguments, crashed_runs=crashed))
+                self._begin_to_open(replace(self._arguments, crashed=crashed))
             except MemoryExhausted as e:
                 raise UnverifiableError(f"{self.label}: {e}") from e
             except (ModelError, UnverifiableError) as e:
@@ -231,21 +231,21 @@ class OracleProcess:
                     raise UnverifiableError(f"{self.label}: {e}") from e
                 raise
 
-    def _record_crash(self, end: WorkerExit, crashed: dict[tuple[str, int], str]) -> None:
+    def _record_crash(self, end: WorkerExit, crashed: list[tuple[InputSet, str]]) -> None:
         """Add the run in which the process ended, or for a crash between runs the last one, which may be the reason.
 
         Raises UnverifiableError if there was none, or after too many.
         """
         reason, call = end.describe("onnxruntime"), _call(end)
-        run = call if "run" in call else end.progress.get("after") if end.code is not None else None
+        run = call if "runs_before" in call else end.progress.get("after") if end.code is not None else None
         if not run:
             raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from end
-        crashed[str(self._exchange.input_set(run["input_set"])), run["run"]] = reason
+        crashed.append((self._exchange.input_set(run["input_set"]), reason))
         tried_enough = end.code is None or len(crashed) == MAX_FIRST_CRASHES
-        never_ran = tried_enough and run is call and run["runs_before"] == len(crashed) - 1
+        never_ran = tried_enough and run is call and run["runs_before"] == 0
         if never_ran or len(crashed) == MAX_CRASHES:
             some = "all" if never_ran else f"{len(crashed)} of the"
-            tried = f"{some} inputs that were tried, {next(iter(crashed))[0]} first"
+            tried = f"{some} inputs that were tried, {crashed[0][0]} first"
             raise UnverifiableError(f"{self.label}: {reason} on {tried}") from end
 
     def _outputs(self, input_set: InputSet) -> Mapping[str, Any]:

@@ -21,8 +21,8 @@ from .kept_values import FileValues, LazyValues, ValueCache
 from .verification_spec import VerificationSpec
 
 T = TypeVar("T")
-CrashedRuns = Mapping[tuple[str, int], str]
-"""The reasons why runs of the original ended its process, by the input set and how many like it came before."""
+CrashedInputs = Sequence[tuple[InputSet, str]]
+"""The input sets on which runs of the original ended its process, with the reasons."""
 REWRITTEN = "rewritten"
 """The model of the calls whose failures are those of the rewritten model."""
 CHANGED_REGION = "changed region"
@@ -40,7 +40,7 @@ class OracleArguments:
     spec: VerificationSpec
     seed: int
     boundaries: tuple[float, ...]
-    crashed_runs: CrashedRuns
+    crashed: CrashedInputs = ()
     state: str = ""
     deadline: float = inf
 

@@ -81,7 +81,7 @@ class OracleWorker(EvaluationWorker):
                 arguments.spec,
                 arguments.seed,
                 arguments.boundaries,
-                crashed_runs=arguments.crashed_runs,
+                crashed=arguments.crashed,
                 deadline=arguments.deadline,
             )
         return self._facts()
@@ -127,7 +127,7 @@ class OracleWorker(EvaluationWorker):
             return
         number = self.exchange.number
         call = {name: number(fact) if isinstance(fact, InputSet) else fact for name, fact in facts.items()}
-        if "run" in call:
+        if "runs_before" in call:
             self._last_run = call
         self.exchange.calls.begin(call, limit, self._last_run)
 

@@ -97,7 +97,7 @@ def memory(pid: int) -> int:
 def measure_costs(path: Path, folder: Path, repeats: int) -> Costs:
     out, feeds = folder / "out.onnx", folder / "feeds.npz"
     source = model_source(path, inline=True)
-    first = Oracle(source.loadable(), VerificationSpec.of(source.load())).answers[0]
+    first = Oracle(source.loadable(), VerificationSpec.of(source.load())).runs[0]
     np.savez(feeds, **first.input_set.feeds)
     run: list[str | Path] = [PASSES, "run", path, "-o", out]
     costs = measure([*run, "--no-verify"], repeats), measure(run, repeats)

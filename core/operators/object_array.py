@@ -178,6 +178,8 @@ class ObjectArray(NDArrayOperatorsMixin):
             return function(args[0].cells, *args[1:], **kwargs)
         if function in FUNCTIONS:
             return FUNCTIONS[function](self, *args, **kwargs)
+        if function in FORMULAS:
+            return FORMULAS[function](*args, **kwargs)
         if function not in MOVEMENTS:
             raise NotSupported(f"{function.__name__} of cells")
         found = function(*map(_raw, args), **{k: _raw(v) for k, v in kwargs.items()})
@@ -290,11 +292,6 @@ def _mean(like: ObjectArray, x: Any, axis: Axes = None, **options: Any) -> Any:
     return _reduced(like, "add", x, axis, **options) / count
 
 
-def _variance(_: ObjectArray, x: Any, axis: Axes = None, **options: Any) -> Any:
-    centred = x - np.mean(x, axis=axis, keepdims=True)
-    return np.mean(centred * centred, axis=axis, **options)
-
-
 def _norm(_: ObjectArray, x: Any, ord: int = 2, **options: Any) -> Any:
     """The sum of magnitudes, or the root of the sum of squares, along an axis."""
     return np.sum(np.abs(x), **options) if ord == 1 else np.sqrt(np.sum(x * x, **options))
@@ -317,11 +314,6 @@ def _where(like: ObjectArray, condition: Any, a: Any, b: Any) -> ObjectArray:
         return like.domain.select(test, x, y, dtype)
 
     return like.like(map_cells(chosen, cells_of(condition), _converted(a, dtype), _converted(b, dtype)), dtype)
-
-
-def _clip(_: ObjectArray, x: Any, low: Any = None, high: Any = None, **__: Any) -> Any:
-    x = x if low is None else np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
 
 
 def _filled(like: ObjectArray, x: Any, value: Any, dtype: Any = None, *, shape: Any = None, **_: Any) -> ObjectArray:
@@ -372,12 +364,23 @@ def _place_of_extreme(better: str) -> Callable[..., Any]:
     return found
 
 
+def _clip(x: Any, low: Any = None, high: Any = None, **_: Any) -> Any:
+    x = x if low is None else np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
+def _variance(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
+    centred = x - np.mean(x, axis=axis, keepdims=True)
+    return np.mean(centred * centred, axis=axis, keepdims=keepdims)
+
+
+FORMULAS: Mapping[Any, Callable[..., Any]] = {np.clip: _clip, np.var: _variance}
+"""Functions in terms of others, on any array type of NumPy's protocols."""
 FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.all: _reduction("logical_and"),
     np.any: _reduction("logical_or"),
     np.argmax: _place_of_extreme("greater"),
     np.argmin: _place_of_extreme("less"),
-    np.clip: _clip,
     np.cumprod: _cumulation("multiply"),
     np.cumsum: _cumulation("add"),
     np.full_like: _filled,
@@ -389,7 +392,6 @@ FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.pad: _padded,
     np.prod: _reduction("multiply"),
     np.sum: _reduction("add"),
-    np.var: _variance,
     np.where: _where,
     np.zeros_like: _filling(0),
 }

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from functools import partialmethod
+from typing import Any, cast
 
 import numpy as np
 
 
+class LostError(Exception):
+    """Raised for an array whose annotation was lost before."""
+
+
 class AnnotatedArray(np.ndarray[Any, Any]):
-    """An ordinary array for all code that reads it. Subclasses say what NumPy's functions do with the rest of it."""
+    """An ordinary array for all code that reads it. Subclasses say what NumPy's functions do with its annotation."""
+
+    def lose(self) -> None:
+        """Remove the annotation, which is no longer right."""
+        raise NotImplementedError
+
+    def __array_finalize__(self, obj: object) -> None:
+        """Make an array without annotation."""
+        self.lose()
 
     def __iter__(self) -> Iterator[Any]:
         """The rows."""
@@ -28,24 +42,45 @@ class AnnotatedArray(np.ndarray[Any, Any]):
         """One element as a plain number, which carries nothing."""
         return plain(self).item(*args)
 
+    def reshape(self, *shape: Any, **_: Any) -> Any:
+        """The array in another shape, in C order."""
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The array with its axes in another order."""
+        return np.transpose(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None)
+
     def flatten(self, *args: Any, **options: Any) -> Any:
         """The array with one axis."""
         return self.ravel(*args, **options)
 
 
-def call_functions(kind: type[AnnotatedArray], *names: str) -> None:
-    """Let these methods of a class call the functions of NumPy of the same name."""
-    for name in names:
-        setattr(kind, name, _by_function(name))
+for _name in (
+    *("all", "any", "argmax", "argmin", "argsort", "clip", "cumprod", "cumsum", "dot", "max", "mean", "min", "prod"),
+    *("ravel", "repeat", "round", "squeeze", "std", "sum", "swapaxes", "take", "var"),
+):
+    setattr(AnnotatedArray, _name, partialmethod(getattr(np, _name)))
 
 
-def _by_function(name: str) -> Callable[..., Any]:
-    function = getattr(np, name)
+def annotated_arrays(value: Any) -> Iterator[AnnotatedArray]:
+    """The annotated arrays in nested arguments."""
+    if isinstance(value, AnnotatedArray):
+        yield value
+    elif isinstance(value, tuple | list | dict):
+        parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else cast("Any", value)
+        for part in cast("tuple[Any, ...]", parts):
+            yield from annotated_arrays(part)
 
-    def method(self: AnnotatedArray, *args: Any, **options: Any) -> Any:
-        return function(self, *args, **options)
 
-    return method
+@contextmanager
+def losing_what_is_written(arguments: Any) -> Generator[None]:
+    """Remove the annotations of the arrays in nested arguments to which a function writes."""
+    arrays = [a for a in annotated_arrays(arguments) if a.flags.writeable]
+    before = [plain(a).copy() for a in arrays]
+    yield
+    for array, held in zip(arrays, before, strict=True):
+        if not np.array_equal(plain(array), held, equal_nan=True):
+            array.lose()
 
 
 def plain(value: Any) -> Any:

@@ -11,11 +11,13 @@ from typing import Any, cast
 
 import numpy as np
 
+from ..operators.object_array import FORMULAS
 from . import finite_field as ff
+from .annotated_array import LostError, losing_what_is_written, plain
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 from .obligation import NotApplicable
-from .shadow_array import ShadowArray, field_of, is_float, plain, pooled, rearranged, shadowed
+from .shadow_array import ShadowArray, field_of, is_float, pooled, rearranged, shadowed
 
 Array = np.ndarray[Any, Any]
 MAX_WHOLE_EXPONENT = 64
@@ -62,7 +64,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: Mapping
     """The result of a ufunc on floats and, where it gives floats, on field elements."""
     if method == "at":  # writes to its first operand
         ufunc.at(*map(plain, inputs))
-        inputs[0].field = None
+        inputs[0].lose()
         return None
     given = {k: v for k, v in options.items() if k != "out"}
     floats = [plain(x) for x in inputs]
@@ -90,10 +92,8 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def written(found: Any, field: FieldArray | None, target: Any) -> Any:
     """A result, which an operation in place writes to its target."""
-    if target is None:
-        return shadowed(found, field) if field is not None else found
-    if field is None or not target.flags.writeable:
-        return shadowed(found, field) if field is not None else found
+    if target is None or field is None or not target.flags.writeable:
+        return kept(found, field)
     plain(target)[...] = found
     result = target if isinstance(target, ShadowArray) else target.view(ShadowArray)
     result.field = field.broadcast_to(target.shape)
@@ -269,22 +269,8 @@ def apply_function(func: Any, args: Any, kwargs: Any) -> Any:
         return func(plain(args[0]), *args[1:], **kwargs)
     if func in MOVEMENTS:
         return rearranging(func, args, kwargs)
-    arrays = list(arrays_in((args, kwargs)))
-    held = [plain(a).copy() for a in arrays]
-    found = func(*map(plain, args), **plain_options(kwargs))
-    for array, before in zip(arrays, held, strict=True):
-        if not np.array_equal(plain(array), before, equal_nan=True):  # it was written to
-            array.field = None
-    return found
-
-
-def arrays_in(value: Any) -> list[ShadowArray]:
-    """The shadow arrays in nested arguments."""
-    if isinstance(value, ShadowArray):
-        return [value]
-    parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else value
-    listed = cast("Sequence[Any]", parts) if isinstance(parts, list | tuple) else ()
-    return [a for part in listed for a in arrays_in(part)]
+    with losing_what_is_written((args, kwargs)):
+        return func(*map(plain, args), **plain_options(kwargs))
 
 
 def rearranging(func: Any, args: Any, kwargs: Any) -> Any:
@@ -294,7 +280,9 @@ def rearranging(func: Any, args: Any, kwargs: Any) -> Any:
         return rearranged(args[0], floats, lambda data: data.reshape(*data.shape[:2], *floats.shape))
     if func in REORDERING and isinstance(args[0], ShadowArray):
         order = func(np.empty(range(args[0].ndim)), *args[1:], **kwargs).shape  # each extent says which axis it was
-        return args[0].transpose(order)
+        return rearranged(
+            args[0], plain(args[0]).transpose(order), lambda data: data.transpose(0, 1, *(a + 2 for a in order))
+        )
     if func in JOINING and isinstance(args[0], list | tuple):
         return _joined(func, *args, **kwargs)
     return by_places(func, args, kwargs)
@@ -345,10 +333,6 @@ def by_places(func: Any, args: Any, kwargs: Any) -> Any:
     if isinstance(found, list | tuple):
         return [shadowed(f, elements.take(np.asarray(p))) for f, p in zip(floats, found, strict=True)]  # type: ignore[reportUnknownArgumentType]
     return shadowed(floats, elements.take(np.asarray(found)))
-
-
-class LostError(Exception):
-    """Raised for an array whose exact elements were lost before."""
 
 
 def _axes(axis: Any, rank: int) -> tuple[int, ...]:
@@ -476,13 +460,11 @@ def _where(condition: Any, *branches: Any) -> Any:
     return shadowed(floats, ff.select(np.asarray(plain(condition), np.bool_), first, second))
 
 
-def _einsum(equation: str, *operands: Any, **_: Any) -> Any:
-    floats = np.einsum(equation, *map(plain, operands))
-    fields = [field_of(o) for o in operands]
-    if any(f is None for f in fields):
-        return floats
-    known = [f for f in fields if f is not None]
-    return kept(floats, bilinear(lambda *residues: np.einsum(equation, *residues), *known))
+def _multilinear(function: Callable[..., Any], *operands: Any, terms: int = MAX_TERMS + 1) -> Any:
+    """The result of a function that is linear in each operand."""
+    floats = function(*map(plain, operands))
+    fields = [f for f in map(field_of, operands) if f is not None]
+    return kept(floats, bilinear(function, *fields, terms=terms) if len(fields) == len(operands) else None)
 
 
 def kept(floats: Any, field: FieldArray | None) -> Any:
@@ -490,20 +472,16 @@ def kept(floats: Any, field: FieldArray | None) -> Any:
     return floats if field is None else shadowed(floats, field)
 
 
+def _einsum(equation: str, *operands: Any, **_: Any) -> Any:
+    return _multilinear(partial(np.einsum, equation), *operands)
+
+
 def _dot(a: Any, b: Any, *_: Any) -> Any:
-    floats = np.dot(plain(a), plain(b))
-    fields = (field_of(a), field_of(b))
-    if fields[0] is None or fields[1] is None:
-        return floats
-    return kept(floats, bilinear(np.dot, fields[0], fields[1], terms=np.shape(a)[-1] if np.ndim(a) else 1))
+    return _multilinear(np.dot, a, b, terms=np.shape(a)[-1] if np.ndim(a) else 1)
 
 
 def _tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
-    floats = np.tensordot(plain(a), plain(b), axes)
-    fields = (field_of(a), field_of(b))
-    if fields[0] is None or fields[1] is None:
-        return floats
-    return kept(floats, bilinear(partial(np.tensordot, axes=axes), fields[0], fields[1]))
+    return _multilinear(partial(np.tensordot, axes=axes), a, b)
 
 
 def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002 - as in NumPy
@@ -512,16 +490,6 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     if ord not in (None, 2):
         return np.linalg.norm(plain(x), ord, axis, keepdims)
     return np.sqrt(np.sum(x * x, axis=axis, keepdims=keepdims))
-
-
-def _clip(x: Any, low: Any = None, high: Any = None, **_: Any) -> Any:
-    x = x if low is None else np.maximum(x, low)
-    return x if high is None else np.minimum(x, high)
-
-
-def _variance(x: Any, axis: Any = None, keepdims: bool = False, **_: Any) -> Any:
-    centred = x - np.mean(x, axis=axis, keepdims=True)
-    return np.mean(centred * centred, axis=axis, keepdims=keepdims)
 
 
 def _full_like(x: Any, value: Any, dtype: Any = None, shape: Any = None, **_: Any) -> Any:
@@ -546,7 +514,7 @@ def _copy(x: Any, **_: Any) -> Any:
 def _broadcast_to(x: Any, shape: Any, **_: Any) -> Any:
     floats = cast("Array", np.broadcast_to(plain(x), shape))
     field = field_of(x)
-    return floats if field is None else shadowed(floats, field.broadcast_to(floats.shape))
+    return kept(floats, None if field is None else field.broadcast_to(floats.shape))
 
 
 def _by_axis(function: Any) -> Callable[..., Any]:
@@ -577,8 +545,7 @@ FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.dot: _dot,
     np.tensordot: _tensordot,
     np.linalg.norm: _norm,
-    np.clip: _clip,
-    np.var: _variance,
+    **FORMULAS,
     np.full_like: _full_like,
     np.zeros_like: _filled_like(0.0),
     np.ones_like: _filled_like(1.0),

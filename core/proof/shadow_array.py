@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from . import finite_field as ff
-from .annotated_array import AnnotatedArray, call_functions, plain
+from .annotated_array import AnnotatedArray, plain
 from .finite_field import FieldArray
 from .finite_field_constants import lift
 
@@ -32,8 +32,8 @@ class ShadowArray(AnnotatedArray):
     on_function: ClassVar[Callable[..., Any]]
     """The functions that `field_functions` gives this class."""
 
-    def __array_finalize__(self, obj: object) -> None:
-        """Make an array without exact elements, unless `shadowed` gives it some."""
+    def lose(self) -> None:
+        """Remove the field elements."""
         self.field = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -77,28 +77,6 @@ class ShadowArray(AnnotatedArray):
         found: Any = plain(self).copy(order).view(ShadowArray)
         found.field = self.field
         return found
-
-
-call_functions(
-    ShadowArray,
-    *("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "argmax", "argmin", "repeat", "take", "squeeze"),
-    *("swapaxes", "ravel", "any", "all", "round", "clip", "dot", "var", "std", "argsort"),
-)
-
-
-def _reshape(self: ShadowArray, *shape: Any, **_: Any) -> Any:
-    floats = plain(self).reshape(shape[0] if len(shape) == 1 else shape)
-    return rearranged(self, floats, lambda data: data.reshape(*data.shape[:2], *floats.shape))
-
-
-def _transpose(self: ShadowArray, *axes: Any) -> Any:
-    wanted = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
-    order = [a % self.ndim for a in wanted or ()] or range(self.ndim)[::-1]
-    return rearranged(self, plain(self).transpose(order), lambda data: data.transpose(0, 1, *(a + 2 for a in order)))
-
-
-ShadowArray.reshape = _reshape  # type: ignore[method-assign]
-ShadowArray.transpose = _transpose  # type: ignore[method-assign]
 
 
 def is_float(value: Any) -> bool:

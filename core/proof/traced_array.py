@@ -18,7 +18,7 @@ import numpy as np
 from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
 from ..ir.tensor import Tensor
-from .annotated_array import AnnotatedArray, call_functions, plain
+from .annotated_array import AnnotatedArray, LostError, losing_what_is_written, plain
 from .shadow_array import is_float
 
 Array = np.ndarray[Any, Any]
@@ -51,8 +51,8 @@ class TracedArray(AnnotatedArray):
 
     origin: Origin | None
 
-    def __array_finalize__(self, obj: object) -> None:
-        """Make an array without an origin, unless `traced` gives it one."""
+    def lose(self) -> None:
+        """Remove the origin."""
         self.origin = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -60,7 +60,7 @@ class TracedArray(AnnotatedArray):
         target = options.pop("out", (None,))[0]
         if method == "at":
             ufunc.at(*map(plain, inputs))
-            inputs[0].origin = None
+            inputs[0].lose()
             return None
         function = ufunc if method == "__call__" else getattr(ufunc, method)
         found = _called(function, inputs, options)
@@ -74,13 +74,8 @@ class TracedArray(AnnotatedArray):
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Apply a function of NumPy; arrays that it writes to lose their origin."""
-        arrays = list(_arrays_in((args, kwargs)))
-        before = [plain(a).copy() if a.flags.writeable else None for a in arrays]
-        found = _called(func, args, kwargs)
-        for array, held in zip(arrays, before, strict=True):
-            if held is not None and not np.array_equal(plain(array), held, equal_nan=True):
-                array.origin = None
-        return found
+        with losing_what_is_written((args, kwargs)):
+            return _called(func, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
         """The elements at an index; a single one is an array of rank 0."""
@@ -97,29 +92,12 @@ class TracedArray(AnnotatedArray):
         found = plain(self).astype(dtype, *args, **options)
         return traced(found, self._origin_of(as_type, np.dtype(dtype)))
 
-    def reshape(self, *shape: Any, **_: Any) -> Any:
-        """The array in another shape, in C order."""
-        wanted = shape[0] if len(shape) == 1 else shape
-        return _called(np.reshape, (self, wanted), {})
-
-    def transpose(self, *axes: Any) -> Any:
-        """The array with its axes in another order."""
-        wanted = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-        return _called(np.transpose, (self, wanted), {})
-
     def copy(self, order: Any = "C") -> Any:
         """A copy to write to."""
         return traced(plain(self).copy(order), self.origin)
 
     def _origin_of(self, function: Callable[..., Any], *args: Any) -> Origin | None:
         return None if self.origin is None else TracedCall(function, (self.origin, *args), {}, self.origin.depth + 1)
-
-
-call_functions(
-    TracedArray,
-    *("sum", "mean", "prod", "max", "min", "cumsum", "cumprod", "repeat", "take", "squeeze", "swapaxes"),
-    *("ravel", "round", "clip", "dot", "var", "std"),
-)
 
 
 def _item(array: Any, index: Any) -> Any:
@@ -150,24 +128,11 @@ def traced(found: Any, origin: Origin | None) -> Any:
     return array
 
 
-def _arrays_in(value: Any) -> Iterator[TracedArray]:
-    if isinstance(value, TracedArray):
-        yield value
-        return
-    parts: Any = list(cast("dict[Any, Any]", value).values()) if isinstance(value, dict) else value
-    for part in cast("tuple[Any, ...]", parts) if isinstance(parts, list | tuple) else ():
-        yield from _arrays_in(part)
-
-
-class _LostError(Exception):
-    """Raised for an array whose origin was lost before."""
-
-
 def _held(value: Any) -> Any:
     """An argument as an origin keeps it: with origins for arrays that have one, and copies of others."""
     if isinstance(value, TracedArray):
         if value.origin is None:
-            raise _LostError
+            raise LostError
         return value.origin
     if isinstance(value, np.ndarray):
         array = cast("Array", value)
@@ -183,7 +148,7 @@ def _called(function: Callable[..., Any], args: Any, options: Mapping[str, Any])
     try:
         held = tuple(_held(a) for a in args)
         kept = {name: _held(v) for name, v in options.items()}
-    except _LostError:
+    except LostError:
         held = None
         kept = {}
     found = function(*map(plain, args), **{name: plain(v) for name, v in options.items()})

@@ -23,7 +23,7 @@ from ..verify.proof_guarantees import Guarantee
 from .element_dependence import require_single_dependence
 from .exhaustion_worker import ExhaustionWorker, NumbersDifference, NumbersRequest
 from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets
-from .verdict import ProofVerdict, Technique
+from .verdict import ProofVerdict, Technique, unknown
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
 """Elements of an input whose dims are free."""
@@ -97,7 +97,7 @@ class Exhaustion:
                 reason = e.describe("onnxruntime")
             except (EvaluationError, ModelError, RequestFailed) as e:
                 reason = str(e)
-        return ProofVerdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=reason)
+        return unknown(reason, Technique.EXHAUSTION)
 
 
 def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
@@ -186,6 +186,6 @@ def _verdict(given: InputType, difference: NumbersDifference | None, dtype: int)
     if difference is None:
         return ProofVerdict(Guarantee.EXACT, Technique.EXHAUSTION, (f"every {name}",))
     if name == "float16":  # in which onnxruntime computes with 32 bits between ops: no contract promises equal bits
-        return ProofVerdict(Guarantee.UNKNOWN, Technique.EXHAUSTION, reason=f"on float16, {difference.reason}")
+        return unknown(f"on float16, {difference.reason}", Technique.EXHAUSTION)
     shown = {given.name: difference.counterexample}
     return ProofVerdict(Guarantee.REFUTED, Technique.EXHAUSTION, reason=difference.reason, counterexample=shown)

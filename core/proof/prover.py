@@ -17,7 +17,7 @@ from ..verify.proof_guarantees import PROOFS, STRENGTH, Guarantee
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
 from .obligation import NotApplicable, Obligation, promises_bits
 from .rule_obligation import build_sites, obligation_of
-from .verdict import ProofVerdict, Technique, sizes_words, strongest
+from .verdict import ProofVerdict, Technique, sizes_words, strongest, unknown
 
 ProofMethod = Callable[[Obligation], Sequence[ProofVerdict]]
 """One technique: its verdicts on an obligation. Raises NotApplicable."""
@@ -50,34 +50,40 @@ class Prover:
         if strongest(unconditional).guarantee in PROOFS:
             return unconditional
         if obligation.unsaid:
-            return [ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=obligation.unsaid)]
+            return [unknown(obligation.unsaid)]
         found = self._tried(obligation, redraw)
         return [replace(v, coverage=(*v.coverage, UNDER_CONDITION)) if v.guarantee in PROOFS else v for v in found]
 
     def _tried(self, obligation: Obligation, redraw: Redraw | None) -> list[ProofVerdict]:
-        verdicts = self._by_field(obligation, redraw)
+        verdicts = [*attempt(partial(self._by_field, redraw=redraw), obligation)]
         for technique, method in self.methods.items():
             best = strongest(verdicts)
             if best.guarantee is Guarantee.REFUTED or not is_open(obligation, best):
                 break
-            verdicts += attempt_proof(obligation, technique, method)
+            verdicts += attempt(method, obligation, technique)
         return verdicts
 
     def _by_field(self, obligation: Obligation, redraw: Redraw | None) -> list[ProofVerdict]:
+        """The verdict of the field: on a difference, refuted if onnxruntime shows one too. Raises NotApplicable."""
         try:
             return prove_by_field(obligation, redraw)
-        except NotApplicable as why:
-            return [ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))]
         except Difference as found:
-            return [self._replayed(obligation, found)]
+            inputs = {i.name: as_input(found.feeds[i.name], i.dtype) for i in obligation.inputs}
+            shown = self.replayer(obligation, inputs) if self.replayer is not None else ""
+            if not shown:
+                return [ProofVerdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))]
+            return [ProofVerdict(Guarantee.REFUTED, Technique.FINITE_FIELD, reason=shown, counterexample=inputs)]
 
-    def _replayed(self, obligation: Obligation, found: Difference) -> ProofVerdict:
-        """The verdict on a difference: refuted if onnxruntime shows one too."""
-        inputs = {i.name: as_input(found.feeds[i.name], i.dtype) for i in obligation.inputs}
-        shown = self.replayer(obligation, inputs) if self.replayer is not None else ""
-        if shown:
-            return ProofVerdict(Guarantee.REFUTED, Technique.FINITE_FIELD, reason=shown, counterexample=inputs)
-        return ProofVerdict(found.guarantee, Technique.FINITE_FIELD, reason=str(found))
+
+def attempt(
+    method: ProofMethod, obligation: Obligation, technique: Technique = Technique.FINITE_FIELD
+) -> Sequence[ProofVerdict]:
+    """The verdicts of one technique, or an unknown one with the reason for which it does not apply."""
+    try:
+        with np.errstate(all="ignore"):
+            return method(obligation)
+    except NotApplicable as why:
+        return [unknown(why, technique)]
 
 
 def without_condition(redraw: Redraw, seed: int) -> Obligation | None:
@@ -95,14 +101,6 @@ def is_open(obligation: Obligation, best: ProofVerdict) -> bool:
     """Whether another technique may show more: exactness of an exact rule, or anything of one that is not proved."""
     wants_bits = promises_bits(obligation.contract)
     return best.guarantee is not Guarantee.EXACT and (wants_bits or best.guarantee is not Guarantee.REALS)
-
-
-def attempt_proof(obligation: Obligation, technique: Technique, method: ProofMethod) -> list[ProofVerdict]:
-    """The verdicts of one technique, or an unknown one with the reason for which it does not apply."""
-    try:
-        return list(method(obligation))
-    except NotApplicable as why:
-        return [ProofVerdict(Guarantee.UNKNOWN, technique, reason=str(why))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,15 +219,13 @@ def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) ->
         try:
             obligation = obligation_of(rule, model)
         except NotApplicable as why:
-            reason = ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=str(why))
-            found.append(ProvedModel((reason,), 0, model))
+            found.append(ProvedModel((unknown(why),), 0, model))
             continue
         except PassesError:  # the check reports it
             continue
         if obligation is None or per_site[obligation.build_site] == MAX_MODELS_OF_SITE:
             continue
         per_site[obligation.build_site] += 1
-        with np.errstate(all="ignore"):
-            verdicts = prover.prove(obligation, partial(obligation_of, rule, model))
+        verdicts = prover.prove(obligation, partial(obligation_of, rule, model))
         found.append(ProvedModel(tuple(verdicts), obligation.build_site, model, obligation.after.model))
     return RuleProof(rule, tuple(found), build_sites(rule))

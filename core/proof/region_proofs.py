@@ -6,20 +6,18 @@ that there are exact ones, of which those of the model are roundings.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic, thread_time
 
-import numpy as np
-
 from ..verify.proof_guarantees import PROOFS, Guarantee, ProofCounts
 from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
-from .obligation import NotApplicable, Obligation
-from .prover import ProofMethod
+from .obligation import NotApplicable
+from .prover import ProofMethod, attempt
 from .region_obligations import RegionClaim, Regions
-from .verdict import ProofVerdict, Technique, strongest
+from .verdict import ProofVerdict, strongest, unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +93,7 @@ def prove_regions(
             work.attempt(
                 technique, cut_point, (c for c in of_cut_point if c.is_of_real_weights) if number else of_cut_point
             )
-    found = [
-        RegionProof(s, _of_region(strongest(v)), work.ulps.get(s, {})) for s, v in work.ordered(regions.cut_points)
-    ]
+    found = [RegionProof(s, _of_region(strongest(work.verdicts[s])), work.ulps.get(s, {})) for s in regions.cut_points]
     return RegionProofs(tuple(found), monotonic() - start)
 
 
@@ -125,50 +121,39 @@ class _Work:
 
     left: Callable[[], float] = lambda: inf
     """The seconds that are left for a technique."""
-    verdicts: dict[str, list[ProofVerdict]] = field(default_factory=dict[str, list[ProofVerdict]])
+    verdicts: defaultdict[str, list[ProofVerdict]] = field(default_factory=lambda: defaultdict(list))
     ulps: dict[str, Mapping[str, float]] = field(default_factory=dict[str, Mapping[str, float]])
     known: dict[Hashable, Sequence[ProofVerdict]] = field(default_factory=dict[Hashable, Sequence[ProofVerdict]])
 
-    def add(self, cut_point: str, *verdicts: ProofVerdict) -> None:
-        """Add verdicts on a region."""
-        self.verdicts.setdefault(cut_point, []).extend(verdicts)
-
-    def ordered(self, cut_points: Sequence[str]) -> Iterator[tuple[str, list[ProofVerdict]]]:
-        """The verdicts by cut point."""
-        return ((cut_point, self.verdicts[cut_point]) for cut_point in cut_points)
-
     def attempt(self, technique: ProofMethod, cut_point: str, claims: Iterable[RegionClaim]) -> None:
         """Try the claims of a region until one is proved, if none was before."""
-        try:
-            self._attempt_claims(technique, cut_point, claims)
-        except NotApplicable as why:
-            self.add(cut_point, _unknown(str(why)))
-
-    def _attempt_claims(self, technique: ProofMethod, cut_point: str, claims: Iterable[RegionClaim]) -> None:
-        if any(v.guarantee in PROOFS for v in self.verdicts.get(cut_point, ())):
+        verdicts = self.verdicts[cut_point]
+        if any(v.guarantee in PROOFS for v in verdicts):
             return
         if self.left() < 0:
-            self.verdicts[cut_point] = self.verdicts.get(cut_point) or [_unknown(NO_TIME)]
+            verdicts += [] if verdicts else [unknown(NO_TIME)]
             return
-        for claim in claims:
-            if self.left() < 0 and self.verdicts.get(cut_point):
-                return
-            found = self._verdicts(technique, claim)
-            self.add(cut_point, *found)
-            if any(v.guarantee in PROOFS for v in found):
-                self.ulps[cut_point] = claim.rounded
-                return
-            if any(v.reason == NO_FIELD_KERNEL for v in found):
-                return
+        try:
+            for claim in claims:
+                if self.left() < 0 and verdicts:
+                    return
+                found = self._verdicts(technique, claim)
+                verdicts += found
+                if any(v.guarantee in PROOFS for v in found):
+                    self.ulps[cut_point] = claim.rounded
+                if any(v.guarantee in PROOFS or v.reason == NO_FIELD_KERNEL for v in found):
+                    return
+        except NotApplicable as why:
+            verdicts.append(unknown(why))
 
     def _verdicts(self, technique: ProofMethod, claim: RegionClaim) -> Sequence[ProofVerdict]:
         key = (id(technique), claim.key)
         if key not in self.known:
-            self.known[key] = _attempt(technique, replace(claim.obligation, has_time=lambda: self.left() > 0))
+            self.known[key] = attempt(technique, replace(claim.obligation, has_time=lambda: self.left() > 0))
         found = self.known[key]
         if claim.small_extents:
             found = [replace(v, coverage=(*v.coverage, SMALL_EXTENTS)) for v in found]
-        return [_of_rounded(v) for v in found] if claim.rounded else found
+        return [_with_rounded_weights(v) for v in found] if claim.rounded else found
 
 
 def _left(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
@@ -177,25 +162,13 @@ def _left(clock: Callable[[], float], seconds: float) -> Callable[[], float]:
     return lambda: end - clock()
 
 
-def _of_rounded(verdict: ProofVerdict) -> ProofVerdict:
+def _with_rounded_weights(verdict: ProofVerdict) -> ProofVerdict:
     """The verdict on a claim with exact weights, where the model has rounded ones."""
     return replace(verdict, guarantee=Guarantee.REALS) if verdict.guarantee is Guarantee.EXACT else verdict
-
-
-def _attempt(technique: ProofMethod, obligation: Obligation) -> Sequence[ProofVerdict]:
-    try:
-        with np.errstate(all="ignore"):
-            return technique(obligation)
-    except NotApplicable as why:
-        return [_unknown(str(why))]
 
 
 def _of_region(verdict: ProofVerdict) -> ProofVerdict:
     """The verdict on a region: its inputs may be values that the model never has, which refute nothing."""
     if verdict.guarantee in {Guarantee.REFUTED, Guarantee.FEWER_INPUTS}:
-        return _unknown("it differs for values that it may never be given")
+        return unknown("it differs for values that it may never be given")
     return verdict
-
-
-def _unknown(reason: str) -> ProofVerdict:
-    return ProofVerdict(Guarantee.UNKNOWN, Technique.FINITE_FIELD, reason=reason)

@@ -17,7 +17,7 @@ from ..verify.proof_guarantees import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
 from .replay import format_inputs, replay
 from .smt_answer import Answer, Outcome, Question
-from .verdict import ProofVerdict, Technique
+from .verdict import ProofVerdict, Technique, unknown
 
 if TYPE_CHECKING:
     from .smt_worker import SmtWorker  # which needs z3
@@ -98,7 +98,7 @@ class SmtProver:
         reason = answer.reason
         if answer.outcome is Outcome.DIFFERS:
             reason = f"{answer.reason} for z3, but not in onnxruntime on its inputs"
-        return ProofVerdict(Guarantee.UNKNOWN, Technique.SMT, reason=reason)
+        return unknown(reason, Technique.SMT)
 
 
 def is_available() -> bool:

@@ -51,6 +51,11 @@ class ProofVerdict:
         return f"{self.guarantee}: {details}" if details else str(self.guarantee)
 
 
+def unknown(reason: object, technique: Technique = Technique.FINITE_FIELD) -> ProofVerdict:
+    """The verdict of a technique that decides nothing."""
+    return ProofVerdict(Guarantee.UNKNOWN, technique, reason=str(reason))
+
+
 def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:
     """Sizes in words: `sizes 1 to 6 and 130`; empty if there are none."""
     ordered = sorted(sizes)

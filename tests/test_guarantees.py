@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from pathlib import Path
 
 import onnx
@@ -48,7 +49,7 @@ def test_the_words_of_the_table_are_those_of_verdicts() -> None:
 @pytest.mark.parametrize("name", slow_unless(SAMPLE, PROVED))
 def test_what_is_recorded_as_proved_is_proved(name: str) -> None:
     """By the finite field alone; with z3 in addition where the field leaves something open."""
-    proof = prove_rule(RULES[name], models_of(RULES[name], attempts=10)[:3], Prover())
+    proof = prove_rule(RULES[name], [*islice(models_of(RULES[name], attempts=10), 3)], Prover())
     if proof.models and not proof.is_proved:
         from passwright.testing.check import default_prover
 

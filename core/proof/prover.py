@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -209,12 +209,16 @@ class RuleProof:
 MAX_REASONS = 3
 
 
-def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) -> RuleProof:
-    """Prove a rule on the models on which it fires, at most some for each of its build sites."""
+def prove_rule(rule: Rule, models: Iterable[onnx.ModelProto], prover: Prover) -> RuleProof:
+    """Prove a rule on the models on which it fires, at most some for each of its build sites.
+
+    No more `models` are asked for than these.
+    """
     found: list[ProvedModel] = []
     per_site: Counter[int] = Counter()
+    sites = build_sites(rule)
     for model in models:
-        if len(found) == MAX_MODELS:
+        if len(found) == MAX_MODELS or (sites and all(per_site[s] == MAX_MODELS_OF_SITE for s in sites)):
             break
         try:
             obligation = obligation_of(rule, model)
@@ -228,4 +232,4 @@ def prove_rule(rule: Rule, models: Sequence[onnx.ModelProto], prover: Prover) ->
         per_site[obligation.build_site] += 1
         verdicts = prover.prove(obligation, partial(obligation_of, rule, model))
         found.append(ProvedModel(tuple(verdicts), obligation.build_site, model, obligation.after.model))
-    return RuleProof(rule, tuple(found), build_sites(rule))
+    return RuleProof(rule, tuple(found), sites)

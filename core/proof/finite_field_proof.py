@@ -27,7 +27,7 @@ from .field_functions import operations_by_name
 from .field_symbols import READS_SHAPE, SymbolicInputs, names_in, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
-from .obligation import Fragment, NotApplicable, Obligation, promises_bits, size_sets
+from .obligation import Fragment, NotApplicable, Obligation, element_types, promises_bits, size_sets
 from .shadow_array import Array, ShadowArray, lifted, shadowed
 from .traced_array import Origin, compute, leaves_of
 from .verdict import ProofVerdict, Technique
@@ -261,14 +261,6 @@ def keeps_floats(model: onnx.ModelProto) -> bool:
         if read and node.op_type not in READS_SHAPE and (len(read | made) != 1 or 0 in read | made):
             return False
     return True
-
-
-def element_types(model: onnx.ModelProto) -> dict[str, int]:
-    """The element types of the values of a model, as far as ONNX infers them."""
-    inferred = onnx.shape_inference.infer_shapes(model).graph
-    values = (*inferred.input, *inferred.output, *inferred.value_info)
-    types = {v.name: v.type.tensor_type.elem_type for v in values}
-    return types | {t.name: t.data_type for t in inferred.initializer}
 
 
 def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guarantee, tuple[str, ...]]:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+from onnx import TensorProto
 
 from ..ir.expressions import SymInt, atoms, substitute
 from ..rewriting.rules import EXACT, Contract
+from ..serialization.proto_queries import all_nodes, subgraphs
 from .traced_array import Origin
 
 ExactArray = np.ndarray[Any, Any]
@@ -132,6 +134,17 @@ def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
         )
         found.append(InputType(value.name, tensor.elem_type, tuple(dims)))
     return tuple(found)
+
+
+def element_types(model: onnx.ModelProto) -> dict[str, int]:
+    """The element types of the values of a model and of bodies in it; 0 where ONNX infers none, as inside of bodies."""
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    nodes = list(all_nodes(inferred.node))
+    graphs = [inferred, *(body for node in nodes for body in subgraphs(node))]
+    types = {o: TensorProto.INT64 if n.op_type in {"Shape", "Size"} else 0 for n in nodes for o in n.output if o}
+    values = (v for g in graphs for v in (*g.input, *g.output, *g.value_info))
+    types |= {v.name: dtype for v in values if (dtype := v.type.tensor_type.elem_type)}
+    return types | {t.name: t.data_type for g in graphs for t in g.initializer}
 
 
 def size_sets(obligation: Obligation) -> Iterator[dict[str, int]]:

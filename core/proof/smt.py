@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-import onnx
 from onnx import TensorProto
 
+from ..ir.dtypes import FLOATS
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from ..serialization.proto_queries import all_nodes, subgraphs
 from ..verify.proof_guarantees import Guarantee
-from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, promises_bits, size_sets
+from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, element_types, promises_bits, size_sets
 from .replay import format_inputs, replay
 from .smt_answer import Answer, Outcome, Question
 from .verdict import ProofVerdict, Technique, unknown
@@ -22,7 +20,6 @@ from .verdict import ProofVerdict, Technique, unknown
 if TYPE_CHECKING:
     from .smt_worker import SmtWorker  # which needs z3
 
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 MEMORY = 2 << 30
 ELEMENT_SECONDS = 5.0
 SECONDS = 30.0
@@ -61,7 +58,8 @@ class SmtProver:
         if not is_available():
             raise NotApplicable("z3 is not installed: pip install 'passwright[prove]'")
         verdicts: list[ProofVerdict] = []
-        for over_reals in readings(obligation):
+        # Bit for bit first where the contract is exact.
+        for over_reals in (False, True) if promises_bits(obligation.contract) else (True,):
             verdict = self._judge(obligation, over_reals=over_reals)
             if verdict.guarantee is not Guarantee.UNKNOWN:
                 return [verdict]
@@ -106,11 +104,6 @@ def is_available() -> bool:
     return find_spec("z3") is not None
 
 
-def readings(obligation: Obligation) -> tuple[bool, ...]:
-    """The readings of floats to try, True for reals: bit for bit first where the contract is exact."""
-    return (False, True) if promises_bits(obligation.contract) else (True,)
-
-
 def lean(obligation: Obligation) -> Obligation:
     """The obligation without what z3 does not read, to be sent to another process."""
     before, after = (Fragment(f.model, f.exact) for f in (obligation.before, obligation.after))
@@ -120,30 +113,12 @@ def lean(obligation: Obligation) -> Obligation:
 def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> ProofVerdict:
     types = sorted({i.dtype for i in obligation.inputs})
     sizes = frozenset(n for s in answer.sizes for n in s.values())
-    if over_reals and any(map(has_floats, (obligation.before.model, obligation.after.model))):
+    # A real has no bits; a value of unknown type may be a float.
+    models = (obligation.before.model, obligation.after.model)
+    if over_reals and any(not (FLOATS | {0}).isdisjoint(element_types(m).values()) for m in models):
         return ProofVerdict(Guarantee.REALS, Technique.SMT, notes=(REALS_NOTE,), sizes=sizes)
     domain = tuple(map(_all_of, types)) or ("its constants",)
     return ProofVerdict(Guarantee.EXACT, Technique.SMT, domain, notes=(EXACT_NOTE,), sizes=sizes)
-
-
-def has_floats(model: onnx.ModelProto) -> bool:
-    """Whether a value of a model is a float, whose bits a real has not; one of unknown type may be."""
-    inferred = onnx.shape_inference.infer_shapes(model)
-    graphs = [inferred.graph, *bodies_in(inferred.graph)]
-    values = (v for g in graphs for v in (*g.input, *g.output, *g.value_info))
-    types = {v.name: v.type.tensor_type.elem_type for v in values} | {
-        t.name: t.data_type for g in graphs for t in g.initializer
-    }
-    made = (name for node in all_nodes(inferred.graph.node) for name in node.output if name)
-    return any(types.get(name, 0) in FLOATS | {0} for name in (*types, *made))
-
-
-def bodies_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
-    """The bodies of the nodes of a graph, at any depth."""
-    for node in graph.node:
-        for body in subgraphs(node):
-            yield body
-            yield from bodies_in(body)
 
 
 def _all_of(dtype: int) -> str:

@@ -238,7 +238,8 @@ def drop_no_op_squeeze(g: RewriteBuilder, x: Value, axes: list[int] | None) -> V
 @movement_rule(lambda g, x, op: g.Slice(x, ...) @ op)
 def drop_full_slice(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
-    if not takes_everything(op, x):
+    ranges, extents = unless_declined(required_slice_ranges, op, x), dict(enumerate(x.known_shape or ()))
+    if ranges is None or not all(cut.takes_all(extents.get(axis)) for axis, cut in ranges.items()):
         require(not any(constant_numbers(op, "starts") or []), "the slice does not start at 0")
         require(all(s == 1 for s in constant_numbers(op, "steps") or []), "the step is not 1")
         require(keeps_shape(op, x), "the shape may differ from that of x")
@@ -278,12 +279,6 @@ def drop_no_op_trilu(g: RewriteBuilder, x: Value, op: Op, k: Value | None) -> Va
     reach = -diagonal if side == -2 else diagonal
     require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond the diagonal")
     return x
-
-
-def takes_everything(op: Op, x: Value) -> bool:
-    """Whether a Slice with constant operands takes all elements, in order."""
-    ranges, extents = unless_declined(required_slice_ranges, op, x), dict(enumerate(x.known_shape or ()))
-    return ranges is not None and all(cut.takes_all(extents.get(axis)) for axis, cut in ranges.items())
 
 
 @indexing_rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis))

@@ -7,7 +7,8 @@ is known before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from typing import Any, cast
 
@@ -34,7 +35,7 @@ def evaluate_arrays(
     """
     found: dict[Value, Array] = {}
     rest: list[Op] = []
-    users = _user_counts(ops)
+    users = Counter(v for op in ops for v in dict.fromkeys((*op.inputs, *op.captures)))
     kept = set(wanted)
     for op in ops:
         read = dict.fromkeys(v for v in op.inputs if v is not None)
@@ -51,15 +52,6 @@ def evaluate_arrays(
             if not users[v] and v not in kept:
                 found.pop(v, None)
     return {v: Tensor.from_array(_compact(a)) for v, a in found.items() if v in kept}, rest
-
-
-def _user_counts(ops: Iterable[Op]) -> dict[Value, int]:
-    counts: dict[Value, int] = {}
-    for op in ops:
-        for v in dict.fromkeys((*op.inputs, *op.captures)):
-            if v is not None:
-                counts[v] = counts.get(v, 0) + 1
-    return counts
 
 
 def _attempt(op: Op, found: Mapping[Value, Array], max_bytes: int) -> tuple[Array, ...] | None:
@@ -80,7 +72,8 @@ def _attempt(op: Op, found: Mapping[Value, Array], max_bytes: int) -> tuple[Arra
     results: tuple[Array, ...] = tuple(map(np.asanyarray, several))
     if operator.exact != ANY_KIND and any(a.dtype.kind == "f" and np.isnan(a).any() for a in results):
         return None
-    return results if all(map(_is_expected, op.outputs, results)) else None
+    types = map(helper.np_dtype_to_tensor_dtype, (a.dtype for a in results))
+    return results if all(v.known_dtype in {0, t} for v, t in zip(op.outputs, types, strict=False)) else None
 
 
 def _operator_call(op: Op) -> OperatorCall:
@@ -113,11 +106,6 @@ def _count(operator: Operator, call: OperatorCall, given: Sequence[Array | None]
         return 0  # it makes no element that its inputs do not have
     size = count * width
     return size if size > sum(a.nbytes for a in inputs) else 0
-
-
-def _is_expected(value: Value, result: Array) -> bool:
-    """Whether a result has the known type of its value."""
-    return value.known_dtype in {0, helper.np_dtype_to_tensor_dtype(result.dtype)}
 
 
 def _compact(array: Array) -> Array:

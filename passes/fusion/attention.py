@@ -104,13 +104,14 @@ def read_scores(z: Value, depth: int = MAX_DEPTH) -> Scores:
         scores, mask = (read_scores(b, depth - 1), a) if scores is None else (scores, b)
         for where in (m for m in scores.masks if isinstance(m, Op)):  # the sum differs where a row is masked throughout
             require(
-                masking_number(where) <= LOWEST_MASK.get(z.dtype, 0),
+                masking(where)[1] <= LOWEST_MASK.get(z.dtype, 0),
                 f"{z.name} is added to scores that {where.label} replaces",
             )
         return replace(scores, masks=(*scores.masks, mask))
     if op.type == "Where":
-        require(masking_number(op) <= MASKING_NUMBER, f"{op.label} does not mask scores")
-        scores = read_scores(masked_score(op), depth - 1)
+        score, number = masking(op)
+        require(number <= MASKING_NUMBER, f"{op.label} does not mask scores")
+        scores = read_scores(score, depth - 1)
         return replace(scores, masks=(*scores.masks, op))
     if op.type == "Cast":
         require(operand(op).dtype == TensorProto.FLOAT16 and z.dtype == TensorProto.FLOAT, f"{z.name} is cast")
@@ -118,17 +119,11 @@ def read_scores(z: Value, depth: int = MAX_DEPTH) -> Scores:
     return read_scaled_scores(op, depth - 1)
 
 
-def masked_score(where: Op) -> Value:
-    """The operand of a Where that is not the constant by which scores are masked."""
+def masking(where: Op) -> tuple[Value, float]:
+    """The scores that a Where takes, and the constant number by which it replaces those that are masked."""
     a, b = operand(where, 1), operand(where, 2)
-    return b if a.is_const else a
-
-
-def masking_number(where: Op) -> float:
-    """The number by which a Where replaces scores."""
-    a, b = operand(where, 1), operand(where, 2)
-    number = known_scalar(a if a.is_const else b)
-    return float(known(number, f"{where.label} does not replace scores by one number"))
+    score, fill = (b, a) if a.is_const else (a, b)
+    return score, float(known(known_scalar(fill), f"{where.label} does not replace scores by one number"))
 
 
 def read_scaled_scores(op: Op, depth: int) -> Scores:
@@ -253,22 +248,17 @@ def replaced_mask(g: RewriteBuilder, where: Op, mask: Value, low: float) -> Valu
 
     Scores are lost in the sum with `low`, so that a row of nothing else has equal weights, as behind the Where.
     """
-    score = masked_score(where)
-    fill = g.const(low if np.isfinite(masking_number(where)) else -np.inf, like=mask)
+    score, number = masking(where)
+    fill = g.const(low if np.isfinite(number) else -np.inf, like=mask)
     return g.Where(operand(where), *(mask if v is score else fill for v in where.inputs[1:]))
-
-
-def bounded_constant(g: RewriteBuilder, mask: Value, low: float) -> Value:
-    """A constant mask with its finite elements no lower than `low`."""
-    data = mask.const
-    bounded = np.where(np.isneginf(data), data, np.maximum(data, low))
-    return mask if np.array_equal(bounded, data, equal_nan=True) else g.const(bounded, like=mask)
 
 
 def bound_mask(g: RewriteBuilder, mask: Value, low: float, *, guarded: bool, depth: int = MAX_DEPTH) -> Value:
     """The mask with its finite elements, or all elements unless `guarded`, no lower than `low`."""
     if mask.is_const:
-        return bounded_constant(g, mask, low)
+        data = mask.const
+        raised = np.where(np.isneginf(data), data, np.maximum(data, low))
+        return mask if np.array_equal(raised, data, equal_nan=True) else g.const(raised, like=mask)
     op = mask.producer
     if op is not None and not op.domain and depth and op.type in BOUNDED_THROUGH:
         first, last = BOUNDED_THROUGH[op.type]
@@ -424,16 +414,12 @@ def split_into_heads(g: RewriteBuilder, x: Value, heads: int, width: int) -> Val
 
 def head_count(x: Value, split: Value) -> int:
     """The number of heads into which `split` divides the last of the 3 dims of `x`."""
-    require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "the last dim is not split into heads")
+    keeps_rows = all(map(same_extent, x.shape[:2], split.shape[:2]))
+    require(x.rank == 3 and split.rank == 4 and keeps_rows, "the last dim is not split into heads")
     count, width = split.shape[2], known_extent(x, 2)
     heads = count if isinstance(count, int) else width // max(known_extent(split, 3), 1)
     require(heads > 0 and width > 0 and width % heads == 0, f"the last dim of {x.name} does not divide into heads")
     return heads
-
-
-def keeps_leading_dims(x: Value, reshaped: Value) -> bool:
-    """Whether the first two dims, and so the contents of rows, are kept."""
-    return all(same_extent(a, b) for a, b in zip(x.shape[:2], reshaped.shape[:2], strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,10 @@ from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
     is_finite,
-    known,
     require_broadcastable_to,
     required_scalar,
 )
-from .value_ranges import CLAMPS, ValueRange, build_clamp, known_clamp, range_of, type_limits
+from .value_ranges import CLAMPS, ValueRange, build_clamp, clamp_of, range_of, type_limits
 
 
 @rule(lambda g, clamp: g.one_of(*CLAMPS)(...) @ clamp, contract=EXACT, group="merge-clamps")
@@ -83,7 +82,7 @@ def merge_clamp_pair(g: RewriteBuilder, inner: Op, outer: Op, *, exact: bool) ->
 
 def required_clamp(op: Op) -> tuple[Value, ValueRange]:
     """The operand and the bounds of a clamp; declines where the bounds are unknown or change the shape."""
-    x, clamp = known(known_clamp(op), f"{op.label} has no constant bounds")
+    x, clamp = clamp_of(op)
     for c in op.inputs if op.type in {"Max", "Min"} else ():
         if c is not None and c is not x:
             require_broadcastable_to(c, x)
@@ -95,5 +94,5 @@ def may_change_zero_sign(op: Op) -> bool:
 
     onnxruntime's Clip and Relu keep a zero at the bound; Max and Min return either one.
     """
-    found = known_clamp(op)
-    return found is not None and op.type in {"Max", "Min"} and 0 in found[1] and found[0].known_dtype in FLOATS
+    x, clamp = clamp_of(op)
+    return op.type in {"Max", "Min"} and 0 in clamp and x.known_dtype in FLOATS

@@ -16,8 +16,11 @@ from ..support.operand_queries import (
     VARIADIC_BROADCASTING_OPSET,
     known,
     known_scalar,
+    operand,
     require_numpy_broadcasting,
     require_ort_kernel,
+    required_scalar,
+    unless_declined,
 )
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
@@ -41,16 +44,20 @@ class ValueRange(NamedTuple):
         return ValueRange(self.apply(first.apply(-inf)), self.apply(first.apply(inf)))
 
 
-def known_clamp(op: Op) -> tuple[Value, ValueRange] | None:
-    """The operand and the bounds of a clamp; None where the op is not a clamp or the bounds are not constant."""
-    x = op.input(0)
-    if op.domain or x is None:
-        return None
+def clamp_of(op: Op) -> tuple[Value, ValueRange]:
+    """The operand and the bounds of a clamp; declines other ops, and bounds that are not constant."""
+    require(op.type in CLAMPS and not op.domain, f"{op.label} is not a clamp")
     if op.type == "Relu":
-        return x, ValueRange(low=0.0)
+        return operand(op), ValueRange(low=0.0)
     if op.type == "Clip":
-        return _clamp_of_clip(op, x)
-    return _clamp_of_max_min(op) if op.type in {"Max", "Min"} and len(op.inputs) == 2 else None
+        return operand(op), _clip_bounds(op, operand(op))
+    require(len(op.inputs) == 2, f"{op.label} does not have two inputs")
+    a, b = operand(op), operand(op, 1)
+    x, c = (b, a) if a.is_const else (a, b)
+    number = _constant_bound(c)
+    is_bound = not x.is_const and number != (inf if op.type == "Max" else -inf)
+    require(is_bound and x.known_dtype in CPU_FLOATS | INTEGERS, f"{op.label} has no constant bounds")
+    return x, ValueRange(low=number) if op.type == "Max" else ValueRange(high=number)
 
 
 def type_limits(dtype: int) -> ValueRange | None:
@@ -63,18 +70,18 @@ def type_limits(dtype: int) -> ValueRange | None:
     return ValueRange(float(np.finfo(kind).min), float(np.finfo(kind).max))
 
 
-def _clamp_of_clip(op: Op, x: Value) -> tuple[Value, ValueRange] | None:
-    widest = type_limits(x.known_dtype)
-    if widest is None or op.version < 6:
-        return None
+def _clip_bounds(op: Op, x: Value) -> ValueRange:
+    widest = known(type_limits(x.known_dtype) if op.version >= 6 else None, f"{op.label} has no constant bounds")
     if op.version < 11:  # the bounds are attributes; their defaults are those of float for all types
+        require(x.known_dtype == TensorProto.FLOAT, f"{op.label} has no constant bounds")
         low, high = (float(np.float32(op.attr(name))) for name in ("min", "max"))
-        clamp = ValueRange(max(low, widest.low), min(high, widest.high))
-        return (x, clamp) if x.known_dtype == TensorProto.FLOAT else None
-    if None in {op.input(1), op.input(2)} and _computes_in_float(x, op.version):
-        return None
-    low, high = _bound_value(op.input(1), widest.low), _bound_value(op.input(2), widest.high)
-    return None if low is None or high is None else (x, ValueRange(low, high))
+        return ValueRange(max(low, widest.low), min(high, widest.high))
+    low, high = op.input(1), op.input(2)
+    is_open = None in {low, high} and _computes_in_float(x, op.version)
+    require(not is_open, f"{op.label} leaves infinity where a bound is left out")
+    return ValueRange(
+        widest.low if low is None else _constant_bound(low), widest.high if high is None else _constant_bound(high)
+    )
 
 
 def _computes_in_float(x: Value, version: int) -> bool:
@@ -82,26 +89,11 @@ def _computes_in_float(x: Value, version: int) -> bool:
     return x.known_dtype == TensorProto.FLOAT16 and version < 12
 
 
-def _bound_value(bound: Value | None, left_out: float) -> float | None:
-    """The number in a constant of one element; None for anything else."""
-    if bound is None:
-        return left_out
-    number: float | None = known_scalar(bound)
-    return None if number is None or isnan(number) else number
-
-
-def _clamp_of_max_min(op: Op) -> tuple[Value, ValueRange] | None:
-    """The clamp of a Max or Min of a value and one number, of any rank."""
-    a, b = op.inputs
-    if a is None or b is None or a.is_const == b.is_const:
-        return None
-    x, c = (b, a) if a.is_const else (a, b)
-    number = _bound_value(c, 0.0)
-    if number is None or (x.known_dtype not in CPU_FLOATS and x.known_dtype not in INTEGERS):
-        return None
-    if op.type == "Max":
-        return None if number == inf else (x, ValueRange(low=number))
-    return None if number == -inf else (x, ValueRange(high=number))
+def _constant_bound(bound: Value) -> float:
+    """The number in a constant of one element; declines NaN."""
+    number: float = required_scalar(bound)
+    require(not isnan(number), f"{bound.name} is NaN")
+    return number
 
 
 def build_clamp(g: RewriteBuilder, x: Value, clamp: ValueRange) -> Value:
@@ -160,7 +152,7 @@ def range_of(value: Value, depth: int = MAX_DEPTH) -> ValueRange:
     if op.type in DATA_MOVEMENT_OPS:
         return range_of(first, depth - 1)
     if op.type in CLAMPS:  # of integers too
-        clamp = known_clamp(op)
+        clamp = unless_declined(clamp_of, op)
         return clamp[1].compose(range_of(clamp[0], depth - 1)) if clamp is not None else _dtype_range(value)
     # Of integers nothing more is known: they wrap around.
     found = _float_range(op, first, depth)

@@ -18,7 +18,6 @@ from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, requir
 
 cancel_rule = partial(rule, allow_other_uses=True, contract=EXACT, group="cancel-concats")
 bypass_rule = partial(rule, allow_other_uses=True, contract=EXACT, group="bypass-concats")
-MAX_MERGED_INPUTS = 16  # of a Concat that is made in one step of several
 
 
 @rule(
@@ -26,14 +25,12 @@ MAX_MERGED_INPUTS = 16  # of a Concat that is made in one step of several
     contract=EXACT,
     group="merge-concats",
 )
-def merge_concats(g: RewriteBuilder, before: Values, ins: Values, after: Values, inner: Op, outer: Op) -> Value:
+def merge_concats(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """Concat(a, Concat(b, c), d) => Concat(a, b, c, d), along the same axis"""
     require(same_axis(inner, outer), "the axes differ")
-    inputs = (*before, *ins, *after)
-    if len(inputs) > MAX_MERGED_INPUTS:  # one at a time, each wider than the last, they would take quadratic time
-        require(not _is_inside(outer), "another Concat, which reads it, is merged with both")
-        inputs = tuple(_flattened(outer))
-    return g.Concat(*inputs, axis=written_axis(outer))
+    # One at a time, each wider than the last, they would take quadratic time.
+    require(not _is_inside(outer), "another Concat, which reads it, is merged with both")
+    return g.Concat(*_flattened(outer), axis=written_axis(outer))
 
 
 def _flattened(outer: Op) -> Iterator[Value]:
@@ -75,22 +72,13 @@ def written_axis(op: Op) -> int:
 @cancel_rule(lambda g, xs, concat: g.Concat(*xs) @ concat)
 def cancel_split_concat(g: RewriteBuilder, xs: Values, concat: Op) -> Value:
     """Concat(Split(x)) => x, of all its outputs in order, also among others"""
-    at, split = find_split(xs, concat)
-    inputs, at = [*xs[:at], operand(split)], at + len(split.outputs)
-    while len(xs) > MAX_MERGED_INPUTS and at < len(xs):  # one Split at a time takes quadratic time
-        other = _split_at(xs, at, concat)
-        inputs.append(xs[at] if other is None else operand(other))
-        at += 1 if other is None else len(other.outputs)
-    inputs += xs[at:]
+    inputs, at = list[Value](), 0
+    while at < len(xs):
+        split = _split_at(xs, at, concat)
+        inputs.append(xs[at] if split is None else operand(split))
+        at += 1 if split is None else len(split.outputs)
+    require(inputs != list(xs), "no Split has all its outputs among the inputs, in order")
     return inputs[0] if len(inputs) == 1 else g.Concat(*inputs, axis=written_axis(concat))
-
-
-def find_split(xs: Values, concat: Op) -> tuple[int, Op]:
-    """The first position of all outputs of a Split, in order, among the inputs of a Concat, and the Split."""
-    for at in range(len(xs)):
-        if (split := _split_at(xs, at, concat)) is not None:
-            return at, split
-    raise MatchFailure("no Split has all its outputs among the inputs, in order")
 
 
 def _split_at(xs: Values, at: int, concat: Op) -> Op | None:

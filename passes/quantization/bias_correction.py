@@ -18,7 +18,7 @@ from ..linear.convolution import CONVOLUTIONS, group_count
 from ..linear.products import Product
 from ..support.operand_queries import Array, has_one_use, known, operand, required_producer, unless_declined
 from .channel_scales import LINEAR_OPS, replace_input
-from .parameters import quantized_bias
+from .static_groups import quantized_bias
 
 MAX_INT32 = 1 << 30
 

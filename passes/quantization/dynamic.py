@@ -16,10 +16,17 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
-from ..linear.products import Product, weighted_product
+from ..linear.products import weighted_product
 from ..support.operand_queries import Array
-from .parameters import float_weights, quantization_spec, require_min_weights
-from .weight_rounding import Grid, Rounded, gram_of, rounded_weights
+from .weight_rounding import (
+    Grid,
+    Rounded,
+    float_weights,
+    gram_of,
+    quantization_spec,
+    require_min_weights,
+    rounded_weights,
+)
 
 MIN_EXTENT = 32  # rows and columns of weights: for fewer, integers were 0.5 to 0.9 times as fast as floats
 
@@ -31,14 +38,6 @@ def integer_weights(weights: Array, spec: QuantizationSpec, *, per_channel: bool
     return rounded_weights(weights, grid, spec.rounding, gram)
 
 
-def require_many_weights(p: Product, spec: QuantizationSpec) -> None:
-    """Decline weights that are too few for integer arithmetic to be faster, or that cannot be quantized."""
-    least = min(p.extents)
-    require(least >= MIN_EXTENT, f"{p.b.name} has an extent of {least}, for which integers are slower than floats")
-    require_min_weights(spec, p.b)
-    float_weights(p.b)
-
-
 @rule(
     lambda g, x, w, product: g.MatMul(x, g.const(w)) @ product,
     lambda g, x, w, product: g.Gemm(x, g.const(w), ...) @ product,
@@ -48,7 +47,10 @@ def require_many_weights(p: Product, spec: QuantizationSpec) -> None:
 def quantize_product_dynamically(g: RewriteBuilder, product: Op) -> Value:
     """MatMul(x, w) + b => Cast(MatMulInteger(xq, wq, z)) * (s * sw) + b, with xq, s, z = DynamicQuantizeLinear(x)"""
     spec, p = quantization_spec(g, product.type), weighted_product(product, allow_other_uses=True)
-    require_many_weights(p, spec)
+    least = min(p.extents)
+    require(least >= MIN_EXTENT, f"{p.b.name} has an extent of {least}, for which integers are slower than floats")
+    require_min_weights(spec, p.b)
+    float_weights(p.b)
     require_safe_bias(product)
     x = p.left_factor(g)
     integers, scale, zero = g.DynamicQuantizeLinear(as_type(g, x, TensorProto.FLOAT), outputs=3)

@@ -1,4 +1,4 @@
-"""Rounding of weights to few bits: to the nearest, with clipping, by half-quadratic splitting, and by GPTQ.
+"""Weights and their rounding to few bits: to the nearest, with clipping, by half-quadratic splitting, and by GPTQ.
 
 GPTQ rounds by the Gram matrices of the inputs of products.
 """
@@ -11,9 +11,40 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import Graph, QuantizationSpec, require
+from ...core import Graph, QuantizationSpec, RewriteBuilder, Value, require
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.products import PRODUCTS, Product, weighted_product
-from ..support.operand_queries import Array, unless_declined
+from ..support.operand_queries import Array, known, unless_declined
+
+PER_CHANNEL_OPSET = 13  # of DequantizeLinear with one scale for each index of an axis
+TINY, HUGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
+
+def required_spec(g: RewriteBuilder) -> QuantizationSpec:
+    """The spec of the running pipeline; declines without one."""
+    return known(g.graph.context.quantization, "the pipeline does not quantize")
+
+
+def quantization_spec(g: RewriteBuilder, operator: str) -> QuantizationSpec:
+    """As `required_spec`; declines operators that the target does not compute on integers, too."""
+    spec = required_spec(g)
+    require(operator in spec.operators, f"the target has no {operator} of integers that is faster")
+    return spec
+
+
+def require_min_weights(spec: QuantizationSpec, *weights: Value) -> None:
+    """Decline fewer weights than the spec asks for. Does not read them."""
+    count = sum(prod(w.static_shape) for w in weights)
+    names = " and ".join(w.name for w in weights)
+    require(count >= spec.min_weights, f"{names}: {count} weights are too few to gain from, under {spec.min_weights}")
+
+
+def float_weights(w: Value) -> Array:
+    """As `constant_weights`, of half precision too."""
+    require(w.dtype in HALF_OR_SINGLE, f"{w.name} is not of half or single precision")
+    weights = w.const.astype(np.float64)
+    require(weights.size > 0 and bool(np.isfinite(weights).all()), f"{w.name} is empty or not finite")
+    return weights
 
 
 def gram_of(spec: QuantizationSpec, p: Product) -> Array | None:

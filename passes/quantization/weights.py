@@ -22,8 +22,18 @@ from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.products import Product, weighted_product
 from ..support.operand_queries import Array, operand
-from .parameters import HUGE, PER_CHANNEL_OPSET, float_weights, quantization_spec, require_min_weights, required_spec
-from .weight_rounding import Grid, Rounded, gram_of, rounded_weights
+from .weight_rounding import (
+    HUGE,
+    PER_CHANNEL_OPSET,
+    Grid,
+    Rounded,
+    float_weights,
+    gram_of,
+    quantization_spec,
+    require_min_weights,
+    required_spec,
+    rounded_weights,
+)
 
 HALF_OPSET = 19  # of DequantizeLinear to half precision
 BLOCK_OPSET = 21  # of DequantizeLinear of 4 bits and in blocks

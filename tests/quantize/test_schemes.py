@@ -21,7 +21,7 @@ from passwright.core import EXACT, LOSSY, Op, Value, rule
 from passwright.core.errors import UsageError
 from passwright.core.io.convert import to_onnx
 from passwright.core.io.model_source import model_source
-from passwright.passes.quantization.parameters import quantized_weight, required_spec, usable_scales, weight_scales
+from passwright.passes.quantization.static_groups import quantized_weight, required_spec, usable_scales, weight_scales
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import load, op_types, run
 from tiers import slow_unless

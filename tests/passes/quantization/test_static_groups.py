@@ -33,8 +33,8 @@ from passwright.core import (
 from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.quantization import static_groups
-from passwright.passes.quantization.parameters import has_integers, is_quantized
-from passwright.passes.quantization.parameters import quantized as quantized_value
+from passwright.passes.quantization.static_groups import has_integers, is_quantized
+from passwright.passes.quantization.static_groups import quantized as quantized_value
 from passwright.passes.support.operand_queries import operand
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from quantized_models import (

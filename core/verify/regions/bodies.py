@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ import onnx
 from ...io.split_models import SplitModel
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
+from ...operators.declaration import BodyRunner, OperatorCall
+from ...operators.table import OPERATORS
 from ...ort.backends import Arrays
 from ...serialization.proto_queries import captured_names, opset_versions
 from ..input_sets import InputSet
@@ -25,10 +29,10 @@ MAX_BODY_SETS = 24  # iterations of one body on all input sets; from then on the
 MAX_FIRST_ITERATIONS = 256  # of one body, and those before
 MAX_BODY_BYTES = 64 << 20  # bytes of their inputs, from which on there are no more
 MAX_ITERATIONS = 4  # of a Loop or Scan on one input set
-SCAN_WITHOUT_BATCH = 9  # the opset since which a Scan has no batch and no lengths
 
-RunBody = Callable[[Mapping[str, Any]], Sequence[Any]]
-"""Computes the outputs of a body. Raises EvaluationError."""
+
+class _EnoughIterations(Exception):
+    """Raised to end the run of an op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,7 @@ class BodyPair:
         if before is None or after is None or before[1] != after[1]:
             return None
         a, b = original.nodes[before[0]], rewritten.nodes[after[0]]
-        is_old_scan = a.op_type == "Scan" and opset_versions(original.model.message)[""] < SCAN_WITHOUT_BATCH
-        if a.op_type not in {"If", "Loop", "Scan"} or canonical_domain(a.domain) or is_old_scan:
+        if a.op_type not in {"If", "Loop", "Scan"} or canonical_domain(a.domain):
             return None
         if a.op_type != b.op_type or canonical_domain(b.domain):
             return None
@@ -92,19 +95,12 @@ class BodyPair:
     def _is_read(self, name: str) -> bool:
         return name in self.reads
 
-    def iterations(self, body: onnx.GraphProto, values: Mapping[str, Any], run: RunBody) -> Iterator[dict[str, Any]]:
-        """The inputs of the original's body in its first iterations, of which `run` computes outputs.
-
-        Raises EvaluationError.
-        """
-        node = self.original.nodes[self.before]
+    def run(self, values: Mapping[str, Any], run_body: BodyRunner) -> None:
+        """Run the original's op by its meaning, with `run_body` for each iteration. Raises EvaluationError."""
+        node, version = self.original.nodes[self.before], opset_versions(self.original.model.message)[""]
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         inputs = [_value(self.original, name, values) if name else None for name in node.input]
-        if node.op_type == "If":
-            yield {}
-        elif node.op_type == "Loop":
-            yield from _loop_iterations(body, inputs, run)
-        else:
-            yield from _scan_iterations(node, body, inputs, run)
+        OPERATORS[node.op_type].run(OperatorCall(node, version, attributes, (), run_body), *inputs)
 
 
 def _body(node: onnx.NodeProto, name: str) -> onnx.GraphProto:
@@ -115,41 +111,6 @@ def _value(graph: ValueGraph, name: str, values: Mapping[str, Any]) -> Any:
     """A value that is given or constant; None for another one."""
     constant = graph.constants.get(name)
     return constant.array if isinstance(constant, Tensor) else values.get(name)
-
-
-def _loop_iterations(body: onnx.GraphProto, inputs: Sequence[Any], run: RunBody) -> Iterator[dict[str, Any]]:
-    trips, keep, *carried = (*inputs, *[None] * (2 - len(inputs)))
-    state = [np.array(True) if keep is None else keep, *carried]
-    count = MAX_ITERATIONS if trips is None else min(int(np.asarray(trips).item()), MAX_ITERATIONS)
-    for i in range(count):
-        if not np.asarray(state[0]).item():
-            return
-        number, condition = (
-            np.reshape(x, (1,) * len(v.type.tensor_type.shape.dim))
-            for x, v in zip((np.array(i), np.asarray(state[0])), body.input, strict=False)
-        )
-        feeds = dict(zip((v.name for v in body.input), (number, condition, *state[1:]), strict=True))
-        yield feeds
-        if i + 1 < count:
-            state = list(run(feeds)[: len(state)])
-
-
-def _scan_iterations(
-    node: onnx.NodeProto, body: onnx.GraphProto, inputs: Sequence[Any], run: RunBody
-) -> Iterator[dict[str, Any]]:
-    attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute if a.name != "body"}
-    first = len(inputs) - attributes["num_scan_inputs"]
-    state, scanned = list(inputs[:first]), inputs[first:]
-    axes = attributes.get("scan_input_axes", [0] * len(scanned))
-    backwards = attributes.get("scan_input_directions", [0] * len(scanned))
-    count = min(np.shape(scanned[0])[axes[0]], MAX_ITERATIONS)
-    for i in range(count):
-        places = [-1 - i if b else i for b in backwards]
-        slices = [np.take(x, at, axis) for x, at, axis in zip(scanned, places, axes, strict=True)]
-        feeds = dict(zip((v.name for v in body.input), (*state, *slices), strict=True))
-        yield feeds
-        if i + 1 < count:
-            state = list(run(feeds)[:first])
 
 
 def _body_model(
@@ -207,9 +168,15 @@ class _Body:
         graph = self.original.message.graph
         return self.session.run([o.name for o in graph.output], {i.name: feeds[i.name] for i in graph.input}, timeout)
 
-    def read(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs of both models; raises KeyError if one is not there."""
-        return {i.name: feeds[i.name] for m in (self.original, self.rewritten) for i in m.message.graph.input}
+    def add(self, input_set: InputSet, feeds: Mapping[str, Any], number: int) -> None:
+        """Keep the inputs of both models in an iteration. Raises _EnoughIterations if one is not there."""
+        names = dict.fromkeys(i.name for m in (self.original, self.rewritten) for i in m.message.graph.input)
+        if not names.keys() <= feeds.keys():
+            raise _EnoughIterations
+        read = {name: feeds[name] for name in names}
+        own = InputSet(input_set.kind, input_set.sizes, read, input_set.all_kinds)
+        self.iterations.append((own, input_set, number))
+        self.byte_count += value_bytes(read)
 
 
 @dataclass(slots=True)
@@ -231,28 +198,28 @@ class ChangedBodies:
         """
         if (names := pair.names(values)) is None:
             return
-        key, bodies = (cut_point, *names), pair.bodies(names)
+        op_type = pair.original.nodes[pair.before].op_type
+        key, bodies, numbers = (cut_point, *names), pair.bodies(names), count()
+        last = 0 if op_type == "If" else MAX_ITERATIONS - 1
 
-        def run(own: Mapping[str, Any]) -> list[Any]:
-            body = self._bodies[key]
-            assert body is not None
-            return body.run({**values, **own}, self.timeout)
-
-        for number, own in enumerate(pair.iterations(bodies[0], values, run)):
+        def run_body(graph: onnx.GraphProto, given: Sequence[Any]) -> list[Any]:
+            own, number = dict(zip((v.name for v in graph.input), given, strict=True)), next(numbers)
+            for v in graph.input[:2] if op_type == "Loop" else ():  # the number and the condition
+                own[v.name] = np.reshape(own[v.name], (1,) * len(v.type.tensor_type.shape.dim))
             feeds = {**values, **own}
             if key not in self._bodies:
                 models = pair.models(bodies, feeds)
                 self._bodies[key] = None if models is None else _Body(*models, self.load(models[0]))
-            if (body := self._bodies[key]) is None or not body.takes(number):
-                return
-            try:
-                read = body.read(feeds)
-            except KeyError:
-                return
-            body.iterations.append(
-                (InputSet(input_set.kind, input_set.sizes, read, input_set.all_kinds), input_set, number)
-            )
-            body.byte_count += value_bytes(read)
+            body = self._bodies[key]
+            if body is None or not body.takes(number):
+                raise _EnoughIterations
+            body.add(input_set, feeds, number)
+            if number == last:
+                raise _EnoughIterations
+            return body.run(feeds, self.timeout)
+
+        with suppress(_EnoughIterations):
+            pair.run(values, run_body)
 
     def first_difference(self) -> tuple[str, RegionDifference] | None:
         """The first wrong cut point in a body, after the cut point of its op; None if all are right."""

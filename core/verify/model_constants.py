@@ -36,6 +36,7 @@ DECIDING_OPS = ops_with(Trait.COMPARISON) | {
 CARRYING_OPS = frozenset({"Cast", "Concat", "Expand", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 COUNTING_OPS = frozenset({"ReduceProd", "Size"})
 MAX_CARRIED = 8  # constants behind one value
+NUMBERS = frozenset({AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.FLOATS, AttributeProto.INTS})
 DECIDING_ATTRIBUTES = frozenset({"alpha", "ends", "k", "lambd", "max", "min", "starts", "threshold"})
 WORD_ATTRIBUTES = frozenset({"delimiter", "pattern", "stopwords"})
 # Numbers at which a narrow type overflows or drops the last bit of a whole number.
@@ -105,7 +106,7 @@ def constants_of(model: Loadable) -> ModelConstants:
     proto = split_model(model).message
     found = _Collected()
     nodes = list(all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
-    carried: dict[str, list[TensorProto]] = {name: [tensor] for name, tensor in _small_tensors(proto, nodes)}
+    carried = {name: [elements] for name, elements in _small_constants(proto, nodes)}
     for node in nodes:
         domain = canonical_domain(node.domain)
         for a in node.attribute:
@@ -120,36 +121,27 @@ def constants_of(model: Loadable) -> ModelConstants:
                 known = carried.setdefault(node.output[0], [])
                 known += carried[name][: MAX_CARRIED - len(known)]
             elif not _is_structural(node, index):
-                for tensor in carried[name]:
-                    found.add(_elements(tensor), decides=node.op_type in DECIDING_OPS)
+                for elements in carried[name]:
+                    found.add(elements, decides=node.op_type in DECIDING_OPS)
     found.counts_elements = any(node.op_type in COUNTING_OPS for node in nodes)
     return found.constants()
 
 
-def _small_tensors(proto: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, TensorProto]]:
+def _small_constants(proto: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, list[Any]]]:
+    """The elements of tensors and numbers that are constant, of few elements each, by name."""
     graphs = (a.g for node in nodes for a in node.attribute if a.type == AttributeProto.GRAPH)
     for tensor in chain(proto.graph.initializer, *(g.initializer for g in graphs)):
         if _is_small(tensor):
-            yield tensor.name, tensor
+            yield tensor.name, _elements(tensor)
     for node in nodes:
         if node.op_type == "Constant" and not canonical_domain(node.domain):
-            value = next(iter(node.attribute), None)
-            if (
-                value is not None
-                and not value.ref_attr_name
-                and (tensor := _attribute_tensor(value)) is not None
-                and _is_small(tensor)
-            ):
-                yield node.output[0], tensor
-
-
-def _attribute_tensor(a: AttributeProto) -> TensorProto | None:
-    """The value of a Constant."""
-    if a.type == AttributeProto.TENSOR:
-        return a.t
-    if a.type in {AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.FLOATS, AttributeProto.INTS}:
-        return numpy_helper.from_array(np.array(helper.get_attribute_value(a)))
-    return None
+            for a in node.attribute:
+                if a.type == AttributeProto.TENSOR and _is_small(a.t):
+                    yield node.output[0], _elements(a.t)
+                elif (
+                    a.type in NUMBERS and not a.ref_attr_name and 0 < len(attribute_elements(a)) <= MAX_TENSOR_ELEMENTS
+                ):
+                    yield node.output[0], attribute_elements(a)
 
 
 def _is_small(tensor: TensorProto) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from passwright.app.batch.summary import Summary
 from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization
-from passwright.app.compare.row import Row, RowVerdict
+from passwright.app.compare.row import ComparisonVerdict, Row
 from passwright.app.drawing.graph_layout import GraphLayout, Link, Point
 from passwright.app.drawing.picture import Box, BoxKind, Picture
 from passwright.app.jobs.result_row import ResultRow
@@ -217,7 +217,7 @@ def row(
         made_by, "" if made_by != "onnxsim" else "0.8.1", online, seconds=seconds,
         stats=ModelStats({"Conv": 53, "Relu": nodes - 53}, 25_557_032, 102_442_450 - (175 - nodes) * 4000, foreign),
         online_stats=ModelStats({"Conv": 53, "Relu": nodes - 70}, 25_557_032, 0) if online else None,
-        verdict=RowVerdict(wrong, 2.0 if wrong else 1.9e-6, 8.1e-5),
+        verdict=ComparisonVerdict(wrong, 2.0 if wrong else 1.9e-6, 8.1e-5),
         measured=ModelMetrics(
             "", 0.11, 214_000_000, 260_000_000, 48_000_000, {"CPUExecutionProvider": nodes}, latencies
         ),

@@ -20,7 +20,7 @@ import onnx
 import pytest
 from passwright.app.batch.page import batch_page
 from passwright.app.compare.page import compare_page
-from passwright.app.compare.row import RowVerdict
+from passwright.app.compare.row import ComparisonVerdict
 from passwright.app.drawing.graph_layout import GraphLayout
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats
@@ -60,10 +60,10 @@ def _compare_page(model: Path) -> str:
         onnx.save(result.model, ours)
         original, optimized = compute_model_stats(model), compute_model_stats(ours)
     error = verdict.differences["y"]
-    our_verdict = RowVerdict("", error.error, error.allowed)
+    our_verdict = ComparisonVerdict("", error.error, error.allowed)
     near = RatioInterval(0.996, 0.958, 1.021)
     rows = [
-        replace(row("original", 2.62e-4, None, 73), stats=original, verdict=RowVerdict("", 0.0, error.allowed)),
+        replace(row("original", 2.62e-4, None, 73), stats=original, verdict=ComparisonVerdict("", 0.0, error.allowed)),
         replace(row("passwright", 2.73e-4, 0.1, 51), stats=optimized, verdict=our_verdict),
         replace(row("original", 1.29e-4, None, 73, online=True), stats=original, online_stats=optimized),
         replace(

@@ -24,7 +24,7 @@ from passwright.app.compare.render import (
     show_comparison_report,
     verdict_word,
 )
-from passwright.app.compare.row import Row, RowVerdict
+from passwright.app.compare.row import ComparisonVerdict, Row
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
@@ -351,7 +351,7 @@ def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     ],
 )
 def test_headline(ratio: RatioInterval, message: str, found: ComparisonReport) -> None:
-    rows = [replace(r, ratios={1: ratio}, verdict=RowVerdict(error=0.0)) for r in found.rows]
+    rows = [replace(r, ratios={1: ratio}, verdict=ComparisonVerdict(error=0.0)) for r in found.rows]
     line = headline(replace(found, rows=rows))
     assert line == f"passwright: 5 -> 3 nodes, bit-identical; {message}"
 
@@ -444,9 +444,9 @@ def with_long_values(found: ComparisonReport) -> ComparisonReport:
         RatioInterval(1234.5, 1000.1, 9999.9),
     ]
     verdicts = [
-        RowVerdict(error=24.0, allowed=24.0001, relative=1.9e-05),
-        RowVerdict("y: off by up to 2", 2e30, 1.0, "past_sequence_length_of_the_decoder=0", 1e30),
-        RowVerdict("y: off by up to 2", 2e30, 1.0, "batch=0", 1e30),
+        ComparisonVerdict(error=24.0, allowed=24.0001, relative=1.9e-05),
+        ComparisonVerdict("y: off by up to 2", 2e30, 1.0, "past_sequence_length_of_the_decoder=0", 1e30),
+        ComparisonVerdict("y: off by up to 2", 2e30, 1.0, "batch=0", 1e30),
     ]
     latency = Latency(1, 9, 123.456, 123.0, 124.0, 456.789, 899.9)
     fast = Latency(32, 9, 1e-7, 1e-7, 1e-7, 12.3, 12.3)
@@ -483,8 +483,8 @@ def test_tables_fit_into_80_columns(
 
 
 def test_excused_elements_are_not_bit_identical(found: ComparisonReport) -> None:
-    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0))) == "bit-identical"
-    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0, excused=2))) == "within tolerance"
+    assert verdict_word(replace(found.rows[0], verdict=ComparisonVerdict(error=0.0))) == "bit-identical"
+    assert verdict_word(replace(found.rows[0], verdict=ComparisonVerdict(error=0.0, excused=2))) == "within tolerance"
 
 
 def test_errors_are_relative_to_magnitude(shared_remote: RemoteBackend, tmp_path: Path) -> None:

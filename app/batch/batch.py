@@ -25,7 +25,7 @@ from ..report_output import full_disk_behind_standard_output
 from ..run.many_render import DONE_BEFORE, FAILED, FAILURES, ModelRow, show_summary
 from ..standard_streams import STANDARD_OUTPUT
 from ..terminal import Terminal
-from .batch_settings import ActionOptions, Conditions, Places
+from .batch_settings import ActionOptions, Conditions, OutputLocations
 from .batch_worker import BATCH_WORKER
 from .render import left_out_lines, row_line
 from .sources import BatchJob
@@ -36,7 +36,7 @@ REPORT_SUFFIX = ".json"  # behind the name of the result
 
 
 def run_batch(
-    jobs: Sequence[BatchJob], options: ActionOptions, places: Places, conditions: Conditions, *, quiet: bool
+    jobs: Sequence[BatchJob], options: ActionOptions, places: OutputLocations, conditions: Conditions, *, quiet: bool
 ) -> int:
     """Do a command to many models, and print a line for each and a table; return the highest exit code.
 

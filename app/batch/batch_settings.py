@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class OutputLocations:
     """The folder of the results; the table and the page, None for those of the usual names in it; JSON, if any."""
 
     folder: Path

@@ -12,7 +12,7 @@ from ..command_class import TRUST
 from ..exit_codes import one_line_errors
 from .actions import ACTIONS, DEFAULT
 from .batch_command import ARGUMENTS, BatchCommand, action_options
-from .batch_settings import ActionOptions, Conditions, Places
+from .batch_settings import ActionOptions, Conditions, OutputLocations
 
 COMMAND_CLASS = BatchCommand
 EXIT_CODES = """Exit codes: 0 done; 2 usage; else the highest of all models, as of the command that is done: 1 a model
@@ -100,7 +100,7 @@ def batch(
         options.require(do in ACTIONS, f"--do {do}: choose from {', '.join(ACTIONS)}")
         options.require(summarize or sources, "name models, folders, lists or tables, or give --summarize DIR")
         options.require(not (summarize and sources), "--summarize takes no models: it reads the record of a folder")
-        places = Places(summarize or output_dir or Path(), table, html, json)
+        places = OutputLocations(summarize or output_dir or Path(), table, html, json)
         if summarize is not None:
             from .summary_files import summarize_folder  # noqa: PLC0415 - imports onnx
 

@@ -16,7 +16,7 @@ from ..report_output import echo_json, full_disk_behind_standard_output
 from ..run.many_render import ModelRow, show_summary
 from ..standard_streams import STANDARD_OUTPUT
 from ..terminal import Terminal
-from .batch_settings import Places
+from .batch_settings import OutputLocations
 from .page import batch_page
 from .summary import Summary
 from .tables import require_format, write_table
@@ -24,7 +24,7 @@ from .tables import require_format, write_table
 TABLE_NAME, PAGE_NAME = "results.csv", "results.html"
 
 
-def summary_paths(places: Places, others: Iterable[Path | None] = ()) -> OutputPaths:
+def summary_paths(places: OutputLocations, others: Iterable[Path | None] = ()) -> OutputPaths:
     """The files of the table, the page and the report. Raises UsageError for an unknown format.
 
     Raises ModelError if one cannot be written or is one of the `others`.
@@ -43,7 +43,7 @@ def summary_paths(places: Places, others: Iterable[Path | None] = ()) -> OutputP
     return paths
 
 
-def write_summary(summary: Summary, places: Places, paths: OutputPaths, asked: Summary) -> None:
+def write_summary(summary: Summary, places: OutputLocations, paths: OutputPaths, asked: Summary) -> None:
     """Write the table and the page, and the rows that were `asked` for as JSON, or print them. Raises ModelError."""
     assert paths.table is not None
     write_table(paths.table, summary.rows, COLUMNS)
@@ -53,7 +53,7 @@ def write_summary(summary: Summary, places: Places, paths: OutputPaths, asked: S
         echo_json(places.json, asked)
 
 
-def summarize_folder(places: Places, *, quiet: bool) -> None:
+def summarize_folder(places: OutputLocations, *, quiet: bool) -> None:
     """Write the table and the page of a folder's results again. Raises ModelError."""
     if not places.folder.is_dir():
         raise ModelError(f"{places.folder} is not a folder")

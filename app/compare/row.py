@@ -12,7 +12,7 @@ ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
 
 
 @dataclass(frozen=True, slots=True)
-class RowVerdict:
+class ComparisonVerdict:
     """The comparison of a row with the original: `wrong` is the difference in words, "" if it is within tolerance.
 
     `error` is the absolute difference with the largest share of the `allowed` one, None if nothing ran; `relative` is
@@ -57,7 +57,7 @@ class Row:
     seconds: float | None = None
     stats: ModelStats | None = None
     online_stats: ModelStats | None = None
-    verdict: RowVerdict | None = None
+    verdict: ComparisonVerdict | None = None
     measured: ModelMetrics | None = None
     ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
     advice: str = ""

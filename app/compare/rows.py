@@ -24,7 +24,7 @@ from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..verify.verify import interface_differences
 from .comparison_report import Conditions, OnlineOptimization
-from .row import ORIGINAL, Row, RowVerdict, offline_online_pairs
+from .row import ORIGINAL, ComparisonVerdict, Row, offline_online_pairs
 from .tool_runs import OptimizerOutput
 
 
@@ -74,7 +74,7 @@ class RowVerifier:
         stats = self._online_stats(file) if row.online and not failure else None
         return replace(row, failure=failure, verdict=verdict, online_stats=stats)
 
-    def _verify_file(self, file: Path, config: SessionConfig) -> tuple[str, RowVerdict | None]:
+    def _verify_file(self, file: Path, config: SessionConfig) -> tuple[str, ComparisonVerdict | None]:
         """Why a file does not load under a config, if it does not, and else its verdict."""
         if self.oracle is None:
             try:
@@ -87,7 +87,7 @@ class RowVerifier:
         except ModelError:  # it has operators or types of onnxruntime alone
             differences = []
         if differences:
-            return "", RowVerdict("; ".join(differences))
+            return "", ComparisonVerdict("; ".join(differences))
         verdict = self.oracle.compare(file, config=config)
         if verdict.failure is not None and verdict.failure.input_set is None:
             return self._without_folder(verdict.failure.reason), None
@@ -131,7 +131,7 @@ class RowVerifier:
         return shlex.join(["passes", "bisect", str(model), "--ort", level, *self.bisect_options])
 
 
-def _row_verdict(verdict: Verdict) -> RowVerdict:
+def _row_verdict(verdict: Verdict) -> ComparisonVerdict:
     """The failure, and the difference with the largest share of the allowed one."""
     failure = verdict.failure
     differences = [*verdict.differences.values(), *verdict.nonfinite_differences.values()]
@@ -144,10 +144,10 @@ def _row_verdict(verdict: Verdict) -> RowVerdict:
         edge_case = "NaN" if failure.is_nonfinite_only else empty
     is_refused = bool(edge_case) and failure is not None and not failure.output
     if worst is None:
-        return RowVerdict(wrong, edge_case=edge_case, is_refused=is_refused)
+        return ComparisonVerdict(wrong, edge_case=edge_case, is_refused=is_refused)
     relative = min(worst.error / worst.magnitude, float_info.max) if worst.magnitude else None
     excused = sum(d.excused for d in differences)
-    return RowVerdict(wrong, worst.error, worst.allowed, edge_case, relative, excused, is_refused)
+    return ComparisonVerdict(wrong, worst.error, worst.allowed, edge_case, relative, excused, is_refused)
 
 
 def measure_rows(

@@ -197,7 +197,7 @@ def run(
 
             code = run_single(jobs[0], run_options, display)
         else:
-            from .many_runs import Place, run_many  # noqa: PLC0415 - imports onnx and numpy
+            from .many_runs import run_many  # noqa: PLC0415 - imports onnx and numpy
 
             of_one = {"--map": map_to, "--html": html, "--repro": verification.repro}
             refused = next((name for name, given in of_one.items() if given), "")
@@ -205,7 +205,7 @@ def run(
             is_raced_alone = not (check_speed and (processes or 1) > 1)
             options.require(is_raced_alone, "--check-speed runs one model at a time: leave out --jobs")
             processes = 1 if check_speed else processes or 0
-            code = run_many(jobs, run_options, display, Place(output_dir, resume), processes)
+            code = run_many(jobs, run_options, display, output_dir, processes, resume=resume)
         if code:
             raise typer.Exit(code)
 

@@ -33,23 +33,24 @@ from .run_exchange import RUN_WORKER, RunContent, options_text
 MAX_HINTS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The place of the results: a folder, or none. `resume`: its results that are as they would be now are kept."""
-
-    folder: Path | None = None
-    resume: bool = False
-
-
-def run_many(jobs: Sequence[ModelJob], options: RunOptions, display: Display, place: Place, processes: int) -> int:
+def run_many(
+    jobs: Sequence[ModelJob],
+    options: RunOptions,
+    display: Display,
+    folder: Path | None,
+    processes: int,
+    *,
+    resume: bool,
+) -> int:
     """Run models in as many processes, 0 for the default, and print a line for each and a table.
 
-    Returns the highest exit code of a run. Raises ModelError for places that cannot be written.
+    A record in the `folder` of the results, if any, has what is done; with `resume`, results in it that would be the
+    same are kept. Returns the highest exit code of a run. Raises ModelError for places that cannot be written.
     """
     report = OutputPaths.of(report=options.report_to)
     report.require_distinct([path for job in jobs for path in (job.model, job.output) if path is not None])
     terminal = display.terminal()
-    finished = open_record(place.folder, terminal) if place.folder is not None else None
+    finished = open_record(folder, terminal) if folder is not None else None
     runs = ManyRuns(jobs, options, display, terminal, finished)
     pool = JobPool((*RUN_WORKER, *[VERIFY] * bool(options.verify)), processes or default_processes())
     text = options_text(options)
@@ -58,7 +59,7 @@ def run_many(jobs: Sequence[ModelJob], options: RunOptions, display: Display, pl
             job,
             text,
             keep=finished is not None,
-            finished=finished.get(job.output) if finished is not None and job.output and place.resume else None,
+            finished=finished.get(job.output) if finished is not None and job.output and resume else None,
             verbose=display.verbose,
             memory=model_memory(job.model),
         )

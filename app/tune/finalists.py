@@ -9,7 +9,7 @@ from math import inf
 from ...core.errors import PassesError
 from ..tuned_settings import ORIGINAL
 from .decisions import ONE_THREAD, pipeline_choices
-from .racing import LAST, RUNGS, Raced
+from .racing import LAST, RUNGS, RaceEntry
 from .search import Choices, TuningSearch
 
 TIED = 1.005  # the ratio of figures up to which the earlier finalist is taken: the last race resolves no less
@@ -51,7 +51,7 @@ class LastRace:
     """The finalists of the last race, the original first, with their figures, and the index of the `best`."""
 
     field: Sequence[Choices]
-    raced: Sequence[Raced]
+    raced: Sequence[RaceEntry]
     best: int
 
 
@@ -71,7 +71,7 @@ def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
     return LastRace(field, raced, best)
 
 
-def _closest(raced: Sequence[Raced]) -> list[int]:
+def _closest(raced: Sequence[RaceEntry]) -> list[int]:
     """The first one, and the best of the others with those next to it, in order; of equal ones the first."""
     least = min(map(_figure, raced[1:]))
     near = [n for n in range(1, len(raced)) if _figure(raced[n]) <= CLOSE * least]
@@ -79,5 +79,5 @@ def _closest(raced: Sequence[Raced]) -> list[int]:
     return [0, *sorted(order[:MOST_CLOSE])]
 
 
-def _figure(raced: Raced) -> float:
+def _figure(raced: RaceEntry) -> float:
     return raced.ratio.ratio if raced.ratio is not None else inf

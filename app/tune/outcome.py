@@ -21,11 +21,11 @@ from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.session_settings import settings_words
 from ..tuned_settings import Configuration, Recipe
 from .finalists import LastRace, finalists, race_finalists
-from .racing import Raced
-from .search import Choices, Decided, TuningSearch
-from .stages import Stages
+from .racing import RaceEntry
+from .search import Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
+from .tuning_plan import TuningPlan
 
 
 @dataclass
@@ -96,19 +96,19 @@ class Outcome:
     """A configuration that was verified and raced, with the original beside it."""
 
     configuration: Configuration
-    original: Raced
-    result: Raced
-    decisions: list[Decided]
+    original: RaceEntry
+    result: RaceEntry
+    decisions: list[DecisionResult]
     verdict: Verdict | None = None
 
 
-def first_right(stages: Stages, checks: Checks, decisions: list[Decided]) -> Outcome:
+def first_right(plan: TuningPlan, checks: Checks, decisions: list[DecisionResult]) -> Outcome:
     """The best finalist that is right and surely better than the original, which is the outcome if there is none.
 
     A race of all finalists says which come close to the best, and another one, of fresh processes, decides about these.
     """
-    search = stages.search
-    field = finalists(search, stages.options.pipelines)
+    search = plan.search
+    field = finalists(search, plan.options.pipelines)
     while True:
         with checks.timer.phase(MEASURING):
             last = race_finalists(search, field)
@@ -117,7 +117,7 @@ def first_right(stages: Stages, checks: Checks, decisions: list[Decided]) -> Out
             raise UnverifiableError(f"the original does not run in onnxruntime: {original.failure}")
         configuration = search.configuration(choices)
         try:
-            verdict = checks.verdict(stages.models, configuration, search.start.session) if last.best else None
+            verdict = checks.verdict(plan.models, configuration, search.start.session) if last.best else None
         except (VerificationError, UnverifiableError) as e:
             checks.notes.append(f"left out: {_words(configuration, search.start)}: {e}")
             field.remove(choices)
@@ -125,7 +125,7 @@ def first_right(stages: Stages, checks: Checks, decisions: list[Decided]) -> Out
         if reason := _reason_against_chosen(search, last):
             checks.notes.append(f"left out: {_words(search.incumbent, search.start)}: {reason}")
         if configuration.recipe.scheme:
-            loss = stages.models.get(configuration.recipe).loss
+            loss = plan.models.get(configuration.recipe).loss
             checks.notes.append(f"quantized within {checks.options.budget}, and not verified as others are: {loss}")
         return Outcome(configuration, original, result, _decided(decisions, choices), verdict)
 
@@ -141,11 +141,11 @@ def _reason_against_chosen(search: TuningSearch, last: LastRace) -> str:
     return f"{_words(search.configuration(last.field[last.best]), search.start)} is as good in the last race, or better"
 
 
-def _decided(decisions: Sequence[Decided], choices: Choices) -> list[Decided]:
+def _decided(decisions: Sequence[DecisionResult], choices: Choices) -> list[DecisionResult]:
     """The decisions of the search, those that are not in the outcome taken back, and further ones of the outcome."""
     known = {(d.decision, d.label) for d in decisions}
     kept = {(c.decision, c.label) for c in choices.values()}
-    further = [Decided(d, label, None, is_kept=True) for d, label in sorted(kept - known)]
+    further = [DecisionResult(d, label, None, is_kept=True) for d, label in sorted(kept - known)]
     return [*(replace(d, is_kept=(d.decision, d.label) in kept) for d in decisions), *further]
 
 

@@ -8,7 +8,7 @@ from ..number_text import bounds, ratio
 from ..pages.charts import Bar, Chart, Curve, bar_chart, front_chart, size_text
 from ..pages.tile import Tile, size_tile
 from ..run.page import page
-from .racing import Raced
+from .racing import RaceEntry
 from .render import comparison_rows, decision_rows, note_lines, summary_lines, trial_rows
 from .report import TuneReport
 from .search import TAKEN
@@ -63,7 +63,7 @@ def ablation_charts(report: TuneReport) -> Iterator[Chart]:
 
 def front_charts(report: TuneReport) -> Iterator[Chart]:
     """Peak memory and bytes against the time of all that was raced; only figures that differ."""
-    figures: tuple[tuple[str, Callable[[Raced], int]], ...] = (
+    figures: tuple[tuple[str, Callable[[RaceEntry], int]], ...] = (
         ("Peak memory", lambda r: r.peak),
         ("Bytes on disk", lambda r: r.bytes),
     )

@@ -33,7 +33,7 @@ LAST = Rung(11, 2.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Raced:
+class RaceEntry:
     """A configuration in a race: its figure and its time, divided by those of the first, or the `failure`.
 
     `seconds` of a call, the median, by workload; `peak` memory and file in bytes; `threads` that compute an op.
@@ -49,7 +49,7 @@ class Raced:
     threads: int = 0
 
     @classmethod
-    def of(cls, data: dict[str, Any]) -> Raced:
+    def of(cls, data: dict[str, Any]) -> RaceEntry:
         """Of the data in a journal."""
         ratio, time = (None if data[name] is None else RatioInterval(**data[name]) for name in ("ratio", "time"))
         return replace(cls(**data), ratio=ratio, time=time)
@@ -59,7 +59,7 @@ class Raced:
 class RaceResult:
     """The configurations of a race in order, and the first one against itself, if the race has enough sets."""
 
-    raced: tuple[Raced, ...]
+    raced: tuple[RaceEntry, ...]
     control: RatioInterval | None
     sets: int
 
@@ -93,7 +93,7 @@ class Racing:
         key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # each is a race of its own
         data = self.journal.result(key, lambda: self._data(configurations, rung))
         control = None if data["control"] is None else RatioInterval(**data["control"])
-        result = RaceResult(tuple(map(Raced.of, data["raced"])), control, rung.sets)
+        result = RaceResult(tuple(map(RaceEntry.of, data["raced"])), control, rung.sets)
         self.results.append(result)
         return result
 
@@ -106,7 +106,7 @@ class Racing:
     def _data(self, configurations: Sequence[Configuration], rung: Rung) -> dict[str, Any]:
         made = [self._made(c) for c in configurations]
         if isinstance(made[0], str):
-            return {"control": None, "raced": [asdict(Raced(failure=made[0]))] * len(made)}
+            return {"control": None, "raced": [asdict(RaceEntry(failure=made[0]))] * len(made)}
         entries = [(c, m) for c, m in zip(configurations, made, strict=True) if isinstance(m, MadeModel)]
         has_control = rung.sets >= LEAST_SETS
         raced = [*entries, *entries[:1]] if has_control else entries
@@ -119,7 +119,7 @@ class Racing:
         of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control else None
         factors = (noise(of_figure, rung.sets), noise(control, rung.sets))
         found = [
-            Raced(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
+            RaceEntry(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
             for m in made
         ]
         return {"control": None if control is None else asdict(control), "raced": list(map(asdict, found))}
@@ -132,16 +132,16 @@ class Racing:
 
     def _raced(
         self, own: tuple[ModelMetrics, int], base: tuple[ModelMetrics, int], factors: tuple[float, float]
-    ) -> Raced:
+    ) -> RaceEntry:
         """The figures of a configuration; `factors` are the noise of the objective and of the time."""
         metrics, size = own
         if metrics.failure or base[0].failure:
-            return Raced(failure=metrics.failure or f"the first one does not run: {base[0].failure}")
+            return RaceEntry(failure=metrics.failure or f"the first one does not run: {base[0].failure}")
         ratio, time = self.objective.ratio(own, base), self.objective.time_ratio(metrics, base[0])
         if ratio is None or time is None:
-            return Raced(failure="it was not measured beside the first one")
+            return RaceEntry(failure="it was not measured beside the first one")
         named = {w.name: metrics.latencies[i] for i, w in enumerate(self.workloads) if i in metrics.latencies}
-        return Raced(
+        return RaceEntry(
             "",
             widened(ratio, factors[0]),
             widened(time, factors[1]),

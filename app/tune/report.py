@@ -13,8 +13,8 @@ from ..measure.session_settings import settings_data, settings_words
 from ..notebook_cards import card_html
 from ..tuned_settings import Configuration
 from .objective import Objective
-from .racing import Raced
-from .search import Decided, Trial
+from .racing import RaceEntry
+from .search import DecisionResult, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class TuneReport:
     objective: Objective
     start: Configuration
     configuration: Configuration
-    original: Raced
-    result: Raced
-    decisions: list[Decided]
+    original: RaceEntry
+    result: RaceEntry
+    decisions: list[DecisionResult]
     trials: list[Trial]
     sizes: list[str]
     verdict: Verdict | None

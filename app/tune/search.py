@@ -15,7 +15,7 @@ from ..quantize.search import Limits
 from ..tuned_settings import Configuration
 from .decisions import Choice, configured
 from .objective import Objective, inverse
-from .racing import LAST, RUNGS, Raced, RaceResult, Rung
+from .racing import LAST, RUNGS, RaceEntry, RaceResult, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
 EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
@@ -49,12 +49,12 @@ class Trial:
     stage: str
     choice: str
     outcome: str = ""
-    raced: Raced | None = None
+    raced: RaceEntry | None = None
     to_original: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecisionResult:
     """A decision in a result: the figure with it divided by that without, all others being the same.
 
     `is_kept`: without it, the result would be worse beyond the interval.
@@ -206,7 +206,7 @@ class TuningSearch:
         trial.outcome = trial.outcome or ("" if is_better and is_allowed else SLOWER if is_better else WORSE)
         return is_better and is_allowed
 
-    def _note(self, trial: Trial, raced: Raced) -> None:
+    def _note(self, trial: Trial, raced: RaceEntry) -> None:
         trial.raced = raced
         trial.outcome = f"invalid: {raced.failure}" if raced.failure else ""
         trial.to_original = None if raced.time is None else raced.time.ratio * self.time
@@ -228,30 +228,30 @@ class TuningSearch:
             self.chosen |= {choice.decision: choice for choice, _ in best[:taken]}
             self._advance(result.raced[taken])
 
-    def is_allowed(self, raced: Raced) -> bool:
+    def is_allowed(self, raced: RaceEntry) -> bool:
         """Whether a configuration takes no longer than the first one of its race, where the objective is no time."""
         return self.objective.is_time or (raced.time is not None and not raced.time.is_slower)
 
-    def _advance(self, raced: Raced) -> None:
+    def _advance(self, raced: RaceEntry) -> None:
         assert raced.ratio is not None
         assert raced.time is not None
         self.ratio *= raced.ratio.ratio
         self.time *= raced.time.ratio
 
-    def ablate(self) -> list[Decided]:
+    def ablate(self) -> list[DecisionResult]:
         """The gain of each decision of the result; decisions without one beyond the interval are taken back."""
         if not self.chosen:
             return []
         self.progress(f"tuning: racing the result without each of its decisions; {self.learnt}")
         without = [{d: c for d, c in self.chosen.items() if d != left} for left in self.chosen]
         result = self.race([self.incumbent, *map(self.configuration, without)], RUNGS[-1])
-        found: list[Decided] = []
+        found: list[DecisionResult] = []
         for choice, raced in zip(self.chosen.values(), result.raced[1:], strict=True):
             brought = None if raced.ratio is None else inverse(raced.ratio)
-            found.append(Decided(choice.decision, choice.label, brought, brought is None or brought.high < 1))
+            found.append(DecisionResult(choice.decision, choice.label, brought, brought is None or brought.high < 1))
         return self._simplified(found)
 
-    def _simplified(self, found: list[Decided]) -> list[Decided]:
+    def _simplified(self, found: list[DecisionResult]) -> list[DecisionResult]:
         """The decisions, without those that bring nothing unless they do so together: the fewest that are as good."""
         sure = {d.decision for d in found if d.is_kept}
         if len(sure) == len(found):
@@ -268,7 +268,7 @@ class TuningSearch:
         return [replace(d, is_kept=d.decision in names[least]) for d in found]
 
 
-def _fewer(decisions: Sequence[Decided]) -> list[set[str]]:
+def _fewer(decisions: Sequence[DecisionResult]) -> list[set[str]]:
     """The names of fewer of these decisions, the fewest first: all selections of few, of more those that gain most."""
     if len(decisions) <= MAX_SELECTED:
         selections = (combinations(decisions, count) for count in range(len(decisions)))

@@ -37,9 +37,9 @@ from .racing import Racing
 from .report import TimingNoise, TuneReport
 from .search import TuningSearch
 from .session_script import session_script
-from .stages import Stages
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
+from .tuning_plan import TuningPlan
 from .workloads import Workload, make_workloads
 
 SEARCHING = "tuning"
@@ -126,12 +126,12 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             racing, objective, Limits(options.trials, options.seconds), start, progress=timer.progress
         )
         racing.progress = lambda text: timer.report(lambda: f"{text.rpartition(': ')[2]}; {search.learnt}")
-        stages = Stages(options, models, racing, search, folder, loaded.graph.opsets.get("", 0))
+        plan = TuningPlan(options, models, racing, search, folder, loaded.graph.opsets.get("", 0))
         with timer.phase(SEARCHING):
-            stages.run()
+            plan.run()
             decisions = search.ablate()
         checks = Checks(source, spec, given, options, timer)
-        outcome = first_right(stages, checks, decisions)
+        outcome = first_right(plan, checks, decisions)
         report = TuneReport(
             source.label,
             objective,

@@ -28,7 +28,7 @@ ROUNDS = 2  # of models and sessions: another model may be better in the session
 
 
 @dataclass
-class Stages:
+class TuningPlan:
     """The stages of a search: models, then sessions, each with the choices of those before, in rounds."""
 
     options: TuneOptions

@@ -1,22 +1,18 @@
-"""Conversion of single nodes to another opset, by the converters of onnx and onnxscript.
+"""Conversion of single nodes to another opset, by `onnx.version_converter`.
 
-A converter takes longer to set up than to convert hundreds of nodes, so all of them are converted in one call. What
-`onnx.version_converter` converts to something else (seen with onnx 1.23) is corrected: Hardmax and Resize keep
-attributes whose meaning changed, GroupNormalization inputs of which it did, Clip and Pad get bounds of type float for
-inputs of any type, the batch axis of Scan is dropped, and so is the training form of BatchNormalization.
+It takes longer to set up than to convert hundreds of nodes, so all of them are converted in one call. What it converts
+to something else (seen with onnx 1.23) is corrected: Hardmax and Resize keep attributes whose meaning changed,
+GroupNormalization inputs of which it did, Clip and Pad get bounds of type float for inputs of any type, the batch axis
+of Scan is dropped, and so is the training form of BatchNormalization.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 import onnx
@@ -38,7 +34,6 @@ PLAIN_ATTRIBUTES = frozenset({
     AttributeProto.STRINGS,
 })  # fmt: skip
 """The types of attributes that the converter sees; a number stands for each other one."""
-CONVERTERS = "onnx.version_converter", "onnxscript.version_converter"
 Converted = list[onnx.NodeProto] | str
 """The nodes that a node becomes: they read i0, i1, ... and write o0, o1, ...; or the reason why it becomes none."""
 
@@ -80,10 +75,7 @@ class SingleNodeModel:
 
 
 def convert_nodes(single: Sequence[SingleNodeModel], current: int, version: int) -> list[Converted]:
-    """The results for different nodes in one call of onnx's converter; in halves if that fails.
-
-    Nodes that it does not convert are given to onnxscript's.
-    """
+    """The results for different nodes in one call of the converter; in halves if that fails."""
     if not single:
         return []
     try:
@@ -91,7 +83,8 @@ def convert_nodes(single: Sequence[SingleNodeModel], current: int, version: int)
         return list(_by_node(version_converter.convert_version(model, version).graph, len(single)))
     except Exception as e:  # noqa: BLE001 - whatever the converter raises
         if len(single) == 1:
-            return [_convert_by_onnxscript(single[0], current, version, _reason(e))]
+            reason = ASSERTION.sub("", strip_source_locations(first_line(e)).strip())
+            return [f"onnx.version_converter: {reason}"]
         half = len(single) // 2
         return [*convert_nodes(single[:half], current, version), *convert_nodes(single[half:], current, version)]
 
@@ -100,58 +93,6 @@ def content(node: onnx.NodeProto) -> tuple[object, ...]:
     """A node for comparison: the order of its attributes does not count."""
     attributes = sorted(a.SerializeToString(deterministic=True) for a in node.attribute)
     return node.op_type, without_trailing_omitted(node.input), list(node.output), attributes
-
-
-def _convert_by_onnxscript(single: SingleNodeModel, current: int, version: int, before: str) -> Converted:
-    """The result of onnxscript's converter for a node that onnx's did not convert, for the reason `before`.
-
-    It leaves nodes for which it has no rule as they are, so such a result is none.
-    """
-    converter: Any = import_module(CONVERTERS[1])  # late: it takes long to import, and is seldom needed
-    model = _model_of([single], current)
-    with _recorded_warnings(CONVERTERS[1]) as warnings:
-        try:
-            converter.convert_version(model, version)
-            (nodes,) = _by_node(model.graph, 1)
-        except Exception as e:  # noqa: BLE001 - as above
-            return _refusal(before, _reason(e))
-    original = onnx.NodeProto.FromString(single.node)
-    if [content(n) for n in nodes if n.op_type == single.op_type] == [content(original)]:
-        return _refusal(before, "; ".join(warnings) or f"it has no rule for {single.op_type}")
-    for node in nodes:
-        _hold_tensor(node)
-    return nodes
-
-
-def _refusal(onnx_reason: str, onnxscript_reason: str) -> str:
-    return "; ".join(f"{name}: {why}" for name, why in zip(CONVERTERS, (onnx_reason, onnxscript_reason), strict=True))
-
-
-@contextmanager
-def _recorded_warnings(name: str) -> Generator[list[str]]:
-    """Keep the warnings of a logger, which would be printed."""
-    found: list[str] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: found.append(first_line(Exception(record.getMessage())))  # type: ignore[method-assign]
-    logger = logging.getLogger(name)
-    propagates = logger.propagate
-    logger.addHandler(handler)
-    logger.propagate = False
-    try:
-        yield found
-    finally:
-        logger.removeHandler(handler)
-        logger.propagate = propagates
-
-
-def _hold_tensor(node: onnx.NodeProto) -> None:
-    """Let a Constant hold its number or numbers as a tensor."""
-    if node.op_type == "Constant" and node.attribute[0].name != "value":
-        numbers = helper.get_attribute_value(node.attribute[0])
-        dtype = "float32" if "float" in node.attribute[0].name else "int64"
-        tensor = numpy_helper.from_array(np.array(numbers, dtype))
-        del node.attribute[:]
-        node.attribute.append(helper.make_attribute("value", tensor))
 
 
 def _model_of(single: Sequence[SingleNodeModel], opset: int) -> onnx.ModelProto:
@@ -197,11 +138,6 @@ def _by_node(graph: onnx.GraphProto, count: int) -> list[list[onnx.NodeProto]]:
 
 def _unnumbered(name: str) -> str:
     return name.partition("_")[2] if NUMBERED.fullmatch(name) else name
-
-
-def _reason(error: Exception) -> str:
-    """The message of a converter on one line, without the place in its source."""
-    return ASSERTION.sub("", strip_source_locations(first_line(error)).strip())
 
 
 @cache

@@ -35,7 +35,7 @@ from .node_conversion import (
     type_of,
     version_of,
 )
-from .opset_lowering import Lowering
+from .opset_lowering import lower
 
 FIRST_WITH_MULTIDIRECTIONAL_BROADCAST = 7
 OTHER_KERNEL_SINCE = {"AveragePool": 19}
@@ -200,7 +200,8 @@ def _convert(
         if _gets_other_kernel(op, version):
             since = OTHER_KERNEL_SINCE[op.type]
             raise Unconvertible(op, f"onnxruntime runs it slower since opset {since}, and rounds otherwise")
-    replacements = (Raising if version > current else Lowering)(current, version).convert(changed)
+    is_higher = version > current
+    replacements = Raising(current, version).convert(changed) if is_higher else lower(changed, current, version)
     if runs is not None:
         for op in ops:  # the others too, since a function may be expanded at some opsets only
             _require_runnable(op, replacements.get(op), version, runs)

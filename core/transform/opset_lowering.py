@@ -52,28 +52,24 @@ SOFTMAX_LIKE = frozenset({"Hardmax", "LogSoftmax", "Softmax"})
 FIRST_WITH_SOFTMAX_OF_ONE_AXIS = 13
 
 
-@dataclass(frozen=True, slots=True)
-class Lowering:
-    """Converts ops from an opset to a lower one."""
+def lower(ops: Sequence[Op], current: int, version: int) -> dict[Op, Nodes]:
+    """The nodes that replace ops at a lower opset, by op, without ops that stay as they are.
 
-    current: int
-    version: int
-
-    def convert(self, ops: Sequence[Op]) -> dict[Op, Nodes]:
-        """The nodes that replace ops, by op, without ops that stay as they are. Declines with one that cannot be."""
-        if ops and self.version < LOWEST:
-            raise Unconvertible(ops[0], f"before opset {LOWEST}, axes and indices could not be negative")
-        alike: dict[object, _Whole] = {}
-        whole_of: dict[Op, _Whole] = {}
-        for op in ops:
-            node, hidden = bare_copy(op)
-            known = tuple((type_of(v), constant_of(v)) for v in (*op.inputs, *op.outputs))
-            key = node.SerializeToString(deterministic=True), known
-            whole_of[op] = alike.setdefault(key, _Whole(op, [node], hidden))
-        for step in range(self.current, self.version, -1):
-            _step_down(list(alike.values()), step)
-        changed = {whole for whole in alike.values() if whole.has_changed}
-        return {op: whole.nodes for op, whole in whole_of.items() if whole in changed}
+    Declines with one that cannot be lowered.
+    """
+    if ops and version < LOWEST:
+        raise Unconvertible(ops[0], f"before opset {LOWEST}, axes and indices could not be negative")
+    alike: dict[object, _Whole] = {}
+    whole_of: dict[Op, _Whole] = {}
+    for op in ops:
+        node, hidden = bare_copy(op)
+        known = tuple((type_of(v), constant_of(v)) for v in (*op.inputs, *op.outputs))
+        key = node.SerializeToString(deterministic=True), known
+        whole_of[op] = alike.setdefault(key, _Whole(op, [node], hidden))
+    for step in range(current, version, -1):
+        _step_down(list(alike.values()), step)
+    changed = {whole for whole in alike.values() if whole.has_changed}
+    return {op: whole.nodes for op, whole in whole_of.items() if whole in changed}
 
 
 @dataclass(slots=True, eq=False)

@@ -39,13 +39,9 @@ def _broadcast(op: Op) -> list[Shape]:
     return [shape]
 
 
-def _same(op: Op) -> list[Shape]:
-    return [input_shape(op)]
-
-
 SHAPE_FUNCTIONS: Mapping[str, ShapeFunction] = {
     **dict.fromkeys(ops_with(Trait.BROADCASTING), _broadcast),
-    **dict.fromkeys(ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE), _same),
+    **dict.fromkeys(ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE), lambda op: [input_shape(op)]),
     **{op_type: row.shapes for op_type, row in OPERATORS.items() if row.shapes is not None},
 }
 

@@ -7,7 +7,7 @@ which only the mutators here write. `Graph.nx` presents the same graph to networ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
+from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -172,18 +172,6 @@ class Declarations:
     outputs: list[bytes] = field(default_factory=list[bytes])
     initializers: list[Value] = field(default_factory=list[Value])  # initializers and defaults, in order
     value_infos: list[tuple[Value | None, bytes]] = field(default_factory=list[tuple[Value | None, bytes]])
-
-
-def topological_order(ops: Collection[Op]) -> list[Op]:
-    """`ops` of one graph in topological order, ties in the order of their keys. Raises GraphError on a cycle."""
-    order = sorted(ops, key=attrgetter("order_key"))
-    seen: set[Op] = set()
-    for op in order:  # not factored further, as every pass over a whole graph runs this
-        for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
-            if v is not None and (p := v.producer) is not None and p not in seen and p.graph is op.graph:
-                return depth_first_order(order)
-        seen.add(op)
-    return order
 
 
 def dependencies(op: Op) -> Iterator[Op]:
@@ -425,7 +413,14 @@ class Graph:
 
     def sorted_ops(self) -> list[Op]:
         """All ops in topological order, ties as in the file. Raises GraphError on a cycle."""
-        return topological_order(self._ops)
+        order = sorted(self._ops, key=attrgetter("order_key"))
+        seen: set[Op] = set()
+        for op in order:  # not factored further, as every pass over a whole graph runs this
+            for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
+                if v is not None and (p := v.producer) is not None and p not in seen and p.graph is self:
+                    return depth_first_order(order)
+            seen.add(op)
+        return order
 
     @property
     def nx(self) -> nx.DiGraph[Op | Value]:

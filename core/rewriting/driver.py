@@ -67,8 +67,10 @@ class RuleIndex:
         for r in rules:
             for op_type in r.root_types:
                 self.by_root_type.setdefault(op_type, []).append(r)
-        of_any_inputs = {t for t, found in self.by_root_type.items() if all(_fits_any_inputs(r, t) for r in found)}
-        self._by_inputs = set(self.by_root_type) - of_any_inputs
+        self._by_inputs = {  # the operators at which inputs decide
+            op_type for op_type, found in self.by_root_type.items()
+            if not all(any(_may_match(p, op_type, ()) for p in r.patterns) for r in found)
+        }  # fmt: skip
         self._cache: dict[tuple[str, InputSignatures], list[Rule]] = {}
 
     def candidates_at(self, op: Op) -> list[Rule]:
@@ -89,11 +91,6 @@ class RuleIndex:
                 r for r in self.by_root_type[op.type] if any(_may_match(p, *key) for p in r.patterns)
             ]
         return found
-
-
-def _fits_any_inputs(r: Rule, root_type: str) -> bool:
-    """Whether one of the rule's patterns may match at that operator whatever its inputs are."""
-    return any(_may_match(p, root_type, ()) for p in r.patterns)
 
 
 def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bool:

@@ -242,10 +242,7 @@ def fallback_of(p: Pass) -> str:
 
 def find_pass(p: Pass, name: str) -> Pass | None:
     """The pass of that name, in `p` or `p` itself."""
-    if p.name == name:
-        return p
-    inner = p.passes if isinstance(p, Pipeline | Fixpoint) else ()
-    return next((found for q in inner if (found := find_pass(q, name)) is not None), None)
+    return next((q for q in (p, *nested_passes(p)) if q.name == name), None)
 
 
 def rules_in(p: Pass) -> tuple[Any, ...]:

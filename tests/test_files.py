@@ -22,7 +22,8 @@ from passwright.core.errors import ModelError
 from passwright.core.io import files, publishing, writer
 from passwright.core.io.files import ModelFile, load
 from passwright.core.io.model import serialize
-from passwright.core.io.publishing import Publication, publish_model
+from passwright.core.io.output_paths import OutputFile
+from passwright.core.io.publishing import Publication
 from passwright.core.ir import tensor as tensor_module
 from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor, join_chunks
 from passwright.core.ort.backends import OnnxRuntime
@@ -57,7 +58,9 @@ def read(path: Path) -> Model:
 
 
 def save(model: Model, path: Path, *, external: bool = False) -> Path:
-    publish_model(model, path, external=external)
+    with Publication(OutputFile.at(path)) as publication:
+        publication.add_model(model, external=external)
+        publication.publish()
     return path
 
 

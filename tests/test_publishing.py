@@ -25,7 +25,7 @@ from passwright.core.errors import ModelError
 from passwright.core.io import publishing
 from passwright.core.io.convert import from_onnx
 from passwright.core.io.output_paths import OutputFile, OutputPaths
-from passwright.core.io.publishing import Publication, publish_copy, publish_model, publish_text, staging_folder
+from passwright.core.io.publishing import Publication, publish_copy, publish_text, staging_folder
 from passwright.core.support import folder_locks, scratch_folder
 from passwright.core.support.folder_locks import locked
 from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned
@@ -57,6 +57,12 @@ def number_in(path: Path) -> int:
     (w,) = onnx.load(path).graph.initializer
     (number,) = {*numpy_helper.to_array(w).tolist()}
     return int(number)
+
+
+def publish_model(model: Model, path: Path, *, external: bool = False) -> None:
+    with Publication(OutputFile.at(path)) as publication:
+        publication.add_model(model, external=external)
+        publication.publish()
 
 
 def publish(folder: Path, number: int, *, external: bool = True, report: bool = True) -> None:
@@ -230,7 +236,7 @@ def quiet_staging(no_fsync: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Publications without the steps that readers do not see."""
     monkeypatch.setattr(publishing, "_adopt_permissions", lambda *_: None)
     monkeypatch.setattr(scratch_folder, "remove_folder", lambda *_: None)
-    monkeypatch.setattr(publishing, "_finish_once", lambda *_: None)
+    monkeypatch.setattr(scratch_folder, "_remove_once", lambda *_: None)
 
 
 def run_in_all_orders(tmp_path: Path, numbers: tuple[int, int], **locking: bool) -> int:

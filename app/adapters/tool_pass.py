@@ -12,8 +12,8 @@ from google.protobuf.message import DecodeError
 
 from ...core import ChangeLog, Graph
 from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
-from ...core.io.foreign_models import ForeignMerge, plan_foreign_merge, serialize_main_graph
-from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
+from ...core.io.foreign_models import ForeignMerge, main_graph_model, plan_foreign_merge
+from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel, serialize
 from ...core.ir.tensor import chunk_bytes
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from .tool_worker import ToolFailed, ToolWorker
@@ -84,7 +84,7 @@ class ToolPass:
         """Run the tool. Raises PassFailed if it fails, or if its result cannot be merged."""
         if not change_log.may_change(self.name, "", exact=False):
             return 0
-        result = self._process.run(serialize_main_graph(graph), self._option)
+        result = self._process.run(serialize(main_graph_model(graph)), self._option)
         if result.why is not None:
             raise PassFailed(self.name, result.why, f"{self.name}: {result.message}")
         merge = plan_merge(self.name, graph, result.model, self._allowed_domains)

@@ -19,7 +19,7 @@ from ..ir.graph import Graph, force_remove
 from ..ir.op import Op, inherit_name, set_origin
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, digest, tensors_equal
 from ..ir.values import Value, declared_shape
-from ..serialization.exporter import node_bytes, written_initializers
+from ..serialization.exporter import node_bytes
 from ..serialization.importer import Importer
 from ..serialization.node_attributes import NodeKey, node_key
 from ..serialization.proto_queries import opset_versions, undefined_operators, used_domains
@@ -34,33 +34,29 @@ from .graph_interface import (
     require_same_names,
     type_text,
 )
-from .model import Model, SerializedModel, serialize
+from .model import Model, split
 
 UNCHANGED_LOCATION = "passwright:as-sent"  # the location of the external data of a placeholder
 
 
-def serialize_main_graph(graph: Graph) -> SerializedModel:
-    """The main graph and the local functions that it calls as a model, without a copy of the weights.
-
-    Raises GraphError if the graph cannot be written.
-    """
+def main_graph_model(graph: Graph) -> Model:
+    """The main graph and the local functions that it calls as a model."""
     shared = graph.context
     imports = [helper.make_opsetid(domain, version) for domain, version in shared.opsets.items()]
-    header = onnx.ModelProto(ir_version=shared.ir_version, opset_import=imports, functions=shared.functions)
-    return serialize(Model(header, graph))
+    return Model(onnx.ModelProto(ir_version=shared.ir_version, opset_import=imports, functions=shared.functions), graph)
 
 
 def proto_without_weights(graph: Graph) -> onnx.ModelProto:
-    """The main graph as a message, with placeholders for large weights and without local functions."""
-    exported = serialize_main_graph(graph)
-    proto = onnx.ModelProto.FromString(exported.header)
-    proto.ClearField("functions")
-    proto.graph.MergeFromString(bytes(exported.body))
-    for value, tensor in written_initializers(graph):
-        is_large = tensor.nbytes > SMALL_TENSOR_BYTES
-        whole = tensor.proto_without_elements(value.name) if is_large else tensor.to_proto(value.name)
-        proto.graph.initializer.append(make_placeholder(whole) if is_large else whole)
-    return proto
+    """The main graph as a message, with placeholders for large weights and without local functions.
+
+    Raises GraphError if the graph cannot be written.
+    """
+    whole = split(main_graph_model(graph))
+    whole.message.ClearField("functions")
+    for tensor in whole.message.graph.initializer:
+        if tensor.name in whole.tensors:
+            tensor.CopyFrom(make_placeholder(tensor))
+    return whole.message
 
 
 def make_placeholder(tensor: onnx.TensorProto) -> onnx.TensorProto:
@@ -76,26 +72,19 @@ def is_placeholder(tensor: onnx.TensorProto) -> bool:
     return any(e.key == "location" and e.value == UNCHANGED_LOCATION for e in tensor.external_data)
 
 
-def replace_unchanged_weights(model: onnx.ModelProto, sent: dict[str, bytes]) -> onnx.ModelProto:
-    """`model` with placeholders for the large initializers whose content has not changed since it was sent."""
+def replace_unchanged_weights(model: onnx.ModelProto, sent: Mapping[str, bytes]) -> onnx.ModelProto:
+    """`model` with placeholders for the large initializers whose digests are among those `sent`."""
+    found = large_tensor_digests(model)
     for tensor in model.graph.initializer:
-        if tensor.name in sent and large_tensor_digest(tensor) == sent[tensor.name]:
+        if tensor.name in found and found[tensor.name] == sent.get(tensor.name):
             tensor.CopyFrom(make_placeholder(tensor))
     return model
 
 
 def large_tensor_digests(model: onnx.ModelProto) -> dict[str, bytes]:
-    """Digests of the large initializers, by name."""
-    found = ((t.name, large_tensor_digest(t)) for t in model.graph.initializer)
-    return {name: content for name, content in found if content}
-
-
-def large_tensor_digest(tensor: onnx.TensorProto) -> bytes:
-    """A digest of type, shape and elements; empty for a small tensor."""
-    held = Tensor.from_proto(tensor)
-    if held.nbytes <= SMALL_TENSOR_BYTES or held.is_external:
-        return b""
-    return digest(held)
+    """Digests of type, shape and elements of the large initializers, by name."""
+    tensors = map(Tensor.from_proto, model.graph.initializer)
+    return {t.name: digest(t) for t in tensors if t.nbytes > SMALL_TENSOR_BYTES and not t.is_external}
 
 
 def reset_inference(graph: Graph, declared: Collection[Value]) -> None:

@@ -16,7 +16,6 @@ import shutil
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from stat import S_IMODE
 from types import TracebackType
@@ -27,7 +26,7 @@ from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile
 from ..ir.wire_format import LEN, parse_fields
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
 from ..support.folder_locks import locked
-from ..support.scratch_folder import ScratchFolder, remove_abandoned
+from ..support.scratch_folder import ScratchFolder, remove_abandoned, shared_folder
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
 from .writer import ReportBytes, data_name_pattern, write_model
@@ -154,13 +153,6 @@ class Publication:
             if self.model is not None:
                 outcome = f"; the model was {'' if self._is_model_written else 'not '}written"
             raise ModelError(f"cannot write {where}: {e.strerror}{outcome}") from e
-
-
-def publish_model(model: Model | SerializedModel, path: str | Path, *, external: bool = False) -> None:
-    """Write a model, whole or not at all; see `write_model`. Raises ModelError."""
-    with Publication(OutputFile.at(path)) as publication:
-        publication.add_model(model, external=external)
-        publication.publish()
 
 
 def publish_text(file: OutputFile | None, text: Callable[[], str]) -> None:
@@ -295,31 +287,25 @@ def staging_folder(folder: Path) -> ScratchFolder:
 
     They are looked for at the first use of `folder` by a process.
     """
-    _finish_once(folder, os.getpid())
-    return ScratchFolder(folder, is_hidden=True)
-
-
-@cache
-def _finish_once(folder: Path, _pid: int) -> None:
-    finish_publications(folder)
+    return ScratchFolder(shared_folder(folder, _finish_publication), is_hidden=True)
 
 
 def finish_publications(folder: Path) -> None:
     """Remove the staging folders of killed processes in a folder, and external data that these left unused."""
-    remove_abandoned(folder, lambda stage: _finish_publication(folder, stage))
+    remove_abandoned(folder, _finish_publication)
 
 
-def _finish_publication(folder: Path, stage: Path) -> None:
+def _finish_publication(stage: Path) -> None:
     """Remove the external data that a killed publication left unused. Raises BlockingIOError if that has to wait."""
     try:
         name, *data = json.loads((stage / RECORD).read_bytes())
         own = [d for d in data if re.fullmatch(data_name_pattern(name), d)]
     except (OSError, ValueError, TypeError):
         return
-    with locked(folder) as is_locked:
+    with locked(stage.parent) as is_locked:
         if not is_locked:
             raise BlockingIOError
-        _remove_unreferenced(folder / name, own)
+        _remove_unreferenced(stage.with_name(name), own)
 
 
 def _data_of(model: Path) -> list[str]:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 
 from ..io.split_models import ALIGNMENT, SplitModel, refer_to_file
 from ..ir.tensor import MappedFile, Tensor
-from .ort_values import to_ortvalue
+from .ort_values import Array, to_ortvalue
 
 NO_FILE = "elements_in_memory"  # the location of elements that the session gets as OrtValues
 
 
-@dataclass(slots=True)
-class SessionSource:
-    """The `data` and the `folder` that a session of a split model is made of, and the `values` that it copies."""
+class SessionSource(NamedTuple):
+    """The `data` and the `folder` of a session of a split model, and the OrtValues that it copies, by name.
+
+    Each is beside the array that must outlive it.
+    """
 
     data: bytes
     folder: Path | None
-    values: dict[str, Any] = field(default_factory=dict[str, Any])
-    held: list[Any] = field(default_factory=list[Any])
+    values: Mapping[str, tuple[Any, Array]]
 
 
 def session_source(model: SplitModel) -> SessionSource:
@@ -32,7 +33,7 @@ def session_source(model: SplitModel) -> SessionSource:
     message.CopyFrom(model.message)
     paths = {name: path for name, t in model.tensors.items() if (path := _aligned_file(t)) is not None}
     folder = Path(os.path.commonpath([p.parent for p in paths.values()])) if paths else None
-    source = SessionSource(b"", folder)
+    values = dict[str, tuple[Any, Array]]()
     for proto in message.graph.initializer:
         if (tensor := model.tensors.get(proto.name)) is None:
             continue
@@ -41,10 +42,8 @@ def session_source(model: SplitModel) -> SessionSource:
             refer_to_file(proto, location, tensor.mapped.begin, tensor.nbytes)
         else:
             refer_to_file(proto, NO_FILE)
-            source.values[proto.name], held = to_ortvalue(tensor.array)
-            source.held.append(held)
-    source.data = message.SerializeToString()
-    return source
+            values[proto.name] = to_ortvalue(tensor.array)
+    return SessionSource(message.SerializeToString(), folder, values)
 
 
 def _aligned_file(tensor: Tensor) -> Path | None:

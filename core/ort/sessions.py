@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -72,7 +73,7 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
 
     Raises the errors of onnxruntime.
     """
-    values = dict[str, Any]()
+    values: Mapping[str, tuple[Any, Any]] = {}
     if not isinstance(model, bytes | Path):
         from .session_source import session_source  # noqa: PLC0415 - imports onnx, which takes memory
 
@@ -85,7 +86,7 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if values:
-        options.add_external_initializers(list(values), list(values.values()))
+        options.add_external_initializers(list(values), [value for value, _ in values.values()])
     if config.shared_allocator:
         register_allocator(ort)
     source = model if isinstance(model, bytes) else str(model)

@@ -126,18 +126,24 @@ def _remove(path: Path) -> None:
             path.unlink()
 
 
-def shared_folder(path: Path) -> Path:
-    """A folder that other programs use as well; at its first use by a process, what is abandoned in it is removed."""
-    _search(path.absolute(), os.getpid())
+def _do_nothing(_: Path) -> None: ...
+
+
+def shared_folder(path: Path, before: Callable[[Path], object] = _do_nothing) -> Path:
+    """A folder that other programs use as well; at its first use by a process, what is abandoned in it is removed.
+
+    `before` is called with each abandoned folder first.
+    """
+    _remove_once(path.absolute(), before, os.getpid())
     return path
 
 
 @cache
-def _search(path: Path, _pid: int) -> None:
-    remove_abandoned(path)
+def _remove_once(path: Path, before: Callable[[Path], object], _pid: int) -> None:
+    remove_abandoned(path, before)
 
 
-def remove_abandoned(parent: Path, before: Callable[[Path], object] = lambda _: None) -> None:
+def remove_abandoned(parent: Path, before: Callable[[Path], object] = _do_nothing) -> None:
     """Remove the scratch folders of this user in `parent` that no process holds; `before` is called with each first."""
     try:
         names = [name for name in os.listdir(parent) if NAMES.fullmatch(name)]  # noqa: PTH208 - of perhaps many files

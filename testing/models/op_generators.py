@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, parser
 
+from ...core.ir.tensor import element_type
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ...core.rewriting.pattern import Var
@@ -433,28 +434,29 @@ def _by_operator() -> dict[str, OpGenerator]:
     return {op_type: generate for generate, types in of_each.items() for op_type in types.split()}
 
 
-STEPS: Mapping[str, Sequence[str]] = MappingProxyType(
-    {"Add": ("v", "v"), "Neg": ("v",), "Identity": ("v",), "Mul": ("v", "v"), "Relu": ("v",)}
-)
-"""Operators that compute the next state from the one before, `v`, with their inputs."""
+STEPS = {"Add": 2, "Neg": 1, "Identity": 1, "Mul": 2, "Relu": 1}
+"""Operators that compute the next state from so many times the one before."""
 TRIPS = (2, 0, 1, 3)
+SCAN_WITHOUT_BATCH_OPSET = 9
 
 
-def _named(site: OpSite, name: str) -> str:
-    """A name that no other body has."""
-    return f"{name} {len(site.generator.builder.nodes)}"
+def _body(site: OpSite, inputs: Sequence[str], nodes: Sequence[str], outputs: Sequence[str]) -> onnx.GraphProto:
+    """A body in ONNX text, in which # is for a number that no other body has."""
+    text = f"body ({', '.join(inputs)}) => ({', '.join(outputs)}) {{ {' '.join(nodes)} }}"
+    return parser.parse_graph(text.replace("#", f"_{len(site.generator.builder.nodes)}"))
 
 
-def _step(site: OpSite, state: str, made: str) -> onnx.NodeProto:
+def _declared(value: TypedValue, rank: int, name: str) -> str:
+    """The declaration of a value of that rank in a body, of unknown extents, since one may be made symbolic."""
+    dims = f"[{','.join('?' * rank)}]" if rank else ""
+    return f"{element_type(value.dtype)}{dims} {name}"
+
+
+def _step(site: OpSite, state: str, made: str) -> str:
     """A node of any of the operators or, with probability 1/2, of those that the rule's code names."""
     own = [op_type for op_type in STEPS if op_type in site.generator.dictionary.operators]
     op_type = site.choices.pick(site.choices.pick((tuple(STEPS), own or tuple(STEPS))))
-    return helper.make_node(op_type, [state for _ in STEPS[op_type]], [made])
-
-
-def _open_type(value: TypedValue, rank: int) -> onnx.TypeProto:
-    """The type of a value of that rank in a body, where its extents are unknown, since one may be made symbolic."""
-    return helper.make_tensor_type_proto(value.dtype, [None] * rank)
+    return f"{made} = {op_type} ({', '.join([state] * STEPS[op_type])})"
 
 
 def _state(site: OpSite, index: int) -> TypedValue:
@@ -472,9 +474,8 @@ def _if(site: OpSite) -> None:
     site.operand(0, ())
     x = site.generator.builder.input(site.generator.dtype, site.hint.shape)
     for branch in ("then_branch", "else_branch"):
-        made = _named(site, branch)
-        output = helper.make_value_info(made, _open_type(x, len(x.shape)))
-        site.attrs[branch] = helper.make_graph([_step(site, x.name, made)], branch, [], [output])
+        made = f"{branch}#"
+        site.attrs[branch] = _body(site, [], [_step(site, x.name, made)], [_declared(x, len(x.shape), made)])
 
 
 def _loop(site: OpSite) -> None:
@@ -485,31 +486,18 @@ def _loop(site: OpSite) -> None:
     if 1 in present and not site.existing_operand(1):
         site.parameter("cond", lambda: not site.choices.one_in(4))
     states = [_state(site, i) for i in present if i > 1]
-    trip, before, after = (_named(site, name) for name in ("trip", "condition", "next condition"))
-    inputs = [
-        helper.make_tensor_value_info(trip, TensorProto.INT64, []),
-        helper.make_tensor_value_info(before, TensorProto.BOOL, []),
-    ]
-    nodes = [helper.make_node("Identity", [before], [after])]
-    outputs = [helper.make_tensor_value_info(after, TensorProto.BOOL, [])]
+    inputs, outputs, nodes = ["int64 trip#", "bool before#"], ["bool after#"], ["after# = Identity (before#)"]
     if 0 not in present:
-        limit, one = (_named(site, name) for name in ("limit", "number of trips"))
-        number = helper.make_tensor(one, TensorProto.INT64, [], [site.choices.pick((1, 3))])
-        nodes = [
-            helper.make_node("Constant", [], [limit], value=number),
-            helper.make_node("Less", [trip, limit], [after]),
-        ]
+        limit = f"limit# = Constant <value = int64 {{{site.choices.pick((1, 3))}}}> ()"
+        nodes = [limit, "after# = Less (trip#, limit#)"]
     for n, state in enumerate(states):
-        held, made = _named(site, f"state {n}"), _named(site, f"next state {n}")
-        type_ = _open_type(state, len(state.shape))
-        inputs.append(helper.make_value_info(held, type_))
-        nodes.append(_step(site, held, made))
-        outputs.append(helper.make_value_info(made, type_))
+        inputs.append(_declared(state, len(state.shape), f"state{n}#"))
+        nodes.append(_step(site, f"state{n}#", f"next{n}#"))
+        outputs.append(_declared(state, len(state.shape), f"next{n}#"))
     if site.choices.draw_below(2) or not states:
-        seen = _named(site, "seen")
-        nodes.append(helper.make_node("Identity", [trip], [seen]))
-        outputs.append(helper.make_tensor_value_info(seen, TensorProto.INT64, []))
-    site.attrs["body"] = helper.make_graph(nodes, "body", inputs, outputs)
+        nodes.append("seen# = Identity (trip#)")
+        outputs.append("int64 seen#")
+    site.attrs["body"] = _body(site, inputs, nodes, outputs)
     site.output_count = len(outputs) - 1
 
 
@@ -521,30 +509,27 @@ def _scan(site: OpSite) -> None:
     *states, scanned = (_state(site, i) for i in range(count))
     if not scanned.shape:
         raise GenerationError("there is no axis to scan")
-    inputs, outputs, nodes = list[onnx.ValueInfoProto](), list[onnx.ValueInfoProto](), list[onnx.NodeProto]()
+    inputs, outputs, nodes = list[str](), list[str](), list[str]()
     for n, value in enumerate([*states, scanned]):
-        held, made = _named(site, f"in {n}"), _named(site, f"out {n}")
-        type_ = _open_type(value, len(value.shape) - (value is scanned))
-        inputs.append(helper.make_value_info(held, type_))
-        outputs.append(helper.make_value_info(made, type_))
-        nodes.append(_step(site, held, made))
+        rank = len(value.shape) - (value is scanned)
+        inputs.append(_declared(value, rank, f"in{n}#"))
+        outputs.append(_declared(value, rank, f"out{n}#"))
+        nodes.append(_step(site, f"in{n}#", f"out{n}#"))
         if value.dtype in {TensorProto.BOOL, TensorProto.STRING}:
             raise GenerationError("the state is not a number")
-    site.attrs["body"] = helper.make_graph(nodes, "body", inputs, outputs)
+    site.attrs["body"] = _body(site, inputs, nodes, outputs)
     site.attrs["num_scan_inputs"] = 1
     site.pick("scan_input_directions", [0], [1])
     site.pick("scan_output_directions", [0], [1])
     site.output_count = len(outputs)
 
 
-SCAN_WITHOUT_BATCH_OPSET = 9
-BODY_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType({"If": _if, "Loop": _loop, "Scan": _scan})
-
-
 OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType(
     {
         **_by_operator(),
-        **BODY_GENERATORS,
+        "If": _if,
+        "Loop": _loop,
+        "Scan": _scan,
         **data_movement.OP_GENERATORS,
         **lookups.OP_GENERATORS,
     }

@@ -14,7 +14,6 @@ import onnx
 from onnx import printer
 
 from ..core.errors import EvaluationError, ModelError
-from ..core.io.publishing import staging_folder
 from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.pass_registry import FILE_MODULE_PREFIX
@@ -159,13 +158,10 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
     files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with staging_folder(folder) as stage:
-            write_files(stage, {name: content for name, content in files.items() if content is not None})
-            (stage / "README.md").write_bytes(encode_text(printable_lines(format_fault(rule, fault)) + "\n"))
-            for name in (*files, "README.md"):
-                (folder / name).unlink(missing_ok=True)
-                if (stage / name).exists():
-                    (stage / name).rename(folder / name)
+        for name in (*files, "README.md"):
+            (folder / name).unlink(missing_ok=True)
+        write_files(folder, {name: content for name, content in files.items() if content is not None})
+        (folder / "README.md").write_bytes(encode_text(printable_lines(format_fault(rule, fault)) + "\n"))
     except OSError as e:
         raise ModelError(f"cannot write a repro to {folder}: {e.strerror}") from e
     return folder

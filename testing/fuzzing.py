@@ -20,7 +20,15 @@ from ..core.verify.input_generation import KINDS
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
 from .guided_search import declines, guided_search
-from .model_comparison import ALL_COMBINED, NO_COMBINED, Comparer, compare_case, part_for
+from .model_comparison import (
+    ALL_COMBINED,
+    NO_COMBINED,
+    Comparer,
+    ComparisonRequest,
+    Discrepancy,
+    compare_case,
+    part_for,
+)
 from .models.choices import Choices
 from .models.dictionary import dictionary_of
 from .models.model_builder import GenerationError
@@ -151,7 +159,6 @@ class RuleTester:
     compare: Comparer
     examples: Sequence[onnx.ModelProto]
     other_rules: Sequence[Rule] = ()
-    by_reference: bool = False
 
     def find_fault(
         self, case: Case, counts: CheckResult, combined_part: tuple[int, int] = ALL_COMBINED
@@ -171,14 +178,7 @@ class RuleTester:
         counts.fired += 1
         counts.decline_counts.clear()
         try:
-            fault = compare_case(
-                self.rule,
-                case,
-                applied.after,
-                self.compare,
-                by_reference=self.by_reference,
-                combined_part=combined_part,
-            )
+            fault = compare_case(self.rule, case, applied.after, self.compare, combined_part)
         except (UnverifiableError, EvaluationError):  # one of the models does not run
             return None
         counts.ran += 1
@@ -219,7 +219,11 @@ def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> Chec
     result = _fuzz_once(tester, budget, max_runs, seed)
     if result.fault is not None or result.ran or not result.fired:
         return result
-    return _fuzz_once(replace(tester, by_reference=True), budget, max_runs, seed)
+
+    def compare(request: ComparisonRequest) -> Discrepancy | None:
+        return tester.compare(replace(request, by_reference=True))
+
+    return _fuzz_once(replace(tester, compare=compare), budget, max_runs, seed)
 
 
 def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> CheckResult:

@@ -63,9 +63,9 @@ class ComparisonRequest:
     after: bytes
     critical_values: tuple[float, ...]
     contract: str
-    by_reference: bool = False
     combined_part: tuple[int, int] = ALL_COMBINED
     condition: bytes | None = b""
+    by_reference: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +87,6 @@ def compare_case(
     case: Case,
     after: onnx.ModelProto,
     compare: Comparer,
-    *,
-    by_reference: bool = False,
     combined_part: tuple[int, int] = ALL_COMBINED,
 ) -> Fault | None:
     """The discrepancy of `after` from the case's model, if any. Raises UnverifiableError if the case does not run."""
@@ -96,7 +94,7 @@ def compare_case(
     contract = contract_in(rule, case.model).kind
     said = _condition(rule, case.model) if contract == CONDITIONAL else b""
     critical_values = (*rule.critical_values, *(n for a in rule.contract.assumptions for n in a.numbers))
-    found = compare(ComparisonRequest(before, made, critical_values, contract, by_reference, combined_part, said))
+    found = compare(ComparisonRequest(before, made, critical_values, contract, combined_part, said))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, get_args, get_type_hints
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -15,14 +15,9 @@ from .dictionary import Dictionary
 from .model_builder import Array, Shape
 
 
-def _levels(*options: Any) -> Any:
-    """A field with one of `options`."""
-    return field(metadata={"levels": options})
-
-
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Frequencies of features, as 1 in n (0: never), and flags for the whole model.
+    """Frequencies of features, as 1 in n (0: never), and flags for the whole model, each with its levels.
 
     Open operands may be constants, existing values, or computed: `extra_producers` by operators that the rule's code
     names, `shapes_from_inputs` as dims of an input. Indices, axes and extents may be inputs (`unknown_parameters`),
@@ -32,23 +27,24 @@ class Distribution:
     numbers are large.
     """
 
-    constant_operands: int = _levels(0, 2, 1, 5)
-    reused_values: int = _levels(0, 2, 6)
-    extra_producers: int = _levels(0, 2, 3)
-    overridable_constants: int = _levels(0, 0, 2)
-    non_default_attributes: int = _levels(0, 0, 0, 4)
-    shapes_from_inputs: int = _levels(0, 0, 2, 0)
-    unknown_parameters: int = _levels(0, 0, 2)
-    zero_dims: bool = _levels(False, False, False, False, False, True)
-    equal_dims: bool = _levels(False, False, True)
-    large_dims: int = _levels(0, 0, 0, 2)
-    empty_lists: int = _levels(0, 0, 2)
-    repeated_indices: int = _levels(0, 2)
-    filling: str = _levels("plain", "any", "various")
-    large_halves: bool = _levels(False, True)
+    constant_operands: Annotated[int, 0, 2, 1, 5]
+    reused_values: Annotated[int, 0, 2, 6]
+    extra_producers: Annotated[int, 0, 2, 3]
+    overridable_constants: Annotated[int, 0, 0, 2]
+    non_default_attributes: Annotated[int, 0, 0, 0, 4]
+    shapes_from_inputs: Annotated[int, 0, 0, 2, 0]
+    unknown_parameters: Annotated[int, 0, 0, 2]
+    zero_dims: Annotated[bool, False, False, False, False, False, True]
+    equal_dims: Annotated[bool, False, False, True]
+    large_dims: Annotated[int, 0, 0, 0, 2]
+    empty_lists: Annotated[int, 0, 0, 2]
+    repeated_indices: Annotated[int, 0, 2]
+    filling: Annotated[str, "plain", "any", "various"]
+    large_halves: Annotated[bool, False, True]
 
 
-LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({f.name: f.metadata["levels"] for f in fields(Distribution)})
+HINTS = get_type_hints(Distribution, include_extras=True)
+LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({name: get_args(hint)[1:] for name, hint in HINTS.items()})
 
 
 def draw_distribution(choices: Choices) -> Distribution:

@@ -53,6 +53,14 @@ def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any
 
 
 @cache
+def attribute_defaults(op_type: str, domain: str, version: int) -> Mapping[str, Any]:
+    """The defaults of all attributes that have one; none for operators that onnx does not know."""
+    spec = schema(op_type, domain, version)
+    found = {name: attribute_default(op_type, domain, version, name) for name in (spec.attributes if spec else ())}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+@cache
 def encoded_defaults(op_type: str, domain: str, version: int) -> dict[str, bytes]:
     """The serialized schema defaults of attributes, by name."""
     spec = schema(op_type, domain, version)

@@ -14,19 +14,19 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir.dtypes import FLOATS
-from ..serialization.proto_queries import has_subgraphs
+from ..serialization.proto_queries import copy_without, has_subgraphs
 from .field_symbols import READS_SHAPE, data_positions, names_in
-from .obligation import Fragment, NotApplicable, Obligation
+from .obligation import Fragment, NotApplicable, Obligation, element_types
 
 ONE = "1 (number)"
 Emit = Callable[..., str]
 """Adds a node of an operator with inputs, and gives the name of its output."""
 
 
-def with_numbers(obligation: Obligation, types_of: Callable[[onnx.ModelProto], Mapping[str, int]]) -> Obligation:
+def with_numbers(obligation: Obligation) -> Obligation:
     """The obligation with floats in place of inputs of bools. Raises NotApplicable where there is no polynomial."""
     inputs = tuple(replace(i, dtype=FLOAT) if i.dtype == TensorProto.BOOL else i for i in obligation.inputs)
-    before, after = (_Numbers(f.model, types_of(f.model)).fragment(f) for f in (obligation.before, obligation.after))
+    before, after = (_Numbers(f.model, element_types(f.model)).fragment(f) for f in obligation.fragments)
     return replace(obligation, before=before, after=after, inputs=inputs)
 
 
@@ -45,8 +45,7 @@ class _Numbers:
 
     def fragment(self, fragment: Fragment) -> Fragment:
         """The fragment with polynomials for logic. Raises NotApplicable."""
-        found = onnx.ModelProto()
-        found.CopyFrom(self.model)
+        found = copy_without(self.model)
         for given in found.graph.input:
             if given.type.tensor_type.elem_type == TensorProto.BOOL:
                 given.type.tensor_type.elem_type = FLOAT
@@ -120,8 +119,7 @@ class _Numbers:
         positions = data_positions(node)
         if any(name in self.numbers and i not in positions for i, name in enumerate(node.input)) or not positions:
             raise NotApplicable(f"{node.op_type} of bools has no polynomial")
-        found = onnx.NodeProto()
-        found.CopyFrom(node)
+        found = copy_without(node)
         for i, name in enumerate(node.input):
             if i in positions and name:
                 found.input[i] = self.number(name)

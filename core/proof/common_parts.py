@@ -14,9 +14,9 @@ from hashlib import blake2b
 import onnx
 from onnx import AttributeProto, helper
 
-from ..serialization.proto_queries import captured_by, has_subgraphs, read_names
-from .finite_field_proof import RANDOM_OPS
+from ..serialization.proto_queries import captured_by, copy_without, has_subgraphs, read_names
 from .obligation import Fragment, InputType, Obligation
+from .obligation_queries import RANDOM_OPS
 from .traced_array import leaves_of
 
 CutType = Callable[[str], InputType | None]
@@ -56,16 +56,13 @@ def _content(tensor: onnx.TensorProto) -> Hashable:
 
 
 def _attribute(attribute: AttributeProto) -> bytes:
-    plain = AttributeProto()
-    plain.CopyFrom(attribute)
-    plain.ClearField("doc_string")
-    return plain.SerializeToString(deterministic=True)
+    return copy_without(attribute, "doc_string").SerializeToString(deterministic=True)
 
 
 def without_common_parts(obligation: Obligation, cut_type: CutType) -> Obligation:
     """The obligation with the largest values that both fragments compute alike as inputs, where `cut_type` has one."""
     numbers = _Numbers()
-    before, after = (numbers.values(f) for f in (obligation.before, obligation.after))
+    before, after = map(numbers.values, obligation.fragments)
     inputs = {i.name for i in obligation.inputs}
     shared = set(before.values()) & set(after.values())
     cut: dict[int, InputType] = {}

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError, ModelError
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
-from ..serialization.proto_queries import all_nodes, named_subgraphs
+from ..serialization.proto_queries import copy_without, named_subgraphs
 from ..verify.proof_guarantees import Guarantee
 from .element_dependence import require_single_dependence
 from .exhaustion_worker import ExhaustionWorker, NumbersDifference, NumbersRequest
@@ -75,7 +75,7 @@ class Exhaustion:
 
     def _judge(self, obligation: Obligation, dtype: int) -> ProofVerdict:
         given = _input_of(obligation)
-        models = (obligation.before.model, obligation.after.model)
+        models = obligation.models
         before, after = (require_single_dependence(m, given.name) for m in models)
         is_uniform = before and after
         if dtype == TensorProto.FLOAT and not is_uniform:
@@ -109,14 +109,14 @@ def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
         found = obligation.retyped(dtype) if obligation.retyped is not None else None
         return None if found is None else _with_bools(found, bools)
 
-    before, after = (_with_chosen_branches(f, bools) for f in (obligation.before, obligation.after))
+    before, after = (_with_chosen_branches(f, bools) for f in obligation.fragments)
     inputs = tuple(i for i in obligation.inputs if i.name not in bools)
     return replace(obligation, before=before, after=after, inputs=inputs, retyped=retyped)
 
 
 def _with_chosen_branches(fragment: Fragment, bools: Bools) -> Fragment:
     """The fragment with constants for these inputs, and the branch that they choose in place of an If on one."""
-    model = onnx.ModelProto.FromString(fragment.model.SerializeToString())
+    model = copy_without(fragment.model)
     graph = model.graph
     inputs = [i for i in graph.input if i.name not in bools]
     weights = [t for t in graph.initializer if t.name not in bools]
@@ -152,7 +152,7 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
     """The obligation of the same rule on floats of another type. Raises NotApplicable."""
     if _input_of(obligation).dtype == dtype:
         return obligation
-    if any(n.op_type in CASTS for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)):
+    if any(n.op_type in CASTS for n in obligation.nodes):
         raise NotApplicable("a Cast of float32 rounds otherwise than one of float16")
     found = obligation.retyped(dtype) if obligation.retyped is not None else None
     if found is None:

@@ -97,12 +97,11 @@ class SymbolicInputs:
 
 def symbolic_inputs(obligation: Obligation) -> SymbolicInputs:
     """The largest set of inputs that can be drawn as field elements."""
-    models = (obligation.before.model, obligation.after.model)
     types = {i.name: i.dtype for i in obligation.inputs if i.dtype not in FLOATS}
     tried = list(types)[:MAX_TRIED]
     for count in range(len(tried), 0, -1):
         for names in combinations(tried, count):
-            followed = [symbols_of(m, frozenset(names)) for m in models]
+            followed = [symbols_of(m, frozenset(names)) for m in obligation.models]
             computes = any(s.computes for s in followed)
             if any(s.failed for s in followed) or (computes and any(types[n] not in INTEGERS for n in names)):
                 continue

@@ -190,13 +190,8 @@ def irrational_columns() -> Mapping[str, tuple[int, int, int, int]]:
     found |= {f"pi * {n}/{d}": (pi * n * pow(d, -1, P) % P, 0, 1, 0) for n, d in _PI_MULTIPLES}
     found |= {f"root {n}/{d} / pi": root(n * pow(d, -1, P) * pi_inverse % P) for n, d in _ROOTS_OVER_PI}
     found |= {f"ln {k}": (0, int(logarithm_table()[k]), 0, 1) for k in (2, 10)}
-    found |= {f"fourth root 1/{n}": _root_of(found[f"root 1/{n}"]) for n in _head_sizes() if f"root 1/{n}" in found}
+    found |= {f"fourth root 1/{n}": root(found[f"root 1/{n}"][0]) for n in _head_sizes() if f"root 1/{n}" in found}
     return found
-
-
-def _root_of(column: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
-    exponent = int(logarithm_table()[column[0]])
-    return int(power_table()[exponent * ((Q + 1) // 2) % Q]), 0, 1, 0
 
 
 def _head_sizes() -> Iterator[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
@@ -11,23 +11,34 @@ from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
-from ..ir.dtypes import FLOATS, INTEGERS
-from ..operators.declaration import Trait
-from ..operators.table import ops_with
-from ..serialization.proto_queries import all_nodes
+from ..ir.dtypes import FLOATS
+from ..serialization.proto_queries import copy_without
 from ..verify.proof_guarantees import Guarantee
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy
 from . import finite_field as ff
 from .bool_polynomials import with_numbers
 from .field_functions import operations_by_name
-from .field_symbols import READS_SHAPE, SymbolicInputs, names_in, symbolic_inputs
+from .field_symbols import SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
-from .obligation import Fragment, NotApplicable, Obligation, element_types, promises_bits, size_sets
+from .obligation import Fragment, NotApplicable, Obligation, promises_bits
+from .obligation_queries import (
+    CONTINUOUS_STEPS,
+    compares_extents,
+    decides_by_numbers,
+    extent_inputs,
+    has_bools,
+    has_drawn_integers,
+    jumps_of,
+    keeps_floats,
+    listed_bools,
+    reads_shapes_alone,
+    require_applicable,
+    sizes_of,
+)
 from .shadow_array import Array, ShadowArray, lifted, shadowed
 from .traced_array import Origin, compute, leaves_of
 from .verdict import ProofVerdict, Technique
@@ -40,7 +51,6 @@ MAX_HARDLY_DEFINED = 3  # sets of sizes at which an element of a region is
 STUCK_SAMPLES = 32  # after which an element that was never defined is given up
 SAMPLES, SAMPLED_ELEMENTS = 16, 1 << 16  # of a draw for a region, and of all of its samples
 MAX_SEEDS = 32
-MAX_LISTED_BOOLS = 2
 MAX_PARTS = 64  # of a sequence
 BRANCH_DRAWS, MAX_BRANCH_DRAWS = 64, 300  # if the outputs depend on decisions
 MAX_RARE = 0.1  # of the elements that were compared, in regions that occurred once
@@ -50,13 +60,6 @@ OFFSETS = (0.0, 0.0, 4.0, -4.0)  # of all elements, in standard deviations
 SCALES = (1.0, 4.0, 0.25, 32.0)
 INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
 RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
-STEPS = ops_with(Trait.DECIDES) | ops_with(Trait.DECIDES, "ai.onnx.ml")
-"""Operators that jump, of which random points say nothing."""
-CONTINUOUS_STEPS = frozenset({"MaxPool"})
-ROUNDING_OPS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "BitCast", "StringNormalizer", "TfIdfVectorizer"})
-RANDOM_OPS = ops_with(Trait.RANDOM)
-
-
 DIFFERENT_NUMBERS = "elements differ"
 DIFFERENT_RESIDUES = "elements differ by less than float64 shows, or by a law that the field lacks"
 DIFFERENT_SHAPES = "an output has another shape"
@@ -211,7 +214,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     guarantee, domain = guarantee_of(obligation, symbolic)
     if guarantee is Guarantee.DRAWN_INTEGERS and not obligation.is_thorough and has_bools(obligation):
         try:
-            return prove_by_field(with_numbers(obligation, element_types))
+            return prove_by_field(with_numbers(obligation))
         except (Difference, NotApplicable):
             pass
     return [ProofVerdict(guarantee, Technique.FINITE_FIELD, domain, notes=notes, sizes=sizes_in(shown))]
@@ -222,7 +225,7 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
     if has_drawn_integers(obligation, symbolic):
         return []
     has_floats = any(i.dtype in FLOATS for i in obligation.inputs)
-    if has_floats and not all(keeps_floats(f.model) for f in (obligation.before, obligation.after)):
+    if has_floats and not all(map(keeps_floats, obligation.models)):
         return []
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []
@@ -246,23 +249,6 @@ def sizes_in(shown: Sequence[Mapping[str, int]]) -> frozenset[int]:
     return frozenset(n for given in shown for n in given.values())
 
 
-def keeps_floats(model: onnx.ModelProto) -> bool:
-    """Whether operators that read floats give floats of the same type, and none computes bools or places from them.
-
-    Comparisons and ArgMax are evaluated at random points, without ties and NaN, and a Cast there rounds nothing.
-    Operators of other domains, such as trees, may do either inside.
-    """
-    types = element_types(model)
-    for node in all_nodes(model.graph.node):
-        if node.domain not in ("", "ai.onnx"):
-            return False
-        read = {types.get(name, 0) for name in node.input if name} & (FLOATS | {0})
-        made = {types.get(name, 0) for name in node.output if name}
-        if read and node.op_type not in READS_SHAPE and (len(read | made) != 1 or 0 in read | made):
-            return False
-    return True
-
-
 def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guarantee, tuple[str, ...]]:
     """The guarantee of a comparison without a difference, and the domain of elements that it covers.
 
@@ -280,203 +266,16 @@ def guarantee_of(obligation: Obligation, symbolic: SymbolicInputs) -> tuple[Guar
     return Guarantee.REALS, extents_words(obligation)
 
 
-def jumps_of(obligation: Obligation, *, of_numbers: bool = True) -> frozenset[str]:
-    """The operators that jump; of regions, those alone that read drawn numbers, or else those that read none.
-
-    Others read extents, which are the same in each draw; inputs other than floats may be extents themselves.
-    """
-    found: set[str] = set()
-    for fragment in (obligation.before, obligation.after):
-        drawn = {i.name for i in obligation.inputs} | fragment.computed.keys()
-        knows_extents = not obligation.is_thorough and reads_extents_alone(obligation, fragment.model)
-        for node in fragment.model.graph.node:
-            knows_extents = knows_extents and drawn.isdisjoint(
-                node.input[EXTENTS_FROM.get(node.op_type, len(node.input)) :]
-            )
-            reads = not knows_extents or not drawn.isdisjoint(names_in(node))
-            if reads and node.op_type not in READS_SHAPE:
-                drawn.update(node.output)
-            if reads is of_numbers:
-                found.update(n.op_type for n in all_nodes([node]))
-    return frozenset(found & STEPS)
-
-
-def decides_by_numbers(obligation: Obligation) -> bool:
-    """Whether a region may depend on which of drawn numbers is larger, or on drawn bools; a rule may always."""
-    if obligation.is_thorough or obligation.before.computed or obligation.after.computed:
-        return True
-    for fragment in (obligation.before, obligation.after):
-        drawn = {i.name for i in obligation.inputs}
-        for node in fragment.model.graph.node:
-            read = [at for at, name in enumerate(node.input) if name in drawn]
-            if node.op_type in READS_SHAPE or (not read and drawn.isdisjoint(names_in(node))):
-                continue
-            if node.op_type not in SMOOTH and (node.op_type != "Where" or 0 in read):
-                return True
-            drawn.update(node.output)
-    return False
-
-
-SMOOTH = ops_with(Trait.MOVES_DATA) | ops_with(Trait.SMOOTH)
-"""Operators that are one formula for all numbers, or whose meanings choose between forms of one that are equal."""
-
-
-def reads_shapes_alone(obligation: Obligation) -> bool:
-    """Whether a region reads nothing but the shapes of its inputs, so that each draw is the same."""
-    given = {i.name for i in obligation.inputs}
-    nodes = [n for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)]
-    reads_numbers = any(n.op_type not in READS_SHAPE and not given.isdisjoint(names_in(n)) for n in nodes)
-    computes = obligation.before.computed or obligation.after.computed
-    return not (obligation.is_thorough or reads_numbers or computes)
-
-
-def reads_extents_alone(obligation: Obligation, model: onnx.ModelProto) -> bool:
-    """Whether a model reads nothing but the extents of inputs that are no floats."""
-    others = {i.name for i in obligation.inputs if i.dtype not in FLOATS}
-    return all(n.op_type in READS_SHAPE or others.isdisjoint(names_in(n)) for n in model.graph.node)
-
-
-def compares_extents(obligation: Obligation) -> bool:
-    """Whether a region decides something by its extents."""
-    return not obligation.is_thorough and bool(jumps_of(obligation, of_numbers=False))
-
-
-def sizes_of(obligation: Obligation) -> Iterator[Mapping[str, int]]:
-    """The sizes at which an obligation is tried; of a region that cuts or compares extents, those beyond its numbers.
-
-    These come first, so that they are among those that are compared.
-    """
-    symbols = obligation.symbols[:MAX_LARGE]
-    nodes = [n for f in (obligation.before, obligation.after) for n in all_nodes(f.model.graph.node)]
-    if not (obligation.is_thorough or obligation.runs) and symbols and any(n.op_type in BY_EXTENT for n in nodes):
-        numbers = extent_numbers(obligation)
-        for large in symbols if numbers else ():
-            yield {s: max(numbers) + 1 if s == large else 2 for s in obligation.symbols}
-    *small, largest = size_sets(obligation)
-    yield from small
-    if not (obligation.is_thorough or obligation.runs or compares_extents(obligation)):
-        for extent in MEDIUM_EXTENTS if symbols else ():  # beyond those of several windows
-            yield {s: extent if s == symbols[-1] else 2 for s in obligation.symbols}
-    yield largest
-
-
-def extent_numbers(obligation: Obligation) -> set[int]:
-    """The small positive numbers of which operators of BY_EXTENT compute, in short constants of integers."""
-    found: set[int] = set()
-    for fragment in (obligation.before, obligation.after):
-        for tensor in tensors_behind_extents(fragment.model.graph):
-            if tensor.data_type in INTEGERS and prod(tensor.dims) <= MAX_BOUNDARIES:
-                numbers = numpy_helper.to_array(tensor).reshape(-1).tolist()
-                found.update(n for n in numbers if 1 < n <= MAX_EXTENT)
-    return found
-
-
-def tensors_behind_extents(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """The constants from which the inputs of operators of BY_EXTENT follow."""
-    nodes = list(all_nodes(graph.node))
-    producers = {name: node for node in nodes for name in node.output}
-    work = [n for n in nodes if n.op_type in BY_EXTENT]
-    read: set[str] = set()
-    while work:
-        node = work.pop()
-        yield from (a.t for a in node.attribute if a.HasField("t"))
-        new = set(names_in(node)) - read
-        read |= new
-        work += [producers[name] for name in new if name in producers]
-    yield from (t for t in graph.initializer if t.name in read)
-
-
-EXTENTS_FROM = {"Range": 0, "Resize": 1, "Upsample": 1}
-"""The first input of operators whose numbers of floats decide the shape of the result."""
-BY_EXTENT = frozenset({"Slice", "Clip", "Max", "Min", "Mod", "If", "Loop", "Where"}) | STEPS - CONTINUOUS_STEPS
-"""Operators of which extents may decide what they do."""
-MAX_EXTENT, MAX_LARGE = 1024, 2
-MEDIUM_EXTENTS = (20, 40)
-
-
-def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool:
-    """Whether inputs are drawn as numbers that are neither all tried nor extents alone."""
-    covered = symbolic.names | listed_bools(obligation).keys() | extent_inputs(obligation)
-    return any(i.dtype not in FLOATS and i.name not in covered for i in obligation.inputs)
-
-
-def extent_inputs(obligation: Obligation) -> frozenset[str]:
-    """The inputs that both fragments read as shapes alone: drawn numbers are then sizes, as those of symbols."""
-    found = {i.name for i in obligation.inputs if i.dtype == TensorProto.INT64}
-    for fragment in (obligation.before, obligation.after):
-        for node in all_nodes(fragment.model.graph.node):
-            read = (name for at, name in enumerate(node.input) if EXTENT_POSITIONS.get(node.op_type) != at)
-            found -= {*read} | {o.name for a in node.attribute for body in (a.g, *a.graphs) for o in body.output}
-        found -= {o.name for o in fragment.model.graph.output}
-    return frozenset(found)
-
-
-EXTENT_POSITIONS = {"ConstantOfShape": 0, "Expand": 1}
-"""The input of an operator that is the shape of its result."""
-
-
 def extents_words(obligation: Obligation) -> tuple[str, ...]:
     """The extents that were drawn, in words."""
     return (f"extents below {INTEGER_LIMITS[0]} in inputs",) if extent_inputs(obligation) else ()
-
-
-def has_bools(obligation: Obligation) -> bool:
-    """Whether all inputs but those of floats are bools."""
-    types = {i.dtype for i in obligation.inputs} - FLOATS
-    return types == {TensorProto.BOOL}
-
-
-def listed_bools(obligation: Obligation) -> dict[str, int]:
-    """The inputs of one bool each, of which every combination is drawn, with their numbers."""
-    single = [i.name for i in obligation.inputs if i.dtype == TensorProto.BOOL and all(d == 1 for d in i.dims)]
-    return {name: bit for bit, name in enumerate(single[:MAX_LISTED_BOOLS])}
-
-
-def require_applicable(obligation: Obligation, symbolic: SymbolicInputs) -> None:
-    """Raise NotApplicable for types and operators that have no meaning in the field."""
-    for given in obligation.inputs:
-        if given.name not in symbolic.names and given.dtype not in FLOATS | INTEGERS | {TensorProto.BOOL}:
-            raise NotApplicable(f"input {given.name} has elements of type {TensorProto.DataType.Name(given.dtype)}")
-    for fragment in (obligation.before, obligation.after):
-        for node in all_nodes(fragment.model.graph.node):
-            if node.op_type in ROUNDING_OPS | RANDOM_OPS:
-                raise NotApplicable(f"{node.op_type} has no meaning in the field")
-        require_no_rounding_casts(fragment.model)
-
-
-def require_no_rounding_casts(model: onnx.ModelProto) -> None:
-    """Raise NotApplicable for a Cast of floats to integers or bools."""
-    if not any(n.op_type in ("Cast", "CastLike") for n in all_nodes(model.graph.node)):
-        return
-    types = element_types(model)
-    fills = {n.output[0]: fill_of(n) for n in model.graph.node if n.op_type == "ConstantOfShape"}
-    for node in all_nodes(model.graph.node):
-        is_cast = node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}
-        to = types.get(node.output[0], 0)
-        if is_cast and to not in FLOATS and not (to in INTEGERS and fits(fills.get(node.input[0]), to)):
-            raise NotApplicable("a Cast of floats rounds to integers or bools")
-
-
-def fill_of(node: onnx.NodeProto) -> Array:
-    """The number of a ConstantOfShape."""
-    given = next((a.t for a in node.attribute if a.name == "value"), None)
-    return np.zeros(1, np.float32) if given is None else numpy_helper.to_array(given)
-
-
-def fits(number: Array | None, dtype: int) -> bool:
-    """Whether a Cast of a known number to an integer type is defined: towards zero, within its range."""
-    if number is None or not np.isfinite(number).all():
-        return False
-    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
-    return all(limits.min <= int(x) <= limits.max for x in number.astype(np.float64).reshape(-1))
 
 
 class Evaluator:
     """Evaluates a fragment on shadow arrays; its constants, and others of `symbolic` names, are lifted once."""
 
     def __init__(self, fragment: Fragment, symbolic: frozenset[str] = frozenset()) -> None:
-        self.model = onnx.ModelProto()
-        self.model.CopyFrom(fragment.model)
+        self.model = copy_without(fragment.model)
         graph = self.model.graph
         constants: dict[str, Array] = {t.name: numpy_helper.to_array(t) for t in graph.initializer}
         lifted_nodes = [n for n in graph.node if n.op_type == "Constant" and [a.name for a in n.attribute] == ["value"]]
@@ -714,8 +513,8 @@ def is_special(number: int) -> bool:
 def boundaries_of(obligation: Obligation) -> Array:
     """The numbers in small constants of both fragments, and 0."""
     found = {0.0}
-    for fragment in (obligation.before, obligation.after):
-        for array in map(numpy_helper.to_array, fragment.model.graph.initializer):
+    for model in obligation.models:
+        for array in map(numpy_helper.to_array, model.graph.initializer):
             if array.size <= MAX_BOUNDARIES and array.dtype.kind == "f":
                 found.update(float(x) for x in array.ravel() if np.isfinite(x) and abs(x) < BOUNDARY_LIMIT)
     return np.array(sorted(found)[:MAX_BOUNDARIES])

@@ -90,6 +90,21 @@ class Obligation:
     has_time: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
 
     @property
+    def fragments(self) -> tuple[Fragment, Fragment]:
+        """Both fragments."""
+        return self.before, self.after
+
+    @property
+    def models(self) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+        """The models of both fragments."""
+        return self.before.model, self.after.model
+
+    @property
+    def nodes(self) -> Iterator[onnx.NodeProto]:
+        """The nodes of both models and of bodies in them."""
+        return (n for m in self.models for n in all_nodes(m.graph.node))
+
+    @property
     def symbols(self) -> tuple[str, ...]:
         """The symbols of the dims, in order of appearance."""
         return tuple(dict.fromkeys(symbol for i in self.inputs for symbol in i.symbols))

@@ -23,7 +23,7 @@ from ..ir.expressions import SymInt, atoms, substitute
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor, digest, tensors_equal
 from ..rewriting.rules import EXACT, ROUNDING
-from ..serialization.proto_queries import captured_by, needed_nodes, read_names
+from ..serialization.proto_queries import captured_by, copy_without, needed_nodes, read_names
 from ..verify.noise import is_float
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.shared_values import SharedValues
@@ -310,15 +310,14 @@ def with_small_extents(obligation: Obligation, weights: Collection[str]) -> Obli
 
     Inputs that are `weights` keep theirs.
     """
-    nodes = [n for f in (obligation.before, obligation.after) for n in f.model.graph.node]
+    nodes = [n for m in obligation.models for n in m.graph.node]
     inputs = tuple(i if i.name in weights else _with_symbols(i) for i in obligation.inputs)
     if inputs == obligation.inputs or obligation.runs or not any(n.op_type in WINDOWS for n in nodes):
         return None
     images = {i.name for i in obligation.inputs if i.name not in weights}
-    if not all(_does_the_same_everywhere(f.model.graph, images) for f in (obligation.before, obligation.after)):
+    if not all(_does_the_same_everywhere(m.graph, images) for m in obligation.models):
         return None
-    before, after = (replace(f, model=onnx.ModelProto.FromString(f.model.SerializeToString())) for f in
-                     (obligation.before, obligation.after))  # fmt: skip
+    before, after = (replace(f, model=copy_without(f.model)) for f in obligation.fragments)
     return with_inputs(replace(obligation, inputs=inputs), before, after, ())
 
 
@@ -373,14 +372,13 @@ def with_real_weights(obligation: Obligation, constants: Mapping[str, object]) -
     """The obligation with the exact numbers of all weights, and of those that folded ones are computed of."""
     leaves = {name for origin in obligation.after.computed.values() for name in leaves_of(origin)}
     fixed = shadows_of(leaves, constants)
-    before, after = (with_shadows(f, fixed) for f in (obligation.before, obligation.after))
+    before, after = (with_shadows(f, fixed) for f in obligation.fragments)
     return replace(obligation, before=before, after=after)
 
 
 def without_initializers(fragment: Fragment, names: Mapping[str, object]) -> Fragment:
     """A fragment that is given some of its initializers."""
-    model = onnx.ModelProto()
-    model.CopyFrom(fragment.model)
+    model = copy_without(fragment.model)
     del model.graph.initializer[:]
     model.graph.initializer.extend(t for t in fragment.model.graph.initializer if t.name not in names)
     return replace(fragment, model=model)
@@ -474,10 +472,7 @@ def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> 
     """The nodes and constants of a fragment, with other names, in the order in which its outputs need them."""
     graph = fragment.model.graph
     for node in needed_nodes(graph.node, [o.name for o in graph.output]):
-        plain = onnx.NodeProto()
-        plain.CopyFrom(node)
-        plain.ClearField("name")
-        plain.ClearField("doc_string")
+        plain = copy_without(node, "name", "doc_string")
         for names in (plain.input, plain.output):
             for i, name in enumerate(names):
                 names[i] = renamed(name)
@@ -490,7 +485,6 @@ def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> 
             fixed = (n for n in leaves_of(origin) if n not in given)
             yield tuple((renamed(n), np.asarray(fragment.shadows[n]).tobytes()) for n in fixed)
             continue
-        plain = onnx.TensorProto()
-        plain.CopyFrom(tensor)
+        plain = copy_without(tensor)
         plain.name = renamed(tensor.name)
         yield plain.SerializeToString(deterministic=True)

@@ -84,15 +84,14 @@ def _numbers(
     obligation: Obligation, names: Sequence[str], wanted: Sequence[Any], given: Sequence[Any], feeds: Arrays
 ) -> str:
     """The first output with another number in float64, if any."""
-    models = (obligation.before.model, obligation.after.model)
     if any(a.dtype.kind == "f" and not np.isfinite(a).all() for a in feeds.values()):
         return ""
     try:
-        truth, other = (evaluate_in_float64(m, feeds, names) for m in models)
+        truth, other = (evaluate_in_float64(m, feeds, names) for m in obligation.models)
     except EvaluationError:
         return ""
     for name, a, b in zip(names, wanted, given, strict=True):
-        judged = judge(a, b, truth[name], other[name], kernel_error(models[1], a.dtype))
+        judged = judge(a, b, truth[name], other[name], kernel_error(obligation.after.model, a.dtype))
         if judged.decision is Decision.WRONG:
             return _difference(name, a, b)
     return ""

@@ -24,6 +24,7 @@ from ..ir.values import Value
 from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import rewrite
 from ..rewriting.rules import Rule
+from ..serialization.proto_queries import copy_without
 from ..verify.reference.float64_evaluation import DTYPE_ATTRIBUTES
 from . import finite_field as ff
 from .field_functions import shadow_of
@@ -154,8 +155,7 @@ def build_sites(rule: Rule) -> frozenset[int]:
 
 def retyped_model(model: onnx.ModelProto, dtype: int) -> onnx.ModelProto:
     """The model with values of element type `dtype` (TensorProto.DataType) in place of float32, constants rounded."""
-    found = onnx.ModelProto()
-    found.CopyFrom(model)
+    found = copy_without(model)
     for value in (*found.graph.input, *found.graph.output, *found.graph.value_info):
         if value.type.tensor_type.elem_type == TensorProto.FLOAT:
             value.type.tensor_type.elem_type = dtype

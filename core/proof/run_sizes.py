@@ -11,6 +11,7 @@ from onnx import helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS, INTEGERS
+from ..serialization.proto_queries import copy_without
 from ..verify.reference.float64_evaluation import evaluate_by_policy
 from .obligation import SMALL_SIZES, InputType, NotApplicable, input_types
 
@@ -26,8 +27,7 @@ def sizes_of_runs(model: onnx.ModelProto, open_dims: Mapping[str, Sequence[str |
     left = MAX_RUN_ELEMENTS - sum(int(np.prod(t.dims)) for t in model.graph.initializer)
     if left < 0:
         return ()
-    observed = onnx.ModelProto()
-    observed.CopyFrom(model)
+    observed = copy_without(model)
     del observed.graph.output[:]
     observed.graph.output.extend(onnx.ValueInfoProto(name=name) for name in open_dims)
     found: list[dict[str, int]] = []

@@ -106,7 +106,7 @@ def is_available() -> bool:
 
 def lean(obligation: Obligation) -> Obligation:
     """The obligation without what z3 does not read, to be sent to another process."""
-    before, after = (Fragment(f.model, f.exact) for f in (obligation.before, obligation.after))
+    before, after = (Fragment(f.model, f.exact) for f in obligation.fragments)
     return replace(obligation, before=before, after=after, retyped=None, has_time=None)
 
 
@@ -114,8 +114,7 @@ def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Proo
     types = sorted({i.dtype for i in obligation.inputs})
     sizes = frozenset(n for s in answer.sizes for n in s.values())
     # A real has no bits; a value of unknown type may be a float.
-    models = (obligation.before.model, obligation.after.model)
-    if over_reals and any(not (FLOATS | {0}).isdisjoint(element_types(m).values()) for m in models):
+    if over_reals and any(not (FLOATS | {0}).isdisjoint(element_types(m).values()) for m in obligation.models):
         return ProofVerdict(Guarantee.REALS, Technique.SMT, notes=(REALS_NOTE,), sizes=sizes)
     domain = tuple(map(_all_of, types)) or ("its constants",)
     return ProofVerdict(Guarantee.EXACT, Technique.SMT, domain, notes=(EXACT_NOTE,), sizes=sizes)

@@ -23,7 +23,7 @@ from ..operators.elementwise import aligned
 from ..operators.object_array import NotSupported, ObjectArray, map_cells
 from ..operators.table import MOVING, find_meaning, moved_inputs, ops_with
 from ..operators.window import Windows, windows_of
-from ..serialization.proto_queries import has_subgraphs, opset_versions
+from ..serialization.proto_queries import copy_without, has_subgraphs, opset_versions
 from .obligation import ExactArray, Fragment, NotApplicable
 from .smt_functions import Functions
 from .smt_overrides import (
@@ -197,10 +197,7 @@ def _merged(test: Element, a: Value, b: Value) -> Value:
 
 def _attributes(node: onnx.NodeProto, domain: str, version: int) -> dict[str, Any]:
     """The attributes of a node, with the defaults of its schema."""
-    schema = op_schemas.schema(node.op_type, domain, version)
-    names = list(schema.attributes) if schema else []
-    defaults = {name: op_schemas.attribute_default(node.op_type, domain, version, name) for name in names}
-    found = {name: value for name, value in defaults.items() if value is not None}
+    found = dict(op_schemas.attribute_defaults(node.op_type, domain, version))
     for a in node.attribute:
         value = numpy_helper.to_array(a.t) if a.type == onnx.AttributeProto.TENSOR else helper.get_attribute_value(a)
         found[a.name] = op_schemas.decode_strings(value)
@@ -454,8 +451,7 @@ class NodeCall:
     def _output_types(self) -> list[tuple[int, tuple[int, ...]]]:
         """The element type and shape of each output, by ONNX's inference for these shapes and constants."""
         names = [f"i{i}" for i in range(len(self.inputs))]
-        node = onnx.NodeProto()
-        node.CopyFrom(self.node)
+        node = copy_without(self.node)
         node.input[:] = ["" if v is None else n for n, v in zip(names, self.inputs, strict=True)]
         node.output[:] = [f"o{i}" if o else "" for i, o in enumerate(self.node.output)]
         given = {n: v for n, v in zip(names, self.inputs, strict=True) if isinstance(v, TermTensor)}

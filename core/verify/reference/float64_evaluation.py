@@ -378,7 +378,7 @@ class _Evaluation:
             if body is not None:
                 return self._call(body, node, inputs, types, scope)
             raise EvaluationError(f"{op_schemas.qualified_op_type(domain, node.op_type)} has no float64 kernel")
-        attributes = {**_defaults(node.op_type, domain, version), **decoded.attributes}
+        attributes = {**op_schemas.attribute_defaults(node.op_type, domain, version), **decoded.attributes}
         call = OperatorCall(node, version, attributes, types, lambda g, args: self._run_graph(g, args, scope))
         made = meaning(call, *inputs)
         results: list[Any] = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else [made]
@@ -491,15 +491,6 @@ def _value_of(a: AttributeProto) -> Any:
     if a.type == AttributeProto.SPARSE_TENSOR:
         return _dense(a.sparse_tensor)
     return op_schemas.decode_strings(helper.get_attribute_value(a))
-
-
-@cache
-def _defaults(op_type: str, domain: str, version: int) -> Mapping[str, Any]:
-    """The defaults of attributes in the schema; none for operators that onnx does not know."""
-    spec = op_schemas.schema(op_type, domain, version)
-    names = spec.attributes if spec else ()
-    found = {name: op_schemas.attribute_default(op_type, domain, version, name) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
 
 
 def _function_body(schema: Any, node: onnx.NodeProto, version: int, types: Sequence[int]) -> onnx.FunctionProto | None:

@@ -27,7 +27,7 @@ MAX_BYTES = 1 << 20  # of a file of settings
 REPOSITORY = ".git"  # is in the root of one
 PIPELINES_FILE = Path("pipelines.toml")  # of the current folder, in which names of pipelines are looked up
 SHARED = frozenset(f.name for group in (options.PipelineOptions, options.VerificationOptions) for f in fields(group))
-"""Options of `passes run` whose settings are those of all commands that have them."""
+"""Options of `passes run` whose settings count for all commands that have them."""
 OTHER_MEANING = frozenset({("verify", "exact")})
 """Options of commands that mean something else."""
 FILES_READ = frozenset({"plugin", "inputs", "labelled"})
@@ -170,7 +170,7 @@ def _typed_value(place: str, types: tuple[type, ...], value: Any) -> Any:
 
 
 def moved_paths(name: str, value: Any, folder: Path) -> Any:
-    """The value of an option, with paths as seen from the current folder instead of that of the file."""
+    """The value of an option, with paths as seen from the current folder instead of the folder of the file."""
     if isinstance(value, list):
         return [moved_paths(name, v, folder) for v in cast("list[Any]", value)]
     if name in FILES_READ | TEXTS_WITH_FILES:

@@ -92,9 +92,9 @@ def compare_case(
     """The discrepancy of `after` from the case's model, if any. Raises UnverifiableError if the case does not run."""
     before, made = case.model.SerializeToString(), after.SerializeToString()
     contract = contract_in(rule, case.model).kind
-    said = _condition(rule, case.model) if contract == CONDITIONAL else b""
+    condition = _condition(rule, case.model) if contract == CONDITIONAL else b""
     critical_values = (*rule.critical_values, *(n for a in rule.contract.assumptions for n in a.numbers))
-    found = compare(ComparisonRequest(before, made, critical_values, contract, combined_part, said))
+    found = compare(ComparisonRequest(before, made, critical_values, contract, combined_part, condition))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)

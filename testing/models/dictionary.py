@@ -31,7 +31,7 @@ CONTAINER_TYPES = (tuple, list, frozenset, set)
 class Dictionary:
     """Numbers for constants, strings for attributes, and operators for the producers of operands.
 
-    `own_numbers` are those from the rule itself, `own_integers` its whole numbers, larger ones too.
+    `own_numbers` are numbers of the rule itself, `own_integers` its whole numbers, larger ones too.
     """
 
     own_numbers: tuple[float, ...] = COMMON_NUMBERS[:3]

@@ -284,7 +284,7 @@ class PatternGenerator:
     distribution: Distribution
     dtype: int
     bound: dict[str, Any] = field(default_factory=dict[str, Any])
-    pattern_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # that of the root last
+    pattern_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the output of the root last
     no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
     traits: list[str] = field(default_factory=list[str])
     unnamed: Iterator[int] = field(default_factory=count)  # numbers for the operands of `...`

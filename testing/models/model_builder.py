@@ -29,7 +29,7 @@ OpKey = tuple[str, str]
 def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
     """The schema of an operator at an opset of ONNX, or None where there is no such operator.
 
-    That of another domain is the newest one that is not deprecated.
+    The schema of an operator of another domain is the newest one that is not deprecated.
     """
     if domain == op_schemas.ONNX_DOMAIN:
         return op_schemas.schema(op_type, domain, version)

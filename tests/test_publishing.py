@@ -29,8 +29,6 @@ from passwright.core.io.publishing import Publication, publish_copy, publish_tex
 from passwright.core.support import folder_locks, scratch_folder
 from passwright.core.support.folder_locks import locked
 from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned
-from passwright.core.verify import oracle_process
-from passwright.core.verify.oracle_process import private_folder
 from process_faults import in_fork, kill_at, limited
 from rewriting import load
 
@@ -702,28 +700,21 @@ def test_folder_of_results_is_listed_once(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_temporary_folders_of_killed_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the folder for temporary files and in that in memory, at the first use of each by a process."""
-    shared = tmp_path / "memory"
-    shared.mkdir()
+    """At the first use of the folder for temporary files by a process."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(oracle_process, "MEMORY_FOLDER", shared)
-    monkeypatch.setattr(oracle_process, "MIN_FREE_BYTES", 0)
 
     def abandon() -> None:
-        held = ScratchFolder(), private_folder()
-        for folder in held:
-            assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
-            (folder.path / "f").touch()
+        held = ScratchFolder()
+        assert stat.S_IMODE(held.path.stat().st_mode) == 0o700
+        (held.path / "f").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
     def use() -> None:
         with ScratchFolder() as folder:
-            assert names(tmp_path) == ["memory", folder.name]
-        in_memory = private_folder()
-        assert names(shared) == [in_memory.path.name]
+            assert names(tmp_path) == [folder.name]
 
     assert in_fork(abandon) == signal.SIGKILL
-    assert (len(names(tmp_path)), len(names(shared))) == (2, 1)
+    assert len(names(tmp_path)) == 1
     assert in_fork(use) == 0
 
 

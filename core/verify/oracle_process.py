@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +17,7 @@ from ..io.split_models import Loadable, SplitFile, file_of
 from ..ort.sessions import SessionConfig
 from ..processes.watchdog import call_every, time_limit_end
 from ..processes.worker_process import WorkerExit, WorkerProcess, worker_pool
-from ..support.scratch_folder import ScratchFolder, shared_folder
+from ..support.scratch_folder import ScratchFolder
 from .comparison_options import USUAL, ComparisonOptions
 from .input_sets import InputSet, ReferenceRun
 from .kept_values import LazyValues
@@ -49,10 +47,6 @@ CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at 
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
 
 
-MEMORY_FOLDER = Path("/dev/shm")  # noqa: S108 - only private folders in it are used
-MIN_FREE_BYTES = 2 << 30  # in that folder
-
-
 class OracleProcess:
     """An `Oracle` in a worker process, which is replaced by one in the same state if it ends.
 
@@ -72,7 +66,7 @@ class OracleProcess:
         report: Callable[[Callable[[], str]], object] = lambda _: None,
     ) -> None:
         self.spec, self.label, self._report = spec, label, report
-        self._scratch = private_folder()
+        self._scratch = ScratchFolder()
         self._folder = self._scratch.path
         self._exchange = OracleExchange(self._folder)
         self._numbers = count()
@@ -333,12 +327,3 @@ def _with_feeds(verdict: Verdict) -> Verdict:
     if verdict.failure is not None and verdict.failure.input_set is not None:
         iter(verdict.failure.input_set.feeds)
     return verdict
-
-
-def private_folder() -> ScratchFolder:
-    """A new folder that others cannot read, in memory if there is enough."""
-    parent = None
-    if MEMORY_FOLDER.is_dir() and os.access(MEMORY_FOLDER, os.W_OK):
-        parent = shared_folder(MEMORY_FOLDER)
-        parent = parent if shutil.disk_usage(MEMORY_FOLDER).free >= MIN_FREE_BYTES else None
-    return ScratchFolder(parent)

@@ -11,11 +11,12 @@ from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.verify.combined_plans import InputPlan, KindRecord, combined_plans, plans_near
 from passwright.core.verify.input_generation import COMBINED_KINDS, generate_combined, own_kinds, special_kinds
+from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
 from passwright.core.verify.number_generation import adjacent_integers, integer_limits
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.run_budgets import CpuBudget, SizeCosts
+from passwright.core.verify.run_budgets import SizeCosts, TimeBudget
 from passwright.core.verify.sensitivity import has_generic_values
 from passwright.core.verify.size_assignments import combined_sizes, sizes_near
 from rewriting import load, oracle_of
@@ -283,7 +284,7 @@ def test_noise_of_measurements_is_no_growth() -> None:
 
 
 def test_left_out_sets_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(CpuBudget, "left", lambda _: -1.0)
+    monkeypatch.setattr(InputSearch, "_budget", lambda _: TimeBudget(-1.0))
     monkeypatch.setattr(SizeCosts, "predicted", lambda *_: 1.0)
     oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
     (note,) = oracle.notes

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -222,19 +223,6 @@ class Clock:
 
     now: float = 0.0
 
-    def budget(self, seconds: float) -> TimeBudget:
-        return Budget(seconds, self.now, self)
-
-
-@dataclass
-class Budget(TimeBudget):
-    """Seconds of a clock."""
-
-    clock: Clock = field(default_factory=Clock)
-
-    def left(self) -> float:
-        return self.seconds - (self.clock.now - self.start)
-
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
@@ -246,7 +234,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
         return run(session, *arguments)
 
     monkeypatch.setattr(SeededSession, "run", slow)
-    monkeypatch.setattr(oracle_module, "TimeBudget", clock.budget)
+    monkeypatch.setattr(oracle_module, "TimeBudget", partial(TimeBudget, clock=lambda: clock.now))
     monkeypatch.setattr(oracle_module, "monotonic", lambda: clock.now)
     return clock
 

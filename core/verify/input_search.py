@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, islice
 from time import thread_time
@@ -26,7 +27,7 @@ from .input_specs import GENERATABLE, InputSpec, free_symbols
 from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
 from .number_generation import NONFINITE_VALUES
-from .run_budgets import CpuBudget, SizeCosts
+from .run_budgets import SizeCosts, TimeBudget
 from .size_assignments import (
     CHEAP_ELEMENTS,
     MAX_ELEMENTS,
@@ -126,21 +127,25 @@ class InputSearch:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
 
     def _runs_of_other_kinds(
-        self, plans: list[Sizes], found: Collection[str], budget: CpuBudget, seen: set[Hashable]
+        self, plans: list[Sizes], found: Collection[str], budget: TimeBudget, seen: set[Hashable]
     ) -> Iterator[ReferenceRun]:
         """Runs of the kinds that large inputs are not given in any case, as many as `budget` allows."""
         others = [k for k in distinct_kinds(self.inputs, are_large=False)[1:] if k not in found]
         ordered = [k for k in ALWAYS_KINDS if k in others]
         ordered += [k for k in others if k not in ordered]
         for n, kind in enumerate(ordered):
-            if kind not in ALWAYS_KINDS and budget.is_spent():
+            if kind not in ALWAYS_KINDS and budget.left() <= 0:
                 self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
                 return
             yield from _new(self._runs_of_kind(kind, plans), seen)
 
-    def _budget(self) -> CpuBudget:
+    def _budget(self) -> TimeBudget:
+        """CPU seconds of this thread, half for runs of the original: a comparison takes as many again.
+
+        Those of other threads depend on the load of the machine: onnxruntime's wait for work by spinning.
+        """
         least, share = CPU_BUDGETS[self.effort]
-        return CpuBudget(max(least, share * self.base_cost))
+        return TimeBudget(max(least, share * self.base_cost) / 2, thread_time)
 
     def runs_near(self, constants: ModelConstants) -> Iterator[ReferenceRun]:
         """Runs near constants that only a rewritten model has. Raises OutOfTime."""
@@ -149,7 +154,7 @@ class InputSearch:
             yield from _new(self.combined_runs(plans, constants, self._budget()), set())
 
     def combined_runs(
-        self, plans: Sequence[InputPlan], constants: ModelConstants, budget: CpuBudget
+        self, plans: Sequence[InputPlan], constants: ModelConstants, budget: TimeBudget
     ) -> Iterator[ReferenceRun]:
         """The runs on the plans that the model accepts, as many as `budget` allows."""
         costs, late = SizeCosts(), 0
@@ -166,7 +171,9 @@ class InputSearch:
             input_set = generate_combined(
                 self.inputs, useful.kind, useful.kinds, useful.sizes, (self.seed, useful.number), constants
             )
-            run = self._combined_run(input_set)
+            run = None
+            with suppress(EvaluationError):  # the model may refuse it
+                run = ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
             costs.add(useful.sizes, thread_time() - start)
             self.record.add(useful, accepted=run is not None)
             if run is not None:
@@ -174,13 +181,6 @@ class InputSearch:
         if late:
             left_out = f"{late} of {len(plans)} combined input sets were left out: runs take too long"
             self.notes.append(left_out)
-
-    def _combined_run(self, input_set: InputSet) -> ReferenceRun | None:
-        """The run on a combined input set; None if the model refuses it."""
-        try:
-            return ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
-        except EvaluationError:
-            return None
 
     def _runs_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[ReferenceRun]:
         """The runs on all variants of a kind, at the first size assignment that is accepted for them."""

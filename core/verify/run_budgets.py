@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import prod
-from time import monotonic, thread_time
+from time import monotonic
 
 from .dim_expressions import Sizes
 
@@ -14,33 +15,18 @@ MEASUREMENT_NOISE = 0.002  # CPU seconds by which runs of one size may differ
 
 @dataclass(slots=True)
 class TimeBudget:
-    """Seconds from now on."""
+    """Seconds from now on, by a `clock`."""
 
     seconds: float
-    start: float = field(default_factory=monotonic)
+    clock: Callable[[], float] = monotonic
+    start: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.start = self.clock()
 
     def left(self) -> float:
         """The seconds left."""
-        return self.seconds - (monotonic() - self.start)
-
-
-@dataclass(slots=True)
-class CpuBudget:
-    """CPU seconds of this thread from now on, of which a comparison will take as many again.
-
-    Those of other threads depend on the load of the machine: onnxruntime's wait for work by spinning.
-    """
-
-    seconds: float
-    start: float = field(default_factory=thread_time)
-
-    def left(self) -> float:
-        """The seconds left for runs of the original."""
-        return self.seconds / 2 - (thread_time() - self.start)
-
-    def is_spent(self) -> bool:
-        """Whether no time is left."""
-        return self.left() <= 0
+        return self.seconds - (self.clock() - self.start)
 
 
 @dataclass(slots=True)

@@ -319,7 +319,7 @@ def compare_outputs(
         failed = next((d for d in found if d.reason), None)
         return failed or max(found, key=lambda d: d.share_of_allowed, default=OutputDifference())
     a, b = np.asarray(expected), np.asarray(actual)
-    if _dtype_key(a) != _dtype_key(b) or a.ndim != b.ndim or (compare_values and a.shape != b.shape):
+    if dtype_key(a) != dtype_key(b) or a.ndim != b.ndim or (compare_values and a.shape != b.shape):
         return OutputDifference(reason=f"{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}")
     if not compare_values or a.size == 0:
         return OutputDifference()
@@ -379,7 +379,7 @@ def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:
     return OutputDifference(float(wrong), 0.0, f"{wrong} of {a.size} elements differ")
 
 
-def _dtype_key(a: Array) -> object:
+def dtype_key(a: Array) -> object:
     """The element type; all of NumPy's string types are one."""
     return "string" if a.dtype.kind in "OUS" else a.dtype
 
@@ -389,20 +389,22 @@ def _integer_distances(a: Array, b: Array) -> Array:
     return np.abs(a.astype(np.float64) - b.astype(np.float64))
 
 
-class _Parts(NamedTuple):
+class Parts(NamedTuple):
+    """The parts of a result that is no tensor, with their keys or numbers."""
+
     keys: list[Any]
     values: list[Any]
 
 
-def _parts(result: Any) -> _Parts | None:
+def _parts(result: Any) -> Parts | None:
     """The parts of a map, a sequence, an empty optional or a sparse tensor of `onnx.reference`; None for a tensor.
 
     A map to floats, or a sequence of such maps (ZipMap), has one part: Python floats there are float32 results.
     """
     if result is None:
-        return _Parts([], [])
+        return Parts([], [])
     if hasattr(result, "indices"):
-        return _Parts(["values", "indices", "shape"], [result.values, result.indices, result.shape])
+        return Parts(["values", "indices", "shape"], [result.values, result.indices, result.shape])
     if not isinstance(result, list | dict):
         return None
     entries = cast("list[Any] | dict[Any, Any]", result)
@@ -410,10 +412,10 @@ def _parts(result: Any) -> _Parts | None:
     if maps and all(isinstance(m, dict) for m in maps):
         numbers = [v for m in maps for v in m.values()]
         if all(type(v) is float for v in numbers):
-            return _Parts([(i, key) for i, m in enumerate(maps) for key in m], [np.array(numbers, np.float32)])
+            return Parts([(i, key) for i, m in enumerate(maps) for key in m], [np.array(numbers, np.float32)])
     if isinstance(entries, dict):
-        return _Parts(list(entries), list(entries.values()))
-    return _Parts(list(range(len(entries))), entries)
+        return Parts(list(entries), list(entries.values()))
+    return Parts(list(range(len(entries))), entries)
 
 
 def _part_getter(index: int) -> Callable[[Any], Any]:

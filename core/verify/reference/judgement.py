@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import reduce
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -19,7 +19,7 @@ from ...operators.element_types import WIDENED, Array
 from ...operators.table import ops_with
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
-from ..output_comparison import describe_nonfinite, distances, min_tolerance, to_64_bit
+from ..output_comparison import Parts, describe_nonfinite, distances, dtype_key, min_tolerance, to_64_bit
 from .float64_evaluation import EXACT, Float64Value
 
 RARE_ONE_IN = 100  # one integer in so many may round to another one
@@ -167,7 +167,7 @@ class _Region:
             np.asarray(v, np.float32 if isinstance(v, float) else None) for v in (o, r)
         )  # those of maps are float32
         p, q = np.asarray(a), np.asarray(b)
-        if _dtype_key(x) != _dtype_key(y) or x.shape != y.shape:
+        if dtype_key(x) != dtype_key(y) or x.shape != y.shape:
             return Judgement(Decision.WRONG, f"{x.dtype}{list(x.shape)} became {y.dtype}{list(y.shape)}")
         if not is_widened(x.dtype):
             return self._judge_discrete(x, y, p, q, path)
@@ -175,13 +175,13 @@ class _Region:
             return Judgement(Decision.UNDECIDED, f"float64 gives shapes {list(p.shape)} and {list(q.shape)}")
         return _Floats(self, path, x.dtype, *map(to_64_bit, (x, y, p, q))).judge()
 
-    def _judge_parts(self, parts: Sequence[_Parts | None], path: tuple[Any, ...]) -> Judgement:
+    def _judge_parts(self, parts: Sequence[Parts | None], path: tuple[Any, ...]) -> Judgement:
         o, r, *doubles = parts
         if o is None or r is None or o.keys != r.keys:
             return Judgement(Decision.WRONG, "other entries")
         if any(d is None or d.keys != o.keys for d in doubles):
             return Judgement(Decision.UNDECIDED, "float64 gives other entries")
-        values = [cast("_Parts", p).values for p in parts]
+        values = [cast("Parts", p).values for p in parts]
         entries = zip(o.keys, *values, strict=True)
         found = [self.judge(x, y, p, q, (*path, key)) for key, x, y, p, q in entries]
         worst = max(found, key=lambda j: SEVERITY.index(j.decision), default=RIGHT)
@@ -194,7 +194,7 @@ class _Region:
         if not wrong:
             return RIGHT
         text = f"{wrong} of {off.size} elements differ"
-        if _dtype_key(o) == "string":
+        if dtype_key(o) == "string":
             return Judgement(Decision.WRONG, text)
         if a.shape != o.shape or b.shape != o.shape:
             return Judgement(Decision.UNDECIDED, f"float64 gives shapes {list(a.shape)} and {list(b.shape)}")
@@ -346,21 +346,16 @@ class _Floats:
         return np.dtype(f"f{self.dtype.itemsize // 2}") if self.dtype.kind == "c" else self.dtype
 
 
-class _Parts(NamedTuple):
-    keys: list[Any]
-    values: list[Any]
-
-
-def _parts(value: Any) -> _Parts | None:
+def _parts(value: Any) -> Parts | None:
     """The entries of a sequence, a map or an empty optional; None for a tensor."""
     if value is None:
-        return _Parts([], [])
+        return Parts([], [])
     if isinstance(value, dict):
         entries = cast("dict[Any, Any]", value)
-        return _Parts(list(entries), list(entries.values()))
+        return Parts(list(entries), list(entries.values()))
     if isinstance(value, list):
         items = cast("list[Any]", value)
-        return _Parts(list(range(len(items))), items)
+        return Parts(list(range(len(items))), items)
     return None
 
 
@@ -373,11 +368,6 @@ def _at(value: Any, path: Sequence[Any]) -> Any:
 def is_widened(dtype: np.dtype[Any]) -> bool:
     """Whether numbers of a type are evaluated as float64 or complex128."""
     return dtype in WIDENED or dtype.kind == "c"
-
-
-def _dtype_key(a: Array) -> object:
-    """The element type; all of NumPy's string types are one."""
-    return "string" if a.dtype.kind in "OUS" else a.dtype
 
 
 def mentions_16_bits(model: onnx.ModelProto) -> bool:

@@ -5,14 +5,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from ...core import Graph, Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.cost_model import CostModel, format_seconds
-from ..support.operand_queries import Array, Values, has_one_use, is_finite, known, known_extent, operand
+from ..support.operand_queries import (
+    Array,
+    Values,
+    has_one_use,
+    is_finite,
+    known,
+    known_extent,
+    operand,
+    required_producer,
+    unless_declined,
+)
 from .conv_merging import pointwise_window, weighted_conv
 from .convolution import group_count, require_replaceable
 
@@ -24,54 +34,35 @@ FINITE_INPUTS = conditional("the inputs of the Resize and the outputs of the Con
 
 @dataclass(frozen=True, slots=True)
 class Resizing:
-    """An interpolation with weights whose sum is 1, of all channels alike: by how much it makes its input larger.
+    """A value `x` as it is, or made larger by `op`: an interpolation with weights whose sum is 1, of channels alike.
 
-    `op` is None for a value as it is. Resizings of one kind have equal `key`s.
+    Resizings of one kind have equal `key`s.
     """
 
+    x: Value
     op: Op | None = None
     growth: float = 1.0
-    key: object = field(default=None)
-
-    @classmethod
-    def of(cls, x: Value, graph: Graph) -> Resizing:
-        """That of the op of `graph` that computes `x` for nothing else, if it enlarges it along spatial axes only."""
-        op = x.producer
-        if op is None or op.graph is not graph or op.domain or op.type not in {"Resize", "Upsample"}:
-            return cls()
-        if not has_one_use(x):
-            return cls()
-        scales = constant_scales(op, x.rank)
-        if scales is None or set(scales[:2]) != {1} or min(scales) <= 0 or prod(scales) <= 1:
-            return cls()
-        same = tuple(sorted((name, str(value)) for name, value in op.attrs.items()))
-        return cls(op, prod(scales), (op.type, *scales, same)) if interpolates(op) else cls()
-
-    def input_of(self, x: Value) -> Value:
-        """The value that is resized to `x`."""
-        return x if self.op is None else operand(self.op)
+    key: object = None
 
     def rebuild(self, g: RewriteBuilder, y: Value) -> Value:
         """Resize another value."""
         return y if self.op is None else getattr(g, self.op.type)(y, *self.op.inputs[1:], **self.op.attrs)
 
 
-def constant_scales(op: Op, rank: int) -> tuple[float, ...] | None:
-    """The scales of all axes, where they are constants."""
-    scales = op.input(2 if op.type == "Resize" and op.version >= 11 else 1)
-    axes = op.attr("axes") or range(rank)
-    if scales is None or scales.tensor is None or scales.tensor.size != len(axes):
-        return None
-    found = [1.0] * rank
-    for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
-        found[axis] = scale
-    return tuple(found)
-
-
-def interpolates(op: Op) -> bool:
-    """Whether each element is a mean of elements of its channel, with no value from elsewhere."""
-    extrapolates = op.attr("coordinate_transformation_mode") == "tf_crop_and_resize"
-    return op.attr("mode", "nearest") in MODES and not extrapolates
+def read_resizing(graph: Graph, x: Value) -> Resizing:
+    """The op of `graph` that computes `x` for nothing else; declines one that enlarges more than spatial axes."""
+    op = required_producer(x, "Resize", "Upsample")
+    require(op.graph is graph and has_one_use(x), f"{x.name} is used elsewhere")
+    require(op.attr("mode", "nearest") in MODES, "it does not interpolate")
+    require(op.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "it takes values from elsewhere")
+    given = operand(op, 2 if op.type == "Resize" and op.version >= 11 else 1).const.reshape(-1).tolist()
+    axes, scales = op.attr("axes") or range(x.rank), [1.0] * x.rank
+    require(len(given) == len(axes), "it is given sizes in place of scales")
+    for axis, scale in zip(axes, given, strict=True):
+        scales[axis] = scale
+    require(set(scales[:2]) == {1} and min(scales) > 0 and prod(scales) > 1, "it makes other axes larger, or none")
+    attrs = tuple(sorted((name, str(value)) for name, value in op.attrs.items()))
+    return Resizing(operand(op), op, prod(scales), (op.type, *scales, attrs))
 
 
 @rule(
@@ -107,9 +98,9 @@ def convolved_parts(g: RewriteBuilder, xs: Values, w: Value, conv: Op) -> Value:
     ends = np.cumsum([known_extent(x, 1) for x in xs])
     require(int(ends[-1]) == w.static_shape[1] and 0 not in np.diff(ends, prepend=0), "the weights do not fit")
     for x, part in zip(xs, np.split(w.const, ends[:-1], axis=1), strict=True):
-        resizing = Resizing.of(x, g.graph)
+        resizing = unless_declined(read_resizing, g.graph, x) or Resizing(x)
         resizings[resizing.key] = resizing
-        groups.setdefault(resizing.key, []).append((resizing.input_of(x), part))
+        groups.setdefault(resizing.key, []).append((resizing.x, part))
     channels = {key: sum(part.shape[1] for _, part in parts) for key, parts in groups.items()}
     require_less_time(g.graph.context.costs, conv.outputs[0], [(channels[key], r) for key, r in resizings.items()])
     total, b = None, conv.input(2)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import onnx
 from google.protobuf.message import Message
 
-from ...core import Graph, Model, Op, Tensor, Value
+from ...core import Graph, Model, Op, Tensor
 from ...core.io.convert import training_info_names
 from ...core.ir.graph import defined_values
 from ...core.run.report import Hint, Report
@@ -69,7 +69,7 @@ class ShortNames:
         names = (f"v{n}" for n in count(1))
         changes = 0
         for graph in graphs:
-            for v in _own_values(graph):
+            for v in dict.fromkeys(defined_values(graph)):
                 if v not in kept and v.name and v.name not in taken:
                     v.name, changes = next(n for n in names if n not in taken), changes + 1
             _rename_declarations(graph)
@@ -80,10 +80,6 @@ class ShortNames:
         main.context.reserved_names = None
         main.mark_changed()
         return changes
-
-
-def _own_values(graph: Graph) -> Iterator[Value]:
-    yield from dict.fromkeys(defined_values(graph))
 
 
 def _rename(op: Op, name: str) -> None:
@@ -210,9 +206,6 @@ def _clear_message(message: Message, field: str) -> int:
             message.ClearField(field)
             count += 1
         elif descriptor.message_type is not None:
-            count += sum(_clear_message(inner, field) for inner in _messages(content))
+            messages: list[Message] = [content] if isinstance(content, Message) else list(content)
+            count += sum(_clear_message(inner, field) for inner in messages)
     return count
-
-
-def _messages(content: Any) -> Iterator[Message]:
-    yield from [content] if isinstance(content, Message) else content

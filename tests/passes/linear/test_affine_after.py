@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import affine_into_conv, convolution
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 FOLD_AFFINE_INTO_CONV = rule_pass(affine_into_conv, "fold-affine-into-conv")
 
@@ -36,59 +36,56 @@ def arrays(c: Any, **others: Any) -> Arrays:
     return {"w": KERNEL, "c": np.asarray(c, np.float32), **others}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after"),
-    [
-        pytest.param("y = Add(t, c)", BIASED, id="sum"),
-        pytest.param("y = Add(c, t)", BIASED, id="sum, the constant first"),
-        pytest.param("y = Sub(t, c)", BIASED, id="difference"),
-        pytest.param("y = Sub(c, t)", BIASED, id="difference from a constant"),
-        pytest.param("y = Mul(t, c)", ONE, id="product"),
-        pytest.param("y = Mul(c, t)", ONE, id="product, the constant first"),
-        pytest.param("y = Div(t, c)", ONE, id="quotient"),
-        pytest.param("u = Div(t, c) v = Mul(u, c) r = Sub(c, v) y = Add(r, c)", BIASED, id="chain"),
-    ],
+    {
+        "sum": ("y = Add(t, c)", BIASED),
+        "sum, the constant first": ("y = Add(c, t)", BIASED),
+        "difference": ("y = Sub(t, c)", BIASED),
+        "difference from a constant": ("y = Sub(c, t)", BIASED),
+        "product": ("y = Mul(t, c)", ONE),
+        "product, the constant first": ("y = Mul(c, t)", ONE),
+        "quotient": ("y = Div(t, c)", ONE),
+        "chain": ("u = Div(t, c) v = Mul(u, c) r = Sub(c, v) y = Add(r, c)", BIASED),
+    },
 )
-@pytest.mark.parametrize(
+@cases(
     "c",
-    [
-        pytest.param(PER, id="per channel"),
-        pytest.param(PER[None], id="per channel, rank 4"),
-        pytest.param(np.float32(0.7), id="scalar"),
-        pytest.param(np.full((1,), 1.5), id="one element"),
-        pytest.param(np.full((1, 1, 1, 1), 1.5), id="one element, rank 4"),
-    ],
+    {
+        "per channel": (PER),
+        "per channel, rank 4": (PER[None]),
+        "scalar": (np.float32(0.7)),
+        "one element": (np.full((1,), 1.5)),
+        "one element, rank 4": (np.full((1, 1, 1, 1), 1.5)),
+    },
 )
 def test_becomes(body: str, after: str, c: Any) -> None:
     becomes(f"{G} {{ t = Conv(x, w) {body} }}", after, FOLD_AFFINE_INTO_CONV, weights=arrays(c))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "after", "weights"),
-    [
-        pytest.param("t = Conv(x, w, b) y = Mul(t, c)", BIASED, arrays(PER, b=numbers(4)), id="product with bias"),
-        pytest.param("t = Conv(x, w, b) y = Sub(c, t)", BIASED, arrays(PER, b=numbers(4)), id="negated bias"),
-        pytest.param("t = Conv(x, w) y = Neg(t)", ONE, arrays(0), id="negation"),
-        pytest.param("t = Conv(x, w, b) y = Neg(t)", BIASED, arrays(0, b=numbers(4)), id="negation with bias"),
-        pytest.param(
+    {
+        "product with bias": ("t = Conv(x, w, b) y = Mul(t, c)", BIASED, arrays(PER, b=numbers(4))),
+        "negated bias": ("t = Conv(x, w, b) y = Sub(c, t)", BIASED, arrays(PER, b=numbers(4))),
+        "negation": ("t = Conv(x, w) y = Neg(t)", ONE, arrays(0)),
+        "negation with bias": ("t = Conv(x, w, b) y = Neg(t)", BIASED, arrays(0, b=numbers(4))),
+        "transposed": (
             "t = ConvTranspose(x, w) y = Mul(t, c)",
             f"{G} {W} {{ y = ConvTranspose(x, w) }}",
             {"w": numbers(3, 4, 2, 2), "c": PER},
-            id="transposed",
         ),
-        pytest.param(
+        "transposed, grouped": (
             "t = ConvTranspose<group=3, strides=[2,1]>(x, w) u = Div(t, c) y = Add(u, c)",
             f"{G} {WB} {{ y = ConvTranspose<group=3, strides=[2,1]>(x, w, b) }}",
             {"w": numbers(3, 2, 2, 2), "c": numbers(6, 1, 1)},
-            id="transposed, grouped",
         ),
-        pytest.param(
+        "grouped": (
             'u = Mul(x, x) t = Conv<group=3, auto_pad="SAME_UPPER">(u, w) y = Mul(t, c)',
             f'{G} {W} {{ u = Mul(x, x) y = Conv<group=3, auto_pad="SAME_UPPER">(u, w) }}',
             {"w": numbers(6, 1, 2, 2), "c": numbers(6, 1, 1)},
-            id="grouped",
         ),
-    ],
+    },
 )
 def test_becomes_with_other_convolutions(text: str, after: str, weights: Arrays) -> None:
     becomes(f"{G} {{ {text} }}", after, FOLD_AFFINE_INTO_CONV, weights=weights)
@@ -159,36 +156,31 @@ def test_inside_an_if_body() -> None:
     require_equivalent(model, to_onnx(result))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "weights"),
-    [
-        pytest.param("t = Conv(x, w) y = Mul(t, c)", arrays(LAST[:1].repeat(3)), id="along the last axis"),
-        pytest.param("t = Conv(x, w) y = Add(t, c)", arrays(numbers(3, 1)), id="along rows"),
-        pytest.param("t = Conv(x, w) y = Add(t, c)", arrays(numbers(2, 1, 1, 1)), id="along the batch"),
-        pytest.param("t = Conv(x, w) y = Mul(t, c)", arrays(numbers(4, 3, 3)), id="per element"),
-        pytest.param("t = Conv(x, w) y = Mul(t, c)", arrays(numbers(1, 1, 4, 1, 1)), id="a constant of higher rank"),
-        pytest.param(
-            "t = Conv(x, w) y = Mul(t, c)",
-            {"w": numbers(1, 3, 3, 2), "c": PER},
-            id="stretches one channel",
-        ),
-        pytest.param(
+    {
+        "along the last axis": ("t = Conv(x, w) y = Mul(t, c)", arrays(LAST[:1].repeat(3))),
+        "along rows": ("t = Conv(x, w) y = Add(t, c)", arrays(numbers(3, 1))),
+        "along the batch": ("t = Conv(x, w) y = Add(t, c)", arrays(numbers(2, 1, 1, 1))),
+        "per element": ("t = Conv(x, w) y = Mul(t, c)", arrays(numbers(4, 3, 3))),
+        "a constant of higher rank": ("t = Conv(x, w) y = Mul(t, c)", arrays(numbers(1, 1, 4, 1, 1))),
+        "stretches one channel": ("t = Conv(x, w) y = Mul(t, c)", {"w": numbers(1, 3, 3, 2), "c": PER}),
+        "along the last axis, as many as channels": (
             "t = Conv(x, w) y = Mul(t, c)",
             {"w": numbers(3, 3, 3, 2), "c": LAST},
-            id="along the last axis, as many as channels",
         ),
-        pytest.param("t = Conv(x, w) y = Div(c, t)", arrays(PER), id="quotient of a constant"),
-        pytest.param("t = Conv(x, w) y = Div(t, c)", arrays([[[1]], [[0]], [[2]], [[3]]]), id="division by zero"),
-        pytest.param("t = Conv(x, w) y = Mul(t, c)", arrays(PER * np.float32(1e38)), id="overflow"),
-        pytest.param("t = Conv(x, w) y = Mul(t, c)", arrays(np.inf), id="infinite"),
-        pytest.param("t = Conv(x, w) y = Add(t, c)", arrays(np.nan), id="not a number"),
-        pytest.param("t = Conv(x, w) r = Relu(t) y = Mul(r, c)", arrays(PER), id="apart"),
-        pytest.param("t = Conv(x, w) n = Mul(t, c) y = Add(n, t)", arrays(PER), id="shared inner value"),
-        pytest.param("t = Conv(x, w) k = ReduceMean<axes=[0,2,3]>(t) y = Mul(t, k)", arrays(1), id="computed factor"),
-        pytest.param("k = Neg(w) t = Conv(x, k) y = Mul(t, c)", arrays(PER), id="computed weights"),
-        pytest.param("k = Neg(b) t = Conv(x, w, k) y = Add(t, c)", arrays(PER, b=numbers(4)), id="computed bias"),
-        pytest.param("t = Conv(x, w) y = Max(t, c)", arrays(PER), id="another op"),
-    ],
+        "quotient of a constant": ("t = Conv(x, w) y = Div(c, t)", arrays(PER)),
+        "division by zero": ("t = Conv(x, w) y = Div(t, c)", arrays([[[1]], [[0]], [[2]], [[3]]])),
+        "overflow": ("t = Conv(x, w) y = Mul(t, c)", arrays(PER * np.float32(1e38))),
+        "infinite": ("t = Conv(x, w) y = Mul(t, c)", arrays(np.inf)),
+        "not a number": ("t = Conv(x, w) y = Add(t, c)", arrays(np.nan)),
+        "apart": ("t = Conv(x, w) r = Relu(t) y = Mul(r, c)", arrays(PER)),
+        "shared inner value": ("t = Conv(x, w) n = Mul(t, c) y = Add(n, t)", arrays(PER)),
+        "computed factor": ("t = Conv(x, w) k = ReduceMean<axes=[0,2,3]>(t) y = Mul(t, k)", arrays(1)),
+        "computed weights": ("k = Neg(w) t = Conv(x, k) y = Mul(t, c)", arrays(PER)),
+        "computed bias": ("k = Neg(b) t = Conv(x, w, k) y = Add(t, c)", arrays(PER, b=numbers(4))),
+        "another op": ("t = Conv(x, w) y = Max(t, c)", arrays(PER)),
+    },
 )
 def test_stays(body: str, weights: Arrays) -> None:
     stays(f"{G} {{ {body} }}", FOLD_AFFINE_INTO_CONV, weights=weights)
@@ -199,36 +191,34 @@ def test_stays_without_input_channels() -> None:
     stays(text, FOLD_AFFINE_INTO_CONV, weights=arrays(PER, w=numbers(4, 0, 3, 2)), runs=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
+    {
+        "inner value is a graph output": (
             "g (float[2,3,5,4] x) => (float[a,b,c,d] y, float[a,b,c,d] t) { t = Conv(x, w) y = Mul(t, c) }",
             17,
             True,
-            id="inner value is a graph output",
         ),
-        pytest.param(
+        "overridable factor": (
             "g (float[2,3,5,4] x, float[1] k = {2}) => (float[a,b,c,d] y) { t = Conv(x, w) y = Mul(t, k) }",
             17,
             True,
-            id="overridable factor",
         ),
-        pytest.param(
+        "broadcast by attribute": (
             "g (float[2,3,5,4] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = Add<axis=1, broadcast=1>(t, c) }",
             6,
             False,
-            id="broadcast by attribute",
         ),
-        pytest.param(
-            "g (bool k, float[2,3,5,4] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = If (k) <"
-            "then_branch = p () => (float[a,b,c,d] r) { r = Mul(t, c) }, "
-            "else_branch = q () => (float[a,b,c,d] u) { z = Neg(x) u = Conv(z, w) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool k, float[2,3,5,4] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = If (k) <"
+                "then_branch = p () => (float[a,b,c,d] r) { r = Mul(t, c) }, "
+                "else_branch = q () => (float[a,b,c,d] u) { z = Neg(x) u = Conv(z, w) }> }"
+            ),
             17,
             True,
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     stays(text, FOLD_AFFINE_INTO_CONV, opset=opset, weights=arrays(PER), runs=runs)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import affine_into_conv
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 FOLD_AFFINE_BEFORE_CONV = rule_pass(affine_into_conv, "fold-affine-before-conv")
 
@@ -33,37 +33,32 @@ def arrays(c: Any = None, **others: Any) -> Arrays:
     return {**fixed, **stats, **others}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after"),
-    [
-        pytest.param("t = Mul(x, c) y = Conv<pads=[1,0,1,2]>(t, w)", "y = Conv<pads=[1,0,1,2]>(x, w)", id="product"),
-        pytest.param("t = Mul(c, x) y = Conv(t, w)", "y = Conv(x, w)", id="product, the constant first"),
-        pytest.param("t = Div(x, c) y = Conv<pads=[1,1,1,1]>(t, w)", "y = Conv<pads=[1,1,1,1]>(x, w)", id="quotient"),
-        pytest.param("t = Add(x, c) y = Conv(t, w)", "y = Conv(x, w, b)", id="sum"),
-        pytest.param("t = Add(c, x) y = Conv(t, w)", "y = Conv(x, w, b)", id="sum, the constant first"),
-        pytest.param("t = Sub(x, c) y = Conv(t, w, k)", "y = Conv(x, w, b)", id="difference"),
-        pytest.param("t = Sub(c, x) y = Conv(t, w)", "y = Conv(x, w, b)", id="difference from a constant"),
-        pytest.param("t = Neg(x) y = Conv<pads=[1,1,1,1]>(t, w)", "y = Conv<pads=[1,1,1,1]>(x, w)", id="negation"),
-        pytest.param("t = Sub(x, c) u = Div(t, c) y = Conv(u, w)", "y = Conv(x, w, b)", id="mean and deviation"),
-        pytest.param(
+    {
+        "product": ("t = Mul(x, c) y = Conv<pads=[1,0,1,2]>(t, w)", "y = Conv<pads=[1,0,1,2]>(x, w)"),
+        "product, the constant first": ("t = Mul(c, x) y = Conv(t, w)", "y = Conv(x, w)"),
+        "quotient": ("t = Div(x, c) y = Conv<pads=[1,1,1,1]>(t, w)", "y = Conv<pads=[1,1,1,1]>(x, w)"),
+        "sum": ("t = Add(x, c) y = Conv(t, w)", "y = Conv(x, w, b)"),
+        "sum, the constant first": ("t = Add(c, x) y = Conv(t, w)", "y = Conv(x, w, b)"),
+        "difference": ("t = Sub(x, c) y = Conv(t, w, k)", "y = Conv(x, w, b)"),
+        "difference from a constant": ("t = Sub(c, x) y = Conv(t, w)", "y = Conv(x, w, b)"),
+        "negation": ("t = Neg(x) y = Conv<pads=[1,1,1,1]>(t, w)", "y = Conv<pads=[1,1,1,1]>(x, w)"),
+        "mean and deviation": ("t = Sub(x, c) u = Div(t, c) y = Conv(u, w)", "y = Conv(x, w, b)"),
+        "deviation only, where it pads": (
             "t = Sub(x, c) u = Div(t, c) y = Conv<pads=[1,1,1,1]>(u, w)",
             "t = Sub(x, c) y = Conv<pads=[1,1,1,1]>(t, w)",
-            id="deviation only, where it pads",
         ),
-        pytest.param(
-            'u = Add(x, c) y = Conv<auto_pad="VALID">(u, w)', 'y = Conv<auto_pad="VALID">(x, w, b)', id="no auto_pad"
-        ),
-        pytest.param(
+        "no auto_pad": ('u = Add(x, c) y = Conv<auto_pad="VALID">(u, w)', 'y = Conv<auto_pad="VALID">(x, w, b)'),
+        "scaled, auto_pad": (
             'u = Mul(x, c) y = Conv<auto_pad="SAME_LOWER">(u, w)',
             'y = Conv<auto_pad="SAME_LOWER">(x, w)',
-            id="scaled, auto_pad",
         ),
-        pytest.param(
+        "normalization": (
             f"t = BatchNormalization(x, {STATS}) y = Conv<strides=[2,1]>(t, w, k)",
             "y = Conv<strides=[2,1]>(x, w, b)",
-            id="normalization",
         ),
-    ],
+    },
 )
 @pytest.mark.parametrize("c", [None, 0.7, [[[[1.5]]]]], ids=["per channel", "scalar", "rank 4"])
 def test_becomes(body: str, after: str, c: Any) -> None:
@@ -73,52 +68,45 @@ def test_becomes(body: str, after: str, c: Any) -> None:
     becomes(f"{G} {{ {body} }}", f"{G} {header} {{ {after} }}", FOLD_AFFINE_BEFORE_CONV, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after", "weights"),
-    [
-        pytest.param(
+    {
+        "scale, grouped": (
             "t = Mul(x, c) y = Conv<group=2>(t, w)",
             "y = Conv<group=2>(x, w)",
             arrays(w=numbers(6, 2, 3, 2)),
-            id="scale, grouped",
         ),
-        pytest.param(
+        "shift, grouped": (
             "t = Sub(x, c) y = Conv<group=2>(t, w)",
             "y = Conv<group=2>(x, w, b)",
             arrays(w=numbers(6, 2, 3, 2)),
-            id="shift, grouped",
         ),
-        pytest.param(
+        "normalization, depthwise": (
             f"t = BatchNormalization(x, {STATS}) y = Conv<group=4>(t, w)",
             "y = Conv<group=4>(x, w, b)",
             arrays(w=numbers(8, 1, 2, 2)),
-            id="normalization, depthwise",
         ),
-        pytest.param(
+        "transposed, grouped": (
             "t = Mul(x, c) y = ConvTranspose<group=2, pads=[1,1,0,0]>(t, w)",
             "y = ConvTranspose<group=2, pads=[1,1,0,0]>(x, w)",
             arrays(w=numbers(4, 3, 2, 2)),
-            id="transposed, grouped",
         ),
-        pytest.param(
+        "transposed, with bias": (
             "t = Div(x, c) y = ConvTranspose(t, w, k)",
             "y = ConvTranspose(x, w, b)",
             arrays(w=numbers(4, 3, 2, 2), k=numbers(3)),
-            id="transposed, with bias",
         ),
-        pytest.param(
+        "a normalization that does not shift, where it pads": (
             f"t = BatchNormalization(x, {STATS}) y = Conv<pads=[1,1,1,1]>(t, w)",
             "y = Conv<pads=[1,1,1,1]>(x, w)",
             arrays(m=np.zeros(4, np.float32), n=np.zeros(4, np.float32)),
-            id="a normalization that does not shift, where it pads",
         ),
-        pytest.param(
+        "one point needs no padding": (
             'u = Add(x, c) y = Conv<auto_pad="SAME_UPPER">(u, w)',
             'y = Conv<auto_pad="SAME_UPPER">(x, w, b)',
             arrays(w=numbers(6, 4, 1, 1)),
-            id="one point needs no padding",
         ),
-    ],
+    },
 )
 def test_becomes_with_other_convolutions(body: str, after: str, weights: Arrays) -> None:
     header = WB if ", b)" in after else W
@@ -140,79 +128,73 @@ def test_other_types(kind: str, dtype: Any) -> None:
     becomes(text, after, FOLD_AFFINE_BEFORE_CONV, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "weights"),
-    [
-        pytest.param("t = Add(x, c) y = Conv<pads=[0,0,0,1]>(t, w)", arrays(), id="shift where it pads"),
-        pytest.param('t = Add(x, c) y = Conv<auto_pad="SAME_UPPER">(t, w)', arrays(), id="shift, auto_pad"),
-        pytest.param(f"t = BatchNormalization(x, {STATS}) y = Conv<pads=[1,0,0,0]>(t, w)", arrays(), id="normal, pads"),
-        pytest.param("t = Add(x, c) y = ConvTranspose(t, w)", arrays(w=numbers(4, 3, 2, 2)), id="shift, transposed"),
-        pytest.param("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(4)), id="along the last axis, as many as channels"),
-        pytest.param("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(5, 1)), id="along rows"),
-        pytest.param("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(2, 1, 1, 1)), id="along the batch"),
-        pytest.param("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(4, 5, 4)), id="per element"),
-        pytest.param("t = Div(c, x) y = Conv(t, w)", arrays(), id="quotient of a constant"),
-        pytest.param("t = Div(x, c) y = Conv(t, w)", arrays(0), id="division by zero"),
-        pytest.param("t = Mul(x, c) y = Conv(t, w)", arrays(3e38), id="overflow"),
-        pytest.param("t = Add(x, c) y = Conv(t, w)", arrays(3e38), id="bias overflows"),
-        pytest.param("t = Sub(x, c) y = Conv(t, w)", arrays(np.nan), id="not a number"),
-        pytest.param("t = Mul(x, c) r = Relu(t) y = Conv(r, w)", arrays(), id="apart"),
-        pytest.param("t = Mul(x, c) p = Conv(t, w) r = Relu(t) q = Conv(r, w) y = Add(p, q)", arrays(), id="shared"),
-        pytest.param("t = Mul(x, x) y = Conv(t, w)", arrays(), id="no constant"),
-        pytest.param("k = Neg(w) t = Mul(x, c) y = Conv(t, k)", arrays(), id="computed weights"),
-        pytest.param("k = Neg(b) t = Add(x, c) y = Conv(t, w, k)", arrays(b=numbers(6)), id="computed bias"),
-        pytest.param("t = Mul(w, c) y = Conv(x, t)", arrays(), id="the weights are scaled"),
-        pytest.param("t = Mul(x, c) y = Conv(t, w)", arrays(w=numbers(0, 4, 3, 2)), id="no channels come out"),
-    ],
+    {
+        "shift where it pads": ("t = Add(x, c) y = Conv<pads=[0,0,0,1]>(t, w)", arrays()),
+        "shift, auto_pad": ('t = Add(x, c) y = Conv<auto_pad="SAME_UPPER">(t, w)', arrays()),
+        "normal, pads": (f"t = BatchNormalization(x, {STATS}) y = Conv<pads=[1,0,0,0]>(t, w)", arrays()),
+        "shift, transposed": ("t = Add(x, c) y = ConvTranspose(t, w)", arrays(w=numbers(4, 3, 2, 2))),
+        "along the last axis, as many as channels": ("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(4))),
+        "along rows": ("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(5, 1))),
+        "along the batch": ("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(2, 1, 1, 1))),
+        "per element": ("t = Mul(x, c) y = Conv(t, w)", arrays(numbers(4, 5, 4))),
+        "quotient of a constant": ("t = Div(c, x) y = Conv(t, w)", arrays()),
+        "division by zero": ("t = Div(x, c) y = Conv(t, w)", arrays(0)),
+        "overflow": ("t = Mul(x, c) y = Conv(t, w)", arrays(3e38)),
+        "bias overflows": ("t = Add(x, c) y = Conv(t, w)", arrays(3e38)),
+        "not a number": ("t = Sub(x, c) y = Conv(t, w)", arrays(np.nan)),
+        "apart": ("t = Mul(x, c) r = Relu(t) y = Conv(r, w)", arrays()),
+        "shared": ("t = Mul(x, c) p = Conv(t, w) r = Relu(t) q = Conv(r, w) y = Add(p, q)", arrays()),
+        "no constant": ("t = Mul(x, x) y = Conv(t, w)", arrays()),
+        "computed weights": ("k = Neg(w) t = Mul(x, c) y = Conv(t, k)", arrays()),
+        "computed bias": ("k = Neg(b) t = Add(x, c) y = Conv(t, w, k)", arrays(b=numbers(6))),
+        "the weights are scaled": ("t = Mul(w, c) y = Conv(x, t)", arrays()),
+        "no channels come out": ("t = Mul(x, c) y = Conv(t, w)", arrays(w=numbers(0, 4, 3, 2))),
+    },
 )
 def test_stays(body: str, weights: Arrays) -> None:
     stays(f"{G} {{ {body} }}", FOLD_AFFINE_BEFORE_CONV, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
+    {
+        "stretches the channels": (
             "g (float[2,1,5,4] x) => (float[a,b,c,d] y) { t = Mul(x, c) y = Conv(t, w) }",
             17,
             True,
-            id="stretches the channels",
         ),
-        pytest.param(
+        "may stretch the channels": (
             "g (float[2,C,5,4] x) => (float[a,b,c,d] y) { t = Mul(x, c) y = Conv(t, w) }",
             17,
             True,
-            id="may stretch the channels",
         ),
-        pytest.param(
-            "g (float[5,4] x) => (float[a,b,c,d] y) { t = Mul(x, q) y = Conv(t, w) }", 17, True, id="stretches the rank"
-        ),
-        pytest.param(
+        "stretches the rank": ("g (float[5,4] x) => (float[a,b,c,d] y) { t = Mul(x, q) y = Conv(t, w) }", 17, True),
+        "inner value is a graph output": (
             "g (float[2,4,5,4] x) => (float[a,b,c,d] y, float[a,b,c,d] t) { t = Mul(x, c) y = Conv(t, w) }",
             17,
             True,
-            id="inner value is a graph output",
         ),
-        pytest.param(
+        "overridable factor": (
             "g (float[2,4,5,4] x, float[1] k = {2}) => (float[a,b,c,d] y) { t = Mul(x, k) y = Conv(t, w) }",
             17,
             True,
-            id="overridable factor",
         ),
-        pytest.param(
+        "broadcast by attribute": (
             "g (float[2,4,5,4] x) => (float[a,b,c,d] y) { t = Mul<axis=1, broadcast=1>(x, c) y = Conv(t, w) }",
             6,
             False,
-            id="broadcast by attribute",
         ),
-        pytest.param(
-            "g (float[2,4,5,4] x) => (float[a,b,c,d] y) {"
-            " t, p, r = BatchNormalization<training_mode=1>(x, s, m, n, v) y = Conv(t, w) }",
+        "training mode": (
+            (
+                "g (float[2,4,5,4] x) => (float[a,b,c,d] y) {"
+                " t, p, r = BatchNormalization<training_mode=1>(x, s, m, n, v) y = Conv(t, w) }"
+            ),
             15,
             True,
-            id="training mode",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     weights = arrays(q=numbers(1, 4, 1, 1))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import affine_into_conv
 from passwright.passes.linear.affine_into_conv import fold_batchnorm_into_conv
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 FOLD_BATCHNORM = rule_pass(affine_into_conv, "fold-batchnorm")
 
@@ -49,34 +49,31 @@ def becomes_one(
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-@pytest.mark.parametrize(
+@cases(
     ("conv", "x", "shape", "channels"),
-    [
-        pytest.param("Conv", "2,3,9", (4, 3, 3), 4, id="1-D"),
-        pytest.param("Conv", "2,3,6,7", (4, 3, 3, 2), 4, id="2-D"),
-        pytest.param("Conv", "1,2,4,5,4", (3, 2, 2, 3, 2), 3, id="3-D"),
-        pytest.param("Conv<group=2>", "2,4,5,5", (6, 2, 3, 3), 6, id="grouped"),
-        pytest.param("Conv<group=3>", "2,3,5,5", (3, 1, 3, 3), 3, id="depthwise"),
-        pytest.param("Conv<group=3>", "2,3,5,5", (6, 1, 3, 3), 6, id="depthwise, two filters a channel"),
-        pytest.param(
-            "Conv<pads=[1,0,2,1], strides=[2,1], dilations=[1,2]>", "2,3,9,9", (4, 3, 3, 2), 4, id="attributes"
-        ),
-        pytest.param('Conv<auto_pad="SAME_UPPER">', "2,3,5,5", (4, 3, 3, 3), 4, id="auto_pad"),
-        pytest.param("Conv", "N,3,8,8", (4, 3, 3, 3), 4, id="symbolic batch"),
-        pytest.param("Conv", "2,1,5", (1, 1, 1), 1, id="one number"),
-        pytest.param("ConvTranspose", "2,3,9", (3, 4, 3), 4, id="transposed 1-D"),
-        pytest.param("ConvTranspose", "2,3,4,5", (3, 4, 3, 2), 4, id="transposed 2-D"),
-        pytest.param("ConvTranspose", "1,2,3,4,3", (2, 3, 2, 3, 2), 3, id="transposed 3-D"),
-        pytest.param("ConvTranspose<group=2>", "2,4,5,5", (4, 3, 3, 3), 6, id="transposed, grouped"),
-        pytest.param("ConvTranspose<group=3>", "2,3,5,5", (3, 1, 3, 3), 3, id="transposed, depthwise"),
-        pytest.param(
+    {
+        "1-D": ("Conv", "2,3,9", (4, 3, 3), 4),
+        "2-D": ("Conv", "2,3,6,7", (4, 3, 3, 2), 4),
+        "3-D": ("Conv", "1,2,4,5,4", (3, 2, 2, 3, 2), 3),
+        "grouped": ("Conv<group=2>", "2,4,5,5", (6, 2, 3, 3), 6),
+        "depthwise": ("Conv<group=3>", "2,3,5,5", (3, 1, 3, 3), 3),
+        "depthwise, two filters a channel": ("Conv<group=3>", "2,3,5,5", (6, 1, 3, 3), 6),
+        "attributes": ("Conv<pads=[1,0,2,1], strides=[2,1], dilations=[1,2]>", "2,3,9,9", (4, 3, 3, 2), 4),
+        "auto_pad": ('Conv<auto_pad="SAME_UPPER">', "2,3,5,5", (4, 3, 3, 3), 4),
+        "symbolic batch": ("Conv", "N,3,8,8", (4, 3, 3, 3), 4),
+        "one number": ("Conv", "2,1,5", (1, 1, 1), 1),
+        "transposed 1-D": ("ConvTranspose", "2,3,9", (3, 4, 3), 4),
+        "transposed 2-D": ("ConvTranspose", "2,3,4,5", (3, 4, 3, 2), 4),
+        "transposed 3-D": ("ConvTranspose", "1,2,3,4,3", (2, 3, 2, 3, 2), 3),
+        "transposed, grouped": ("ConvTranspose<group=2>", "2,4,5,5", (4, 3, 3, 3), 6),
+        "transposed, depthwise": ("ConvTranspose<group=3>", "2,3,5,5", (3, 1, 3, 3), 3),
+        "transposed, attributes": (
             "ConvTranspose<output_padding=[1,0], pads=[1,0,1,0], strides=[2,2]>",
             "2,3,5,5",
             (3, 4, 3, 3),
             4,
-            id="transposed, attributes",
         ),
-    ],
+    },
 )
 def test_becomes(conv: str, x: str, shape: tuple[int, ...], channels: int, bias: bool) -> None:
     becomes_one(conv, shape, x=x, channels=channels, bias=bias)
@@ -173,27 +170,23 @@ def test_inside_an_if_body() -> None:
     assert [n.op_type for n in branch.node] == ["Conv"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "change"),
-    [
-        pytest.param("y = BatchNormalization(x, s, b, m, v)", {k: W[k][:3] for k in "sbmv"}, id="no convolution"),
-        pytest.param("t = Conv(x, w) r = Relu(t) y = BatchNormalization(r, s, b, m, v)", {}, id="apart"),
-        pytest.param("y = Conv(x, w)", {}, id="no normalization"),
-        pytest.param(f"{PAIR.replace('y =', 'n =')} r = Relu(t) y = Add(n, r)", {}, id="shared inner value"),
-        pytest.param(
-            "t = Conv(x, w) n = BatchNormalization(t, s, b, m, v) y = Sub(t, n)", {}, id="the same value twice"
-        ),
-        pytest.param("k = Neg(w) t = Conv(x, k) y = BatchNormalization(t, s, b, m, v)", {}, id="weights are computed"),
-        pytest.param("k = Neg(s) t = Conv(x, w) y = BatchNormalization(t, k, b, m, v)", {}, id="scale is computed"),
-        pytest.param("k = Exp(v) t = Conv(x, w) y = BatchNormalization(t, s, b, m, k)", {}, id="variance is computed"),
-        pytest.param("k = Neg(b) t = Conv(x, w, k) y = BatchNormalization(t, s, b, m, v)", {}, id="bias is computed"),
-        pytest.param(PAIR, {"v": np.full(4, -1e-5, np.float32)}, id="a variance that cancels epsilon"),
-        pytest.param(PAIR, {"v": np.full(4, -1, np.float32)}, id="a negative variance"),
-        pytest.param(PAIR, {"m": np.full(4, np.nan, np.float32)}, id="statistics not a number"),
-        pytest.param(
-            PAIR, {"w": W["w"] * np.float32(1e30), "s": np.full(4, 1e20, np.float32)}, id="scaled weights overflow"
-        ),
-    ],
+    {
+        "no convolution": ("y = BatchNormalization(x, s, b, m, v)", {k: W[k][:3] for k in "sbmv"}),
+        "apart": ("t = Conv(x, w) r = Relu(t) y = BatchNormalization(r, s, b, m, v)", {}),
+        "no normalization": ("y = Conv(x, w)", {}),
+        "shared inner value": (f"{PAIR.replace('y =', 'n =')} r = Relu(t) y = Add(n, r)", {}),
+        "the same value twice": ("t = Conv(x, w) n = BatchNormalization(t, s, b, m, v) y = Sub(t, n)", {}),
+        "weights are computed": ("k = Neg(w) t = Conv(x, k) y = BatchNormalization(t, s, b, m, v)", {}),
+        "scale is computed": ("k = Neg(s) t = Conv(x, w) y = BatchNormalization(t, k, b, m, v)", {}),
+        "variance is computed": ("k = Exp(v) t = Conv(x, w) y = BatchNormalization(t, s, b, m, k)", {}),
+        "bias is computed": ("k = Neg(b) t = Conv(x, w, k) y = BatchNormalization(t, s, b, m, v)", {}),
+        "a variance that cancels epsilon": (PAIR, {"v": np.full(4, -1e-5, np.float32)}),
+        "a negative variance": (PAIR, {"v": np.full(4, -1, np.float32)}),
+        "statistics not a number": (PAIR, {"m": np.full(4, np.nan, np.float32)}),
+        "scaled weights overflow": (PAIR, {"w": W["w"] * np.float32(1e30), "s": np.full(4, 1e20, np.float32)}),
+    },
 )
 def test_stays(body: str, change: Weights) -> None:
     stays(f"{G} {{ {body} }}", *RULES, weights=W | change)
@@ -202,65 +195,69 @@ def test_stays(body: str, change: Weights) -> None:
 FIVE = "float[a,b,c,d] y, float[e] p, float[f] q, float[g] r, float[h] u"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
+    {
+        "inner value is a graph output": (
             "g (float[2,3,5,5] x) => (float[a,b,c,d] t, float[a,b,c,d] y) { " + PAIR + " }",
             17,
             True,
-            id="inner value is a graph output",
         ),
-        pytest.param(
-            "g (float[2,3,5,5] x) => (float[a,b,c,d] y, float[e] p, float[f] q) { t = Conv(x, w)"
-            " y, p, q = BatchNormalization<training_mode=1>(t, s, b, m, v) }",
+        "training mode": (
+            (
+                "g (float[2,3,5,5] x) => (float[a,b,c,d] y, float[e] p, float[f] q) { t = Conv(x, w)"
+                " y, p, q = BatchNormalization<training_mode=1>(t, s, b, m, v) }"
+            ),
             15,
             True,
-            id="training mode",
         ),
-        pytest.param(
-            "g (float[2,3,5,5] x) => (float[a,b,c,d] y) { t = Conv(x, w)"
-            " y = BatchNormalization<training_mode=1>(t, s, b, m, v) }",
+        "training mode, one output": (
+            (
+                "g (float[2,3,5,5] x) => (float[a,b,c,d] y) { t = Conv(x, w)"
+                " y = BatchNormalization<training_mode=1>(t, s, b, m, v) }"
+            ),
             15,
             False,
-            id="training mode, one output",
         ),
-        pytest.param(
+        "five outputs before opset 14": (
             f"g (float[2,3,5,5] x) => ({FIVE}) {{ t = Conv(x, w) y, p, q, r, u = BatchNormalization(t, s, b, m, v) }}",
             9,
             False,
-            id="five outputs before opset 14",
         ),
-        pytest.param(
-            "g (float[2,3,5,5] x) => (float[a,b,c,d] y) {"
-            " t = Conv(x, w) y, p, q, r, u = BatchNormalization(t, s, b, m, v) }",
+        "five outputs before opset 14, four unused": (
+            (
+                "g (float[2,3,5,5] x) => (float[a,b,c,d] y) {"
+                " t = Conv(x, w) y, p, q, r, u = BatchNormalization(t, s, b, m, v) }"
+            ),
             9,
             False,
-            id="five outputs before opset 14, four unused",
         ),
-        pytest.param(
-            "g (float[2,3,5,5] x) => (float[a,b,c,d] y)"
-            " { t = Conv(x, w) y = BatchNormalization<spatial=0>(t, s, b, m, v) }",
+        "statistics per element": (
+            (
+                "g (float[2,3,5,5] x) => (float[a,b,c,d] y)"
+                " { t = Conv(x, w) y = BatchNormalization<spatial=0>(t, s, b, m, v) }"
+            ),
             7,
             False,
-            id="statistics per element",
         ),
-        pytest.param(
-            "g (float[2,3,5,5] x) => (float[a,b,c,d] y)"
-            " { t = Conv(x, w) y = BatchNormalization<is_test=1>(t, s, b, m, v) }",
+        "opset 6": (
+            (
+                "g (float[2,3,5,5] x) => (float[a,b,c,d] y)"
+                " { t = Conv(x, w) y = BatchNormalization<is_test=1>(t, s, b, m, v) }"
+            ),
             6,
             False,
-            id="opset 6",
         ),
-        pytest.param(
-            "g (bool k, float[2,3,5,5] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = If (k) <"
-            "then_branch = p () => (float[a,b,c,d] r) { r = BatchNormalization(t, s, b, m, v) }, "
-            "else_branch = q () => (float[a,b,c,d] u) { z = Neg(x) u = Conv(z, w) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool k, float[2,3,5,5] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = If (k) <"
+                "then_branch = p () => (float[a,b,c,d] r) { r = BatchNormalization(t, s, b, m, v) }, "
+                "else_branch = q () => (float[a,b,c,d] u) { z = Neg(x) u = Conv(z, w) }> }"
+            ),
             17,
             True,
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     stays(text, *RULES, opset=opset, weights=W, runs=runs)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.core.verify.verdict import MismatchError
 from passwright.passes.linear import affine_into_conv, conv_merging
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 FOLD_BATCHNORM = rule_pass(affine_into_conv, "fold-batchnorm")
 MERGE_PARALLEL_CONVS = rule_pass(conv_merging, "merge-parallel-convs")
@@ -38,90 +38,74 @@ def arrays(dtype: Any = np.float32, **others: Any) -> Arrays:
     return {**made, "v": abs(numbers(4, seed=99, dtype=dtype)) + dtype(0.5), **others}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after"),
-    [
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Conv(x, w11) y = Add(t, u)", f"y = Conv<{P}>(x, w)", id="3x3 and 1x1"),
-        pytest.param(
+    {
+        "3x3 and 1x1": (f"t = Conv<{P}>(x, w33) u = Conv(x, w11) y = Add(t, u)", f"y = Conv<{P}>(x, w)"),
+        "1x1 and 3x3, biases": (
             f"t = Conv(x, w11, b) u = Conv<{P}>(x, w33, c) y = Add(t, u)",
             f"y = Conv<{P}>(x, w, b)",
-            id="1x1 and 3x3, biases",
         ),
-        pytest.param(
-            f"t = Conv<{P}>(x, w33, b) u = Conv(x, w11) y = Sub(t, u)", f"y = Conv<{P}>(x, w, b)", id="difference"
-        ),
-        pytest.param(
-            f"t = Conv<{P}>(x, w33) u = Conv<{P}>(x, w33, b) y = Add(t, u)", f"y = Conv<{P}>(x, w, b)", id="twins"
-        ),
-        pytest.param(f"t = Conv<{P}>(x, w33) y = Add(t, t)", f"y = Conv<{P}>(x, w)", id="the same value twice"),
-        pytest.param(
+        "difference": (f"t = Conv<{P}>(x, w33, b) u = Conv(x, w11) y = Sub(t, u)", f"y = Conv<{P}>(x, w, b)"),
+        "twins": (f"t = Conv<{P}>(x, w33) u = Conv<{P}>(x, w33, b) y = Add(t, u)", f"y = Conv<{P}>(x, w, b)"),
+        "the same value twice": (f"t = Conv<{P}>(x, w33) y = Add(t, t)", f"y = Conv<{P}>(x, w)"),
+        "kernels that overlap": (
             "t = Conv<pads=[0,1,2,1]>(x, w33) u = Conv<pads=[1,0,1,2]>(x, w33) y = Add(t, u)",
             "y = Conv<dilations=[1,1], group=1, kernel_shape=[4,4], pads=[1,1,2,2], strides=[1,1]>(x, w)",
-            id="kernels that overlap",
         ),
-        pytest.param(
+        "strides": (
             f"t = Conv<{P}, strides=[2,2]>(x, w33) u = Conv<strides=[2,2]>(x, w11) y = Add(t, u)",
             f"y = Conv<{P}, strides=[2,2]>(x, w)",
-            id="strides",
         ),
-        pytest.param(
+        "depthwise": (
             f"t = Conv<{P}, group=4>(x, d33) u = Conv<group=4>(x, d11) y = Add(t, u)",
             f"y = Conv<{P}, group=4>(x, w)",
-            id="depthwise",
         ),
-        pytest.param(
+        "dilations": (
             "t = Conv<pads=[2,2,2,2], dilations=[2,2]>(x, w33) u = Conv(x, w11) y = Add(t, u)",
             "y = Conv<pads=[2,2,2,2], dilations=[2,2]>(x, w)",
-            id="dilations",
         ),
-        pytest.param(
+        "auto_pad": (
             f't = Conv<auto_pad="SAME_UPPER">(x, w33) u = Conv<{P}>(x, w33) y = Add(t, u)',
             'y = Conv<auto_pad="SAME_UPPER">(x, w)',
-            id="auto_pad",
         ),
-        pytest.param(
-            f"t = Conv<{P}>(x, w33) u = Conv<pads=[1,0,1,0]>(x, w31) v1 = Conv<pads=[0,1,0,1]>(x, w13)"
-            " r = Add(t, u) y = Add(r, v1)",
+        "asymmetric kernels": (
+            (
+                f"t = Conv<{P}>(x, w33) u = Conv<pads=[1,0,1,0]>(x, w31) v1 = Conv<pads=[0,1,0,1]>(x, w13)"
+                " r = Add(t, u) y = Add(r, v1)"
+            ),
             f"y = Conv<{P}>(x, w)",
-            id="asymmetric kernels",
         ),
-        pytest.param(
-            f"t = Conv<{P}>(x, w33) u = Conv<pads=[1,0,1,0]>(x, w31) v1 = Conv<pads=[0,1,0,1]>(x, w13)"
-            " r = Add(v1, u) y = Add(t, r)",
+        "asymmetric kernels, which cannot merge first": (
+            (
+                f"t = Conv<{P}>(x, w33) u = Conv<pads=[1,0,1,0]>(x, w31) v1 = Conv<pads=[0,1,0,1]>(x, w13)"
+                " r = Add(v1, u) y = Add(t, r)"
+            ),
             f"y = Conv<{P}>(x, w)",
-            id="asymmetric kernels, which cannot merge first",
         ),
-        pytest.param(
+        "something else between them": (
             f"t = Conv<{P}>(x, w33) r = Relu(x) u = Conv(x, w11) a = Add(r, t) y = Add(u, a)",
             f"r = Relu(x) t = Conv<{P}>(x, w) y = Add(r, t)",
-            id="something else between them",
         ),
-        pytest.param(
+        "sum of many": (
             f"t = Conv<{P}>(x, w33) r = Relu(x) u = Conv(x, w11, b) y = Sum(t, r, u)",
             f"r = Relu(x) t = Conv<{P}>(x, w, b) y = Sum(t, r)",
-            id="sum of many",
         ),
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Conv(x, w11) y = Sum(t, u)", f"y = Conv<{P}>(x, w)", id="sum of two"),
-        pytest.param(f"t = Conv<{P}>(x, w33) y = Add(t, x)", f"y = Conv<{P}>(x, w)", id="identity"),
-        pytest.param(f"t = Conv<{P}>(x, w33, b) y = Add(x, t)", f"y = Conv<{P}>(x, w, b)", id="identity first"),
-        pytest.param("t = Conv(x, w11) y = Add(t, x)", "y = Conv(x, w)", id="identity and points"),
-        pytest.param(
-            f"t = Conv<{P}, group=4>(x, d33) y = Add(t, x)", f"y = Conv<{P}, group=4>(x, w)", id="identity, depthwise"
-        ),
-        pytest.param(
-            f"t = Conv<{P}>(x, w33) u = Mul(x, k) y = Add(t, u)", f"y = Conv<{P}>(x, w)", id="scaled identity"
-        ),
-        pytest.param(
+        "sum of two": (f"t = Conv<{P}>(x, w33) u = Conv(x, w11) y = Sum(t, u)", f"y = Conv<{P}>(x, w)"),
+        "identity": (f"t = Conv<{P}>(x, w33) y = Add(t, x)", f"y = Conv<{P}>(x, w)"),
+        "identity first": (f"t = Conv<{P}>(x, w33, b) y = Add(x, t)", f"y = Conv<{P}>(x, w, b)"),
+        "identity and points": ("t = Conv(x, w11) y = Add(t, x)", "y = Conv(x, w)"),
+        "identity, depthwise": (f"t = Conv<{P}, group=4>(x, d33) y = Add(t, x)", f"y = Conv<{P}, group=4>(x, w)"),
+        "scaled identity": (f"t = Conv<{P}>(x, w33) u = Mul(x, k) y = Add(t, u)", f"y = Conv<{P}>(x, w)"),
+        "normalized identity": (
             f"t = Conv<{P}>(x, w33) u = BatchNormalization(x, {STATS}) y = Add(t, u)",
             f"y = Conv<{P}>(x, w, b)",
-            id="normalized identity",
         ),
-        pytest.param(
+        "all three branches": (
             f"t = Conv<{P}>(x, w33) u = Conv(x, w11) i = BatchNormalization(x, {STATS}) r = Add(t, u) y = Add(i, r)",
             f"y = Conv<{P}>(x, w, b)",
-            id="all three branches",
         ),
-    ],
+    },
 )
 def test_becomes(body: str, after: str) -> None:
     text = f"{G} {WB if ', b)' in after else W} {{ {X} {after} }}"
@@ -158,43 +142,33 @@ def test_other_types(kind: str, dtype: Any) -> None:
     assert {a.dtype for a in initializers(out).values()} == {np.dtype(dtype)}
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(f"r = Relu(x) t = Conv<{P}>(x, w33) u = Conv(r, w11) y = Add(t, u)", id="of two values"),
-        pytest.param(
-            f"t = Conv<{P}, strides=[5,4]>(x, w33) u = Conv<pads=[0,0,1,1], strides=[4,4]>(x, w11) y = Add(t, u)",
-            id="strides differ",
+    {
+        "of two values": (f"r = Relu(x) t = Conv<{P}>(x, w33) u = Conv(r, w11) y = Add(t, u)"),
+        "strides differ": (
+            f"t = Conv<{P}, strides=[5,4]>(x, w33) u = Conv<pads=[0,0,1,1], strides=[4,4]>(x, w11) y = Add(t, u)"
         ),
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Conv<{P}, group=4>(x, d33) y = Add(t, u)", id="groups differ"),
-        pytest.param(
-            f"t = Conv<{P}>(x, w33) u = Conv<pads=[2,2,2,2], dilations=[2,2]>(x, w33) y = Add(t, u)",
-            id="dilations differ",
-        ),
-        pytest.param(
-            "t = Conv<pads=[1,0,1,0]>(x, w31) u = Conv<pads=[0,1,0,1]>(x, w13) y = Add(t, u)", id="it costs more"
-        ),
-        pytest.param(
-            "t = Conv<pads=[2,2,0,0]>(x, w33) u = Conv<pads=[0,0,2,2]>(x, w33) y = Sub(t, u)", id="in two corners"
-        ),
-        pytest.param("t = Conv(x, w11) u = Conv(x, o) y = Add(t, u)", id="it stretches"),
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Conv(x, w11) y = Mul(t, u)", id="product"),
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Conv(x, w11) r = Relu(u) y = Add(t, r)", id="apart"),
-        pytest.param(
-            f"t = Conv<{P}>(x, w33) u = Conv(x, w11) a = Add(t, u) r = Relu(t) y = Add(a, r)", id="shared inner value"
-        ),
-        pytest.param(f"w = Neg(w33) t = Conv<{P}>(x, w) u = Conv(x, w11) y = Add(t, u)", id="computed weights"),
-        pytest.param(f"k1 = Neg(b) t = Conv<{P}>(x, w33, k1) u = Conv(x, w11) y = Add(t, u)", id="computed bias"),
-        pytest.param(f"r = Relu(x) t = Conv<{P}>(r, w33) y = Add(t, x)", id="identity of another value"),
-        pytest.param("t = Conv<pads=[1,1,1,1], strides=[5,4]>(x, w11) y = Sub(t, k)", id="no identity"),
-        pytest.param("t = Conv<pads=[0,0,4,4]>(x, w55) y = Sub(x, t)", id="identity less a convolution"),
-        pytest.param("t = Conv(x, e) y = Add(t, x)", id="identity stretches the convolution"),
-        pytest.param("t = Conv(x, o) y = Add(t, x)", id="one channel out"),
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Mul(x, q) y = Add(t, u)", id="scaled along the last axis"),
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Mul(x, x) y = Add(t, u)", id="squared"),
-        pytest.param(f"t = Conv<{P}>(x, w33) u = Div(x, k) y = Add(t, u)", id="divided"),
-        pytest.param(f"t = Conv<{P}>(x, big) y = Add(t, t)", id="overflow"),
-    ],
+        "groups differ": (f"t = Conv<{P}>(x, w33) u = Conv<{P}, group=4>(x, d33) y = Add(t, u)"),
+        "dilations differ": (f"t = Conv<{P}>(x, w33) u = Conv<pads=[2,2,2,2], dilations=[2,2]>(x, w33) y = Add(t, u)"),
+        "it costs more": ("t = Conv<pads=[1,0,1,0]>(x, w31) u = Conv<pads=[0,1,0,1]>(x, w13) y = Add(t, u)"),
+        "in two corners": ("t = Conv<pads=[2,2,0,0]>(x, w33) u = Conv<pads=[0,0,2,2]>(x, w33) y = Sub(t, u)"),
+        "it stretches": ("t = Conv(x, w11) u = Conv(x, o) y = Add(t, u)"),
+        "product": (f"t = Conv<{P}>(x, w33) u = Conv(x, w11) y = Mul(t, u)"),
+        "apart": (f"t = Conv<{P}>(x, w33) u = Conv(x, w11) r = Relu(u) y = Add(t, r)"),
+        "shared inner value": (f"t = Conv<{P}>(x, w33) u = Conv(x, w11) a = Add(t, u) r = Relu(t) y = Add(a, r)"),
+        "computed weights": (f"w = Neg(w33) t = Conv<{P}>(x, w) u = Conv(x, w11) y = Add(t, u)"),
+        "computed bias": (f"k1 = Neg(b) t = Conv<{P}>(x, w33, k1) u = Conv(x, w11) y = Add(t, u)"),
+        "identity of another value": (f"r = Relu(x) t = Conv<{P}>(r, w33) y = Add(t, x)"),
+        "no identity": ("t = Conv<pads=[1,1,1,1], strides=[5,4]>(x, w11) y = Sub(t, k)"),
+        "identity less a convolution": ("t = Conv<pads=[0,0,4,4]>(x, w55) y = Sub(x, t)"),
+        "identity stretches the convolution": ("t = Conv(x, e) y = Add(t, x)"),
+        "one channel out": ("t = Conv(x, o) y = Add(t, x)"),
+        "scaled along the last axis": (f"t = Conv<{P}>(x, w33) u = Mul(x, q) y = Add(t, u)"),
+        "squared": (f"t = Conv<{P}>(x, w33) u = Mul(x, x) y = Add(t, u)"),
+        "divided": (f"t = Conv<{P}>(x, w33) u = Div(x, k) y = Add(t, u)"),
+        "overflow": (f"t = Conv<{P}>(x, big) y = Add(t, t)"),
+    },
 )
 def test_stays(body: str) -> None:
     more = {
@@ -207,44 +181,47 @@ def test_stays(body: str) -> None:
     stays(f"{G} {{ {X} {body} }}", MERGE_PARALLEL_CONVS, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
+    {
+        "inner value is a graph output": (
             f"g (float[2,4,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t) {{ t = Conv<{P}>(x, w33) y = Add(t, x) }}",
             17,
             True,
-            id="inner value is a graph output",
         ),
-        pytest.param(
-            f"g (float[2,4,6,5] x, float[4,4,1,1] f) => (float[a,b,c,d] y)"
-            f" {{ t = Conv<{P}>(x, w33) u = Conv(x, f) y = Add(t, u) }}",
+        "weights are a graph input": (
+            (
+                f"g (float[2,4,6,5] x, float[4,4,1,1] f) => (float[a,b,c,d] y)"
+                f" {{ t = Conv<{P}>(x, w33) u = Conv(x, f) y = Add(t, u) }}"
+            ),
             17,
             True,
-            id="weights are a graph input",
         ),
-        pytest.param(
-            f"g (float[2,4,6,5] x, float[4] f = {{1,2,3,4}}) => (float[a,b,c,d] y)"
-            f" {{ t = Conv<{P}>(x, w33, f) y = Add(t, x) }}",
+        "overridable bias": (
+            (
+                f"g (float[2,4,6,5] x, float[4] f = {{1,2,3,4}}) => (float[a,b,c,d] y)"
+                f" {{ t = Conv<{P}>(x, w33, f) y = Add(t, x) }}"
+            ),
             17,
             True,
-            id="overridable bias",
         ),
-        pytest.param(
-            f"g (float[2,4,6,5] x) => (float[a,b,c,d] y)"
-            f" {{ t = Conv<{P}>(x, w33) y = Add<broadcast=1, axis=0>(t, x) }}",
+        "opset 6": (
+            (
+                f"g (float[2,4,6,5] x) => (float[a,b,c,d] y)"
+                f" {{ t = Conv<{P}>(x, w33) y = Add<broadcast=1, axis=0>(t, x) }}"
+            ),
             6,
             False,
-            id="opset 6",
         ),
-        pytest.param(
-            f"g (float[2,4,H,5] x) => (float[a,b,c,d] y) {{ t = Conv<{P}, strides=[2,2]>(x, w33)"
-            ' u = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, w33) y = Add(t, u) }',
+        "padding depends on an unknown extent": (
+            (
+                f"g (float[2,4,H,5] x) => (float[a,b,c,d] y) {{ t = Conv<{P}, strides=[2,2]>(x, w33)"
+                ' u = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, w33) y = Add(t, u) }'
+            ),
             17,
             True,
-            id="padding depends on an unknown extent",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     stays(text, MERGE_PARALLEL_CONVS, opset=opset, weights=arrays(), runs=runs)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_axes
-from rewriting import apply_passes, becomes, load, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, require_equivalent, stays
 
 LIFT_CONVS = rule_pass(conv_axes, "lift-convs")
 
@@ -27,16 +26,16 @@ def graph(body: str, x: str = "N,64,L", declared: str = "", kind: str = "float")
     return f"g ({kind}[{x}] x) => ({kind}[h,i,j] y) {declared} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("attrs", "lifted", "shape"),
-    [
-        pytest.param("", "", (64, 64, 3), id="plain"),
-        pytest.param("strides=[2], ", "strides=[1,2], ", (64, 64, 3), id="strides"),
-        pytest.param("dilations=[2], pads=[3,1], ", "dilations=[1,2], pads=[0,3,0,1], ", (64, 64, 2), id="pads"),
-        pytest.param('auto_pad="SAME_LOWER", ', 'auto_pad="SAME_LOWER", ', (64, 64, 4), id="auto_pad"),
-        pytest.param("group=2, ", "group=2, ", (32, 32, 3), id="groups"),
-        pytest.param("group=64, ", "group=64, ", (64, 1, 5), id="depthwise"),
-    ],
+    {
+        "plain": ("", "", (64, 64, 3)),
+        "strides": ("strides=[2], ", "strides=[1,2], ", (64, 64, 3)),
+        "pads": ("dilations=[2], pads=[3,1], ", "dilations=[1,2], pads=[0,3,0,1], ", (64, 64, 2)),
+        "auto_pad": ('auto_pad="SAME_LOWER", ', 'auto_pad="SAME_LOWER", ', (64, 64, 4)),
+        "groups": ("group=2, ", "group=2, ", (32, 32, 3)),
+        "depthwise": ("group=64, ", "group=64, ", (64, 1, 5)),
+    },
 )
 def test_becomes(attrs: str, lifted: str, shape: tuple[int, ...]) -> None:
     before = f"y = Conv<{attrs}kernel_shape=[{shape[2]}]>(x, w, b)"
@@ -50,19 +49,19 @@ def test_without_bias_and_kernel_shape() -> None:
     becomes(graph("y = Conv(x, w)"), graph(after, declared=DECLARED), LIFT_CONVS, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "attrs", "changes"),
-    [
-        pytest.param((64, 64, 1), "", {}, id="a point"),
-        pytest.param((40, 64, 3), "", {}, id="outputs do not fill blocks"),
-        pytest.param((64, 40, 3), "", {"x": "N,40,L"}, id="inputs do not fill blocks"),
-        pytest.param((32, 32, 3), "", {"x": "N,32,L"}, id="few channels"),
-        pytest.param((160, 64, 3), "", {}, id="many more outputs"),
-        pytest.param((64, 8, 3), "<group=8>", {}, id="groups do not fill blocks"),
-        pytest.param((40, 1, 3), "<group=40>", {"x": "N,40,L"}, id="depthwise, does not fill blocks"),
-        pytest.param((128, 1, 3), "<group=64>", {}, id="two outputs for each channel"),
-        pytest.param((64, 64, 3, 3), "", {"x": "N,64,L,M"}, id="two axes already"),
-    ],
+    {
+        "a point": ((64, 64, 1), "", {}),
+        "outputs do not fill blocks": ((40, 64, 3), "", {}),
+        "inputs do not fill blocks": ((64, 40, 3), "", {"x": "N,40,L"}),
+        "few channels": ((32, 32, 3), "", {"x": "N,32,L"}),
+        "many more outputs": ((160, 64, 3), "", {}),
+        "groups do not fill blocks": ((64, 8, 3), "<group=8>", {}),
+        "depthwise, does not fill blocks": ((40, 1, 3), "<group=40>", {"x": "N,40,L"}),
+        "two outputs for each channel": ((128, 1, 3), "<group=64>", {}),
+        "two axes already": ((64, 64, 3, 3), "", {"x": "N,64,L,M"}),
+    },
 )
 def test_stays(shape: tuple[int, ...], attrs: str, changes: dict[str, str]) -> None:
     text = graph(f"y = Conv{attrs}(x, w, b)", **changes)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_products
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 CONVOLVE_PRODUCTS = rule_pass(conv_products, "convolve-products")
 
@@ -54,12 +54,12 @@ BIASED = f"p = MatMul(x, w) a = Add(c, p) {TURN}(a) i = Reshape(t, s)"
 
 
 @pytest.mark.parametrize("opset", [7, 13, 22])
-@pytest.mark.parametrize(
+@cases(
     ("body", "after"),
-    [
-        pytest.param(f"{PRODUCT} y = {EACH}(i, v, b)", f"i = Conv(r, w) y = {EACH}(i, v, b)", id="no bias"),
-        pytest.param(f"{BIASED} y = {EACH}(i, v)", f"i = Conv(r, w, c) y = {EACH}(i, v)", id="bias beside zeros"),
-    ],
+    {
+        "no bias": (f"{PRODUCT} y = {EACH}(i, v, b)", f"i = Conv(r, w) y = {EACH}(i, v, b)"),
+        "bias beside zeros": (f"{BIASED} y = {EACH}(i, v)", f"i = Conv(r, w, c) y = {EACH}(i, v)"),
+    },
 )
 def test_before_conv(body: str, after: str, opset: int) -> None:
     moves(body, f"{TURN}(x) r = Reshape(t, s) {after}", arrays(2, 6), ROWS, opset)
@@ -78,23 +78,22 @@ def test_as_many_channels_before_a_pointwise_conv() -> None:
     moves(f"{PRODUCT} y = Conv(i, v)", after, weights, {"x": "N,20,6", "y": "N,3,4,5"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "changes"),
-    [
-        pytest.param(f"{PRODUCT} y = {EACH}(i, v)", {"rows": 6}, id="as many channels"),
-        pytest.param(f"{PRODUCT} y = {EACH}(i, v)", {"rows": 7}, id="more channels"),
-        pytest.param(f"p = MatMul(x, w) i = Reshape(p, s) y = {EACH}(i, v)", {}, id="no Transpose"),
-        pytest.param(
+    {
+        "as many channels": (f"{PRODUCT} y = {EACH}(i, v)", {"rows": 6}),
+        "more channels": (f"{PRODUCT} y = {EACH}(i, v)", {"rows": 7}),
+        "no Transpose": (f"p = MatMul(x, w) i = Reshape(p, s) y = {EACH}(i, v)", {}),
+        "samples swapped": (
             f"p = MatMul(x, w) t = Transpose<perm=[2,1,0]>(p) i = Reshape(t, s) y = {EACH}(i, v)",
-            {"s": np.array([3, 6, 4, 5]), "x": "3,20,2"}, id="samples swapped",
-        ),
-        pytest.param(f"{PRODUCT} y = {EACH}(i, v)", {"s": np.array([3, 6, 4, 5]), "x": "1,60,2"}, id="samples split"),
-        pytest.param(f"{PRODUCT} y = {EACH}(i, v)", {"s": np.array([0, 6, 3, 5]), "x": "N,15,2"}, id="few points"),
-        pytest.param(f"{PRODUCT} u = {EACH}(i, v) o = ReduceMax(p) y = Add(u, o)", {}, id="other reader"),
-        pytest.param(f"{BIASED} y = {EACH}(i, v)", {"c": numbers(20, 6)}, id="bias of points"),
-        pytest.param(f"{PRODUCT} y = {EACH}(i, v)", {"w": numbers(3, 2, 6), "x": "3,20,2"}, id="weights of samples"),
-        pytest.param(f"{PRODUCT} y = Conv(w4, i)", {"w4": numbers(2, 6, 6, 6), "x": "6,20,2"}, id="image as weights"),
-    ],
+            {"s": np.array([3, 6, 4, 5]), "x": "3,20,2"}),
+        "samples split": (f"{PRODUCT} y = {EACH}(i, v)", {"s": np.array([3, 6, 4, 5]), "x": "1,60,2"}),
+        "few points": (f"{PRODUCT} y = {EACH}(i, v)", {"s": np.array([0, 6, 3, 5]), "x": "N,15,2"}),
+        "other reader": (f"{PRODUCT} u = {EACH}(i, v) o = ReduceMax(p) y = Add(u, o)", {}),
+        "bias of points": (f"{BIASED} y = {EACH}(i, v)", {"c": numbers(20, 6)}),
+        "weights of samples": (f"{PRODUCT} y = {EACH}(i, v)", {"w": numbers(3, 2, 6), "x": "3,20,2"}),
+        "image as weights": (f"{PRODUCT} y = Conv(w4, i)", {"w4": numbers(2, 6, 6, 6), "x": "6,20,2"}),
+    },
 )  # fmt: skip
 def test_before_conv_stays(body: str, changes: dict[str, Any]) -> None:
     rows = changes.pop("rows", 2)
@@ -107,17 +106,16 @@ UNMERGED = "r = Reshape(n, m) y = Transpose<perm=[0,2,1]>(r)"
 
 
 @pytest.mark.parametrize("opset", [7, 13, 22])
-@pytest.mark.parametrize(
+@cases(
     ("body", "after"),
-    [
-        pytest.param("y = MatMul(t, w)", "n = Conv(k, w)", id="no bias"),
-        pytest.param("p = MatMul(t, w) y = Add(p, c)", "n = Conv(k, w, c)", id="bias"),
-        pytest.param("f = Relu(t) y = MatMul(f, w)", "f = Relu(k) n = Conv(f, w)", id="Relu"),
-        pytest.param(
+    {
+        "no bias": ("y = MatMul(t, w)", "n = Conv(k, w)"),
+        "bias": ("p = MatMul(t, w) y = Add(p, c)", "n = Conv(k, w, c)"),
+        "Relu": ("f = Relu(t) y = MatMul(f, w)", "f = Relu(k) n = Conv(f, w)"),
+        "LeakyRelu, bias": (
             "f = LeakyRelu<alpha=0.5>(t) p = MatMul(f, w) y = Add(p, c)",
-            "f = LeakyRelu<alpha=0.5>(k) n = Conv(f, w, c)", id="LeakyRelu, bias",
-        ),
-    ],
+            "f = LeakyRelu<alpha=0.5>(k) n = Conv(f, w, c)"),
+    },
 )  # fmt: skip
 def test_after_conv(body: str, after: str, opset: int) -> None:
     moves(f"{MERGED} {body}", f"k = {EACH}(x, v, b) {after} {UNMERGED}", arrays(6, 2), IMAGE, opset)
@@ -140,19 +138,19 @@ def test_as_many_channels_after_a_conv() -> None:
     moves(body, f"k = Conv(x, v) n = Conv(k, w) {UNMERGED}", weights, {"x": "N,6,4,5", "y": "N,20,6"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "changes"),
-    [
-        pytest.param(f"{MERGED} y = MatMul(t, w)", {"columns": 6}, id="as many channels"),
-        pytest.param(f"{MERGED} y = MatMul(t, w)", {"columns": 8}, id="more channels"),
-        pytest.param(f"{MERGED} y = MatMul(t, w)", {"x": "N,6,3,5", "m": np.array([0, 6, 15])}, id="few points"),
-        pytest.param(f"{MERGED} u = MatMul(t, w) n = ReduceMax(t) y = Add(u, n)", {}, id="other reader"),
-        pytest.param(f"k = Relu(x) r = Reshape(k, m) {TURN}(r) y = MatMul(t, w)", {}, id="no Conv"),
-        pytest.param(f"{MERGED} f = Softmax<axis=-1>(t) y = MatMul(f, w)", {}, id="Softmax"),
-        pytest.param(f"{MERGED} f = Relu(t) h = Sin(f) y = MatMul(h, w)", {}, id="two ops"),
-        pytest.param(f"{MERGED} y = MatMul(t, w)", {"m": np.array([1, 6, 60]), "x": "3,6,4,5"}, id="samples merged"),
-        pytest.param(f"{MERGED} p = MatMul(t, w) y = Add(p, c)", {"c": numbers(20, 2)}, id="bias of points"),
-    ],
+    {
+        "as many channels": (f"{MERGED} y = MatMul(t, w)", {"columns": 6}),
+        "more channels": (f"{MERGED} y = MatMul(t, w)", {"columns": 8}),
+        "few points": (f"{MERGED} y = MatMul(t, w)", {"x": "N,6,3,5", "m": np.array([0, 6, 15])}),
+        "other reader": (f"{MERGED} u = MatMul(t, w) n = ReduceMax(t) y = Add(u, n)", {}),
+        "no Conv": (f"k = Relu(x) r = Reshape(k, m) {TURN}(r) y = MatMul(t, w)", {}),
+        "Softmax": (f"{MERGED} f = Softmax<axis=-1>(t) y = MatMul(f, w)", {}),
+        "two ops": (f"{MERGED} f = Relu(t) h = Sin(f) y = MatMul(h, w)", {}),
+        "samples merged": (f"{MERGED} y = MatMul(t, w)", {"m": np.array([1, 6, 60]), "x": "3,6,4,5"}),
+        "bias of points": (f"{MERGED} p = MatMul(t, w) y = Add(p, c)", {"c": numbers(20, 2)}),
+    },
 )
 def test_after_conv_stays(body: str, changes: dict[str, Any]) -> None:
     columns, x = changes.pop("columns", 2), changes.pop("x", "N,6,4,5")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_resizing
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 SINK_RESIZES = rule_pass(conv_resizing, "sink-resizes")
 
@@ -41,16 +41,16 @@ def remains(body: str, **changes: Any) -> None:
     stays(graph(body), SINK_RESIZES, weights=arrays(**changes))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("resize", "scales"),
-    [
-        pytest.param("Resize", UP, id="nearest"),
-        pytest.param(LINEAR, UP, id="linear"),
-        pytest.param(LINEAR, [1, 1, 2.5, 0.9], id="one axis smaller"),
-        pytest.param('Resize<mode="linear", coordinate_transformation_mode="align_corners">', UP, id="align_corners"),
-        pytest.param('Resize<mode="cubic">', UP, id="cubic"),
-        pytest.param('Resize<mode="cubic", exclude_outside=1>', UP, id="cubic, nothing outside"),
-    ],
+    {
+        "nearest": ("Resize", UP),
+        "linear": (LINEAR, UP),
+        "one axis smaller": (LINEAR, [1, 1, 2.5, 0.9]),
+        "align_corners": ('Resize<mode="linear", coordinate_transformation_mode="align_corners">', UP),
+        "cubic": ('Resize<mode="cubic">', UP),
+        "cubic, nothing outside": ('Resize<mode="cubic", exclude_outside=1>', UP),
+    },
 )
 def test_resize(resize: str, scales: list[float]) -> None:
     sinks(f"r = {resize}(x, , s) y = Conv(r, w, b)", f"t = Conv(x, w, b) y = {resize}(t, , s)", scales=scales)
@@ -68,35 +68,33 @@ def test_axes() -> None:
     sinks(f"r = {of}(x, , s) y = Conv(r, w)", f"t = Conv(x, w) y = {of}(t, , s)", 18, scales=[2, 3])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("resize", "changes"),
-    [
-        pytest.param("Resize(x, , s)", {"kernel": 3}, id="kernel of 3 x 3"),
-        pytest.param("Resize(x, , s)", {"rows": 16}, id="more channels"),
-        pytest.param("Resize(x, , s)", {"scales": [1, 1, 0.5, 1]}, id="smaller"),
-        pytest.param("Resize(x, , s)", {"scales": [1, 1, 1, 1]}, id="as large"),
-        pytest.param("Resize(x, , s)", {"scales": [2, 1, 2, 1]}, id="samples"),
-        pytest.param("Resize(x, , s)", {"scales": [1, 2, 2, 1], "columns": 16}, id="channels"),
-        pytest.param(
-            'Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, roi, s)', {},
-            id="values from elsewhere",
-        ),
-    ],
+    {
+        "kernel of 3 x 3": ("Resize(x, , s)", {"kernel": 3}),
+        "more channels": ("Resize(x, , s)", {"rows": 16}),
+        "smaller": ("Resize(x, , s)", {"scales": [1, 1, 0.5, 1]}),
+        "as large": ("Resize(x, , s)", {"scales": [1, 1, 1, 1]}),
+        "samples": ("Resize(x, , s)", {"scales": [2, 1, 2, 1]}),
+        "channels": ("Resize(x, , s)", {"scales": [1, 2, 2, 1], "columns": 16}),
+        "values from elsewhere": (
+            'Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, roi, s)', {}),
+    },
 )  # fmt: skip
 def test_stays(resize: str, changes: dict[str, Any]) -> None:
     weights = arrays(**changes) | {"roi": np.array([0, 0, 0, 0, 1, 1, 2, 1], np.float32)}
     stays(graph(f"r = {resize} y = Conv(r, w, b)"), SINK_RESIZES, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("r = Resize(x, , s) y = Conv<strides=[2,2]>(r, w)", id="strides"),
-        pytest.param("r = Resize(x, , s) y = Conv<pads=[1,0,0,0]>(r, w)", id="pads"),
-        pytest.param("r = Resize(x, , s) u = Conv(r, w) v = ReduceMax(r) y = Add(u, v)", id="other reader"),
-        pytest.param("t = Relu(s) r = Resize(x, , t) y = Conv(r, w)", id="computed scales"),
-        pytest.param("n = Relu(b) m = Conv(x, w, n) r = Resize(m, , s) y = Neg(r)", id="Conv before"),
-    ],
+    {
+        "strides": ("r = Resize(x, , s) y = Conv<strides=[2,2]>(r, w)"),
+        "pads": ("r = Resize(x, , s) y = Conv<pads=[1,0,0,0]>(r, w)"),
+        "other reader": ("r = Resize(x, , s) u = Conv(r, w) v = ReduceMax(r) y = Add(u, v)"),
+        "computed scales": ("t = Relu(s) r = Resize(x, , t) y = Conv(r, w)"),
+        "Conv before": ("n = Relu(b) m = Conv(x, w, n) r = Resize(m, , s) y = Neg(r)"),
+    },
 )
 def test_other_graphs_stay(body: str) -> None:
     remains(body)
@@ -109,23 +107,20 @@ def test_groups_stay() -> None:
 MANY = {"x": "1,128,8,8", "z": "1,8,32,32"}  # products take longer than sums
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after", "columns"),
-    [
-        pytest.param(
+    {
+        "one of two": (
             f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w, b)",
-            f"t = Conv(z, w, b) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)", 136, id="one of two",
-        ),
-        pytest.param(
+            f"t = Conv(z, w, b) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)", 136),
+        "between others": (
             f"r = {LINEAR}(x, , s) n = Neg(z) c = Concat<axis=-3>(z, r, n) y = Conv(c, w)",
             f"n = Neg(z) c = Concat<axis=1>(z, n) t = Conv(c, w) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)",
-            144, id="between others",
-        ),
-        pytest.param(
+            144),
+        "all in one way": (
             f"p = Neg(x) r = {LINEAR}(x, , s) q = {LINEAR}(p, , s) c = Concat<axis=1>(q, r) y = Conv(c, w, b)",
-            f"p = Neg(x) c = Concat<axis=1>(p, x) t = Conv(c, w, b) y = {LINEAR}(t, , s)", 256, id="all in one way",
-        ),
-    ],
+            f"p = Neg(x) c = Concat<axis=1>(p, x) t = Conv(c, w, b) y = {LINEAR}(t, , s)", 256),
+    },
 )  # fmt: skip
 def test_parts(body: str, after: str, columns: int) -> None:
     becomes(
@@ -136,14 +131,14 @@ def test_parts(body: str, after: str, columns: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "columns"),
-    [
-        pytest.param(f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) d = Neg(c) y = Conv(d, w)", 16, id="Neg between"),
-        pytest.param(f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w)", 16, id="sums take longer"),
-        pytest.param(f"r = {LINEAR}(x, , s) c = Concat<axis=2>(r, z) y = Conv(c, w)", 8, id="rows"),
-        pytest.param(f"t = {LINEAR}(x, , s) c = Concat<axis=1>(z, z) u = Conv(c, w) y = Add(u, t)", 16, id="none"),
-    ],
+    {
+        "Neg between": (f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) d = Neg(c) y = Conv(d, w)", 16),
+        "sums take longer": (f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w)", 16),
+        "rows": (f"r = {LINEAR}(x, , s) c = Concat<axis=2>(r, z) y = Conv(c, w)", 8),
+        "none": (f"t = {LINEAR}(x, , s) c = Concat<axis=1>(z, z) u = Conv(c, w) y = Add(u, t)", 16),
+    },
 )
 def test_parts_that_stay(body: str, columns: int) -> None:
     remains(body, columns=columns, rows=8)

@@ -10,7 +10,7 @@ from passwright.core import rule_pass, to_onnx
 from passwright.core.errors import MatchFailure
 from passwright.passes.linear import einsum
 from passwright.passes.linear.einsum import Equation, parse_equation
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 SIMPLIFY_EINSUM = rule_pass(einsum, "simplify-einsum")
 
@@ -37,40 +37,40 @@ def result_of(equation: str, ranks: list[int]) -> str:
     return f"[{','.join(f'd{i}' for i in range(rank))}]" if rank else ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "equation", "body"),
-    [
-        pytest.param("[5,2,3] a, [5,3,4] b", "bij,bjk->bik", "r = MatMul(a, b)", id="batches"),
-        pytest.param("[2,3] a, [3,4] b", "ij,jk->ik", "r = MatMul(a, b)", id="matrices"),
-        pytest.param("[2,3] a, [3,4] b", "ij,jk", "r = MatMul(a, b)", id="implicit result"),
-        pytest.param("[2,3] a, [3,4] b", "iJ,Jk", "r = MatMul(a, b)", id="upper and lower case"),
-        pytest.param("[2,3] a, [3,4] b", " i j , j k -> i k ", "r = MatMul(a, b)", id="spaces"),
-        pytest.param("[3,4] a, [2,3] b", "jk,ij->ik", "r = MatMul(b, a)", id="the other way round"),
-        pytest.param("[7,5,2,3] a, [7,5,3,4] b", "...ij,...jk->...ik", "r = MatMul(a, b)", id="ellipsis"),
-        pytest.param("[7,5,2,3] a, [7,5,3,4] b", "...ij,...jk", "r = MatMul(a, b)", id="ellipsis, implicit"),
-        pytest.param("[2,3] a, [3,4] b", "...ij,...jk->...ik", "r = MatMul(a, b)", id="ellipsis of nothing"),
-        pytest.param("[B,T,3] a, [B,3,4] b", "bij,bjk->bik", "r = MatMul(a, b)", id="symbolic"),
-        pytest.param("[B,T,3] a, [3,4] b", "bij,jk->bik", "r = MatMul(a, b)", id="the same for a batch"),
-        pytest.param("[2,3] a, [5,3,4] b", "ij,bjk->bik", "r = MatMul(a, b)", id="the same for a batch, left"),
-        pytest.param("[1,2,3] a, [5,3,4] b", "bij,bjk->bik", "r = MatMul(a, b)", id="stretched"),
-        pytest.param("[5,2,3] a, [3] b", "bij,j->bi", "r = MatMul(a, b)", id="times a vector"),
-        pytest.param("[3] a, [5,3,4] b", "j,bjk->bk", "r = MatMul(a, b)", id="a vector times"),
-        pytest.param("[3] a, [3] b", "i,i->", "r = MatMul(a, b)", id="two vectors"),
-        pytest.param("[3] a, [3] b", "i,i", "r = MatMul(a, b)", id="two vectors, implicit"),
-        pytest.param("[2,3] a, [4,3] b", "ij,kj->ik", "r = Gemm<transB=1>(a, b)", id="right transposed"),
-        pytest.param("[3,2] a, [3,4] b", "ji,jk->ik", "r = Gemm<transA=1>(a, b)", id="left transposed"),
-        pytest.param("[3,2] a, [4,3] b", "ji,kj", "r = Gemm<transA=1,transB=1>(a, b)", id="implicit result sorts"),
-        pytest.param("[3,2] a, [4,3] b", "ji,kj->ik", "r = Gemm<transA=1,transB=1>(a, b)", id="both transposed"),
-        pytest.param("[4,3] a, [2,3] b", "kj,ij->ik", "r = Gemm<transB=1>(b, a)", id="exchanged, transposed"),
-        pytest.param("[2,3] a", "ij->ji", "r = Transpose<perm=[1,0]>(a)", id="transpose"),
-        pytest.param("[2,3] a", "ba", "r = Transpose<perm=[1,0]>(a)", id="implicit transpose"),
-        pytest.param("[2,3,4] a", "...ij->...ji", "r = Transpose<perm=[0,2,1]>(a)", id="transpose of batches"),
-        pytest.param("[2,3] a, [2,3] b", "ij,ij->ij", "r = Mul(a, b)", id="elementwise"),
-        pytest.param("[2,3] a, [3] b", "ij,j->ij", "r = Mul(a, b)", id="elementwise, a row"),
-        pytest.param("[3] a, [2,3] b", "j,ij->ij", "r = Mul(a, b)", id="elementwise, a row first"),
-        pytest.param("[2,3] a, [1,3] b", "ij,ij->ij", "r = Mul(a, b)", id="elementwise, stretched"),
-        pytest.param("[5,2,3] a, [2,3] b", "...i,...i->...i", "", id="ellipses of unequal length do not run"),
-    ],
+    {
+        "batches": ("[5,2,3] a, [5,3,4] b", "bij,bjk->bik", "r = MatMul(a, b)"),
+        "matrices": ("[2,3] a, [3,4] b", "ij,jk->ik", "r = MatMul(a, b)"),
+        "implicit result": ("[2,3] a, [3,4] b", "ij,jk", "r = MatMul(a, b)"),
+        "upper and lower case": ("[2,3] a, [3,4] b", "iJ,Jk", "r = MatMul(a, b)"),
+        "spaces": ("[2,3] a, [3,4] b", " i j , j k -> i k ", "r = MatMul(a, b)"),
+        "the other way round": ("[3,4] a, [2,3] b", "jk,ij->ik", "r = MatMul(b, a)"),
+        "ellipsis": ("[7,5,2,3] a, [7,5,3,4] b", "...ij,...jk->...ik", "r = MatMul(a, b)"),
+        "ellipsis, implicit": ("[7,5,2,3] a, [7,5,3,4] b", "...ij,...jk", "r = MatMul(a, b)"),
+        "ellipsis of nothing": ("[2,3] a, [3,4] b", "...ij,...jk->...ik", "r = MatMul(a, b)"),
+        "symbolic": ("[B,T,3] a, [B,3,4] b", "bij,bjk->bik", "r = MatMul(a, b)"),
+        "the same for a batch": ("[B,T,3] a, [3,4] b", "bij,jk->bik", "r = MatMul(a, b)"),
+        "the same for a batch, left": ("[2,3] a, [5,3,4] b", "ij,bjk->bik", "r = MatMul(a, b)"),
+        "stretched": ("[1,2,3] a, [5,3,4] b", "bij,bjk->bik", "r = MatMul(a, b)"),
+        "times a vector": ("[5,2,3] a, [3] b", "bij,j->bi", "r = MatMul(a, b)"),
+        "a vector times": ("[3] a, [5,3,4] b", "j,bjk->bk", "r = MatMul(a, b)"),
+        "two vectors": ("[3] a, [3] b", "i,i->", "r = MatMul(a, b)"),
+        "two vectors, implicit": ("[3] a, [3] b", "i,i", "r = MatMul(a, b)"),
+        "right transposed": ("[2,3] a, [4,3] b", "ij,kj->ik", "r = Gemm<transB=1>(a, b)"),
+        "left transposed": ("[3,2] a, [3,4] b", "ji,jk->ik", "r = Gemm<transA=1>(a, b)"),
+        "implicit result sorts": ("[3,2] a, [4,3] b", "ji,kj", "r = Gemm<transA=1,transB=1>(a, b)"),
+        "both transposed": ("[3,2] a, [4,3] b", "ji,kj->ik", "r = Gemm<transA=1,transB=1>(a, b)"),
+        "exchanged, transposed": ("[4,3] a, [2,3] b", "kj,ij->ik", "r = Gemm<transB=1>(b, a)"),
+        "transpose": ("[2,3] a", "ij->ji", "r = Transpose<perm=[1,0]>(a)"),
+        "implicit transpose": ("[2,3] a", "ba", "r = Transpose<perm=[1,0]>(a)"),
+        "transpose of batches": ("[2,3,4] a", "...ij->...ji", "r = Transpose<perm=[0,2,1]>(a)"),
+        "elementwise": ("[2,3] a, [2,3] b", "ij,ij->ij", "r = Mul(a, b)"),
+        "elementwise, a row": ("[2,3] a, [3] b", "ij,j->ij", "r = Mul(a, b)"),
+        "elementwise, a row first": ("[3] a, [2,3] b", "j,ij->ij", "r = Mul(a, b)"),
+        "elementwise, stretched": ("[2,3] a, [1,3] b", "ij,ij->ij", "r = Mul(a, b)"),
+        "ellipses of unequal length do not run": ("[5,2,3] a, [2,3] b", "...i,...i->...i", ""),
+    },
 )
 def test_becomes(types: str, equation: str, body: str) -> None:
     if not body:
@@ -105,16 +105,16 @@ def test_every_type(dtype: str) -> None:
     becomes(before, after(before, "r = MatMul(a, b)"), SIMPLIFY_EINSUM)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "equation", "dims", "body"),
-    [
-        pytest.param("[5,2,3] a", "bij,kj->bik", (4, 3), "r = MatMul(a, k)", id="right"),
-        pytest.param("[5,3,2] a", "bji,kj->bki", (4, 3), "r = MatMul(k, a)", id="left as it is"),
-        pytest.param("[5,3,2] a", "bji,jk->bki", (3, 4), "r = MatMul(k, a)", id="left"),
-        pytest.param("[2,5,3] a", "ibj,bkj->ibk", (5, 4, 3), "", id="a product for each of another axis"),
-        pytest.param("[5,2,3] a", "bij,bkj->bik", (5, 4, 3), "r = MatMul(a, k)", id="batches"),
-        pytest.param("[5,2,3] a", "bij,jkb->bik", (3, 4, 5), "r = MatMul(a, k)", id="batches, all axes moved"),
-    ],
+    {
+        "right": ("[5,2,3] a", "bij,kj->bik", (4, 3), "r = MatMul(a, k)"),
+        "left as it is": ("[5,3,2] a", "bji,kj->bki", (4, 3), "r = MatMul(k, a)"),
+        "left": ("[5,3,2] a", "bji,jk->bki", (3, 4), "r = MatMul(k, a)"),
+        "a product for each of another axis": ("[2,5,3] a", "ibj,bkj->ibk", (5, 4, 3), ""),
+        "batches": ("[5,2,3] a", "bij,bkj->bik", (5, 4, 3), "r = MatMul(a, k)"),
+        "batches, all axes moved": ("[5,2,3] a", "bij,jkb->bik", (3, 4, 5), "r = MatMul(a, k)"),
+    },
 )
 def test_constants_are_transposed(types: str, equation: str, dims: tuple[int, ...], body: str) -> None:
     weights = {"w": np.linspace(-1, 1, int(np.prod(dims)), dtype=np.float32).reshape(dims)}
@@ -134,54 +134,52 @@ def test_shared_constants_are_not_transposed() -> None:
     stays(text, SIMPLIFY_EINSUM, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "equation"),
-    [
-        pytest.param("[3,3] a", "ii->i", id="diagonal"),
-        pytest.param("[3,3] a", "ii", id="trace"),
-        pytest.param("[2,3,4] a", "ijk->ki", id="sums and transposes"),
-        pytest.param("[3,3] a, [3,4] b", "ii,ik->ik", id="diagonal of a factor"),
-        pytest.param("[5,2,3] a, [5,4,3] b", "bij,bkj->bik", id="needs a Transpose"),
-        pytest.param("[5,2,3] a, [5,3,4] b", "bij,bjk->bki", id="needs a Transpose behind"),
-        pytest.param("[2,5,3] a, [5,3,4] b", "ibj,bjk->bik", id="needs a Transpose before"),
-        pytest.param("[2] a, [3] b", "i,j->ij", id="outer product"),
-        pytest.param("[2,3] a, [2] b", "ij,i->ij", id="broadcasts from the left"),
-        pytest.param("[2,3] a, [2,3] b", "ij,ij->ji", id="elementwise, transposed"),
-        pytest.param("[2,3] a, [2,3] b", "ij,ij->i", id="a product for each row"),
-        pytest.param("[2,3] a, [2,3] b", "ij,ij->", id="sums two axes"),
-        pytest.param("[2,3] a, [2,4] b", "ij,ik->ij", id="sums an axis of the second factor alone"),
-        pytest.param("[2,3] a, [2,4] b", "ij,ik->ji", id="sums an axis of the second factor alone, transposed"),
-        pytest.param("[2,2] a, [2,2] b", "ij,ik->ji", id="sums an axis of the second factor alone, of equal sizes"),
-        pytest.param("[2,3] a, [3,4] b", "ij,jk->i", id="sums an axis of one"),
-        pytest.param("[5,2,3] a, [5,3] b", "bij,bj->bi", id="a vector for each of a batch"),
-        pytest.param("[5,3] a, [5,3,4] b", "bj,bjk->bk", id="a vector for each of a batch, left"),
-        pytest.param("[2,1] a, [3,4] b", "ij,jk->ik", id="stretched where it sums"),
-        pytest.param("[2,1] a, [4,3] b", "ij,kj->ik", id="stretched where it sums, transposed"),
-        pytest.param("[2,N] a, [M,4] b", "ij,jk->ik", id="perhaps stretched where it sums"),
-        pytest.param("[2,N] a, [N] b", "ij,j->i", id="perhaps a sum of nothing"),
-        pytest.param("[2,0] a, [0] b", "ij,j->i", id="a sum of nothing"),
-        pytest.param("[2,3] a, [B,3,4] b", "ij,bjk->bik", id="perhaps for a batch of none"),
-        pytest.param("[2,3] a, [3,4] b, [4,5] c", "ij,jk,kl->il", id="three"),
-        pytest.param("[5,2,3,4] a, [4,3,6] b", "bijk,kjl->bil", id="sums over two axes"),
-        pytest.param("[5,2,3] a, [3,4,6] b", "btd,dhk->bthk", id="two axes of the right factor"),
-    ],
+    {
+        "diagonal": ("[3,3] a", "ii->i"),
+        "trace": ("[3,3] a", "ii"),
+        "sums and transposes": ("[2,3,4] a", "ijk->ki"),
+        "diagonal of a factor": ("[3,3] a, [3,4] b", "ii,ik->ik"),
+        "needs a Transpose": ("[5,2,3] a, [5,4,3] b", "bij,bkj->bik"),
+        "needs a Transpose behind": ("[5,2,3] a, [5,3,4] b", "bij,bjk->bki"),
+        "needs a Transpose before": ("[2,5,3] a, [5,3,4] b", "ibj,bjk->bik"),
+        "outer product": ("[2] a, [3] b", "i,j->ij"),
+        "broadcasts from the left": ("[2,3] a, [2] b", "ij,i->ij"),
+        "elementwise, transposed": ("[2,3] a, [2,3] b", "ij,ij->ji"),
+        "a product for each row": ("[2,3] a, [2,3] b", "ij,ij->i"),
+        "sums two axes": ("[2,3] a, [2,3] b", "ij,ij->"),
+        "sums an axis of the second factor alone": ("[2,3] a, [2,4] b", "ij,ik->ij"),
+        "sums an axis of the second factor alone, transposed": ("[2,3] a, [2,4] b", "ij,ik->ji"),
+        "sums an axis of the second factor alone, of equal sizes": ("[2,2] a, [2,2] b", "ij,ik->ji"),
+        "sums an axis of one": ("[2,3] a, [3,4] b", "ij,jk->i"),
+        "a vector for each of a batch": ("[5,2,3] a, [5,3] b", "bij,bj->bi"),
+        "a vector for each of a batch, left": ("[5,3] a, [5,3,4] b", "bj,bjk->bk"),
+        "stretched where it sums": ("[2,1] a, [3,4] b", "ij,jk->ik"),
+        "stretched where it sums, transposed": ("[2,1] a, [4,3] b", "ij,kj->ik"),
+        "perhaps stretched where it sums": ("[2,N] a, [M,4] b", "ij,jk->ik"),
+        "perhaps a sum of nothing": ("[2,N] a, [N] b", "ij,j->i"),
+        "a sum of nothing": ("[2,0] a, [0] b", "ij,j->i"),
+        "perhaps for a batch of none": ("[2,3] a, [B,3,4] b", "ij,bjk->bik"),
+        "three": ("[2,3] a, [3,4] b, [4,5] c", "ij,jk,kl->il"),
+        "sums over two axes": ("[5,2,3,4] a, [4,3,6] b", "bijk,kjl->bil"),
+        "two axes of the right factor": ("[5,2,3] a, [3,4,6] b", "btd,dhk->bthk"),
+    },
 )
 def test_stays(types: str, equation: str) -> None:
     stays(model(types, equation), SIMPLIFY_EINSUM)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "runs"),
-    [
-        pytest.param(
-            'g (float[] a, float[] b) => (float[] y) { y = Einsum<equation="ij,jk">(a, b) }', False, id="rank"
-        ),
-        pytest.param('g (uint8[2,3] a) => (uint8[] y) { y = Einsum<equation="ij->i">(a) }', False, id="type"),
-        pytest.param('g (float[2,3] a) => (float[] y) { y = Einsum<equation="ij->k">(a) }', False, id="new label"),
-        pytest.param('g (float[2,3] a) => (float[] y) { y = Einsum<equation="i1->i">(a) }', False, id="digits"),
-        pytest.param('g (float[2,3] a) => (float[] y) { y = Einsum<equation="ij,jk->ik">(a) }', False, id="operands"),
-        pytest.param('g (float[2,3] a) => (float[] y) { y = Einsum<equation="i->i">(a) }', False, id="too few labels"),
-    ],
+    {
+        "rank": ('g (float[] a, float[] b) => (float[] y) { y = Einsum<equation="ij,jk">(a, b) }', False),
+        "type": ('g (uint8[2,3] a) => (uint8[] y) { y = Einsum<equation="ij->i">(a) }', False),
+        "new label": ('g (float[2,3] a) => (float[] y) { y = Einsum<equation="ij->k">(a) }', False),
+        "digits": ('g (float[2,3] a) => (float[] y) { y = Einsum<equation="i1->i">(a) }', False),
+        "operands": ('g (float[2,3] a) => (float[] y) { y = Einsum<equation="ij,jk->ik">(a) }', False),
+        "too few labels": ('g (float[2,3] a) => (float[] y) { y = Einsum<equation="i->i">(a) }', False),
+    },
 )
 def test_stays_elsewhere(text: str, runs: bool) -> None:
     stays(text, SIMPLIFY_EINSUM, runs=runs)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from passwright.core import from_onnx
 from passwright.passes.linear.matmul_merging import is_finite
-from rewriting import load, run
+from rewriting import cases, load, run
 
 G = (
     "g (float[2,3] x, float[2,3] z, int64[2,3] i) => (float[n,m] y)"
@@ -14,25 +13,25 @@ G = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "want"),
-    [
-        pytest.param("y = Tanh(x)", True, id="saturates"),
-        pytest.param("y = Softmax(x)", True, id="softmax"),
-        pytest.param("a = Atan(x) b = Hardmax(x) d = Sign(x) y = Sum(a, b, d)", True, id="other bounded ones"),
-        pytest.param("t = Tanh(x) r = Round(t) h = ThresholdedRelu(r) y = Trilu(h)", True, id="others that keep it"),
-        pytest.param("y = LayerNormalization(x, c, c)", True, id="normalizes"),
-        pytest.param("y = LayerNormalization(x, f, c)", False, id="normalizes, infinite scale"),
-        pytest.param("y = LayerNormalization(x, z)", False, id="normalizes, open scale"),
-        pytest.param("t = Tanh(x) a = Add(t, c) r = Reshape(a, s) y = Relu(r)", True, id="a chain"),
-        pytest.param("t = Tanh(x) y = Mul(t, z)", False, id="one open operand"),
-        pytest.param("t = Tanh(x) y = Mul(t, f)", False, id="infinite constant"),
-        pytest.param("t = Tanh(x) y = Div(t, c)", False, id="an operator that is not known to keep it"),
-        pytest.param("y = Identity(x)", False, id="an input"),
-        pytest.param("y = Cast<to=1>(i)", False, id="converted"),
-        pytest.param("t = Tanh(x) " + " ".join(f"v{n} = Neg({f'v{n - 1}' if n else 't'})" for n in range(40))
-                     + " y = Neg(v39)", False, id="too far"),
-    ],
+    {
+        "saturates": ("y = Tanh(x)", True),
+        "softmax": ("y = Softmax(x)", True),
+        "other bounded ones": ("a = Atan(x) b = Hardmax(x) d = Sign(x) y = Sum(a, b, d)", True),
+        "others that keep it": ("t = Tanh(x) r = Round(t) h = ThresholdedRelu(r) y = Trilu(h)", True),
+        "normalizes": ("y = LayerNormalization(x, c, c)", True),
+        "normalizes, infinite scale": ("y = LayerNormalization(x, f, c)", False),
+        "normalizes, open scale": ("y = LayerNormalization(x, z)", False),
+        "a chain": ("t = Tanh(x) a = Add(t, c) r = Reshape(a, s) y = Relu(r)", True),
+        "one open operand": ("t = Tanh(x) y = Mul(t, z)", False),
+        "infinite constant": ("t = Tanh(x) y = Mul(t, f)", False),
+        "an operator that is not known to keep it": ("t = Tanh(x) y = Div(t, c)", False),
+        "an input": ("y = Identity(x)", False),
+        "converted": ("y = Cast<to=1>(i)", False),
+        "too far": ("t = Tanh(x) " + " ".join(f"v{n} = Neg({f'v{n - 1}' if n else 't'})" for n in range(40))
+                     + " y = Neg(v39)", False),
+    },
 )  # fmt: skip
 def test_is_finite(body: str, want: bool) -> None:
     model = load(f"{G} {{ {body} }}")

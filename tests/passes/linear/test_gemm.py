@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.linear.gemm import matmul_add_to_gemm
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 
 def model(types: str, body: str, *, dtype: str = "float", result: str = "n,m") -> str:
@@ -21,24 +21,24 @@ SUM = "m = MatMul(a, b) y = Add(m, c)"
 GEMM = "y = Gemm(a, b, c)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "before", "after"),
-    [
-        pytest.param(f"{MATRICES}, [4] c", SUM, GEMM, id="a row"),
-        pytest.param(f"{MATRICES}, [4] c", "m = MatMul(a, b) y = Add(c, m)", GEMM, id="bias first"),
-        pytest.param(f"{MATRICES}, [2,4] c", SUM, GEMM, id="a matrix"),
-        pytest.param(f"{MATRICES}, [1,4] c", SUM, GEMM, id="a row of rank 2"),
-        pytest.param(f"{MATRICES}, [2,1] c", SUM, GEMM, id="a column"),
-        pytest.param(f"{MATRICES}, [1,1] c", SUM, GEMM, id="one number of rank 2"),
-        pytest.param(f"{MATRICES}, [1] c", SUM, GEMM, id="one number of rank 1"),
-        pytest.param("[1,3] a, [3,1] b, [1] c", SUM, GEMM, id="a product of one number"),
-        pytest.param("[N,3] a, [3,4] b, [4] c", SUM, GEMM, id="symbolic batch"),
-        pytest.param("[N,K] a, [K,M] b, [N,M] c", SUM, GEMM, id="all symbolic"),
-        pytest.param("[N,K] a, [K,M] b, [M] c", SUM, GEMM, id="symbolic row"),
-        pytest.param("[2,2] a", "m = MatMul(a, a) y = Add(m, a)", "y = Gemm(a, a, a)", id="the same value thrice"),
-        pytest.param("[2,0] a, [0,4] b, [4] c", SUM, GEMM, id="nothing to sum over"),
-        pytest.param("[0,3] a, [3,4] b, [4] c", SUM, GEMM, id="no rows"),
-    ],
+    {
+        "a row": (f"{MATRICES}, [4] c", SUM, GEMM),
+        "bias first": (f"{MATRICES}, [4] c", "m = MatMul(a, b) y = Add(c, m)", GEMM),
+        "a matrix": (f"{MATRICES}, [2,4] c", SUM, GEMM),
+        "a row of rank 2": (f"{MATRICES}, [1,4] c", SUM, GEMM),
+        "a column": (f"{MATRICES}, [2,1] c", SUM, GEMM),
+        "one number of rank 2": (f"{MATRICES}, [1,1] c", SUM, GEMM),
+        "one number of rank 1": (f"{MATRICES}, [1] c", SUM, GEMM),
+        "a product of one number": ("[1,3] a, [3,1] b, [1] c", SUM, GEMM),
+        "symbolic batch": ("[N,3] a, [3,4] b, [4] c", SUM, GEMM),
+        "all symbolic": ("[N,K] a, [K,M] b, [N,M] c", SUM, GEMM),
+        "symbolic row": ("[N,K] a, [K,M] b, [M] c", SUM, GEMM),
+        "the same value thrice": ("[2,2] a", "m = MatMul(a, a) y = Add(m, a)", "y = Gemm(a, a, a)"),
+        "nothing to sum over": ("[2,0] a, [0,4] b, [4] c", SUM, GEMM),
+        "no rows": ("[0,3] a, [3,4] b, [4] c", SUM, GEMM),
+    },
 )
 def test_becomes(types: str, before: str, after: str) -> None:
     becomes(model(types, before), model(types, after), matmul_add_to_gemm)
@@ -56,72 +56,70 @@ def test_every_opset_with_broadcasting(opset: int) -> None:
     becomes(model(types, SUM), model(types, GEMM), matmul_add_to_gemm, opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "g (float[2,3] a, float[4] c) => (float[n,m] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
-            " { m = MatMul(a, w) y = Add(m, c) }",
-            "g (float[2,3] a, float[4] c) => (float[n,m] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
-            " { y = Gemm(a, w, c) }",
-            id="constant weights",
+    {
+        "constant weights": (
+            (
+                "g (float[2,3] a, float[4] c) => (float[n,m] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
+                " { m = MatMul(a, w) y = Add(m, c) }"
+            ),
+            (
+                "g (float[2,3] a, float[4] c) => (float[n,m] y) <float[3,4] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
+                " { y = Gemm(a, w, c) }"
+            ),
         ),
-        pytest.param(
+        "a scalar": (
             "g (float[2,3] a, float[3,2] b) => (float[n,m] y) <float s = {2.5}> { m = MatMul(a, b) y = Add(m, s) }",
             "g (float[2,3] a, float[3,2] b) => (float[n,m] y) <float s = {2.5}> { y = Gemm(a, b, s) }",
-            id="a scalar",
         ),
-        pytest.param(
+        "overridable bias": (
             "g (float[2,3] a, float[3,2] b, float[2] c = {1,2}) => (float[n,m] y) { m = MatMul(a, b) y = Add(m, c) }",
             "g (float[2,3] a, float[3,2] b, float[2] c = {1,2}) => (float[n,m] y) { y = Gemm(a, b, c) }",
-            id="overridable bias",
         ),
-        pytest.param(
+        "two products: one of them is the bias": (
             "g (float[2,3] a, float[3,2] b) => (float[n,m] y) { p = MatMul(a, b) q = MatMul(a, b) y = Add(p, q) }",
             "g (float[2,3] a, float[3,2] b) => (float[n,m] y) { q = MatMul(a, b) y = Gemm(a, b, q) }",
-            id="two products: one of them is the bias",
         ),
-        pytest.param(
-            "g (bool k, float[2,3] a, float[3,2] b) => (float[n,m] y) <float[2] c = {1,2}> { y = If (k) <"
-            "then_branch = t () => (float[n,m] r) { m = MatMul(a, b) r = Add(m, c) }, "
-            "else_branch = e () => (float[n,m] s) { s = MatMul(a, b) }> }",
-            "g (bool k, float[2,3] a, float[3,2] b) => (float[n,m] y) <float[2] c = {1,2}> { y = If (k) <"
-            "then_branch = t () => (float[n,m] r) { r = Gemm(a, b, c) }, "
-            "else_branch = e () => (float[n,m] s) { s = MatMul(a, b) }> }",
-            id="inside an If body, of captured values",
+        "inside an If body, of captured values": (
+            (
+                "g (bool k, float[2,3] a, float[3,2] b) => (float[n,m] y) <float[2] c = {1,2}> { y = If (k) <"
+                "then_branch = t () => (float[n,m] r) { m = MatMul(a, b) r = Add(m, c) }, "
+                "else_branch = e () => (float[n,m] s) { s = MatMul(a, b) }> }"
+            ),
+            (
+                "g (bool k, float[2,3] a, float[3,2] b) => (float[n,m] y) <float[2] c = {1,2}> { y = If (k) <"
+                "then_branch = t () => (float[n,m] r) { r = Gemm(a, b, c) }, "
+                "else_branch = e () => (float[n,m] s) { s = MatMul(a, b) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_becomes_elsewhere(before: str, after: str) -> None:
     becomes(before, after, matmul_add_to_gemm)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "body", "result"),
-    [
-        pytest.param("[5,2,3] a, [5,3,4] b, [4] c", SUM, "k,n,m", id="batches of matrices"),
-        pytest.param("[5,2,3] a, [3,4] b, [4] c", SUM, "k,n,m", id="one side of rank 3"),
-        pytest.param("[3] a, [3,4] b, [4] c", SUM, "n", id="vector times matrix"),
-        pytest.param("[2,3] a, [3] b, [2] c", SUM, "n", id="matrix times vector"),
-        pytest.param(f"{MATRICES}, [1,2,4] c", SUM, "k,n,m", id="bias of rank 3"),
-        pytest.param(f"{MATRICES}, [5,2,4] c", SUM, "k,n,m", id="bias of rank 3 that stretches the product"),
-        pytest.param("[1,3] a, [3,4] b, [2,4] c", SUM, "n,m", id="bias with more rows"),
-        pytest.param("[2,3] a, [3,1] b, [4] c", SUM, "n,m", id="bias with more columns"),
-        pytest.param("[N,3] a, [3,4] b, [M,4] c", SUM, "n,m", id="bias with other symbolic rows"),
-        pytest.param("[N,3] a, [3,4] b, [2,4] c", SUM, "n,m", id="symbolic rows, bias with fixed ones"),
-        pytest.param("[2,3] a, [3,M] b, [4] c", SUM, "n,m", id="symbolic columns, bias with fixed ones"),
-        pytest.param(MATRICES, "m = MatMul(a, b) y = Add(m, m)", "n,m", id="the same value twice"),
-        pytest.param(f"{MATRICES}, [4] c", "m = MatMul(a, b) r = Relu(m) y = Add(r, c)", "n,m", id="apart"),
-        pytest.param(f"{MATRICES}, [4] c", "m = MatMul(a, b) y = Sub(m, c)", "n,m", id="a difference"),
-        pytest.param(
-            f"{MATRICES}, [4] c",
-            "m = MatMul(a, b) s = Add(m, c) r = Relu(m) y = Mul(r, s)",
-            "n,m",
-            id="shared inner value",
-        ),
-        pytest.param("[2,4] a, [4] c", "y = Add(a, c)", "n,m", id="no product, graph inputs and output at the ends"),
-        pytest.param(MATRICES, "y = MatMul(a, b)", "n,m", id="no sum"),
-    ],
+    {
+        "batches of matrices": ("[5,2,3] a, [5,3,4] b, [4] c", SUM, "k,n,m"),
+        "one side of rank 3": ("[5,2,3] a, [3,4] b, [4] c", SUM, "k,n,m"),
+        "vector times matrix": ("[3] a, [3,4] b, [4] c", SUM, "n"),
+        "matrix times vector": ("[2,3] a, [3] b, [2] c", SUM, "n"),
+        "bias of rank 3": (f"{MATRICES}, [1,2,4] c", SUM, "k,n,m"),
+        "bias of rank 3 that stretches the product": (f"{MATRICES}, [5,2,4] c", SUM, "k,n,m"),
+        "bias with more rows": ("[1,3] a, [3,4] b, [2,4] c", SUM, "n,m"),
+        "bias with more columns": ("[2,3] a, [3,1] b, [4] c", SUM, "n,m"),
+        "bias with other symbolic rows": ("[N,3] a, [3,4] b, [M,4] c", SUM, "n,m"),
+        "symbolic rows, bias with fixed ones": ("[N,3] a, [3,4] b, [2,4] c", SUM, "n,m"),
+        "symbolic columns, bias with fixed ones": ("[2,3] a, [3,M] b, [4] c", SUM, "n,m"),
+        "the same value twice": (MATRICES, "m = MatMul(a, b) y = Add(m, m)", "n,m"),
+        "apart": (f"{MATRICES}, [4] c", "m = MatMul(a, b) r = Relu(m) y = Add(r, c)", "n,m"),
+        "a difference": (f"{MATRICES}, [4] c", "m = MatMul(a, b) y = Sub(m, c)", "n,m"),
+        "shared inner value": (f"{MATRICES}, [4] c", "m = MatMul(a, b) s = Add(m, c) r = Relu(m) y = Mul(r, s)", "n,m"),
+        "no product, graph inputs and output at the ends": ("[2,4] a, [4] c", "y = Add(a, c)", "n,m"),
+        "no sum": (MATRICES, "y = MatMul(a, b)", "n,m"),
+    },
 )
 def test_stays(types: str, body: str, result: str) -> None:
     stays(model(types, body, result=result), matmul_add_to_gemm)
@@ -132,71 +130,72 @@ def test_stays_for_integers(dtype: str) -> None:
     stays(model(f"{MATRICES}, [4] c", SUM, dtype=dtype), matmul_add_to_gemm)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
-            "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] m, float[n,m] y)"
-            " { m = MatMul(a, b) y = Add(m, c) }",
+    {
+        "inner value is a graph output": (
+            (
+                "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] m, float[n,m] y)"
+                " { m = MatMul(a, b) y = Add(m, c) }"
+            ),
             17,
             True,
-            id="inner value is a graph output",
         ),
-        pytest.param(
-            "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = MatMul(a, b)"
-            " y = Add<axis=1, broadcast=1>(m, c) }",
+        "opset without broadcasting, non-default attributes": (
+            (
+                "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = MatMul(a, b)"
+                " y = Add<axis=1, broadcast=1>(m, c) }"
+            ),
             6,
             False,
-            id="opset without broadcasting, non-default attributes",
         ),
-        pytest.param(
+        "older opset": (
             "g (float[2,3] a, float[3,4] b, float[2,4] c) => (float[n,m] y) { m = MatMul(a, b) y = Add(m, c) }",
             6,
             False,
-            id="older opset",
         ),
-        pytest.param(
+        "unknown rank of a factor": (
             "g (float[] a, float[3,4] b, float[4] c) => (float[] y) { m = MatMul(a, b) y = Add(m, c) }",
             17,
             False,
-            id="unknown rank of a factor",
         ),
-        pytest.param(
+        "unknown rank of the bias": (
             "g (float[2,3] a, float[3,4] b, float[] c) => (float[] y) { m = MatMul(a, b) y = Add(m, c) }",
             17,
             True,
-            id="unknown rank of the bias",
         ),
-        pytest.param(
+        "unknown rows of the bias": (
             "g (float[2,3] a, float[3,4] b, float[?,4] c) => (float[?,4] y) { m = MatMul(a, b) y = Add(m, c) }",
             17,
             True,
-            id="unknown rows of the bias",
         ),
-        pytest.param(
-            "g (bfloat16[2,3] a, bfloat16[3,4] b, bfloat16[4] c) => (bfloat16[n,m] y)"
-            " { m = MatMul(a, b) y = Add(m, c) }",
+        "bfloat16 has no kernel": (
+            (
+                "g (bfloat16[2,3] a, bfloat16[3,4] b, bfloat16[4] c) => (bfloat16[n,m] y)"
+                " { m = MatMul(a, b) y = Add(m, c) }"
+            ),
             17,
             False,
-            id="bfloat16 has no kernel",
         ),
-        pytest.param(
-            "g (bool k, float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = MatMul(a, b) y = If (k) <"
-            "then_branch = t () => (float[n,m] r) { r = Add(m, c) }, "
-            "else_branch = e () => (float[n,m] s) { n = Neg(a) s = MatMul(n, b) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool k, float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = MatMul(a, b) y = If (k) <"
+                "then_branch = t () => (float[n,m] r) { r = Add(m, c) }, "
+                "else_branch = e () => (float[n,m] s) { n = Neg(a) s = MatMul(n, b) }> }"
+            ),
             17,
             True,
-            id="across the border of an If body",
         ),
-        pytest.param(
-            "g (bool k, float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = MatMul(a, b) z = Add(m, c)"
-            " y = If (k) <then_branch = t () => (float[n,m] r) { r = Relu(m) }, "
-            "else_branch = e () => (float[n,m] s) { s = Neg(z) }> }",
+        "inner value captured by an If body": (
+            (
+                "g (bool k, float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = MatMul(a, b) z = Add(m, c)"
+                " y = If (k) <then_branch = t () => (float[n,m] r) { r = Relu(m) }, "
+                "else_branch = e () => (float[n,m] s) { s = Neg(z) }> }"
+            ),
             17,
             True,
-            id="inner value captured by an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     stays(text, matmul_add_to_gemm, opset=opset, runs=runs)

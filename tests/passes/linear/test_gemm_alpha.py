@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import gemm
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 FOLD_SCALE_INTO_GEMM = rule_pass(gemm, "fold-scale-into-gemm")
 
@@ -29,41 +29,35 @@ AB = "[2,3] a, [3,4] b"
 ABC = f"{AB}, [4] c"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "before", "after"),
-    [
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)", id="product times a number"),
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(f, m)", "y = Gemm<alpha=4.0>(a, b)", id="a number of rank 2, first"),
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(m, same)", "y = Gemm<alpha=2.0>(a, b)", id="a row of one number"),
-        pytest.param(AB, "m = MatMul(a, b) y = Div(m, f)", "y = Gemm<alpha=0.25>(a, b)", id="divided"),
-        pytest.param(AB, "m = MatMul(a, b) y = Neg(m)", "y = Gemm<alpha=-1.0>(a, b)", id="negated"),
-        pytest.param(AB, "s = Mul(a, h) y = MatMul(s, b)", "y = Gemm<alpha=0.5>(a, b)", id="left factor"),
-        pytest.param(AB, "s = Mul(h, b) y = MatMul(a, s)", "y = Gemm<alpha=0.5>(a, b)", id="right factor"),
-        pytest.param(
+    {
+        "product times a number": (AB, "m = MatMul(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)"),
+        "a number of rank 2, first": (AB, "m = MatMul(a, b) y = Mul(f, m)", "y = Gemm<alpha=4.0>(a, b)"),
+        "a row of one number": (AB, "m = MatMul(a, b) y = Mul(m, same)", "y = Gemm<alpha=2.0>(a, b)"),
+        "divided": (AB, "m = MatMul(a, b) y = Div(m, f)", "y = Gemm<alpha=0.25>(a, b)"),
+        "negated": (AB, "m = MatMul(a, b) y = Neg(m)", "y = Gemm<alpha=-1.0>(a, b)"),
+        "left factor": (AB, "s = Mul(a, h) y = MatMul(s, b)", "y = Gemm<alpha=0.5>(a, b)"),
+        "right factor": (AB, "s = Mul(h, b) y = MatMul(a, s)", "y = Gemm<alpha=0.5>(a, b)"),
+        "both factors and the product": (
             AB,
             "s = Mul(a, h) r = Mul(f, b) m = MatMul(s, r) y = Neg(m)",
             "y = Gemm<alpha=-2.0>(a, b)",
-            id="both factors and the product",
         ),
-        pytest.param(AB, "m = Gemm(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)", id="Gemm without bias"),
-        pytest.param(ABC, "m = Gemm(a, b, c) y = Mul(m, h)", "y = Gemm<alpha=0.5,beta=0.5>(a, b, c)", id="Gemm"),
-        pytest.param(
+        "Gemm without bias": (AB, "m = Gemm(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)"),
+        "Gemm": (ABC, "m = Gemm(a, b, c) y = Mul(m, h)", "y = Gemm<alpha=0.5,beta=0.5>(a, b, c)"),
+        "attributes are kept, those that say nothing go": (
             "[3,2] a, [4,3] b, [4] c",
             "m = Gemm<alpha=4.0,beta=0.5,transA=1,transB=1>(a, b, c) y = Div(m, f)",
             "y = Gemm<beta=0.125,transA=1,transB=1>(a, b, c)",
-            id="attributes are kept, those that say nothing go",
         ),
-        pytest.param(ABC, "m = Gemm(a, b, c) y = Neg(m)", "y = Gemm<alpha=-1.0,beta=-1.0>(a, b, c)", id="-Gemm"),
-        pytest.param(ABC, "s = Mul(a, h) y = Gemm(s, b, c)", "y = Gemm<alpha=0.5>(a, b, c)", id="left of a Gemm"),
-        pytest.param(
-            ABC, "s = Mul(b, t) y = Gemm<beta=3.0>(a, s, c)", "y = Gemm<alpha=2.0,beta=3.0>(a, b, c)", id="right of it"
-        ),
-        pytest.param(
-            "[N,K] a, [K,M] b", "m = MatMul(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)", id="symbolic extents"
-        ),
-        pytest.param("[2,0] a, [0,4] b", "m = MatMul(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)", id="empty"),
-        pytest.param("[3,3] a", "m = MatMul(a, a) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, a)", id="a square"),
-    ],
+        "-Gemm": (ABC, "m = Gemm(a, b, c) y = Neg(m)", "y = Gemm<alpha=-1.0,beta=-1.0>(a, b, c)"),
+        "left of a Gemm": (ABC, "s = Mul(a, h) y = Gemm(s, b, c)", "y = Gemm<alpha=0.5>(a, b, c)"),
+        "right of it": (ABC, "s = Mul(b, t) y = Gemm<beta=3.0>(a, s, c)", "y = Gemm<alpha=2.0,beta=3.0>(a, b, c)"),
+        "symbolic extents": ("[N,K] a, [K,M] b", "m = MatMul(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)"),
+        "empty": ("[2,0] a, [0,4] b", "m = MatMul(a, b) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, b)"),
+        "a square": ("[3,3] a", "m = MatMul(a, a) y = Mul(m, h)", "y = Gemm<alpha=0.5>(a, a)"),
+    },
 )
 def test_becomes(types: str, before: str, after: str) -> None:
     becomes(model(types, before), model(types, after), FOLD_SCALE_INTO_GEMM)
@@ -79,83 +73,81 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     becomes(before, text, FOLD_SCALE_INTO_GEMM, opset=opset, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "body", "result"),
-    [
-        pytest.param("[5,2,3] a, [5,3,4] b", "m = MatMul(a, b) y = Mul(m, h)", "k,n,m", id="batches of matrices"),
-        pytest.param("[5,2,3] a, [3,4] b", "s = Mul(a, h) y = MatMul(s, b)", "k,n,m", id="left batch"),
-        pytest.param("[3] a, [3,4] b", "m = MatMul(a, b) y = Mul(m, h)", "n", id="a vector"),
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(m, row)", "n,m", id="a number for each column"),
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(m, deep)", "k,n,m", id="adds a dim"),
-        pytest.param("[1,3] a, [3,4] b", "m = MatMul(a, b) y = Mul(m, two)", "n,m", id="adds rows"),
-        pytest.param("[1,3] a, [3,4] b", "s = Mul(a, two) y = MatMul(s, b)", "n,m", id="adds rows before"),
-        pytest.param("[1,3] a, [3,4] b", "s = Mul(a, two) y = Gemm(s, b)", "n,m", id="adds rows before a Gemm"),
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(m, zero)", "n,m", id="zero"),
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(m, nan)", "n,m", id="not a number"),
-        pytest.param(AB, "m = MatMul(a, b) y = Div(t, m)", "n,m", id="the product divides"),
-        pytest.param(AB, "m = MatMul(a, b) r = Relu(m) y = Mul(r, h)", "n,m", id="apart"),
-        pytest.param(AB, "m = MatMul(a, b) s = Mul(m, h) y = Add(s, m)", "n,m", id="shared product"),
-        pytest.param(AB, "m = MatMul(a, b) y = Mul(m, m)", "n,m", id="the same value twice"),
-        pytest.param(ABC, "m = Gemm(a, b, c) y = Mul(m, row)", "n,m", id="Gemm by a row"),
-        pytest.param("[2,K] a, [K,4] b, [4] c", "m = Gemm(a, b, c) y = Neg(m)", "n,m", id="sums that may be empty"),
-        pytest.param(ABC, "m = MatMul(a, b) y = Mul(m, c)", "n,m", id="computed scale"),
-        pytest.param(f"{AB}, [] s", "m = MatMul(a, b) y = Mul(m, s)", "n,m", id="the scale is an input"),
-        pytest.param("[2,4] a", "y = Mul(a, h)", "n,m", id="no product, graph inputs and outputs at the ends"),
-    ],
+    {
+        "batches of matrices": ("[5,2,3] a, [5,3,4] b", "m = MatMul(a, b) y = Mul(m, h)", "k,n,m"),
+        "left batch": ("[5,2,3] a, [3,4] b", "s = Mul(a, h) y = MatMul(s, b)", "k,n,m"),
+        "a vector": ("[3] a, [3,4] b", "m = MatMul(a, b) y = Mul(m, h)", "n"),
+        "a number for each column": (AB, "m = MatMul(a, b) y = Mul(m, row)", "n,m"),
+        "adds a dim": (AB, "m = MatMul(a, b) y = Mul(m, deep)", "k,n,m"),
+        "adds rows": ("[1,3] a, [3,4] b", "m = MatMul(a, b) y = Mul(m, two)", "n,m"),
+        "adds rows before": ("[1,3] a, [3,4] b", "s = Mul(a, two) y = MatMul(s, b)", "n,m"),
+        "adds rows before a Gemm": ("[1,3] a, [3,4] b", "s = Mul(a, two) y = Gemm(s, b)", "n,m"),
+        "zero": (AB, "m = MatMul(a, b) y = Mul(m, zero)", "n,m"),
+        "not a number": (AB, "m = MatMul(a, b) y = Mul(m, nan)", "n,m"),
+        "the product divides": (AB, "m = MatMul(a, b) y = Div(t, m)", "n,m"),
+        "apart": (AB, "m = MatMul(a, b) r = Relu(m) y = Mul(r, h)", "n,m"),
+        "shared product": (AB, "m = MatMul(a, b) s = Mul(m, h) y = Add(s, m)", "n,m"),
+        "the same value twice": (AB, "m = MatMul(a, b) y = Mul(m, m)", "n,m"),
+        "Gemm by a row": (ABC, "m = Gemm(a, b, c) y = Mul(m, row)", "n,m"),
+        "sums that may be empty": ("[2,K] a, [K,4] b, [4] c", "m = Gemm(a, b, c) y = Neg(m)", "n,m"),
+        "computed scale": (ABC, "m = MatMul(a, b) y = Mul(m, c)", "n,m"),
+        "the scale is an input": (f"{AB}, [] s", "m = MatMul(a, b) y = Mul(m, s)", "n,m"),
+        "no product, graph inputs and outputs at the ends": ("[2,4] a", "y = Mul(a, h)", "n,m"),
+    },
 )
 def test_stays(types: str, body: str, result: str) -> None:
     stays(model(types.replace("[] s", "[1] s"), body, result=result), FOLD_SCALE_INTO_GEMM)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
-            "g (float[2,3] a, float[3,4] b) => (float[n,m] m, float[n,m] y) <float h = {2}>"
-            " { m = MatMul(a, b) y = Mul(m, h) }",
+    {
+        "product is a graph output": (
+            (
+                "g (float[2,3] a, float[3,4] b) => (float[n,m] m, float[n,m] y) <float h = {2}>"
+                " { m = MatMul(a, b) y = Mul(m, h) }"
+            ),
             17,
             True,
-            id="product is a graph output",
         ),
-        pytest.param(
+        "overridable scale": (
             "g (float[2,3] a, float[3,4] b, float h = {2}) => (float[n,m] y) { m = MatMul(a, b) y = Mul(m, h) }",
             17,
             True,
-            id="overridable scale",
         ),
-        pytest.param(
+        "alpha would round a double": (
             "g (double[2,3] a, double[3,4] b) => (double[n,m] y) <double h = {0.1}> { m = MatMul(a, b) y = Mul(m, h) }",
             17,
             True,
-            id="alpha would round a double",
         ),
-        pytest.param(
+        "integers": (
             "g (int32[2,3] a, int32[3,4] b) => (int32[n,m] y) <int32 h = {2}> { m = MatMul(a, b) y = Mul(m, h) }",
             17,
             True,
-            id="integers",
         ),
-        pytest.param(
+        "unknown rank": (
             "g (float[] a, float[3,4] b) => (float[] y) <float h = {2}> { m = MatMul(a, b) y = Mul(m, h) }",
             17,
             False,
-            id="unknown rank",
         ),
-        pytest.param(
+        "older opset": (
             "g (float[2,3] a, float[3,4] b) => (float[n,m] y) <float h = {2}> { m = MatMul(a, b) y = Mul(m, h) }",
             6,
             False,
-            id="older opset",
         ),
-        pytest.param(
-            "g (bool k, float[2,3] a, float[3,4] b) => (float[n,m] y) <float h = {2}> { m = MatMul(a, b) y = If (k) <"
-            "then_branch = t () => (float[n,m] r) { r = Mul(m, h) }, "
-            "else_branch = e () => (float[n,m] s) { n = Neg(a) o = Relu(n) s = MatMul(o, b) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool k, float[2,3] a, float[3,4] b) => (float[n,m] y) <float h = {2}> { m = MatMul(a, b) y = If"
+                " (k) <"
+                "then_branch = t () => (float[n,m] r) { r = Mul(m, h) }, "
+                "else_branch = e () => (float[n,m] s) { n = Neg(a) o = Relu(n) s = MatMul(o, b) }> }"
+            ),
             17,
             True,
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     stays(text, FOLD_SCALE_INTO_GEMM, opset=opset, runs=runs)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import weight_scale
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, cases, initializers, stays
 from weights import weights_used_in
 
 FOLD_BATCHNORM_INTO_GEMM = rule_pass(weight_scale, "fold-batchnorm-into-gemm")
@@ -40,32 +40,28 @@ def model(x: str, body: str, constants: str = "", result: str = "n,m", dtype: st
     return f"g ({dtype}[{x}] x) => ({dtype}[{result}] y) {constants} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "after"),
-    [
-        pytest.param("2,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)", id="behind a product"),
-        pytest.param("N,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)", id="symbolic batch"),
-        pytest.param("0,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)", id="no rows"),
-        pytest.param("2,3", f"p = Gemm(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)", id="behind a Gemm without bias"),
-        pytest.param("2,3", f"p = Gemm(x, w, num) y = {bn(4, 'p')}", "y = Gemm(x, k, k)", id="its bias one number"),
-        pytest.param(
+    {
+        "behind a product": ("2,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)"),
+        "symbolic batch": ("N,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)"),
+        "no rows": ("0,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)"),
+        "behind a Gemm without bias": ("2,3", f"p = Gemm(x, w) y = {bn(4, 'p')}", "y = Gemm(x, k, k)"),
+        "its bias one number": ("2,3", f"p = Gemm(x, w, num) y = {bn(4, 'p')}", "y = Gemm(x, k, k)"),
+        "behind a Gemm with attributes": (
             "3,2",
             f"p = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, wt, row) y = {bn(4, 'p', '<epsilon=0.5>')}",
             "y = Gemm<transA=1,transB=1>(x, k, k)",
-            id="behind a Gemm with attributes",
         ),
-        pytest.param("2,3", f"p = {bn(3, 'x')} y = MatMul(p, w)", "y = Gemm(x, k, k)", id="before a product"),
-        pytest.param("2,3", f"p = {bn(3, 'x')} y = Gemm(p, w)", "y = Gemm(x, k, k)", id="before a Gemm without bias"),
-        pytest.param(
+        "before a product": ("2,3", f"p = {bn(3, 'x')} y = MatMul(p, w)", "y = Gemm(x, k, k)"),
+        "before a Gemm without bias": ("2,3", f"p = {bn(3, 'x')} y = Gemm(p, w)", "y = Gemm(x, k, k)"),
+        "before a Gemm with attributes": (
             "2,3",
             f"p = {bn(3, 'x')} y = Gemm<alpha=0.5,beta=2.0,transB=1>(p, wt, row)",
             "y = Gemm<transB=1>(x, k, k)",
-            id="before a Gemm with attributes",
         ),
-        pytest.param(
-            "2,3", f"p = {bn(3, 'x')} q = MatMul(p, w) y = {bn(4, 'q')}", "y = Gemm(x, k, k)", id="before and behind"
-        ),
-    ],
+        "before and behind": ("2,3", f"p = {bn(3, 'x')} q = MatMul(p, w) y = {bn(4, 'q')}", "y = Gemm(x, k, k)"),
+    },
 )
 def test_becomes(x: str, before: str, after: str) -> None:
     becomes(model(x, before), model(x, after, CONST), FOLD_BATCHNORM_INTO_GEMM, weights=used(before))
@@ -86,65 +82,67 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     assert {a.dtype.type for a in initializers(out).values()} == {KINDS[dtype]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "body", "result"),
-    [
-        pytest.param("2,4,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "k,n,m", id="the channels are the rows"),
-        pytest.param("2,4,3", f"p = {bn(4, 'x')} y = MatMul(p, w)", "k,n,m", id="the channels are the rows, before"),
-        pytest.param("2,3", f"p = MatMul(x, w3) y = {bn(2, 'p')}", "k,n,m", id="weights in batches"),
-        pytest.param("3,2", f"p = {bn(2, 'x')} y = Gemm<transA=1>(p, w)", "n,m", id="before transA"),
-        pytest.param("2,3", f"p = Gemm(x, w, col) y = {bn(4, 'p')}", "n,m", id="a bias for each row"),
-        pytest.param("2,3", f"p = MatMul(x, w) r = Relu(p) y = {bn(4, 'r')}", "n,m", id="apart"),
-        pytest.param("2,3", f"p = MatMul(x, w) r = {bn(4, 'p')} y = Add(p, r)", "n,m", id="shared product"),
-        pytest.param("2,3", f"p = {bn(3, 'x')} r = MatMul(p, w) s = ReduceSum(p) y = Add(r, s)", "n,m", id="shared"),
-        pytest.param("2,3", f"p = MatMul(x, w) q = MatMul(x, w) r = {bn(4, 'p')} y = Add(q, r)", "n,m", id="weights"),
-        pytest.param("4,4", f"p = MatMul(x, x) y = {bn(4, 'p')}", "n,m", id="computed weights"),
-        pytest.param("2,3", f"y = {bn(3, 'x')}", "n,m", id="alone"),
-    ],
+    {
+        "the channels are the rows": ("2,4,3", f"p = MatMul(x, w) y = {bn(4, 'p')}", "k,n,m"),
+        "the channels are the rows, before": ("2,4,3", f"p = {bn(4, 'x')} y = MatMul(p, w)", "k,n,m"),
+        "weights in batches": ("2,3", f"p = MatMul(x, w3) y = {bn(2, 'p')}", "k,n,m"),
+        "before transA": ("3,2", f"p = {bn(2, 'x')} y = Gemm<transA=1>(p, w)", "n,m"),
+        "a bias for each row": ("2,3", f"p = Gemm(x, w, col) y = {bn(4, 'p')}", "n,m"),
+        "apart": ("2,3", f"p = MatMul(x, w) r = Relu(p) y = {bn(4, 'r')}", "n,m"),
+        "shared product": ("2,3", f"p = MatMul(x, w) r = {bn(4, 'p')} y = Add(p, r)", "n,m"),
+        "shared": ("2,3", f"p = {bn(3, 'x')} r = MatMul(p, w) s = ReduceSum(p) y = Add(r, s)", "n,m"),
+        "weights": ("2,3", f"p = MatMul(x, w) q = MatMul(x, w) r = {bn(4, 'p')} y = Add(q, r)", "n,m"),
+        "computed weights": ("4,4", f"p = MatMul(x, x) y = {bn(4, 'p')}", "n,m"),
+        "alone": ("2,3", f"y = {bn(3, 'x')}", "n,m"),
+    },
 )
 def test_stays(x: str, body: str, result: str) -> None:
     stays(model(x, body, result=result), FOLD_BATCHNORM_INTO_GEMM, weights=used(body))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(
+    {
+        "computed bias": (
             f"g (float[2,3] x, float[4] c) => (float[n,m] y) {{ p = Gemm(x, w, c) y = {bn(4, 'p')} }}",
             17,
-            id="computed bias",
         ),
-        pytest.param(
+        "product is a graph output": (
             f"g (float[2,3] x) => (float[n,m] y, float[n,m] p) {{ p = MatMul(x, w) y = {bn(4, 'p')} }}",
             17,
-            id="product is a graph output",
         ),
-        pytest.param(
-            "g (float[2,3] x, float[4] s) => (float[n,m] y)"
-            " { p = MatMul(x, w) y = BatchNormalization(p, s, b4, m4, v4) }",
+        "computed statistics": (
+            (
+                "g (float[2,3] x, float[4] s) => (float[n,m] y)"
+                " { p = MatMul(x, w) y = BatchNormalization(p, s, b4, m4, v4) }"
+            ),
             17,
-            id="computed statistics",
         ),
-        pytest.param(
-            "g (float[2,3] x, float[4] s = {1,2,3,4}) => (float[n,m] y)"
-            " { p = MatMul(x, w) y = BatchNormalization(p, s, b4, m4, v4) }",
+        "overridable statistics": (
+            (
+                "g (float[2,3] x, float[4] s = {1,2,3,4}) => (float[n,m] y)"
+                " { p = MatMul(x, w) y = BatchNormalization(p, s, b4, m4, v4) }"
+            ),
             17,
-            id="overridable statistics",
         ),
-        pytest.param(
-            "g (float[2,3] x) => (float[n,m] y, float[4] a, float[4] b)"
-            " { p = MatMul(x, w) y, a, b = BatchNormalization<training_mode=1>(p, s4, b4, m4, v4) }",
+        "in training mode": (
+            (
+                "g (float[2,3] x) => (float[n,m] y, float[4] a, float[4] b)"
+                " { p = MatMul(x, w) y, a, b = BatchNormalization<training_mode=1>(p, s4, b4, m4, v4) }"
+            ),
             15,
-            id="in training mode",
         ),
-        pytest.param(
-            f"g (bool k, float[2,3] x) => (float[n,m] y) {{ p = MatMul(x, w) y = If (k) <"
-            f"then_branch = t () => (float[n,m] r) {{ r = {bn(4, 'p')} }}, "
-            "else_branch = e () => (float[n,m] s) { s = MatMul(x, wx) }> }",
+        "across the border of an If body": (
+            (
+                f"g (bool k, float[2,3] x) => (float[n,m] y) {{ p = MatMul(x, w) y = If (k) <"
+                f"then_branch = t () => (float[n,m] r) {{ r = {bn(4, 'p')} }}, "
+                "else_branch = e () => (float[n,m] s) { s = MatMul(x, wx) }> }"
+            ),
             17,
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int) -> None:
     weights = used(text)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import gemm
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 from weights import weights_used_in
 
 FOLD_BIAS = rule_pass(gemm, "fold-bias")
@@ -43,74 +43,61 @@ def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype
     return f"g ({types.replace('[', f'{dtype}[')}) => ({dtype}[{result}] y) {constants} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "before", "after"),
-    [
-        pytest.param(ABC, "m = Gemm(a, b) y = Add(m, c)", "y = Gemm(a, b, c)", id="computed bias"),
-        pytest.param(ABC, "m = Gemm(a, b) y = Sum(c, m)", "y = Gemm(a, b, c)", id="by a Sum"),
-        pytest.param(
+    {
+        "computed bias": (ABC, "m = Gemm(a, b) y = Add(m, c)", "y = Gemm(a, b, c)"),
+        "by a Sum": (ABC, "m = Gemm(a, b) y = Sum(c, m)", "y = Gemm(a, b, c)"),
+        "matrix": (
             f"{AB}, [2,4] c",
             "m = Gemm<alpha=0.5,beta=3.0>(a, b) y = Add(m, c)",
             "y = Gemm<alpha=0.5>(a, b, c)",
-            id="matrix",
         ),
-        pytest.param(
+        "transposed factors": (
             "[3,2] a, [4,3] b, [1] c",
             "m = Gemm<transA=1,transB=1>(a, b) y = Add(c, m)",
             "y = Gemm<transA=1,transB=1>(a, b, c)",
-            id="transposed factors",
         ),
-        pytest.param(AB, "m = Gemm(a, b, row) y = Add(m, row2)", "y = Gemm(a, b, k)", id="two constants"),
-        pytest.param(AB, "m = Gemm(a, b, all) y = Add(m, row)", "y = Gemm(a, b, k)", id="a matrix and a row"),
-        pytest.param(
-            AB, "m = Gemm<beta=2.0>(a, b, row) y = Sub(m, num)", "y = Gemm(a, b, k)", id="beta goes into the constant"
-        ),
-        pytest.param(ABC, "m = Gemm<beta=0.0>(a, b, row) y = Add(m, c)", "y = Gemm(a, b, c)", id="a bias of no weight"),
-        pytest.param(ABC, "m = Gemm(a, b) y = Sub(m, c)", "y = Gemm<beta=-1.0>(a, b, c)", id="minus a computed bias"),
-        pytest.param(AB, "m = Gemm(a, b) y = Sub(m, row)", "y = Gemm(a, b, k)", id="minus a constant"),
-        pytest.param(ABC, "m = Gemm(a, b) y = Sub(c, m)", "y = Gemm<alpha=-1.0>(a, b, c)", id="minus a Gemm"),
-        pytest.param(
+        "two constants": (AB, "m = Gemm(a, b, row) y = Add(m, row2)", "y = Gemm(a, b, k)"),
+        "a matrix and a row": (AB, "m = Gemm(a, b, all) y = Add(m, row)", "y = Gemm(a, b, k)"),
+        "beta goes into the constant": (AB, "m = Gemm<beta=2.0>(a, b, row) y = Sub(m, num)", "y = Gemm(a, b, k)"),
+        "a bias of no weight": (ABC, "m = Gemm<beta=0.0>(a, b, row) y = Add(m, c)", "y = Gemm(a, b, c)"),
+        "minus a computed bias": (ABC, "m = Gemm(a, b) y = Sub(m, c)", "y = Gemm<beta=-1.0>(a, b, c)"),
+        "minus a constant": (AB, "m = Gemm(a, b) y = Sub(m, row)", "y = Gemm(a, b, k)"),
+        "minus a Gemm": (ABC, "m = Gemm(a, b) y = Sub(c, m)", "y = Gemm<alpha=-1.0>(a, b, c)"),
+        "constant minus a Gemm with bias": (
             AB,
             "m = Gemm<alpha=2.0,beta=3.0>(a, b, row) y = Sub(row2, m)",
             "y = Gemm<alpha=-2.0>(a, b, k)",
-            id="constant minus a Gemm with bias",
         ),
-        pytest.param(ABC, "m = MatMul(a, b) y = Sub(m, c)", "y = Gemm<beta=-1.0>(a, b, c)", id="product - computed"),
-        pytest.param(AB, "m = MatMul(a, b) y = Sub(m, row)", "y = Gemm(a, b, k)", id="product - constant"),
-        pytest.param(ABC, "m = MatMul(a, b) y = Sub(c, m)", "y = Gemm<alpha=-1.0>(a, b, c)", id="something - product"),
-        pytest.param("[2,3] x", "s = Add(x, v) y = MatMul(s, w)", "y = Gemm(x, k, k)", id="shift of the operand"),
-        pytest.param("[2,3] x", "s = Sub(x, num) y = MatMul(s, w)", "y = Gemm(x, k, k)", id="by minus a number"),
-        pytest.param(
+        "product - computed": (ABC, "m = MatMul(a, b) y = Sub(m, c)", "y = Gemm<beta=-1.0>(a, b, c)"),
+        "product - constant": (AB, "m = MatMul(a, b) y = Sub(m, row)", "y = Gemm(a, b, k)"),
+        "something - product": (ABC, "m = MatMul(a, b) y = Sub(c, m)", "y = Gemm<alpha=-1.0>(a, b, c)"),
+        "shift of the operand": ("[2,3] x", "s = Add(x, v) y = MatMul(s, w)", "y = Gemm(x, k, k)"),
+        "by minus a number": ("[2,3] x", "s = Sub(x, num) y = MatMul(s, w)", "y = Gemm(x, k, k)"),
+        "before a Gemm": (
             "[N,3] x",
             "s = Add(v, x) y = Gemm<alpha=0.5,beta=2.0,transB=1>(s, wt, row)",
             "y = Gemm<alpha=0.5,transB=1>(x, k, k)",
-            id="before a Gemm",
         ),
-        pytest.param(
-            "[3,2] x", "s = Add(x, num) y = Gemm<transA=1>(s, w)", "y = Gemm<transA=1>(x, k, k)", id="before transA"
-        ),
-        pytest.param("[2,3] a", "y = Gemm<alpha=2.0,beta=3.0>(a, w, zero)", "y = Gemm<alpha=2.0>(a, k)", id="no bias"),
-        pytest.param(AB, "y = Gemm(a, b, zeros)", "y = Gemm(a, b)", id="a matrix of zeros"),
-        pytest.param(
-            "[2,3] x",
-            "s = Sub(x, v) m = MatMul(s, w) n = Sub(m, row) y = Add(n, num)",
-            "y = Gemm(x, k, k)",
-            id="all of it",
-        ),
-        pytest.param("[0,3] a, [3,4] b, [4] c", "m = Gemm(a, b) y = Add(m, c)", "y = Gemm(a, b, c)", id="no rows"),
-        pytest.param("[N,K] a, [K,M] b, [M] c", "m = Gemm(a, b) y = Add(m, c)", "y = Gemm(a, b, c)", id="symbolic"),
-    ],
+        "before transA": ("[3,2] x", "s = Add(x, num) y = Gemm<transA=1>(s, w)", "y = Gemm<transA=1>(x, k, k)"),
+        "no bias": ("[2,3] a", "y = Gemm<alpha=2.0,beta=3.0>(a, w, zero)", "y = Gemm<alpha=2.0>(a, k)"),
+        "a matrix of zeros": (AB, "y = Gemm(a, b, zeros)", "y = Gemm(a, b)"),
+        "all of it": ("[2,3] x", "s = Sub(x, v) m = MatMul(s, w) n = Sub(m, row) y = Add(n, num)", "y = Gemm(x, k, k)"),
+        "no rows": ("[0,3] a, [3,4] b, [4] c", "m = Gemm(a, b) y = Add(m, c)", "y = Gemm(a, b, c)"),
+        "symbolic": ("[N,K] a, [K,M] b, [M] c", "m = Gemm(a, b) y = Add(m, c)", "y = Gemm(a, b, c)"),
+    },
 )
 def test_becomes(types: str, before: str, after: str) -> None:
     becomes(model(types, before), model(types, after, CONST), FOLD_BIAS, weights=used(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "before"),
-    [
-        pytest.param("[5,2,3] x", "s = Add(x, v) m = MatMul(s, w) y = Add(m, row)", id="batches of matrices"),
-        pytest.param("[B,T,3] x", "s = Add(num, x) m = MatMul(s, w) y = Add(deep, m)", id="numbers, symbolic batch"),
-    ],
+    {
+        "batches of matrices": ("[5,2,3] x", "s = Add(x, v) m = MatMul(s, w) y = Add(m, row)"),
+        "numbers, symbolic batch": ("[B,T,3] x", "s = Add(num, x) m = MatMul(s, w) y = Add(deep, m)"),
+    },
 )
 def test_a_shift_moves_behind(types: str, before: str) -> None:
     after = model(types, "m = MatMul(x, k) y = Add(m, k)", CONST, "k,n,m")
@@ -126,103 +113,101 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     becomes(before, after, FOLD_BIAS, opset=opset, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "body", "result"),
-    [
-        pytest.param(f"{ABC}, [4] d", "m = Gemm(a, b, c) y = Add(m, d)", "n,m", id="two computed"),
-        pytest.param(ABC, "m = Gemm(a, b, c) y = Add(m, row)", "n,m", id="computed and constant"),
-        pytest.param(AB, "m = Gemm(a, b, row) y = Add(m, col)", "n,m", id="a row and a column: the sum is larger"),
-        pytest.param(AB, "m = Gemm(a, b) y = Add(m, deep)", "k,n,m", id="adds a dim"),
-        pytest.param("[1,3] a, [3,4] b", "m = Gemm(a, b) y = Add(m, col)", "n,m", id="adds rows"),
-        pytest.param("[2,3] a, [3,1] b", "m = Gemm(a, b) y = Add(m, row)", "n,m", id="adds columns"),
-        pytest.param("[1,3] a, [3,4] b", "m = MatMul(a, b) y = Sub(m, col)", "n,m", id="product that gets rows"),
-        pytest.param("[5,2,3] a, [3,4] b", "m = MatMul(a, b) y = Sub(m, row)", "k,n,m", id="batches"),
-        pytest.param("[3] a, [3,4] b", "m = MatMul(a, b) y = Sub(m, row)", "m", id="a vector"),
-        pytest.param(ABC, "m = Gemm(a, b) y = Mul(m, c)", "n,m", id="a scale"),
-        pytest.param(ABC, "m = Gemm(a, b) r = Relu(m) y = Add(r, c)", "n,m", id="apart"),
-        pytest.param(ABC, "m = Gemm(a, b) s = Add(m, c) y = Mul(s, m)", "n,m", id="shared product"),
-        pytest.param(AB, "m = Gemm(a, b) y = Add(m, m)", "n,m", id="the same value twice"),
-        pytest.param(ABC, "m = Gemm(a, b) y = Sum(m, c, c)", "n,m", id="a Sum of three"),
-        pytest.param(AB, "m = Gemm(a, b, most) y = Add(m, most)", "n,m", id="the sum overflows"),
-        pytest.param("[2,3] x, [3] u", "s = Add(x, u) y = MatMul(s, w)", "n,m", id="computed shift"),
-        pytest.param("[2,3] x, [3,4] b", "s = Add(x, v) y = MatMul(s, b)", "n,m", id="computed weights"),
-        pytest.param("[2,3] x", "s = Add(x, col) y = MatMul(s, w)", "n,m", id="a shift for each row"),
-        pytest.param("[1,3] x", "s = Add(x, col) y = MatMul(s, w)", "n,m", id="a shift that adds rows"),
-        pytest.param("[2,1] x", "s = Add(x, v) y = MatMul(s, w)", "n,m", id="a shift that adds columns"),
-        pytest.param("[5,2,3] x", "s = Add(x, v) y = MatMul(s, w)", "k,n,m", id="batches, and no sum behind"),
-        pytest.param("[2,5,3] x", "s = Add(x, v) m = MatMul(s, w2) y = Add(m, row)", "k,n,m", id="weights in batches"),
-        pytest.param("[3,2] x", "s = Add(x, v2) y = Gemm<transA=1>(s, w)", "n,m", id="axis not summed over"),
-        pytest.param(
-            "[2,3] x", "s = Add(x, v) m = MatMul(s, w) r = ReduceSum(s) y = Mul(m, r)", "n,m", id="shared sum"
-        ),
-        pytest.param("[2,3] x", "y = Gemm(x, w, row)", "n,m", id="a bias"),
-        pytest.param(ABC, "y = Gemm(a, b, c)", "n,m", id="a computed bias alone"),
-        pytest.param("[2,K] a, [K,4] b, [4] c", "m = Gemm(a, b) y = Sub(m, c)", "n,m", id="sums that may be empty"),
-        pytest.param("[2,K] a, [K,4] b, [4] c", "m = MatMul(a, b) y = Sub(m, c)", "n,m", id="empty, of a product"),
-        pytest.param("[2,K] a, [K,4] b", "m = Gemm<beta=2.0>(a, b, row) y = Add(m, row)", "n,m", id="empty, with beta"),
-    ],
+    {
+        "two computed": (f"{ABC}, [4] d", "m = Gemm(a, b, c) y = Add(m, d)", "n,m"),
+        "computed and constant": (ABC, "m = Gemm(a, b, c) y = Add(m, row)", "n,m"),
+        "a row and a column: the sum is larger": (AB, "m = Gemm(a, b, row) y = Add(m, col)", "n,m"),
+        "adds a dim": (AB, "m = Gemm(a, b) y = Add(m, deep)", "k,n,m"),
+        "adds rows": ("[1,3] a, [3,4] b", "m = Gemm(a, b) y = Add(m, col)", "n,m"),
+        "adds columns": ("[2,3] a, [3,1] b", "m = Gemm(a, b) y = Add(m, row)", "n,m"),
+        "product that gets rows": ("[1,3] a, [3,4] b", "m = MatMul(a, b) y = Sub(m, col)", "n,m"),
+        "batches": ("[5,2,3] a, [3,4] b", "m = MatMul(a, b) y = Sub(m, row)", "k,n,m"),
+        "a vector": ("[3] a, [3,4] b", "m = MatMul(a, b) y = Sub(m, row)", "m"),
+        "a scale": (ABC, "m = Gemm(a, b) y = Mul(m, c)", "n,m"),
+        "apart": (ABC, "m = Gemm(a, b) r = Relu(m) y = Add(r, c)", "n,m"),
+        "shared product": (ABC, "m = Gemm(a, b) s = Add(m, c) y = Mul(s, m)", "n,m"),
+        "the same value twice": (AB, "m = Gemm(a, b) y = Add(m, m)", "n,m"),
+        "a Sum of three": (ABC, "m = Gemm(a, b) y = Sum(m, c, c)", "n,m"),
+        "the sum overflows": (AB, "m = Gemm(a, b, most) y = Add(m, most)", "n,m"),
+        "computed shift": ("[2,3] x, [3] u", "s = Add(x, u) y = MatMul(s, w)", "n,m"),
+        "computed weights": ("[2,3] x, [3,4] b", "s = Add(x, v) y = MatMul(s, b)", "n,m"),
+        "a shift for each row": ("[2,3] x", "s = Add(x, col) y = MatMul(s, w)", "n,m"),
+        "a shift that adds rows": ("[1,3] x", "s = Add(x, col) y = MatMul(s, w)", "n,m"),
+        "a shift that adds columns": ("[2,1] x", "s = Add(x, v) y = MatMul(s, w)", "n,m"),
+        "batches, and no sum behind": ("[5,2,3] x", "s = Add(x, v) y = MatMul(s, w)", "k,n,m"),
+        "weights in batches": ("[2,5,3] x", "s = Add(x, v) m = MatMul(s, w2) y = Add(m, row)", "k,n,m"),
+        "axis not summed over": ("[3,2] x", "s = Add(x, v2) y = Gemm<transA=1>(s, w)", "n,m"),
+        "shared sum": ("[2,3] x", "s = Add(x, v) m = MatMul(s, w) r = ReduceSum(s) y = Mul(m, r)", "n,m"),
+        "a bias": ("[2,3] x", "y = Gemm(x, w, row)", "n,m"),
+        "a computed bias alone": (ABC, "y = Gemm(a, b, c)", "n,m"),
+        "sums that may be empty": ("[2,K] a, [K,4] b, [4] c", "m = Gemm(a, b) y = Sub(m, c)", "n,m"),
+        "empty, of a product": ("[2,K] a, [K,4] b, [4] c", "m = MatMul(a, b) y = Sub(m, c)", "n,m"),
+        "empty, with beta": ("[2,K] a, [K,4] b", "m = Gemm<beta=2.0>(a, b, row) y = Add(m, row)", "n,m"),
+    },
 )
 def test_stays(types: str, body: str, result: str) -> None:
     stays(model(types, body, result=result), FOLD_BIAS, weights=used(body), runs="most" not in body)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "runs"),
-    [
-        pytest.param(
-            "g (float[2,3] a, float[3,4] b, float[2,2] c, float[2,4] d) => (float[n,m] y)"
-            " { m = Gemm<beta=2.0>(a, b, c) y = Sub(m, d) }",
+    {
+        "a bias that does not fit": (
+            (
+                "g (float[2,3] a, float[3,4] b, float[2,2] c, float[2,4] d) => (float[n,m] y)"
+                " { m = Gemm<beta=2.0>(a, b, c) y = Sub(m, d) }"
+            ),
             17,
             False,
-            id="a bias that does not fit",
         ),
-        pytest.param(
-            "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] m, float[n,m] y)"
-            " { m = Gemm(a, b) y = Add(m, c) }",
+        "product is a graph output": (
+            (
+                "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] m, float[n,m] y)"
+                " { m = Gemm(a, b) y = Add(m, c) }"
+            ),
             17,
             True,
-            id="product is a graph output",
         ),
-        pytest.param(
+        "zero bias that may be overridden": (
             "g (float[2,3] a, float[3,4] b, float[4] c = {0,0,0,0}) => (float[n,m] y) { y = Gemm(a, b, c) }",
             17,
             True,
-            id="zero bias that may be overridden",
         ),
-        pytest.param(
+        "zero bias that the opset demands": (
             "g (float[2,3] a, float[3,4] b) => (float[n,m] y) <float[4] c = {0,0,0,0}> { y = Gemm(a, b, c) }",
             9,
             True,
-            id="zero bias that the opset demands",
         ),
-        pytest.param(
+        "unknown rank of the bias": (
             "g (float[2,3] a, float[3,4] b, float[] c) => (float[] y) { m = Gemm(a, b) y = Add(m, c) }",
             17,
             True,
-            id="unknown rank of the bias",
         ),
-        pytest.param(
+        "integers": (
             "g (int32[2,3] a, int32[3,4] b, int32[4] c) => (int32[n,m] y) { m = MatMul(a, b) y = Sub(m, c) }",
             17,
             True,
-            id="integers",
         ),
-        pytest.param(
-            "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y)"
-            " { m = MatMul(a, b) y = Sub<axis=1,broadcast=1>(m, c) }",
+        "older opset": (
+            (
+                "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y)"
+                " { m = MatMul(a, b) y = Sub<axis=1,broadcast=1>(m, c) }"
+            ),
             6,
             False,
-            id="older opset",
         ),
-        pytest.param(
-            "g (bool k, float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = Gemm(a, b) y = If (k) <"
-            "then_branch = t () => (float[n,m] r) { r = Add(m, c) }, "
-            "else_branch = e () => (float[n,m] s) { n = Neg(a) s = Gemm(n, b) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool k, float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] y) { m = Gemm(a, b) y = If (k) <"
+                "then_branch = t () => (float[n,m] r) { r = Add(m, c) }, "
+                "else_branch = e () => (float[n,m] s) { n = Neg(a) s = Gemm(n, b) }> }"
+            ),
             17,
             True,
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
     stays(text, FOLD_BIAS, opset=opset, runs=runs)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.folding import folding_limits
 from passwright.passes.linear import matmul_merging
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 from weights import matrix, weights_used_in
 
 MERGE_MATMULS = rule_pass(matmul_merging, "merge-matmuls")
@@ -47,73 +47,65 @@ def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype
     return f"g ({types.replace('[', f'{dtype}[')}) => ({dtype}[{result}] y) {constants} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "after"),
-    [
-        pytest.param("2,3", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)", id="two products"),
-        pytest.param("N,3", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)", id="symbolic batch"),
-        pytest.param("0,3", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)", id="no rows"),
-        pytest.param("2,3", "a = Gemm(x, v, b4) y = Gemm(a, w, b2)", "y = Gemm(x, k, k)", id="two Gemms"),
-        pytest.param("2,3", "a = Gemm(x, v, b4) y = MatMul(a, w)", "y = Gemm(x, k, k)", id="a Gemm and a product"),
-        pytest.param("2,3", "a = MatMul(x, v) y = Gemm(a, w, num)", "y = Gemm(x, k, k)", id="a product and a Gemm"),
-        pytest.param("2,3", "a = MatMul(x, v) y = Gemm<alpha=2.0>(a, w)", "y = MatMul(x, k)", id="a Gemm without bias"),
-        pytest.param("2,3", "a = Gemm(x, v) y = Gemm(a, w)", "y = Gemm(x, k)", id="no biases"),
-        pytest.param(
+    {
+        "two products": ("2,3", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)"),
+        "symbolic batch": ("N,3", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)"),
+        "no rows": ("0,3", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)"),
+        "two Gemms": ("2,3", "a = Gemm(x, v, b4) y = Gemm(a, w, b2)", "y = Gemm(x, k, k)"),
+        "a Gemm and a product": ("2,3", "a = Gemm(x, v, b4) y = MatMul(a, w)", "y = Gemm(x, k, k)"),
+        "a product and a Gemm": ("2,3", "a = MatMul(x, v) y = Gemm(a, w, num)", "y = Gemm(x, k, k)"),
+        "a Gemm without bias": ("2,3", "a = MatMul(x, v) y = Gemm<alpha=2.0>(a, w)", "y = MatMul(x, k)"),
+        "no biases": ("2,3", "a = Gemm(x, v) y = Gemm(a, w)", "y = Gemm(x, k)"),
+        "attributes": (
             "3,2",
-            "a = Gemm<alpha=2.0,beta=3.0,transA=1,transB=1>(x, vt, num)"
-            " y = Gemm<alpha=0.5,beta=4.0,transB=1>(a, wt, b2)",
+            (
+                "a = Gemm<alpha=2.0,beta=3.0,transA=1,transB=1>(x, vt, num)"
+                " y = Gemm<alpha=0.5,beta=4.0,transB=1>(a, wt, b2)"
+            ),
             "y = Gemm<transA=1,transB=1>(x, k, k)",
-            id="attributes",
         ),
-        pytest.param(
-            "2,3",
-            "a = MatMul(x, v) b = Add(a, b4) y = MatMul(b, w)",
-            "a = MatMul(x, k) y = Add(a, k)",
-            id="a sum between",
-        ),
-        pytest.param("2,3", "a = MatMul(x, v) b = MatMul(x, u) y = Add(a, b)", "y = MatMul(x, k)", id="a sum of two"),
-        pytest.param("2,3", "a = MatMul(x, v) y = Add(a, a)", "y = MatMul(x, k)", id="the same value twice"),
-        pytest.param("2,3", "a = MatMul(x, v) b = MatMul(x, u) y = Sum(a, b)", "y = MatMul(x, k)", id="a Sum of two"),
-    ],
+        "a sum between": ("2,3", "a = MatMul(x, v) b = Add(a, b4) y = MatMul(b, w)", "a = MatMul(x, k) y = Add(a, k)"),
+        "a sum of two": ("2,3", "a = MatMul(x, v) b = MatMul(x, u) y = Add(a, b)", "y = MatMul(x, k)"),
+        "the same value twice": ("2,3", "a = MatMul(x, v) y = Add(a, a)", "y = MatMul(x, k)"),
+        "a Sum of two": ("2,3", "a = MatMul(x, v) b = MatMul(x, u) y = Sum(a, b)", "y = MatMul(x, k)"),
+    },
 )
 def test_becomes(x: str, before: str, after: str) -> None:
     becomes(model(f"[{x}] x_", before), model(f"[{x}] x_", after, CONST), MERGE_MATMULS, weights=used(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "before", "after", "result"),
-    [
-        pytest.param("[5,2,3] x_", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)", "k,n,m", id="batches"),
-        pytest.param("[3] x_", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)", "n", id="a vector"),
-        pytest.param(
+    {
+        "batches": ("[5,2,3] x_", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)", "k,n,m"),
+        "a vector": ("[3] x_", "a = MatMul(x, v) y = MatMul(a, w)", "y = MatMul(x, k)", "n"),
+        "batches, a sum between": (
             "[B,T,3] x_",
             "a = MatMul(x, v) b = Add(num, a) y = MatMul(b, w)",
             "a = MatMul(x, k) y = Add(a, k)",
             "k,n,m",
-            id="batches, a sum between",
         ),
-        pytest.param(
+        "one matrix of weights": (
             "[2,3] x, [2,3] z",
             "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)",
             "a = Add(x, z) y = MatMul(a, k)",
             "n,m",
-            id="one matrix of weights",
         ),
-        pytest.param(
+        "one computed factor": (
             "[N,T,K] q, [N,T,K] z, [K,M] x_",
             "a = MatMul(q, x) b = MatMul(z, x) y = Add(a, b)",
             "a = Add(q, z) y = MatMul(a, x)",
             "k,n,m",
-            id="one computed factor",
         ),
-        pytest.param(
+        "one left factor": (
             "[3,2] q, [3,2] z, [4,3] x_",
             "a = MatMul(x, q) b = MatMul(x, z) y = Add(b, a)",
             "a = Add(z, q) y = MatMul(x, a)",
             "n,m",
-            id="one left factor",
         ),
-    ],
+    },
 )
 def test_becomes_of_other_ranks(types: str, before: str, after: str, result: str) -> None:
     want = model(types, after, CONST, result)
@@ -135,75 +127,66 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     becomes(model("[2,3] x_", before, dtype=dtype), after, MERGE_MATMULS, opset=opset, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "body", "result"),
-    [
-        pytest.param("[2,3] x_", "a = MatMul(x, v1) y = MatMul(a, w9)", "n,m", id="through few, the product is larger"),
-        pytest.param("[2,3] x_", "a = MatMul(x, v0) y = MatMul(a, w0)", "n,m", id="through none"),
-        pytest.param("[2,3] x_", "a = MatMul(x, v) r = Relu(a) y = MatMul(r, w)", "n,m", id="apart"),
-        pytest.param("[2,3] x_, [4,2] m", "a = MatMul(x, v) y = MatMul(a, m)", "n,m", id="computed weights"),
-        pytest.param(
-            "[2,3] x_", "a = MatMul(x, v) b = MatMul(a, w) c = ReduceSum(a) y = Add(b, c)", "n,m", id="shared"
-        ),
-        pytest.param("[2,3] x_", "a = MatMul(x, v3) y = MatMul(a, w3)", "k,n,m", id="weights in batches"),
-        pytest.param("[4,3] x_", "a = MatMul(x, v) y = Gemm<transA=1>(a, w)", "n,m", id="the first is transposed"),
-        pytest.param("[2,3] x_, [4] c", "a = Gemm(x, v, c) y = Gemm(a, w)", "n,m", id="computed bias"),
-        pytest.param("[2,3] x_", "a = Gemm(x, v, col) y = Gemm(a, w)", "n,m", id="a bias for each row"),
-        pytest.param("[2,3] x_", "a = MatMul(x, v) b = Add(a, col) y = MatMul(b, w)", "n,m", id="a sum for each row"),
-        pytest.param("[1,3] x_", "a = MatMul(x, v) b = Add(a, col) y = MatMul(b, w)", "n,m", id="the sum adds rows"),
-        pytest.param("[5,2,3] x_", "a = MatMul(x, v) b = Sub(a, b4) y = MatMul(b, w)", "k,n,m", id="a difference"),
-        pytest.param(
-            "[2,3] x_", "a = MatMul(x, v1) b = MatMul(x, u2) y = Add(a, b)", "n,m", id="weights of other shape"
-        ),
-        pytest.param("[2,3] x, [2,3] z", "a = MatMul(x, v) b = MatMul(z, u) y = Add(a, b)", "n,m", id="nothing shared"),
-        pytest.param("[0,3] x_", "a = MatMul(x, most) b = MatMul(x, most2) y = Add(a, b)", "n,m", id="overflow"),
-        pytest.param("[2,3] x, [1,3] z", "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)", "n,m", id="other rows"),
-        pytest.param("[N,3] x, [M,3] z", "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)", "n,m", id="other symbols"),
-        pytest.param("[2,3] x, [3] z", "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)", "n,m", id="other rank"),
-        pytest.param("[2,3] x_, [3,4] m", "a = MatMul(x, m) y = Add(a, a)", "n,m", id="the same value twice"),
-        pytest.param("[2,3] x_", "y = MatMul(x, v)", "n,m", id="one"),
-        pytest.param("[2,3] z", "a = MatMul(z, v) y = MatMul(a, w)", "n,m", id="possibly infinite values"),
-        pytest.param("[2,3] z", "a = MatMul(z, v) b = MatMul(z, u) y = Add(a, b)", "n,m", id="a sum of such"),
-        pytest.param(
-            "[2,3] q, [2,3] z, [3,4] m", "a = MatMul(q, m) b = MatMul(z, m) y = Add(a, b)", "n,m", id="by such"
-        ),
-    ],
+    {
+        "through few, the product is larger": ("[2,3] x_", "a = MatMul(x, v1) y = MatMul(a, w9)", "n,m"),
+        "through none": ("[2,3] x_", "a = MatMul(x, v0) y = MatMul(a, w0)", "n,m"),
+        "apart": ("[2,3] x_", "a = MatMul(x, v) r = Relu(a) y = MatMul(r, w)", "n,m"),
+        "computed weights": ("[2,3] x_, [4,2] m", "a = MatMul(x, v) y = MatMul(a, m)", "n,m"),
+        "shared": ("[2,3] x_", "a = MatMul(x, v) b = MatMul(a, w) c = ReduceSum(a) y = Add(b, c)", "n,m"),
+        "weights in batches": ("[2,3] x_", "a = MatMul(x, v3) y = MatMul(a, w3)", "k,n,m"),
+        "the first is transposed": ("[4,3] x_", "a = MatMul(x, v) y = Gemm<transA=1>(a, w)", "n,m"),
+        "computed bias": ("[2,3] x_, [4] c", "a = Gemm(x, v, c) y = Gemm(a, w)", "n,m"),
+        "a bias for each row": ("[2,3] x_", "a = Gemm(x, v, col) y = Gemm(a, w)", "n,m"),
+        "a sum for each row": ("[2,3] x_", "a = MatMul(x, v) b = Add(a, col) y = MatMul(b, w)", "n,m"),
+        "the sum adds rows": ("[1,3] x_", "a = MatMul(x, v) b = Add(a, col) y = MatMul(b, w)", "n,m"),
+        "a difference": ("[5,2,3] x_", "a = MatMul(x, v) b = Sub(a, b4) y = MatMul(b, w)", "k,n,m"),
+        "weights of other shape": ("[2,3] x_", "a = MatMul(x, v1) b = MatMul(x, u2) y = Add(a, b)", "n,m"),
+        "nothing shared": ("[2,3] x, [2,3] z", "a = MatMul(x, v) b = MatMul(z, u) y = Add(a, b)", "n,m"),
+        "overflow": ("[0,3] x_", "a = MatMul(x, most) b = MatMul(x, most2) y = Add(a, b)", "n,m"),
+        "other rows": ("[2,3] x, [1,3] z", "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)", "n,m"),
+        "other symbols": ("[N,3] x, [M,3] z", "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)", "n,m"),
+        "other rank": ("[2,3] x, [3] z", "a = MatMul(x, v) b = MatMul(z, v) y = Add(a, b)", "n,m"),
+        "the same value twice": ("[2,3] x_, [3,4] m", "a = MatMul(x, m) y = Add(a, a)", "n,m"),
+        "one": ("[2,3] x_", "y = MatMul(x, v)", "n,m"),
+        "possibly infinite values": ("[2,3] z", "a = MatMul(z, v) y = MatMul(a, w)", "n,m"),
+        "a sum of such": ("[2,3] z", "a = MatMul(z, v) b = MatMul(z, u) y = Add(a, b)", "n,m"),
+        "by such": ("[2,3] q, [2,3] z, [3,4] m", "a = MatMul(q, m) b = MatMul(z, m) y = Add(a, b)", "n,m"),
+    },
 )
 def test_stays(types: str, body: str, result: str) -> None:
     stays(model(types, body, result=result), MERGE_MATMULS, weights=used(body))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "weights"),
-    [
-        pytest.param(
+    {
+        "the first is a graph output": (
             "g (float[2,3] x) => (float[n,m] a, float[n,m] y) { a = MatMul(x, v) y = MatMul(a, w) }",
             used("v w"),
-            id="the first is a graph output",
         ),
-        pytest.param(
+        "overridable weights": (
             "g (float[2,3] x, float[3,2] v = {1,2,3,4,5,6}) => (float[n,m] y) { a = MatMul(x, v) y = MatMul(a, w) }",
             {"w": matrix(2, 2)},
-            id="overridable weights",
         ),
-        pytest.param(
+        "the same weights twice": (
             "g (float[2,4] x) => (float[n,m] y) { a = MatMul(x, w) y = MatMul(a, w) }",
             {"w": matrix(4, 4)},
-            id="the same weights twice",
         ),
-        pytest.param(
+        "integers": (
             "g (int32[2,3] x) => (int32[n,m] y) { a = MatMul(x, v) y = MatMul(a, w) }",
             {"v": np.ones((3, 4), np.int32), "w": np.ones((4, 2), np.int32)},
-            id="integers",
         ),
-        pytest.param(
-            "g (bool k, float[2,3] x) => (float[n,m] y) { a = MatMul(x, v) y = If (k) <"
-            "then_branch = t () => (float[n,m] r) { r = MatMul(a, w) }, "
-            "else_branch = e () => (float[n,m] s) { s = MatMul(x, u2) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool k, float[2,3] x) => (float[n,m] y) { a = MatMul(x, v) y = If (k) <"
+                "then_branch = t () => (float[n,m] r) { r = MatMul(a, w) }, "
+                "else_branch = e () => (float[n,m] s) { s = MatMul(x, u2) }> }"
+            ),
             used("v w u2"),
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
     stays(text, MERGE_MATMULS, weights=weights)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import gemm
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 from weights import weights_used_in
 
 FOLD_TRANSPOSE_INTO_GEMM = rule_pass(gemm, "fold-transpose-into-gemm")
@@ -36,121 +36,87 @@ def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype
     return f"g ({types.replace('[', f'{dtype}[')}) => ({dtype}[{result}] y) {constants} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "before", "after"),
-    [
-        pytest.param("[3,2] a, [3,4] b", f"t = {T}(a) y = MatMul(t, b)", "y = Gemm<transA=1>(a, b)", id="left"),
-        pytest.param("[2,3] a, [4,3] b", "t = Transpose(b) y = MatMul(a, t)", "y = Gemm<transB=1>(a, b)", id="right"),
-        pytest.param(
-            "[3,2] a, [4,3] b",
-            f"t = {T}(a) u = {T}(b) y = MatMul(t, u)",
-            "y = Gemm<transA=1,transB=1>(a, b)",
-            id="both",
-        ),
-        pytest.param(
-            "[K,N] a, [M,K] b",
-            f"t = {T}(b) u = {T}(a) y = MatMul(u, t)",
-            "y = Gemm<transA=1,transB=1>(a, b)",
-            id="open",
-        ),
-        pytest.param(
-            "[3,3] a", f"t = {T}(a) y = MatMul(t, t)", "y = Gemm<transA=1,transB=1>(a, a)", id="the same twice"
-        ),
-        pytest.param("[3,2] a", f"t = {T}(a) y = MatMul(t, a)", "y = Gemm<transA=1>(a, a)", id="a Gram matrix"),
-        pytest.param(
+    {
+        "left": ("[3,2] a, [3,4] b", f"t = {T}(a) y = MatMul(t, b)", "y = Gemm<transA=1>(a, b)"),
+        "right": ("[2,3] a, [4,3] b", "t = Transpose(b) y = MatMul(a, t)", "y = Gemm<transB=1>(a, b)"),
+        "both": ("[3,2] a, [4,3] b", f"t = {T}(a) u = {T}(b) y = MatMul(t, u)", "y = Gemm<transA=1,transB=1>(a, b)"),
+        "open": ("[K,N] a, [M,K] b", f"t = {T}(b) u = {T}(a) y = MatMul(u, t)", "y = Gemm<transA=1,transB=1>(a, b)"),
+        "the same twice": ("[3,3] a", f"t = {T}(a) y = MatMul(t, t)", "y = Gemm<transA=1,transB=1>(a, a)"),
+        "a Gram matrix": ("[3,2] a", f"t = {T}(a) y = MatMul(t, a)", "y = Gemm<transA=1>(a, a)"),
+        "left of a Gemm": (
             "[3,2] a, [3,4] b, [4] c",
             f"t = {T}(a) y = Gemm<alpha=2.0,beta=0.5>(t, b, c)",
             "y = Gemm<alpha=2.0,beta=0.5,transA=1>(a, b, c)",
-            id="left of a Gemm",
         ),
-        pytest.param(
-            "[2,3] a, [3,4] b", f"t = {T}(a) y = Gemm<transA=1>(t, b)", "y = Gemm(a, b)", id="left, transposed already"
-        ),
-        pytest.param(
-            "[2,3] a, [4,3] b, [1] c",
-            f"t = {T}(b) y = Gemm(a, t, c)",
-            "y = Gemm<transB=1>(a, b, c)",
-            id="right of a Gemm",
-        ),
-        pytest.param(
+        "left, transposed already": ("[2,3] a, [3,4] b", f"t = {T}(a) y = Gemm<transA=1>(t, b)", "y = Gemm(a, b)"),
+        "right of a Gemm": ("[2,3] a, [4,3] b, [1] c", f"t = {T}(b) y = Gemm(a, t, c)", "y = Gemm<transB=1>(a, b, c)"),
+        "transpose of a Gemm": (
             "[2,3] a, [4,3] b",
             "m = Gemm<alpha=2.0,transB=1>(a, b) y = Transpose(m)",
             "y = Gemm<alpha=2.0,transB=1>(b, a)",
-            id="transpose of a Gemm",
         ),
-        pytest.param(
+        "its bias a row": (
             "[2,3] a, [3,4] b",
             "m = Gemm(a, b, row) y = Transpose(m)",
             "y = Gemm<transA=1,transB=1>(b, a, k)",
-            id="its bias a row",
         ),
-        pytest.param(
+        "its bias a column": (
             "[2,3] a, [3,4] b",
             "m = Gemm(a, b, col) y = Transpose(m)",
             "y = Gemm<transA=1,transB=1>(b, a, k)",
-            id="its bias a column",
         ),
-        pytest.param(
+        "its bias a matrix": (
             "[3,2] a, [3,4] b",
             "m = Gemm<transA=1>(a, b, all) y = Transpose(m)",
             "y = Gemm<transA=1>(b, a, k)",
-            id="its bias a matrix",
         ),
-        pytest.param(
+        "its bias one number": (
             "[2,3] a, [3,4] b",
             "m = Gemm(a, b, num) y = Transpose(m)",
             "y = Gemm<transA=1,transB=1>(b, a, k)",
-            id="its bias one number",
         ),
-        pytest.param(
-            "[2,3] a, [3,4] b", f"m = MatMul(a, b) y = {T}(m)", "y = Gemm<transA=1,transB=1>(b, a)", id="of a product"
-        ),
-        pytest.param("[3,2] x", f"t = {T}(x) m = MatMul(t, w) y = {T}(m)", "y = Gemm<transA=1>(k, x)", id="around it"),
-        pytest.param("[3,0] a, [3,4] b", f"t = {T}(a) y = MatMul(t, b)", "y = Gemm<transA=1>(a, b)", id="no rows"),
-    ],
+        "of a product": ("[2,3] a, [3,4] b", f"m = MatMul(a, b) y = {T}(m)", "y = Gemm<transA=1,transB=1>(b, a)"),
+        "around it": ("[3,2] x", f"t = {T}(x) m = MatMul(t, w) y = {T}(m)", "y = Gemm<transA=1>(k, x)"),
+        "no rows": ("[3,0] a, [3,4] b", f"t = {T}(a) y = MatMul(t, b)", "y = Gemm<transA=1>(a, b)"),
+    },
 )
 def test_becomes(types: str, before: str, after: str) -> None:
     becomes(model(types, before), model(types, after, CONST), FOLD_TRANSPOSE_INTO_GEMM, weights=used(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "before", "after"),
-    [
-        pytest.param(
+    {
+        "both factors of batches": (
             "[B,K,N] a, [B,4,K] b",
             f"t = {T3}(a) u = {T3}(b) y = MatMul(t, u)",
             f"m = MatMul(b, a) y = {T3}(m)",
-            id="both factors of batches",
         ),
-        pytest.param(
+        "of unequal rank": (
             "[5,3,2] a, [4,3] b",
             f"t = {T3}(a) u = {T}(b) y = MatMul(t, u)",
             f"m = MatMul(b, a) y = {T3}(m)",
-            id="of unequal rank",
         ),
-        pytest.param(
-            "[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = {T3}(m)", "y = MatMul(k, x)", id="around a product"
-        ),
-        pytest.param("[2,3,5] x", f"t = {T3}(x) m = MatMul(t, w3) y = {T3}(m)", "y = MatMul(k, x)", id="in batches"),
-        pytest.param(
+        "around a product": ("[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = {T3}(m)", "y = MatMul(k, x)"),
+        "in batches": ("[2,3,5] x", f"t = {T3}(x) m = MatMul(t, w3) y = {T3}(m)", "y = MatMul(k, x)"),
+        "around a product of two": (
             "[5,3,2] x, [3,4] b",
             f"t = {T3}(x) m = MatMul(t, b) y = {T3}(m)",
             f"t = {T}(b) y = MatMul(t, x)",
-            id="around a product of two",
         ),
-        pytest.param(
+        "around a product and a sum": (
             "[6,3,2] x",
             f"t = {T3}(x) m = MatMul(t, w) s = Add(m, row) y = {T3}(s)",
             "m = MatMul(k, x) y = Add(m, k)",
-            id="around a product and a sum",
         ),
-        pytest.param(
+        "around a product and a sum with a matrix": (
             "[5,3,2] x",
             f"t = {T3}(x) m = MatMul(t, w) s = Add(all, m) y = {T3}(s)",
             "m = MatMul(k, x) y = Add(m, k)",
-            id="around a product and a sum with a matrix",
         ),
-    ],
+    },
 )
 def test_becomes_in_batches(types: str, before: str, after: str) -> None:
     want = model(types, after, CONST, "k_,n,m")
@@ -182,115 +148,80 @@ def test_integers_have_no_gemm(dtype: str) -> None:
     stays(model("[3,2] a, [3,4] b", "t = Transpose(a) y = MatMul(t, b)", dtype=dtype), FOLD_TRANSPOSE_INTO_GEMM)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("types", "body", "result"),
-    [
-        pytest.param("[5,3,2] a, [5,3,4] b", f"t = {T3}(a) y = MatMul(t, b)", "k,n,m", id="left of batches"),
-        pytest.param("[5,2,3] a, [4,3] b", f"t = {T}(b) y = MatMul(a, t)", "k,n,m", id="right of a batch"),
-        pytest.param("[3] a, [4,3] b", f"t = {T}(b) y = MatMul(a, t)", "n", id="of a vector"),
-        pytest.param("[3,2] a, [3,4] b", f"t = {T}(a) r = Relu(t) y = MatMul(r, b)", "n,m", id="apart"),
-        pytest.param(
-            "[3,2] a, [3,4] b", f"t = {T}(a) m = MatMul(t, b) s = ReduceSum(t) y = Mul(m, s)", "n,m", id="read"
-        ),
-        pytest.param("[2,3] a, [3,4] b", "t = Transpose<perm=[0,1]>(a) y = MatMul(t, b)", "n,m", id="moves nothing"),
-        pytest.param(
-            "[2,3] a, [3,4] b", "t = Transpose<perm=[0,1]>(a) y = Gemm(t, b)", "n,m", id="nothing, for a Gemm"
-        ),
-        pytest.param("[2,3] a, [3,4] b, [4] c", "m = Gemm(a, b, c) y = Transpose(m)", "n,m", id="computed bias"),
-        pytest.param(
-            "[2,3] a, [3,4] b", "m = Gemm(a, b) t = Transpose(m) s = ReduceSum(m) y = Mul(t, s)", "n,m", id="m"
-        ),
-        pytest.param("[5,2,3] a, [3,4] b", f"m = MatMul(a, b) y = {T3}(m)", "k,n,m", id="of a product of batches"),
-        pytest.param(
+    {
+        "left of batches": ("[5,3,2] a, [5,3,4] b", f"t = {T3}(a) y = MatMul(t, b)", "k,n,m"),
+        "right of a batch": ("[5,2,3] a, [4,3] b", f"t = {T}(b) y = MatMul(a, t)", "k,n,m"),
+        "of a vector": ("[3] a, [4,3] b", f"t = {T}(b) y = MatMul(a, t)", "n"),
+        "apart": ("[3,2] a, [3,4] b", f"t = {T}(a) r = Relu(t) y = MatMul(r, b)", "n,m"),
+        "read": ("[3,2] a, [3,4] b", f"t = {T}(a) m = MatMul(t, b) s = ReduceSum(t) y = Mul(m, s)", "n,m"),
+        "moves nothing": ("[2,3] a, [3,4] b", "t = Transpose<perm=[0,1]>(a) y = MatMul(t, b)", "n,m"),
+        "nothing, for a Gemm": ("[2,3] a, [3,4] b", "t = Transpose<perm=[0,1]>(a) y = Gemm(t, b)", "n,m"),
+        "computed bias": ("[2,3] a, [3,4] b, [4] c", "m = Gemm(a, b, c) y = Transpose(m)", "n,m"),
+        "m": ("[2,3] a, [3,4] b", "m = Gemm(a, b) t = Transpose(m) s = ReduceSum(m) y = Mul(t, s)", "n,m"),
+        "of a product of batches": ("[5,2,3] a, [3,4] b", f"m = MatMul(a, b) y = {T3}(m)", "k,n,m"),
+        "other axes": (
             "[3,2,5] a, [3,2,5] b",
             "t = Transpose<perm=[1,0,2]>(a) u = Transpose<perm=[1,2,0]>(b) y = MatMul(t, u)",
             "k,n,m",
-            id="other axes",
         ),
-        pytest.param(
-            "[B,3,2] a, [4,3] b", f"t = {T3}(a) u = {T}(b) y = MatMul(t, u)", "k,n,m", id="a batch that may be empty"
-        ),
-        pytest.param(
-            "[B,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = {T3}(m)", "k,n,m", id="a batch that may be empty, weights"
-        ),
-        pytest.param(
-            "[5,3,2] x",
-            f"t = {T3}(x) m = MatMul(t, w) y = Transpose<perm=[2,0,1]>(m)",
-            "k,n,m",
-            id="other axes behind",
-        ),
-        pytest.param(
-            "[3,5,2] x",
-            f"t = Transpose<perm=[1,2,0]>(x) m = MatMul(t, w) y = {T3}(m)",
-            "k,n,m",
-            id="other axes before",
-        ),
-        pytest.param("[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = Sub(m, num)", "k,n,m", id="before only"),
-        pytest.param(
-            "[3,2] x", f"t = Transpose(x) m = MatMul(t, w3) y = {T3}(m)", "k,n,m", id="weights of higher rank"
-        ),
-        pytest.param(
-            "[5,3,2] x",
-            f"t = {T3}(x) m = MatMul(t, w) s = Mul(m, row) y = {T3}(s)",
-            "k,n,m",
-            id="a scale between",
-        ),
-        pytest.param(
+        "a batch that may be empty": ("[B,3,2] a, [4,3] b", f"t = {T3}(a) u = {T}(b) y = MatMul(t, u)", "k,n,m"),
+        "a batch that may be empty, weights": ("[B,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = {T3}(m)", "k,n,m"),
+        "other axes behind": ("[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = Transpose<perm=[2,0,1]>(m)", "k,n,m"),
+        "other axes before": ("[3,5,2] x", f"t = Transpose<perm=[1,2,0]>(x) m = MatMul(t, w) y = {T3}(m)", "k,n,m"),
+        "before only": ("[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = Sub(m, num)", "k,n,m"),
+        "weights of higher rank": ("[3,2] x", f"t = Transpose(x) m = MatMul(t, w3) y = {T3}(m)", "k,n,m"),
+        "a scale between": ("[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) s = Mul(m, row) y = {T3}(s)", "k,n,m"),
+        "a computed sum between": (
             "[5,3,2] x, [4] c",
             f"t = {T3}(x) m = MatMul(t, w) s = Add(m, c) y = {T3}(s)",
             "k,n,m",
-            id="a computed sum between",
         ),
-        pytest.param(
+        "shared weights": (
             "[5,3,2] x",
             f"t = {T3}(x) m = MatMul(t, w) s = ReduceSum(w) u = {T3}(m) y = Mul(s, u)",
             "k,n,m",
-            id="shared weights",
         ),
-        pytest.param("[2,3] a", "y = Transpose(a)", "n,m", id="alone"),
-    ],
+        "alone": ("[2,3] a", "y = Transpose(a)", "n,m"),
+    },
 )
 def test_stays(types: str, body: str, result: str) -> None:
     stays(model(types, body, result=result), FOLD_TRANSPOSE_INTO_GEMM, weights=used(body))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset", "weights"),
-    [
-        pytest.param(
+    {
+        "the transpose is a graph output": (
             "g (float[3,2] a, float[3,4] b) => (float[n,m] t, float[n,m] y) { t = Transpose(a) y = MatMul(t, b) }",
             17,
             {},
-            id="the transpose is a graph output",
         ),
-        pytest.param(
+        "of a constant": (
             "g (float[2,3] a) => (float[n,m] y) { t = Transpose(w) y = MatMul(a, t) }",
             17,
             {"w": WEIGHTS["w"].reshape(4, 3)},
-            id="of a constant",
         ),
-        pytest.param(
-            "g (float[] a, float[3,4] b) => (float[] y) { t = Transpose(a) y = MatMul(t, b) }",
-            17,
-            {},
-            id="unknown rank",
-        ),
-        pytest.param(
-            "g (float[3,2] a, float[3,4] b, float[4] c) => (float[n,m] y)"
-            " { t = Transpose(a) y = Gemm<broadcast=1>(t, b, c) }",
+        "unknown rank": ("g (float[] a, float[3,4] b) => (float[] y) { t = Transpose(a) y = MatMul(t, b) }", 17, {}),
+        "older opset": (
+            (
+                "g (float[3,2] a, float[3,4] b, float[4] c) => (float[n,m] y)"
+                " { t = Transpose(a) y = Gemm<broadcast=1>(t, b, c) }"
+            ),
             6,
             {},
-            id="older opset",
         ),
-        pytest.param(
-            "g (bool k, float[3,2] a, float[3,4] b) => (float[n,m] y) { t = Transpose(a) y = If (k) <"
-            "then_branch = f () => (float[n,m] r) { r = MatMul(t, b) }, "
-            "else_branch = e () => (float[n,m] s) { n = Neg(t) s = MatMul(n, b) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool k, float[3,2] a, float[3,4] b) => (float[n,m] y) { t = Transpose(a) y = If (k) <"
+                "then_branch = f () => (float[n,m] r) { r = MatMul(t, b) }, "
+                "else_branch = e () => (float[n,m] s) { n = Neg(t) s = MatMul(n, b) }> }"
+            ),
             17,
             {},
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int, weights: dict[str, np.ndarray]) -> None:
     stays(text, FOLD_TRANSPOSE_INTO_GEMM, opset=opset, weights=weights, runs=opset >= 7 and "[]" not in text)

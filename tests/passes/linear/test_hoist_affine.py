@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import affine_into_conv
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 HOIST_AFFINE = rule_pass(affine_into_conv, "hoist-affine")
 
@@ -36,95 +36,83 @@ def arrays(channels: int = 4, **others: Any) -> Arrays:
     return {**fixed, **stats, "v": abs(numbers(channels, seed=4)), **others}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after", "channels"),
-    [
-        pytest.param(
+    {
+        "normalized sum": (
             f"{TWO} t = Add(p, q) {NORMAL}",
             "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u) y = Add(p, q)",
             4,
-            id="normalized sum",
         ),
-        pytest.param(
+        "normalized difference": (
             f"{TWO} t = Sub(p, q) {NORMAL}",
             "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u) y = Sub(p, q)",
             4,
-            id="normalized difference",
         ),
-        pytest.param(
+        "normalized channels": (
             f"{TWO} t = Concat<axis=1>(p, q) {NORMAL}",
             "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u, e) y = Concat<axis=1>(p, q)",
             8,
-            id="normalized channels",
         ),
-        pytest.param(
+        "scaled channels": (
             f"{TWO} t = Concat<axis=-3>(p, q) y = Mul(t, c)",
             "p = Conv(x, w) q = Conv<pads=[1,0,1,1]>(x, u) y = Concat<axis=-3>(p, q)",
             8,
-            id="scaled channels",
         ),
-        pytest.param(
+        "shifted rows": (
             f"{TWO} t = Concat<axis=2>(p, q) y = Sub(t, c)",
             "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u, e) y = Concat<axis=2>(p, q)",
             4,
-            id="shifted rows",
         ),
-        pytest.param(
+        "scaled batches": (
             f"{TWO} t = Concat<axis=0>(p, q) y = Div(t, c)",
             "p = Conv(x, w) q = Conv<pads=[1,0,1,1]>(x, u) y = Concat<axis=0>(p, q)",
             1,
-            id="scaled batches",
         ),
-        pytest.param(
+        "shifted sum with something else": (
             "p = Conv(x, w) t = Add(x, p) u1 = Add(t, c) y = Add(c, u1)",
             "p = Conv(x, w, b) y = Add(x, p)",
             3,
-            id="shifted sum with something else",
         ),
-        pytest.param(
+        "shifted difference from something else": (
             "p = Conv(x, w) t = Sub(x, p) y = Add(t, c)",
             "p = Conv(x, w, b) y = Sub(x, p)",
             3,
-            id="shifted difference from something else",
         ),
-        pytest.param(
+        "average of all": (
             f"p = Conv(x, w) t = GlobalAveragePool(p) {NORMAL}",
             "p = Conv(x, w, b) y = GlobalAveragePool(p)",
             4,
-            id="average of all",
         ),
-        pytest.param(
+        "shifted average": (
             "p = Conv(x, w) t = AveragePool<kernel_shape=[2,2], pads=[1,0,0,1]>(p) y = Add(c, t)",
             "p = Conv(x, w, b) y = AveragePool<kernel_shape=[2,2], pads=[1,0,0,1]>(p)",
             4,
-            id="shifted average",
         ),
-        pytest.param(
+        "scaled average that counts padding": (
             "p = Conv(x, w) t = AveragePool<count_include_pad=1, kernel_shape=[2,2], pads=[1,0,0,1]>(p) y = Mul(c, t)",
             "p = Conv(x, w) y = AveragePool<count_include_pad=1, kernel_shape=[2,2], pads=[1,0,0,1]>(p)",
             4,
-            id="scaled average that counts padding",
         ),
-        pytest.param(
+        "greatest": (
             "p = Conv(x, w) t = MaxPool<kernel_shape=[2,2], strides=[2,2]>(p) r = Add(t, c) y = Mul(r, two)",
             "p = Conv(x, w, b) y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(p)",
             4,
-            id="greatest",
         ),
-        pytest.param(
+        "through all of them": (
             f"{TWO} r = Concat<axis=1>(p, q) a = Conv(x, w8) j = Add(r, a) t = GlobalAveragePool(j) {NORMAL}",
-            "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u, e) r = Concat<axis=1>(p, q) a = Conv(x, f)"
-            " j = Add(r, a) y = GlobalAveragePool(j)",
+            (
+                "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u, e) r = Concat<axis=1>(p, q) a = Conv(x, f)"
+                " j = Add(r, a) y = GlobalAveragePool(j)"
+            ),
             8,
-            id="through all of them",
         ),
-        pytest.param(
+        "transposed": (
             "p = ConvTranspose(x, z) q = ConvTranspose(x, z) t = Add(p, q) y = Mul(t, c)",
             "p = ConvTranspose(x, w) q = ConvTranspose(x, u) y = Add(p, q)",
             4,
-            id="transposed",
         ),
-    ],
+    },
 )
 def test_becomes(body: str, after: str, channels: int) -> None:
     more = {"two": np.float32(2), "w8": numbers(8, 3, 1, 1), "z": numbers(3, 4, 2, 2)}
@@ -138,75 +126,65 @@ def test_every_opset_since_7(opset: int) -> None:
     becomes(f"{G} {{ {TWO} t = Add(p, q) {NORMAL} }}", after, HOIST_AFFINE, opset=opset, weights=arrays())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "weights"),
-    [
-        pytest.param(f"p = Conv(x, w) r = Relu(p) t = Add(p, r) {NORMAL}", arrays(), id="one is something else"),
-        pytest.param(f"p = Conv(x, w) r = Relu(x) q = Conv(r, w) t = Max(p, q) {NORMAL}", arrays(), id="another op"),
-        pytest.param(f"p = Conv(x, w) t = Add(p, p) {NORMAL}", arrays(), id="the same value twice"),
-        pytest.param(f"p = Conv(x, w) t = Concat<axis=1>(p, p) {NORMAL}", arrays(8), id="the same channels twice"),
-        pytest.param(f"{TWO} t = Add(p, q) {NORMAL} z = Relu(p)", arrays(s=np.full(4, np.nan, "f")), id="not a number"),
-        pytest.param(f"{TWO} t = Add(p, q) r = Relu(q) k = {NORMAL[4:]} y = Add(k, r)", arrays(), id="shared part"),
-        pytest.param(f"{TWO} t = Add(p, q) r = Relu(t) k = {NORMAL[4:]} y = Add(k, r)", arrays(), id="shared sum"),
-        pytest.param(f"{TWO} t = Add(p, q) y = Mul(t, e)", arrays(e=numbers(5)), id="along the last axis"),
-        pytest.param(f"{TWO} t = Add(p, q) y = Mul(t, e)", arrays(e=numbers(4, 6, 5)), id="per element"),
-        pytest.param(f"{TWO} t = Add(p, q) y = Div(c, t)", arrays(), id="quotient of a constant"),
-        pytest.param("p = Conv(x, w) t = Add(x, p) y = Mul(t, c)", arrays(3, w=numbers(3, 3, 1, 1)), id="one only"),
-        pytest.param("p = Conv(x, o) t = Add(x, p) y = Add(t, c)", arrays(3, o=numbers(1, 3, 1, 1)), id="one channel"),
-        pytest.param(
-            "p = Conv(x, w) t = MaxPool<kernel_shape=[2,2]>(p) y = Mul(t, c)", arrays(), id="greatest, negated"
-        ),
-        pytest.param("p = Conv(x, w) t = GlobalMaxPool(p) y = Mul(t, c)", arrays(), id="greatest of all, negated"),
-        pytest.param(
+    {
+        "one is something else": (f"p = Conv(x, w) r = Relu(p) t = Add(p, r) {NORMAL}", arrays()),
+        "another op": (f"p = Conv(x, w) r = Relu(x) q = Conv(r, w) t = Max(p, q) {NORMAL}", arrays()),
+        "the same value twice": (f"p = Conv(x, w) t = Add(p, p) {NORMAL}", arrays()),
+        "the same channels twice": (f"p = Conv(x, w) t = Concat<axis=1>(p, p) {NORMAL}", arrays(8)),
+        "not a number": (f"{TWO} t = Add(p, q) {NORMAL} z = Relu(p)", arrays(s=np.full(4, np.nan, "f"))),
+        "shared part": (f"{TWO} t = Add(p, q) r = Relu(q) k = {NORMAL[4:]} y = Add(k, r)", arrays()),
+        "shared sum": (f"{TWO} t = Add(p, q) r = Relu(t) k = {NORMAL[4:]} y = Add(k, r)", arrays()),
+        "along the last axis": (f"{TWO} t = Add(p, q) y = Mul(t, e)", arrays(e=numbers(5))),
+        "per element": (f"{TWO} t = Add(p, q) y = Mul(t, e)", arrays(e=numbers(4, 6, 5))),
+        "quotient of a constant": (f"{TWO} t = Add(p, q) y = Div(c, t)", arrays()),
+        "one only": ("p = Conv(x, w) t = Add(x, p) y = Mul(t, c)", arrays(3, w=numbers(3, 3, 1, 1))),
+        "one channel": ("p = Conv(x, o) t = Add(x, p) y = Add(t, c)", arrays(3, o=numbers(1, 3, 1, 1))),
+        "greatest, negated": ("p = Conv(x, w) t = MaxPool<kernel_shape=[2,2]>(p) y = Mul(t, c)", arrays()),
+        "greatest of all, negated": ("p = Conv(x, w) t = GlobalMaxPool(p) y = Mul(t, c)", arrays()),
+        "shifted average that counts padding": (
             "p = Conv(x, w) t = AveragePool<count_include_pad=1, kernel_shape=[2,2], pads=[1,0,0,1]>(p) y = Add(c, t)",
             arrays(),
-            id="shifted average that counts padding",
         ),
-        pytest.param(
+        "shifted average that hangs over": (
             "p = Conv(x, w) t = AveragePool<ceil_mode=1, kernel_shape=[2,2], strides=[2,2]>(p) y = Add(c, t)",
             arrays(),
-            id="shifted average that hangs over",
         ),
-        pytest.param(
+        "indices are used": (
             "p = Conv(x, w) t, i = MaxPool<kernel_shape=[2,2]>(p) r = Mul(t, two) f = Cast<to=1>(i) y = Add(r, f)",
             arrays(two=np.float32(2)),
-            id="indices are used",
         ),
-        pytest.param("p = Conv(x, w) t = LpPool<kernel_shape=[2,2]>(p) y = Mul(t, c)", arrays(), id="another pool"),
-        pytest.param("k = Neg(w) p = Conv(x, k) q = Conv(x, w) t = Add(p, q) y = Mul(t, c)", arrays(), id="computed"),
-        pytest.param("p = Conv(x, w) r = Relu(p) t = GlobalAveragePool(r) y = Mul(t, c)", arrays(), id="apart"),
-    ],
+        "another pool": ("p = Conv(x, w) t = LpPool<kernel_shape=[2,2]>(p) y = Mul(t, c)", arrays()),
+        "computed": ("k = Neg(w) p = Conv(x, k) q = Conv(x, w) t = Add(p, q) y = Mul(t, c)", arrays()),
+        "apart": ("p = Conv(x, w) r = Relu(p) t = GlobalAveragePool(r) y = Mul(t, c)", arrays()),
+    },
 )
 def test_stays(body: str, weights: Arrays) -> None:
     stays(f"{G} {{ {body} }}", HOIST_AFFINE, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float x) => (float y) <float two = {2}> { p = Mul(x, two) t = Add(x, p) y = Mul(t, two) }",
-            id="scalars have no channels",
+    {
+        "scalars have no channels": (
+            "g (float x) => (float y) <float two = {2}> { p = Mul(x, two) t = Add(x, p) y = Mul(t, two) }"
         ),
-        pytest.param(
-            f"g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] p) {{ {TWO} t = Add(p, q) {NORMAL} }}",
-            id="a part is a graph output",
+        "a part is a graph output": (
+            f"g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] p) {{ {TWO} t = Add(p, q) {NORMAL} }}"
         ),
-        pytest.param(
-            f"g (float[2,3,6,5] x, float[4,1,1] k) => (float[a,b,c,d] y) {{ {TWO} t = Add(p, q) y = Mul(t, k) }}",
-            id="factor is a graph input",
+        "factor is a graph input": (
+            f"g (float[2,3,6,5] x, float[4,1,1] k) => (float[a,b,c,d] y) {{ {TWO} t = Add(p, q) y = Mul(t, k) }}"
         ),
-        pytest.param(
-            f"g (float[2,3,6,5] x, float[1] k = {{2}}) => (float[a,b,c,d] y) {{ {TWO} t = Add(p, q) y = Mul(t, k) }}",
-            id="overridable factor",
+        "overridable factor": (
+            f"g (float[2,3,6,5] x, float[1] k = {{2}}) => (float[a,b,c,d] y) {{ {TWO} t = Add(p, q) y = Mul(t, k) }}"
         ),
-        pytest.param(
+        "the convolutions are outside the If body": (
             f"g (bool k, float[2,3,6,5] x) => (float[a,b,c,d] y) {{ {TWO} y = If (k) <"
             f"then_branch = f () => (float[a,b,c,d] r) {{ t = Add(p, q) r = Mul(t, c) }}, "
-            f"else_branch = e () => (float[a,b,c,d] o) {{ o = Conv(x, w) }}> }}",
-            id="the convolutions are outside the If body",
+            f"else_branch = e () => (float[a,b,c,d] o) {{ o = Conv(x, w) }}> }}"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, HOIST_AFFINE, weights=arrays())

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Pass, rule_pass
 from passwright.passes.linear import affine_into_conv, gemm, weight_scale
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 from weights import weights_used_in
 
 FOLD_AFFINE_BEFORE_CONV = rule_pass(affine_into_conv, "fold-affine-before-conv")
@@ -43,60 +42,41 @@ def model(x: str, body: str, y: str = "n,m", constants: str = "") -> str:
     return f"g (float[{x}] x) => (float[{y}] y) {constants} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "body", "y", "by"),
-    [
-        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="Gelu"),
-        pytest.param(
-            "B,2,3", f"{GELU} h = Mul(half, p) y = MatMul(h, w)", "k,n,m", FOLD_SCALE_INTO_WEIGHTS, id="0.5 first"
-        ),
-        pytest.param(
-            "2,3", f"{TANH} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="Gelu by Tanh"
-        ),
-        pytest.param(
-            "2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="Gelu, Gemm"
-        ),
-        pytest.param(
-            "2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_GEMM, id="Gelu, alpha"
-        ),
-        pytest.param(
-            "2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_GEMM, id="Gelu, no Gemm yet"
-        ),
-        pytest.param(
-            "2,3,5", f"{GELU} h = Mul(p, half) y = Conv(h, kernel)", "n,m,l", FOLD_AFFINE_BEFORE_CONV, id="Gelu, Conv"
-        ),
-        pytest.param("2,3", f"{RMS} h = Mul(p, gamma) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="scale"),
-        pytest.param(
-            "2,3", f"{RMS} h = Mul(gamma, p) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="scale, Gemm"
-        ),
-        pytest.param("2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = MatMul(s, w)", "n,m", FOLD_BIAS, id="shift"),
-        pytest.param(
-            "2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = Gemm(s, w, row)", "n,m", FOLD_BIAS, id="shift, Gemm"
-        ),
-        pytest.param(
+    {
+        "Gelu": ("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS),
+        "0.5 first": ("B,2,3", f"{GELU} h = Mul(half, p) y = MatMul(h, w)", "k,n,m", FOLD_SCALE_INTO_WEIGHTS),
+        "Gelu by Tanh": ("2,3", f"{TANH} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS),
+        "Gelu, Gemm": ("2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_WEIGHTS),
+        "Gelu, alpha": ("2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_GEMM),
+        "Gelu, no Gemm yet": ("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_GEMM),
+        "Gelu, Conv": ("2,3,5", f"{GELU} h = Mul(p, half) y = Conv(h, kernel)", "n,m,l", FOLD_AFFINE_BEFORE_CONV),
+        "scale": ("2,3", f"{RMS} h = Mul(p, gamma) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS),
+        "scale, Gemm": ("2,3", f"{RMS} h = Mul(gamma, p) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_WEIGHTS),
+        "shift": ("2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = MatMul(s, w)", "n,m", FOLD_BIAS),
+        "shift, Gemm": ("2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = Gemm(s, w, row)", "n,m", FOLD_BIAS),
+        "shift, sum behind": (
             "B,2,3",
             f"{RMS} h = Mul(p, gamma) s = Add(beta, h) m = MatMul(s, w) y = Add(m, row)",
             "k,n,m",
             FOLD_BIAS,
-            id="shift, sum behind",
         ),
-    ],
+    },
 )
 def test_stays(x: str, body: str, y: str, by: Pass) -> None:
     stays(model(x, body, y), by, weights=used(body))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "after"),
-    [
-        pytest.param("2,3", f"{SWISH} h = Mul(p, half) y = MatMul(h, w)", f"{SWISH} y = MatMul(p, k)", id="Sigmoid"),
-        pytest.param(
-            "2,3", f"{MIXED} h = Mul(p, gamma) y = MatMul(h, w)", f"{MIXED} y = MatMul(p, k)", id="no root divides"
-        ),
-        pytest.param("2,3", "h = Mul(x, half) y = MatMul(h, w)", "y = MatMul(x, k)", id="an input"),
-        pytest.param("2,3", "p = Exp(x) h = Mul(p, gamma) y = MatMul(h, w)", "p = Exp(x) y = MatMul(p, k)", id="Exp"),
-        pytest.param("2,3", f"{ROOTED} h = Div(p, half) y = MatMul(h, w)", f"{ROOTED} y = MatMul(p, k)", id="no Mul"),
-    ],
+    {
+        "Sigmoid": ("2,3", f"{SWISH} h = Mul(p, half) y = MatMul(h, w)", f"{SWISH} y = MatMul(p, k)"),
+        "no root divides": ("2,3", f"{MIXED} h = Mul(p, gamma) y = MatMul(h, w)", f"{MIXED} y = MatMul(p, k)"),
+        "an input": ("2,3", "h = Mul(x, half) y = MatMul(h, w)", "y = MatMul(x, k)"),
+        "Exp": ("2,3", "p = Exp(x) h = Mul(p, gamma) y = MatMul(h, w)", "p = Exp(x) y = MatMul(p, k)"),
+        "no Mul": ("2,3", f"{ROOTED} h = Div(p, half) y = MatMul(h, w)", f"{ROOTED} y = MatMul(p, k)"),
+    },
 )
 def test_other_scales_fold_into_weights(x: str, before: str, after: str) -> None:
     becomes(model(x, before), model(x, after, constants=CONST), FOLD_SCALE_INTO_WEIGHTS, weights=used(before))

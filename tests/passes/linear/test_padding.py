@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_padding
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 FOLD_PAD_INTO_CONV = rule_pass(conv_padding, "fold-pad-into-conv")
 
@@ -22,55 +22,36 @@ Arrays = dict[str, Any]
 WEIGHTS: Arrays = {"w": np.random.default_rng(0).standard_normal((4, 3, 3, 2)).astype(np.float32)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "after"),
-    [
-        pytest.param(
-            f"<{P}> {{ t = Pad(x, p) y = Conv(t, w) }}", "y = Conv<pads=[1,2,0,3]>(x, w)", id="value left out"
-        ),
-        pytest.param(
-            f"<{P}, float z = {{0}}> {{ t = Pad(x, p, z) y = Conv(t, w) }}", "y = Conv<pads=[1,2,0,3]>(x, w)", id="zero"
-        ),
-        pytest.param(
+    {
+        "value left out": (f"<{P}> {{ t = Pad(x, p) y = Conv(t, w) }}", "y = Conv<pads=[1,2,0,3]>(x, w)"),
+        "zero": (f"<{P}, float z = {{0}}> {{ t = Pad(x, p, z) y = Conv(t, w) }}", "y = Conv<pads=[1,2,0,3]>(x, w)"),
+        "mode spelled out": (
             f'<{P}, float z = {{0}}> {{ t = Pad<mode="constant">(x, p, z) y = Conv(t, w) }}',
             "y = Conv<pads=[1,2,0,3]>(x, w)",
-            id="mode spelled out",
         ),
-        pytest.param(
+        "with padding of its own": (
             f"<{P}> {{ t = Pad(x, p) y = Conv<pads=[0,1,2,0], strides=[2,1], dilations=[1,2]>(t, w) }}",
             "y = Conv<pads=[1,3,2,3], strides=[2,1], dilations=[1,2]>(x, w)",
-            id="with padding of its own",
         ),
-        pytest.param(
-            f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="VALID">(t, w) }}', "y = Conv<pads=[1,2,0,3]>(x, w)", id="valid"
-        ),
-        pytest.param(
+        "valid": (f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="VALID">(t, w) }}', "y = Conv<pads=[1,2,0,3]>(x, w)"),
+        "same, upper": (
             f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER">(t, w) }}',
             "y = Conv<pads=[2,2,1,4]>(x, w)",
-            id="same, upper",
         ),
-        pytest.param(
+        "same, lower": (
             f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="SAME_LOWER">(t, w) }}',
             "y = Conv<pads=[2,3,1,3]>(x, w)",
-            id="same, lower",
         ),
-        pytest.param(
+        "same, with strides and a known extent": (
             f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER", strides=[2,3]>(t, w) }}',
             "y = Conv<strides=[2,3], pads=[2,2,1,4]>(x, w)",
-            id="same, with strides and a known extent",
         ),
-        pytest.param(
-            f"<{P}> {{ t = Pad(x, p) y = Conv<group=3>(t, v) }}",
-            "y = Conv<group=3, pads=[1,2,0,3]>(x, w)",
-            id="grouped",
-        ),
-        pytest.param(f"<{P}> {{ k = Exp(w) t = Pad(x, p) y = Conv(t, k) }}", None, id="computed weights"),
-        pytest.param(
-            "<int64[8] p = {0,0,0,0,0,0,0,0}> { t = Pad(x, p) y = Conv(t, w) }",
-            "y = Conv<pads=[0,0,0,0]>(x, w)",
-            id="no",
-        ),
-    ],
+        "grouped": (f"<{P}> {{ t = Pad(x, p) y = Conv<group=3>(t, v) }}", "y = Conv<group=3, pads=[1,2,0,3]>(x, w)"),
+        "computed weights": (f"<{P}> {{ k = Exp(w) t = Pad(x, p) y = Conv(t, k) }}", None),
+        "no": ("<int64[8] p = {0,0,0,0,0,0,0,0}> { t = Pad(x, p) y = Conv(t, w) }", "y = Conv<pads=[0,0,0,0]>(x, w)"),
+    },
 )
 def test_becomes(text: str, after: str | None) -> None:
     weights = {**WEIGHTS, "v": WEIGHTS["w"][:3, :1]}
@@ -85,14 +66,14 @@ def test_every_opset(opset: int) -> None:
     becomes(f"{G} {head} {{ {pad} y = Conv(t, w) }}", AFTER, FOLD_PAD_INTO_CONV, opset=opset, weights=WEIGHTS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("axes", "pads", "after"),
-    [
-        pytest.param([2, 3], [1, 2, 0, 3], [1, 2, 0, 3], id="spatial"),
-        pytest.param([3, 2], [2, 1, 3, 0], [1, 2, 0, 3], id="in another order"),
-        pytest.param([-1], [2, 3], [0, 2, 0, 3], id="from the end"),
-        pytest.param([1, 2], [0, 1, 0, 2], [1, 0, 2, 0], id="channels by nothing"),
-    ],
+    {
+        "spatial": ([2, 3], [1, 2, 0, 3], [1, 2, 0, 3]),
+        "in another order": ([3, 2], [2, 1, 3, 0], [1, 2, 0, 3]),
+        "from the end": ([-1], [2, 3], [0, 2, 0, 3]),
+        "channels by nothing": ([1, 2], [0, 1, 0, 2], [1, 0, 2, 0]),
+    },
 )
 def test_axes(axes: list[int], pads: list[int], after: list[int]) -> None:
     weights = {**WEIGHTS, "p": np.array(pads), "i": np.array(axes)}
@@ -125,9 +106,9 @@ def test_quantized() -> None:
     becomes(before, after, FOLD_PAD_INTO_CONV, weights=Q)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pad", "zero"),
-    [pytest.param("x, p, z", ", z", id="zero point"), pytest.param("x, p", "", id="no zero point")],
+    {"zero point": ("x, p, z", ", z"), "no zero point": ("x, p", "")},
 )
 def test_integers(pad: str, zero: str) -> None:
     head = QUANTIZED.replace("(uint8[a", "(int32[a")
@@ -136,41 +117,37 @@ def test_integers(pad: str, zero: str) -> None:
     becomes(before, after, FOLD_PAD_INTO_CONV, weights=Q)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("t = Pad(x, p) y = QLinearConv(t, s, z, w, s, u, s, o)", id="zero, not the zero point"),
-        pytest.param(
-            "t = Pad(x, p) c = ConvInteger(t, w, z) f = Cast<to=2>(c) y = Identity(f)",
-            id="zero, not the zero point, integers",
+    {
+        "zero, not the zero point": ("t = Pad(x, p) y = QLinearConv(t, s, z, w, s, u, s, o)"),
+        "zero, not the zero point, integers": (
+            "t = Pad(x, p) c = ConvInteger(t, w, z) f = Cast<to=2>(c) y = Identity(f)"
         ),
-        pytest.param(
-            "t = Pad(x, p, z) c = ConvInteger(t, w) f = Cast<to=2>(c) y = Identity(f)",
-            id="no zero point, and another fill",
-        ),
-    ],
+        "no zero point, and another fill": ("t = Pad(x, p, z) c = ConvInteger(t, w) f = Cast<to=2>(c) y = Identity(f)"),
+    },
 )
 def test_stays_if_quantized(body: str) -> None:
     stays(f"{QUANTIZED} {{ {body} }}", FOLD_PAD_INTO_CONV, weights=Q)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(f"<{P}, float z = {{1}}> {{ t = Pad(x, p, z) y = Conv(t, w) }}", id="another value"),
-        pytest.param(f'<{P}> {{ t = Pad<mode="edge">(x, p) y = Conv(t, w) }}', id="edge"),
-        pytest.param(f'<{P}> {{ t = Pad<mode="reflect">(x, p) y = Conv(t, w) }}', id="reflection"),
-        pytest.param("<int64[8] p = {1,0,0,0,0,0,0,0}> { t = Pad(x, p) y = Conv(t, w) }", id="the batch"),
-        pytest.param("<int64[8] p = {0,0,0,0,0,1,0,0}> { t = Pad(x, p) y = Conv(t, v) }", id="the channels"),
-        pytest.param("<int64[8] p = {0,0,-1,0,0,0,1,0}> { t = Pad(x, p) y = Conv(t, w) }", id="cuts off"),
-        pytest.param("<int64[8] p = {-1,0,0,0,0,0,1,0}> { t = Pad(x, p) y = Conv(t, w) }", id="cuts the batch"),
-        pytest.param(f"<{P}> {{ t = Pad(x, p) r = Relu(t) y = Conv(r, w) }}", id="apart"),
-        pytest.param(f"<{P}> {{ t = Pad(x, p) a = Conv(t, w) b = Conv(t, w) y = Add(a, b) }}", id="shared"),
-        pytest.param(f"<{P}> {{ z = ReduceMin<keepdims=0>(x) t = Pad(x, p, z) y = Conv(t, w) }}", id="computed value"),
-        pytest.param(f"<{P}> {{ q = Abs(p) t = Pad(x, q) y = Conv(t, w) }}", id="computed pads"),
-        pytest.param(f"<{P}> {{ t = Pad(x, p) y = ConvTranspose(t, u) }}", id="transposed"),
-        pytest.param("<int64[8] p = {0,0,0,1,0,0,0,0}> { t = Pad(w, p) y = Conv(x, t) }", id="the weights are padded"),
-    ],
+    {
+        "another value": (f"<{P}, float z = {{1}}> {{ t = Pad(x, p, z) y = Conv(t, w) }}"),
+        "edge": (f'<{P}> {{ t = Pad<mode="edge">(x, p) y = Conv(t, w) }}'),
+        "reflection": (f'<{P}> {{ t = Pad<mode="reflect">(x, p) y = Conv(t, w) }}'),
+        "the batch": ("<int64[8] p = {1,0,0,0,0,0,0,0}> { t = Pad(x, p) y = Conv(t, w) }"),
+        "the channels": ("<int64[8] p = {0,0,0,0,0,1,0,0}> { t = Pad(x, p) y = Conv(t, v) }"),
+        "cuts off": ("<int64[8] p = {0,0,-1,0,0,0,1,0}> { t = Pad(x, p) y = Conv(t, w) }"),
+        "cuts the batch": ("<int64[8] p = {-1,0,0,0,0,0,1,0}> { t = Pad(x, p) y = Conv(t, w) }"),
+        "apart": (f"<{P}> {{ t = Pad(x, p) r = Relu(t) y = Conv(r, w) }}"),
+        "shared": (f"<{P}> {{ t = Pad(x, p) a = Conv(t, w) b = Conv(t, w) y = Add(a, b) }}"),
+        "computed value": (f"<{P}> {{ z = ReduceMin<keepdims=0>(x) t = Pad(x, p, z) y = Conv(t, w) }}"),
+        "computed pads": (f"<{P}> {{ q = Abs(p) t = Pad(x, q) y = Conv(t, w) }}"),
+        "transposed": (f"<{P}> {{ t = Pad(x, p) y = ConvTranspose(t, u) }}"),
+        "the weights are padded": ("<int64[8] p = {0,0,0,1,0,0,0,0}> { t = Pad(w, p) y = Conv(x, t) }"),
+    },
 )
 def test_stays(text: str) -> None:
     rng = np.random.default_rng(1)
@@ -178,38 +155,39 @@ def test_stays(text: str) -> None:
     stays(f"{G} {text}", FOLD_PAD_INTO_CONV, weights={**WEIGHTS, **more})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(
+    {
+        "inner value is a graph output": (
             f"g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t) <{P}> {{ t = Pad(x, p) y = Conv(t, w) }}",
             17,
-            id="inner value is a graph output",
         ),
-        pytest.param(
-            "g (float[2,3,6,5] x, int64[8] p = {0,0,1,2,0,0,0,3}) => (float[a,b,c,d] y)"
-            " { t = Pad(x, p) y = Conv(t, w) }",
+        "overridable pads": (
+            (
+                "g (float[2,3,6,5] x, int64[8] p = {0,0,1,2,0,0,0,3}) => (float[a,b,c,d] y)"
+                " { t = Pad(x, p) y = Conv(t, w) }"
+            ),
             17,
-            id="overridable pads",
         ),
-        pytest.param(
+        "overridable value": (
             f"g (float[2,3,6,5] x, float z = {{0}}) => (float[a,b,c,d] y) <{P}> {{ t = Pad(x, p, z) y = Conv(t, w) }}",
             17,
-            id="overridable value",
         ),
-        pytest.param(
-            f"g (float[2,3,H,5] x) => (float[a,b,c,d] y) <{P}>"
-            ' { t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(t, w) }',
+        "same, with strides and an unknown extent": (
+            (
+                f"g (float[2,3,H,5] x) => (float[a,b,c,d] y) <{P}>"
+                ' { t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(t, w) }'
+            ),
             17,
-            id="same, with strides and an unknown extent",
         ),
-        pytest.param(
-            "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
-            " { t = Pad<value=1.0, pads=[0,0,1,2,0,0,0,3]>(x) y = Conv(t, w) }",
+        "another value, as attribute": (
+            (
+                "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
+                " { t = Pad<value=1.0, pads=[0,0,1,2,0,0,0,3]>(x) y = Conv(t, w) }"
+            ),
             10,
-            id="another value, as attribute",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, opset: int) -> None:
     stays(text, FOLD_PAD_INTO_CONV, opset=opset, weights=WEIGHTS)

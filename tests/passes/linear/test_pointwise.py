@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_merging
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 MERGE_CONSECUTIVE_CONVS = rule_pass(conv_merging, "merge-consecutive-convs")
 
@@ -31,75 +31,61 @@ def arrays(w: tuple[int, ...], v: tuple[int, ...], dtype: Any = np.float32) -> A
     return {**two, "b": numbers(w[0], seed=2, dtype=dtype), "c": numbers(v[0], seed=3, dtype=dtype)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after", "w", "v"),
-    [
-        pytest.param(
+    {
+        "point second": (
             "t = Conv<pads=[1,0,0,1]>(x, w) y = Conv(t, v)",
             "y = Conv<pads=[1,0,0,1]>(x, w)",
             (4, 3, 3, 2),
             (2, 4, 1, 1),
-            id="point second",
         ),
-        pytest.param(
+        "point second, first bias": (
             "t = Conv<pads=[1,0,0,1]>(x, w, b) y = Conv(t, v)",
             "y = Conv<pads=[1,0,0,1]>(x, w, b)",
             (4, 3, 3, 2),
             (2, 4, 1, 1),
-            id="point second, first bias",
         ),
-        pytest.param(
-            "t = Conv(x, w) y = Conv(t, v, c)", "y = Conv(x, w, b)", (4, 3, 3, 2), (4, 4, 1, 1), id="second bias"
-        ),
-        pytest.param(
-            "t = Conv(x, w, b) y = Conv(t, v, c)", "y = Conv(x, w, b)", (4, 3, 3, 2), (4, 4, 1, 1), id="both biases"
-        ),
-        pytest.param(
+        "second bias": ("t = Conv(x, w) y = Conv(t, v, c)", "y = Conv(x, w, b)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "both biases": ("t = Conv(x, w, b) y = Conv(t, v, c)", "y = Conv(x, w, b)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "strides": (
             "t = Conv<strides=[1,2], dilations=[2,1]>(x, w, b) y = Conv<strides=[2,1]>(t, v, c)",
             "y = Conv<strides=[2,2], dilations=[2,1]>(x, w, b)",
             (4, 3, 2, 2),
             (4, 4, 1, 1),
-            id="strides",
         ),
-        pytest.param(
+        "auto_pad of the first": (
             't = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, w) y = Conv<auto_pad="SAME_LOWER">(t, v)',
             'y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, w)',
             (4, 3, 3, 2),
             (4, 4, 1, 1),
-            id="auto_pad of the first",
         ),
-        pytest.param(
+        "point second, grouped": (
             "t = Conv<group=3>(x, w, b) y = Conv<group=3>(t, v)",
             "y = Conv<group=3>(x, w, b)",
             (6, 1, 2, 2),
             (3, 2, 1, 1),
-            id="point second, grouped",
         ),
-        pytest.param(
+        "point first, padded": (
             "t = Conv(x, w) y = Conv<pads=[1,1,1,1], strides=[2,2]>(t, v, c)",
             "y = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w, b)",
             (3, 3, 1, 1),
             (4, 3, 3, 2),
-            id="point first, padded",
         ),
-        pytest.param(
+        "point first, biases": (
             "t = Conv(x, w, b) y = Conv<dilations=[1,2]>(t, v, c)",
             "y = Conv<dilations=[1,2]>(x, w, b)",
             (4, 3, 1, 1),
             (4, 4, 3, 2),
-            id="point first, biases",
         ),
-        pytest.param(
+        "point first, grouped": (
             "t = Conv<group=3>(x, w, b) y = Conv<group=3>(t, v)",
             "y = Conv<group=3>(x, w, b)",
             (6, 1, 1, 1),
             (3, 2, 3, 2),
-            id="point first, grouped",
         ),
-        pytest.param(
-            "t = Conv(x, w, b) y = Conv(t, v, c)", "y = Conv(x, w, b)", (3, 3, 1, 1), (5, 3, 1, 1), id="both points"
-        ),
-    ],
+        "both points": ("t = Conv(x, w, b) y = Conv(t, v, c)", "y = Conv(x, w, b)", (3, 3, 1, 1), (5, 3, 1, 1)),
+    },
 )
 def test_becomes(body: str, after: str, w: tuple[int, ...], v: tuple[int, ...]) -> None:
     text = f"{G} {WB if ', b)' in after else W} {{ {X} {after} }}"
@@ -130,59 +116,49 @@ def test_other_types(kind: str, dtype: Any) -> None:
     assert {a.dtype for a in initializers(out).values()} == {np.dtype(dtype)}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "w", "v"),
-    [
-        pytest.param("t = Conv(x, w) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 2, 1), id="no points"),
-        pytest.param("t = Conv(x, w) y = Conv<pads=[0,0,1,0]>(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="padded points"),
-        pytest.param("t = Conv(x, w) y = Conv(t, v)", (2, 3, 3, 2), (8, 2, 1, 1), id="it widens"),
-        pytest.param("t = Conv(x, w) y = Conv(t, v)", (1, 3, 1, 1), (8, 1, 3, 2), id="it narrows first"),
-        pytest.param("t = Conv<group=3>(x, w) y = Conv(t, v)", (3, 1, 3, 2), (4, 3, 1, 1), id="separable"),
-        pytest.param("t = Conv(x, w, b) y = Conv<pads=[0,0,0,1]>(t, v)", (3, 3, 1, 1), (3, 3, 3, 2), id="bias, padded"),
-        pytest.param(
-            't = Conv(x, w, b) y = Conv<auto_pad="SAME_LOWER">(t, v)', (3, 3, 1, 1), (3, 3, 3, 2), id="bias, auto_pad"
-        ),
-        pytest.param(
-            "t = Conv<strides=[2,1]>(x, w) y = Conv(t, v)", (3, 3, 1, 1), (3, 3, 3, 2), id="points with steps"
-        ),
-        pytest.param("t = Conv<pads=[1,1,1,1]>(x, w) y = Conv(t, v)", (3, 3, 1, 1), (3, 3, 3, 2), id="points, padded"),
-        pytest.param(
+    {
+        "no points": ("t = Conv(x, w) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 2, 1)),
+        "padded points": ("t = Conv(x, w) y = Conv<pads=[0,0,1,0]>(t, v)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "it widens": ("t = Conv(x, w) y = Conv(t, v)", (2, 3, 3, 2), (8, 2, 1, 1)),
+        "it narrows first": ("t = Conv(x, w) y = Conv(t, v)", (1, 3, 1, 1), (8, 1, 3, 2)),
+        "separable": ("t = Conv<group=3>(x, w) y = Conv(t, v)", (3, 1, 3, 2), (4, 3, 1, 1)),
+        "bias, padded": ("t = Conv(x, w, b) y = Conv<pads=[0,0,0,1]>(t, v)", (3, 3, 1, 1), (3, 3, 3, 2)),
+        "bias, auto_pad": ('t = Conv(x, w, b) y = Conv<auto_pad="SAME_LOWER">(t, v)', (3, 3, 1, 1), (3, 3, 3, 2)),
+        "points with steps": ("t = Conv<strides=[2,1]>(x, w) y = Conv(t, v)", (3, 3, 1, 1), (3, 3, 3, 2)),
+        "points, padded": ("t = Conv<pads=[1,1,1,1]>(x, w) y = Conv(t, v)", (3, 3, 1, 1), (3, 3, 3, 2)),
+        "auto_pad depends on strides": (
             't = Conv<auto_pad="SAME_UPPER">(x, w) y = Conv<strides=[2,2]>(t, v)',
             (3, 3, 3, 2),
             (3, 3, 1, 1),
-            id="auto_pad depends on strides",
         ),
-        pytest.param("t = Conv(x, w) r = Relu(t) y = Conv(r, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="apart"),
-        pytest.param(
-            "t = Conv(x, w) r = Conv(t, v) y = Add(t, r)", (4, 3, 3, 2), (4, 4, 1, 1), id="shared inner value"
-        ),
-        pytest.param("k = Neg(w) t = Conv(x, k) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="computed weights"),
-        pytest.param("k = Neg(v) t = Conv(x, w) y = Conv(t, k)", (4, 3, 3, 2), (4, 4, 1, 1), id="computed points"),
-        pytest.param("k = Neg(b) t = Conv(x, w, k) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="computed bias"),
-        pytest.param("t = ConvTranspose(x, w) y = Conv(t, v)", (3, 4, 3, 2), (4, 4, 1, 1), id="transposed"),
-        pytest.param("t = Conv(x, w) y = Conv(x, w) u = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="not seen"),
-    ],
+        "apart": ("t = Conv(x, w) r = Relu(t) y = Conv(r, v)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "shared inner value": ("t = Conv(x, w) r = Conv(t, v) y = Add(t, r)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "computed weights": ("k = Neg(w) t = Conv(x, k) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "computed points": ("k = Neg(v) t = Conv(x, w) y = Conv(t, k)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "computed bias": ("k = Neg(b) t = Conv(x, w, k) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1)),
+        "transposed": ("t = ConvTranspose(x, w) y = Conv(t, v)", (3, 4, 3, 2), (4, 4, 1, 1)),
+        "not seen": ("t = Conv(x, w) y = Conv(x, w) u = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1)),
+    },
 )
 def test_stays(body: str, w: tuple[int, ...], v: tuple[int, ...]) -> None:
     stays(f"{G} {{ {X} {body} }}", MERGE_CONSECUTIVE_CONVS, weights=arrays(w, v))
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t) { t = Conv(x, w) y = Conv(t, v) }",
-            id="inner value is a graph output",
+    {
+        "inner value is a graph output": (
+            "g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t) { t = Conv(x, w) y = Conv(t, v) }"
         ),
-        pytest.param(
-            "g (float[2,3,6,5] x, float[4] k = {1,2,3,4}) => (float[a,b,c,d] y) { t = Conv(x, w, k) y = Conv(t, v) }",
-            id="overridable bias",
+        "overridable bias": (
+            "g (float[2,3,6,5] x, float[4] k = {1,2,3,4}) => (float[a,b,c,d] y) { t = Conv(x, w, k) y = Conv(t, v) }"
         ),
-        pytest.param(
-            "g (float[2,3,6,5] x, float[4,4,1,1] k) => (float[a,b,c,d] y) { t = Conv(x, w) y = Conv(t, k) }",
-            id="weights are a graph input",
+        "weights are a graph input": (
+            "g (float[2,3,6,5] x, float[4,4,1,1] k) => (float[a,b,c,d] y) { t = Conv(x, w) y = Conv(t, k) }"
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str) -> None:
     stays(text, MERGE_CONSECUTIVE_CONVS, weights=arrays((4, 3, 3, 2), (4, 4, 1, 1)))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_padding
-from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 FOLD_PAD_INTO_POOL = rule_pass(conv_padding, "fold-pad-into-pool")
 
@@ -18,20 +18,18 @@ G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
 P = "int64[8] p = {0,0,1,2,0,0,0,1}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "after"),
-    [
-        pytest.param(
+    {
+        "average": (
             "t = Pad(x, p) y = AveragePool<kernel_shape=[2,3]>(t)",
             "y = AveragePool<kernel_shape=[2,3], pads=[1,2,0,1], count_include_pad=1>(x)",
-            id="average",
         ),
-        pytest.param(
+        "average that counts padding of its own": (
             "t = Pad(x, p) y = AveragePool<kernel_shape=[3,4], count_include_pad=1, pads=[1,0,1,0], strides=[2,1]>(t)",
             "y = AveragePool<kernel_shape=[3,4], count_include_pad=1, pads=[2,2,1,1], strides=[2,1]>(x)",
-            id="average that counts padding of its own",
         ),
-    ],
+    },
 )
 def test_becomes(body: str, after: str) -> None:
     becomes(f"{G} <{P}> {{ {body} }}", f"{G} {{ {after} }}", FOLD_PAD_INTO_POOL)
@@ -58,9 +56,9 @@ def test_every_opset(opset: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "fill"),
-    [pytest.param("uint8", "", id="nothing is below zero"), pytest.param("int8", ", least", id="-128")],
+    {"nothing is below zero": ("uint8", ""), "-128": ("int8", ", least")},
 )
 def test_pads_with_the_least_byte_fold(kind: str, fill: str) -> None:
     text = f"g ({kind}[1,1,4,4] x) => ({kind}[a,b,c,d] y)"
@@ -68,61 +66,56 @@ def test_pads_with_the_least_byte_fold(kind: str, fill: str) -> None:
     becomes(before, f"{text} {{ y = MaxPool<kernel_shape=[2,3], pads=[1,2,0,1]>(x) }}", FOLD_PAD_INTO_POOL)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "body"),
-    [
-        pytest.param("uint8", "t = Pad(x, p, five) y = MaxPool<kernel_shape=[2,3]>(t)", id="another value"),
-        pytest.param("int8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="zero is not the least"),
-        pytest.param("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[1,3]>(t)", id="padded by a kernel"),
-        pytest.param("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3], dilations=[1,2]>(t)", id="steps over"),
-        pytest.param("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3], ceil_mode=1>(t)", id="rounds up"),
-        pytest.param(
+    {
+        "another value": ("uint8", "t = Pad(x, p, five) y = MaxPool<kernel_shape=[2,3]>(t)"),
+        "zero is not the least": ("int8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)"),
+        "padded by a kernel": ("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[1,3]>(t)"),
+        "steps over": ("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3], dilations=[1,2]>(t)"),
+        "rounds up": ("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3], ceil_mode=1>(t)"),
+        "indices are used": (
             "uint8",
             "t = Pad(x, p) m, i = MaxPool<kernel_shape=[2,3]>(t) f = Cast<to=2>(i) y = BitwiseXor(m, f)",
-            id="indices are used",
         ),
-    ],
+    },
 )
 def test_stays_for_other_bytes(kind: str, body: str) -> None:
     text = f"g ({kind}[1,1,4,6] x) => ({kind}[a,b,c,d] y)"
     stays(f"{text} <{P}, uint8 five = {{5}}> {{ {body} }}", FOLD_PAD_INTO_POOL, opset=18)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="maximum of possibly negative values"),
-        pytest.param("t = Pad(x, p, one) y = AveragePool<kernel_shape=[2,3]>(t)", id="another value, average"),
-        pytest.param("r = Relu(x) t = Pad(r, p, one) y = MaxPool<kernel_shape=[2,3]>(t)", id="another value, greatest"),
-        pytest.param("r = Relu(x) t = Pad(r, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="maximum of possible NaNs"),
-        pytest.param("t = Pad(x, p, least) y = MaxPool<kernel_shape=[2,3]>(t)", id="maximum of possible infinities"),
-        pytest.param(
-            "t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], pads=[0,0,1,0]>(t)", id="does not count its own padding"
-        ),
-        pytest.param('t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], auto_pad="SAME_UPPER">(t)', id="same"),
-        pytest.param(
-            "t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], strides=[2,2], ceil_mode=1>(t)", id="rounds up, average"
-        ),
-        pytest.param("t = Pad(x, p) y = AveragePool<kernel_shape=[2,2]>(t)", id="padded by a kernel, average"),
-        pytest.param('t = Pad<mode="edge">(x, p) y = AveragePool<kernel_shape=[2,3]>(t)', id="edge"),
-        pytest.param("t = Pad(x, p) a = AveragePool<kernel_shape=[2,3]>(t) y = Mul(t, t) z = Abs(a)", id="shared"),
-        pytest.param("t = Pad(x, p) n = Neg(t) y = AveragePool<kernel_shape=[2,3]>(n)", id="apart"),
-        pytest.param("t = Pad(x, p) y = GlobalAveragePool(t)", id="the whole"),
-        pytest.param("t = Pad(x, p) y = LpPool<kernel_shape=[2,3]>(t)", id="another pool"),
-        pytest.param("t = Pad(x, q) y = AveragePool<kernel_shape=[2,3]>(t)", id="the channels"),
-    ],
+    {
+        "maximum of possibly negative values": ("t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)"),
+        "another value, average": ("t = Pad(x, p, one) y = AveragePool<kernel_shape=[2,3]>(t)"),
+        "another value, greatest": ("r = Relu(x) t = Pad(r, p, one) y = MaxPool<kernel_shape=[2,3]>(t)"),
+        "maximum of possible NaNs": ("r = Relu(x) t = Pad(r, p) y = MaxPool<kernel_shape=[2,3]>(t)"),
+        "maximum of possible infinities": ("t = Pad(x, p, least) y = MaxPool<kernel_shape=[2,3]>(t)"),
+        "does not count its own padding": ("t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], pads=[0,0,1,0]>(t)"),
+        "same": ('t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], auto_pad="SAME_UPPER">(t)'),
+        "rounds up, average": ("t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], strides=[2,2], ceil_mode=1>(t)"),
+        "padded by a kernel, average": ("t = Pad(x, p) y = AveragePool<kernel_shape=[2,2]>(t)"),
+        "edge": ('t = Pad<mode="edge">(x, p) y = AveragePool<kernel_shape=[2,3]>(t)'),
+        "shared": ("t = Pad(x, p) a = AveragePool<kernel_shape=[2,3]>(t) y = Mul(t, t) z = Abs(a)"),
+        "apart": ("t = Pad(x, p) n = Neg(t) y = AveragePool<kernel_shape=[2,3]>(n)"),
+        "the whole": ("t = Pad(x, p) y = GlobalAveragePool(t)"),
+        "another pool": ("t = Pad(x, p) y = LpPool<kernel_shape=[2,3]>(t)"),
+        "the channels": ("t = Pad(x, q) y = AveragePool<kernel_shape=[2,3]>(t)"),
+    },
 )
 def test_stays(body: str) -> None:
     weights = {"one": np.float32(1), "least": np.float32(-np.inf), "q": np.array([0, 1, 0, 0, 0, 0, 0, 0])}
     stays(f"{G} <{P}> {{ {body} }}", FOLD_PAD_INTO_POOL, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[2,3,H,5] x) => (float[a,b,c,d] y)", id="an extent that may be zero"),
-        pytest.param("g (float[2,3,0,5] x) => (float[a,b,c,d] y)", id="an extent of zero"),
-    ],
+    {
+        "an extent that may be zero": ("g (float[2,3,H,5] x) => (float[a,b,c,d] y)"),
+        "an extent of zero": ("g (float[2,3,0,5] x) => (float[a,b,c,d] y)"),
+    },
 )
 def test_stays_if_empty(text: str) -> None:
     stays(f"{text} <{P}> {{ t = Pad(x, p) y = AveragePool<kernel_shape=[1,3]>(t) }}", FOLD_PAD_INTO_POOL)

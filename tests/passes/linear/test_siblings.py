@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from passwright.core.ir.cost_model import CPU, FEWEST_OPS
 from passwright.core.run.pipeline import Pipeline
 from passwright.passes.linear.matmul_merging import MERGE_PARALLEL_MATMULS
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, cases, initializers, stays
 from weights import matrix, weights_used_in
 
 MERGE = Pipeline("at any cost", (MERGE_PARALLEL_MATMULS,), costs=FEWEST_OPS)
@@ -48,96 +48,78 @@ THREE = f"p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)
 PAIR = f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(b, q) y = {JOIN}(s, t)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "after"),
-    [
-        pytest.param("2,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)", id="three"),
-        pytest.param("N,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)", id="open"),
-        pytest.param("0,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)", id="no rows"),
-        pytest.param(
-            "2,3",
-            PAIR,
-            f"m = MatMul(x, k) n = Add(m, b) p, q = Split<axis=1>(n, l) y = {JOIN}(p, q)",
-            id="two with biases",
-        ),
-        pytest.param(
+    {
+        "three": ("2,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)"),
+        "open": ("N,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)"),
+        "no rows": ("0,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)"),
+        "two with biases": ("2,3", PAIR, f"m = MatMul(x, k) n = Add(m, b) p, q = Split<axis=1>(n, l) y = {JOIN}(p, q)"),
+        "three, one bias": (
             "2,3",
             f"p = MatMul(x, u) s = Add(p, num) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(s, q, r)",
             f"m = MatMul(x, k) n = Add(m, b) p, q, r = Split<axis=1>(n, l) y = {JOIN}(p, q, r)",
-            id="three, one bias",
         ),
-        pytest.param(
+        "Gemms": (
             "2,3",
             f"p = Gemm(x, u, a) q = Gemm(x, v, b) r = Gemm(x, w, c) y = {JOIN}(p, q, r)",
             f"m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
-            id="Gemms",
         ),
-        pytest.param(
+        "Gemms without biases": (
             "2,3",
             f"p = Gemm(x, u) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
             f"m = Gemm(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
-            id="Gemms without biases",
         ),
-        pytest.param(
+        "Gemms, one bias": (
             "2,3",
             f"p = Gemm(x, u, num) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
             f"m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
-            id="Gemms, one bias",
         ),
-        pytest.param(
+        "a Gemm among MatMuls": (
             "2,3",
             f"p = MatMul(x, u) q = Gemm(x, v, b) r = MatMul(x, w) y = {JOIN}(p, q, r)",
             f"m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
-            id="a Gemm among MatMuls",
         ),
-        pytest.param(
+        "a bias added, and one in a Gemm": (
             "2,3",
             f"p = MatMul(x, u) s = Add(p, a) q = Gemm(x, v, b) y = {JOIN}(s, q)",
             f"m = Gemm(x, k, b) p, q = Split<axis=1>(m, l) y = {JOIN}(p, q)",
-            id="a bias added, and one in a Gemm",
         ),
-        pytest.param(
+        "Gemms with attributes": (
             "3,2",
-            "p = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, ut, a)"
-            " q = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, vt)"
-            f" r = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, wt, c) y = {JOIN}(p, q, r)",
-            "m = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, k, b) p, q, r = Split<axis=1>(m, l)"
-            f" y = {JOIN}(p, q, r)",
-            id="Gemms with attributes",
+            (
+                "p = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, ut, a)"
+                " q = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, vt)"
+                f" r = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, wt, c) y = {JOIN}(p, q, r)"
+            ),
+            (
+                "m = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, k, b) p, q, r = Split<axis=1>(m, l)"
+                f" y = {JOIN}(p, q, r)"
+            ),
         ),
-        pytest.param(
+        "a product that others read too keeps its Add": (
             "2,3",
             f"p = MatMul(x, u) s = Add(p, a) f = Add(s, p) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(f, q, r)",
             f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) s = Add(p, f) g_ = Add(s, p) y = {JOIN}(g_, q, r)",
-            id="a product that others read too keeps its Add",
         ),
-    ],
+    },
 )
 def test_becomes(x: str, before: str, after: str) -> None:
     becomes(model(x, before), model(x, after, CONST), MERGE, weights=used(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "after", "result"),
-    [
-        pytest.param(
-            "5,2,3",
-            THREE,
-            f"m = MatMul(x, k) p, q, r = Split<axis=2>(m, l) y = {JOIN}(p, q, r)",
-            "k_,n,m",
-            id="batches",
-        ),
-        pytest.param(
-            "3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=0>(m, l) y = {JOIN}(p, q, r)", "n", id="vector"
-        ),
-        pytest.param(
+    {
+        "batches": ("5,2,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=2>(m, l) y = {JOIN}(p, q, r)", "k_,n,m"),
+        "vector": ("3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=0>(m, l) y = {JOIN}(p, q, r)", "n"),
+        "batches, two with biases": (
             "B,T,3",
             PAIR,
             f"m = MatMul(x, k) n = Add(m, b) p, q = Split<axis=2>(n, l) y = {JOIN}(p, q)",
             "k_,n,m",
-            id="batches, two with biases",
         ),
-    ],
+    },
 )
 def test_becomes_of_other_ranks(x: str, before: str, after: str, result: str) -> None:
     becomes(model(x, before, result=result), model(x, after, CONST, result), MERGE, weights=used(before))
@@ -171,126 +153,95 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     becomes(before, after, MERGE, opset=opset, weights=weights)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "body", "result"),
-    [
-        pytest.param("2,3", f"p = MatMul(x, u) q = MatMul(x, v) y = {JOIN}(p, q)", "n,m", id="two"),
-        pytest.param(
-            "2,3", f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) y = {JOIN}(s, q)", "n,m", id="and a bias"
-        ),
-        pytest.param("2,3", f"p = Gemm(x, u, a) q = Gemm(x, v, b) y = {JOIN}(p, q)", "n,m", id="two Gemms"),
-        pytest.param(
+    {
+        "two": ("2,3", f"p = MatMul(x, u) q = MatMul(x, v) y = {JOIN}(p, q)", "n,m"),
+        "and a bias": ("2,3", f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) y = {JOIN}(s, q)", "n,m"),
+        "two Gemms": ("2,3", f"p = Gemm(x, u, a) q = Gemm(x, v, b) y = {JOIN}(p, q)", "n,m"),
+        "another operand": (
             "2,3",
             f"p = MatMul(x, u) z = Relu(x) q = MatMul(z, v) r = MatMul(x, w) y = {JOIN}(p, q, r)",
             "n,m",
-            id="another operand",
         ),
-        pytest.param(
+        "another operator": (
             "2,3",
             f"p = MatMul(x, u) q = Gemm<alpha=2.0>(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)",
             "n,m",
-            id="another operator",
         ),
-        pytest.param(
-            "2,3",
-            f"p = Gemm(x, u) q = Gemm<alpha=2.0>(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
-            "n,m",
-            id="another alpha",
-        ),
-        pytest.param(
-            "2,3", f"p = Gemm(x, u) q = Gemm<transB=1>(x, vt) r = Gemm(x, w) y = {JOIN}(p, q, r)", "n,m", id="transB"
-        ),
-        pytest.param(
-            "2,3",
-            f"p = Gemm(x, u, col) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
-            "n,m",
-            id="a bias for each row",
-        ),
-        pytest.param(
-            "2,3", f"p = MatMul(x, u) q = MatMul(x, u) r = MatMul(x, w) y = {JOIN}(p, q, r)", "n,m", id="shared weights"
-        ),
-        pytest.param(
-            "2,3", f"p = MatMul(x, u0) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)", "n,m", id="no columns"
-        ),
-        pytest.param(
-            "2,3",
-            f"p = MatMul(x, u3) q = MatMul(x, v3) r = MatMul(x, w3) y = {JOIN}(p, q, r)",
-            "k,n,m",
-            id="in batches",
-        ),
-        pytest.param(
+        "another alpha": ("2,3", f"p = Gemm(x, u) q = Gemm<alpha=2.0>(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)", "n,m"),
+        "transB": ("2,3", f"p = Gemm(x, u) q = Gemm<transB=1>(x, vt) r = Gemm(x, w) y = {JOIN}(p, q, r)", "n,m"),
+        "a bias for each row": ("2,3", f"p = Gemm(x, u, col) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)", "n,m"),
+        "shared weights": ("2,3", f"p = MatMul(x, u) q = MatMul(x, u) r = MatMul(x, w) y = {JOIN}(p, q, r)", "n,m"),
+        "no columns": ("2,3", f"p = MatMul(x, u0) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)", "n,m"),
+        "in batches": ("2,3", f"p = MatMul(x, u3) q = MatMul(x, v3) r = MatMul(x, w3) y = {JOIN}(p, q, r)", "k,n,m"),
+        "computed weights": (
             "3,3",
             f"z = Relu(x) p = MatMul(x, z) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)",
             "n,m",
-            id="computed weights",
         ),
-        pytest.param(
+        "weights on the left": (
             "4,3",
             "p = MatMul(ut, x) q = MatMul(vt, x) r = MatMul(wt, x) y = Concat<axis=0>(p, q, r)",
             "n,m",
-            id="weights on the left",
         ),
-        pytest.param(
-            "2,3",
-            f"p = MatMul(x, u) s = Sub(a, p) q = MatMul(x, v) t = Sub(b, q) y = {JOIN}(s, t)",
-            "n,m",
-            id="no sums",
-        ),
-        pytest.param(
+        "no sums": ("2,3", f"p = MatMul(x, u) s = Sub(a, p) q = MatMul(x, v) t = Sub(b, q) y = {JOIN}(s, t)", "n,m"),
+        "sums that vary by row": (
             "2,3",
             f"p = MatMul(x, u) s = Add(p, col) q = MatMul(x, v) t = Add(q, col) y = {JOIN}(s, t)",
             "n,m",
-            id="sums that vary by row",
         ),
-        pytest.param(
+        "sums that add dims": (
             "2,3",
             f"p = MatMul(x, u) s = Add(p, deep) q = MatMul(x, v) t = Add(q, deep) y = {JOIN}(s, t)",
             "l,k,n,m",
-            id="sums that add dims",
         ),
-        pytest.param("2,3", "y = MatMul(x, u)", "n,m", id="one"),
-    ],
+        "one": ("2,3", "y = MatMul(x, u)", "n,m"),
+    },
 )
 def test_stays(x: str, body: str, result: str) -> None:
     x = "3,4" if "ut, x" in body else x
     stays(model(x, body, result=result), MERGE, weights=used(body))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "weights"),
-    [
-        pytest.param(
-            "g (int32[2,3] x) => (int32[n,m] p, int32[n,m] q, int32[n,m] r)"
-            " { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }",
+    {
+        "integers": (
+            (
+                "g (int32[2,3] x) => (int32[n,m] p, int32[n,m] q, int32[n,m] r)"
+                " { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }"
+            ),
             {name: np.full((3, 2), n, np.int32) for n, name in enumerate("uvw")},
-            id="integers",
         ),
-        pytest.param(
-            "g (float[2,3] x, float[3,1] u = {1,2,3}) => (float[n,m] p, float[n,m] q, float[n,l] r)"
-            " { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }",
+        "overridable weights": (
+            (
+                "g (float[2,3] x, float[3,1] u = {1,2,3}) => (float[n,m] p, float[n,m] q, float[n,l] r)"
+                " { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }"
+            ),
             used("v w"),
-            id="overridable weights",
         ),
-        pytest.param(
+        "unknown rank": (
             "g (float[] x) => (float[] p, float[] q, float[] r) { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }",
             used("u v w"),
-            id="unknown rank",
         ),
-        pytest.param(
-            "g (float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,m] s, float[n,m] t)"
-            " { p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(q, a) }",
+        "products are graph outputs": (
+            (
+                "g (float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,m] s, float[n,m] t)"
+                " { p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(q, a) }"
+            ),
             used("u v a"),
-            id="products are graph outputs",
         ),
-        pytest.param(
-            "g (bool c, float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,m] y)"
-            " { p = MatMul(x, u) q = MatMul(x, v) y = If (c) <"
-            "then_branch = f () => (float[n,m] r) { r = MatMul(x, w) },"
-            " else_branch = e () => (float[n,m] s) { s = Relu(x) }> }",
+        "across the border of an If body": (
+            (
+                "g (bool c, float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,m] y)"
+                " { p = MatMul(x, u) q = MatMul(x, v) y = If (c) <"
+                "then_branch = f () => (float[n,m] r) { r = MatMul(x, w) },"
+                " else_branch = e () => (float[n,m] s) { s = Relu(x) }> }"
+            ),
             used("u v w"),
-            id="across the border of an If body",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
     stays(text, MERGE, weights=weights)
@@ -360,12 +311,12 @@ DECOMPOSED = (
 PARTS = parallel(3, 4)[2] | {"shape": np.array([1, 2, 2, 2])}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("attention", "opset"),
-    [
-        pytest.param(DECOMPOSED, 17, id="its parts"),
-        pytest.param("y = Attention<q_num_heads=2,kv_num_heads=2>(s0, s1, s2)", 23, id="the operator"),
-    ],
+    {
+        "its parts": (DECOMPOSED, 17),
+        "the operator": ("y = Attention<q_num_heads=2,kv_num_heads=2>(s0, s1, s2)", 23),
+    },
 )
 def test_projections_of_an_attention_stay(attention: str, opset: int) -> None:
     weights = PARTS if "shape" in attention else parallel(3, 4)[2]

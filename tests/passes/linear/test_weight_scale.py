@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import weight_scale
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, cases, initializers, stays
 from weights import weights_used_in
 
 FOLD_SCALE_INTO_WEIGHTS = rule_pass(weight_scale, "fold-scale-into-weights")
@@ -42,63 +42,56 @@ def model(x: str, body: str, constants: str = "", y: str = "") -> str:
     return f"g (float[{x}] x) => (float[{y or 'n,m'}] y) {constants} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "after"),
-    [
-        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, s)", "y = MatMul(x, k)", id="times a number"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Mul(s4, m)", "y = MatMul(x, k)", id="times a row, on the left"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, s1)", "y = MatMul(x, k)", id="times a matrix of one number"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Div(m, s4)", "y = MatMul(x, k)", id="divided by a row"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Neg(m)", "y = MatMul(x, k)", id="negated"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, zeros)", "y = MatMul(x, k)", id="columns of zeros"),
-        pytest.param("N,3", "m = MatMul(x, w) y = Mul(m, s4)", "y = MatMul(x, k)", id="symbolic batch"),
-        pytest.param("0,3", "m = MatMul(x, w) y = Mul(m, s4)", "y = MatMul(x, k)", id="no rows"),
-        pytest.param("2,3", "m = Gemm(x, w) y = Mul(m, s4)", "y = Gemm(x, k)", id="Gemm without bias"),
-        pytest.param("2,3", "m = Gemm(x, w, row) y = Mul(m, s4)", "y = Gemm(x, k, k)", id="Gemm with bias"),
-        pytest.param("2,3", "m = Gemm(x, w, row) y = Div(m, s)", "y = Gemm(x, k, k)", id="Gemm by a number"),
-        pytest.param(
+    {
+        "times a number": ("2,3", "m = MatMul(x, w) y = Mul(m, s)", "y = MatMul(x, k)"),
+        "times a row, on the left": ("2,3", "m = MatMul(x, w) y = Mul(s4, m)", "y = MatMul(x, k)"),
+        "times a matrix of one number": ("2,3", "m = MatMul(x, w) y = Mul(m, s1)", "y = MatMul(x, k)"),
+        "divided by a row": ("2,3", "m = MatMul(x, w) y = Div(m, s4)", "y = MatMul(x, k)"),
+        "negated": ("2,3", "m = MatMul(x, w) y = Neg(m)", "y = MatMul(x, k)"),
+        "columns of zeros": ("2,3", "m = MatMul(x, w) y = Mul(m, zeros)", "y = MatMul(x, k)"),
+        "symbolic batch": ("N,3", "m = MatMul(x, w) y = Mul(m, s4)", "y = MatMul(x, k)"),
+        "no rows": ("0,3", "m = MatMul(x, w) y = Mul(m, s4)", "y = MatMul(x, k)"),
+        "Gemm without bias": ("2,3", "m = Gemm(x, w) y = Mul(m, s4)", "y = Gemm(x, k)"),
+        "Gemm with bias": ("2,3", "m = Gemm(x, w, row) y = Mul(m, s4)", "y = Gemm(x, k, k)"),
+        "Gemm by a number": ("2,3", "m = Gemm(x, w, row) y = Div(m, s)", "y = Gemm(x, k, k)"),
+        "alpha and beta go into the weights too": (
             "2,3",
             "m = Gemm<alpha=0.5,beta=2.0,transB=1>(x, wt, row) y = Mul(m, s4)",
             "y = Gemm<transB=1>(x, k, k)",
-            id="alpha and beta go into the weights too",
         ),
-        pytest.param(
+        "transA, the bias one number": (
             "3,2",
             "m = Gemm<transA=1>(x, w, s) y = Mul(m, s4)",
             "y = Gemm<transA=1>(x, k, k)",
-            id="transA, the bias one number",
         ),
-        pytest.param("2,3", "m = Mul(x, k3) y = MatMul(m, w)", "y = MatMul(x, k)", id="scaled before"),
-        pytest.param("2,3", "m = Mul(s, x) y = MatMul(m, w)", "y = MatMul(x, k)", id="scaled before by a number"),
-        pytest.param("2,3", "m = Div(x, k3) y = MatMul(m, w)", "y = MatMul(x, k)", id="divided before"),
-        pytest.param("2,3", "m = Neg(x) y = MatMul(m, w)", "y = MatMul(x, k)", id="negated before"),
-        pytest.param(
+        "scaled before": ("2,3", "m = Mul(x, k3) y = MatMul(m, w)", "y = MatMul(x, k)"),
+        "scaled before by a number": ("2,3", "m = Mul(s, x) y = MatMul(m, w)", "y = MatMul(x, k)"),
+        "divided before": ("2,3", "m = Div(x, k3) y = MatMul(m, w)", "y = MatMul(x, k)"),
+        "negated before": ("2,3", "m = Neg(x) y = MatMul(m, w)", "y = MatMul(x, k)"),
+        "scaled before a Gemm, its bias stays": (
             "2,3",
             "m = Mul(x, k3) y = Gemm<alpha=2.0,beta=0.5,transB=1>(m, wt, row)",
             "y = Gemm<beta=0.5,transB=1>(x, k, k)",
-            id="scaled before a Gemm, its bias stays",
         ),
-        pytest.param(
-            "3,2", "m = Mul(x, s) y = Gemm<transA=1>(m, w)", "y = Gemm<transA=1>(x, k)", id="by a number before transA"
-        ),
-        pytest.param(
-            "2,3", "a = Mul(x, k3) m = MatMul(a, w) y = Div(m, s4)", "y = MatMul(x, k)", id="before and behind"
-        ),
-    ],
+        "by a number before transA": ("3,2", "m = Mul(x, s) y = Gemm<transA=1>(m, w)", "y = Gemm<transA=1>(x, k)"),
+        "before and behind": ("2,3", "a = Mul(x, k3) m = MatMul(a, w) y = Div(m, s4)", "y = MatMul(x, k)"),
+    },
 )
 def test_becomes(x: str, before: str, after: str) -> None:
     becomes(model(x, before), model(x, after, CONST), FOLD_SCALE_INTO_WEIGHTS, weights=used(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "y"),
-    [
-        pytest.param("5,2,3", "m = MatMul(x, w) y = Mul(m, s4)", "k,n,m", id="batches of matrices"),
-        pytest.param("B,T,3", "m = Mul(x, k3) y = MatMul(m, w)", "k,n,m", id="batches of matrices, scaled before"),
-        pytest.param("2,5,3", "m = MatMul(x, wb) y = Mul(m, s4)", "k,n,m", id="weights for each of a batch"),
-        pytest.param("3", "m = MatMul(x, w) y = Mul(m, s4)", "n", id="a vector"),
-        pytest.param("5,2,3", "m = MatMul(x, w) y = Mul(m, s3)", "k,n,m", id="a number of rank 3"),
-    ],
+    {
+        "batches of matrices": ("5,2,3", "m = MatMul(x, w) y = Mul(m, s4)", "k,n,m"),
+        "batches of matrices, scaled before": ("B,T,3", "m = Mul(x, k3) y = MatMul(m, w)", "k,n,m"),
+        "weights for each of a batch": ("2,5,3", "m = MatMul(x, wb) y = Mul(m, s4)", "k,n,m"),
+        "a vector": ("3", "m = MatMul(x, w) y = Mul(m, s4)", "n"),
+        "a number of rank 3": ("5,2,3", "m = MatMul(x, w) y = Mul(m, s3)", "k,n,m"),
+    },
 )
 def test_becomes_of_other_ranks(x: str, before: str, y: str) -> None:
     becomes(
@@ -106,32 +99,32 @@ def test_becomes_of_other_ranks(x: str, before: str, y: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "before", "y"),
-    [
-        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s4)", "k_,n,m", id="a row"),
-        pytest.param("B,T,3", "m = MatMul(x, w) a = Add(num, m) y = Div(a, s4)", "k_,n,m", id="a number, divided"),
-        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, rows) y = Mul(s4, a)", "k_,n,m", id="a sum for each row"),
-        pytest.param("2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s)", "n,m", id="matrices"),
-        pytest.param("3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s4)", "n", id="a vector"),
-    ],
+    {
+        "a row": ("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s4)", "k_,n,m"),
+        "a number, divided": ("B,T,3", "m = MatMul(x, w) a = Add(num, m) y = Div(a, s4)", "k_,n,m"),
+        "a sum for each row": ("5,2,3", "m = MatMul(x, w) a = Add(m, rows) y = Mul(s4, a)", "k_,n,m"),
+        "matrices": ("2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s)", "n,m"),
+        "a vector": ("3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s4)", "n"),
+    },
 )
 def test_becomes_with_a_bias(x: str, before: str, y: str) -> None:
     after = model(x, "m = MatMul(x, k) y = Add(m, f)", "<float k = {1}, float f = {1}>", y)
     becomes(model(x, before, y=y), after, FOLD_SCALE_INTO_WEIGHTS, weights=used(before))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "body", "y"),
-    [
-        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, rows)", "k_,n,m", id="by rows"),
-        pytest.param("5,2,3", "m = MatMul(x, w) a = Sub(m, row) y = Mul(a, s4)", "k_,n,m", id="a difference"),
-        pytest.param("2,3", "m = MatMul(x, one) a = Add(m, row) y = Mul(a, s4)", "n,m", id="the sum adds columns"),
-        pytest.param("2,3", "m = MatMul(x, w) a = Add(m, s3) y = Mul(a, s4)", "k_,n,m", id="the sum adds dims"),
-        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) b = Mul(a, s4) y = Add(a, b)", "k_,n,m", id="shared"),
-        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Div(a, zeros)", "k_,n,m", id="by zero"),
-        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Div(s4, a)", "k_,n,m", id="it divides"),
-    ],
+    {
+        "by rows": ("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, rows)", "k_,n,m"),
+        "a difference": ("5,2,3", "m = MatMul(x, w) a = Sub(m, row) y = Mul(a, s4)", "k_,n,m"),
+        "the sum adds columns": ("2,3", "m = MatMul(x, one) a = Add(m, row) y = Mul(a, s4)", "n,m"),
+        "the sum adds dims": ("2,3", "m = MatMul(x, w) a = Add(m, s3) y = Mul(a, s4)", "k_,n,m"),
+        "shared": ("5,2,3", "m = MatMul(x, w) a = Add(m, row) b = Mul(a, s4) y = Add(a, b)", "k_,n,m"),
+        "by zero": ("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Div(a, zeros)", "k_,n,m"),
+        "it divides": ("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Div(s4, a)", "k_,n,m"),
+    },
 )
 def test_stays_with_a_bias(x: str, body: str, y: str) -> None:
     stays(model(x, body, y=y), FOLD_SCALE_INTO_WEIGHTS, weights=used(body))
@@ -170,36 +163,33 @@ def test_inside_an_if_body() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "body", "y"),
-    [
-        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, rows)", "n,m", id="a number for each row"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, s3)", "k,n,m", id="adds a dim"),
-        pytest.param("1,3", "m = MatMul(x, w) y = Mul(m, rows)", "n,m", id="adds rows"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Div(m, zeros)", "n,m", id="divided by zero"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Div(s4, m)", "n,m", id="the product divides"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Sub(m, s4)", "n,m", id="a difference"),
-        pytest.param("0,3", "m = Mul(x, more) y = MatMul(m, huge)", "n,m", id="the new weights overflow"),
-        pytest.param("2,3", "m = MatMul(x, w) a = Relu(m) y = Mul(a, s4)", "n,m", id="apart"),
-        pytest.param("2,3", "m = MatMul(x, w) a = Mul(m, s4) y = Add(a, m)", "n,m", id="shared product"),
-        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, m)", "n,m", id="the same value twice"),
-        pytest.param(
-            "2,3", "m = MatMul(x, w) a = Mul(m, s4) b = MatMul(x, w) y = Add(a, b)", "n,m", id="shared weights"
-        ),
-        pytest.param("3,3", "m = MatMul(x, x) y = Mul(m, s)", "n,m", id="computed weights"),
-        pytest.param("2,3", "m = MatMul(x, w1) y = Mul(m, s)", "n", id="a vector of weights"),
-        pytest.param("3,2", "m = Mul(x, rows2) y = Gemm<transA=1>(m, w)", "n,m", id="axis not summed over"),
-        pytest.param("2,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m", id="rows before"),
-        pytest.param("1,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m", id="adds rows before"),
-        pytest.param("2,1", "m = Mul(x, k3) y = MatMul(m, w)", "n,m", id="adds columns before"),
-        pytest.param("2,3", "m = Gemm(x, w, rows) y = Mul(m, s4)", "n,m", id="a bias for each row"),
-        pytest.param(
+    {
+        "a number for each row": ("2,3", "m = MatMul(x, w) y = Mul(m, rows)", "n,m"),
+        "adds a dim": ("2,3", "m = MatMul(x, w) y = Mul(m, s3)", "k,n,m"),
+        "adds rows": ("1,3", "m = MatMul(x, w) y = Mul(m, rows)", "n,m"),
+        "divided by zero": ("2,3", "m = MatMul(x, w) y = Div(m, zeros)", "n,m"),
+        "the product divides": ("2,3", "m = MatMul(x, w) y = Div(s4, m)", "n,m"),
+        "a difference": ("2,3", "m = MatMul(x, w) y = Sub(m, s4)", "n,m"),
+        "the new weights overflow": ("0,3", "m = Mul(x, more) y = MatMul(m, huge)", "n,m"),
+        "apart": ("2,3", "m = MatMul(x, w) a = Relu(m) y = Mul(a, s4)", "n,m"),
+        "shared product": ("2,3", "m = MatMul(x, w) a = Mul(m, s4) y = Add(a, m)", "n,m"),
+        "the same value twice": ("2,3", "m = MatMul(x, w) y = Mul(m, m)", "n,m"),
+        "shared weights": ("2,3", "m = MatMul(x, w) a = Mul(m, s4) b = MatMul(x, w) y = Add(a, b)", "n,m"),
+        "computed weights": ("3,3", "m = MatMul(x, x) y = Mul(m, s)", "n,m"),
+        "a vector of weights": ("2,3", "m = MatMul(x, w1) y = Mul(m, s)", "n"),
+        "axis not summed over": ("3,2", "m = Mul(x, rows2) y = Gemm<transA=1>(m, w)", "n,m"),
+        "rows before": ("2,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m"),
+        "adds rows before": ("1,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m"),
+        "adds columns before": ("2,1", "m = Mul(x, k3) y = MatMul(m, w)", "n,m"),
+        "a bias for each row": ("2,3", "m = Gemm(x, w, rows) y = Mul(m, s4)", "n,m"),
+        "scaled value is needed itself": (
             "2,3",
             "m = Mul(x, k3) a = MatMul(m, w) b = ReduceSum<keepdims=1>(m) y = Add(a, b)",
             "n,m",
-            id="scaled value is needed itself",
         ),
-    ],
+    },
 )
 def test_stays(x: str, body: str, y: str) -> None:
     stays(model(x, body, y=y), FOLD_SCALE_INTO_WEIGHTS, weights=used(body))
@@ -211,45 +201,38 @@ def test_no_gemm_without_bias_before_opset_11(opset: int) -> None:
     stays(text, FOLD_SCALE_INTO_WEIGHTS, weights=used("w s"), opset=opset)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "weights"),
-    [
-        pytest.param(
+    {
+        "product is a graph output": (
             "g (float[2,3] x) => (float[n,m] m, float[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
             {"w": WEIGHTS["w"], "s": WEIGHTS["s"]},
-            id="product is a graph output",
         ),
-        pytest.param(
+        "overridable scale": (
             "g (float[2,3] x, float[4] s = {1,2,3,4}) => (float[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
             {"w": WEIGHTS["w"]},
-            id="overridable scale",
         ),
-        pytest.param(
+        "overridable weights": (
             "g (float[2,3] x, float[3,1] w = {1,2,3}) => (float[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
             {"s": WEIGHTS["s"]},
-            id="overridable weights",
         ),
-        pytest.param(
+        "computed bias": (
             "g (float[2,3] x, float[4] b) => (float[n,m] y) { m = Gemm(x, w, b) y = Mul(m, s4) }",
             {"w": WEIGHTS["w"], "s4": WEIGHTS["s4"]},
-            id="computed bias",
         ),
-        pytest.param(
+        "integers": (
             "g (int32[2,3] x) => (int32[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
             {"w": np.ones((3, 4), np.int32), "s": np.array(2, np.int32)},
-            id="integers",
         ),
-        pytest.param(
+        "unknown rank of a result that may get dims": (
             "g (float[] x) => (float[] y) { m = Mul(x, s1) y = MatMul(m, w) }",
             {"w": WEIGHTS["w"], "s1": WEIGHTS["s1"]},
-            id="unknown rank of a result that may get dims",
         ),
-        pytest.param(
+        "unknown rank": (
             "g (float[] x) => (float[] y) { m = MatMul(x, w) y = Mul(m, s4) }",
             {"w": WEIGHTS["w"], "s4": WEIGHTS["s4"]},
-            id="unknown rank",
         ),
-    ],
+    },
 )
 def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
     stays(text, FOLD_SCALE_INTO_WEIGHTS, weights=weights)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import concats
 from passwright.passes.movement.concats import cancel_slices_concat, cancel_split_concat, merge_concats
-from rewriting import becomes, stays
+from rewriting import becomes, cases, stays
 
 CANCEL_CONCATS = rule_pass(concats, "cancel-concats")
 
@@ -19,49 +19,40 @@ END = 2**31 - 1
 G = "g (float[N,M] a, float[N,M] b, float[N,M] c) => (float[p,q] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "u = Concat<axis=1>(a, b) y = Concat<axis=1>(u, c)", "y = Concat<axis=1>(a, b, c)", id="the first input"
-        ),
-        pytest.param(
-            "u = Concat<axis=1>(a, b) y = Concat<axis=1>(c, u)", "y = Concat<axis=1>(c, a, b)", id="the last input"
-        ),
-        pytest.param(
+    {
+        "the first input": ("u = Concat<axis=1>(a, b) y = Concat<axis=1>(u, c)", "y = Concat<axis=1>(a, b, c)"),
+        "the last input": ("u = Concat<axis=1>(a, b) y = Concat<axis=1>(c, u)", "y = Concat<axis=1>(c, a, b)"),
+        "a negative axis, in the middle": (
             "u = Concat<axis=-1>(a, b) y = Concat<axis=1>(c, u, c)",
             "y = Concat<axis=1>(c, a, b, c)",
-            id="a negative axis, in the middle",
         ),
-        pytest.param(
+        "a tree": (
             "u = Concat<axis=0>(a, b) v = Concat<axis=0>(b, c) w = Concat<axis=0>(u, a, v) y = Concat<axis=0>(w, c)",
             "y = Concat<axis=0>(a, b, a, b, c, c)",
-            id="a tree",
         ),
-        pytest.param(
+        "one after another": (
             "u = Concat<axis=0>(a, b) v = Concat<axis=0>(u, c) r = Relu(v) w = Concat<axis=0>(r, c) y = Neg(w)",
             "v = Concat<axis=0>(a, b, c) r = Relu(v) w = Concat<axis=0>(r, c) y = Neg(w)",
-            id="one after another",
         ),
-        pytest.param("u = Concat<axis=0>(a, a) y = Concat<axis=0>(u, a)", "y = Concat<axis=0>(a, a, a)", id="the same"),
-    ],
+        "the same": ("u = Concat<axis=0>(a, a) y = Concat<axis=0>(u, a)", "y = Concat<axis=0>(a, a, a)"),
+    },
 )
 def test_nested(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", *RULES)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Concat<axis=1>(a, b, c)", id="alone"),
-        pytest.param("u = Concat<axis=0>(a, b) y = Concat<axis=1>(u, u)", id="another axis"),
-        pytest.param("u = Concat<axis=0>(a, b) y = Concat<axis=0>(u, u)", id="twice"),
-        pytest.param("u = Concat<axis=0>(a, b) v = Relu(u) y = Concat<axis=0>(u, v)", id="read elsewhere"),
-        pytest.param("u = Concat<axis=0>(a, b) v = Relu(u) y = Concat<axis=0>(v, c)", id="apart"),
-        pytest.param(
-            "u = SequenceConstruct(a, b) v = ConcatFromSequence<axis=0>(u) y = Concat<axis=0>(v, c)", id="other"
-        ),
-    ],
+    {
+        "alone": ("y = Concat<axis=1>(a, b, c)"),
+        "another axis": ("u = Concat<axis=0>(a, b) y = Concat<axis=1>(u, u)"),
+        "twice": ("u = Concat<axis=0>(a, b) y = Concat<axis=0>(u, u)"),
+        "read elsewhere": ("u = Concat<axis=0>(a, b) v = Relu(u) y = Concat<axis=0>(u, v)"),
+        "apart": ("u = Concat<axis=0>(a, b) v = Relu(u) y = Concat<axis=0>(v, c)"),
+        "other": ("u = SequenceConstruct(a, b) v = ConcatFromSequence<axis=0>(u) y = Concat<axis=0>(v, c)"),
+    },
 )
 def test_nested_stays(body: str) -> None:
     stays(f"{G} {{ {body} }}", *RULES)
@@ -91,45 +82,34 @@ def test_deep_chain_merges() -> None:
 H = "g (float[N,6] x, float[N,2] z) => (float[p,q] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("constants", "before", "after"),
-    [
-        pytest.param("", "s, t = Split<axis=1>(x) y = Concat<axis=1>(s, t)", "y = Identity(x)", id="halves"),
-        pytest.param("", "s, t = Split<axis=1>(x) y = Concat<axis=-1>(s, t)", "y = Identity(x)", id="a negative axis"),
-        pytest.param(
+    {
+        "halves": ("", "s, t = Split<axis=1>(x) y = Concat<axis=1>(s, t)", "y = Identity(x)"),
+        "a negative axis": ("", "s, t = Split<axis=1>(x) y = Concat<axis=-1>(s, t)", "y = Identity(x)"),
+        "different sizes": (
             "int64[3] n = {1,2,3}",
             "s, t, u = Split<axis=1>(x, n) y = Concat<axis=1>(s, t, u)",
             "y = Identity(x)",
-            id="different sizes",
         ),
-        pytest.param(
-            "",
-            "s, t = Split<axis=1>(x) y = Concat<axis=1>(z, s, t, z)",
-            "y = Concat<axis=1>(z, x, z)",
-            id="among others",
-        ),
-        pytest.param(
-            "",
-            "s, t = Split<axis=1>(x) c = Concat<axis=1>(s, t) y = Add(c, x)",
-            "y = Add(x, x)",
-            id="inside",
-        ),
-    ],
+        "among others": ("", "s, t = Split<axis=1>(x) y = Concat<axis=1>(z, s, t, z)", "y = Concat<axis=1>(z, x, z)"),
+        "inside": ("", "s, t = Split<axis=1>(x) c = Concat<axis=1>(s, t) y = Add(c, x)", "y = Add(x, x)"),
+    },
 )
 def test_join_split(constants: str, before: str, after: str) -> None:
     g = f"{H} <{constants}>" if constants else H
     becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", *RULES)
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("s, t = Split<axis=1>(x) y = Concat<axis=1>(t, s)", id="in another order"),
-        pytest.param("s, t = Split<axis=1>(x) y = Concat<axis=0>(s, t)", id="another axis"),
-        pytest.param("s, t, u = Split<axis=1>(x) y = Concat<axis=1>(s, t)", id="not all"),
-        pytest.param("s, t = Split<axis=1>(x) y = Concat<axis=1>(s, z, t)", id="something in between"),
-        pytest.param("s, t = Split<axis=1>(x) r = Relu(t) y = Concat<axis=1>(s, r)", id="apart"),
-    ],
+    {
+        "in another order": ("s, t = Split<axis=1>(x) y = Concat<axis=1>(t, s)"),
+        "another axis": ("s, t = Split<axis=1>(x) y = Concat<axis=0>(s, t)"),
+        "not all": ("s, t, u = Split<axis=1>(x) y = Concat<axis=1>(s, t)"),
+        "something in between": ("s, t = Split<axis=1>(x) y = Concat<axis=1>(s, z, t)"),
+        "apart": ("s, t = Split<axis=1>(x) r = Relu(t) y = Concat<axis=1>(s, r)"),
+    },
 )
 def test_join_split_stays(body: str) -> None:
     stays(f"{H} {{ {body} }}", *RULES)

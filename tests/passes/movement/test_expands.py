@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import expands
 from passwright.passes.movement.expands import drop_unsqueeze_before_expand, merge_expands, merge_tiles
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, cases, initializers, stays
 
 MERGE_EXPANDS = rule_pass(expands, "merge-expands")
 
@@ -47,23 +47,20 @@ def test_tiles() -> None:
     assert [a.tolist() for a in initializers(out).values()] == [[2, 6]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "body", "after", "rank"),
-    [
-        pytest.param("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, s)", "y = Expand(x, s)", 3, id="one"),
-        pytest.param("float[1] x", "u = Unsqueeze(x, both) y = Expand(u, s)", "y = Expand(x, s)", 3, id="two"),
-        pytest.param("float[4] x", "u = Reshape(x, ones) y = Expand(u, s)", "y = Expand(x, s)", 3, id="a Reshape"),
-        pytest.param(
-            "float[N,1] x, int64[3] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", "y = Expand(x, k)", 3, id="computed"
-        ),
-        pytest.param(
+    {
+        "one": ("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, s)", "y = Expand(x, s)", 3),
+        "two": ("float[1] x", "u = Unsqueeze(x, both) y = Expand(u, s)", "y = Expand(x, s)", 3),
+        "a Reshape": ("float[4] x", "u = Reshape(x, ones) y = Expand(u, s)", "y = Expand(x, s)", 3),
+        "computed": ("float[N,1] x, int64[3] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", "y = Expand(x, k)", 3),
+        "read elsewhere": (
             "float[N,1] x",
             "u = Unsqueeze(x, zero) v = Expand(u, s) w = Neg(u) y = Add(v, w)",
             "u = Unsqueeze(x, zero) v = Expand(x, s) w = Neg(u) y = Add(v, w)",
             3,
-            id="read elsewhere",
         ),
-    ],
+    },
 )
 def test_leading_ones(x: str, body: str, after: str, rank: int) -> None:
     weights = ints(zero=[0], both=[0, 1], ones=[1, 1, 4], s=[2, 1, 4])
@@ -71,21 +68,19 @@ def test_leading_ones(x: str, body: str, after: str, rank: int) -> None:
     becomes(model(x, rank, body), new, *RULES, weights=weights, runs="int64" not in x)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "body", "rank"),
-    [
-        pytest.param("float[N,1] x", "u = Unsqueeze(x, one) y = Expand(u, s)", 3, id="not in front"),
-        pytest.param("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, flat)", 3, id="a shorter shape"),
-        pytest.param(
-            "float[N,1] x, int64[k] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", 3, id="a shape of any length"
-        ),
-        pytest.param("float[8] x", "u = Reshape(x, cut) y = Expand(u, s)", 3, id="a Reshape of elements"),
-        pytest.param("float[N,1] x", "y = Expand(x, s)", 3, id="alone"),
-        pytest.param("float[2,1] x", "u = Expand(x, flat) v = Neg(u) y = Expand(v, s)", 3, id="apart"),
-        pytest.param("float[1,1] x, int64[2] k", "u = Expand(x, k) y = Expand(u, s)", 3, id="computed"),
-        pytest.param("float[1,1] x", "u = Tile(x, flat) y = Expand(u, s)", 3, id="a Tile and an Expand"),
-        pytest.param("float[N,2] x, int64[2] k", "u = Tile(x, k) y = Tile(u, flat)", 2, id="a computed Tile"),
-    ],
+    {
+        "not in front": ("float[N,1] x", "u = Unsqueeze(x, one) y = Expand(u, s)", 3),
+        "a shorter shape": ("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, flat)", 3),
+        "a shape of any length": ("float[N,1] x, int64[k] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", 3),
+        "a Reshape of elements": ("float[8] x", "u = Reshape(x, cut) y = Expand(u, s)", 3),
+        "alone": ("float[N,1] x", "y = Expand(x, s)", 3),
+        "apart": ("float[2,1] x", "u = Expand(x, flat) v = Neg(u) y = Expand(v, s)", 3),
+        "computed": ("float[1,1] x, int64[2] k", "u = Expand(x, k) y = Expand(u, s)", 3),
+        "a Tile and an Expand": ("float[1,1] x", "u = Tile(x, flat) y = Expand(u, s)", 3),
+        "a computed Tile": ("float[N,2] x, int64[2] k", "u = Tile(x, k) y = Tile(u, flat)", 2),
+    },
 )
 def test_stays(x: str, body: str, rank: int) -> None:
     weights = ints(zero=[0], one=[1], cut=[1, 2, 4], s=[2, 1, 4], flat=[1, 4])

@@ -18,7 +18,7 @@ from passwright.passes.movement.gathers import (
     squeeze_of_slice_to_gather,
 )
 from passwright.passes.structure.sequences import sequence_at_of_split
-from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
+from rewriting import apply_passes, becomes, cases, initializers, load, run, stays, to_onnx
 
 MERGE_GATHERS = rule_pass(gathers, "merge-gathers")
 RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
@@ -67,24 +67,24 @@ def test_gather_of_gather_stays(body: str) -> None:
     stays(f"g (float[5] x, int64[2] k) => (float[p] y) <int64[2] i = {{0,1}}> {{ {body} }}", merge_gathers, runs=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "i", "axis", "outer", "data", "after"),
-    [
-        pytest.param("N,5", 3, 1, "Unsqueeze", [1], [3], id="a single index"),
-        pytest.param("N,5", -1, -1, "Unsqueeze", [-1], [-1], id="counted from the end"),
-        pytest.param("5", 3, 0, "Unsqueeze", [0], [3], id="of a vector"),
-        pytest.param("N,5,M", 3, 1, "Unsqueeze", [1, 2], [[3]], id="two axes"),
-        pytest.param("N,5,M", [3], 1, "Squeeze", [1], 3, id="the other way"),
-        pytest.param("N,6,M", [3, 1], 1, "Unsqueeze", [1], [[3, 1]], id="before the indices"),
-        pytest.param("N,6,M", [3, 1], 1, "Unsqueeze", [2], [[3], [1]], id="behind the indices"),
-        pytest.param("N,6,2", [3, 1, 0, 2], 1, "Reshape", [0, 2, 2, 2], [[3, 1], [0, 2]], id="cut by a Reshape"),
-        pytest.param("6,2", [[3, 1], [0, 2]], 0, "Reshape", [-1, 2], [3, 1, 0, 2], id="laid out by a Reshape"),
-        pytest.param("N,5,M", 3, 1, "Unsqueeze", [0], None, id="another axis before"),
-        pytest.param("N,5,M", 3, 1, "Unsqueeze", [2], None, id="another axis behind"),
-        pytest.param("N,5,1", [3, 1], 1, "Squeeze", [2], None, id="an axis of the data"),
-        pytest.param("N,6,2", [3, 1, 0, 2], 1, "Reshape", [0, 2, 4], None, id="cut across"),
-        pytest.param("6,2", [3, 1, 0], 0, "Reshape", [2, 3], None, id="cut across, all of it"),
-    ],
+    {
+        "a single index": ("N,5", 3, 1, "Unsqueeze", [1], [3]),
+        "counted from the end": ("N,5", -1, -1, "Unsqueeze", [-1], [-1]),
+        "of a vector": ("5", 3, 0, "Unsqueeze", [0], [3]),
+        "two axes": ("N,5,M", 3, 1, "Unsqueeze", [1, 2], [[3]]),
+        "the other way": ("N,5,M", [3], 1, "Squeeze", [1], 3),
+        "before the indices": ("N,6,M", [3, 1], 1, "Unsqueeze", [1], [[3, 1]]),
+        "behind the indices": ("N,6,M", [3, 1], 1, "Unsqueeze", [2], [[3], [1]]),
+        "cut by a Reshape": ("N,6,2", [3, 1, 0, 2], 1, "Reshape", [0, 2, 2, 2], [[3, 1], [0, 2]]),
+        "laid out by a Reshape": ("6,2", [[3, 1], [0, 2]], 0, "Reshape", [-1, 2], [3, 1, 0, 2]),
+        "another axis before": ("N,5,M", 3, 1, "Unsqueeze", [0], None),
+        "another axis behind": ("N,5,M", 3, 1, "Unsqueeze", [2], None),
+        "an axis of the data": ("N,5,1", [3, 1], 1, "Squeeze", [2], None),
+        "cut across": ("N,6,2", [3, 1, 0, 2], 1, "Reshape", [0, 2, 4], None),
+        "cut across, all of it": ("6,2", [3, 1, 0], 0, "Reshape", [2, 3], None),
+    },
 )
 def test_reshape_indices(x: str, i: object, axis: int, outer: str, data: list[int], after: object) -> None:
     weights = {"i": np.array(i, np.int64), "s": np.array(data, np.int64)}
@@ -165,19 +165,19 @@ def test_gather_from_slice(x: str, cut: tuple[int, ...], i: object, after: objec
     np.testing.assert_array_equal(run(model, feeds)[0], run(load(before, weights=weights), feeds)[0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("x", "i", "axis", "cut", "after"),
-    [
-        pytest.param("9,N", [4, 2, -1, 0], 0, (1, 3, 0, 1), [2, -1], id="a run"),
-        pytest.param("9,N", [4, 2, -1, 0], -2, (-1, -9, -2, -1), [0, -1, 2, 4], id="backwards"),
-        pytest.param("9,N", [4, 2, -1, 0], 0, (0, END, 0, 2), [4, -1], id="every second"),
-        pytest.param("9,N", [4, 2], 0, (5, 9, 0, 1), [], id="nothing"),
-        pytest.param("N,9", [[4, 2], [1, 0]], 1, (1, 2, 2, 1), [[2], [0]], id="the last axis of the indices"),
-        pytest.param("N,9", [[4, 2], [1, 0]], 1, (0, 1, -2, 1), [[4, 2]], id="the first axis of the indices"),
-        pytest.param("N,9,M", [4, 2], 1, (0, 1, 0, 1), None, id="an axis before"),
-        pytest.param("N,9,M", [4, 2], 1, (0, 1, 2, 1), None, id="an axis behind"),
-        pytest.param("N,9,M", 4, 1, (0, 1, 1, 1), None, id="a single index"),
-    ],
+    {
+        "a run": ("9,N", [4, 2, -1, 0], 0, (1, 3, 0, 1), [2, -1]),
+        "backwards": ("9,N", [4, 2, -1, 0], -2, (-1, -9, -2, -1), [0, -1, 2, 4]),
+        "every second": ("9,N", [4, 2, -1, 0], 0, (0, END, 0, 2), [4, -1]),
+        "nothing": ("9,N", [4, 2], 0, (5, 9, 0, 1), []),
+        "the last axis of the indices": ("N,9", [[4, 2], [1, 0]], 1, (1, 2, 2, 1), [[2], [0]]),
+        "the first axis of the indices": ("N,9", [[4, 2], [1, 0]], 1, (0, 1, -2, 1), [[4, 2]]),
+        "an axis before": ("N,9,M", [4, 2], 1, (0, 1, 0, 1), None),
+        "an axis behind": ("N,9,M", [4, 2], 1, (0, 1, 2, 1), None),
+        "a single index": ("N,9,M", 4, 1, (0, 1, 1, 1), None),
+    },
 )
 def test_slice_indices(x: str, i: object, axis: int, cut: tuple[int, ...], after: object) -> None:
     weights = {n: np.array([v], np.int64) for n, v in zip("seat", cut, strict=True)}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import pads
 from passwright.passes.movement.pads import merge_pads
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, cases, initializers, stays
 
 MERGE_PADS = rule_pass(pads, "merge-pads")
 
@@ -58,27 +58,20 @@ def test_modes(mode: str, first: list[int], second: list[int]) -> None:
     becomes(before, text(f"y = Pad{m}(x, a)", x, a=first), merge_pads, opset=19)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "first", "second"),
-    [
-        pytest.param("u = Pad(x, a) y = Pad(u, b)", [0, -1, 0, 0], [0, 2, 0, 0], id="cut off and put on"),
-        pytest.param("u = Pad(x, a) y = Pad(u, b)", [0, 1, 0, 4], [0, -2, 0, 0], id="cut more than was put on"),
-        pytest.param("u = Pad(x, a, c) y = Pad(u, b)", [0, 1, 0, 0], [0, 1, 0, 0], id="another value"),
-        pytest.param("u = Pad(x, a, n) y = Pad(u, b)", [0, 1, 0, 0], [0, 1, 0, 0], id="minus zero"),
-        pytest.param('u = Pad<mode="edge">(x, a) y = Pad(u, b)', [0, 1, 0, 0], [0, 1, 0, 0], id="another mode"),
-        pytest.param(
-            'u = Pad<mode="reflect">(x, a) y = Pad<mode="reflect">(u, b)',
-            [0, 1, 0, 0],
-            [0, 1, 0, 0],
-            id="reflected twice",
-        ),
-        pytest.param(
-            'u = Pad<mode="edge">(x, a) y = Pad<mode="edge">(u, b)', [0, 1, 0, 0], [0, -1, 0, 0], id="an edge cut off"
-        ),
-        pytest.param("u = Pad(x, a) v = Relu(u) y = Pad(v, b)", [0, 1, 0, 0], [0, 1, 0, 0], id="apart"),
-        pytest.param("u = Pad(x, a) y = Pad(u, k)", [0, 1, 0, 0], [0, 1, 0, 0], id="computed pads"),
-        pytest.param("y = Pad(x, a)", [0, 1, 0, 0], [0, 1, 0, 0], id="alone"),
-    ],
+    {
+        "cut off and put on": ("u = Pad(x, a) y = Pad(u, b)", [0, -1, 0, 0], [0, 2, 0, 0]),
+        "cut more than was put on": ("u = Pad(x, a) y = Pad(u, b)", [0, 1, 0, 4], [0, -2, 0, 0]),
+        "another value": ("u = Pad(x, a, c) y = Pad(u, b)", [0, 1, 0, 0], [0, 1, 0, 0]),
+        "minus zero": ("u = Pad(x, a, n) y = Pad(u, b)", [0, 1, 0, 0], [0, 1, 0, 0]),
+        "another mode": ('u = Pad<mode="edge">(x, a) y = Pad(u, b)', [0, 1, 0, 0], [0, 1, 0, 0]),
+        "reflected twice": ('u = Pad<mode="reflect">(x, a) y = Pad<mode="reflect">(u, b)', [0, 1, 0, 0], [0, 1, 0, 0]),
+        "an edge cut off": ('u = Pad<mode="edge">(x, a) y = Pad<mode="edge">(u, b)', [0, 1, 0, 0], [0, -1, 0, 0]),
+        "apart": ("u = Pad(x, a) v = Relu(u) y = Pad(v, b)", [0, 1, 0, 0], [0, 1, 0, 0]),
+        "computed pads": ("u = Pad(x, a) y = Pad(u, k)", [0, 1, 0, 0], [0, 1, 0, 0]),
+        "alone": ("y = Pad(x, a)", [0, 1, 0, 0], [0, 1, 0, 0]),
+    },
 )
 def test_stays(body: str, first: list[int], second: list[int]) -> None:
     x = "float[3,4] x, int64[4] k" if ", k)" in body else "float[3,4] x"

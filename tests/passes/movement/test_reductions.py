@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import reduced_axes
 from passwright.passes.movement.reduced_axes import keep_or_drop_reduced_axes, merge_extrema, merge_reductions
-from rewriting import apply_passes, becomes, load, stays
+from rewriting import apply_passes, becomes, cases, load, stays
 
 MERGE_REDUCTIONS = rule_pass(reduced_axes, "merge-reductions")
 
@@ -20,77 +20,63 @@ def text(body: str, rank: int, x: str = "float[N,3,4] x", out: str = "float", co
     return f"g ({x}) => ({out}[{','.join('abcd'[:rank])}] y) {constants} {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "rank"),
-    [
-        pytest.param(
-            "u = ReduceSum(x, zero) y = ReduceSum(u, one)", "y = ReduceSum<keepdims=1>(x, both)", 3, id="both kept"
-        ),
-        pytest.param(
+    {
+        "both kept": ("u = ReduceSum(x, zero) y = ReduceSum(u, one)", "y = ReduceSum<keepdims=1>(x, both)", 3),
+        "none kept": (
             "u = ReduceSum<keepdims=0>(x, one) y = ReduceSum<keepdims=0>(u, one)",
             "y = ReduceSum<keepdims=0>(x, both)",
             1,
-            id="none kept",
         ),
-        pytest.param(
+        "means": (
             "s = Sigmoid(x) u = ReduceMean<axes=[0]>(s) y = ReduceMean<axes=[2]>(u)",
             "s = Sigmoid(x) y = ReduceMean<axes=[0,2], keepdims=1>(s)",
             3,
-            id="means",
         ),
-        pytest.param(
+        "products": (
             "u = ReduceProd<axes=[0], keepdims=0>(x) y = ReduceProd<axes=[0], keepdims=0>(u)",
             "y = ReduceProd<axes=[0,1], keepdims=0>(x)",
             1,
-            id="products",
         ),
-        pytest.param("u = ReduceSum(x) y = ReduceSum(u)", "y = ReduceSum<keepdims=1>(x, both)", 3, id="all"),
-        pytest.param(
+        "all": ("u = ReduceSum(x) y = ReduceSum(u)", "y = ReduceSum<keepdims=1>(x, both)", 3),
+        "the second takes away what the first kept": (
             "u = ReduceSum(x, zero) y = ReduceSum<keepdims=0>(u, both)",
             "y = ReduceSum<keepdims=0>(x, both)",
             1,
-            id="the second takes away what the first kept",
         ),
-        pytest.param(
+        "greatest": (
             "u = ReduceMax<axes=[0]>(x) y = ReduceMax<axes=[1]>(u)",
             "y = ReduceMax<axes=[0,1], keepdims=1>(x)",
             3,
-            id="greatest",
         ),
-        pytest.param(
+        "least": (
             "u = ReduceMin<axes=[2]>(x) y = ReduceMin<axes=[1]>(u)",
             "y = ReduceMin<axes=[1,2], keepdims=1>(x)",
             3,
-            id="least",
         ),
-        pytest.param(
+        "keeps what is put back": (
             "u = ReduceSum<keepdims=0>(x, one) y = Unsqueeze(u, one)",
             "y = ReduceSum<keepdims=1>(x, one)",
             3,
-            id="keeps what is put back",
         ),
-        pytest.param(
+        "drops what is taken away": (
             "u = ReduceMean<axes=[0,1]>(x) y = Squeeze(u, both)",
             "y = ReduceMean<axes=[0,1], keepdims=0>(x)",
             1,
-            id="drops what is taken away",
         ),
-        pytest.param(
-            "u = ReduceL2<axes=[2]>(x) y = Flatten(u)", "y = ReduceL2<axes=[2], keepdims=0>(x)", 2, id="by a Flatten"
-        ),
-        pytest.param(
+        "by a Flatten": ("u = ReduceL2<axes=[2]>(x) y = Flatten(u)", "y = ReduceL2<axes=[2], keepdims=0>(x)", 2),
+        "a wrong Reshape stays wrong": (
             "u = ReduceSum<keepdims=0>(x, both) y = Reshape(u, flat)",
             "u = ReduceSum<keepdims=0>(x, both) y = Reshape(u, flat)",
             3,
-            id="a wrong Reshape stays wrong",
         ),
-        pytest.param(
+        "other axes stay": (
             "u = ReduceLogSumExp<axes=[1,2], keepdims=0>(x) y = Unsqueeze(u, both)",
             "u = ReduceLogSumExp<axes=[1,2], keepdims=0>(x) y = Unsqueeze(u, both)",
             3,
-            id="other axes stay",
         ),
-    ],
+    },
 )
 def test_becomes(before: str, after: str, rank: int) -> None:
     if before == after:
@@ -145,47 +131,35 @@ def test_sums_of_integers_may_overflow() -> None:
     assert not apply_passes(load(before), MERGE_REDUCTIONS, exact_only=True)[1].changes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "rank", "x"),
-    [
-        pytest.param("y = ReduceSum(x, one)", 3, "float[N,3,4] x", id="alone"),
-        pytest.param(
+    {
+        "alone": ("y = ReduceSum(x, one)", 3, "float[N,3,4] x"),
+        "a negative axis of a possibly empty value": (
             "u = ReduceMean<axes=[-2], keepdims=0>(x) y = Unsqueeze(u, one)",
             3,
             "float[N,3,4] x",
-            id="a negative axis of a possibly empty value",
         ),
-        pytest.param("u = ReduceSum(x, one) y = ReduceMean<axes=[0]>(u)", 3, "float[N,3,4] x", id="different kinds"),
-        pytest.param("u = ReduceL1<axes=[0]>(x) y = ReduceL1<axes=[1]>(u)", 3, "float[N,3,4] x", id="norms"),
-        pytest.param(
-            "u = ReduceSum(x, one) y = ReduceSum<keepdims=0>(u, zero)", 2, "float[N,3,4] x", id="only the first kept"
-        ),
-        pytest.param(
-            "u = ReduceSum<keepdims=0>(x, one) y = ReduceSum(u, zero)", 2, "float[N,3,4] x", id="only the second kept"
-        ),
-        pytest.param(
-            "u = ReduceSum(x, one) v = ReduceSum(u, zero) y = Add(u, v)", 3, "float[N,3,4] x", id="read elsewhere"
-        ),
-        pytest.param(
-            "u = ReduceSum(x, one) y = ReduceSum(u, a)", 3, "float[N,3,4] x, int64[1] a", id="the axes are computed"
-        ),
-        pytest.param(
-            "u = ReduceSum<noop_with_empty_axes=1>(x) y = ReduceSum(u, zero)", 3, "float[N,3,4] x", id="reduces nothing"
-        ),
-        pytest.param(
-            "u = ReduceSum<keepdims=0>(x, one) y = Unsqueeze(u, zero)", 3, "float[N,3,4] x", id="put elsewhere"
-        ),
-        pytest.param("u = ReduceSum(x, one) y = Squeeze(u, both)", 1, "float[1,3,4] x", id="more taken away"),
-        pytest.param("u = ReduceSum(x, one) y = Squeeze(u)", 2, "float[N,3,4] x", id="axes turn out"),
-        pytest.param("u = ReduceSum(x, last) y = Flatten<axis=1>(u)", 2, "float[N,M,3,4] x", id="flattens more"),
-        pytest.param(
-            "u = ReduceSum(x, one) v = Squeeze(u, one) w = Unsqueeze(v, last) r = Transpose<perm=[0,2,1]>(w)"
-            " y = Add(u, r)",
+        "different kinds": ("u = ReduceSum(x, one) y = ReduceMean<axes=[0]>(u)", 3, "float[N,3,4] x"),
+        "norms": ("u = ReduceL1<axes=[0]>(x) y = ReduceL1<axes=[1]>(u)", 3, "float[N,3,4] x"),
+        "only the first kept": ("u = ReduceSum(x, one) y = ReduceSum<keepdims=0>(u, zero)", 2, "float[N,3,4] x"),
+        "only the second kept": ("u = ReduceSum<keepdims=0>(x, one) y = ReduceSum(u, zero)", 2, "float[N,3,4] x"),
+        "read elsewhere": ("u = ReduceSum(x, one) v = ReduceSum(u, zero) y = Add(u, v)", 3, "float[N,3,4] x"),
+        "the axes are computed": ("u = ReduceSum(x, one) y = ReduceSum(u, a)", 3, "float[N,3,4] x, int64[1] a"),
+        "reduces nothing": ("u = ReduceSum<noop_with_empty_axes=1>(x) y = ReduceSum(u, zero)", 3, "float[N,3,4] x"),
+        "put elsewhere": ("u = ReduceSum<keepdims=0>(x, one) y = Unsqueeze(u, zero)", 3, "float[N,3,4] x"),
+        "more taken away": ("u = ReduceSum(x, one) y = Squeeze(u, both)", 1, "float[1,3,4] x"),
+        "axes turn out": ("u = ReduceSum(x, one) y = Squeeze(u)", 2, "float[N,3,4] x"),
+        "flattens more": ("u = ReduceSum(x, last) y = Flatten<axis=1>(u)", 2, "float[N,M,3,4] x"),
+        "kept and read elsewhere": (
+            (
+                "u = ReduceSum(x, one) v = Squeeze(u, one) w = Unsqueeze(v, last) r = Transpose<perm=[0,2,1]>(w)"
+                " y = Add(u, r)"
+            ),
             3,
             "float[N,3,4] x",
-            id="kept and read elsewhere",
         ),
-    ],
+    },
 )
 def test_stays(body: str, rank: int, x: str) -> None:
     stays(text(body, rank, x), *RULES, runs="computed" not in body)

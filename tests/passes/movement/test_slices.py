@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import slices
 from passwright.passes.movement.slices import SliceRange, cancel_depth_and_space, compose_ranges, merge_slices
-from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
+from rewriting import apply_passes, becomes, cases, initializers, load, stays, to_onnx
 
 CANCEL_DEPTH_AND_SPACE = rule_pass(slices, "cancel-depth-and-space")
 MERGE_SLICES = rule_pass(slices, "merge-slices")
@@ -91,15 +91,15 @@ def test_omitted_axes_and_shared_inner_value() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Slice(x, s, e, a)", id="alone"),
-        pytest.param("u = Slice(x, s, e, a) v = Neg(u) y = Slice(v, s, e, a)", id="apart"),
-        pytest.param("u = Slice(x, k, e, a) y = Slice(u, s, e, b)", id="a computed start"),
-        pytest.param("u = Slice(x, s, e, a) y = Slice(u, s, e, k)", id="a computed axis"),
-        pytest.param("u = Slice(x, s, e, d) y = Slice(u, s, e, a)", id="an axis that may be another"),
-    ],
+    {
+        "alone": ("y = Slice(x, s, e, a)"),
+        "apart": ("u = Slice(x, s, e, a) v = Neg(u) y = Slice(v, s, e, a)"),
+        "a computed start": ("u = Slice(x, k, e, a) y = Slice(u, s, e, b)"),
+        "a computed axis": ("u = Slice(x, s, e, a) y = Slice(u, s, e, k)"),
+        "an axis that may be another": ("u = Slice(x, s, e, d) y = Slice(u, s, e, a)"),
+    },
 )
 def test_stays(body: str) -> None:
     g = "g (float[N,M] x, int64[1] k, int64[1] d = {0}) => (float[p,q] y)"

@@ -16,7 +16,7 @@ from passwright.passes.quantization.bias_correction import (
     operand_channels,
 )
 from quantized_accuracy import decibels, quantized_with, values_of
-from rewriting import apply_passes, load, op_types, run, to_onnx
+from rewriting import apply_passes, cases, load, op_types, run, to_onnx
 
 RNG = np.random.default_rng(0)
 NAME = CorrectBiases().name
@@ -119,12 +119,12 @@ def test_a_sum_behind_a_clamp_is_no_bias() -> None:
     assert change_log.declines[NAME]["a"] == "MatMul a has no bias"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("error", "reason"),
-    [
-        pytest.param(np.ones(4), "4 errors are given for 5 channels", id="size"),
-        pytest.param(np.full(5, np.nan), "the error is not finite", id="not finite"),
-    ],
+    {
+        "size": (np.ones(4), "4 errors are given for 5 channels"),
+        "not finite": (np.full(5, np.nan), "the error is not finite"),
+    },
 )
 def test_wrong_errors_are_declined(error: np.ndarray[Any, Any], reason: str) -> None:
     model = load(ROWS + "y = Gemm(x, u, b) }", weights={"u": weights(8, 5), "b": weights(5)})

@@ -30,7 +30,7 @@ from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
 from passwright.passes.quantization import dynamic as dynamic_rules
-from rewriting import apply_passes, initializers, load, op_types, run, stays, to_onnx
+from rewriting import apply_passes, cases, initializers, load, op_types, run, stays, to_onnx
 
 QUANTIZE_DYNAMIC = rule_pass(dynamic_rules, "quantize-dynamic")
 
@@ -72,21 +72,21 @@ def rounded_columns(w: np.ndarray, limit: int, axis: Any = -2) -> np.ndarray:
 W, B, X = normal(ROWS, COLUMNS), normal(COLUMNS), normal(5, ROWS)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "weights", "wanted"),
-    [
-        pytest.param("y = MatMul(x, w)", W, lambda q, w: q @ w, id="matmul"),
-        pytest.param("m = MatMul(x, w) y = Add(m, b)", W, lambda q, w: q @ w + B, id="bias"),
-        pytest.param("m = MatMul(x, w) y = Add(b, m)", W, lambda q, w: q @ w + B, id="bias first"),
-        pytest.param("y = Gemm(x, w)", W, lambda q, w: q @ w, id="gemm"),
-        pytest.param("y = Gemm<transB=1>(x, w, b)", W.T.copy(), lambda q, w: q @ w + B, id="transB"),
-        pytest.param("y = Gemm<alpha=0.5, beta=3.0>(x, w, b)", W, lambda q, w: q @ w / 2 + 3 * B, id="alpha, beta"),
-        pytest.param("y = Gemm<alpha=0.0, beta=0.0>(x, w, b)", W, lambda q, w: 0 * q @ w, id="nothing"),
-        pytest.param("y = Gemm<beta=2.0>(x, w, one)", W, lambda q, w: q @ w + 2, id="one number"),
-        pytest.param("y = Gemm<beta=2.0>(x, w, rows)", W, lambda q, w: q @ w + 2 * ROW_BIAS, id="bias of rows"),
-        pytest.param("c = Neg(rows) y = Gemm<beta=2.0>(x, w, c)", W, lambda q, w: q @ w - 2 * ROW_BIAS, id="computed"),
-        pytest.param("t = Transpose(x) y = Gemm<transA=1>(t, w, b)", W, lambda q, w: q @ w + B, id="transA"),
-    ],
+    {
+        "matmul": ("y = MatMul(x, w)", W, lambda q, w: q @ w),
+        "bias": ("m = MatMul(x, w) y = Add(m, b)", W, lambda q, w: q @ w + B),
+        "bias first": ("m = MatMul(x, w) y = Add(b, m)", W, lambda q, w: q @ w + B),
+        "gemm": ("y = Gemm(x, w)", W, lambda q, w: q @ w),
+        "transB": ("y = Gemm<transB=1>(x, w, b)", W.T.copy(), lambda q, w: q @ w + B),
+        "alpha, beta": ("y = Gemm<alpha=0.5, beta=3.0>(x, w, b)", W, lambda q, w: q @ w / 2 + 3 * B),
+        "nothing": ("y = Gemm<alpha=0.0, beta=0.0>(x, w, b)", W, lambda q, w: 0 * q @ w),
+        "one number": ("y = Gemm<beta=2.0>(x, w, one)", W, lambda q, w: q @ w + 2),
+        "bias of rows": ("y = Gemm<beta=2.0>(x, w, rows)", W, lambda q, w: q @ w + 2 * ROW_BIAS),
+        "computed": ("c = Neg(rows) y = Gemm<beta=2.0>(x, w, c)", W, lambda q, w: q @ w - 2 * ROW_BIAS),
+        "transA": ("t = Transpose(x) y = Gemm<transA=1>(t, w, b)", W, lambda q, w: q @ w + B),
+    },
 )
 @pytest.mark.parametrize(
     ("opset", "spec"),

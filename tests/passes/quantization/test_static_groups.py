@@ -55,7 +55,7 @@ from quantized_models import (
     scales,
 )
 from random_models import models
-from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+from rewriting import apply_passes, cases, initializers, load, op_types, run, to_onnx
 
 from passwright import optimize
 
@@ -144,14 +144,14 @@ def residual_block() -> onnx.ModelProto:
     return as_model(f"{C} a = Relu(c) d = Conv<pads = [1, 1, 1, 1]>(a, w2) y = Add(a, d)", X, 17)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("spec", "ranges"),
-    [
-        pytest.param(None, {}, id="no spec"),
-        pytest.param(replace(UNSIGNED, operators=frozenset()), {}, id="operators that the target does not compute"),
-        pytest.param(UNSIGNED, {"x": Range(-1, np.inf)}, id="an infinite range"),
-        pytest.param(UNSIGNED, {"x": Range(np.nan, 1)}, id="a range that is no number"),
-    ],
+    {
+        "no spec": (None, {}),
+        "operators that the target does not compute": (replace(UNSIGNED, operators=frozenset()), {}),
+        "an infinite range": (UNSIGNED, {"x": Range(-1, np.inf)}),
+        "a range that is no number": (UNSIGNED, {"x": Range(np.nan, 1)}),
+    },
 )
 def test_nothing_is_quantized_without(spec: QuantizationSpec | None, ranges: dict[str, Range]) -> None:
     model = as_model("c = Conv(x, w1) y = Neg(c)", X, 17)
@@ -239,16 +239,16 @@ PAIR = "q = QuantizeLinear(x, s, z) e = DequantizeLinear(q, s, z)"
 BACK = "r = QuantizeLinear(c, s, z) y = DequantizeLinear(r, s, z)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "x", "kept"),
-    [
-        pytest.param(f"{PAIR} c = Conv(e, w1, b1) {BACK}", X, "Conv Max", id="conv"),
-        pytest.param(f"{PAIR} d = Conv(e, w1, b1) c = Relu(d) {BACK}", X, "FusedConv Max", id="relu"),
-        pytest.param(f"{PAIR} c = ConvTranspose(e, w1) {BACK}", X, "ConvTranspose Max", id="transposed"),
-        pytest.param(f"{PAIR} c = Gemm(e, m1, c1) {BACK}", MATRIX, "Gemm Max", id="gemm"),
-        pytest.param(f"{PAIR} c = Softmax<axis = 1>(e) {BACK}", MATRIX, "Softmax Max", id="an operator left out"),
-        pytest.param(f"{PAIR} t = Less(e, s) c = Where(t, e, e) {BACK}", MATRIX, "Less Where Max", id="where"),
-    ],
+    {
+        "conv": (f"{PAIR} c = Conv(e, w1, b1) {BACK}", X, "Conv Max"),
+        "relu": (f"{PAIR} d = Conv(e, w1, b1) c = Relu(d) {BACK}", X, "FusedConv Max"),
+        "transposed": (f"{PAIR} c = ConvTranspose(e, w1) {BACK}", X, "ConvTranspose Max"),
+        "gemm": (f"{PAIR} c = Gemm(e, m1, c1) {BACK}", MATRIX, "Gemm Max"),
+        "an operator left out": (f"{PAIR} c = Softmax<axis = 1>(e) {BACK}", MATRIX, "Softmax Max"),
+        "where": (f"{PAIR} t = Less(e, s) c = Where(t, e, e) {BACK}", MATRIX, "Less Where Max"),
+    },
 )
 def test_onnxruntime_quantizes_no_op_that_stays_in_float(body: str, x: Any, kept: str, tmp_path: Path) -> None:
     constants = {"s": np.float32(0.05), "z": np.uint8(128)}
@@ -342,16 +342,16 @@ def test_empty_batches_run() -> None:
 CHANNELS = np.array([1, 0, 1e-43, 1e-20, 1e9], np.float32)  # the sizes of the weights of five channels
 
 
-@pytest.mark.parametrize(
+@cases(
     ("weights", "bias", "given"),
-    [
-        pytest.param(CHANNELS, np.full(5, 0.5), 1, id="zeros and tiny weights with a bias"),
-        pytest.param(CHANNELS[:4], None, 1, id="no bias"),
-        pytest.param(np.full(5, 1e-3), np.array([1e6, 1e9, -1e12, 0, 1]), 1, id="a bias that exceeds int32"),
-        pytest.param(np.ones(5), np.ones(5), 1e-30, id="tiny activations"),
-        pytest.param(np.full(5, 1e-30), np.zeros(5), 1e-20, id="products that are denormal"),
-        pytest.param(np.full(5, 1e10), np.full(5, 1e20), 1e20, id="huge activations"),
-    ],
+    {
+        "zeros and tiny weights with a bias": (CHANNELS, np.full(5, 0.5), 1),
+        "no bias": (CHANNELS[:4], None, 1),
+        "a bias that exceeds int32": (np.full(5, 1e-3), np.array([1e6, 1e9, -1e12, 0, 1]), 1),
+        "tiny activations": (np.ones(5), np.ones(5), 1e-30),
+        "products that are denormal": (np.full(5, 1e-30), np.zeros(5), 1e-20),
+        "huge activations": (np.full(5, 1e10), np.full(5, 1e20), 1e20),
+    },
 )
 @pytest.mark.parametrize("opset", [12, 13])
 def test_weights_and_biases_of_all_sizes(weights: Any, bias: Any, given: float, opset: int) -> None:

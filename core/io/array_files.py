@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -195,15 +195,15 @@ def read_sequence(path: Path, check: HeaderCheck) -> list[Array]:
     """The arrays in a file with a serialized SequenceProto of tensors. Raises ModelError."""
     with _one_line_errors(str(path), "is not a serialized sequence of tensors"):
         proto = onnx.SequenceProto.FromString(_read_message(path))
-        _require_kind(proto.elem_type, (proto.UNDEFINED, proto.TENSOR))
-        return _arrays(proto.tensor_values, check)
+        _require_tensors(proto)
+        return [_array(tensor, check) for tensor in proto.tensor_values]
 
 
 def read_optional(path: Path, check: HeaderCheck) -> Array | None:
     """The array in a file with a serialized OptionalProto of a tensor, None if it is empty. Raises ModelError."""
     with _one_line_errors(str(path), "is not a serialized optional tensor"):
         proto = onnx.OptionalProto.FromString(_read_message(path))
-        _require_kind(proto.elem_type, (proto.UNDEFINED, proto.TENSOR))
+        _require_tensors(proto)
         return _array(proto.tensor_value, check) if proto.HasField("tensor_value") else None
 
 
@@ -215,13 +215,9 @@ def _read_message(path: Path) -> bytes:
         return file.read(size)
 
 
-def _require_kind(found: int, known: Sequence[int]) -> None:
-    if found not in known:
-        raise ModelError(f"its elements are of kind {found}, not tensors")
-
-
-def _arrays(protos: Sequence[onnx.TensorProto], check: HeaderCheck) -> list[Array]:
-    return [_array(proto, check) for proto in protos]
+def _require_tensors(proto: onnx.SequenceProto | onnx.OptionalProto) -> None:
+    if proto.elem_type not in {proto.UNDEFINED, proto.TENSOR}:
+        raise ModelError(f"its elements are of kind {proto.elem_type}, not tensors")
 
 
 def _array(proto: onnx.TensorProto, check: HeaderCheck) -> Array:

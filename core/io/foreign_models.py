@@ -186,7 +186,7 @@ class ForeignMerge:
         A tool may have copied a node that stays.
         """
         taken = {op.name for op in self.matched_ops.values()}
-        for node in self._new_nodes():
+        for node in (node for i, node in enumerate(self.model.graph.node) if i not in self.matched_ops):
             maker = next((makers[o] for o in node.output if o in makers), None)
             if not node.name and maker is not None and maker.name not in taken:
                 node.name = maker.name
@@ -194,10 +194,6 @@ class ForeignMerge:
             while node.name and node.name in taken:
                 node.name = self.graph.fresh_name(stem)
             taken.add(node.name)
-
-    def _new_nodes(self) -> list[onnx.NodeProto]:
-        """The nodes without a matched op in the graph."""
-        return [node for i, node in enumerate(self.model.graph.node) if i not in self.matched_ops]
 
     def _record_origins(self, made: dict[Op, onnx.NodeProto], makers: Mapping[str, Op], by: str) -> None:
         """Record as sources of each new op the removed ops that had its name or produced one of its values."""

@@ -211,7 +211,7 @@ def _run_session(
         tensor = v.tensor or found.get(v)
         if tensor is None or v in made:
             continue
-        if tensor.nbytes > SMALL_TENSOR_BYTES and _is_feedable(tensor):
+        if tensor.nbytes > SMALL_TENSOR_BYTES and tensor.array.dtype.kind in FEEDABLE_KINDS:
             feeds[v.name] = tensor
             graph.input.append(helper.make_tensor_value_info(v.name, tensor.dtype, tensor.dims))
         else:
@@ -229,14 +229,5 @@ def _run_session(
     return {
         v: Tensor.from_array(r)
         for v, r in zip(outputs, results, strict=True)
-        if r is not None and _is_expected_tensor(v, r)
+        if r is not None and v.known_dtype in {0, helper.np_dtype_to_tensor_dtype(r.dtype)}
     }
-
-
-def _is_feedable(tensor: Tensor) -> bool:
-    return tensor.array.dtype.kind in FEEDABLE_KINDS
-
-
-def _is_expected_tensor(value: Value, result: Array) -> bool:
-    """Whether a result is a dense tensor of the known type of the value."""
-    return value.known_dtype in {0, helper.np_dtype_to_tensor_dtype(result.dtype)}

@@ -26,16 +26,13 @@ class LiftConstants:
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Lift every dense Constant. O(constants)."""
-        return sum(self._lift(g, change_log) for g in tuple(graph.with_subgraphs()) if g.can_hold_initializers)
-
-    def _lift(self, g: Graph, change_log: ChangeLog) -> int:
         changes = 0
-        for op in g.ops("Constant"):
+        for op in [op for g in graph.with_subgraphs() if g.can_hold_initializers for op in g.ops("Constant")]:
             value = op.outputs[0] if op.outputs and not op.domain else None
             if value is None or value.tensor is None or not change_log.request_change(self.name, value.name, (op,)):
                 continue
-            g.make_constant(value, value.tensor)
-            g.prune([op])
+            op.graph.make_constant(value, value.tensor)
+            op.graph.prune([op])
             changes += 1
         return changes
 

@@ -79,16 +79,6 @@ def quantization(op: Op) -> Quantization:
     return Quantization(scales, zeros, blocks, integers.dtype, floats.dtype)
 
 
-def require_restored(given: Quantization) -> None:
-    """Decline parameters with which integers are not the same after DequantizeLinear and QuantizeLinear.
-
-    (i - zero) * scale is rounded, and its quotient by the scale, each by half an epsilon: together by less than 0.5.
-    """
-    distance, limits = np.abs(given.ends).max(axis=0), given.float_limits
-    require(bool((distance * float(limits.eps) < 0.499).all()), "the floats have fewer digits than the integers")
-    require(bool((distance * given.scales <= float(limits.max)).all()), "an integer times its scale overflows")
-
-
 @quantization_rule(
     lambda g, x, inner, outer: g.QuantizeLinear(g.DequantizeLinear(x, ...) @ inner, ...) @ outer, allow_other_uses=True
 )
@@ -153,7 +143,10 @@ def on_integers(g: RewriteBuilder, v: Value, given: Quantization, depth: int) ->
 def require_same_quantization(dequantize: Op, given: Quantization) -> None:
     """Decline unless quantization with `given` parameters restores the integers of a DequantizeLinear."""
     require(quantization(dequantize).equals(given), "the scales, the zero points or the types differ")
-    require_restored(given)
+    # (i - zero) * scale is rounded, and its quotient by the scale, each by half an epsilon: together by less than 0.5.
+    distance, limits = np.abs(given.ends).max(axis=0), given.float_limits
+    require(bool((distance * float(limits.eps) < 0.499).all()), "the floats have fewer digits than the integers")
+    require(bool((distance * given.scales <= float(limits.max)).all()), "an integer times its scale overflows")
 
 
 @quantization_rule(lambda g, clamp, outer: g.QuantizeLinear(g.one_of(*CLAMPS)(...) @ clamp, ...) @ outer)

@@ -38,12 +38,8 @@ class RaiseOpset:
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Convert the whole model in one change. O(ops)."""
         plan = self._plan(graph, exact=change_log.exact_only)
-        if plan.version == graph.opsets.get(ONNX_DOMAIN, plan.version):
-            return 0
-        if not change_log.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
-            return 0
-        plan.apply(graph, self.name)
-        return 1
+        is_there = plan.version == graph.opsets.get(ONNX_DOMAIN, plan.version)
+        return 0 if is_there else _convert(graph, plan, self.name, change_log)
 
     def remarks(self, graph: Graph, *, exact_only: bool) -> list[str]:
         """The reason why the opset of a graph is not higher, for `passes explain`."""
@@ -94,14 +90,10 @@ class ConvertOpset:
 
         Raises ModelError for an op that cannot be converted, UnverifiableError for one that would not run.
         """
-        version = self.opset
-        if graph.opsets.get(ONNX_DOMAIN) == version:
+        if graph.opsets.get(ONNX_DOMAIN) == self.opset:
             return 0
-        plan = self._plan(graph, version, exact=change_log.exact_only)
-        if not change_log.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
-            return 0
-        plan.apply(graph, self.name)
-        return 1
+        plan = self._plan(graph, self.opset, exact=change_log.exact_only)
+        return _convert(graph, plan, self.name, change_log)
 
     def _plan(self, graph: Graph, version: int, *, exact: bool) -> OpsetConversion:
         from ...core.transform.opset_conversion import (  # noqa: PLC0415 - few runs convert
@@ -126,6 +118,13 @@ class ConvertOpset:
             if isinstance(e, MissingKernel):
                 raise UnverifiableError(f"{reason} (--no-verify converts what onnxruntime does not run)") from e
             raise ModelError(reason) from e
+
+
+def _convert(graph: Graph, plan: OpsetConversion, by: str, change_log: ChangeLog) -> int:
+    if not change_log.request_change(by, "", tuple(plan.replacements), exact=plan.is_exact):
+        return 0
+    plan.apply(graph, by)
+    return 1
 
 
 def _require_opset(version: int) -> None:

@@ -1,12 +1,13 @@
-"""Choices in the generation of a model, from a random generator, earlier choices, or hypothesis."""
+"""Choices in the generation of a model and for all of it, from a random generator, earlier choices, or hypothesis."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 T = TypeVar("T")
 Key = tuple[str, int]
@@ -71,3 +72,44 @@ class Choices:
         count = 1 + self.draw_below(len(items))
         kept = sorted(self.shuffled(range(len(items)))[:count])
         return [items[i] for i in kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Frequencies of features that are rare in most models and common in some, as 1 in n (0: never), and flags.
+
+    Each field has its levels. Open operands may be constants, existing values, or computed: `extra_producers` by
+    operators that the rule's code names, `shapes_from_inputs` as dims of an input. Indices, axes and extents may be
+    inputs (`unknown_parameters`), none at all (`empty_lists`), and indices equal (`repeated_indices`). Constants may be
+    `overridable_constants`, attributes `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all dims are
+    equal; `large_dims`: one dim may be large; `filling`: the elements of a constant are equal, any, or all different;
+    `large_halves`: float16 numbers are large.
+    """
+
+    constant_operands: Annotated[int, 0, 2, 1, 5]
+    reused_values: Annotated[int, 0, 2, 6]
+    extra_producers: Annotated[int, 0, 2, 3]
+    overridable_constants: Annotated[int, 0, 0, 2]
+    non_default_attributes: Annotated[int, 0, 0, 0, 4]
+    shapes_from_inputs: Annotated[int, 0, 0, 2, 0]
+    unknown_parameters: Annotated[int, 0, 0, 2]
+    zero_dims: Annotated[bool, False, False, False, False, False, True]
+    equal_dims: Annotated[bool, False, False, True]
+    large_dims: Annotated[int, 0, 0, 0, 2]
+    empty_lists: Annotated[int, 0, 0, 2]
+    repeated_indices: Annotated[int, 0, 2]
+    filling: Annotated[str, "plain", "any", "various"]
+    large_halves: Annotated[bool, False, True]
+
+
+HINTS = get_type_hints(Distribution, include_extras=True)
+LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({name: get_args(hint)[1:] for name, hint in HINTS.items()})
+
+
+def draw_distribution(choices: Choices) -> Distribution:
+    """The distribution for a model; each field is a choice of its own, `distribution/<field>`."""
+    drawn: dict[str, Any] = {}
+    for name, levels in LEVELS.items():
+        with choices.scope(f"distribution/{name}"):
+            drawn[name] = choices.pick(levels)
+    return Distribution(**drawn)

@@ -1,4 +1,4 @@
-"""Dictionaries of the literals in a rule's code, from which generated models make it fire sooner."""
+"""Dictionaries of the literals in a rule's code, and constants made of them, with which it fires sooner."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 import numpy as np
+from onnx import TensorProto, helper
 
 from ...core import Rule
 from ...core.ir import op_schemas
-from .choices import Choices
-from .model_builder import Array
+from .choices import Choices, Distribution
+from .model_builder import Array, Shape
 
 MAX_CALL_DEPTH = 6
 COMMON_NUMBERS = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, 6.0, -3.0, 0.25, 4.0, 300.0)
@@ -138,3 +139,43 @@ def _entries(value: Any) -> list[Any]:
     if isinstance(value, np.ndarray) and cast("Array", value).size < MAX_ARRAY_ELEMENTS:
         return list(cast("Array", value).reshape(-1).tolist())
     return []
+
+
+STRINGS = ("a", "", "b", "nan")
+FRACTIONS = (1.5, -0.5, 0.25, 2.0, -1.0, 0.75, -2.25, 3.0, 1.0, 0.5)
+LARGE_HALF = 300.0  # its square overflows in float16
+DISTINCT = 3  # the form in which elements differ
+
+
+def constant_array(
+    choices: Choices,
+    dictionary: Dictionary,
+    dtype: int,
+    shape: Shape,
+    distribution: Distribution,
+    *,
+    positive: bool = False,
+) -> Array:
+    """An array of one number of the dictionary, with or without one other element, or of distinct numbers."""
+    count = int(np.prod(shape, dtype=np.int64))
+    if dtype == TensorProto.STRING:
+        return np.array([choices.pick(STRINGS) for _ in range(count)], object).reshape(shape)
+    kind = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
+    if distribution.filling == "plain" or count == 1:
+        form = 0
+    else:
+        form = DISTINCT if distribution.filling == "various" else choices.draw_below(4)
+    is_large = distribution.large_halves and dtype == TensorProto.FLOAT16
+    draw = dictionary.draw_integer if kind.kind in "iu" else dictionary.draw_number
+    number = LARGE_HALF if is_large else draw(choices)
+    values = np.full(count, number, np.float64)
+    if form > 1:
+        various = np.resize(np.roll(FRACTIONS, -choices.draw_below(len(FRACTIONS))), count)
+        values = various if form == DISTINCT else np.where(np.arange(count) == count - 1, various, values)
+    if kind.kind == "b":
+        return (values > 0).reshape(shape)
+    if kind.kind in "iu":
+        whole = np.round(np.abs(values) if kind.kind == "u" else values)
+        return np.clip(whole, np.iinfo(kind).min, np.iinfo(kind).max).astype(kind).reshape(shape)
+    with np.errstate(over="ignore"):  # of half floats
+        return (np.abs(values) + 0.5 * (values == 0) if positive else values).astype(kind).reshape(shape)

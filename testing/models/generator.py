@@ -12,9 +12,8 @@ from onnx import TensorProto, defs, helper
 
 from ...core.ir import op_schemas
 from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
-from .choices import Choices
-from .dictionary import Dictionary
-from .distribution import Distribution, constant_array
+from .choices import Choices, Distribution
+from .dictionary import Dictionary, constant_array
 from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedValue, schema, tensor_type
 
 MAX_OPERANDS = 4

@@ -20,9 +20,8 @@ from ...core.rewriting.pattern import COMMUTATIVE, OpPattern
 from ...core.rewriting.rules import Rule
 from ...core.serialization.proto_queries import opset_versions
 from ..case import Case
-from .choices import Choices, Key
+from .choices import LEVELS, Choices, Key, draw_distribution
 from .dictionary import Dictionary
-from .distribution import LEVELS, draw_distribution
 from .generator import DTYPES_BY_TYPE_STR as BY_NAME
 from .generator import Hint, PatternGenerator
 from .model_builder import GenerationError, ModelBuilder, TypedValue, schema, tensor_type

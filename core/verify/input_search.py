@@ -46,7 +46,7 @@ TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted sizes in turn
 MAX_EMPTY_RUNS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
-MIN_SIZE_PLANS, MAX_PLANNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
+MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
 # CPU seconds, of the thread that runs them, for combined input sets: at least the first number, or that share of the
 # time of loading and the first run.
 CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
@@ -103,22 +103,22 @@ class InputSearch:
         first = self._first_run()
         self.base_cost += thread_time() - start
         yield first
-        plans, seen = [first.input_set.sizes], {first.input_set.content()}
-        self.accepted_sizes = plans
-        for run in self._runs_at_other_sizes(plans[0]):
-            plans.append(run.input_set.sizes)
+        accepted, seen = [first.input_set.sizes], {first.input_set.content()}
+        self.accepted_sizes = accepted
+        for run in self._runs_at_other_sizes(accepted[0]):
+            accepted.append(run.input_set.sizes)
             seen.add(run.input_set.content())
             yield run
-        self._note_sizes(plans)
-        is_large = min(element_count(self.inputs, plan) for plan in plans) > CHEAP_ELEMENTS
+        self._note_sizes(accepted)
+        is_large = min(element_count(self.inputs, sizes) for sizes in accepted) > CHEAP_ELEMENTS
         if not is_large and all(i.may_be_empty for i in self.inputs):
-            yield from self._empty_runs(plans[0])
+            yield from self._empty_runs(accepted[0])
         kinds = distinct_kinds(self.inputs, are_large=is_large)[1:]
         for kind in kinds:
-            yield from _new(self._runs_of_kind(kind, plans), seen)
+            yield from _new(self._runs_of_kind(kind, accepted), seen)
         budget = self._budget()
         if is_large:
-            yield from self._runs_of_other_kinds(plans, kinds, budget, seen)
+            yield from self._runs_of_other_kinds(accepted, kinds, budget, seen)
         if self.combines:
             fixed = self._fixed_symbols()
             combined = combined_plans(self.inputs, self.accepted_sizes, self.constants, fixed, self.seed)
@@ -127,7 +127,7 @@ class InputSearch:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
 
     def _runs_of_other_kinds(
-        self, plans: list[Sizes], found: Collection[str], budget: TimeBudget, seen: set[Hashable]
+        self, accepted: list[Sizes], found: Collection[str], budget: TimeBudget, seen: set[Hashable]
     ) -> Iterator[ReferenceRun]:
         """Runs of the kinds that large inputs are not given in any case, as many as `budget` allows."""
         others = [k for k in distinct_kinds(self.inputs, are_large=False)[1:] if k not in found]
@@ -137,7 +137,7 @@ class InputSearch:
             if kind not in ALWAYS_KINDS and budget.left() <= 0:
                 self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
                 return
-            yield from _new(self._runs_of_kind(kind, plans), seen)
+            yield from _new(self._runs_of_kind(kind, accepted), seen)
 
     def _budget(self) -> TimeBudget:
         """CPU seconds of this thread, half for runs of the original: a comparison takes as many again.
@@ -182,19 +182,19 @@ class InputSearch:
             left_out = f"{late} of {len(plans)} combined input sets were left out: runs take too long"
             self.notes.append(left_out)
 
-    def _runs_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[ReferenceRun]:
+    def _runs_of_kind(self, kind: str, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
         """The runs on all variants of a kind, at the first size assignment that is accepted for them."""
-        in_turn = plans[0]  # the usual sizes, or the smallest if those are large
-        if element_count(self.inputs, plans[0]) > CHEAP_ELEMENTS:
-            in_turn = min(plans, key=lambda plan: element_count(self.inputs, plan))
-        if kind in ROTATING_KINDS and in_turn == plans[0]:
-            in_turn = plans[ROTATING_KINDS.index(kind) % len(plans)]
-        unusual = unusual_sizes(kind, plans[0], self._fixed_symbols())
-        tried = [p for p in unusual if element_count(self.inputs, p) <= CHEAP_ELEMENTS] + [in_turn, plans[0]]
+        in_turn = accepted[0]  # the usual sizes, or the smallest if those are large
+        if element_count(self.inputs, accepted[0]) > CHEAP_ELEMENTS:
+            in_turn = min(accepted, key=lambda sizes: element_count(self.inputs, sizes))
+        if kind in ROTATING_KINDS and in_turn == accepted[0]:
+            in_turn = accepted[ROTATING_KINDS.index(kind) % len(accepted)]
+        unusual = unusual_sizes(kind, accepted[0], self._fixed_symbols())
+        tried = [p for p in unusual if element_count(self.inputs, p) <= CHEAP_ELEMENTS] + [in_turn, accepted[0]]
         found = False
         for variant in range(variant_count(self.inputs, kind, tried[0])):
-            for plan in dict.fromkeys(tuple(sizes.items()) for sizes in tried):
-                run, _ = self._first_accepted(kind, dict(plan), KINDS.index(kind) + 1, variant=variant)
+            for items in dict.fromkeys(tuple(sizes.items()) for sizes in tried):
+                run, _ = self._first_accepted(kind, dict(items), KINDS.index(kind) + 1, variant=variant)
                 if run is not None:
                     found = True
                     yield run
@@ -209,9 +209,9 @@ class InputSearch:
     def _empty_runs(self, base: Sizes) -> list[ReferenceRun]:
         """Runs at a size of 0, at most `MAX_EMPTY_RUNS`, those with the most output elements first."""
         found: dict[frozenset[str], ReferenceRun] = {}
-        for plan in with_zeros(self.inputs, base, self._fixed_symbols()):
-            zeros = frozenset(s for s, size in plan.items() if size == 0)
-            run = self._first_accepted("normal", plan, 1)[0] if zeros not in found and plan != base else None
+        for sizes in with_zeros(self.inputs, base, self._fixed_symbols()):
+            zeros = frozenset(s for s, size in sizes.items() if size == 0)
+            run = self._first_accepted("normal", sizes, 1)[0] if zeros not in found and sizes != base else None
             if run is not None:
                 found[zeros] = run
 
@@ -225,8 +225,8 @@ class InputSearch:
         """The run on the first accepted input set, which also fixes undeclared ranks."""
         why, shares = "", with_unit_interval_floats(self.inputs)
         for inputs in (*with_tried_ranks(self.inputs), *(with_tried_ranks(shares) if shares else ())):
-            for plan in size_assignments(inputs, self.fixed):
-                run, error = self._first_accepted("normal", plan, 0, inputs)
+            for sizes in size_assignments(inputs, self.fixed):
+                run, error = self._first_accepted("normal", sizes, 0, inputs)
                 if run is not None:
                     self.inputs = inputs
                     return self._with_distinct_sizes(run)
@@ -253,11 +253,11 @@ class InputSearch:
             if any(sizes[s] != size for s in group):
                 continue
             for changed in with_one_distinct(sizes, group[0], set(sizes.values())):
-                plan = changed | dict.fromkeys(group, changed[group[0]])
-                if element_count(self.inputs, plan) > MAX_ELEMENTS:
+                tried = changed | dict.fromkeys(group, changed[group[0]])
+                if element_count(self.inputs, tried) > MAX_ELEMENTS:
                     continue
                 try:
-                    found, _ = self._first_accepted("normal", plan, 0)
+                    found, _ = self._first_accepted("normal", tried, 0)
                 except OutOfTime:
                     return run
                 if found is not None:
@@ -268,31 +268,31 @@ class InputSearch:
     def _runs_at_other_sizes(self, base: Sizes) -> Iterator[ReferenceRun]:
         """Runs at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
         kept = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
-        tried, most = [base], max(MIN_SIZE_PLANS, MAX_PLANNED_SIZES // max(len(base), 1))
-        plans = islice(with_ones(self.inputs, base, kept), most), islice(with_more(self.inputs, base, kept), most)
-        for plan in chain(*plans):
-            run, _ = self._first_accepted("normal", plan, 1) if plan not in tried else (None, "")
-            tried.append(plan)
+        tried, most = [base], max(MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES // max(len(base), 1))
+        others = islice(with_ones(self.inputs, base, kept), most), islice(with_more(self.inputs, base, kept), most)
+        for sizes in chain(*others):
+            run, _ = self._first_accepted("normal", sizes, 1) if sizes not in tried else (None, "")
+            tried.append(sizes)
             if run is not None:
                 yield run
-                if all(size == 1 for s, size in plan.items() if s not in kept):
+                if all(size == 1 for s, size in sizes.items() if s not in kept):
                     break
 
-    def _note_sizes(self, plans: list[Sizes]) -> None:
+    def _note_sizes(self, accepted: list[Sizes]) -> None:
         kept = self._fixed_symbols()
-        for symbol in (s for s in plans[0] if s not in kept):
-            seen = {p[symbol] for p in plans}
+        for symbol in (s for s in accepted[0] if s not in kept):
+            seen = {p[symbol] for p in accepted}
             if 1 not in seen:
                 self.notes.append(f"the original accepts no {symbol}=1")
             elif len(seen) == 1:
                 self.notes.append(f"the original accepts no {symbol} but 1")
 
     def _first_accepted(
-        self, kind: str, plan: Sizes, number: int, inputs: list[InputSpec] | None = None, variant: int = 0
+        self, kind: str, sizes: Sizes, number: int, inputs: list[InputSpec] | None = None, variant: int = 0
     ) -> tuple[ReferenceRun | None, str]:
         """The run on the first accepted input set of a kind, or None and the error of the first one."""
         why, seed = "", (self.seed, number, variant) if variant else (self.seed, number)
-        for input_set in generate_input_sets(self.inputs if inputs is None else inputs, kind, plan, seed, variant):
+        for input_set in generate_input_sets(self.inputs if inputs is None else inputs, kind, sizes, seed, variant):
             try:
                 return ReferenceRun(input_set, self.run(input_set)), ""
             except EvaluationError as e:

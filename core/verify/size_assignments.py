@@ -43,15 +43,15 @@ def _within_memory(inputs: list[InputSpec], assignments: Iterator[Sizes]) -> Ite
     empty: list[Sizes] = []
     too_large: list[Sizes] = []
     found = False
-    for plan in assignments:
-        if element_count(inputs, plan) > MAX_ELEMENTS:
-            too_large.append(plan)
-        elif any(extent(d, plan) == 0 for i in inputs for d in i.shape if isinstance(d, str)):
-            empty.append(plan)
+    for sizes in assignments:
+        if element_count(inputs, sizes) > MAX_ELEMENTS:
+            too_large.append(sizes)
+        elif any(extent(d, sizes) == 0 for i in inputs for d in i.shape if isinstance(d, str)):
+            empty.append(sizes)
         else:
             found = True
-            yield plan
-    least = min(too_large, key=lambda plan: element_count(inputs, plan), default=None)
+            yield sizes
+    least = min(too_large, key=lambda sizes: element_count(inputs, sizes), default=None)
     if least is not None and not found and element_count(inputs, least) <= MAX_REQUIRED_ELEMENTS:
         yield least
     yield from empty
@@ -189,12 +189,12 @@ def sizes_near(constants: Sequence[int], base: Sizes, fixed: Collection[str]) ->
     tried = [base]
     for offset in (2, 0, 1, -1):
         for constant in constants:
-            alone = (plan for s in free for plan in _with_one_changed(base, [s], constant + offset, free))
+            alone = (sizes for s in free for sizes in _with_one_changed(base, [s], constant + offset, free))
             everywhere = [base | dict.fromkeys(free, constant + offset)] if len(free) > 1 and offset == 2 else []
-            for plan in (*alone, *everywhere):
-                if plan not in tried:
-                    tried.append(plan)
-                    yield plan
+            for sizes in (*alone, *everywhere):
+                if sizes not in tried:
+                    tried.append(sizes)
+                    yield sizes
 
 
 def combined_sizes(constants: Sequence[int], limit: int) -> list[int]:
@@ -207,13 +207,13 @@ def combined_sizes(constants: Sequence[int], limit: int) -> list[int]:
 def _with_one_changed(base: Sizes, changed: list[str], size: int, free: list[str] | None = None) -> Iterator[Sizes]:
     """`base` with that size for each of the `changed` symbols alone, then also with each sum that changes with it."""
     for s in changed:
-        plan = base | {s: size}
-        yield plan
-        yield from _with_sums(base, plan, changed if free is None else free)
+        sizes = base | {s: size}
+        yield sizes
+        yield from _with_sums(base, sizes, changed if free is None else free)
 
 
-def _with_sums(base: Sizes, plan: Sizes, free: list[str]) -> Iterator[Sizes]:
-    """`plan` with the sum of two others for each symbol in turn that is such a sum in `base`."""
+def _with_sums(base: Sizes, sizes: Sizes, free: list[str]) -> Iterator[Sizes]:
+    """`sizes` with the sum of two others for each symbol in turn that is such a sum in `base`."""
     for total, a, b in sum_relations(free):
-        if base[total] == base[a] + base[b] and plan[total] != plan[a] + plan[b]:
-            yield plan | {total: plan[a] + plan[b]}
+        if base[total] == base[a] + base[b] and sizes[total] != sizes[a] + sizes[b]:
+            yield sizes | {total: sizes[a] + sizes[b]}

@@ -83,12 +83,7 @@ def fold_affine_before_conv(g: RewriteBuilder, w: Value, conv: Op, op: Op) -> Va
         require(x.rank == w.rank, f"{x.name} has not the rank of {w.name}")
         require_no_gelu(op.outputs[0])
         require_broadcastable_to(other_operand(op, x), x)
-    return conv_of_affine(g, x, w, conv, required_affine(op, x, w.rank, input_channels(conv, w)))
-
-
-def conv_of_affine(g: RewriteBuilder, x: Value, w: Value, conv: Op, affine: Affine) -> Value:
-    """The convolution of `x` that equals `conv` of `k * x + shift`."""
-    k, shift = affine
+    k, shift = required_affine(op, x, w.rank, input_channels(conv, w))
     require(bool(np.isfinite(k).all() and np.isfinite(shift).all()), "a number is not finite")
     if shift.any():
         require(conv.type == "Conv", "at the border of a ConvTranspose fewer inputs are summed up")

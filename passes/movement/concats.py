@@ -138,16 +138,20 @@ def bypass_slice_of_concat(g: RewriteBuilder, xs: Values, concat: Op, op: Op) ->
     axis = written_axis(concat) % whole.rank
     require(axis in cuts, "the slice is along another axis")
     c, extent = cuts[axis], whole.shape[axis]
+    rest = {a: c for a, c in cuts.items() if a != axis}
     if not isinstance(extent, int):
         require(c.start >= 0 and c.step > 0 and c.end >= 0, "the extent is unknown")
-        if c.end >= INT32_MAX:
-            return _slice_last_input(g, xs, axis, cuts)
+        if c.end >= INT32_MAX:  # from within the last piece to the end
+            require(len(xs) <= MAX_CONCAT_INPUTS, "the Concat has too many inputs")
+            start = c.start - sum(known_extent(v, axis) for v in xs[:-1])
+            require(start >= 0, "the result spans several inputs")
+            cut = SliceRange(start, c.end, c.step)
+            return build_slice(g, xs[-1], rest if cut.takes_all(None) else {**rest, axis: cut})
         extent = c.end  # no more than that is looked at
     taken = c.indices(extent)
     require(len(taken) > 0, "the result is empty")
     piece, offset = input_holding(xs, axis, min(taken[0], taken[-1]), max(taken[0], taken[-1]))
     new = range_of_indices(range(taken.start - offset, taken.stop - offset, taken.step), known_extent(piece, axis))
-    rest = {a: c for a, c in cuts.items() if a != axis}
     return build_slice(g, piece, rest if new is None else {**rest, axis: new})
 
 
@@ -183,13 +187,3 @@ def input_holding(xs: Values, axis: int, first: int, last: int) -> tuple[Value, 
             return v, begin
         begin += extent
     raise MatchFailure("an index is out of range")
-
-
-def _slice_last_input(g: RewriteBuilder, xs: Values, axis: int, cuts: dict[int, SliceRange]) -> Value:
-    """A Slice from within the last piece to the end."""
-    require(len(xs) <= MAX_CONCAT_INPUTS, "the Concat has too many inputs")
-    start = cuts[axis].start - sum(known_extent(v, axis) for v in xs[:-1])
-    require(start >= 0, "the result spans several inputs")
-    cut = SliceRange(start, cuts[axis].end, cuts[axis].step)
-    rest = {a: c for a, c in cuts.items() if a != axis}
-    return build_slice(g, xs[-1], rest if cut.takes_all(None) else {**rest, axis: cut})

@@ -7,7 +7,14 @@ from typing import Any
 from onnx import TensorProto
 
 from ...core import EXACT, Op, RewriteBuilder, Value, by_dtype, conditional, require, rule
-from ..support.operand_queries import constant_numbers, inferred_shape, is_no_negative_zero, normalized_axes, same_shape
+from ..support.operand_queries import (
+    constant_numbers,
+    inferred_shape,
+    is_no_negative_zero,
+    normalized_axes,
+    reduced_axes,
+    same_shape,
+)
 from .reshapes import RESHAPE_OPS
 
 ARITHMETIC_REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceProd")
@@ -64,15 +71,12 @@ def required_reduced_axes(op: Op, x: Value) -> list[int]:
     """The axes that a reduction of `x` reduces, from the front; declines where there are none."""
     if op.type.startswith("Arg"):
         return normalized_axes([int(op.attr("axis", 0))], x.rank)
-    axes = constant_numbers(op)
-    if not axes:
-        require(not op.attr("noop_with_empty_axes", 0), "the op reduces no axis")
-        axes = list(range(x.rank))
-    require(len(axes) > 0, "no axis is reduced")
+    axes = reduced_axes(op, x.rank)
+    require(bool(axes), "the op reduces no axis")
     # onnxruntime 1.31 takes negative axes of a tensor without elements for none at all.
     full = all(isinstance(d, int) and d > 0 for d in x.shape)
-    require(full or min(axes) >= 0, "an axis is negative and x may be empty")
-    return normalized_axes(axes, x.rank)
+    require(full or min(constant_numbers(op) or [0]) >= 0, "an axis is negative and x may be empty")
+    return axes
 
 
 def _build_reduction(g: RewriteBuilder, like: Op, x: Value, axes: list[int], *, keeps: bool) -> Value:

@@ -120,17 +120,12 @@ def scalable_value(v: Value) -> ScalableValue:
     repeated = [ChannelOperand(r.op, r.index, r.view, r.dims, repeats) for r in read_by]
     channels = {c.channels for c in (*made_by, *repeated)}
     require(len(channels) == 1, f"the numbers of channels around {v.name} differ")
-    for c in (*made_by, *repeated):
-        require_scalable(c.constant)
+    for c in (scaled.constant for scaled in (*made_by, *repeated)):
+        require(len(c.consumers) == 1, f"{c.name} is used elsewhere")
+        require(c.dtype == TensorProto.FLOAT, f"{c.name} is not of single precision")
+        most = float(np.abs(c.const).max(initial=0))
+        require(most == 0 or SMALLEST < most < LARGEST, f"{c.name} has numbers out of range")
     return ScalableValue(v, made_by, repeated)
-
-
-def require_scalable(c: Value) -> None:
-    """Decline a constant that has other readers, or numbers that overflow or vanish when they are scaled."""
-    require(len(c.consumers) == 1, f"{c.name} is used elsewhere")
-    require(c.dtype == TensorProto.FLOAT, f"{c.name} is not of single precision")
-    most = float(np.abs(c.const).max(initial=0))
-    require(most == 0 or SMALLEST < most < LARGEST, f"{c.name} has numbers out of range")
 
 
 def channel_axis(op: Op, v: Value) -> int:

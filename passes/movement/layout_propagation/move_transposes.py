@@ -26,9 +26,9 @@ from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
 from ....core.ir.dtypes import FLOAT16_DTYPES
 from ....core.ir.op import inherit_name, set_origin
 from ....core.operators.declaration import Trait
-from ....core.operators.operands import full_perm, normalize_axes
+from ....core.operators.operands import full_perm
 from ....core.operators.table import ops_with
-from ...support.operand_queries import constant_numbers, operand
+from ...support.operand_queries import operand, reduced_axes
 from .layout_rules import (
     Layout,
     LayoutRewrite,
@@ -566,10 +566,9 @@ def require_profit(region: LayoutRegion, ops: list[Op], costs: CostModel) -> Non
 def reduction_turn(region: LayoutRegion, op: Op) -> int:
     """1 for a reduction that includes the last axis now and not in the new layout, -1 for the opposite, else 0."""
     layout = region.rewrites[op].input_layouts[0] if op.type in REDUCTIONS else None
-    axes = constant_numbers(op) if layout else None
-    if not layout or not axes:
+    if layout is None:
         return 0
-    gone = normalize_axes(axes, len(layout))
+    gone = reduced_axes(op, len(layout))
     return (len(layout) - 1 in gone) - (layout[-1] in gone)
 
 

@@ -15,7 +15,7 @@ from passwright.core.proof.field_functions import MAX_TERMS, bilinear
 from passwright.core.proof.field_symbols import SymbolicInputs
 from passwright.core.proof.finite_field import FieldArray
 from passwright.core.proof.finite_field_constants import lift
-from passwright.core.proof.finite_field_proof import Difference, Draw, Evaluator, Points, prove_by_field
+from passwright.core.proof.finite_field_proof import Difference, Evaluator, Points, prove_by_field
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.proof.rule_obligation import build_sites, obligation_of
@@ -59,7 +59,7 @@ def test_products_of_the_largest_residues_are_exact(terms: int) -> None:
     column = FieldArray(np.full((ff.ROWS, 1, terms, 1), ff.P - 1, np.int64))
     found = bilinear(np.matmul, largest, column, terms=terms)
     assert found is not None
-    assert found.residues(ff.MODULUS).item() == terms % ff.P
+    assert found.data[ff.MODULUS].item() == terms % ff.P
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_products_of_the_largest_residues_are_exact(terms: int) -> None:
 )
 def test_indices_move_floats_and_shadow_alike(index: Any) -> None:
     numbers = lifted(np.arange(12.0).reshape(3, 4))
-    assert np.array_equal(numbers[index].field.residues(ff.MODULUS)[0], np.asarray(numbers)[index])
+    assert np.array_equal(numbers[index].field.data[ff.MODULUS][0], np.asarray(numbers)[index])
 
 
 def test_the_numbers_are_primes_with_the_roots_that_models_use() -> None:
@@ -186,7 +186,7 @@ def test_constants_are_the_numbers_that_they_round(number: float) -> None:
     other = lift(np.float64(number * 1.001))
     assert ff.same(single, double)[1]
     assert not ff.same(single, other)[1]
-    assert single.residues(ff.MODULUS) != 0
+    assert single.data[ff.MODULUS] != 0
 
 
 def test_shadows_follow_the_constants_of_a_rule() -> None:
@@ -206,7 +206,7 @@ def test_a_write_keeps_floats_and_shadow_together() -> None:
     copy[1:3] = w[0]
     assert np.asarray(copy).tolist() == [0, 0, 0, 3]
     assert copy.field is not None
-    assert copy.field.residues(ff.MODULUS)[0].tolist() == [0, 0, 0, 3]
+    assert copy.field.data[ff.MODULUS][0].tolist() == [0, 0, 0, 3]
     with pytest.raises(ValueError, match="read-only"):
         w[1:3][0] = 7.0
     np.add.at(copy, np.array([0]), 1.0)
@@ -327,7 +327,7 @@ def test_operators_compute_what_onnxruntime_does(text: str) -> None:
     """The floats of an evaluation in the field are those of onnxruntime, and none is without its field element."""
     tested = model(text)
     claim = Obligation(Fragment(tested), Fragment(tested), input_types(tested), ROUNDING)
-    feeds = Points(SymbolicInputs()).draw(claim, {}, Draw(1, 3))
+    feeds = Points(SymbolicInputs()).draw(claim, {}, 1, integer_limit=3)
     (found,) = Evaluator(claim.before)(feeds)
     plain = {i.name: np.asarray(feeds[i.name]).astype(np.float32 if i.dtype == 1 else bool) for i in claim.inputs}
     (expected,) = OnnxRuntime(tested.SerializeToString()).run(["y"], plain)

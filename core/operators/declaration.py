@@ -263,48 +263,28 @@ class Family:
 
     def older(self, name: str, since: int = 1) -> Callable[[AnyMeaning], AnyMeaning]:
         """Add the meaning that a declared operator has from the opset `since` on, before those added so far."""
-
-        def decorate(function: AnyMeaning) -> AnyMeaning:
-            self._add(name, meanings=(*self.operators[name].meanings, (since, function)))
-            return function
-
-        return decorate
+        return self._adding(name, lambda function: {"meanings": (*self.operators[name].meanings, (since, function))})
 
     def is_exact(self, names: str) -> Callable[[AnyMeaning], AnyMeaning]:
         """Add the condition under which the meaning of declared operators is exact."""
-
-        def decorate(function: AnyMeaning) -> AnyMeaning:
-            self._add(names, is_exact=function)
-            return function
-
-        return decorate
+        return self._adding(names, lambda function: {"is_exact": function})
 
     def elements(self, name: str) -> Callable[[AnyMeaning], AnyMeaning]:
         """Add the number of elements of the result of a declared operator."""
-
-        def decorate(function: AnyMeaning) -> AnyMeaning:
-            self._add(name, elements=function)
-            return function
-
-        return decorate
+        return self._adding(name, lambda function: {"elements": function})
 
     def shapes(self, names: str) -> Callable[[ShapeFunction], ShapeFunction]:
         """Add the shape function of declared operators."""
-
-        def decorate(function: ShapeFunction) -> ShapeFunction:
-            self._add(names, shapes=function)
-            return function
-
-        return decorate
+        return self._adding(names, lambda function: {"shapes": function})
 
     def symbols(self, names: str) -> Callable[[ElementFunction], ElementFunction]:
         """Add the function of symbolic elements of declared operators."""
+        return self._adding(names, lambda function: {"symbols": function})
 
-        def decorate(function: ElementFunction) -> ElementFunction:
-            self._add(names, symbols=function)
+    def _adding(self, names: str, facts: Callable[[Any], Mapping[str, Any]]) -> Callable[[AnyMeaning], AnyMeaning]:
+        def decorate(function: AnyMeaning) -> AnyMeaning:
+            for name in names.split():
+                self.operators[name] = replace(self.operators[name], **facts(function))
             return function
 
         return decorate
-
-    def _add(self, names: str, **facts: Any) -> None:
-        self.operators.update({name: replace(self.operators[name], **facts) for name in names.split()})

@@ -195,7 +195,7 @@ def _in_floats(function: Callable[..., Any], operands: Sequence[Array]) -> Array
 
 def _residue_product(product: Callable[..., Array], operands: Sequence[FieldArray], row: int) -> Array:
     modulus = (ff.P, ff.Q)[row]
-    residues = [o.residues(row) for o in operands]
+    residues = [o.data[row] for o in operands]
     if len(residues) > 2:  # products of three residues exceed 64 bits
         return np.asarray(product([r.astype(object) for r in residues]) % modulus, np.int64)
     return product(residues) % modulus
@@ -395,7 +395,7 @@ def _folded_by_name(name: str, x: FieldArray) -> FieldArray:
 def _sum(x: FieldArray, _: Array) -> FieldArray:
     data = np.zeros((*x.data.shape[:2], *x.shape[1:]), np.int64)
     for row, modulus in ((ff.MODULUS, ff.P), (ff.EXPONENT, ff.Q)):
-        data[row] = x.residues(row).sum(axis=1) % modulus
+        data[row] = x.data[row].sum(axis=1) % modulus
         data[ff.HAS_MODULUS + row] = x.data[ff.HAS_MODULUS + row].all(axis=1)
     data[ff.HAS_EXPONENT] |= 1 - data[ff.HAS_MODULUS]
     data[ff.UNDEFINED] = x.data[ff.UNDEFINED].any(axis=1)

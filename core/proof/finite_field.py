@@ -34,8 +34,8 @@ MASKS = slice(HAS_MODULUS, HAS_EXPONENT + 1)
 class FieldArray:
     """An array of field elements: `data` has a row for each of the two residues, and four more, for each sample.
 
-    `data[row, sample]` has the shape of the array. The samples are independent residues of the same expressions; a
-    constant has one, which stands for all.
+    `data[row, sample]` has the shape of the array: residues mod P (MODULUS) and Q (EXPONENT), known or not. The samples
+    are independent residues of the same expressions; a constant has one, which stands for all.
 
     HAS_MODULUS and HAS_EXPONENT say which residues are known; the others are a hash of these, or computed of hashes, so
     that they add and multiply as well. UNDEFINED says where the expression has no value in the field,
@@ -70,10 +70,6 @@ class FieldArray:
         rows, samples, *extents = self.data.shape
         missing = rank - len(extents)
         return FieldArray(self.data.reshape(rows, samples, *(1,) * missing, *extents)) if missing else self
-
-    def residues(self, row: int) -> Ints:
-        """The residues mod P (MODULUS) or Q (EXPONENT), known or not."""
-        return self.data[row]
 
     @property
     def identity(self) -> Ints:
@@ -119,11 +115,6 @@ def logarithm_table() -> Ints:
     table = np.full(P, -1, np.int64)
     table[power_table()] = np.arange(Q)
     return table
-
-
-def is_square(residues: Ints) -> Ints:
-    """Whether residues mod P are squares other than 0."""
-    return logarithm_table()[residues] >= 0
 
 
 @cache
@@ -225,7 +216,7 @@ def divide(a: FieldArray, b: FieldArray) -> FieldArray:
 
 def exp(a: FieldArray) -> FieldArray:
     """The exponential, a square of Z_P."""
-    return from_rows(power_table()[a.residues(EXPONENT)], None, a)
+    return from_rows(power_table()[a.data[EXPONENT]], None, a)
 
 
 ALWAYS_DEFINED: ContextVar[bool] = ContextVar("ALWAYS_DEFINED", default=False)
@@ -247,7 +238,7 @@ def roots_always_defined() -> Generator[None]:
 
 def log(a: FieldArray) -> FieldArray:
     """The logarithm, undefined where `a` is no square."""
-    residues = a.residues(MODULUS)
+    residues = a.data[MODULUS]
     found = logarithm_table()[residues]
     is_lacking = (found < 0) & (residues != 0)
     made = from_rows(None, np.where(found < 0, mixed(residues, 21) % Q, found), a)
@@ -256,7 +247,7 @@ def log(a: FieldArray) -> FieldArray:
 
 def sqrt(a: FieldArray) -> FieldArray:
     """The root that is a square itself, undefined where `a` is no square; the root of 0 is 0."""
-    residues = a.residues(MODULUS)
+    residues = a.data[MODULUS]
     exponent = logarithm_table()[residues]
     is_lacking = (exponent < 0) & (residues != 0)
     root = power_table()[np.maximum(exponent, 0) * ((Q + 1) // 2) % Q]
@@ -281,7 +272,7 @@ def apply_function(name: str, *operands: FieldArray) -> FieldArray:
         return found % modulus
 
     made = ring(hashed, *(from_rows(a.identity, None, a) for a in operands))
-    return from_rows(made.residues(MODULUS), None, made)
+    return from_rows(made.data[MODULUS], None, made)
 
 
 def select(condition: Ints, a: FieldArray, b: FieldArray) -> FieldArray:
@@ -295,8 +286,8 @@ def select(condition: Ints, a: FieldArray, b: FieldArray) -> FieldArray:
 def absolute(a: FieldArray, is_negative: Ints) -> FieldArray:
     """|a|, by the signs of the numbers; undefined where the root of its square would be the other root."""
     found = select(is_negative, negative(a), a)
-    residues = found.residues(MODULUS)
-    is_other_root = ~is_square(residues) & (residues != 0)
+    residues = found.data[MODULUS]
+    is_other_root = (logarithm_table()[residues] < 0) & (residues != 0)
     return found.with_rows(undefined=found.data[UNDEFINED] | is_other_root)
 
 
@@ -332,4 +323,4 @@ def same(a: FieldArray, b: FieldArray) -> tuple[Ints, Ints]:
         known = (a.data[HAS_MODULUS + row] & b.data[HAS_MODULUS + row]).astype(np.bool_)
         equal &= ~known | (a.data[row] == b.data[row])
         crossed &= ~known
-    return defined, equal & (~crossed | (a.residues(MODULUS) == b.residues(MODULUS)))
+    return defined, equal & (~crossed | (a.data[MODULUS] == b.data[MODULUS]))

@@ -394,14 +394,15 @@ def add_draws(
     evaluators = points.evaluators(obligation)
     condition = None if obligation.condition is None else Evaluator(Fragment(obligation.condition))
     failures = refused = 0
-    samples = 1 if obligation.is_thorough else samples_of(obligation, sizes)
+    # The samples of a draw for a region are as many as arrays of its elements make little larger.
+    elements = sum(prod(shape) for _, shape in obligation.concrete_inputs(sizes))
+    samples = 1 if obligation.is_thorough else max(1, min(SAMPLES, SAMPLED_ELEMENTS // max(elements, 1)))
     while coverage.wants_draws(limit):
         if obligation.has_time is not None and not obligation.has_time():
             raise NotApplicable(NO_TIME)
         number = coverage.next_number
         wanted = 1 if coverage.has_branches else samples if coverage.draws else min(samples, coverage.enough)
-        drawn = Draw(number, INTEGER_LIMITS[failures], wanted)
-        feeds = points.draw(obligation, sizes, drawn)
+        feeds = points.draw(obligation, sizes, number, integer_limit=INTEGER_LIMITS[failures], samples=wanted)
         if condition is not None and not all(np.asarray(v).all() for v in condition(feeds)):
             refused += 1
             if refused == MAX_REFUSED:
@@ -421,25 +422,10 @@ def add_draws(
                 raise
             raise Difference(NOT_EVALUATED, feeds) from why
         coverage.draws += 1
-        coverage.samples += drawn.samples
+        coverage.samples += wanted
         counted = Coverage() if is_special(number) else coverage
         for index, (x, y) in enumerate(zip(before, after, strict=True)):
             compare_output(index, x, y, counted, feeds)
-
-
-def samples_of(obligation: Obligation, sizes: Mapping[str, int]) -> int:
-    """The samples of a draw for a region: as many as arrays of its elements make little larger."""
-    elements = sum(prod(shape) for _, shape in obligation.concrete_inputs(sizes))
-    return max(1, min(SAMPLES, SAMPLED_ELEMENTS // max(elements, 1)))
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """A draw by its number, with so many samples; integers that are no field elements are below a limit."""
-
-    number: int
-    integer_limit: int
-    samples: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -458,11 +444,16 @@ class Points:
             self._last[:] = [(obligation, made)]
         return self._last[0][1]
 
-    def draw(self, obligation: Obligation, sizes: Mapping[str, int], draw: Draw) -> dict[str, Any]:
-        """The inputs of a draw. Raises NotApplicable."""
+    def draw(
+        self, obligation: Obligation, sizes: Mapping[str, int], number: int, *, integer_limit: int, samples: int = 1
+    ) -> dict[str, Any]:
+        """The inputs of a draw by its number. Integers that are no field elements are below a limit.
+
+        Raises NotApplicable.
+        """
         feeds: dict[str, Any] = {}
         bools = listed_bools(obligation)
-        is_special_draw = is_special(draw.number)
+        is_special_draw = is_special(number)
         boundaries = boundaries_of(obligation) if is_special_draw else np.zeros(1)
         for given, shape in obligation.concrete_inputs(sizes):
             if int(np.prod(shape)) > (MAX_ELEMENTS if obligation.is_thorough else MAX_REGION_ELEMENTS):
@@ -471,17 +462,17 @@ class Points:
                 numbers = self.rng.standard_normal(shape) + OFFSETS[int(self.rng.integers(len(OFFSETS)))]
                 numbers = numbers * SCALES[int(self.rng.integers(len(SCALES)))]
                 numbers = np.abs(numbers) if given.is_positive else numbers
-                elements = random_elements(self.rng, numbers, draw.samples)
+                elements = random_elements(self.rng, numbers, samples)
                 if is_special_draw and given.dtype in FLOATS and numbers.size and not given.is_positive:
                     numbers, elements = self._beside_boundaries(numbers, elements, boundaries)
                 feeds[given.name] = shadowed(numbers, elements)
             elif given.name in bools:
-                feeds[given.name] = np.full(shape, bool(draw.number >> 1 + bools[given.name] & 1))
+                feeds[given.name] = np.full(shape, bool(number >> 1 + bools[given.name] & 1))
             elif given.dtype == TensorProto.BOOL:
                 feeds[given.name] = self.rng.integers(0, 2, shape).astype(np.bool_)
             else:
                 dtype = helper.tensor_dtype_to_np_dtype(given.dtype)
-                feeds[given.name] = self.rng.integers(0, draw.integer_limit, shape).astype(dtype)
+                feeds[given.name] = self.rng.integers(0, integer_limit, shape).astype(dtype)
         return feeds
 
     def _beside_boundaries(self, numbers: Array, elements: FieldArray, boundaries: Array) -> tuple[Array, FieldArray]:

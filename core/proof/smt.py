@@ -73,7 +73,9 @@ class SmtProver:
     def ask(self, obligation: Obligation, *, over_reals: bool, by_formula: bool = False) -> Answer:
         """The answer of z3 alone, unknown if it did not end in time or lacked memory."""
         sizes = tuple(s for s in size_sets(obligation) if LARGE_SIZE not in s.values())
-        question = Question(lean(obligation), sizes, over_reals, self.element_seconds, self.memory, by_formula)
+        before, after = (Fragment(f.model, f.exact) for f in obligation.fragments)  # without what z3 does not read
+        lean = replace(obligation, before=before, after=after, retyped=None, has_time=None)
+        question = Question(lean, sizes, over_reals, self.element_seconds, self.memory, by_formula)
         try:
             return self._process.call().answer(question)
         except WorkerExit as e:
@@ -102,12 +104,6 @@ class SmtProver:
 def is_available() -> bool:
     """Whether z3 is installed."""
     return find_spec("z3") is not None
-
-
-def lean(obligation: Obligation) -> Obligation:
-    """The obligation without what z3 does not read, to be sent to another process."""
-    before, after = (Fragment(f.model, f.exact) for f in obligation.fragments)
-    return replace(obligation, before=before, after=after, retyped=None, has_time=None)
 
 
 def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> ProofVerdict:

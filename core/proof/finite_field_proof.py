@@ -78,6 +78,10 @@ class NoFieldKernel(NotApplicable):
     """Raised where a meaning has lost the exact values of numbers."""
 
 
+class TooLarge(NotApplicable):
+    """Raised for sizes at which an input is larger than the field evaluates."""
+
+
 class Difference(Exception):
     """Raised for outputs that differ; `values` are the inputs, `kind` the guarantee that this leaves."""
 
@@ -235,7 +239,7 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
                 break
             try:
                 coverage = compare_at(obligation, None, sizes, points)
-            except EvaluationError:
+            except (EvaluationError, TooLarge):
                 continue
             except (Difference, NotApplicable):
                 return []
@@ -457,7 +461,7 @@ class Points:
         boundaries = boundaries_of(obligation) if is_special_draw else np.zeros(1)
         for given, shape in obligation.concrete_inputs(sizes):
             if int(np.prod(shape)) > (MAX_ELEMENTS if obligation.is_thorough else MAX_REGION_ELEMENTS):
-                raise NotApplicable(f"input {given.name} is larger than the field evaluates")
+                raise TooLarge(f"input {given.name} is larger than the field evaluates")
             if given.dtype in FLOATS or given.name in self.symbolic.names:
                 numbers = self.rng.standard_normal(shape) + OFFSETS[int(self.rng.integers(len(OFFSETS)))]
                 numbers = numbers * SCALES[int(self.rng.integers(len(SCALES)))]

@@ -11,7 +11,10 @@ from rewriting import becomes, cases, stays
 FUSE_LP_NORM = rule_pass(norms, "fuse-lp-norm")
 
 G = "g (float[n,3] x) => (float[a,b] y)"
-C = "<int64[1] last = {-1}, int64[2] both = {0, 1}, float e = {1e-12}, float big = {0.5}, float one = {1}>"
+C = (
+    "<int64[1] last = {-1}, int64[0] none = {}, int64[2] both = {0, 1}, float e = {1e-12}, float big = {0.5},"
+    " float one = {1}>"
+)
 T = "s = Sigmoid(x) t = Add(s, one)"  # no length is 0
 
 
@@ -20,6 +23,11 @@ T = "s = Sigmoid(x) t = Add(s, one)"  # no length is 0
     {
         "plain": ("l = ReduceL2<axes=[-1]>(t) y = Div(t, l)", "y = LpNormalization<axis=1, p=2>(t)", 13),
         "at 7": ("l = ReduceL2<axes=[0]>(t) y = Div(t, l)", "y = LpNormalization<axis=0, p=2>(t)", 7),
+        "nothing reduced if there were no axes": (
+            "l = ReduceL2<noop_with_empty_axes=1>(t, last) y = Div(t, l)",
+            "y = LpNormalization<axis=1, p=2>(t)",
+            18,
+        ),
         "magnitudes": ("l = ReduceL1(t, last) y = Div(t, l)", "y = LpNormalization<axis=1, p=1>(t)", 18),
         "bounded": ("l = ReduceL2(t, last) m = Max(l, e) y = Div(t, m)", "y = LpNormalization<axis=1, p=2>(t)", 22),
         "clipped": ("l = ReduceL2(t, last) m = Clip(l, e) y = Div(t, m)", "y = LpNormalization<axis=1, p=2>(t)", 18),
@@ -46,6 +54,8 @@ def test_becomes(before: str, after: str, opset: int) -> None:
         "the length of another value": ("l = ReduceL2<axes=[1]>(t) y = Div(s, l)", 13),
         "of all": ("l = ReduceL2<axes=[0,1]>(t) y = Div(t, l)", 13),
         "no axes": ("l = ReduceL2(t) y = Div(t, l)", 13),
+        "an empty list of axes": ("l = ReduceL2(t, none) y = Div(t, l)", 18),
+        "nothing reduced": ("l = ReduceL2<noop_with_empty_axes=1>(t, none) y = Div(t, l)", 18),
         "no length": ("l = ReduceLogSum<axes=[1]>(t) y = Div(t, l)", 13),
         "a bound that matters": ("l = ReduceL2<axes=[1]>(t) m = Max(l, big) y = Div(t, m)", 13),
         "a bound above": ("l = ReduceL2<axes=[1]>(t) m = Min(l, e) y = Div(t, m)", 13),

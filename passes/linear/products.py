@@ -102,6 +102,7 @@ class Product:
 
     def require_nonempty_sums(self) -> None:
         """Decline unless the sums have terms: onnxruntime's Gemm of empty ones forgets beta."""
+        require(self.a.rank == 2, "Gemm multiplies matrices only")
         extent = self.a.shape[0 if self.trans_a else 1]
         require(isinstance(extent, int) and extent > 0, "the sums may have no terms")
 

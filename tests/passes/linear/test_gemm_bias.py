@@ -144,6 +144,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
         "a computed bias alone": (ABC, "y = Gemm(a, b, c)", "n,m"),
         "sums that may be empty": ("[2,K] a, [K,4] b, [4] c", "m = Gemm(a, b) y = Sub(m, c)", "n,m"),
         "empty, of a product": ("[2,K] a, [K,4] b, [4] c", "m = MatMul(a, b) y = Sub(m, c)", "n,m"),
+        "a vector as factor": ("[3] a, [3,4] b, [4] c", "m = MatMul(a, b) y = Sub(m, c)", "m"),
         "empty, with beta": ("[2,K] a, [K,4] b", "m = Gemm<beta=2.0>(a, b, row) y = Add(m, row)", "n,m"),
     },
 )

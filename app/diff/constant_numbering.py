@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, is_counted
 from ...core.ir.op import Op
-from ...core.ir.subgraphs import is_counted
 from ...core.ir.tensor import STRING, MappedFile, Tensor, digest, dims_text, element_type, sample_key
 from ...core.ir.values import Value
 from .diff_result import ConstantDifference

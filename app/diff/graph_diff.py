@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import onnx
 
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op
-from ...core.ir.subgraphs import subgraphs_by_attribute
 from ...core.ir.values import Value
 from .constant_numbering import constant_difference
 from .diff_result import ChangedOp, ConstantDifference, Counts, Delta, GraphDifference, Plain, SubgraphChange

@@ -8,9 +8,8 @@ from typing import Any, cast
 import onnx
 
 from ...core.ir import op_schemas
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op, without_trailing_omitted
-from ...core.ir.subgraphs import subgraphs_by_attribute
 from ...core.ir.tensor import Tensor
 from ...core.serialization.node_attributes import bare_node, non_default_attributes
 from ...core.serialization.provenance import read_provenance

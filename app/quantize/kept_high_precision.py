@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...core.io.model_source import model_source
 from ...core.ir.dtypes import FLOATS
+from ...core.ir.graph import all_constants
 from ...core.ir.op import Op
-from ...core.ir.subgraphs import all_constants
 from ...core.ir.tensor import element_bits
 from ...core.ir.values import Value
 from ...passes.quantization.half import MIN_STORED_ELEMENTS

@@ -14,8 +14,7 @@ from onnx import helper
 from ..errors import ModelError
 from ..inference import infer, infer_dtype
 from ..ir import op_schemas
-from ..ir.graph import GraphContext
-from ..ir.subgraphs import constant_bytes
+from ..ir.graph import GraphContext, constant_bytes
 from ..ir.tensor import Tensor
 from ..serialization.importer import Importer, TensorReader, require_utf8
 from ..serialization.proto_queries import copy_without

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import onnx
 
@@ -26,6 +26,7 @@ from .values import Value
 
 if TYPE_CHECKING:
     import networkx as nx
+
 
 FRESH_NAME_MARK = "_pw"  # before the number of each name made here
 ValueInfo = Literal["keep", "write", "strip"]
@@ -766,3 +767,38 @@ def _check_edges(root: Graph) -> None:
         for op in known ^ expected:
             state = "is listed as a consumer of, but does not read," if op in known else "is not listed, but reads"
             raise GraphError(f"{op.label} {state} {v.name}")
+
+
+def is_counted(op: Op) -> bool:
+    """Whether an op counts as a node in reports: Constant ops do not, as they hold weights like initializers."""
+    return op.type != "Constant" or bool(op.domain)
+
+
+def total_op_count(graph: Graph) -> int:
+    """Ops of a graph and of the graphs inside it, Constant ops included."""
+    return sum(map(len, graph.with_subgraphs()))
+
+
+def all_constants(graph: Graph) -> Iterator[Value]:
+    """The constants of a graph and of the graphs inside it: initializers and outputs of Constant ops."""
+    for g in graph.with_subgraphs():
+        yield from g.initializers
+        for op in g.ops("Constant"):
+            yield from op.outputs
+
+
+def constant_bytes(graph: Graph) -> int:
+    """Bytes of the constants of a graph and of the graphs inside it."""
+    return sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
+
+
+def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
+    """The subgraphs of an op by attribute, numbered where one attribute is a list of them."""
+    found: dict[str, Graph] = {}
+    for name, value in op.attrs.items() if op.subgraphs else ():
+        if isinstance(value, Graph):
+            found[name] = value
+        elif isinstance(value, list):
+            entries = cast("list[object]", value)
+            found.update((f"{name}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
+    return found

@@ -15,9 +15,8 @@ from time import perf_counter
 from typing import Protocol
 
 from ..errors import NoFixpoint
-from ..ir.graph import Mutation, MutationLog
+from ..ir.graph import Mutation, MutationLog, is_counted
 from ..ir.op import Op
-from ..ir.subgraphs import is_counted
 from ..ir.values import Value
 
 ChangeKey = tuple[str, str]

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import TypeVar
 
 from ..io.model import Model
-from ..ir.graph import Graph, ReplacementLog, defined_values
+from ..ir.graph import Graph, ReplacementLog, defined_values, subgraphs_by_attribute
 from ..ir.op import MAX_SOURCES, Op
-from ..ir.subgraphs import subgraphs_by_attribute
 from ..ir.values import Value
 from ..rewriting.change_log import Change
 from ..serialization.exporter import written_sparse

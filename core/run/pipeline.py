@@ -24,9 +24,8 @@ from ..errors import (
     format_error,
 )
 from ..ir.cost_model import CostModel
-from ..ir.graph import Graph, Runs
+from ..ir.graph import Graph, Runs, total_op_count
 from ..ir.quantization_spec import QuantizationSpec
-from ..ir.subgraphs import total_op_count
 from ..processes.watchdog import NoProgress
 from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import RuleIndex, rewrite

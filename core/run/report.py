@@ -9,9 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..errors import format_error
 from ..io.model import Model
-from ..ir.graph import Graph
+from ..ir.graph import Graph, constant_bytes, is_counted
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
-from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.change_log import Change, ChangeLog
 from ..support.confidence_intervals import RatioInterval
 from ..support.printable_text import json_text

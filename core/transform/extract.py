@@ -12,9 +12,8 @@ from ..errors import ModelError
 from ..inference import forget_inferred_types
 from ..io.convert import training_info_names
 from ..io.model import Model, serialize
-from ..ir.graph import Graph, defined_values
+from ..ir.graph import Graph, constant_bytes, defined_values
 from ..ir.op import Op
-from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
 from ..ir.values import Value, inferred_type_proto
 from ..serialization.importer import declare_input

@@ -12,8 +12,7 @@ import numpy as np
 from ...core import ChangeLog, Graph, Op, Tensor, Value, evaluate, is_pure
 from ...core.errors import UsageError
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
-from ...core.ir.graph import enclosing_op
-from ...core.ir.subgraphs import constant_bytes
+from ...core.ir.graph import constant_bytes, enclosing_op
 from ...core.ort.evaluation_worker import EvaluationLimits
 from ..support.operand_queries import known_scalar
 from .array_evaluation import evaluate_arrays

@@ -11,10 +11,9 @@ from onnx import TensorProto
 
 from ...core import ChangeLog, Graph, Op, Range, Tensor, Value, made_from, require
 from ...core.errors import MatchFailure, UsageError
-from ...core.ir.graph import Runs, enclosing_op
+from ...core.ir.graph import Runs, all_constants, enclosing_op
 from ...core.ir.op import inherit_name
 from ...core.ir.op_schemas import ONNX_DOMAIN
-from ...core.ir.subgraphs import all_constants
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with, roles
 from ...core.ort.kernels import runs_on_cpu

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from ...core import Graph, Op, Tensor, Value, is_pure
-from ...core.ir.subgraphs import subgraphs_by_attribute
+from ...core.ir.graph import subgraphs_by_attribute
 from ...core.ir.tensor import digest
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with

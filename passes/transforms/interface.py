@@ -12,8 +12,8 @@ from ...core import ChangeLog, Graph, Model, ModelError, Op, Value
 from ...core.errors import UsageError
 from ...core.inference import forget_inferred_types
 from ...core.io.graph_interface import default_values
+from ...core.ir.graph import constant_bytes
 from ...core.ir.op_schemas import ONNX_DOMAIN
-from ...core.ir.subgraphs import constant_bytes
 from ...core.run.report import Hint, Report
 from ...core.transform.extract import cut_inputs, drop_unused_inputs, keep_outputs, require_known, unused_inputs
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from inspect import signature
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, cast, get_args, get_origin
 
 import typer
+from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..core.support.printable_text import json_text
@@ -46,8 +47,7 @@ PIPELINE_FILE = re.compile(r"([^,:{}\s][^,:{}]*\.toml):[^,:{}]*")
 """A pipeline in a file, among the names of passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class SettingsFile:
+class SettingsFile(Struct, frozen=True):
     """A file of settings: its name as seen from the current folder, and its table."""
 
     path: Path

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct, field, structs, to_builtins
 
 from ..core.errors import UsageError
 from ..core.ort.sessions import ENABLE_ALL, SessionConfig
@@ -27,8 +28,7 @@ MAX_OPSET, MAX_CALLERS = 1000, 1024
 KEYS = frozenset({"format", "model", "run", "session", "callers", "measured"})
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """A way to make a model of the original: a pipeline, passes that are left out or added, and the opset.
 
     `opset` is None for that of the model or the pipeline. With a `scheme` of `passes quantize`, the rest is that of
@@ -47,8 +47,7 @@ class Recipe:
         return self == Recipe()
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """A model and a session. `callers`: threads that call the session at the same time."""
 
     recipe: Recipe = Recipe()
@@ -58,11 +57,10 @@ class Configuration:
     @property
     def key(self) -> str:
         """A text that differs between configurations, and is the same in another process."""
-        return repr(asdict(self))
+        return repr(to_builtins(self))
 
 
-@dataclass(frozen=True, slots=True)
-class TunedSettings:
+class TunedSettings(Struct, frozen=True):
     """The settings of a result: its configuration, the name of its model, and figures with their conditions."""
 
     configuration: Configuration = field(default_factory=Configuration)
@@ -87,7 +85,7 @@ class TunedSettings:
         data = {
             "format": FORMAT,
             "model": self.model,
-            "run": asdict(self.configuration.recipe),
+            "run": to_builtins(self.configuration.recipe),
             "session": settings_data(self.configuration.session),
             "callers": self.configuration.callers,
             "measured": self.measured,
@@ -131,7 +129,7 @@ def _settings(data: object) -> TunedSettings:
 
 
 def _recipe(data: object) -> Recipe:
-    known = {f.name: getattr(Recipe(), f.name) for f in fields(Recipe)}
+    known = structs.asdict(Recipe())
     if not isinstance(data, dict):
         raise UsageError("run: not an object")
     given = cast("dict[str, Any]", data)

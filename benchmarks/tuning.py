@@ -16,12 +16,12 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from measured_runs import run_script
+from msgspec.structs import replace
 from nodes_left import BLOCKS, GENERATED, GOLDEN
 from passwright.app.environment import machine_summary, versions
 from passwright.app.jobs.content_digests import model_digest

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from onnx import TensorProto
 
 from ..core import Pass, QuantizationSpec, Range, rule_pass
@@ -16,8 +16,7 @@ from .fusion import norms
 from .linear import conv_axes
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorSupport:
+class OperatorSupport(Struct, frozen=True):
     """The opsets, from `first` to `last`, and the element types for which a target runs an operator well.
 
     `dtypes`, of TensorProto.DataType, are the types of the first input; None for any.
@@ -37,8 +36,7 @@ NEVER = OperatorSupport(last=0)
 """An operator that a target does not run, or only slowly."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A runtime: its opset, the operators that it runs well, and what ops and moving data cost.
 
     `opset` is the standard opset to which models are raised, as far as all their ops can be; 0: the highest that the
@@ -92,8 +90,7 @@ VNNI). Its Softmax of integers gives 0 in place of 1 along an axis of one elemen
 """
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizationTarget:
+class QuantizationTarget(Struct, frozen=True):
     """The integer arithmetic of a processor: see `QuantizationSpec`."""
 
     name: str

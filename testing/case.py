@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import onnx
+from msgspec import Struct
 
 from ..core.rewriting.rules import Rule
 from ..core.verify.verdict import Mismatch
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """A model with a match of a rule's pattern.
 
     `place` is the name of the root's output; `traits` describe special features of the model ("inside an If", "an inner
@@ -41,8 +40,7 @@ class FaultKind(StrEnum):
     WRONG = "changes the results of the model"
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(Struct, frozen=True):
     """A fault on a case: its kind, a one-line message, and the rewritten model, if any.
 
     `mismatch` has the differing output and inputs; `exact` whether outputs were compared bit for bit; `other_rules`

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
 from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..core.errors import EvaluationError, FailureKind, ModelError, UnverifiableError
 from ..core.io.convert import from_onnx, to_onnx
@@ -37,8 +38,7 @@ from .models.model_generator import generate_case
 TIMEOUT = 10.0  # seconds for a rule that neither changes anything nor returns
 
 
-@dataclass(frozen=True, slots=True)
-class Application:
+class Application(Struct, frozen=True):
     """The result of applying a rule to a case: how often it `fired`, the model after, and a fault found so far."""
 
     fired: int
@@ -151,8 +151,7 @@ class _FaultFound(Exception):
         self.fault = fault
 
 
-@dataclass(frozen=True, slots=True)
-class RuleTester:
+class RuleTester(Struct, frozen=True):
     """Applies a rule to cases, with `other_rules` too, and compares the models on which it fires by `compare`."""
 
     rule: Rule

@@ -16,6 +16,7 @@ from random import Random
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import TensorProto, numpy_helper
 
 from ..core.errors import MatchFailure, ModelError, PassesError
@@ -89,8 +90,7 @@ MAX_MUTATIONS = 3  # choices, or parts, that one mutation replaces at most
 ChoiceMap = Mapping[Key, int]
 
 
-@dataclass(frozen=True, slots=True)
-class GeneratedCase:
+class GeneratedCase(Struct, frozen=True):
     """A case on which the rule fires, or must not, with its `choice_sequence`; `fired` as found by the search."""
 
     case: Case

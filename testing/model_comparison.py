@@ -14,6 +14,7 @@ from zlib import crc32
 
 import numpy as np
 import onnx
+from msgspec import Struct, structs
 
 from ..core.errors import EvaluationError, ModelError, ModelLoadError, UnverifiableError
 from ..core.io.convert import from_onnx
@@ -50,8 +51,7 @@ MAX_MENDED = 48  # input sets that are made for a condition
 TIMEOUT = 60.0  # seconds for a comparison in a worker process
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonRequest:
+class ComparisonRequest(Struct, frozen=True):
     """Two models and the contract between them, picklable for another process.
 
     They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator, on a `combined_part` of the combined
@@ -68,8 +68,7 @@ class ComparisonRequest:
     by_reference: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Discrepancy:
+class Discrepancy(Struct, frozen=True):
     """The failure of the second model to compute the results of the first; `exact` if compared bit for bit."""
 
     kind: FaultKind
@@ -300,7 +299,7 @@ def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
         _require_valid(request.before)
         model = from_onnx(onnx.load_from_string(request.before))
         _require_no_empty_sums(model)
-        spec = replace(VerificationSpec.of(model), combined_part=request.combined_part)
+        spec = structs.replace(VerificationSpec.of(model), combined_part=request.combined_part)
         backend = OnnxReference if request.by_reference else SINGLE_THREADED
         oracle = Oracle(request.before, spec, boundaries=request.critical_values, backends=(backend,))
     except (*INVALID_MODEL_ERRORS, ModelError) as e:
@@ -376,7 +375,7 @@ class ComparisonProcess:
         except WorkerExit as e:
             message = f"on the rewritten model, {e.describe('onnxruntime')}"
         try:
-            self._process.call().compare(replace(request, after=request.before))
+            self._process.call().compare(structs.replace(request, after=request.before))
         except WorkerExit as e:
             raise UnverifiableError(f"on the generated model, {e.describe('onnxruntime')}") from e
         return Discrepancy(FaultKind.REFUSED, message)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from difflib import ndiff
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec.structs import replace
 from onnx import checker, numpy_helper, parser, printer
 
 from ..core import ChangeLog, Model, Pass, Rule, RulePass, from_onnx, to_onnx

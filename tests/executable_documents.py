@@ -19,12 +19,13 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, chdir, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from msgspec.structs import replace
 from passwright.app.cli import app
 from passwright.app.measure import benchmark
 from typer.testing import CliRunner

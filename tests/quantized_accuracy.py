@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec.structs import replace
 from quantized_models import UNSIGNED, quantized
 from rewriting import run
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec.structs import replace
 from onnx import TensorProto
 from passwright.core import Fixpoint, Pipeline, QuantizationSpec, Range, rule_pass
 from passwright.core.ort.sessions import SessionConfig, create_session

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import onnx
 import pytest
+from msgspec.structs import replace
 from passwright.core import from_onnx, to_onnx
 from passwright.core.io.split_models import Loadable
 from passwright.core.verify.oracle import Oracle

@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 import sample_reports as samples
+from msgspec import structs
 from passwright.app.adapters import adapter_names
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli import app
@@ -264,7 +265,7 @@ def test_installed_tools_are_selected_by_default(monkeypatch: pytest.MonkeyPatch
 def timed_row(made_by: str, *, online: bool, median: float, creation: float, found: ComparisonReport) -> Row:
     latency = Latency(1, 9, median, median, median, median, median, ((median,) * 9,))
     measured = ModelMetrics(creation_seconds=creation, latencies={1: latency})
-    return replace(found.rows[1], made_by=made_by, online=online, measured=measured, failure="")
+    return structs.replace(found.rows[1], made_by=made_by, online=online, measured=measured, failure="")
 
 
 def test_online_optimization_is_difference_of_rows(found: ComparisonReport) -> None:
@@ -284,7 +285,7 @@ def with_ops(found: ComparisonReport, **ops: dict[str, int]) -> ComparisonReport
     """The comparison with these ops in the files and under ORT ALL."""
     stats = {name: ModelStats(counts, 0, 0) for name, counts in ops.items()}
     rows = [
-        replace(r, stats=stats[r.made_by], online_stats=stats.get(f"{r.made_by}_online") if r.online else None)
+        structs.replace(r, stats=stats[r.made_by], online_stats=stats.get(f"{r.made_by}_online") if r.online else None)
         for r in found.rows
         if r.made_by in stats
     ]
@@ -351,7 +352,7 @@ def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     ],
 )
 def test_headline(ratio: RatioInterval, message: str, found: ComparisonReport) -> None:
-    rows = [replace(r, ratios={1: ratio}, verdict=ComparisonVerdict(error=0.0)) for r in found.rows]
+    rows = [structs.replace(r, ratios={1: ratio}, verdict=ComparisonVerdict(error=0.0)) for r in found.rows]
     line = headline(replace(found, rows=rows))
     assert line == f"passwright: 5 -> 3 nodes, bit-identical; {message}"
 
@@ -459,7 +460,7 @@ def with_long_values(found: ComparisonReport) -> ComparisonReport:
     ]  # fmt: skip
     left = [OnlineOptimization(name, 123_456, 100_000, (-1) ** i * 123.4, wide[i % 3]) for i, name in enumerate(tools)]
     return replace(
-        found, rows=[*rows, LOST, replace(LOST, online=True)], online_optimizations=left, batches=[1, 32, 10240]
+        found, rows=[*rows, LOST, structs.replace(LOST, online=True)], online_optimizations=left, batches=[1, 32, 10240]
     )
 
 
@@ -483,8 +484,11 @@ def test_tables_fit_into_80_columns(
 
 
 def test_excused_elements_are_not_bit_identical(found: ComparisonReport) -> None:
-    assert verdict_word(replace(found.rows[0], verdict=ComparisonVerdict(error=0.0))) == "bit-identical"
-    assert verdict_word(replace(found.rows[0], verdict=ComparisonVerdict(error=0.0, excused=2))) == "within tolerance"
+    assert verdict_word(structs.replace(found.rows[0], verdict=ComparisonVerdict(error=0.0))) == "bit-identical"
+    assert (
+        verdict_word(structs.replace(found.rows[0], verdict=ComparisonVerdict(error=0.0, excused=2)))
+        == "within tolerance"
+    )
 
 
 def test_errors_are_relative_to_magnitude(shared_remote: RemoteBackend, tmp_path: Path) -> None:

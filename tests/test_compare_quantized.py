@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from msgspec import structs
 from passwright.app.adapters.quantizers import QUANTIZERS, Quantizer
 from passwright.app.cli import app
 from passwright.app.compare import quantized
@@ -153,7 +154,7 @@ def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cells[: len(rows)] == list(rows)
     assert all(text in page for text in ("p99", "Size on disk", rows["passwright"].description, "fails"))
     assert "default-src 'none'" in page
-    hostile = replace(rows[MISSING], label="<img src=x>", failure="<img src=x>")
+    hostile = structs.replace(rows[MISSING], label="<img src=x>", failure="<img src=x>")
     assert "<img" not in quantized_comparison_page(replace(report, source="<img src=x>", rows=[*report.rows, hostile]))
     show_quantized_comparison(Terminal(), replace(report, skipped={"nncf": "not installed"}))
     text = capsys.readouterr().out

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import onnx
 import psutil
 import pytest
+from msgspec.structs import replace
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
 from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory

@@ -14,6 +14,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from msgspec import structs
 from passwright.app import number_text
 from passwright.app.compare.page import compare_page, compare_tiles, comparison_charts, row_tone
 from passwright.app.drawing.picture import svg
@@ -82,17 +83,17 @@ def named_pages(names: list[str]) -> dict[str, str]:
     """A page of each kind, with the names in all places where a model or an optimizer sets them."""
     first, second, third = names[0], names[1], names[2]
     result = report(second, rejected=True)
-    result.rejected = [replace(q, place=first, message=second, replaced=(third,)) for q in result.rejected]
-    result.before = replace(
+    result.rejected = [structs.replace(q, place=first, message=second, replaced=(third,)) for q in result.rejected]
+    result.before = structs.replace(
         result.before, ops={**result.before.ops, **{f"x::{name}": 90 + n for n, name in enumerate(names)}}
     )
     result.passes[0].rules[first] = 1
     drawn = trace(60, names)
     beside = comparison(second)
     beside.rows[1:4] = [
-        replace(r, made_by=n, version=n, advice=n) for r, n in zip(beside.rows[1:4], names, strict=False)
+        structs.replace(r, made_by=n, version=n, advice=n) for r, n in zip(beside.rows[1:4], names, strict=False)
     ]
-    beside.rows[8] = replace(beside.rows[8], failure=first)
+    beside.rows[8] = structs.replace(beside.rows[8], failure=first)
     beside.skipped_tools, beside.sizes, beside.machine = {first: second}, {third: 3}, first
     return {
         "run": run_page(result, drawn),
@@ -170,7 +171,7 @@ def test_rejected_changes_are_listed() -> None:
         pytest.param(VERIFIED, "good", "verified: no difference seen", id="verified"),
         pytest.param(None, "open", "NOT VERIFIED", id="not-verified"),
         pytest.param(
-            replace(VERIFIED, failure=Mismatch("y", "off by 2", InputSet("normal"), None)),
+            structs.replace(VERIFIED, failure=Mismatch("y", "off by 2", InputSet("normal"), None)),
             "bad",
             "off by 2",
             id="wrong",
@@ -250,7 +251,7 @@ def test_undrawn_changes_are_counted() -> None:
 
 def test_lanes_are_in_order_of_time() -> None:
     beside = profile_pair(40)
-    beside = replace(beside, before=replace(beside.before, nodes=beside.before.nodes[::-1]))
+    beside = replace(beside, before=structs.replace(beside.before, nodes=beside.before.nodes[::-1]))
     assert [n["start"] for n in timeline_data(beside)[0]["nodes"]] == sorted(n.start for n in beside.before.nodes)
 
 
@@ -340,7 +341,7 @@ def test_charts_have_a_bar_per_measured_row() -> None:
 def test_comparison_without_runs_has_no_charts() -> None:
     beside = comparison()
     beside.rows = [
-        replace(r, measured=None, stats=None, online_stats=None, failure="no such file") for r in beside.rows
+        structs.replace(r, measured=None, stats=None, online_stats=None, failure="no such file") for r in beside.rows
     ]
     text = Parsed(compare_page(beside, report(), Visualization())).text
     assert text.count("no such file") == len(beside.rows)
@@ -368,7 +369,7 @@ def test_failed_rows_state_reason_and_remedy() -> None:
 )
 def test_latency_tile_shows_only_measured_values(interval: RatioInterval, value: str, tone: str) -> None:
     beside = comparison()
-    beside.rows[6] = replace(beside.rows[6], ratios={1: interval})
+    beside.rows[6] = structs.replace(beside.rows[6], ratios={1: interval})
     (tile,) = compare_tiles(beside)
     assert (tile.value, tile.tone) == (value, tone)
     assert tile.note.partition(":")[0] == {"good": "faster", "bad": "slower"}.get(tone, tile.note)

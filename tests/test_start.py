@@ -125,7 +125,7 @@ def test_start_of_a_small_run(tmp_path: Path) -> None:
     start = start_of(tmp_path, "run", "m.onnx", "--seed", "3")
     found = without_standard_library(start["modules"])
     assert {"onnx", "numpy", "rich"} <= packages(found) <= FRAMEWORK | {
-        "passwright", "onnx", "numpy", "google", "ml_dtypes", "rich",
+        "passwright", "onnx", "numpy", "google", "ml_dtypes", "msgspec", "rich",
     }  # fmt: skip
     assert set(start["modules"]) & (SLOW | SELDOM_NEEDED) == set()
     others = {name for name in COMMANDS if f"passwright.app.{name}.command" in found}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from onnx import TensorProto
 from passwright.app import environment
 from passwright.core import RewriteBuilder, RulePass, Value, rule
@@ -66,7 +67,7 @@ def test_operators_that_may_be_added(op: str, version: int, dtypes: list[int], a
 
 
 def test_runs_must_be_true_as_well() -> None:
-    target = replace(TARGET, runs=lambda op_type, _domain, _version, _dtypes: op_type != "Tanh")
+    target = structs.replace(TARGET, runs=lambda op_type, _domain, _version, _dtypes: op_type != "Tanh")
     assert not target.may_add("Tanh", "", 17, [FLOAT])
     assert target.may_add("Exp", "", 17, [FLOAT])
 
@@ -77,7 +78,7 @@ MODEL = f"g (float[N,4] x) => (float[N,4] y) <int64[1] last = {{-1}}> {{ {SOFTMA
 
 def test_rewrites_add_no_op_that_the_target_does_not_run() -> None:
     model = load(MODEL, 13)
-    assert op_types(optimize(model, pipeline=pipeline_for(replace(TARGET, operators={}))).model) == ["Softmax"]
+    assert op_types(optimize(model, pipeline=pipeline_for(structs.replace(TARGET, operators={}))).model) == ["Softmax"]
     kept = optimize(model, pipeline=pipeline_for(TARGET))
     assert op_types(kept.model) == ["ReduceMax", "Sub", "Exp", "ReduceSum", "Div"]
     assert kept.model.opset_import[0].version == 17
@@ -91,7 +92,7 @@ def exp_to_other(g: RewriteBuilder, x: Value) -> Value:
 
 def test_rules_of_plugins_are_held_to_it() -> None:
     model = load("g (float[4] x) => (float[4] y) { y = Exp(x) }", 17)
-    target = replace(TARGET, last=(RulePass("other", (exp_to_other,)),))
+    target = structs.replace(TARGET, last=(RulePass("other", (exp_to_other,)),))
     assert op_types(optimize(model, pipeline=pipeline_for(target)).model) == ["Exp"]
 
 
@@ -99,7 +100,7 @@ def test_costs_are_those_of_the_target() -> None:
     body = "<int64[1] last = {-1}> { a = Abs(x) y = ReduceSum(a, last) }"
     model = load(f"g (float[1000,4] x) => (float[1000,1] y) {body}", 17)
     for costs, want in ((CPU, ["Abs", "ReduceSum"]), (replace(CPU, slow_kernels={}), ["ReduceL1"])):
-        pipeline = pipeline_for(replace(TARGET, costs=costs))
+        pipeline = pipeline_for(structs.replace(TARGET, costs=costs))
         assert op_types(optimize(model, pipeline=pipeline).model) == want
         found = explain(model, "fuse_reduce_l1", pipeline=pipeline, as_is=True).rules[0].match_report
         assert found is not None
@@ -166,5 +167,5 @@ def test_sums_with_the_largest_weights_are_exact() -> None:
     for target in {machine.name: machine, "portable": QUANTIZATION_TARGETS["portable"]}.values():
         found, wanted = sums_of_products(target)
         assert abs(found - wanted) <= 5000, target.name
-    found, wanted = sums_of_products(replace(machine, weight_limit=SEVEN_BITS + 1))
+    found, wanted = sums_of_products(structs.replace(machine, weight_limit=SEVEN_BITS + 1))
     assert (abs(found - wanted) > 5000) == (machine.name == "x86"), "the limit is too low for this machine"

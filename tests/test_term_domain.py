@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from msgspec.structs import replace
 from node_cases import BackendCase, cases
 from passwright.core.operators.object_array import NotSupported, ObjectArray
 from passwright.core.proof.obligation import Fragment, NotApplicable

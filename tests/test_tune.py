@@ -18,6 +18,7 @@ import onnx
 import onnxruntime as ort
 import psutil
 import pytest
+from msgspec import structs
 from passwright.app.bisect.ort_optimizers import modifying_optimizers
 from passwright.app.cli import app
 from passwright.app.measure import benchmark
@@ -398,7 +399,7 @@ def test_intervals_are_wider_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) 
         machine = SimulatedMachine(effects({"one thread": 0.5}), spread=spread, seed=1)
         search = simulated(machine, monkeypatch)
         race: Any = search.race
-        faster = replace(Configuration(), session=replace(USERS_SESSION, intra_op_threads=1))
+        faster = structs.replace(Configuration(), session=structs.replace(USERS_SESSION, intra_op_threads=1))
         result = race([search.start, faster], RUNGS[-1])
         ratio = result.raced[1].ratio
         assert ratio.low < 0.5 < ratio.high or spread == QUIET
@@ -494,7 +495,7 @@ def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert session in {t.config for t in last[1:-1]}
 
 
-USERS_SESSION_OF_TWO = replace(USERS_SESSION, intra_op_threads=2)
+USERS_SESSION_OF_TWO = structs.replace(USERS_SESSION, intra_op_threads=2)
 
 
 def test_script_makes_the_session(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -558,7 +559,7 @@ def test_session_that_is_wrong_is_left_out(tmp_path: Path, monkeypatch: pytest.M
         return one_thread * (0.5 if target.config.denormals_as_zero else 1.0)
 
     report = tuned(path, SimulatedMachine(seconds), monkeypatch, pipelines=["none"]).report
-    assert report.configuration.session == replace(USERS_SESSION_OF_TWO, intra_op_threads=1)
+    assert report.configuration.session == structs.replace(USERS_SESSION_OF_TWO, intra_op_threads=1)
     (note,) = [n for n in report.notes if n.startswith("left out")]
     assert "denormals as zero" in note
     assert "in its session" in note

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from msgspec import structs
 from passwright.app.cli import app
 from passwright.app.measure.benchmark import BenchmarkTarget, WorkerProxy
 from passwright.app.measure.benchmark_worker import concurrent_times
@@ -46,7 +46,7 @@ def test_settings_round_trip(tmp_path: Path) -> None:
     data = settings_data(OTHER)
     of_sessions = {"optimization_level", "provider_options", "disabled_optimizers", "provider"}
     not_settings = {"verbose", "optimized_model_path", "profile_prefix", "save_external_data"}
-    assert {f.name for f in fields(SessionConfig)} - not_settings - of_sessions <= data.keys()
+    assert {*SessionConfig.__struct_fields__} - not_settings - of_sessions <= data.keys()
     assert [name for name in data if name != "provider" and data[name] == settings_data(USUAL)[name]] == []
     assert settings_from_data(json.loads(json.dumps(data))) == OTHER
     assert settings_from_data({}) == USUAL
@@ -70,7 +70,7 @@ def test_settings_in_words() -> None:
 
 
 def test_sessions_have_their_settings(model: Path) -> None:
-    session = create_session(model, replace(OTHER, provider_options=(), shared_allocator=False))
+    session = create_session(model, structs.replace(OTHER, provider_options=(), shared_allocator=False))
     options = session.get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 3)
     assert (options.enable_cpu_mem_arena, options.enable_mem_pattern) == (False, False)
@@ -80,12 +80,12 @@ def test_sessions_have_their_settings(model: Path) -> None:
     assert session_entries(USUAL) == {}
     x = np.ones((2, 4), np.float32)
     expected = create_session(model, USUAL).run(None, {"x": x})
-    for config in (OTHER, replace(USUAL, shared_allocator=True), replace(USUAL, parallel=True)):
-        shared = create_session(model, replace(config, provider_options=()))
+    for config in (OTHER, structs.replace(USUAL, shared_allocator=True), structs.replace(USUAL, parallel=True)):
+        shared = create_session(model, structs.replace(config, provider_options=()))
         assert np.allclose(shared.run(None, {"x": x}), expected)
 
 
-@pytest.mark.parametrize("config", [USUAL, replace(OTHER, provider_options=(), shared_allocator=False)])
+@pytest.mark.parametrize("config", [USUAL, structs.replace(OTHER, provider_options=(), shared_allocator=False)])
 def test_scripts_make_the_same_session(model: Path, config: SessionConfig) -> None:
     text = session_script(Configuration(session=config, callers=2), model.name, "a comment\nwith a line break '''")
     made: dict[str, Any] = {"__file__": str(model.with_name("s.py"))}
@@ -228,7 +228,7 @@ def test_failure_of_a_caller_is_raised() -> None:
 
 def test_requests_to_workers_have_all_settings() -> None:
     assert SessionConfig(
-        **json.loads(json.dumps(asdict(replace(OTHER, disabled_optimizers=(), provider_options=()))))
+        **json.loads(json.dumps(structs.asdict(structs.replace(OTHER, disabled_optimizers=(), provider_options=()))))
     ) == (
-        replace(OTHER, disabled_optimizers=[], provider_options=[])  # type: ignore[arg-type]
+        structs.replace(OTHER, disabled_optimizers=[], provider_options=[])  # type: ignore[arg-type]
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from msgspec.structs import replace
 from onnx import helper, numpy_helper
 from passwright.app.verify.region_proofs import ProvedModels
 from passwright.core.io.files import split_model

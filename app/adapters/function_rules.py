@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import numpy_helper
 
 from ...core import ROUNDING, Contract, Graph, MatchFailure, Op, RewriteBuilder, Rule, Value, require
@@ -124,8 +125,7 @@ class Tracer:
             yield name, op.outputs[index] if index < len(op.outputs) and op.outputs[index].name else None
 
 
-@dataclass(frozen=True, slots=True)
-class TracedPattern:
+class TracedPattern(Struct, frozen=True):
     """A pattern: its root, the indices of the root's outputs that it returns, and its variables."""
 
     root: OpPattern
@@ -196,8 +196,7 @@ def _equals_constant(value: Value, content: Any) -> bool:
     return bool(np.all(const.reshape(content.shape) == cast_to))
 
 
-@dataclass(frozen=True, slots=True)
-class MatchContext:
+class MatchContext(Struct, frozen=True):
     """The graph and root of a match, for conditions."""
 
     graph: Graph

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import chdir
-from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import onnx
+from msgspec import Struct
 
 from ...core.support.scratch_folder import ScratchFolder
 from .tool_functions import needs_external_data
@@ -22,8 +22,7 @@ Feeds = Mapping[str, Any]
 Quantize = Callable[[Path, Iterable[Feeds], Path], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Quantizer:
+class Quantizer(Struct, frozen=True):
     """A recipe of a `tool`, with its default options but for those in the `description`."""
 
     tool: str

@@ -9,6 +9,7 @@ from pickle import PickleBuffer
 
 import onnx
 from google.protobuf.message import DecodeError
+from msgspec import Struct
 
 from ...core import ChangeLog, Graph
 from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
@@ -22,8 +23,7 @@ TIMEOUT = 240.0  # seconds for a run of a tool, less than the manager allows a p
 CACHE_BYTES = 256 << 20  # bytes of cached results
 
 
-@dataclass(frozen=True, slots=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True):
     """The serialized result of a tool, or why there is none."""
 
     model: bytes = b""

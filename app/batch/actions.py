@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..jobs.result_row import ResultRow
 from .report_columns import (
@@ -16,8 +17,7 @@ from .report_columns import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """A command with its parameters for the model, the file of the result and a second model, "" for none.
 
     `columns` are those of a row about its report, as JSON, among them `outcome`. `timed`: whether it measures times, so

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from msgspec import Struct
 
 from ...core.support.printable_text import json_text
 from ..options import require
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from .sources import BatchJob
 
 
-@dataclass(frozen=True, slots=True)
-class OutputLocations:
+class OutputLocations(Struct, frozen=True):
     """The folder of the results; the table and the page, None for those of the usual names in it; JSON, if any."""
 
     folder: Path
@@ -29,8 +29,7 @@ class OutputLocations:
     json: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """The seconds for a model; processes and bytes of memory, None for the defaults; the address of a cluster, or "".
 
     `store`: a folder, or a URL, for the results in place of that with the record. `resume`: results that would be the

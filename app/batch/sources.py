@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct
 
 from ...core.errors import UsageError
 from ...core.support.suggestions import did_you_mean
@@ -23,8 +24,7 @@ MODEL, OUTPUT, OTHER = "model", "output", "other"
 WORDS = {True: {"true", "yes", "1"}, False: {"false", "no", "0"}}
 
 
-@dataclass(frozen=True, slots=True)
-class BatchJob:
+class BatchJob(Struct, frozen=True):
     """A model with the place of its result, arguments for the command of its own, and where they stand.
 
     `other` is the second model of a command that has one.
@@ -36,8 +36,7 @@ class BatchJob:
     other: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """A row of a table."""
 
     model: Path
@@ -47,8 +46,7 @@ class _Row:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """Sources of a batch: models, folders of them, patterns, lists and tables.
 
     `options` are those that a table may have, by name; `is_trusted`: also those that may run code.

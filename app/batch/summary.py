@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from ...core.support.printable_text import json_text
 from ..environment import versions
 from ..jobs.result_row import ResultRow
@@ -22,8 +24,7 @@ class RuleSummary:
     left_out: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """The rows about all results of a folder."""
 
     rows: Sequence[ResultRow]

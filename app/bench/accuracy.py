@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ...core.errors import EvaluationError, ModelError
 from ...core.io.array_files import read_arrays
@@ -24,8 +24,7 @@ LABELS = "labels"
 BATCH_SIZE = 32  # of models without a fixed batch
 
 
-@dataclass(frozen=True, slots=True)
-class LabelledSet:
+class LabelledSet(Struct, frozen=True):
     """Arrays by name, and the name of their file."""
 
     name: str

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec import Struct, structs, to_builtins
 
 from ...core.errors import EvaluationError, ModelError, UnverifiableError, UsageError, format_error
 from ...core.io.model import Model
@@ -33,8 +36,7 @@ from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
 DEFAULT_EFFORT = BenchmarkConfig()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelBenchmark:
+class ModelBenchmark(Struct, frozen=True):
     """One model: its `bytes` on disk, its metrics, and its latency divided by that of the first, by batch size.
 
     `accuracy` is None without a metric, or with `accuracy_failure`. `own_inputs`: whether it does not accept the inputs
@@ -44,7 +46,7 @@ class ModelBenchmark:
     model: str
     bytes: int
     measured: ModelMetrics
-    ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
+    ratios: dict[int, RatioInterval] = msgspec.field(default_factory=dict[int, RatioInterval])
     accuracy: float | None = None
     accuracy_failure: str = ""
     own_inputs: bool = False
@@ -77,14 +79,14 @@ class BenchReport:
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds."""
-        data = asdict(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
+        data = to_builtins(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
         return json_text(data)
 
     _repr_html_ = card_html
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:
-    data: dict[str, Any] = asdict(model) | {"measured": model.measured.to_data()}
+    data: dict[str, Any] = to_builtins(model) | {"measured": model.measured.to_data()}
     for batch, latency in model.measured.latencies.items():
         rounds = {"rounds": sum(map(len, latency.rounds)), "sets": sum(map(bool, latency.rounds))}
         data["measured"]["latencies"][batch] |= rounds
@@ -150,12 +152,12 @@ def bench(
     own_feeds = [m.own_feeds.by_batch if m.own_feeds is not None else None for m in loaded]
     targets = [BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)]
     with timer.phase(MEASURING):
-        measured = run_benchmark(targets, feeds.by_batch, replace(effort, seed=seed), timer.progress)
+        measured = run_benchmark(targets, feeds.by_batch, structs.replace(effort, seed=seed), timer.progress)
     results = [
         ModelBenchmark(m.source.label, m.source.size, metrics, own_inputs=own is not None)
         for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)
     ]
-    results[1:] = [replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
+    results[1:] = [structs.replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
     if examples is not None and metric_function is not None:
         with timer.phase("computing the accuracy"):
             results = [
@@ -232,11 +234,11 @@ def _with_accuracy(
 ) -> ModelBenchmark:
     """The benchmark with the accuracy, if the model runs."""
     if result.measured.failure or model.model is None:
-        return replace(result, accuracy_failure=result.measured.failure or model.load_error)
+        return structs.replace(result, accuracy_failure=result.measured.failure or model.load_error)
     try:
-        return replace(result, accuracy=accuracy_of(model.source, config, examples, metric))
+        return structs.replace(result, accuracy=accuracy_of(model.source, config, examples, metric))
     except EvaluationError as e:
-        return replace(result, accuracy_failure=format_error(e))
+        return structs.replace(result, accuracy_failure=format_error(e))
 
 
 def accuracy_of(source: ModelSource, config: SessionConfig, examples: LabelledSet, metric: Metric) -> float:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
+from msgspec import Struct, to_builtins
 
 from ...core.errors import UsageError
 from ...core.io.model_source import model_source
@@ -33,8 +34,7 @@ from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_op
 from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, ProbeWorker, probe, probe_process, write_case
 
 
-@dataclass(frozen=True, slots=True)
-class Culprit:
+class Culprit(Struct, frozen=True):
     """An optimizer and the failure that it causes while the other culprits are disabled.
 
     `partners` are optimizers without which it does no harm; disabling those would do as well.
@@ -46,8 +46,7 @@ class Culprit:
     partners: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerBisection:
+class OptimizerBisection(Struct, frozen=True):
     """The failure of onnxruntime at `level`, and a smallest set of `culprits` to disable for it to be right.
 
     Without culprits, `remark` says why there are none. `failure` is the first one with nothing disabled, `input_set`
@@ -80,7 +79,7 @@ class OrtBisectReport:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        return json_text(asdict(self))
+        return json_text(to_builtins(self))
 
 
 @shows_progress

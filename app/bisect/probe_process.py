@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from ...core.errors import EvaluationError
 from ...core.io.split_models import Loadable, SplitFile, file_of, load_file
@@ -25,8 +26,7 @@ WORKER = module_command(__name__)
 TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeCase:
+class ProbeCase(Struct, frozen=True):
     """The model of a case, its outputs by name, the random outputs, and the input sets in words."""
 
     model: Path | SplitFile
@@ -52,8 +52,7 @@ def write_case(oracle: Oracle | OracleProcess, model: Loadable, folder: Path) ->
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeFailure:
+class ProbeFailure(Struct, frozen=True):
     """A failure in one line, and the input set that caused it, if any."""
 
     reason: str
@@ -82,8 +81,7 @@ def probe(process: WorkerProcess[ProbeWorker], config: SessionConfig) -> ProbeFa
         raise EvaluationError(f"the process for onnxruntime failed: {e}") from e
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeWorker:
+class ProbeWorker(Struct, frozen=True):
     """Probes of the case in `folder`, in this process."""
 
     folder: Path

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from msgspec.structs import replace
 from rich.table import Table
 
 from ..formats.finding import Document, Finding, Level

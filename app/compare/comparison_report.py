@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
@@ -16,8 +20,7 @@ from ..notebook_cards import card_html
 from .row import ORIGINAL, OURS, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Conditions:
+class Conditions(Struct, frozen=True):
     """Conditions of all measurements: `threads` of onnxruntime, 0 for one on each core.
 
     `is_timed` decides for a verified row whether it is timed. `session`: the settings of all sessions, in place of
@@ -25,9 +28,9 @@ class Conditions:
     """
 
     threads: int = 0
-    provider: ExecutionProvider = field(default_factory=ExecutionProvider)
+    provider: ExecutionProvider = msgspec.field(default_factory=ExecutionProvider)
     batches: Sequence[int] = (1,)
-    effort: BenchmarkConfig = field(default_factory=BenchmarkConfig)
+    effort: BenchmarkConfig = msgspec.field(default_factory=BenchmarkConfig)
     is_timed: Callable[[Row], bool] = lambda _: True
     session: SessionConfig | None = None
 
@@ -52,8 +55,7 @@ class Conditions:
         return "" if self.session is None else ", ".join(settings_words(self.session)) or "onnxruntime's defaults"
 
 
-@dataclass(frozen=True, slots=True)
-class OnlineOptimization:
+class OnlineOptimization(Struct, frozen=True):
     """The effect of onnxruntime's own optimizer on a model as it loads.
 
     `extra_creation_seconds`: the time it adds to the creation of a session. `latency_ratio`: the latency with ORT ALL
@@ -72,8 +74,7 @@ LAYOUT_DOMAINS = {"com.microsoft.nchwc": "NCHWc", "com.ms.internal.nhwc": "NHWC"
 CONTRIB_DOMAIN = "com.microsoft"
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorCounts:
+class OperatorCounts(Struct, frozen=True):
     """How many ops of a type onnxruntime runs after its own optimization, of the original and of our result.
 
     `made_from_original`, `made_from_result`: how many of them it made as it loaded, beyond those of the file.
@@ -165,8 +166,8 @@ class ComparisonReport:
 
     def to_json(self) -> str:
         """The report as JSON text, with derived counts."""
-        data = asdict(self)
-        data["online_operators"] = [asdict(c) for c in self.online_operators]
+        data = to_builtins(self)
+        data["online_operators"] = [to_builtins(c) for c in self.online_operators]
         for row, entry in zip(self.rows, data["rows"], strict=True):
             entry["label"] = row.label
             for name, stats in (("stats", row.stats), ("online_stats", row.online_stats)):

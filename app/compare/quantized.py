@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from msgspec import structs
+
 from ...core.errors import ModelError, format_error
 from ...core.io.model_source import model_source
 from ...core.io.publishing import Publication
@@ -147,10 +149,10 @@ def with_score(row: QuantizedRow, file: Path, criterion: Criterion) -> Quantized
     try:
         stats = compute_model_stats(file)
     except ModelError as e:
-        return replace(row, failure=f"its result cannot be read: {format_error(e)}", outcome=INVALID)
+        return structs.replace(row, failure=f"its result cannot be read: {format_error(e)}", outcome=INVALID)
     score = criterion.score(file)
     failure = (score.failure or stats.checker_error).replace(f"{file.parent}/", "")
-    return replace(row, bytes=stats.bytes, score=None if failure else score, failure=failure, outcome=INVALID)
+    return structs.replace(row, bytes=stats.bytes, score=None if failure else score, failure=failure, outcome=INVALID)
 
 
 def with_latency(
@@ -158,11 +160,11 @@ def with_latency(
 ) -> QuantizedRow:
     """The row with its times and outcome."""
     ratios: Mapping[int, RatioInterval] = latency_ratios(metrics, original)
-    found = replace(row, measured=metrics, failure=metrics.failure, ratios=dict(ratios))
+    found = structs.replace(row, measured=metrics, failure=metrics.failure, ratios=dict(ratios))
     if metrics.failure or row.score is None:
-        return replace(found, outcome=INVALID)
+        return structs.replace(found, outcome=INVALID)
     if not criterion.allows(row.score):
-        return replace(found, outcome=OVER_BUDGET)
+        return structs.replace(found, outcome=OVER_BUDGET)
     if any(r.is_slower for r in ratios.values()):
-        return replace(found, outcome=SLOWER)
-    return replace(found, outcome=FASTER if any(r.high < 1 for r in ratios.values()) else AS_FAST)
+        return structs.replace(found, outcome=SLOWER)
+    return structs.replace(found, outcome=FASTER if any(r.high < 1 for r in ratios.values()) else AS_FAST)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+
+from msgspec import Struct, field, to_builtins
 
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
@@ -19,8 +21,7 @@ FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizedRow:
+class QuantizedRow(Struct, frozen=True):
     """A model: how it was made, in how many seconds, and its `bytes` with weights.
 
     `failure`: why there is none, or why it is not valid. `score` is that on the samples for report. `ratios`: the
@@ -62,7 +63,7 @@ class QuantizedComparison:
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
-        data = asdict(self)
+        data = to_builtins(self)
         for row, entry in zip(self.rows, data["rows"], strict=True):
             entry["measured"] = None if row.measured is None else row.measured.to_data()
         return json_text(data)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from ..measure.metrics import ModelMetrics, RatioInterval
 from ..measure.model_stats import ModelStats
@@ -11,8 +12,7 @@ from ..measure.model_stats import ModelStats
 ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonVerdict:
+class ComparisonVerdict(Struct, frozen=True):
     """The comparison of a row with the original: `wrong` is the difference in words, "" if it is within tolerance.
 
     `error` is the absolute difference with the largest share of the `allowed` one, None if nothing ran; `relative` is
@@ -40,8 +40,7 @@ class ComparisonVerdict:
         return self.error / self.allowed if self.error is not None and self.allowed else None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """The model of an optimizer, run with onnxruntime's own optimization (`online`) or without it.
 
     `failure`: why there is no such model, or why it does not load or run. `seconds`: the time to make it, without

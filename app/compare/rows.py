@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from sys import float_info
 from typing import Any
+
+from msgspec.structs import replace
 
 from ...core.errors import ModelError, ModelLoadError
 from ...core.io.model import Model

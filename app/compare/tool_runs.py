@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from ...core.errors import UnverifiableError
 from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
@@ -19,8 +21,7 @@ from ..run_options import RunOptions
 from .row import OURS, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
+class Tool(Struct, frozen=True):
     """An optimizer: its `label` in tables, its `key` in the worker; `level` is set for onnxruntime's optimizers."""
 
     label: str
@@ -29,8 +30,7 @@ class Tool:
     level: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptimizerOutput:
+class OptimizerOutput(Struct, frozen=True):
     """The row of one optimizer, not verified yet, and the `file` that it wrote unless it failed.
 
     `level` is that of onnxruntime's own optimizers.

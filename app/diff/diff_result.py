@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from msgspec import Struct
+
 Plain = Any
 """A value with a form in JSON: a number, a text, a list of them, None."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delta:
+class Delta(Struct, frozen=True):
     """A change from `before` to `after`; None for nothing."""
 
     what: str
@@ -19,8 +20,7 @@ class Delta:
     after: Plain
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantDifference:
+class ConstantDifference(Struct, frozen=True):
     """Two constants at one location: their names and types, and the difference of their elements.
 
     `differing` and `largest` (the greatest absolute difference) are None where types or dims differ, or where they are
@@ -36,8 +36,7 @@ class ConstantDifference:
     largest: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """An op as in a file. An omitted input is an empty name; attributes at their defaults may be absent."""
 
     type: str
@@ -50,8 +49,7 @@ class Node:
     """With those in its bodies."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubgraphChange:
+class SubgraphChange(Struct, frozen=True):
     """Connected ops that were removed, added or replaced, with the inputs and outputs of their region.
 
     `rules` names the rules of passwright that made them, if their metadata do.
@@ -65,8 +63,7 @@ class SubgraphChange:
     rules: list[str]
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedOp:
+class ChangedOp(Struct, frozen=True):
     """The changes of an op that kept its type and position. `inputs` are those with another producer now."""
 
     before: Node

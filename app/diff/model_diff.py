@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import onnx
+from msgspec import to_builtins
 
 from ...core.io.convert import from_function
 from ...core.io.model import Model
@@ -53,8 +54,8 @@ class DiffReport:
             "other": self.other,
             "equal": self.is_equal,
             "names_count": self.include_names,
-            "counts": asdict(self.difference.counts),
-            **asdict(self.difference),
+            "counts": to_builtins(self.difference.counts),
+            **to_builtins(self.difference),
             "versions": self.versions,
         }
         return json_text(data)

@@ -20,6 +20,7 @@ from statistics import fmean
 
 import networkx as nx
 import numpy as np
+from msgspec import Struct
 
 PathLength = tuple[int, int]
 Point = tuple[float, float]
@@ -36,8 +37,7 @@ NEAR_ROWS = 8
 """Rows below its source in which the readers of a value have a track of their own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Link:
+class Link(Struct, frozen=True, eq=False):
     """A line from box to box. Links that carry one value (`name`) from one source share a track.
 
     `is_auxiliary`: it carries a shape, index or condition; boxes line up along other links.
@@ -49,8 +49,7 @@ class Link:
     is_auxiliary: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RowAssignment:
+class RowAssignment(Struct, frozen=True):
     """`rows` of the boxes, and the lengths of the longest paths to each box (`from_top`) and from it (`to_bottom`).
 
     A length is the number of links that are not auxiliary; that of all links decides between equals.
@@ -139,8 +138,7 @@ class RowOccupancy:
         lefts[first:last], rights[first:last] = [left], [right]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Track:
+class Track(Struct, frozen=True, eq=False):
     """The rows from `top` to before `end` that a value passes from `source` to its readers."""
 
     source: int
@@ -209,8 +207,7 @@ def _columns(
     yield from (Column(t.top, [LINE_WIDTH / 2] * (t.end - t.top), [], t) for t in tracks if not t.is_long)
 
 
-@dataclass(frozen=True, slots=True)
-class GraphLayout:
+class GraphLayout(Struct, frozen=True):
     """The centres of the boxes, and the points of each link: straight down from row to row."""
 
     width: float

@@ -17,6 +17,7 @@ from itertools import chain, pairwise, repeat
 from statistics import fmean
 
 import networkx as nx
+from msgspec import Struct
 
 from .graph_layout import BOX_GAP, LINE_WIDTH, ROW_GAP, GraphLayout
 
@@ -50,8 +51,7 @@ MIN_SCALE = 0.7
 """The least scale at which a picture can be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """A box with a few lines of text; `tooltip` is shown in full on hover."""
 
     kind: BoxKind
@@ -60,8 +60,7 @@ class Box:
     marked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line from one box down to another, by their indices in the picture."""
 
     source: int

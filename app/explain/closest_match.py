@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
@@ -38,8 +41,7 @@ class MismatchKind(StrEnum):
     DEAD = "dead"
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True):
     """One reason, as a sentence, and the op that it concerns. `bindings`: the variables of the pattern in words."""
 
     kind: MismatchKind
@@ -59,8 +61,7 @@ class _Best:
     cost: float = inf
 
 
-@dataclass(frozen=True, slots=True)
-class NearMatch:
+class NearMatch(Struct, frozen=True):
     """The misfits of a partial match and their cost, less than that of the best so far.
 
     A missing operator costs as much as the part of the pattern above it, the attributes of one op as much as one.

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from itertools import chain, zip_longest
 from operator import attrgetter
 from pathlib import Path
 
 import networkx as nx
 import onnx
+from msgspec import Struct, structs, to_builtins
 
 from ...core.errors import FailureKind, ModelError
 from ...core.io.model import Model
@@ -42,8 +43,7 @@ NO_ROOTS = (2,)
 """The rank of a rule without an op to start at."""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleExplanation:
+class RuleExplanation(Struct, frozen=True):
     """One rule: its changes in the run, and its matches and near misses in the result (or in the file, as it is)."""
 
     name: str
@@ -64,8 +64,7 @@ class RuleExplanation:
         return (1, *nearest.rank[:2], -nearest.matched, *nearest.rank[2:])  # of large patterns it says more to fit
 
 
-@dataclass(frozen=True, slots=True)
-class PassExplanation:
+class PassExplanation(Struct, frozen=True):
     """One pass without rules, and so without patterns to compare.
 
     `declines`: by place, the reasons for which its last run did not make a change.
@@ -101,7 +100,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """The explanation as JSON text."""
-        return json_text(asdict(self))
+        return json_text(to_builtins(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +116,7 @@ class ExplainOptions(SharedOptions):
     limit: int = 10
 
 
-@dataclass(frozen=True, slots=True)
-class _RunOutcome:
+class _RunOutcome(Struct, frozen=True):
     """A model, the changes that led to it (none, if it is as it was loaded), and those declined and left out."""
 
     model: Model
@@ -157,7 +155,7 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     elif subject.passes:  # the changes that they would make are those in a run on another copy
         alone = replace(target, name="as it is", passes=subject.passes)
         run = _run(source, source.load(), alone, timer, options.exact)
-        run = replace(run, model=original)
+        run = structs.replace(run, model=original)
     else:
         run = _RunOutcome(original, [], {}, [])
     with gc_paused(), timer.phase("explaining"), target.on_target(run.model.graph):
@@ -210,7 +208,7 @@ def _explain_rule(
         selected = _pattern_roots(layers, r).__contains__ if layers is not None else None
         report = report_matches(r, run.model.graph, options.limit, selected, exact_only=options.exact)
         if not report.roots and not changes:
-            report = replace(report, remark=report.remark + _lost_roots(r, types, run))
+            report = structs.replace(report, remark=report.remark + _lost_roots(r, types, run))
     return RuleExplanation(r.name, p.name, r.equation, str(r.contract), changes, report)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from operator import attrgetter
+
+from msgspec import Struct, field
 
 from ...core.errors import FailureKind, MatchFailure, PassFailed, RuleError
 from ...core.ir import op_schemas
@@ -37,8 +38,7 @@ POST_MATCH_KINDS = frozenset(
 """Failures of a rule whose pattern matches."""
 
 
-@dataclass(frozen=True, slots=True)
-class MatchDiagnosis:
+class MatchDiagnosis(Struct, frozen=True):
     """A rule at `root`: `matched` of the `size` operators of its pattern fit, and it fires without `failures`."""
 
     rule: str
@@ -151,8 +151,7 @@ def _use_text(value: Value, user: Op, graph: Graph) -> str:
 RootFilter = Callable[[Op], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class MatchReport:
+class MatchReport(Struct, frozen=True):
     """The ops at which a rule could start: their number `roots`, its `matches`, and the nearest of the others.
 
     `miss_counts` counts the others by their first failure. `remark` is the reason for which there are no roots.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+
+from msgspec import Struct
 
 from ..exit_codes import UNVERIFIED, WRONG
 from ..pages.card import Card
@@ -23,8 +24,7 @@ class Level(StrEnum):
     NOTE = "note"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """A result about a file: `rule` identifies its kind, or names the rewrite rule that it is about.
 
     `places` are names of nodes or values in the file; `line` is that of a text file, 0 for a model. `about` describes
@@ -41,16 +41,14 @@ class Finding:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """Content of all formats: a card for each model or comparison, and the findings, the gravest first."""
 
     cards: Sequence[Card]
     findings: Sequence[Finding] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A file about which a command has no report: the message and the exit code."""
 
     command: str

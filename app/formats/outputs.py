@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from msgspec import Struct
 
 from ...core.errors import PassesError, UsageError
 from ..exit_codes import BAD_INPUT, expected_failure
@@ -24,8 +24,7 @@ WITH_TEXT = (TEXT, GITHUB)
 """Formats that are printed after the text of a command; others have standard output for themselves."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
+class Outputs(Struct, frozen=True):
     """The format of standard output, the place of JSON (a file, or `-`), and the other files with their formats."""
 
     printed: str = TEXT

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import onnx
+from msgspec import Struct, to_builtins
 
 from ...core.errors import ModelError
 from ...core.io.graph_interface import default_values, input_infos, output_infos, type_text
@@ -21,8 +22,7 @@ from ...core.support.printable_text import json_text
 from ..environment import versions
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """The initializers of one element type: how many, their elements, and bytes of these."""
 
     tensors: int
@@ -30,8 +30,7 @@ class Weights:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(Struct, frozen=True):
     """A model, with local functions inlined.
 
     `ops` by type (domain.type outside the standard one), in bodies too and without Constant ops; `nodes`: their sum.
@@ -111,7 +110,7 @@ class InfoReport:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        return json_text(asdict(self))
+        return json_text(to_builtins(self))
 
 
 def info(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, to_builtins
 
 from ...core.errors import ModelError
 from ...core.io.output_paths import OutputFile, require_writable_folder
@@ -23,8 +25,7 @@ FILE = ".passwright-finished.jsonl"
 MAX_BYTES = 1 << 30  # of that file
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedJob:
+class FinishedJob(Struct, frozen=True):
     """A job that ended well: digests of all that it depended on and of its result, and `row`, its line in tables."""
 
     conditions: str
@@ -105,7 +106,7 @@ def open_record(folder: Path, terminal: Terminal) -> FinishedJobs:
 
 
 def _line(name: str, job: FinishedJob) -> bytes:
-    text = json_text([name, asdict(job)], indent=None).encode()
+    text = json_text([name, to_builtins(job)], indent=None).encode()
     return bytes_digest(text).encode() + b" " + text
 
 

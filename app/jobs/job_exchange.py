@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
+
+from msgspec import Struct, structs
 
 from .model_files import ModelJob
 from .places import place_of
@@ -21,8 +22,7 @@ VERIFY = "verify"
 """The argument of a worker whose jobs verify models."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobReply:
+class JobReply(Struct, frozen=True):
     """The outcome of a job: its content, or a failure with its exit code and, if it is unexpected, its `traceback`.
 
     `conditions` and `result` are the digests of a finished job. With neither content nor failure it was done before.
@@ -41,7 +41,7 @@ class JobReply:
     @classmethod
     def of(cls, reply: Message) -> Self:
         """The outcome in the reply of a worker."""
-        return replace(unpacked(reply["outcome"]), repeated=reply.get(REPEATED, ""))
+        return structs.replace(unpacked(reply["outcome"]), repeated=reply.get(REPEATED, ""))
 
     @property
     def is_done_before(self) -> bool:

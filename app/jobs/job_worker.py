@@ -8,10 +8,12 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGTERM
 from time import sleep
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import ModelError
 from ...core.processes.process_limits import limit_memory
@@ -24,8 +26,7 @@ from .places import is_remote, place_of
 from .pool import SHORTAGE, Message
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """The work of a worker: `perform` does the job of a request, whose result is at that path, None for none.
 
     `conditions`: a digest of all on which the result depends, of a model and the text of options. Both raise
@@ -90,8 +91,7 @@ def make_folder(folder: Path) -> None:
         raise ModelError(f"cannot make the folder {folder}: {e.strerror}") from e
 
 
-@dataclass(frozen=True, slots=True)
-class JobWorker:
+class JobWorker(Struct, frozen=True):
     """The worker of a task in this process."""
 
     task: Task

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
+
+from msgspec import Struct
 
 from ...core.errors import ModelError, UsageError
 from .places import is_remote, place_of
@@ -16,8 +17,7 @@ STREAM = Path("-")
 SUFFIX = ".onnx"
 
 
-@dataclass(frozen=True, slots=True)
-class ModelJob:
+class ModelJob(Struct, frozen=True):
     """A model to run, and the file for its result, None for none; in place if they are the same."""
 
     model: Path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -12,6 +11,7 @@ from secrets import token_hex
 from typing import Any, cast
 
 import onnx
+from msgspec import Struct, field
 
 from ...core.errors import ModelError, PassesError, format_error
 from ...core.io.files import load_without_weights
@@ -24,8 +24,7 @@ STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci
 """Schemes of stores in which an object appears, or is replaced, as a whole once it is written."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobFiles:
+class JobFiles(Struct, frozen=True):
     """The model and the result of a job on this machine: the files themselves, or copies in `folder` of those at URLs.
 
     `urls` are those of the copies, by path.

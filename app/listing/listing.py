@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+
+from msgspec import Struct, to_builtins
 
 from ...core.errors import UnknownNameError
 from ...core.plugins.pass_registry import LoadErrors, Opsets, PassEntry, PassRegistry, PipelineEntry
@@ -27,8 +28,7 @@ from ..registry.pass_sources import PluginLike
 TRANSFORM = "transform"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleInfo:
+class RuleInfo(Struct, frozen=True):
     """A rule: its pass, equation and contract, the operators of its pattern, and its recorded guarantee, in full."""
 
     name: str
@@ -42,8 +42,7 @@ class RuleInfo:
     proof: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class OptionInfo:
+class OptionInfo(Struct, frozen=True):
     """An option of a pass, with its default as text."""
 
     name: str
@@ -52,8 +51,7 @@ class OptionInfo:
     doc: str
 
 
-@dataclass(frozen=True, slots=True)
-class PassInfo:
+class PassInfo(Struct, frozen=True):
     """A pass. `pipelines` are the ones that contain it; `opsets` the first and last that it supports (None: any).
 
     `stage` is `transform` for a transform; `option` the one of `passes run` that enables it, if it has one.
@@ -79,8 +77,7 @@ class PassInfo:
         return f"{self.rules[0].equation}; ..." if self.rules else self.doc.partition("\n")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineInfo:
+class PipelineInfo(Struct, frozen=True):
     """A pipeline: its passes in order; `repeats`: until nothing changes."""
 
     name: str
@@ -90,8 +87,7 @@ class PipelineInfo:
     opsets: Opsets | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """All passes and pipelines, or those of the given names with `rules`. `adapters` and `broken`: by name."""
 
     passes: tuple[PassInfo, ...]
@@ -102,7 +98,7 @@ class Listing:
 
     def to_json(self) -> str:
         """The whole of it as JSON text."""
-        return json_text({"versions": versions(), **asdict(self)})
+        return json_text({"versions": versions(), **to_builtins(self)})
 
 
 def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:

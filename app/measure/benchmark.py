@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 import psutil
+from msgspec import Struct
 
 from ...core.errors import PassesError, UsageError
 from ...core.ort.backends import strip_source_locations
@@ -113,8 +114,7 @@ class CallTimes:
         self.rounds.append(median(block))
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkTarget:
+class BenchmarkTarget(Struct, frozen=True):
     """A model file, its session config, and `feeds` of its own by batch size, in place of the common ones.
 
     With several `callers`, so many threads call the session at the same time, and the time of a call is the time of
@@ -127,8 +127,7 @@ class BenchmarkTarget:
     callers: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class BenchmarkConfig:
+class BenchmarkConfig(Struct, frozen=True):
     """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
     `timeout` is in seconds, for one reply of a process. `finds_providers`: the nodes by provider are counted, in one

@@ -12,13 +12,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, perf_counter_ns
 from typing import Any
 
 import psutil
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.ort.ort_values import lacks_numpy_dtype
 from ...core.ort.sessions import SessionConfig, create_session
@@ -34,8 +35,7 @@ COLD_CALL_LIMIT = 0.25  # seconds of a call that is long against the effect of c
 PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadMetrics:
+class LoadMetrics(Struct, frozen=True):
     """The `creation` of a session in seconds, and the threads that it starts.
 
     In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ...core.errors import UnknownNameError, UsageError
 from ...core.ort.sessions import ALL_LEVELS, CPU, MAX_THREADS, SessionConfig
@@ -17,8 +18,7 @@ SYNTAX = "name{option=text}"
 QUOTED = re.compile(r"\A(['\"])(.*)\1\Z", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionProvider:
+class ExecutionProvider(Struct, frozen=True):
     """An execution provider: its full name, and its options as texts."""
 
     name: str = CPU

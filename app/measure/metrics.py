@@ -14,10 +14,12 @@ to count as independent: it has no information on differences between processes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median, stdev
 from typing import Any
+
+from msgspec import to_builtins
 
 from ...core.support.confidence_intervals import RatioInterval, mean_interval, median_interval, student_t
 
@@ -70,7 +72,7 @@ class ModelMetrics:
 
     def to_data(self) -> dict[str, Any]:
         """The metrics as data, with the throughput of each batch."""
-        data = asdict(self)
+        data = to_builtins(self)
         for batch, latency in self.latencies.items():
             data["latencies"][batch]["throughput"] = latency.throughput
         return data

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import onnx
+from msgspec import Struct
 from onnx import inliner
 
 from ...core.io.files import load_without_weights
@@ -27,8 +27,7 @@ from ...core.serialization.proto_queries import (
 SCALAR_ATTRIBUTES = frozenset({"value_float", "value_int", "value_string"})  # of Constant
 
 
-@dataclass(frozen=True, slots=True)
-class ModelStats:
+class ModelStats(Struct, frozen=True):
     """Statistics of a file.
 
     `ops` by type (domain.type outside the standard one), bodies and inlined functions included, Constant ops not, as in

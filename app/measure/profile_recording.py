@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import EvaluationError, ModelLoadError
 from ...core.io.files import ModelFile, load, load_without_weights
@@ -32,8 +33,7 @@ TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler takes"
 MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """The runs after warming up, the graph of the file with a unique name for each node, and onnxruntime's graph.
 
     `optimized_graph` is None if the provider cannot save it. Both graphs are without the bytes of weights.
@@ -98,8 +98,7 @@ def make_node_names_unique(graph: Graph) -> None:
         seen.add(op.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """The file of a profile, the number of its runs that only warm up, and whether the optimized model was saved."""
 
     trace: Path

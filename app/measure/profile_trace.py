@@ -11,9 +11,10 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct
 
 from ...core.errors import EvaluationError
 
@@ -24,8 +25,7 @@ MICRO = 1e-6
 KernelKey = tuple[str, str, str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelExecution:
+class KernelExecution(Struct, frozen=True):
     """One execution of a node: `start` in seconds from the beginning of the run, `self_seconds` without its subgraphs.
 
     `index` is onnxruntime's number of the node in its graph, -1 if unknown.
@@ -45,8 +45,7 @@ class KernelExecution:
         return self.name, self.op, self.provider, self.index
 
 
-@dataclass(frozen=True, slots=True)
-class ProfiledRun:
+class ProfiledRun(Struct, frozen=True):
     """One run of the model: its start and duration, and its kernels by start."""
 
     start: float

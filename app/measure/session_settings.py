@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from ...core.errors import UsageError
 from ...core.ort.sessions import ALL_LEVELS, CPU, MAX_THREADS, SessionConfig

@@ -5,13 +5,13 @@ from __future__ import annotations
 import keyword
 import os
 import sys
-from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 
+from msgspec import Struct, to_builtins
 from packaging.utils import InvalidName, canonicalize_name
 
 from ...core.errors import PassesError, UsageError
@@ -22,8 +22,7 @@ from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES, TRANSFORMS
 MAX_NAME_LENGTH = 60
 
 
-@dataclass(frozen=True, slots=True)
-class PluginNames:
+class PluginNames(Struct, frozen=True):
     """The `name` of the package and of its pass, in kebab-case, and that of its `module` in Python."""
 
     name: str
@@ -106,7 +105,7 @@ def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]
 
 def render_templates(names: PluginNames) -> dict[str, str]:
     """The text of each file, by its path in the package."""
-    words = asdict(names)
+    words = to_builtins(names)
     templates = files(__spec__.parent) / "template"
     return {
         Template(target).substitute(words): Template((templates / source).read_text("utf-8")).substitute(words)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from msgspec import Struct
 from rich.table import Table
 from rich.text import Text
 
@@ -20,8 +20,7 @@ MAX_LINES = 8  # of a list
 MAX_CELL, MAX_CODE, MAX_LINE = 60, 160, 240  # characters
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(Struct, frozen=True):
     """A report: the command, its subject, the verdict with its tone (good, open or bad), and details.
 
     `warnings` and `notes` are lines; `folds` are tables or lines that open, each with a title.
@@ -69,8 +68,7 @@ def _fold(title: str, content: Table | Sequence[str], max_rows: int) -> tuple[st
     return title, None, limit_lines([cut_end(printable(line), MAX_CODE) for line in content], max_rows)
 
 
-@dataclass(frozen=True, slots=True)
-class CutTable:
+class CutTable(Struct, frozen=True):
     """The first rows of a table: headers and cells as text; `numeric` columns are to the right."""
 
     headers: list[str]

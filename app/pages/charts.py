@@ -5,10 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import Struct
 from rich.filesize import decimal
 
 from ...core.support.printable_text import printable
@@ -27,8 +27,7 @@ Chart = tuple[str, str, Markup]
 four_digits = "{:.4g}".format
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """A bar with its label, its number as text, the interval around it, and `tone`, its style."""
 
     label: str
@@ -51,8 +50,7 @@ def paired_bar_chart(title: str, rows: Sequence[tuple[str, int, int]], axis_text
     return _render_chart(title, [row[0] for row in rows], series, axis_text, PAIR_HEIGHT)
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
+class Curve(Struct, frozen=True):
     """Points in a plane, (x, y), of the style `tone`: dots, or `joined` by a line, with the area below if `filled`."""
 
     points: Sequence[tuple[float, float]]

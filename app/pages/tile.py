@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.filesize import decimal
 
 from ...core.support.confidence_intervals import RatioInterval
@@ -13,8 +13,7 @@ from ..number_text import bounds, change, ratio
 LATENCY = "latency under ORT ALL"  # of a tile
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
+class Tile(Struct, frozen=True):
     """A number at the head of a page or a card, its value before, and a note. `tone`: good, bad, or nothing."""
 
     label: str

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import onnx
+from msgspec import Struct
 
 from ...core.serialization.proto_queries import all_nodes, named_subgraphs, read_names
 
@@ -25,8 +25,7 @@ EPILOGUE_OPS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAttribution:
+class NodeAttribution(Struct, frozen=True):
     """A node that runs, and the names of the file's nodes whose work it does, in graph order."""
 
     name: str

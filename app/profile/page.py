@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from itertools import chain
 from typing import Any
+
+from msgspec import to_builtins
 
 from ...core.run.report import Report
 from ..number_text import duration
@@ -40,7 +41,7 @@ def timeline_data(report: ProfileReport) -> list[dict[str, Any]]:
     """A lane for each profile, with its nodes by start: an op comes before the nodes of its bodies."""
     lanes: list[dict[str, Any]] = []
     for side in report.profiles:
-        nodes = [asdict(node) for node in sorted(side.nodes, key=lambda n: (n.start, -n.seconds))]
+        nodes = [to_builtins(node) for node in sorted(side.nodes, key=lambda n: (n.start, -n.seconds))]
         lanes.append({"label": side.label, "seconds": side.seconds, "nodes": nodes})
     return lanes
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Any
+
+from msgspec import Struct
 
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
@@ -20,8 +21,7 @@ MAX_RUNS = 10  # runs of each model, from the median one on
 MICROSECONDS_PER_SECOND = 1e6
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedProfile:
+class RecordedProfile(Struct, frozen=True):
     """A profile, its runs, the index of the run that the timeline shows, and the nodes by the keys of kernels."""
 
     profile: Profile

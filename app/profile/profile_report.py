@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, to_builtins
 
 from ...core.support.printable_text import json_text
 
 
-@dataclass(frozen=True, slots=True)
-class NodeTime:
+class NodeTime(Struct, frozen=True):
     """A node that onnxruntime ran: seconds of one run, without those of its bodies.
 
     `file_nodes`: the nodes of the profiled file whose work it does; `origin`: the nodes of the original from which
@@ -28,8 +29,7 @@ class NodeTime:
     calls: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class TypeTime:
+class TypeTime(Struct, frozen=True):
     """The nodes of one type: their number, and their calls and seconds in one run."""
 
     op: str
@@ -38,8 +38,7 @@ class TypeTime:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """The profile of one model: a run takes `seconds`, of which `node_seconds` in nodes. `trace` is the file.
 
     Times are medians over all `runs`, of each node and of the time outside nodes, and sums of those, so that other load
@@ -97,4 +96,4 @@ class ProfileReport:
 
     def to_json(self) -> str:
         """The profiles as JSON text."""
-        return json_text(asdict(self), default=str)
+        return json_text(to_builtins(self), default=str)

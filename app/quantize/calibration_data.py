@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, overload
 
 import numpy as np
+from msgspec import Struct
 
 from ...core.errors import ModelError
 from ...core.io.model_source import ModelSource
@@ -99,8 +100,7 @@ def draw_calibration_data(source: ModelSource, count: int = DRAWN_SAMPLES, seed:
     return CalibrationData("", tuple(partial(dict[str, Any], f) for f in drawn_feeds(source, count, seed)), drawn=True)
 
 
-@dataclass(frozen=True, slots=True)
-class DataParts:
+class DataParts(Struct, frozen=True):
     """The parts of the samples; a `note` says how many each has, or that they share them."""
 
     calibration: CalibrationData

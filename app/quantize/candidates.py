@@ -11,6 +11,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from ...core.calibration.methods import Method
 from ...core.errors import PassesError
 from ...core.io.model import Model, serialize
@@ -28,8 +31,7 @@ from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(Struct, frozen=True):
     """A way to compress: `lossy` passes, and then those that clean up, for the settings of a spec.
 
     `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
@@ -42,7 +44,7 @@ class Scheme:
     description: str
     lossy: Sequence[Pass]
     after: Sequence[Pass] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    settings: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
     variants: Sequence[tuple[str, Mapping[str, Any]]] = (("", {}),)
     needs_ranges: bool = False
     takes_extremes: bool = False
@@ -109,8 +111,7 @@ class Candidate:
         return found.hexdigest()
 
 
-@dataclass(frozen=True)
-class CandidateBuilder:
+class CandidateBuilder(Struct, frozen=True):
     """Makes candidates of a float model: by one scheme, with or without some of its changes.
 
     `method` is that of the calibrated ranges in the spec.

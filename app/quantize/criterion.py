@@ -9,6 +9,7 @@ from math import inf, isfinite, log10
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec import Struct
 
 from ...core.errors import EvaluationError, ModelError, UsageError, format_error
 from ...core.io.split_models import Loadable
@@ -29,8 +30,7 @@ AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=T
 """Integer kernels are those of onnxruntime with all its optimizations, as users have them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """The loss that is allowed: a share of the original's figure, or with `is_absolute` a difference from it."""
 
     amount: float
@@ -54,8 +54,7 @@ class Budget:
         return f"{self.amount * 100:g}{'pt' if self.is_absolute else '%'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(Struct, frozen=True):
     """The `figure` of a model, and its `loss` against the original, in the unit of the budget.
 
     `sqnr` is the least signal-to-noise ratio of the float outputs, in dB, None where it was not computed. `failure`:

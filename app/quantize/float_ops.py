@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.io.model_source import model_source
 from ...core.ir.dtypes import FLOATS
@@ -23,8 +24,7 @@ INTEGER_PREFIXES = ("QLinear", "QGemm", "QAttention", "ConvInteger", "MatMulInte
 MOVEMENTS = ops_with(Trait.MOVES_DATA)
 
 
-@dataclass(frozen=True, slots=True)
-class FloatOp:
+class FloatOp(Struct, frozen=True):
     """An op that computes in float: the value of its first output, its operator, and the reason."""
 
     value: str

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ...core.io.model_source import model_source
 from ...core.ir.dtypes import FLOATS
@@ -18,8 +19,7 @@ from .schemes import STORE_WEIGHTS
 from .search import TAKEN, BuiltCandidate, Trial
 
 
-@dataclass(frozen=True, slots=True)
-class HighPrecisionWeight:
+class HighPrecisionWeight(Struct, frozen=True):
     """A constant of floats by its name: its bytes, the bits of an element, and why these are not 8."""
 
     name: str

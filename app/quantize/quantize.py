@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from msgspec import Struct
 from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
@@ -178,8 +179,7 @@ def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPa
     return paths
 
 
-@dataclass(frozen=True)
-class QuantizationContext:
+class QuantizationContext(Struct, frozen=True):
     """The models, samples and measures of a quantization; `floats` is the optimized model before it is compressed.
 
     Candidates are `searched` and `reported` on different samples; with labels, a result is scored on `all_rows` too.
@@ -317,8 +317,7 @@ def model_notes(graph: Graph) -> list[str]:
     return notes
 
 
-@dataclass(frozen=True)
-class Racing:
+class Racing(Struct, frozen=True):
     """Races against the original under ORT ALL, on common inputs by batch size."""
 
     original: Path

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
+from msgspec import Struct
 from onnx import TensorProto
 
 from ...core.io.model_source import model_source
@@ -20,8 +20,7 @@ from .sensitivity import ValueErrors
 WIDEST = 16  # bits of a value that counts as quantized
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizedOp:
+class QuantizedOp(Struct, frozen=True):
     """The outcome for a `value` of the float model, or of the `operator` that makes it ("" for a weight).
 
     `bits` are those of the value and `weight_bits` those of weights, None where they stay as wide as they were; `scale`

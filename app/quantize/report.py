@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+
+from msgspec import Struct, field, to_builtins
 
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
@@ -15,8 +17,7 @@ from .quantized_ops import QuantizedOp
 from .search import Trial
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """A model on disk and in onnxruntime with all optimizations; `score` is that on the report set."""
 
     bytes: int
@@ -61,6 +62,6 @@ class QuantizationReport:
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
-        return json_text(asdict(self))
+        return json_text(to_builtins(self))
 
     _repr_html_ = card_html

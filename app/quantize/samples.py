@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ...core.errors import ModelError, UsageError
 from ...core.io.model import Model
@@ -29,8 +30,7 @@ from .criterion import AgreementCriterion, Budget, Criterion, Feeds, MetricCrite
 ROWS_AT_ONCE = 8  # of labelled inputs, to calibrate with
 
 
-@dataclass(frozen=True)
-class LabelledPart:
+class LabelledPart(Struct, frozen=True):
     """Rows of a labelled set, and its metric."""
 
     examples: LabelledSet
@@ -74,8 +74,7 @@ class UnlabelledPart:
         return found
 
 
-@dataclass(frozen=True)
-class Samples:
+class Samples(Struct, frozen=True):
     """The parts of the data, which are disjoint unless a note says otherwise.
 
     `calibration` is empty if there are no data; `drawn` has random inputs in its place, for schemes that are requested

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from time import monotonic
 from typing import Any
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
 from ...core.rewriting.change_log import ChangeKey
@@ -33,8 +36,7 @@ Rankings = Callable[["BuiltCandidate"], Iterable[Sequence[ChangeKey]]]
 model, backward."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits of a search: the number of candidates that are scored, and the seconds after which no other is begun."""
 
     trials: int
@@ -220,7 +222,7 @@ class Search:
             return
         key = f"race {' '.join(b.candidate.digest for b in entries)}"
         found = self.journal.result(
-            key, lambda: [r if isinstance(r, str) else asdict(r) for r in self.race([b.path for b in entries])]
+            key, lambda: [r if isinstance(r, str) else to_builtins(r) for r in self.race([b.path for b in entries])]
         )
         for b, measured in zip(entries, found, strict=True):
             if isinstance(measured, str):
@@ -293,7 +295,9 @@ class Search:
     def _scored(self, built: BuiltCandidate) -> BuiltCandidate:
         """The candidate with its score and whether that is within the budget."""
         self.scored += 1
-        found = self.journal.result(f"score {built.candidate.digest}", lambda: asdict(self.criterion.score(built.path)))
+        found = self.journal.result(
+            f"score {built.candidate.digest}", lambda: to_builtins(self.criterion.score(built.path))
+        )
         score = built.trial.score = Score(**found)
         within = not score.failure and self.criterion.allows(score)
         built.trial.outcome = f"invalid: {score.failure}" if score.failure else WITHIN if within else "over the budget"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
+
+from msgspec import Struct
 
 from ...core.io.model_source import ModelSource, model_source, transformed_source
 from ...core.io.split_models import Loadable
@@ -23,8 +24,7 @@ MAX_BYTES = 64 << 20  # of the elements of these; after the first sample, no mor
 Feeds = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ValueErrors:
+class ValueErrors(Struct, frozen=True):
     """The power of the noise of values, relative to their signal: the `whole` of it, and the part of their `own`."""
 
     whole: Mapping[str, float]

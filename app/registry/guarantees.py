@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from ...core.verify.proof_guarantees import PROOFS
 
@@ -21,8 +22,7 @@ FILE = Path(__file__).with_name("guarantees.json")
 NO_GUARANTEE = "not proved"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedProof:
+class RecordedProof(Struct, frozen=True):
     """The guarantee of a rule of a pass; the `text` has its coverage.
 
     It holds on `models` of those on which the rule `fired`. `keeps_bits`: equal bits were shown. `reached_sites` are

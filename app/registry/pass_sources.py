@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec import Struct
 
 from ...core.errors import PluginError, UnknownNameError
 from ...core.plugins.pass_registry import (
@@ -115,8 +116,7 @@ def unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """Rules with the passes that run them, and passes not made of our rules, with their selected rules.
 
     `in_pipeline`: whether a run of the pipeline runs them. `is_group`: whether they are the passes of a pipeline or

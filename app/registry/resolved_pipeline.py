@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct, field, structs
 
 from ...core.errors import UsageError
 from ...core.plugins.pass_registry import PassEntry
@@ -30,8 +32,7 @@ from .name_resolver import NameResolver
 from .pass_sources import PluginLike
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedPipeline:
+class ResolvedPipeline(Struct, frozen=True):
     """A pipeline, and the entries of its passes that support some opsets only.
 
     `transforms` are those that the pipeline or the caller names, in order, and are no longer in the pipeline.
@@ -89,7 +90,9 @@ def resolve_pipeline(
         n: f.placed.stage for n, f in names.used_passes.items() if f.placed is not None and f.placed.stage is not None
     }
     added = [
-        replace(f.placed or PassPlacement(f.item), item=f.item) for f in more if not isinstance(f.item, TransformPass)
+        structs.replace(f.placed or PassPlacement(f.item), item=f.item)
+        for f in more
+        if not isinstance(f.item, TransformPass)
     ]
     conversions = [a.item for a in added if isinstance(a.item, ConvertOpset)]
     converting = [p.name for p in conversions]

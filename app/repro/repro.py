@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import onnx
+from msgspec import Struct, field
+from msgspec.structs import replace
 from onnx import helper
 
 from ...core.errors import FailureKind
@@ -207,8 +208,7 @@ def failure_alone(load: Callable[[], Model], culprit: Pass, *, exact_only: bool 
     return failure.kind if failure is not None else None
 
 
-@dataclass(frozen=True, slots=True)
-class CommandOptions:
+class CommandOptions(Struct, frozen=True):
     """The options of a run that another needs to fail in the same way; `options` are those of all its passes."""
 
     options: Sequence[str] = ()
@@ -238,8 +238,7 @@ def _flags(option: str, values: Iterable[str | PassSpec]) -> list[str]:
     return [f"--{option} {shlex.quote(str(value))}" for value in values]
 
 
-@dataclass(frozen=True, slots=True)
-class ReproFolder:
+class ReproFolder(Struct, frozen=True):
     """A writer of a folder below `root` for each change that is left out, whole or not at all.
 
     Its README has a command with `command_options`, and the installed `versions`.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...core.run.report import Report
 from ..formats.outputs import Outputs
@@ -17,8 +18,7 @@ if TYPE_CHECKING:  # content of formats other than text
     from ..pages.card import Card
 
 
-@dataclass(frozen=True, slots=True)
-class Display:
+class Display(Struct, frozen=True):
     """The reports that a command shows: `max_changes` is for the plan of a dry run, `end` for a model not written.
 
     `is_check`: changes count as failures.

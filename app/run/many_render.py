@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+from msgspec import Struct
 from rich.filesize import decimal
 from rich.table import Table
 
@@ -25,8 +25,7 @@ MAX_ROWS = 40  # of a table with a row for each model
 FULL_WIDTH = 70  # columns of a terminal for a table with sizes before and after
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRow:
+class ModelRow(Struct, frozen=True):
     """The outcome for a model, and its nodes and bytes before and after; (0, 0) for a failure."""
 
     model: str

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...core.processes.worker_process import module_command
 from ..jobs.job_exchange import packed, unpacked
@@ -15,8 +17,7 @@ if TYPE_CHECKING:  # imports onnx, which a worker does after it started the proc
 RUN_WORKER = module_command(f"{__package__}.run_worker")
 
 
-@dataclass(frozen=True, slots=True)
-class RunContent:
+class RunContent(Struct, frozen=True):
     """The content of the reply about a run: its report, and lines about rules that declined."""
 
     report: Report

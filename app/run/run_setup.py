@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import onnx
+from msgspec import Struct, structs
 
 from ...core.errors import UsageError
 from ...core.io.files import ModelFile
@@ -45,8 +46,7 @@ EXTERNAL_DATA = {"auto": None, "always": True, "never": False}
 LARGE_BYTES = 200_000_000  # of a model of which it is reported how much is written
 
 
-@dataclass(frozen=True, slots=True)
-class RunSetup:
+class RunSetup(Struct, frozen=True):
     """A run before it begins: `original` is loaded, with the requested `transforms`, and is rewritten by the run.
 
     `options` have the inputs as they were read. `before`: the size of the file; `size_before`: of the original, for a
@@ -100,12 +100,12 @@ class RunSetup:
         """The setup, and the setups of fallback pipelines, each with an original to rewrite; the last is not raced."""
         yield self
         for fallback in self.choice.fallbacks:
-            choice = replace(self.choice, pipeline=fallback, spec=fallback.name)
-            yield replace(self, original=self.source.load(), choice=choice)
+            choice = structs.replace(self.choice, pipeline=fallback, spec=fallback.name)
+            yield structs.replace(self, original=self.source.load(), choice=choice)
         last = self.choice.last_fallback
-        choice = replace(self.choice, pipeline=last, spec=last.name)
+        choice = structs.replace(self.choice, pipeline=last, spec=last.name)
         options = replace(self.options, value_info=None, check_speed=False)
-        yield replace(self, original=self.source.load(), choice=choice, options=options)
+        yield structs.replace(self, original=self.source.load(), choice=choice, options=options)
 
     def pipeline_run(self) -> tuple[PipelineRun, list[SkippedPass]]:
         """The run, which has not begun, and the passes that are left out of it."""
@@ -155,7 +155,7 @@ class RunSetup:
         """The writer of the result of a pipeline, which has to lose no race, if there are `races`."""
         external_data = external_data_choice(self.options.external_data)
         if external_data.choice is None and self.source.is_external:
-            external_data = replace(external_data, choice=True)
+            external_data = structs.replace(external_data, choice=True)
         if races is not None and self.options.check_speed and leaves(pipeline):
             return ModelWriter(self.timer, external_data, publication, partial(races.is_accepted, pipeline.name))
         return ModelWriter(self.timer, external_data, publication if publication.model is not None else None)

@@ -6,6 +6,8 @@ import sys
 from contextlib import nullcontext
 from dataclasses import replace
 
+from msgspec import structs
+
 from ...core.errors import UsageError
 from ...core.verify.oracle_start import start_oracle_worker
 from ..exit_codes import WRONG
@@ -27,7 +29,7 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
     is_streamed = job.output == STREAM
     if is_streamed:
         _require_free_stream(options, display)
-        display = replace(display, end="written to standard output")
+        display = structs.replace(display, end="written to standard output")
     output = None if is_streamed or options.in_place else job.output
     stream, terminal = sys.stdout, display.terminal(reserved=is_streamed)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ...core.ort.sessions import ALL_LEVELS, CPU
 from ...core.run.report import Report
@@ -28,8 +30,7 @@ PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
 """Options of execution providers that keep the precision, beside the defaults."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """One way to decide something: fields of the recipe, the session or the configuration that it sets.
 
     `skip` and `enable` are added to those of other choices.

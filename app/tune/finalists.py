@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import inf
+
+from msgspec import Struct
 
 from ...core.errors import PassesError
 from ..tuned_settings import ORIGINAL
@@ -46,8 +47,7 @@ def without_denormals(choices: Choices) -> Choices:
     return {decision: c for decision, c in choices.items() if "denormals_as_zero" not in c.session}
 
 
-@dataclass(frozen=True, slots=True)
-class LastRace:
+class LastRace(Struct, frozen=True):
     """The finalists of the last race, the original first, with their figures, and the index of the `best`."""
 
     field: Sequence[Choices]

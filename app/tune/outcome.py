@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import UnverifiableError, VerificationError
 from ...core.io.model_source import ModelSource
@@ -91,8 +94,7 @@ def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionCon
         raise VerificationError(f"in its session, with denormals as zero, {failure}")
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """A configuration that was verified and raced, with the original beside it."""
 
     configuration: Configuration

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
 from ...core.support.confidence_intervals import RatioInterval
@@ -18,8 +22,7 @@ from .tuned_models import MadeModel, TunedModels
 from .workloads import Workload
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(Struct, frozen=True):
     """The effort of a race: so many sets of processes, and a share of the seconds of calls for each model."""
 
     sets: int
@@ -32,8 +35,7 @@ LAST = Rung(11, 2.0)
 """Of the best finalists against the original."""
 
 
-@dataclass(frozen=True, slots=True)
-class RaceEntry:
+class RaceEntry(Struct, frozen=True):
     """A configuration in a race: its figure and its time, divided by those of the first, or the `failure`.
 
     `seconds` of a call, the median, by workload; `peak` memory and file in bytes; `threads` that compute an op.
@@ -42,8 +44,8 @@ class RaceEntry:
     failure: str = ""
     ratio: RatioInterval | None = None
     time: RatioInterval | None = None
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
-    tails: dict[str, float] = field(default_factory=dict[str, float])
+    seconds: dict[str, float] = msgspec.field(default_factory=dict[str, float])
+    tails: dict[str, float] = msgspec.field(default_factory=dict[str, float])
     peak: int = 0
     bytes: int = 0
     threads: int = 0
@@ -55,8 +57,7 @@ class RaceEntry:
         return replace(cls(**data), ratio=ratio, time=time)
 
 
-@dataclass(frozen=True, slots=True)
-class RaceResult:
+class RaceResult(Struct, frozen=True):
     """The configurations of a race in order, and the first one against itself, if the race has enough sets."""
 
     raced: tuple[RaceEntry, ...]
@@ -85,7 +86,7 @@ class Racing:
     def identity(self, configuration: Configuration) -> str:
         """A digest of model and session. Raises PassesError if the model cannot be made."""
         made = self.models.get(configuration.recipe)
-        return content_digest([made.digest, asdict(configuration.session), configuration.callers])
+        return content_digest([made.digest, to_builtins(configuration.session), configuration.callers])
 
     def __call__(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
         """Race configurations with the first one; models that cannot be made have a failure."""
@@ -106,7 +107,7 @@ class Racing:
     def _data(self, configurations: Sequence[Configuration], rung: Rung) -> dict[str, Any]:
         made = [self._made(c) for c in configurations]
         if isinstance(made[0], str):
-            return {"control": None, "raced": [asdict(RaceEntry(failure=made[0]))] * len(made)}
+            return {"control": None, "raced": [to_builtins(RaceEntry(failure=made[0]))] * len(made)}
         entries = [(c, m) for c, m in zip(configurations, made, strict=True) if isinstance(m, MadeModel)]
         has_control = rung.sets >= LEAST_SETS
         raced = [*entries, *entries[:1]] if has_control else entries
@@ -122,7 +123,7 @@ class Racing:
             RaceEntry(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
             for m in made
         ]
-        return {"control": None if control is None else asdict(control), "raced": list(map(asdict, found))}
+        return {"control": None if control is None else to_builtins(control), "raced": list(map(to_builtins, found))}
 
     def _made(self, configuration: Configuration) -> MadeModel | str:
         try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, to_builtins
 
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
@@ -17,8 +19,7 @@ from .racing import RaceEntry
 from .search import DecisionResult, Trial
 
 
-@dataclass(frozen=True, slots=True)
-class TimingNoise:
+class TimingNoise(Struct, frozen=True):
     """The races of a model against itself: how many, how many of them on a busy machine, and the greatest factor.
 
     By that factor intervals of its race are longer; 1 on a quiet machine.
@@ -91,7 +92,7 @@ class TuneReport:
             "for": self.objective.goal,
             "quantile": self.objective.quantile,
             "sizes": self.sizes,
-            "ratio": None if self.ratio is None else asdict(self.ratio),
+            "ratio": None if self.ratio is None else to_builtins(self.ratio),
             "seconds": self.result.seconds,
             "machine": self.machine,
             "versions": self.versions,
@@ -99,7 +100,7 @@ class TuneReport:
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds."""
-        data = asdict(replace(self, verdict=None))
+        data = to_builtins(replace(self, verdict=None))
         data["verdict"] = None if self.verdict is None else self.verdict.to_data()
         for name, configuration in (("start", self.start), ("configuration", self.configuration)):
             data[name]["session"] = settings_data(configuration.session)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import inf
 from time import monotonic
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
 from ...core.support.confidence_intervals import RatioInterval
@@ -53,8 +56,7 @@ class Trial:
     to_original: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionResult:
+class DecisionResult(Struct, frozen=True):
     """A decision in a result: the figure with it divided by that without, all others being the same.
 
     `is_kept`: without it, the result would be worse beyond the interval.

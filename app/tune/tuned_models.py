@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from ...core.errors import PassesError
 from ...core.io.model_source import ModelSource
 from ...core.run.report import Report
@@ -20,8 +22,7 @@ Quantize = Callable[[str, Path], str]
 """Writes the model of a scheme to a file; its loss in words. Raises PassesError if there is none within the budget."""
 
 
-@dataclass(frozen=True, slots=True)
-class MadeModel:
+class MadeModel(Struct, frozen=True):
     """A model in a file: its bytes with those of external data, and a digest of its content.
 
     `report` is that of the run which made it; `loss`, in words, that of a quantized model.

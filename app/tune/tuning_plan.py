@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from ...core.ort.kernels import highest_opset_of_onnxruntime
 from ...core.ort.value_files import write_value

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+
+from msgspec import Struct
 
 from ...core.errors import PassesError
 from ...core.io.files import split_model
@@ -28,8 +30,7 @@ PIPELINES = ("basic", "ort")
 """The pipelines that may have folded the weights of a model that is verified."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProvedModels:
+class ProvedModels(Struct, frozen=True):
     """An original, loaded and as a file, its rewritten form, and the rewrites that may have made it.
 
     The loaded `model` is rewritten in turn.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import onnx
+from msgspec import to_builtins
 
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
@@ -55,7 +56,7 @@ class VerificationReport:
     def to_json(self) -> str:
         """The comparison as JSON text."""
         verdict = None if self.verdict is None else self.verdict.to_data()
-        data = asdict(replace(self, verdict=None, proofs=None)) | {"agrees": self.agrees, "verdict": verdict}
+        data = to_builtins(replace(self, verdict=None, proofs=None)) | {"agrees": self.agrees, "verdict": verdict}
         data["proofs"] = None if self.proofs is None else self.proofs.to_data()
         return json_text(data)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 from onnx import TensorProto
 
 from ...core import Graph, Op, Value
@@ -37,8 +38,7 @@ AUXILIARY_DTYPES = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.
 """Types of shapes, indices and conditions: ops do not line up with them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Struct, frozen=True):
     """A change, with its pictures just before and just after; None where there were too many to draw.
 
     `equation`: that of its rule, or the summary of its pass. `contract`: exact, rounding or conditional.
@@ -76,8 +76,7 @@ class NodeView:
     bodies: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GraphView:
+class GraphView(Struct, frozen=True):
     """A graph drawn as a whole: the main one, or a body of an op in it.
 
     Of a graph that is too large only the first nodes are drawn; `undrawn` is the number of the other ops.

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import helper
 
 from ..ir.op_schemas import canonical_domain
@@ -34,8 +35,7 @@ Constant = onnx.TensorProto | onnx.SparseTensorProto | onnx.NodeProto
 Observe = Callable[[str, Any], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(Struct, frozen=True):
     """The values to observe, by name, or only their shapes. `folder` has external weights of the model."""
 
     names: Collection[str]
@@ -150,8 +150,7 @@ class ObservedGraph:
         return OnnxRuntime(model.SerializeToString(), self.observation.config, folder=self.observation.folder)
 
 
-@dataclass(frozen=True, slots=True)
-class _NodeWithBodies:
+class _NodeWithBodies(Struct, frozen=True):
     """A `node` of the opset `version` with values to observe in `bodies`, by attribute.
 
     Bodies in its `attributes` are declarations of inputs, and of the results that the next iteration takes: others are

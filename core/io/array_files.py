@@ -7,7 +7,6 @@ import warnings
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import IO, Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from numpy.lib import format as npy
 from onnx import helper, numpy_helper
 
@@ -33,8 +33,7 @@ UNREADABLE = "cannot be read"
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayHeader:
+class ArrayHeader(Struct, frozen=True):
     """The type and the shape of a stored array."""
 
     dtype: np.dtype[Any]
@@ -56,8 +55,7 @@ HeaderCheck = Callable[[str, ArrayHeader], None]
 """Raises ModelError for an array of that name that is not to be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayFile:
+class ArrayFile(Struct, frozen=True):
     """An open .npz file of arrays; `headers` has those of all of them by name, and no elements were read."""
 
     path: Path

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import onnx
+from msgspec import Struct
 from onnx import inliner
 
 from ..errors import ModelError
@@ -95,8 +95,7 @@ FunctionKey = tuple[str, str, str]
 """Canonical domain, name and overload."""
 
 
-@dataclass(frozen=True, slots=True)
-class InlinedSize:
+class InlinedSize(Struct, frozen=True):
     """The nodes and bytes of nodes with their calls inlined, and how often each name is written in them.
 
     Names are those of values, and of attributes with a leading `@`.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import onnx
+from msgspec import Struct
 from onnx import helper
 
 from ..errors import GraphError, ModelError, PassesError, format_error
@@ -64,8 +65,7 @@ def export_header(model: Model) -> onnx.ModelProto:
 MAX_MESSAGE_BYTES = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room
 
 
-@dataclass(frozen=True)
-class SerializedModel:
+class SerializedModel(Struct, frozen=True, dict=True):
     """A serialized model: header, graph without initializers, and each initializer in chunks.
 
     The chunks of large tensors are spans of a file or views of an array.

@@ -7,11 +7,12 @@ import os
 import re
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISDIR, S_ISFIFO, S_ISREG, S_ISSOCK
 from typing import Self
+
+from msgspec import Struct
 
 from ..errors import ModelError
 from ..support.scratch_folder import EXAMPLE
@@ -20,8 +21,7 @@ from .writer import data_name_pattern
 SPECIAL_FILES = {S_ISCHR: "device", S_ISBLK: "device", S_ISFIFO: "pipe", S_ISSOCK: "socket"}
 
 
-@dataclass(frozen=True, slots=True)
-class OutputFile:
+class OutputFile(Struct, frozen=True):
     """A file to write: `target` is `path` with links resolved, and `folder` holds it, with this status.
 
     The null device has no `folder`, as nothing is written.
@@ -95,8 +95,7 @@ def _require_replaceable(path: Path, target: Path, status: os.stat_result) -> No
         raise ModelError(f"cannot write to {path}: the file has no name")
 
 
-@dataclass(frozen=True, slots=True)
-class OutputPaths:
+class OutputPaths(Struct, frozen=True):
     """The files that a run writes, if any: the model, report, map of names, and page.
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,

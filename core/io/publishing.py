@@ -15,11 +15,12 @@ import re
 import shutil
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_IMODE
 from types import TracebackType
 from typing import Self
+
+from msgspec import Struct
 
 from ..errors import ModelError
 from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile
@@ -185,8 +186,7 @@ def publish_copy(model: Path, data: Collection[Path], folder: Path) -> None:
         raise ModelError(f"cannot write {file.path}: {e.strerror}") from e
 
 
-@dataclass(frozen=True, slots=True)
-class _StagedFile:
+class _StagedFile(Struct, frozen=True):
     """A file in a staging folder, and its external `data` there, if it is a model that has some.
 
     `replaced`: the names of data that only the model which it replaces may need, beside those of its own names.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+from msgspec import Struct
 from onnx.external_data_helper import set_external_data
 
 from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
@@ -15,8 +15,7 @@ from ..serialization.proto_queries import copy_without
 ALIGNMENT = 64  # bytes; onnxruntime maps elements at such an offset without a copy, and aligns its own tensors as much
 
 
-@dataclass(frozen=True, slots=True)
-class SplitModel:
+class SplitModel(Struct, frozen=True):
     """A `message` whose initializers above 1 KB have no elements; `tensors` has those, by name.
 
     Only initializers of the main graph are split. A session of such a model maps the files of its tensors, or copies
@@ -64,8 +63,7 @@ def refer_to_file(proto: onnx.TensorProto, location: str, begin: int | None = No
     proto.ClearField("raw_data")
 
 
-@dataclass(frozen=True, slots=True)
-class SplitFile:
+class SplitFile(Struct, frozen=True):
     """The file of a split model for processes of this project, which may hold references to files anywhere.
 
     Other programs refuse such references.

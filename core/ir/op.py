@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import helper
 
 from . import op_schemas
@@ -34,8 +35,7 @@ class SourceNode(NamedTuple):
     output: str
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """The rule or pass `by` that made the op last, and its `sources`; `is_truncated` if there are more of them.
 
     `named_after` is the NodeProto of the op whose name, doc string and metadata it took, if any.

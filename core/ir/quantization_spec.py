@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from msgspec import Struct, field
 from onnx import TensorProto
 
 Rounding = Literal["nearest", "mse", "hqq", "gptq"]
@@ -19,8 +19,7 @@ class Range(NamedTuple):
     high: float
 
 
-@dataclass(frozen=True, slots=True)
-class QuantizationSpec:
+class QuantizationSpec(Struct, frozen=True):
     """The data that a pipeline gives to its rules of contract LOSSY, see `GraphContext.quantization`.
 
     `ranges` are ranges of values, by name. `activations` and `weights` are element types of TensorProto.DataType, int8

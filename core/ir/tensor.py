@@ -20,6 +20,7 @@ from weakref import WeakSet, finalize
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
@@ -119,8 +120,7 @@ class MessageBytes:
         """Do nothing, as the memory belongs to the message."""
 
 
-@dataclass(frozen=True, slots=True)
-class MappedField:
+class MappedField(Struct, frozen=True):
     """The span of one element field of a TensorProto in its file, or in its message in memory, and its length."""
 
     field_number: int

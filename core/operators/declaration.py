@@ -7,7 +7,6 @@ NumPy is its language: it works on float64 and on any array type of NumPy's prot
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import Flag, auto
 from functools import cache
 from inspect import CO_VARKEYWORDS
@@ -15,6 +14,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import onnx
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..ir.expressions import Shape, SymInt
 from ..ir.op import Op
@@ -132,8 +133,7 @@ CONTEXT = ("node", "version", "output_count", "input_types", "run_body", "own_ty
 """Parameters of meanings that are facts of an `OperatorCall` other than attributes."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorCall:
+class OperatorCall(Struct, frozen=True):
     """A node of the opset `version` of its domain. `attributes` has the defaults of the schema too.
 
     Tensors in attributes are arrays, their floats float64. `input_types` are the element types
@@ -154,8 +154,7 @@ class OperatorCall:
         return len(self.node.output)
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(Struct, frozen=True):
     """The facts of an operator.
 
     Elements of the inputs in `data` appear among those of the outputs nearly unchanged: cast, clipped or beside others.

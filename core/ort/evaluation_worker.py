@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted
 from ..processes.process_limits import limit_memory, prepare_to_crash
@@ -19,8 +20,7 @@ IDLE_SECONDS = 60.0
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class MappedArray:
+class MappedArray(Struct, frozen=True):
     """An array in a file, which the worker maps."""
 
     path: Path
@@ -33,8 +33,7 @@ class MappedArray:
         return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationLimits:
+class EvaluationLimits(Struct, frozen=True):
     """Limits of a run: the `memory` in bytes that its process may allocate, beside its inputs, and `seconds`.
 
     Only Linux limits memory. The process has about 300 MB before any run.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from ..support.printable_text import is_utf8
 
@@ -29,8 +30,7 @@ ALLOCATOR = MappingProxyType({"arena_extend_strategy": 1})
 MAX_THREADS = 1024  # of a session; onnxruntime starts all of them
 
 
-@dataclass(frozen=True, slots=True)
-class SessionConfig:
+class SessionConfig(Struct, frozen=True):
     """The configuration of a session: the `optimization_level` by onnxruntime's name, and `disabled_optimizers`.
 
     Weights are prepacked for kernels with `prepack_weights`; threads that wait for work keep their cores busy with

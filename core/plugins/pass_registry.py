@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from msgspec import Struct
+
 from ..errors import PluginError, UsageError, format_error
 from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass, leaves
@@ -23,8 +25,7 @@ Opsets = tuple[int, int]
 """The first and the last supported opset."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassEntry:
+class PassEntry(Struct, frozen=True):
     """A pass, its source, its position in pipelines, and the opsets that it supports (None: any)."""
 
     item: Pass
@@ -43,8 +44,7 @@ class PassEntry:
         return [self.item, *leaves(self.item)]
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineEntry:
+class PipelineEntry(Struct, frozen=True):
     """A pipeline of a plugin, as text or as a pass, and its source."""
 
     name: str

@@ -6,11 +6,13 @@ import re
 import types
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass, replace
 from enum import Enum
 from math import isnan
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+
+from msgspec import Struct, field
 
 from ..errors import UsageError, format_error
 from ..run.pipeline import Fixpoint, Pass, Pipeline, RulePass
@@ -22,8 +24,7 @@ OPTION_PATTERN = re.compile(r"""\s*([^=,\s"']+)\s*=\s*((?:"[^"]*"|'[^']*'|[^,"']
 FILE_SUFFIXES = (".py", ".toml")
 
 
-@dataclass(frozen=True, slots=True)
-class PassSpec:
+class PassSpec(Struct, frozen=True):
     """A pass or pipeline by name, and its options as text, quotes included."""
 
     name: str
@@ -184,8 +185,7 @@ NON_OPTION_FIELDS = frozenset({"name", "rules"})
 """The fields that identify a pass and its rules."""
 
 
-@dataclass(frozen=True, slots=True)
-class PassOption:
+class PassOption(Struct, frozen=True):
     """An option of a pass: its type in words, its value as text, and its doc from the metadata of the field.
 
     `type` is empty if its values have no textual form.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+from msgspec import Struct, field
 
 from ..errors import PluginError
 from ..rewriting.rules import Rule
@@ -22,8 +24,7 @@ FINAL: PipelineStage = "final"
 RESERVED_CHARACTERS = set(",{}")  # of the texts that select passes
 
 
-@dataclass(frozen=True, slots=True)
-class PassPlacement:
+class PassPlacement(Struct, frozen=True):
     """A pass, or a rule, and its position in a pipeline where it is enabled; transforms, which come first, have none.
 
     `stage`: after the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
@@ -62,8 +63,7 @@ class PassPlacement:
         return self.stage is None and not self.named
 
 
-@dataclass(frozen=True, slots=True)
-class Plugin:
+class Plugin(Struct, frozen=True):
     """All passes and pipelines of a package or file.
 
     `passes`: passes, transforms and rules; rules of one group are one pass, each other rule is a pass of its own.

@@ -26,6 +26,8 @@ from types import TracebackType
 from typing import IO, Any, Generic, ParamSpec, Self, TypeVar, cast
 from weakref import WeakSet, finalize
 
+from msgspec import Struct
+
 from ..errors import PassesError
 from .process_limits import IDLE_THREADS
 from .watchdog import call_after, require_time, time_limit_end
@@ -280,8 +282,7 @@ class WorkerProcess(Generic[T]):
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class _RemoteObject:
+class _RemoteObject(Struct, frozen=True):
     """The object of a worker process, whose attributes are its methods."""
 
     process: WorkerProcess[Any]
@@ -292,8 +293,7 @@ class _RemoteObject:
         return _RemoteMethod(name, self)
 
 
-@dataclass(frozen=True, slots=True)
-class _RemoteMethod:
+class _RemoteMethod(Struct, frozen=True):
     name: str
     remote: _RemoteObject
 

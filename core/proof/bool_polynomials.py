@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx
+from msgspec import structs
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir.dtypes import FLOATS
@@ -25,7 +26,7 @@ Emit = Callable[..., str]
 
 def with_numbers(obligation: Obligation) -> Obligation:
     """The obligation with floats in place of inputs of bools. Raises NotApplicable where there is no polynomial."""
-    inputs = tuple(replace(i, dtype=FLOAT) if i.dtype == TensorProto.BOOL else i for i in obligation.inputs)
+    inputs = tuple(structs.replace(i, dtype=FLOAT) if i.dtype == TensorProto.BOOL else i for i in obligation.inputs)
     before, after = (_Numbers(f.model, element_types(f.model)).fragment(f) for f in obligation.fragments)
     return replace(obligation, before=before, after=after, inputs=inputs)
 

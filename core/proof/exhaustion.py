@@ -58,8 +58,10 @@ class Exhaustion:
             given = {i.name: np.full(i.shape({}), v) for i, v in zip(bools, values, strict=True)}
             verdicts = self._prove_numbers(_with_bools(obligation, given))
             if any(v.guarantee is not Guarantee.EXACT for v in verdicts):
-                return [replace(v, counterexample={**v.counterexample, **given}) if v.counterexample else v
-                        for v in verdicts]  # fmt: skip
+                return [
+                    replace(v, counterexample={**v.counterexample, **given}) if v.counterexample else v
+                    for v in verdicts
+                ]
             found += verdicts
         words = [*(c for v in found for c in v.coverage), *("every bool" for _ in bools)]
         return [ProofVerdict(Guarantee.EXACT, Technique.EXHAUSTION, tuple(dict.fromkeys(words)))]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import EvaluationError, ModelError
 from ..ort.backends import OnnxReference, OnnxRuntime
@@ -19,8 +20,7 @@ from ..verify.output_comparison import compare_outputs
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class NumbersRequest:
+class NumbersRequest(Struct, frozen=True):
     """Two serialized models, and their input of the `dtype` and `shape` that gets all numbers.
 
     Each number is at one place of the input at least, or at `every_place`.
@@ -34,8 +34,7 @@ class NumbersRequest:
     every_place: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NumbersDifference:
+class NumbersDifference(Struct, frozen=True):
     """The input with the first numbers on which two models differ, and the difference in words."""
 
     counterexample: Array

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 import onnx
+from msgspec import Struct
 
 from ..ir.dtypes import FLOATS, INTEGERS
 from ..operators.declaration import Trait
@@ -82,8 +83,7 @@ def names_in(node: onnx.NodeProto) -> Iterator[str]:
                 yield from names_in(inner)
 
 
-@dataclass(frozen=True, slots=True)
-class SymbolicInputs:
+class SymbolicInputs(Struct, frozen=True):
     """The inputs of an obligation that are drawn as field elements in place of their type.
 
     `constants` are those of both fragments that go with them. `is_ring`: there are no other inputs, and they are added

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, reduce
 from math import prod
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
 
 Ints = np.ndarray[Any, Any]
 P, Q = 2102999, 1051499
@@ -30,8 +30,7 @@ ROWS = 6
 MASKS = slice(HAS_MODULUS, HAS_EXPONENT + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldArray:
+class FieldArray(Struct, frozen=True):
     """An array of field elements: `data` has a row for each of the two residues, and four more, for each sample.
 
     `data[row, sample]` has the shape of the array: residues mod P (MODULUS) and Q (EXPONENT), known or not. The samples

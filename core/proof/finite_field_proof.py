@@ -10,7 +10,9 @@ from math import prod
 from typing import Any, cast
 from zlib import crc32
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
@@ -432,13 +434,12 @@ def add_draws(
             compare_output(index, x, y, counted, feeds)
 
 
-@dataclass(frozen=True, slots=True)
-class Points:
+class Points(Struct, frozen=True):
     """Random inputs: normal numbers of several scales, each with the residues of a number of its sign."""
 
     symbolic: SymbolicInputs
-    rng: np.random.Generator = field(default_factory=partial(np.random.default_rng, 1))
-    _last: list[tuple[Obligation, Evaluators]] = field(default_factory=list["tuple[Obligation, Evaluators]"])
+    rng: np.random.Generator = msgspec.field(default_factory=partial(np.random.default_rng, 1))
+    _last: list[tuple[Obligation, Evaluators]] = msgspec.field(default_factory=list["tuple[Obligation, Evaluators]"])
 
     def evaluators(self, obligation: Obligation) -> Evaluators:
         """The evaluators of both fragments of an obligation; those of the last one are kept."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import TensorProto
 
 from ..ir.expressions import SymInt, atoms, substitute
@@ -36,8 +37,7 @@ class Fragment:
     computed: Mapping[str, Origin] = field(default_factory=dict[str, Origin], repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class InputType:
+class InputType(Struct, frozen=True):
     """An input of both fragments: its element type (TensorProto.DataType) and its dims.
 
     `is_positive`: only numbers above 0 are drawn, as it stands for weights that are.

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
+from msgspec import Struct
 
 from ..errors import PassesError
 from ..rewriting.rules import Rule
@@ -29,14 +31,13 @@ MAX_MODELS = 16  # on which a rule is proved, of those on which it fired
 MAX_MODELS_OF_SITE = 6  # models with the same build site
 
 
-@dataclass(frozen=True, slots=True)
-class Prover:
+class Prover(Struct, frozen=True):
     """The techniques that are there: the finite field always; the others where they are installed.
 
     `methods` are tried where the field leaves something open: an exactness proof of an exact rule, or any proof.
     """
 
-    methods: Mapping[Technique, ProofMethod] = field(default_factory=dict[Technique, ProofMethod])
+    methods: Mapping[Technique, ProofMethod] = msgspec.field(default_factory=dict[Technique, ProofMethod])
     replayer: Replayer | None = None
 
     def prove(self, obligation: Obligation, redraw: Redraw | None = None) -> list[ProofVerdict]:
@@ -125,8 +126,7 @@ class ProvedModel:
         return differs or found.guarantee in (Guarantee.REFUTED, Guarantee.FEWER_INPUTS)
 
 
-@dataclass(frozen=True, slots=True)
-class RuleProof:
+class RuleProof(Struct, frozen=True):
     """The verdicts on the models on which a rule fired, and the build sites of its function."""
 
     rule: Rule

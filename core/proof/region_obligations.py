@@ -13,8 +13,10 @@ from functools import cache, partial
 from math import prod
 from typing import Any
 
+import msgspec
 import numpy as np
 import onnx
+from msgspec import Struct, structs
 from onnx import TensorProto, helper, inliner, numpy_helper
 
 from ..io.split_models import SplitModel
@@ -42,8 +44,7 @@ RESULT = "result of the region"
 """The name of the output of a region in both models."""
 
 
-@dataclass(frozen=True, slots=True)
-class RewrittenModel:
+class RewrittenModel(Struct, frozen=True):
     """An original, whose values `graph` describes, and its rewritten form."""
 
     original: SplitModel
@@ -63,8 +64,7 @@ def by_digest(folded: FoldedWeights) -> Mapping[bytes, TracedArray]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class ValueType:
+class ValueType(Struct, frozen=True):
     """The element type of a value of the original (TensorProto.DataType), and its dims; None without a known rank."""
 
     dtype: int
@@ -93,8 +93,7 @@ def is_given(dim: SymInt | None, symbols: Collection[str]) -> bool:
     return isinstance(dim, int) or (dim is not None and all(str(a) in symbols for a in atoms(dim)))
 
 
-@dataclass(frozen=True, slots=True)
-class RegionClaim:
+class RegionClaim(Struct, frozen=True):
     """An obligation for a region: `rounded` has the folded weights in it, and how far each is rounded, in ulps.
 
     `small_extents`: images and signals have other extents than in the model. `is_of_real_weights`: its constants are
@@ -102,7 +101,7 @@ class RegionClaim:
     """
 
     obligation: Obligation
-    rounded: Mapping[str, float] = field(default_factory=dict[str, float])
+    rounded: Mapping[str, float] = msgspec.field(default_factory=dict[str, float])
     small_extents: bool = False
     is_of_real_weights: bool = False
 
@@ -112,8 +111,7 @@ class RegionClaim:
         return key_of(self.obligation)
 
 
-@dataclass(frozen=True, slots=True)
-class Regions:
+class Regions(Struct, frozen=True):
     """Two models, the values that they share, and the types of those of the original."""
 
     original: ValueGraph
@@ -178,7 +176,7 @@ class Regions:
         yield claim(general)
         numbers = with_real_weights(whole, self.original.constants)
         cut = claim(without_common_parts(numbers, self._as_computed_input))
-        yield replace(cut, is_of_real_weights=not cut.rounded)
+        yield structs.replace(cut, is_of_real_weights=not cut.rounded)
         yield claim(numbers)
 
     def _at_runs(self, obligation: Obligation) -> Obligation:
@@ -258,7 +256,7 @@ class Regions:
         """The type of a computed value of floats or bools as an input, which has a name of its own."""
         found = self.types.get(name)
         given = self._input(name) if found is not None and found.dtype in VARIABLES else None
-        return given if given is None else replace(given, name=f"{name} (given)")
+        return given if given is None else structs.replace(given, name=f"{name} (given)")
 
     def _as_input(self, name: str) -> InputType | None:
         """The type of a computed value or of a weight as an input."""
@@ -340,7 +338,7 @@ def _with_symbols(given: InputType) -> InputType:
         f"extent {d}" if axis >= FIRST_EXTENT and isinstance(d, int) and d >= LARGE_EXTENT else d
         for axis, d in enumerate(given.dims)
     )
-    return replace(given, dims=tuple(dims))
+    return structs.replace(given, dims=tuple(dims))
 
 
 FIRST_EXTENT, LARGE_EXTENT = 2, 6

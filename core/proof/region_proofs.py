@@ -12,6 +12,9 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from time import monotonic, thread_time
 
+import msgspec
+from msgspec import Struct
+
 from ..verify.proof_guarantees import PROOFS, Guarantee, ProofCounts
 from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
 from .obligation import NotApplicable
@@ -20,13 +23,12 @@ from .region_obligations import RegionClaim, Regions
 from .verdict import ProofVerdict, strongest, unknown
 
 
-@dataclass(frozen=True, slots=True)
-class RegionProof:
+class RegionProof(Struct, frozen=True):
     """The verdict on the region of one shared value, and by how many ulps each folded weight in it is `rounded`."""
 
     cut_point: str
     verdict: ProofVerdict
-    rounded: Mapping[str, float] = field(default_factory=dict[str, float])
+    rounded: Mapping[str, float] = msgspec.field(default_factory=dict[str, float])
 
     @property
     def is_proved(self) -> bool:
@@ -59,8 +61,7 @@ class RegionProofs:
         return {"changed": len(self.regions), "proved": sum(r.is_proved for r in self.regions), "regions": regions}
 
 
-@dataclass(frozen=True, slots=True)
-class ProofSeconds:
+class ProofSeconds(Struct, frozen=True):
     """The seconds after which the first technique tries no more regions, and those for all techniques."""
 
     first: float = inf

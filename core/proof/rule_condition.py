@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from typing import Any
 
 import onnx
+from msgspec import Struct, structs
 
 from ..errors import MatchFailure, require
 from ..io.convert import from_onnx, to_onnx
@@ -24,8 +24,7 @@ from .obligation import NotApplicable
 MAX_FIRINGS = 64  # of which the assumptions are said
 
 
-@dataclass(frozen=True, slots=True)
-class Firing:
+class Firing(Struct, frozen=True):
     """A match for which a rule built a replacement: its bindings, with names in place of values, and all its values."""
 
     assumption: Assumption
@@ -51,7 +50,7 @@ def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
     if not rule.contract.assumptions:
         return False
     firings, change_log = list[Firing](), ChangeLog(record=True)
-    rewrite(rewritten.graph, [watched(rule, firings)], change_log)
+    rewrite(rewritten.graph, [WatchedRule(**structs.asdict(rule), firings=firings)], change_log)
     places = {c.place for c in change_log.changes}
     held = [f for f in firings if f.root in places]
     if len(held) > MAX_FIRINGS or any(f.graph is not rewritten.graph for f in held):
@@ -66,10 +65,9 @@ def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
     return bool(bools)
 
 
-class WatchedRule(Rule):
+class WatchedRule(Rule, frozen=True, kw_only=True, eq=False):
     """A rule that records each match for which it builds a replacement."""
 
-    __slots__ = ("firings",)
     firings: list[Firing]
 
     def replacement(self, g: RewriteBuilder, match: Match) -> Any:
@@ -87,15 +85,7 @@ class WatchedRule(Rule):
         return new
 
 
-def watched(rule: Rule, firings: list[Firing]) -> WatchedRule:
-    """The rule with its matches recorded in `firings`."""
-    found = WatchedRule(**{f.name: getattr(rule, f.name) for f in fields(rule)})
-    object.__setattr__(found, "firings", firings)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class ValueName:
+class ValueName(Struct, frozen=True):
     """The name of a value that a variable is bound to."""
 
     name: str

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from .obligation import Obligation
 
@@ -21,8 +21,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """Whether an obligation holds at `sizes`, with floats as reals or bit for bit; z3 gets `seconds` for an element.
 
     `by_formula`: also with the formulas of operators that are unknown functions of real numbers otherwise.
@@ -36,8 +35,7 @@ class Question:
     by_formula: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The outcome; `sizes` are those at which the models were compared.
 
     `inputs` are candidates for a counterexample, at which terms differ or are no longer defined. They may come from a

@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, cast
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import TensorProto, helper, numpy_helper
 
 from ..ir import op_schemas
@@ -57,8 +58,7 @@ class CannotRun(NotApplicable):
     """Raised where the model does not run at these sizes, such as for operands that do not broadcast."""
 
 
-@dataclass(frozen=True, slots=True)
-class TermTensor:
+class TermTensor(Struct, frozen=True):
     """A tensor of `Element` objects; `known` are its elements as numbers, if it is constant."""
 
     dtype: int

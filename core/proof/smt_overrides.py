@@ -7,11 +7,11 @@ input.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any
 
 import onnx
+from msgspec import Struct
 from onnx import TensorProto
 
 from ..operators.declaration import Trait
@@ -24,8 +24,7 @@ from .term_domain import TermDomain, chosen, integer_range, operation
 DEFAULT_CODES = TensorProto.UINT8
 
 
-@dataclass(frozen=True, slots=True)
-class ElementCall:
+class ElementCall(Struct, frozen=True):
     """A node at one element of its output: attributes with defaults, and the place of the element.
 
     `place` is the flat index of the element and the extents of all inputs, on which the bits of kernels with vector

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto
 
 from .obligation import NotApplicable
@@ -275,8 +276,7 @@ class Arithmetic:
         raise NotApplicable(f"elements of type {TensorProto.DataType.Name(dtype)} have no terms")
 
 
-@dataclass(frozen=True, slots=True)
-class Element:
+class Element(Struct, frozen=True):
     """An element of a tensor: a term, and the condition under which it is defined."""
 
     term: Term

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from onnx import helper
 
 from ..operators.object_array import NotSupported
@@ -39,8 +39,7 @@ DECIDED: Mapping[str, bool] = {"logical_and": False, "logical_or": True, "bitwis
 """The truth value that decides an operation whatever the other operand is."""
 
 
-@dataclass(frozen=True, slots=True)
-class TermDomain:
+class TermDomain(Struct, frozen=True):
     """The operations on elements in one node, whose floats are of `float_kind`. Cells may be plain numbers."""
 
     arithmetic: Arithmetic

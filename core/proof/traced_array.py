@@ -14,6 +14,7 @@ from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
@@ -25,8 +26,7 @@ Array = np.ndarray[Any, Any]
 MAX_DEPTH = 200  # of calls one inside the other
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A constant of the original, by its name."""
 
     name: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from msgspec import Struct
 from onnx import TensorProto
 
 from ..errors import MatchFailure, RuleError
@@ -25,8 +25,7 @@ INFIX: Mapping[str, tuple[int, str]] = {
 NOT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Assumption:
+class Assumption(Struct, frozen=True):
     """A condition on the values of a match, which holds where all elements of the expression are true.
 
     With `each`, the name of its only variable, it is one on each float of the match: its operands, the values between

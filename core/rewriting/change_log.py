@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import NoFixpoint
 from ..ir.graph import Mutation, MutationLog, is_counted
@@ -23,8 +26,7 @@ ChangeKey = tuple[str, str]
 """The rule or pass that makes a change, and its place: a value that outlives it, "" for a pass as a whole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One change that was made: `ordinal` counts from 0 over the whole run.
 
     If sizes are recorded, `made` are the ops that it added; `nodes_saved` are the ops removed less those added, in
@@ -152,8 +154,7 @@ class SizeAccounting:
         self.observer_seconds += perf_counter() - start
 
 
-@dataclass(frozen=True, slots=True)
-class BisectLimit:
+class BisectLimit(Struct, frozen=True):
     """The point at which a replay ends early.
 
     `before_change`: before the change with that ordinal. `after_changes`, `after_runs`: after so many changes, or runs

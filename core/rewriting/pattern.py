@@ -10,6 +10,7 @@ from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from msgspec import Struct, structs
 
 from ..errors import RuleError
 from ..ir import op_schemas
@@ -24,8 +25,7 @@ BROADCASTING = ops_with(Trait.BROADCASTING)
 MAX_TRIED_POSITIONS = 64  # of the inputs of one op, at which a pattern after a variadic variable is tried
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(Struct, frozen=True):
     """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs."""
 
     name: str
@@ -36,8 +36,7 @@ class Var:
         yield VariadicVar(self.name)
 
 
-@dataclass(frozen=True, slots=True)
-class VariadicVar:
+class VariadicVar(Struct, frozen=True):
     """Any number of inputs, bound as a tuple; without a name, `...` in a pattern, not bound."""
 
     name: str = ""
@@ -105,7 +104,7 @@ class PatternBuilder:
 
     def const(self, var: Var) -> Var:
         """An input that holds a constant: `g.Mul(x, g.const(c))`."""
-        return replace(var, constant=True)
+        return structs.replace(var, constant=True)
 
     def __getattr__(self, op_type: str) -> Callable[..., OpPattern]:
         return self.one_of(op_type)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from msgspec import Struct
 from onnx import helper
 
 from ..errors import RuleError
@@ -26,8 +26,7 @@ from .builder import RewriteBuilder
 from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
+class Contract(Struct, frozen=True):
     """The contract of a rule on the numbers: `kind` is exact, rounding, conditional or lossy.
 
     For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead. An `assumption` says
@@ -112,16 +111,14 @@ def _dtype_words(dtypes: Collection[int]) -> str:
     return ", ".join(dict.fromkeys(names.values()))
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """A match of a rule: the bindings of its variables, and the ops covered, the root first."""
 
     bindings: dict[str, Any]
     ops: tuple[Op, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rewrite of one matched root, without state; inputs are drawn at and around its `critical_values`.
 
     `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all. `group`

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Self
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import FailureKind
 from ..verify.verdict import Mismatch
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteFailure:
+class RewriteFailure(Struct, frozen=True):
     """The failure of a run: its kind, a one-line message, and the mismatch if outputs differ."""
 
     kind: FailureKind
@@ -24,8 +25,7 @@ class RewriteFailure:
         return cls(kind, str(mismatch), mismatch)
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedChange:
+class RejectedChange(Struct, frozen=True):
     """A change that was found wrong, and left out: its author and place, the failure, and the inputs that show it.
 
     `place` is the name of a value, or "" where a pass (or rule) is excluded as a whole. `error` and `allowed` are

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from weakref import WeakKeyDictionary
 
 import onnx
+from msgspec import Struct
 
 from ..errors import InterfaceError
 from ..io.graph_interface import (
@@ -30,8 +30,7 @@ from ..serialization.provenance import other_metadata, with_provenance
 Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultValue:
+class DefaultValue(Struct, frozen=True):
     """The default of an overridable input; a digest of a small one detects changes in place."""
 
     tensor: Default
@@ -57,8 +56,7 @@ def _digest(tensor: Default) -> bytes:
     return blake2b(message.SerializeToString(deterministic=True)).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedGraph:
+class RecordedGraph(Struct, frozen=True):
     """The interface of one graph: inputs, outputs and value infos as they would be written, defaults and header.
 
     `pinned`: values that annotations or training information name. The inputs and outputs of a subgraph are compared
@@ -160,8 +158,7 @@ def _all_converted(graph: Graph, domain: str) -> bool:
     return version is not None and all(op.version == version for op in ops)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInterface:
+class ModelInterface(Struct, frozen=True):
     """Inputs, outputs, defaults, doc strings, metadata and annotations of a model as loaded.
 
     Ops are not included: each stores the bytes from which it was loaded. Ops of the file are checked, ops made by

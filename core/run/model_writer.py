@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..errors import FailureKind, GraphError
 from ..io.files import in_memory, weight_bytes
@@ -24,8 +26,7 @@ Accept = Callable[[Path], bool]
 """Whether to write a model, which is in that file."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalData:
+class ExternalData(Struct, frozen=True):
     """Whether weights are written to a file of their own: beyond 2 GB if None, else always or never.
 
     `above`: the size in bytes above which a tensor is written there.
@@ -35,8 +36,7 @@ class ExternalData:
     above: int = SMALL_TENSOR_BYTES
 
 
-@dataclass(frozen=True)
-class ExportedModel:
+class ExportedModel(Struct, frozen=True):
     """A rewritten model, ready to be written."""
 
     model: Model
@@ -51,8 +51,7 @@ class ExportedModel:
         return publication.add_model(model, external=is_external, external_above=self.external_data.above)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOutcome:
+class RunOutcome(Struct, frozen=True):
     """The result of a run, as it is written, and the verdict on it, if it was compared with the original."""
 
     result: RewriteResult
@@ -60,8 +59,7 @@ class RunOutcome:
     verdict: Verdict | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ModelWriter:
+class ModelWriter(Struct, frozen=True):
     """Serializes the model of a run, and adds it to `publication`, if given, when it is right and accepted.
 
     Without a place for a model in the publication, it is staged for `accept` alone.

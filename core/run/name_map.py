@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ..io.model import Model
 from ..ir.graph import Graph, ReplacementLog, defined_values, subgraphs_by_attribute
@@ -19,8 +20,7 @@ from ..serialization.provenance import TRUNCATION_MARK
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class UniqueNames:
+class UniqueNames(Struct, frozen=True):
     """Unique names of values and ops: names of subgraphs that occur elsewhere too are prefixed by their path.
 
     The path is `op/attribute/`, once for each level. An op without a name of its own within its graph is identified
@@ -92,8 +92,7 @@ def log_replacements(model: Model) -> ReplacementLog:
     return log
 
 
-@dataclass(frozen=True, slots=True)
-class NameTracker:
+class NameTracker(Struct, frozen=True):
     """The values and ops of a model before any rewrite, and the log of their replacements.
 
     `names` are those of the model when the log began, before its transforms, `producers` those of computed values, not

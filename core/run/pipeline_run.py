@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import (
     FailureKind,
@@ -49,8 +52,7 @@ Comparer = Callable[[Loadable, ComparisonOptions], Verdict]
 """Compares a model with the original."""
 
 
-@dataclass(frozen=True, slots=True)
-class RewriteResult:
+class RewriteResult(Struct, frozen=True):
     """The model after a run, the change log of its changes, and the failure, if there is one.
 
     `error`: the exception of a pass. `exact`: whether outputs had to be bit-identical in the comparison that found the
@@ -84,8 +86,7 @@ OnRejected = Callable[[RejectedChange, RewriteResult, RewriteResult | None], Rej
 """Called for each rejected change with the results just before and, if known, just after it; returns the entry."""
 
 
-@dataclass(frozen=True, slots=True)
-class BisectResult:
+class BisectResult(Struct, frozen=True):
     """The wrong change, the limit of a replay that stops just before it, and the result just after it, if it is known.
 
     `good`: an input set, and a change up to which it shows no fault. `condition`: the model of what the rule assumes,
@@ -312,8 +313,7 @@ Replay = Callable[[BisectLimit], RewriteResult]
 """Replays a run up to a limit, with the checks that show a failure."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeBisector:
+class ChangeBisector(Struct, frozen=True):
     """The search of the first wrong change of a run that `failed`; wrong outputs are found by `compare`."""
 
     run: PipelineRun

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+from msgspec import Struct, to_builtins
 
 from ..errors import format_error
 from ..io.model import Model
@@ -21,8 +24,7 @@ from .pipeline import Pass, leaves
 from .transforms import SkippedPass, definition
 
 
-@dataclass(frozen=True, slots=True)
-class Savings:
+class Savings(Struct, frozen=True):
     """Savings, negative for growth: nodes (in subgraphs too, Constant ops excluded) and bytes of constants."""
 
     nodes: int = 0
@@ -40,8 +42,7 @@ class Savings:
         return Savings(self.nodes - other.nodes, self.weight_bytes - other.weight_bytes)
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSavings:
+class RuleSavings(Struct, frozen=True):
     """The total savings of one rule, or of one pass without rules."""
 
     pass_name: str
@@ -50,8 +51,7 @@ class RuleSavings:
     saved: Savings
 
 
-@dataclass(frozen=True, slots=True)
-class ChangePlan:
+class ChangePlan(Struct, frozen=True):
     """All `changes` in order, and the savings of each rule or pass, the most nodes first.
 
     `saved` is their sum. `unattributed` are savings outside recorded changes, which are 0 unless a pass bypasses the
@@ -81,8 +81,7 @@ def graph_size(graph: Graph) -> Savings:
     return Savings(sum(op_histogram(graph).values()), constant_bytes(graph))
 
 
-@dataclass(frozen=True, slots=True)
-class Stats:
+class Stats(Struct, frozen=True):
     """Size of a model: ops by type (in subgraphs too, Constant excluded), nodes, elements of initializers, bytes.
 
     `opset`: that of the standard domain, 0 without one.
@@ -108,8 +107,7 @@ def op_histogram(graph: Graph) -> dict[str, int]:
     return dict(sorted(Counter(qualified_op_type(op.domain, op.type) for op in ops).items()))
 
 
-@dataclass(frozen=True, slots=True)
-class PassRecord:
+class PassRecord(Struct, frozen=True):
     """Changes by rule and seconds of one pass over the whole run."""
 
     name: str
@@ -118,8 +116,7 @@ class PassRecord:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineRace:
+class PipelineRace(Struct, frozen=True):
     """The latency of a pipeline's result, divided by that of the original, both under ORT ALL.
 
     `ratio` is None with a `failure`: the reason for which one of them could not be measured.
@@ -131,8 +128,7 @@ class PipelineRace:
     is_lost: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SpeedCheck:
+class SpeedCheck(Struct, frozen=True):
     """The races of a run in order: of the chosen pipeline, and, where that lost, of its fallbacks.
 
     `threads` of onnxruntime, and the `sizes` of symbolic dims in the inputs except the batch.
@@ -148,8 +144,7 @@ class SpeedCheck:
         return [race for race in self.races if race.is_lost]
 
 
-@dataclass(frozen=True, slots=True)
-class MissingOperators:
+class MissingOperators(Struct, frozen=True):
     """The number of places for an operator that came with a later opset than that of the model."""
 
     op_type: str
@@ -163,16 +158,14 @@ class MissingOperators:
         return sorted((m for m in found if m.since > opset), key=lambda m: (m.since, m.op_type))
 
 
-@dataclass(frozen=True, slots=True)
-class TransformRecord:
+class TransformRecord(Struct, frozen=True):
     """A transform of the model before the run, and the number of its changes."""
 
     name: str
     changes: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunHint:
+class RunHint(Struct, frozen=True):
     """A pass that would change the result, with the gain in words and the `option` that enables it."""
 
     pass_name: str
@@ -230,7 +223,7 @@ class Report:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        data = asdict(replace(self, verification=None))
+        data = to_builtins(replace(self, verification=None))
         data["verification"] = None if self.verification is None else self.verification.to_data()
         return json_text(data)
 
@@ -242,12 +235,11 @@ def pass_records(pipeline: Pass, change_log: ChangeLog) -> list[PassRecord]:
     return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """The gain from a pass for a model, in words with counts, and the `options` of the pass, by name, for it."""
 
     text: str
-    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 @runtime_checkable

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import reprlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..errors import GraphError, PassesError, PluginError, format_error
 
@@ -55,8 +58,7 @@ def definition(p: object) -> Any:
     return p.item if isinstance(p, TransformPass) else p
 
 
-@dataclass(frozen=True, slots=True)
-class SkippedPass:
+class SkippedPass(Struct, frozen=True):
     """A pass that did not run because it does not fit the model, and the reason."""
 
     pass_name: str
@@ -66,8 +68,7 @@ class SkippedPass:
         return f"{self.pass_name} left out: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class RunOpsets:
+class RunOpsets(Struct, frozen=True):
     """The opsets of the standard domain that a model has one after the other, none if it imports none; and in words."""
 
     opsets: tuple[int, ...]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..io.split_models import Loadable
 from ..verify.comparison_options import ComparisonOptions
@@ -16,8 +18,7 @@ from .phase_timer import COMPARING, RUNNING_ORIGINAL, PhaseTimer
 from .pipeline_run import PipelineRun, RewriteResult
 
 
-@dataclass(frozen=True, slots=True)
-class Verifier:
+class Verifier(Struct, frozen=True):
     """The original, which `oracle` runs in another process meanwhile, and the comparison of results with it.
 
     `exact`: outputs have to be bit-identical, whatever the rules guarantee. `uses_half`: the original computes 16-bit

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from math import comb
+
+from msgspec import Struct
 
 # The 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last one holds beyond.
 STUDENT_T_QUANTILES = (
@@ -15,8 +16,7 @@ SIGNIFICANCE = 0.05
 AS_FAST = 1.05  # of another time, up to which one counts as no longer: intervals are wide on busy machines
 
 
-@dataclass(frozen=True, slots=True)
-class RatioInterval:
+class RatioInterval(Struct, frozen=True):
     """A ratio and its 95 % confidence interval."""
 
     ratio: float

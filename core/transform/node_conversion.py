@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, version_converter
 
 from ..errors import MatchFailure, require
@@ -50,8 +50,7 @@ class Unconvertible(MatchFailure):
         self.op = op
 
 
-@dataclass(frozen=True, slots=True)
-class SingleNodeModel:
+class SingleNodeModel(Struct, frozen=True):
     """A serialized node that reads i0, i1, ... and writes o0, o1, ..., and what is known of its inputs.
 
     `op_type` is the operator of the op, `types` are serialized TypeProtos, `constants` TensorProtos, b"" where unknown.

@@ -7,10 +7,11 @@ in the graph is lost or renamed. Ops that are alike are converted once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import defs, helper
 
 from ..errors import MatchFailure, ModelError
@@ -45,8 +46,7 @@ With onnxruntime 1.31.1 and one thread, AveragePool takes 3 to 9 times as long, 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class OpsetConversion:
+class OpsetConversion(Struct, frozen=True):
     """The conversion of a graph to opset `version`, and the nodes that replace ops; other ops stay as they are.
 
     `functions`: the local functions after it. `is_exact`: results are the same bit for bit. `obstacle`: the reason why
@@ -128,8 +128,7 @@ def keeps_types(op_type: str, before: int, after: int) -> bool:
     return all(set(c.allowed_type_strs) <= allowed.get(c.type_param_str, set()) for c in old.type_constraints)
 
 
-@dataclass(frozen=True, slots=True)
-class Raising:
+class Raising(Struct, frozen=True):
     """Converts ops from an opset to a higher one."""
 
     current: int

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import onnx
+from msgspec import Struct
 from onnx import defs, helper, numpy_helper
 
 from ..errors import MatchFailure, require
@@ -100,8 +101,7 @@ class _Whole:
         return True
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _Part(Struct, frozen=True, eq=False):
     """A node of a whole."""
 
     node: onnx.NodeProto

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import onnx
+from msgspec import Struct
 
 from ..errors import ModelError
 from ..io.model import Model
@@ -15,8 +15,7 @@ from ..ir.tensor import dims_text
 from ..ir.values import Value, declared_shape, inferred_type_proto
 
 
-@dataclass(frozen=True, slots=True)
-class Specialize:
+class Specialize(Struct, frozen=True):
     """Fixes the shapes of inputs, by name, and the sizes of symbols, wherever these occur."""
 
     shapes: Mapping[str, Sequence[int]]

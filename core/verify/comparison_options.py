@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from ..io.split_models import Loadable
     from .input_generation import InputSet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonOptions:
+class ComparisonOptions(Struct, frozen=True, kw_only=True):
     """The demands on a model that is compared: bit for bit if `exact`.
 
     `input_sets` restricts the comparison; the others count as equal already. `compare_regions`: each changed region is

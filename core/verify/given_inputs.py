@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from math import inf
@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
+from msgspec import structs
 from onnx import helper
 
 from ..errors import ModelError
@@ -313,7 +314,7 @@ def _splits(member: str, depths: Iterable[int]) -> Iterator[tuple[str, str]]:
 def _light(inputs: Sequence[InputSpec]) -> list[InputSpec]:
     """The inputs without what takes memory, and no sample needs."""
     return [
-        replace(i, default=i.default and READ_ONLY_AS_WHOLE, boundaries=NO_BOUNDARIES, required_extents={})
+        structs.replace(i, default=i.default and READ_ONLY_AS_WHOLE, boundaries=NO_BOUNDARIES, required_extents={})
         for i in inputs
     ]
 

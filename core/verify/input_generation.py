@@ -17,12 +17,13 @@ integers up to the limits of the type. *far*: indices and positions from the end
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import helper
 
 from ..ir.dtypes import INTEGER_DTYPES
@@ -85,8 +86,7 @@ USUAL_WORDS = ("passwright", "", "Two words", "b")  # the order of two shows in 
 MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries on, between and beyond which inputs of one element are put, one at a time
 
 
-@dataclass(frozen=True, slots=True)
-class _GenerationParams:
+class _GenerationParams(Struct, frozen=True):
     """Parameters for an input of an input set; `indices` numbers the boolean inputs, and those with boundaries.
 
     `constants` of the models count as boundaries and words of every input.
@@ -101,8 +101,7 @@ class _GenerationParams:
     constants: ModelConstants = NO_CONSTANTS
 
 
-@dataclass(frozen=True, slots=True)
-class _InputClass:
+class _InputClass(Struct, frozen=True):
     """A class of inputs: its generator of arrays, and the `kinds` in which they differ from normal ones.
 
     Arrays of other kinds are generated as normal ones. `is_restrictable`: whether the generator takes narrower ranges.

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, combinations, islice
 from time import thread_time
 from typing import Any, Protocol
 
 import numpy as np
+from msgspec.structs import replace
 from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..io.model import Model
 from ..ir.dtypes import INTEGER_DTYPES
@@ -51,8 +52,7 @@ NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part
 NONNEGATIVE_INDEX_OPS = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"})
 
 
-@dataclass(frozen=True, slots=True)
-class InputRole:
+class InputRole(Struct, frozen=True):
     """The role of an input.
 
     `bound` limits an index, a count or axes; `dims` is the shape to which factors, split sizes and target shapes refer;
@@ -351,8 +351,7 @@ TENSOR, SEQUENCE, OPTIONAL = "tensor", "sequence", "optional"
 GENERATABLE = frozenset({TENSOR, SEQUENCE, OPTIONAL})
 
 
-@dataclass(frozen=True, slots=True)
-class InputSpec:
+class InputSpec(Struct, frozen=True):
     """One input: `shape` has numbers and symbols; an unnamed dim is a symbol of its own.
 
     `type_kind` is tensor, sequence or optional (of tensors), or describes another type; the shape of an input without

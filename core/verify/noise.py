@@ -7,12 +7,13 @@ Correct rewrites of the golden and of random models, 50-layer CNNs, K=4096 produ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import helper
 
 from ..io.split_models import SplitModel
@@ -28,8 +29,7 @@ STEPPED_ELEMENTS = 1 << 18  # elements that are moved at a time, which stay in t
 MAX_PERTURBED_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """The `perturbed` outputs of an original, and its `typical_floor` relative to the scale of the output.
 
     `more_perturbed` are outputs under larger perturbations, perturbed weights, and other kernels, with their ulps; they

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
+from msgspec import structs
 
 from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
 from ..io.convert import from_onnx
@@ -414,7 +415,7 @@ class Oracle:
             return failure, len(changed.cut_points)
         reason = f"{found.difference.reason}, from the original's values before it"
         mismatch = failure or Mismatch(found.cut_point, reason, found.input_set, found.difference)
-        return replace(mismatch, cut_point=found.cut_point, region=found.names), len(changed.cut_points)
+        return structs.replace(mismatch, cut_point=found.cut_point, region=found.names), len(changed.cut_points)
 
     @cached_property
     def _shown_by_regions(self) -> set[int]:
@@ -483,7 +484,7 @@ class Oracle:
             if is_judged and changed is not None and changed.only_round(input_set, name, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
                 notes.append(f"{name} differs: {SATURATES}" if changed.saturate_on(input_set) else by_rounding)
-                found = replace(found, reason="", allowed=found.error)
+                found = structs.replace(found, reason="", allowed=found.error)
             worst[name] = worst[name].worse(found) if name in worst else found
             if found.excused:
                 notes.append(

@@ -11,6 +11,8 @@ from math import inf
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, TypeVar, cast
 
+from msgspec import Struct
+
 from ..io.split_models import SplitFile
 from ..ort.call_monitor import CallFile
 from ..ort.sessions import SessionConfig
@@ -29,8 +31,7 @@ CHANGED_REGION = "changed region"
 """The model of calls whose crashes and hangs say nothing about either model."""
 
 
-@dataclass(frozen=True, slots=True)
-class OracleArguments:
+class OracleArguments(Struct, frozen=True):
     """The arguments of an oracle; with `state`, a file with the state of an earlier one, it is that one again.
 
     `deadline`: of the command, in seconds of `time.monotonic`.
@@ -45,8 +46,7 @@ class OracleArguments:
     deadline: float = inf
 
 
-@dataclass(frozen=True, slots=True)
-class OracleFacts:
+class OracleFacts(Struct, frozen=True):
     """The facts about an oracle that its parent keeps."""
 
     backend: str
@@ -56,8 +56,7 @@ class OracleFacts:
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonRequest:
+class ComparisonRequest(Struct, frozen=True):
     """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original.
 
     `conditions` are those of the options, in files.
@@ -69,8 +68,7 @@ class ComparisonRequest:
     conditions: Sequence[Path | SplitFile] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Packed(Generic[T]):
+class Packed(Struct, Generic[T], frozen=True):
     """A value for the other process, with numbers in place of input sets."""
 
     data: bytes

@@ -7,11 +7,13 @@ import importlib
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from errno import ENOMEM
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
 from ..io.split_models import load_file

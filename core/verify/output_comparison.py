@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from .noise import NO_NOISE, NOISE_MULTIPLE, Noise, float_info, is_float
 from .verdict import OutputDifference
@@ -85,8 +86,7 @@ def _noise_sample(x: Array, differs: Array, scale: float) -> Array:
         return differs | (np.abs(x) <= scale)
 
 
-@dataclass(frozen=True, slots=True)
-class _ComparedArrays:
+class _ComparedArrays(Struct, frozen=True):
     """The expected and the actual array, with masks and distances, and the `scale` of the elements that differ.
 
     `sample` are the elements of which the noise is measured.

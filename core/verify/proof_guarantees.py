@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class Guarantee(StrEnum):
@@ -22,8 +23,7 @@ PROOFS = frozenset({Guarantee.EXACT, Guarantee.REALS})
 """The guarantees that count as a proof."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProofCounts:
+class ProofCounts(Struct, frozen=True):
     """How many regions of a rewritten model `changed`, how many are proved by guarantee, and the reasons for others.
 
     `rounded_weights` of proved ones were folded, and are off from exact ones by `ulps` at most.

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from zlib import crc32
 
 import onnx
+from msgspec import Struct, structs
 from onnx import helper
 
 from ..errors import ModelLoadError, UnverifiableError
@@ -52,8 +53,7 @@ COPY_SUFFIX = re.compile(r"__\d+$")
 FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 
 
-@dataclass(frozen=True, slots=True)
-class SeededModel:
+class SeededModel(Struct, frozen=True):
     """A model whose random ops have seeds; `seeds` has them by output name, None for those of the file.
 
     `unseeded_outputs` depend on a random op that takes no seed.
@@ -94,7 +94,7 @@ def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = No
             loose.update(filter(None, node.output))
     _add_aliases(everything, seeds)
     unseeded_outputs = _downstream_outputs(proto.graph, functions, loose) if loose else frozenset[str]()
-    return SeededModel(replace(split, message=proto), seeds, unseeded_outputs)
+    return SeededModel(structs.replace(split, message=proto), seeds, unseeded_outputs)
 
 
 def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> None:
@@ -225,7 +225,7 @@ def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSessio
     """Load `model` as in `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
     if not isinstance(like.session, OnnxRuntime):
         raise ModelLoadError("only onnxruntime packs weights")
-    backend = partial(OnnxRuntime, config=replace(like.session.config, prepack_weights=True))
+    backend = partial(OnnxRuntime, config=structs.replace(like.session.config, prepack_weights=True))
     return replace(open_session(model, backend, random=like.seeds is not None), timeout=like.timeout)
 
 

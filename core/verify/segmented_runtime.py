@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from sys import maxsize
 from time import perf_counter
 from typing import Any, cast
@@ -12,6 +11,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import helper
 
 from ..errors import EvaluationError, ModelLoadError
@@ -38,8 +39,7 @@ _SESSIONS = WeakValueDictionary[tuple[SessionConfig, bytes], OnnxRuntime]()
 """The sessions in use: unchanged segments are loaded once for an original and the models compared with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """Nodes of a model, by position: the values and constants that they read from outside, and those read of them.
 
     Each segment has the Constant nodes that it reads. `released` are values that no later segment reads.
@@ -52,8 +52,7 @@ class Segment:
     released: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentLimits:
+class SegmentLimits(Struct, frozen=True):
     """The bytes of large weights of a segment, or one weight, its number of nodes, or one node, and kept sessions."""
 
     weight_bytes: int = maxsize
@@ -265,8 +264,7 @@ def _is_constant(node: onnx.NodeProto) -> bool:
     return node.op_type == "Constant" and not canonical_domain(node.domain)
 
 
-@dataclass(frozen=True, slots=True)
-class _SegmentModel:
+class _SegmentModel(Struct, frozen=True):
     """The model of a segment without its large `weights`, and its `names` for those of the whole model.
 
     Names are numbered, so that segments which differ only in names and weights have the same message. Those with

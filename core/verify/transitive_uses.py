@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
+
+from msgspec import Struct
 
 from ..ir.graph import Graph
 from ..ir.op import Op
@@ -19,8 +20,7 @@ MAX_USES_PER_VALUE = 8  # uses of the followed values, on average
 S = TypeVar("S")
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """The use of `value` by `op` as its input `index`, or as a loop condition if that is `LOOP_CONDITION`."""
 
     op: Op

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import replace
 
 from ..errors import OUT_OF_MEMORY, VerificationError
 from .input_sets import InputSet
 
 
-@dataclass(frozen=True, slots=True)
-class OutputDifference:
+class OutputDifference(Struct, frozen=True):
     """The largest absolute `error` of an output and the `allowed` error; `reason` is set if it is larger.
 
     For integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest relative
@@ -36,7 +37,7 @@ class OutputDifference:
 
     def to_data(self) -> dict[str, Any]:
         """The difference as data for JSON."""
-        return asdict(self) | {"share_of_allowed": self.share_of_allowed}
+        return to_builtins(self) | {"share_of_allowed": self.share_of_allowed}
 
     def worse(self, other: OutputDifference) -> OutputDifference:
         """The one with the larger share of its allowed error, with all that both excuse."""
@@ -45,8 +46,7 @@ class OutputDifference:
         return worst if worst.excused == excused else replace(worst, excused=excused)
 
 
-@dataclass(frozen=True, slots=True)
-class Mismatch:
+class Mismatch(Struct, frozen=True):
     """The first wrong output, or a model that does not load or run.
 
     `output` is empty if the model does not run, `input_set` None if it does not load. Finite inputs are compared first,
@@ -100,8 +100,7 @@ class MismatchError(VerificationError):
         self.mismatch = mismatch
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """The result of a comparison: input sets and the largest difference of each output, up to the first `failure`.
 
     `input_sets` and `differences` are for finite inputs, `nonfinite_input_sets` and `nonfinite_differences` for NaN and
@@ -122,7 +121,7 @@ class Verdict:
 
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""
-        data = asdict(replace(self, failure=None))
+        data = to_builtins(replace(self, failure=None))
         for kind in ("differences", "nonfinite_differences"):
             found: dict[str, OutputDifference] = getattr(self, kind)
             data[kind] = {name: d.to_data() for name, d in found.items()}

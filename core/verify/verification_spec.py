@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 from ..errors import UnverifiableError
 from ..io.model import Model
@@ -33,8 +34,7 @@ NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class VerificationSpec:
+class VerificationSpec(Struct, frozen=True):
     """The inputs and outputs of an original, with given inputs and fixed sizes.
 
     `uses_half`: 16-bit floats are computed, which backends do not reproduce to the bit. `stateful`: a run changes the

@@ -10,12 +10,12 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
 from time import perf_counter
 
 import numpy as np
 import onnx
 from facts import passes_by_family
+from msgspec.structs import asdict, replace
 from passwright.app.registry.guarantees import FILE, RecordedProof, recorded_proofs
 from passwright.core import Rule, RulePass
 from passwright.core.proof.prover import NUMBERS_ONLY, Prover, RuleProof, prove_rule

@@ -6,6 +6,7 @@ from collections import ChainMap
 from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct
 
 from ...core import ChangeLog, Graph, Op, Tensor, Value, made_from
 from ...core.errors import UsageError
@@ -71,8 +72,7 @@ class MergeConstants:
         return changes + sum(self._merge(sub, known, namer, change_log) for op in g.ops() for sub in op.subgraphs)
 
 
-@dataclass(frozen=True, slots=True)
-class ConstantSite:
+class ConstantSite(Struct, frozen=True):
     """A constant and the graph that held it when it was found."""
 
     value: Value

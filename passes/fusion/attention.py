@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import TensorProto
 
 from ...core import (
@@ -73,8 +75,7 @@ MASK_OPS = ops_with(Trait.MOVES_DATA) | {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Scores:
+class Scores(Struct, frozen=True):
     """The argument of a Softmax: `softcap(scale * q @ transposed_keys) + masks`; a softcap of 0 is none.
 
     A mask is a value that is added, or a Where that replaces scores.

@@ -8,11 +8,11 @@ its input.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ...core import Op, RewriteBuilder, Value, conditional, require, rule
 from ..support.operand_queries import Array, Inputs, downcast_constant, is_finite, operand
@@ -33,8 +33,7 @@ from .convolution import (
 FINITE_BRANCHES = conditional("the outputs of the branches are finite", each=is_finite)
 
 
-@dataclass(frozen=True, slots=True)
-class ConvBranch:
+class ConvBranch(Struct, frozen=True):
     """A Conv that is one of several: its op, weights, bias, and window."""
 
     conv: Op

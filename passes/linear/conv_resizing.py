@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 
 from ...core import Graph, Op, RewriteBuilder, Value, conditional, require, rule
 from ...core.ir.cost_model import CostModel, format_seconds
@@ -32,8 +32,7 @@ MAX_OPERANDS = 256  # of a Concat
 FINITE_INPUTS = conditional("the inputs of the Resize and the outputs of the Conv are finite", each=is_finite)
 
 
-@dataclass(frozen=True, slots=True)
-class Resizing:
+class Resizing(Struct, frozen=True):
     """A value `x` as it is, or made larger by `op`: an interpolation with weights whose sum is 1, of channels alike.
 
     Resizings of one kind have equal `key`s.

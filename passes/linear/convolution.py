@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ...core import Op, RewriteBuilder, Value, require
 from ..support.operand_queries import Array, downcast_constant, known, known_extent, operand, values_along_axis
@@ -97,8 +97,7 @@ def shifted_bias(conv: Op, w: Value, shift: Array) -> Array:
     return added if b is None else b.const.astype(np.float64) + added
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """For each spatial axis; `pads` has all begins, then all ends."""
 
     kernel: tuple[int, ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from onnx import TensorProto
 
 from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, require, rule, same_extent
@@ -17,8 +17,7 @@ Term = tuple[str, ...]
 ELLIPSIS = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Equation:
+class Equation(Struct, frozen=True):
     """A label for each axis of each operand and of the result; labels of an ellipsis are numbers."""
 
     terms: tuple[Term, ...]

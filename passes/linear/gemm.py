@@ -8,10 +8,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import prod
 
 import numpy as np
+from msgspec.structs import replace
 
 from ...core import Op, RewriteBuilder, Value, broadcasts_to, require, rule
 from ...core.operators.operands import full_perm

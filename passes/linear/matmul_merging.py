@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.cost_model import CostModel, format_bytes, format_seconds
@@ -150,8 +152,7 @@ SiblingKey = tuple[object, ...]
 """The properties that siblings share: operand, operator, attributes, type, and the rows of the weights."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProductBranch:
+class ProductBranch(Struct, frozen=True):
     """A product, with the constant of an Add behind it as its bias, and the ops that would go, the last one first."""
 
     product: Product

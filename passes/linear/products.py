@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import TensorProto
 
 from ...core import Op, RewriteBuilder, Value, require, same_extent
@@ -18,8 +19,7 @@ GEMM_TYPES = CPU_FLOATS
 PRODUCTS = ("MatMul", "Gemm")
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
+class Product(Struct, frozen=True):
     """A MatMul or Gemm, as `kind` says. `trans_a`, `trans_b`: a factor is a matrix that a Gemm transposes."""
 
     a: Value

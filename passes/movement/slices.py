@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from ...core import EXACT, ChangeLog, Graph, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.expressions import Dim
 from ...core.operators.operands import INT32_MAX, INT64_MAX, slice_range
 from ..support.operand_queries import constant_numbers, known_extent, unless_declined
 
 
-@dataclass(frozen=True, slots=True)
-class SliceRange:
+class SliceRange(Struct, frozen=True):
     """The elements from `start` to before `end`, every `step`-th; as a Slice has them, negative ones from the end."""
 
     start: int

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto
 
 from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, require, same_extent
@@ -47,8 +48,7 @@ def bounded(scales: Array) -> Array:
     return np.clip(scales, 1 / MAX_SCALE, MAX_SCALE)
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelOperand:
+class ChannelOperand(Struct, frozen=True):
     """A constant operand of an op, and where its channels are.
 
     Reshaped to `view`, one number for each channel, reshaped to `dims`, broadcasts along its channels. Each channel of
@@ -86,8 +86,7 @@ class ChannelOperand:
         return np.repeat(per_channel, self.repeats).reshape(self.dims)
 
 
-@dataclass(frozen=True, slots=True)
-class ScalableValue:
+class ScalableValue(Struct, frozen=True):
     """A value whose channels can be divided by scales: in the constants `made_by`, if those `read_by` are multiplied.
 
     The first of `made_by` is the weight, the scale or the factor of the op that makes it, before what leads to it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto
 
 from ...core import ChangeLog, Graph, Op, Range, Tensor, Value, made_from, require
@@ -92,8 +93,7 @@ def is_half_as_single(v: Value) -> bool:
     return half is not None and half.known_dtype == HALF
 
 
-@dataclass(frozen=True, slots=True)
-class Halves:
+class Halves(Struct, frozen=True):
     """The inputs and outputs of an op that become half, by position."""
 
     inputs: tuple[int, ...]

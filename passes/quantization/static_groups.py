@@ -19,12 +19,12 @@ A rule for another operator that a target computes on integers:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+from msgspec.structs import replace
 from onnx import TensorProto, helper
 
 from ...core import EXACT, LOSSY, Op, Range, RewriteBuilder, Value, require, rule

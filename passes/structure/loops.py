@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from ...core import ChangeLog, Graph, Op, Tensor, Value, is_pure, may_drop, same_extent
 from ...core.ir import op_schemas
@@ -43,8 +44,7 @@ PER_SCAN_INPUT = ("scan_input_axes", "scan_input_directions")
 PER_SCAN_OUTPUT = ("scan_output_axes", "scan_output_directions")
 
 
-@dataclass(frozen=True, slots=True)
-class LoopView:
+class LoopView(Struct, frozen=True):
     """A Loop or Scan taken apart; carried values, scan inputs and scan outputs are counted from 0.
 
     `leading_inputs`: the number of inputs before the carried values, of the op and of its body; `leading_outputs`: how
@@ -116,8 +116,7 @@ class LoopView:
         return rebuild_op(op, by, [op.input(i) for i in given], results, attrs)
 
 
-@dataclass(frozen=True, slots=True)
-class LoopParts:
+class LoopParts(Struct, frozen=True):
     """Some carried values, scan inputs and scan outputs, counted from 0, in order."""
 
     carried: list[int]

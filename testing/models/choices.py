@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+
+from msgspec import Struct
 
 T = TypeVar("T")
 Key = tuple[str, int]
@@ -74,8 +75,7 @@ class Choices:
         return [items[i] for i in kept]
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(Struct, frozen=True):
     """Frequencies of features that are rare in most models and common in some, as 1 in n (0: never), and flags.
 
     Each field has its levels. Open operands may be constants, existing values, or computed: `extra_producers` by

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from math import isinf
 from types import CodeType, FunctionType
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto, helper
 
 from ...core import Rule
@@ -28,8 +28,7 @@ MIN_LARGE_EXTENT, MAX_LARGE_EXTENT = 6, 2048
 CONTAINER_TYPES = (tuple, list, frozenset, set)
 
 
-@dataclass(frozen=True, slots=True)
-class Dictionary:
+class Dictionary(Struct, frozen=True):
     """Numbers for constants, strings for attributes, and operators for the producers of operands.
 
     `own_numbers` are numbers of the rule itself, `own_integers` its whole numbers, larger ones too.

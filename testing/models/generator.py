@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto, defs, helper
 
 from ...core.ir import op_schemas
@@ -29,8 +30,7 @@ DTYPES_BY_TYPE_STR = {
 PREFERRED_DTYPES = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.UINT8)
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """The preferred type and shape of a value, which its consumer suggests."""
 
     shape: Shape

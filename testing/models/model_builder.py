@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import defs, helper, numpy_helper, shape_inference
 from onnx.shape_inference import InferenceError
 
@@ -112,8 +113,7 @@ class GenerationError(Exception):
     """The choices lead to no valid model."""
 
 
-@dataclass(frozen=True, slots=True)
-class TypedValue:
+class TypedValue(Struct, frozen=True):
     """A value of the model; `array` has the elements of a constant."""
 
     name: str

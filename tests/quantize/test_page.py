@@ -17,6 +17,7 @@ import numpy as np
 import onnx
 import pytest
 from executable_documents import ROOT, blocks, write_file
+from msgspec import structs
 from onnx import numpy_helper
 from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.pages.charts import Curve, pareto_front, plane_chart
@@ -285,7 +286,7 @@ def test_rule_of_the_documentation_takes_part(tmp_path: Path) -> None:
     (block,) = (b for b in blocks(document) if b.file == "hard_gates.py")
     plugins = lossy_passes([write_file(block, tmp_path)])
     source = model_source(load("g (float[N,4] x) => (float[N,4] y) { y = Sigmoid(x) }"), inline=True)
-    scheme = replace(SCHEMES["half-weights"], lossy=plugins)
+    scheme = structs.replace(SCHEMES["half-weights"], lossy=plugins)
     candidate = CandidateBuilder(source, scheme, QuantizationSpec()).build()
     assert [c.by for c in candidate.changes] == ["harden_sigmoid"]
     assert [op.type for op in candidate.model.graph.sorted_ops()] == ["HardSigmoid"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from msgspec import structs
 from onnx import TensorProto
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
 from passwright.app.quantize.criterion import Score
@@ -181,7 +182,7 @@ def stored_search(
         def score(self, model: Path | bytes) -> Score:
             found = super().score(model)
             assert isinstance(model, Path)
-            return found if allows_stored(model) else replace(found, loss=9)
+            return found if allows_stored(model) else structs.replace(found, loss=9)
 
     search, _ = built_search(tmp_path, Storing(harmful), stores=STORE_WEIGHTS)
     return search, {"static": [("minmax", lambda _: CandidateBuilder(source, STATIC, given))]}
@@ -296,5 +297,5 @@ def test_budget_holds_for_all_labelled_rows_together() -> None:
     assert setup.excess(Path("a")) == (Score(0.993, 1.0 - 0.993), "on all labelled rows together: precision 0.975")
     assert setup.excess(Path("b"))[1] == ""
     assert setup.excess(Path("c"))[1] == "on the report set: precision 0.9"
-    without = replace(setup, all_rows=None)
+    without = structs.replace(setup, all_rows=None)
     assert without.excess(Path("a"))[1] == ""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from onnx import TensorProto, parser
 from passwright.core import EXACT, ROUNDING, Contract, Op, Value, conditional, from_onnx, require, rule
 from passwright.core.errors import UsageError

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from passwright.app.cli import app
 from passwright.core.errors import UnverifiableError
 from passwright.core.processes.worker_process import RequestFailed

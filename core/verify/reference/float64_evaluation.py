@@ -11,6 +11,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
 from ...errors import EvaluationError
@@ -88,8 +89,7 @@ FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
 
 
-@dataclass(frozen=True, slots=True)
-class Float64Value:
+class Float64Value(Struct, frozen=True):
     """A value of a model, its floats as float64; `largest` is the greatest finite magnitude on the way to it.
 
     `out_of_range` says whether, or at which elements, float64 itself over- or underflowed on the way. `perturbed` gives
@@ -186,8 +186,7 @@ def evaluate_by_policy(
     return _evaluation(model, feeds, names, initializers, policy, policy, order).results
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluationOrder:
+class EvaluationOrder(Struct, frozen=True):
     """The nodes that outputs need, producers first, and the names that nothing reads after one, by its index."""
 
     nodes: Sequence[_DecodedNode]
@@ -200,8 +199,7 @@ class EvaluationOrder:
         return cls([_DecodedNode.of(n) for n in nodes], _last_uses(nodes, outputs))
 
 
-@dataclass(frozen=True)
-class _DecodedNode:
+class _DecodedNode(Struct, frozen=True, dict=True):
     """A node, and what evaluations read of its message, decoded once."""
 
     node: onnx.NodeProto

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import reduce
 from typing import Any, cast
 
 import numpy as np
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...errors import EvaluationError
 from ...ir.dtypes import FLOAT16_DTYPES
@@ -44,8 +45,7 @@ class Decision(StrEnum):
     UNDECIDED = "undecided"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """A decision on a value of a changed region, with its `reason` in a few words.
 
     At `saturating` elements the original overflows or underflows inside the region, and the rewritten region does not.
@@ -150,8 +150,7 @@ def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -
     return not (np.asarray(o != r) & ~jumps).any()
 
 
-@dataclass(frozen=True, slots=True)
-class _Region:
+class _Region(Struct, frozen=True):
     """A value of both versions of a region in float64."""
 
     truth: Float64Value
@@ -259,8 +258,7 @@ class _Region:
                 continue
 
 
-@dataclass(frozen=True, slots=True)
-class _Floats:
+class _Floats(Struct, frozen=True):
     """The original's floats x, the rewritten ones y, and what both regions give in float64: a, b."""
 
     region: _Region

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...io.split_models import SplitModel
 from ...ir.op_schemas import canonical_domain
@@ -35,8 +37,7 @@ class _EnoughIterations(Exception):
     """Raised to end the run of an op."""
 
 
-@dataclass(frozen=True, slots=True)
-class BodyPair:
+class BodyPair(Struct, frozen=True):
     """An op with bodies that is in both models, by the positions of its nodes in `original` and `rewritten`.
 
     `is_given` selects the values of the original that the rewritten op gets. `reads` are the computed values of the

@@ -6,12 +6,14 @@ import sys
 from collections import ChainMap, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, cast
 
 import numpy as np
 import onnx
+from msgspec import Struct
+from msgspec.structs import replace
 from onnx import helper
 
 from ...errors import EvaluationError, ModelLoadError
@@ -37,8 +39,7 @@ SATURATES = "onnxruntime saturates sums of two products of bytes on this process
 MAX_HELD_BYTES = 256 << 20  # bytes of values of the first group on all input sets that are compared together
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
+class GroupPlan(Struct, frozen=True):
     """Some cut points, and the part of the original that computes them after the parts of earlier groups.
 
     `computed` are the values that this part gives, for these cut points and for later groups. `taken` are values of

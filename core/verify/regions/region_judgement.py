@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ...errors import EvaluationError
 from ...operators.element_types import Array
@@ -30,8 +31,7 @@ from .region_models import LoadedRegion
 LARGE_HALF = 64  # magnitude above which a product of few 16-bit floats may overflow
 
 
-@dataclass(frozen=True, slots=True)
-class RegionJudgement:
+class RegionJudgement(Struct, frozen=True):
     """The judge of one cut point by the regions of both models, given `values` of the original.
 
     If these come from inputs that are not `finite`, a NaN in float64 is no sign that float64 over- or

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
 from onnx import helper
 
 from ...io.split_models import SplitModel
@@ -26,8 +26,7 @@ from .value_graph import ValueGraph
 COMPUTED = "__computed"  # ends the name of a value that the region computes, beside the given one
 
 
-@dataclass(frozen=True, slots=True)
-class RegionModel:
+class RegionModel(Struct, frozen=True):
     """A region as a `model`: `inputs` are the values it is given, `outputs` names its result for each wanted value.
 
     `constants` are wanted values that are constants.
@@ -94,8 +93,7 @@ LoadRegion = Callable[[SplitModel], Session]
 STEPWISE_OPS, JUMPING_OPS = ops_with(Trait.STEPWISE), ops_with(Trait.JUMPS)
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedRegion:
+class LoadedRegion(Struct, frozen=True):
     """A region and its session; none if it has only constants."""
 
     model: RegionModel

@@ -7,6 +7,7 @@ from collections.abc import Collection, Hashable, MutableMapping
 from dataclasses import dataclass, field
 
 import onnx
+from msgspec import Struct
 from onnx import AttributeProto
 
 from ...ir.op_schemas import canonical_domain
@@ -19,8 +20,7 @@ from .value_graph import ValueGraph, constant_tensor, sorted_nodes
 MAX_DIGESTED_BYTES = 64 << 10  # bytes of a constant up to which equal ones of other names are recognized
 
 
-@dataclass(frozen=True, slots=True)
-class RegionDifference:
+class RegionDifference(Struct, frozen=True):
     """A cut point at which the rewritten model is wrong, and the names of everything in its region of either model."""
 
     cut_point: str
@@ -29,8 +29,7 @@ class RegionDifference:
     names: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class SharedValues:
+class SharedValues(Struct, frozen=True):
     """The `names` of the computed values of an original that the rewritten model has too.
 
     `cut_points` are those whose expression, down to the next shared values, differs, in the order of the original: a

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
 import onnx
+from msgspec import Struct
 from onnx import shape_inference
 
 from ...io.split_models import SplitModel
@@ -22,8 +22,7 @@ _FunctionKey = tuple[str, str, str]
 """Domain, name and overload of a local function."""
 
 
-@dataclass(frozen=True)
-class ValueGraph:
+class ValueGraph(Struct, frozen=True, dict=True):
     """An index of the main graph of `model`: `nodes` in topological order, and by value its producer and position.
 
     `constants` has the initializers and the outputs of Constant nodes with a tensor. `inputs` are those that a caller

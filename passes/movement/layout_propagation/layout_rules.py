@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from onnx import TensorProto, helper
 
 from ....core import MatchFailure, Op, Value, broadcasts_to, require, same_extent
@@ -50,8 +50,7 @@ def perm_of(transpose: Op) -> Layout | None:
 Layouts = tuple[Layout | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutRewrite:
+class LayoutRewrite(Struct, frozen=True):
     """An op in other layouts of its inputs and outputs; None keeps the layout.
 
     `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
@@ -70,8 +69,7 @@ class LayoutRewrite:
     extra_nodes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutRequest:
+class LayoutRequest(Struct, frozen=True):
     """An op with the layout of one input or (as ~0, ~1, ...) output given."""
 
     op: Op

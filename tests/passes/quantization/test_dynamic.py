@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
+from msgspec.structs import replace
 from onnx import TensorProto
 from passwright.app.explain.match_report import diagnose_match
 from passwright.core import (

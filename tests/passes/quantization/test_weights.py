@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
+from msgspec.structs import replace
 from passwright.core import Pipeline, QuantizationSpec, RulePass, from_onnx, rule_pass
 from passwright.core.calibration.collection import collect_statistics
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates

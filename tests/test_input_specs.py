@@ -93,6 +93,16 @@ RUNS = [
     pytest.param("g (float[3,7] x, int64[1] k) => (y, z) { y, z = TopK<axis=0>(x, k) }", "k", {1, 3}, id="TopK, axis"),
     pytest.param("g (float[5,2] x, int64[2] i) => (y) { y = Gather(x, i) }", "i", {-5, 0, 4}, id="Gather"),
     pytest.param("g (float[4,4] x, int64[9,2] i) => (y) { y = GatherND(x, i) }", "i", {-4, 0, 3}, id="GatherND"),
+    *(
+        pytest.param(
+            "g (float[3,1,4,4] x, float[2,4] r, int64[2] i) => (y)"
+            " { y = RoiAlign<output_height=2, output_width=2>(x, r, i) }",
+            name,
+            want,
+            id=f"RoiAlign, {role}",
+        )
+        for name, want, role in (("i", {0, 1, 2}, "index"), ("r", {-5, 0, 5}, "regions that are sampled in few steps"))
+    ),
     pytest.param(
         "g (float[5,2] x, int64[2,2] i) => (y) { j = Trilu(i) y = Gather(x, j) }", "i", {-5, 0, 4}, id="Gather of Trilu"
     ),

@@ -351,7 +351,7 @@ def _max_roi_pool(x: Array, rois: Array, *, pooled_shape: Integers, spatial_scal
 
 WINDOW.declare("DeformConv", T.SAME_DTYPE, by_reference)
 WINDOW.declare("NonMaxSuppression", T.DATA_DEPENDENT | T.JUMPS, by_reference, roles={2: "extent", 3: "share"})
-WINDOW.declare("RoiAlign", T.SAME_DTYPE, by_reference, since=16)
+WINDOW.declare("RoiAlign", T.SAME_DTYPE, by_reference, roles={1: "region", 2: "index"}, since=16)
 WINDOW.declare("ImageDecoder", T.DATA_DEPENDENT | T.JUMPS)
 
 

@@ -195,7 +195,7 @@ def _mixed_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limit
 
 FAR_RANGES = {
     "pads": (-1, 1), "count": (0, 3), "position": (-3, 3), "start": (-9, 9), "end": (-9, 9), "step": (-3, 3),
-    "limit": (-9, 70),
+    "limit": (-9, 70), "region": (-9, 70),
 }  # fmt: skip
 SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range], Array | None]] = {
     "constants": _integers_near_constants,

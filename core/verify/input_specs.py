@@ -42,14 +42,16 @@ OFFSET_INPUTS: dict[str, tuple[int, ...]] = {"Add": (0, 1), "Sub": (0,)}
 # Where one input serves several purposes, the first of these wins.
 ROLE_PRIORITY = (
     "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
-    "step", "trips", "extent", "pads", "position", "limit", "start", "end", "shift", "mask", "truth", "free",
+    "step", "trips", "extent", "pads", "position", "limit", "start", "end", "region", "shift", "mask", "truth", "free",
 )  # fmt: skip
 MAX_WORDS = 8  # of a constant that strings are compared with
 NUMERIC_WORDS = ["0", "1", "-2", "7", "12", "100"]  # of strings that become numbers, whole or not
 MAX_VOCABULARY_WORDS = 256  # of one operator
 MASKING_NUMBER = -1e3  # at least as low are the numbers that mask scores
 NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part of the specification
-NONNEGATIVE_INDEX_OPS = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"})
+NONNEGATIVE_INDEX_OPS = frozenset(
+    {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding", "RoiAlign"}
+)
 
 
 class InputRole(Struct, frozen=True):

@@ -174,6 +174,7 @@ ROLE_RANGES: dict[str, dict[str, Range]] = {
     "shift": {"": (0, 3), "zeros": (0, 0), "mixed": (4, 7)},
     "start": {"": (0, 1), "zeros": (0, 0), "negative": (-2, -1)},
     "end": {"": (2, 3), "zeros": (1, 1), "negative": (-1, -1), "mixed": (100, 1000)},
+    "region": {"": (0, 5), "zeros": (0, 0), "negative": (-5, -1), "mixed": (-40, 40)},  # RoiAlign samples each unit
     "limit": {"": (2, 5), "zeros": (1, 1), "negative": (-5, -3), "mixed": (20, 40)},
     "step": {"": (1, 2), "zeros": (1, 1), "negative": (-1, -1)},
 }

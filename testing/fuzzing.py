@@ -25,8 +25,8 @@ from .model_comparison import (
     ALL_COMBINED,
     NO_COMBINED,
     Comparer,
-    ComparisonRequest,
     Discrepancy,
+    RewriteComparison,
     compare_case,
     part_for,
 )
@@ -164,7 +164,7 @@ class RuleTester(Struct, frozen=True):
     ) -> Fault | None:
         """The fault on a case, if any; a case on which the rule fires, or declines, adds to `counts`.
 
-        The models are compared on a part of the combined input sets (`ComparisonRequest`).
+        The models are compared on a part of the combined input sets (`RewriteComparison`).
         """
         try:
             applied = apply_rule(self.rule, case, self.other_rules)
@@ -219,7 +219,7 @@ def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> Chec
     if result.fault is not None or result.ran or not result.fired:
         return result
 
-    def compare(request: ComparisonRequest) -> Discrepancy | None:
+    def compare(request: RewriteComparison) -> Discrepancy | None:
         return tester.compare(replace(request, by_reference=True))
 
     return _fuzz_once(replace(tester, compare=compare), budget, max_runs, seed)

@@ -51,7 +51,7 @@ MAX_MENDED = 48  # input sets that are made for a condition
 TIMEOUT = 60.0  # seconds for a comparison in a worker process
 
 
-class ComparisonRequest(Struct, frozen=True):
+class RewriteComparison(Struct, frozen=True):
     """Two models and the contract between them, picklable for another process.
 
     They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator, on a `combined_part` of the combined
@@ -77,7 +77,7 @@ class Discrepancy(Struct, frozen=True):
     exact: bool = False
 
 
-Comparer = Callable[[ComparisonRequest], Discrepancy | None]
+Comparer = Callable[[RewriteComparison], Discrepancy | None]
 """Compares two models. Raises UnverifiableError if the first one does not run."""
 
 
@@ -93,7 +93,7 @@ def compare_case(
     contract = contract_in(rule, case.model).kind
     condition = _condition(rule, case.model) if contract == CONDITIONAL else b""
     critical_values = (*rule.critical_values, *(n for a in rule.contract.assumptions for n in a.numbers))
-    found = compare(ComparisonRequest(before, made, critical_values, contract, combined_part, condition))
+    found = compare(RewriteComparison(before, made, critical_values, contract, combined_part, condition))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)
@@ -125,7 +125,7 @@ def contract_in(rule: Rule, model: onnx.ModelProto) -> Contract:
     return max(contracts, key=lambda c: weakness.get(c.kind, 2), default=rule.contract.at(0))
 
 
-def compare_models(request: ComparisonRequest) -> Discrepancy | None:
+def compare_models(request: RewriteComparison) -> Discrepancy | None:
     """The discrepancy of the second model from the first, on inputs of all kinds, those around boundaries too."""
     oracle, half = _require_oracle(request)
     try:
@@ -149,7 +149,7 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
 
 
 def _first_mismatch(
-    oracle: Oracle, request: ComparisonRequest, input_sets: list[InputSet], *, exact: bool
+    oracle: Oracle, request: RewriteComparison, input_sets: list[InputSet], *, exact: bool
 ) -> Mismatch | None:
     """The first mismatch that violates the contract; for a rounding rule, one that rounding does not explain."""
     while input_sets:
@@ -215,7 +215,7 @@ def _is_within_noise(want: Any, got: Any, truth: Any, slightly_moved: list[Any],
     return bool((distances(x, y) <= allowed)[numbers].all())
 
 
-def _promised_inputs(oracle: Oracle, request: ComparisonRequest) -> tuple[list[InputSet], bool]:
+def _promised_inputs(oracle: Oracle, request: RewriteComparison) -> tuple[list[InputSet], bool]:
     """The input sets on which the contract promises the results, and whether that is known.
 
     The oracle gets the runs on those that are made for a condition. Raises UnverifiableError if none fulfils it.
@@ -293,7 +293,7 @@ def _float_outputs(run: ReferenceRun) -> Iterator[Array]:
     return (x for x in run.outputs.values() if getattr(getattr(x, "dtype", None), "kind", "") in {"f", "c"})
 
 
-def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
+def _require_oracle(request: RewriteComparison) -> tuple[Oracle, bool]:
     """The oracle for the first model, if it is valid and loads; and whether it computes in 16-bit floats."""
     try:
         _require_valid(request.before)
@@ -344,7 +344,7 @@ def _one_line(error: Exception) -> str:
 class ComparisonWorker:
     """Comparisons in this process."""
 
-    def compare(self, request: ComparisonRequest) -> Discrepancy | None:
+    def compare(self, request: RewriteComparison) -> Discrepancy | None:
         """Compare two models."""
         return compare_models(request)
 
@@ -365,7 +365,7 @@ class ComparisonProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.terminate()
 
-    def __call__(self, request: ComparisonRequest) -> Discrepancy | None:
+    def __call__(self, request: RewriteComparison) -> Discrepancy | None:
         """Compare two models. A crash on the rewritten model alone is a discrepancy.
 
         Raises UnverifiableError if the original crashes too, and RequestFailed with the traceback of any other error.

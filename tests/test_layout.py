@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -191,3 +192,13 @@ def test_text_passes_the_functions_that_escape_it() -> None:
         and not (call == "json.dumps" and path.parent.name in WORKERS)
     }
     assert found == set()
+
+
+def test_the_name_of_a_public_class_stands_for_one_thing() -> None:
+    classes = Counter(
+        node.name
+        for path in SOURCES
+        for node in syntax_tree(path).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, count in classes.items() if count > 1] == []

@@ -12,7 +12,7 @@ from passwright.core.proof import smt
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.replay import replay
 from passwright.core.proof.smt import SmtProver
-from passwright.core.proof.smt_answer import Outcome
+from passwright.core.proof.smt_answer import AnswerKind
 from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, conditional
 from passwright.core.verify.proof_guarantees import Guarantee
@@ -118,7 +118,7 @@ def test_proved_by_formulas(prover: SmtProver, types: str, before: str, after: s
     found = verdict_on(prover, types, before, after, ROUNDING)
     assert found.guarantee is Guarantee.REALS, str(found)
     alone = prover.ask(obligation(types, before, after, ROUNDING), over_reals=True)
-    assert alone.outcome is not Outcome.PROVED
+    assert alone.outcome is not AnswerKind.PROVED
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_proved_by_formulas(prover: SmtProver, types: str, before: str, after: s
 def test_formulas_prove_nothing_wrong(prover: SmtProver, types: str, before: str, after: str) -> None:
     assert verdict_on(prover, types, before, after, ROUNDING).guarantee in {REFUTED, UNKNOWN}
     answer = prover.ask(obligation(types, before, after, ROUNDING), over_reals=True, by_formula=True)
-    assert answer.outcome is not Outcome.PROVED
+    assert answer.outcome is not AnswerKind.PROVED
 
 
 TRAPS = [
@@ -268,14 +268,14 @@ EASY = obligation(X, "{ a = Neg(x) y = Neg(a) }", "{ y = Identity(x) }")
 def test_z3_is_stopped_when_its_time_is_over() -> None:
     with SmtProver(seconds=0.01, element_seconds=600) as stopped:
         answer = stopped.ask(HARD, over_reals=False)
-        assert answer.outcome is Outcome.UNKNOWN
+        assert answer.outcome is AnswerKind.UNKNOWN
         assert "z3 did not end within" in answer.reason
 
 
 def test_z3_without_memory_gives_no_answer() -> None:
     with SmtProver(memory=1 << 20) as prover:
         answer = prover.ask(HARD, over_reals=False)
-    assert answer.outcome is Outcome.UNKNOWN
+    assert answer.outcome is AnswerKind.UNKNOWN
     assert "memory" in answer.reason or "z3 crashed" in answer.reason
 
 

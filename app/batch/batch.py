@@ -27,7 +27,7 @@ from ..report_output import full_disk_behind_standard_output
 from ..run.many_render import DONE_BEFORE, FAILED, FAILURES, ModelRow, show_summary
 from ..standard_streams import STANDARD_OUTPUT
 from ..terminal import Terminal
-from .batch_settings import ActionOptions, Conditions, OutputLocations
+from .batch_settings import ActionOptions, BatchConditions, OutputLocations
 from .batch_worker import BATCH_WORKER
 from .render import left_out_lines, row_line
 from .sources import BatchJob
@@ -38,7 +38,12 @@ REPORT_SUFFIX = ".json"  # behind the name of the result
 
 
 def run_batch(
-    jobs: Sequence[BatchJob], options: ActionOptions, places: OutputLocations, conditions: Conditions, *, quiet: bool
+    jobs: Sequence[BatchJob],
+    options: ActionOptions,
+    places: OutputLocations,
+    conditions: BatchConditions,
+    *,
+    quiet: bool,
 ) -> int:
     """Do a command to many models, and print a line for each and a table; return the highest exit code.
 
@@ -61,7 +66,7 @@ def run_batch(
     return batch.code
 
 
-def new_pool(options: ActionOptions, conditions: Conditions, *, is_timed: bool) -> Pool:
+def new_pool(options: ActionOptions, conditions: BatchConditions, *, is_timed: bool) -> Pool:
     """The workers: processes of this machine, or those of a cluster. Raises UsageError for options that do not fit."""
     command = (*BATCH_WORKER, *[VERIFY] * (not options.values().get("no_verify")))
     if conditions.cluster:
@@ -89,7 +94,7 @@ class Batch:
     rows: dict[int, ResultRow] = field(default_factory=dict[int, ResultRow], init=False)
     shown: dict[int, ModelRow] = field(default_factory=dict[int, ModelRow], init=False)
 
-    def run(self, pool: Pool, conditions: Conditions) -> None:
+    def run(self, pool: Pool, conditions: BatchConditions) -> None:
         """Do all jobs, and print a line for each.
 
         Raises UsageError if the options turn out to be unusable before any job is done.
@@ -98,7 +103,7 @@ class Batch:
         loop = JobLoop([job.job for job in self.jobs], self.terminal, self.add, is_kept=True)
         loop.run(pool, requests)
 
-    def _request(self, job: BatchJob, conditions: Conditions) -> dict[str, Any]:
+    def _request(self, job: BatchJob, conditions: BatchConditions) -> dict[str, Any]:
         output = job.job.output
         assert output is not None
         stored = self._stored(job.job)

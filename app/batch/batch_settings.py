@@ -29,7 +29,7 @@ class OutputLocations(Struct, frozen=True):
     json: Path | None = None
 
 
-class Conditions(Struct, frozen=True):
+class BatchConditions(Struct, frozen=True):
     """The seconds for a model; processes and bytes of memory, None for the defaults; the address of a cluster, or "".
 
     `store`: a folder, or a URL, for the results in place of that with the record. `resume`: results that would be the

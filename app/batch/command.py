@@ -12,7 +12,7 @@ from ..command_class import TRUST
 from ..exit_codes import one_line_errors
 from .actions import ACTIONS, DEFAULT
 from .batch_command import ARGUMENTS, BatchCommand, action_options
-from .batch_settings import ActionOptions, Conditions, OutputLocations
+from .batch_settings import ActionOptions, BatchConditions, OutputLocations
 
 COMMAND_CLASS = BatchCommand
 EXIT_CODES = """Exit codes: 0 done; 2 usage; else the highest of all models, as of the command that is done: 1 a model
@@ -110,7 +110,7 @@ def batch(
         with_other = [name for name, action in ACTIONS.items() if action.other]
         options.require(other is None or do in with_other, f"--other is for --do {' or '.join(with_other)}")
         memory = options.parse_memory(max_memory, "--max-memory")
-        conditions = Conditions(timeout, processes, memory, on, store, resume, keep_reports)
+        conditions = BatchConditions(timeout, processes, memory, on, store, resume, keep_reports)
         from .batch import run_batch  # noqa: PLC0415 - imports onnx
         from .sources import Sources  # noqa: PLC0415 - as above
 

@@ -41,7 +41,7 @@ class MismatchKind(StrEnum):
     DEAD = "dead"
 
 
-class Mismatch(Struct, frozen=True):
+class PatternMismatch(Struct, frozen=True):
     """One reason, as a sentence, and the op that it concerns. `bindings`: the variables of the pattern in words."""
 
     kind: MismatchKind
@@ -70,7 +70,7 @@ class NearMatch(Struct, frozen=True):
 
     graph: Graph
     best: _Best = field(default_factory=_Best)
-    failures: tuple[Mismatch, ...] = ()
+    failures: tuple[PatternMismatch, ...] = ()
     cost: float = 0
     unfit: tuple[Op, ...] = ()
     matched: int = 0
@@ -79,7 +79,7 @@ class NearMatch(Struct, frozen=True):
         """Return the record with one more failure; None if it costs as much as the best so far."""
         if self.cost + cost >= self.best.cost:
             return None
-        return replace(self, failures=(*self.failures, Mismatch(kind, op.label, why)), cost=self.cost + cost)
+        return replace(self, failures=(*self.failures, PatternMismatch(kind, op.label, why)), cost=self.cost + cost)
 
     def _add_attribute(self, kind: MismatchKind, op: Op, why: str) -> NearMatch | None:
         if self.unfit[-1:] == (op,):

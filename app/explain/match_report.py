@@ -21,7 +21,7 @@ from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
 from ...core.support.suggestions import did_you_mean
 from ..descriptions import describe_binding, join_alternatives
-from .closest_match import Mismatch, MismatchKind, closest_match, pattern_size
+from .closest_match import MismatchKind, PatternMismatch, closest_match, pattern_size
 
 MAX_REASONS = 4  # reasons of one kind at one op
 
@@ -47,7 +47,7 @@ class MatchDiagnosis(Struct, frozen=True):
     inside: str
     matched: int
     size: int
-    failures: tuple[Mismatch, ...]
+    failures: tuple[PatternMismatch, ...]
 
     @property
     def rank(self) -> tuple[int, int, int]:
@@ -65,26 +65,26 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
     try:
         matched, size, failures = _match_outcome(r, op)
     except MatchFailure as why:  # while it was matched
-        failures = (Mismatch(MismatchKind.DECLINED, op.label, str(why)),)
+        failures = (PatternMismatch(MismatchKind.DECLINED, op.label, str(why)),)
     if not failures and exact_only and not r.is_exact_at(op):
         why = f"--exact does not allow it: its contract is {r.contract_at(op).kind}"
-        failures = (Mismatch(MismatchKind.FORBIDDEN, op.label, why),)
+        failures = (PatternMismatch(MismatchKind.FORBIDDEN, op.label, why),)
     value = op.outputs[0].name if op.outputs else ""
     inside = "" if op.graph.owner is None else f", inside {op.graph.owner.label}"
     return MatchDiagnosis(r.name, op.label, value, inside, matched, size, failures)
 
 
-def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[Mismatch, ...]]:
+def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[PatternMismatch, ...]]:
     """The number of operators of the closest pattern that fit, of how many, and the failures of the rule."""
     matches = ((p, found) for p in r.patterns for found in match_op(p, op))
     pattern, whole = next(matches, (None, None))
     if pattern is None or whole is None:
         pattern, way = min(((p, closest_match(p, op)) for p in r.patterns), key=lambda found: found[1].cost)
         return way.matched, pattern_size(pattern), way.failures
-    matched, size, failures = len(whole[1]), pattern_size(pattern), dict[str, Mismatch]()
+    matched, size, failures = len(whole[1]), pattern_size(pattern), dict[str, PatternMismatch]()
     for match in r.matches(op.graph, op):
         if not is_live(op):
-            dead = Mismatch(MismatchKind.DEAD, op.label, f"no result of {op.label} is used")
+            dead = PatternMismatch(MismatchKind.DEAD, op.label, f"no result of {op.label} is used")
             return matched, size, (dead,)
         failure = _rewrite_failure(r, match)
         if failure is None:
@@ -95,7 +95,7 @@ def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[Mismatch, ...]]:
     return matched, size, tuple(failures.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
 
 
-def _rewrite_failure(r: Rule, match: Match) -> Mismatch | None:
+def _rewrite_failure(r: Rule, match: Match) -> PatternMismatch | None:
     """The failure of the rule at a match; None if it rewrites it."""
     try:
         try_build(r, match)
@@ -105,7 +105,7 @@ def _rewrite_failure(r: Rule, match: Match) -> Mismatch | None:
         kind, text = MismatchKind.RAISED, str(e)
     else:
         return None
-    return Mismatch(kind, match.ops[0].label, text, _named_bindings(match, text))
+    return PatternMismatch(kind, match.ops[0].label, text, _named_bindings(match, text))
 
 
 def _named_bindings(match: Match, reason: str) -> dict[str, str]:
@@ -124,7 +124,7 @@ def _mentions(name: str, reason: str) -> bool:
     return bool(name) and re.search(rf"(?<![\w/.:]){re.escape(name)}(?![\w/:])", reason) is not None
 
 
-def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[Mismatch]:
+def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[PatternMismatch]:
     """The uses of inner values outside the match, see `Rule.matches`."""
     bound, ops, _ = whole
     given = bound_values(bound)
@@ -138,7 +138,7 @@ def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[Mismatch]:
             if any(v is x for x in given):
                 names = [name for name, b in bound.items() if b is v] or ["an input"]
                 said.append(f"{v.name} is inside the match, and {join_alternatives(names)} too")
-            yield from (Mismatch(MismatchKind.SHARED, op.label, why) for why in said[:MAX_REASONS])
+            yield from (PatternMismatch(MismatchKind.SHARED, op.label, why) for why in said[:MAX_REASONS])
 
 
 def _use_text(value: Value, user: Op, graph: Graph) -> str:

@@ -98,7 +98,7 @@ def make_node_names_unique(graph: Graph) -> None:
         seen.add(op.name)
 
 
-class Profile(Struct, frozen=True):
+class ProfileFile(Struct, frozen=True):
     """The file of a profile, the number of its runs that only warm up, and whether the optimized model was saved."""
 
     trace: Path
@@ -111,7 +111,7 @@ class ProfileWorker:
 
     def profile(
         self, model: Path, config: SessionConfig, feeds: dict[str, Any], outputs: Sequence[str], min_time: float
-    ) -> Profile:
+    ) -> ProfileFile:
         """Profile a model. Raises EvaluationError."""
         unsaved = replace(config, optimized_model_path="")
         try:
@@ -127,7 +127,7 @@ class ProfileWorker:
         for _ in range(WARMUP_RUNS):
             session.run(outputs, feeds)
         repeat(lambda: session.run(outputs, feeds), min_time, max_runs(len(first[0].kernels)))
-        return Profile(session.end_profile(), WARMUP_RUNS, saved)
+        return ProfileFile(session.end_profile(), WARMUP_RUNS, saved)
 
 
 def max_runs(kernels: int) -> int:

@@ -195,7 +195,7 @@ class QuantizationContext(Struct, frozen=True):
     samples: Samples
     searched: Criterion
     reported: Criterion
-    racing: Racing
+    racing: OriginalRace
     calibration: Calibration | None
     leave: frozenset[str]
     notes: list[str]
@@ -245,7 +245,7 @@ def prepare(
             for part in filter(None, (samples.search, samples.report, samples.labelled))
         )
     with timer.phase(CHOOSING_INPUTS):
-        racing = Racing(file, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
+        racing = OriginalRace(file, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)
@@ -317,7 +317,7 @@ def model_notes(graph: Graph) -> list[str]:
     return notes
 
 
-class Racing(Struct, frozen=True):
+class OriginalRace(Struct, frozen=True):
     """Races against the original under ORT ALL, on common inputs by batch size."""
 
     original: Path

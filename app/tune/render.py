@@ -13,7 +13,7 @@ from ..pages.card import Card
 from ..terminal import Terminal, new_table, plural
 from ..verify.render import verdict_line
 from .report import TuneReport
-from .search import TAKEN, Trial
+from .search import TAKEN, RaceTrial
 
 
 def show_tuning(terminal: Terminal, report: TuneReport, *, output: Path | None) -> None:
@@ -78,13 +78,13 @@ def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
     yield "threads", str(a.threads), str(b.threads), ""
 
 
-def trial_table(trials: Sequence[Trial]) -> Table:
+def trial_table(trials: Sequence[RaceTrial]) -> Table:
     """All choices of the search."""
     rows = ((row[0], row[2], row[-1]) for _, row in trial_rows(trials))
     return new_table("choice", "against before", "outcome", texts=["outcome"], rows=rows)
 
 
-def trial_rows(trials: Sequence[Trial]) -> Iterator[tuple[bool, tuple[str, ...]]]:
+def trial_rows(trials: Sequence[RaceTrial]) -> Iterator[tuple[bool, tuple[str, ...]]]:
     """Whether a choice was taken, and its cells: stage, choice, figure, memory, bytes and outcome."""
     for t in trials:
         raced = t.raced

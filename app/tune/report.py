@@ -16,7 +16,7 @@ from ..notebook_cards import card_html
 from ..tuned_settings import Configuration
 from .objective import Objective
 from .racing import RaceEntry
-from .search import DecisionResult, Trial
+from .search import DecisionResult, RaceTrial
 
 
 class TimingNoise(Struct, frozen=True):
@@ -55,7 +55,7 @@ class TuneReport:
     original: RaceEntry
     result: RaceEntry
     decisions: list[DecisionResult]
-    trials: list[Trial]
+    trials: list[RaceTrial]
     sizes: list[str]
     verdict: Verdict | None
     noise: TimingNoise

@@ -43,7 +43,7 @@ class Race(Protocol):
 
 
 @dataclass(slots=True)
-class Trial:
+class RaceTrial:
     """A choice in a race with the configuration so far: its last figures, and the outcome.
 
     `to_original`: its time divided by that of the original, as far as it is known from a chain of races.
@@ -82,7 +82,7 @@ class TuningSearch:
     progress: Callable[[str], None] = lambda _: None
     chosen: dict[str, Choice] = field(default_factory=dict[str, Choice], init=False)
     history: list[dict[str, Choice]] = field(default_factory=list[dict[str, Choice]], init=False)
-    trials: list[Trial] = field(default_factory=list[Trial], init=False)
+    trials: list[RaceTrial] = field(default_factory=list[RaceTrial], init=False)
     ratio: float = field(default=1.0, init=False)
     time: float = field(default=1.0, init=False)
     _raced: int = field(default=0, init=False)
@@ -114,10 +114,10 @@ class TuningSearch:
         """Take those alternatives that are surely better than the choices so far, and so together."""
         entries = self._distinct(stage, alternatives)
         order = [str(choice) for choice, _ in entries]
-        by_decision: dict[str, list[tuple[Choice, Trial]]] = {}
+        by_decision: dict[str, list[tuple[Choice, RaceTrial]]] = {}
         for entry in self._halved(stage, entries):
             by_decision.setdefault(entry[0].decision, []).append(entry)
-        best: list[tuple[Choice, Trial]] = []
+        best: list[tuple[Choice, RaceTrial]] = []
         for found in by_decision.values():
             equal = [entry for entry in found if _figure(entry) <= EQUAL * _figure(found[0])]
             best.append(min(equal, key=lambda entry: order.index(str(entry[0]))))
@@ -126,12 +126,12 @@ class TuningSearch:
         if best:
             self._take_together(stage, best[:MAX_TOGETHER])
 
-    def _distinct(self, stage: str, alternatives: Iterable[Choice]) -> list[tuple[Choice, Trial]]:
+    def _distinct(self, stage: str, alternatives: Iterable[Choice]) -> list[tuple[Choice, RaceTrial]]:
         """The alternatives that run differently from each other and from the incumbent, each with a trial."""
         seen = {self.race.identity(self.incumbent)}
-        found: list[tuple[Choice, Trial]] = []
+        found: list[tuple[Choice, RaceTrial]] = []
         for choice in alternatives:
-            trial = Trial(stage, str(choice))
+            trial = RaceTrial(stage, str(choice))
             self.trials.append(trial)
             if self.is_exhausted:
                 trial.outcome = LIMITED
@@ -153,7 +153,7 @@ class TuningSearch:
     def _with(self, *choices: Choice) -> Configuration:
         return self.configuration({**self.chosen, **{c.decision: c for c in choices}})
 
-    def _halved(self, stage: str, entries: list[tuple[Choice, Trial]]) -> list[tuple[Choice, Trial]]:
+    def _halved(self, stage: str, entries: list[tuple[Choice, RaceTrial]]) -> list[tuple[Choice, RaceTrial]]:
         """The alternatives that are surely better after all rungs, the best first.
 
         At a limit, those that seem best so far: another race decides about them in any case.
@@ -176,19 +176,19 @@ class TuningSearch:
             self._race(promising, LAST)
         return sorted((entry for entry in entries if self._is_better(entry)), key=_figure)
 
-    def _race(self, entries: Sequence[tuple[Choice, Trial]], rung: Rung) -> None:
+    def _race(self, entries: Sequence[tuple[Choice, RaceTrial]], rung: Rung) -> None:
         """Race alternatives with the incumbent; their trials get the figures."""
         result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
         for (_, trial), raced in zip(entries, result.raced[1:], strict=True):
             self._note(trial, raced)
 
-    def _seeming_best(self, entries: list[tuple[Choice, Trial]]) -> list[tuple[Choice, Trial]]:
+    def _seeming_best(self, entries: list[tuple[Choice, RaceTrial]]) -> list[tuple[Choice, RaceTrial]]:
         """The first alternatives that were better in the last race."""
         for _, trial in entries:
             trial.outcome = LIMITED
         return [entry for entry in entries if _figure(entry) < 1][:LEAST_KEPT]
 
-    def _may_win(self, entry: tuple[Choice, Trial]) -> bool:
+    def _may_win(self, entry: tuple[Choice, RaceTrial]) -> bool:
         """Whether it runs, and is not surely worse or, where that counts, slower; its trial says so."""
         _, trial = entry
         ratio = trial.raced.ratio if trial.raced is not None else None
@@ -199,7 +199,7 @@ class TuningSearch:
         trial.outcome = "worse" if ratio.low >= 1 else SLOWER if is_slow else ""
         return not trial.outcome
 
-    def _is_better(self, entry: tuple[Choice, Trial]) -> bool:
+    def _is_better(self, entry: tuple[Choice, RaceTrial]) -> bool:
         """Whether it is surely better, and where that counts no slower; its trial says if not."""
         _, trial = entry
         if trial.raced is None or trial.raced.ratio is None:
@@ -208,12 +208,12 @@ class TuningSearch:
         trial.outcome = trial.outcome or ("" if is_better and is_allowed else SLOWER if is_better else WORSE)
         return is_better and is_allowed
 
-    def _note(self, trial: Trial, raced: RaceEntry) -> None:
+    def _note(self, trial: RaceTrial, raced: RaceEntry) -> None:
         trial.raced = raced
         trial.outcome = f"invalid: {raced.failure}" if raced.failure else ""
         trial.to_original = None if raced.time is None else raced.time.ratio * self.time
 
-    def _take_together(self, stage: str, best: Sequence[tuple[Choice, Trial]]) -> None:
+    def _take_together(self, stage: str, best: Sequence[tuple[Choice, RaceTrial]]) -> None:
         """Take the best choices alone or with the next ones, as far as they still gain in a race of their own."""
         self.progress(f"tuning {stage}: racing the best together; {self.learnt}")
         together = [[choice for choice, _ in best[: n + 1]] for n in range(len(best))]
@@ -279,13 +279,13 @@ def _fewer(decisions: Sequence[DecisionResult]) -> list[set[str]]:
     return [{d.decision for d in gains[:count]} for count in range(len(gains))]
 
 
-def _is_promising(entry: tuple[Choice, Trial]) -> bool:
+def _is_promising(entry: tuple[Choice, RaceTrial]) -> bool:
     """Whether it seems to be much better, in an interval too wide to be sure."""
     _, trial = entry
     ratio = trial.raced.ratio if trial.raced is not None else None
     return ratio is not None and ratio.high >= 1 and ratio.ratio < PROMISING
 
 
-def _figure(entry: tuple[Choice, Trial]) -> float:
+def _figure(entry: tuple[Choice, RaceTrial]) -> float:
     _, trial = entry
     return trial.raced.ratio.ratio if trial.raced is not None and trial.raced.ratio is not None else inf

@@ -14,7 +14,7 @@ from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess,
 from ..verify.proof_guarantees import Guarantee
 from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, element_types, promises_bits, size_sets
 from .replay import format_inputs, replay
-from .smt_answer import Answer, Outcome, Question
+from .smt_answer import Answer, AnswerKind, Question
 from .verdict import ProofVerdict, Technique, unknown
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class SmtProver:
             verdicts.append(verdict)
         if self.formulas:
             answer = self.ask(obligation, over_reals=True, by_formula=True)
-            if answer.outcome is Outcome.PROVED:
+            if answer.outcome is AnswerKind.PROVED:
                 return [_proved(obligation, answer, over_reals=True)]
         return verdicts[:1]
 
@@ -79,24 +79,24 @@ class SmtProver:
         try:
             return self._process.call().answer(question)
         except WorkerExit as e:
-            return Answer(Outcome.UNKNOWN, e.describe("z3"))
+            return Answer(AnswerKind.UNKNOWN, e.describe("z3"))
         except RequestFailed as e:
             if "MemoryError" in e.traceback or "out of memory" in e.traceback:
                 self._process.terminate()
-                return Answer(Outcome.UNKNOWN, "z3 lacks memory")
+                return Answer(AnswerKind.UNKNOWN, "z3 lacks memory")
             raise
 
     def _judge(self, obligation: Obligation, *, over_reals: bool) -> ProofVerdict:
         answer = self.ask(obligation, over_reals=over_reals)
-        if answer.outcome is Outcome.PROVED:
+        if answer.outcome is AnswerKind.PROVED:
             return _proved(obligation, answer, over_reals=over_reals)
         shown = replay(obligation, answer.inputs) if answer.inputs is not None else ""
         if shown:
             return ProofVerdict(Guarantee.REFUTED, Technique.SMT, reason=shown, counterexample=answer.inputs)
-        if answer.outcome is Outcome.FEWER_INPUTS:
+        if answer.outcome is AnswerKind.FEWER_INPUTS:
             return ProofVerdict(Guarantee.FEWER_INPUTS, Technique.SMT, reason=_at(answer))
         reason = answer.reason
-        if answer.outcome is Outcome.DIFFERS:
+        if answer.outcome is AnswerKind.DIFFERS:
             reason = f"{answer.reason} for z3, but not in onnxruntime on its inputs"
         return unknown(reason, Technique.SMT)
 

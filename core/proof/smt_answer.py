@@ -12,7 +12,7 @@ from msgspec import Struct
 from .obligation import Obligation
 
 
-class Outcome(StrEnum):
+class AnswerKind(StrEnum):
     """Outcomes of a question."""
 
     PROVED = "proved"
@@ -42,7 +42,7 @@ class Answer(Struct, frozen=True):
     value that z3 chose for an unknown function, so that only running both models decides.
     """
 
-    outcome: Outcome
+    outcome: AnswerKind
     reason: str = ""
     sizes: tuple[Mapping[str, int], ...] = ()
     inputs: Mapping[str, np.ndarray[Any, Any]] | None = None

@@ -18,7 +18,7 @@ from onnx import helper
 from ..processes.process_limits import limit_memory, prepare_to_crash
 from ..processes.worker_process import serve
 from .obligation import Fragment, InputType, NotApplicable, Obligation
-from .smt_answer import Answer, Outcome, Question
+from .smt_answer import Answer, AnswerKind, Question
 from .smt_evaluation import CannotRun, TermEvaluation, TermTensor, Value, variable_name
 from .smt_functions import Functions, has_unknown_functions
 from .smt_terms import TRUE, Arithmetic, Element, Term, all_of, z3
@@ -39,11 +39,15 @@ def answer(question: Question) -> Answer:
             reasons.append(str(e))
             continue
         except (NotApplicable, z3.Z3Exception) as e:
-            return Answer(Outcome.UNKNOWN, _first_line(e))
-        if found.outcome is not Outcome.PROVED:
+            return Answer(AnswerKind.UNKNOWN, _first_line(e))
+        if found.outcome is not AnswerKind.PROVED:
             return found
         done.append(sizes)
-    return Answer(Outcome.PROVED, sizes=tuple(done)) if done else Answer(Outcome.UNKNOWN, reasons[0] if reasons else "")
+    return (
+        Answer(AnswerKind.PROVED, sizes=tuple(done))
+        if done
+        else Answer(AnswerKind.UNKNOWN, reasons[0] if reasons else "")
+    )
 
 
 @dataclass(slots=True)
@@ -67,16 +71,16 @@ class TermComparison:
         try:
             after = evaluation.run(obligation.after, feeds)
         except CannotRun as e:
-            return Answer(Outcome.DIFFERS, f"the rewritten model cannot run: {e}", (self.sizes,), self._inputs(None))
+            return Answer(AnswerKind.DIFFERS, f"the rewritten model cannot run: {e}", (self.sizes,), self._inputs(None))
         if self.question.by_formula and not evaluation.formulas:
-            return Answer(Outcome.UNKNOWN, "no operator has a formula")
+            return Answer(AnswerKind.UNKNOWN, "no operator has a formula")
         self.functions = evaluation.functions
         self.assumed = self._assumptions(evaluation, obligation, feeds)
         for name, value in before.items():
             found = self._compare(value, after[name])
             if found is not None:
                 return found
-        return Answer(Outcome.PROVED, sizes=(self.sizes,))
+        return Answer(AnswerKind.PROVED, sizes=(self.sizes,))
 
     def _assumptions(
         self, evaluation: TermEvaluation, obligation: Obligation, feeds: Mapping[str, Value]
@@ -109,14 +113,14 @@ class TermComparison:
         return next((f for f in found if f is not None), None)
 
     def _differs(self, reason: str) -> Answer:
-        return Answer(Outcome.DIFFERS, reason, (self.sizes,), self._inputs(None))
+        return Answer(AnswerKind.DIFFERS, reason, (self.sizes,), self._inputs(None))
 
     def _compare_elements(self, x: Element, y: Element) -> Answer | None:
         if x is y or (x.term.eq(y.term) and (y.defined is TRUE or y.defined.eq(x.defined))):
             return None
         shrinks = z3.And(x.defined, z3.Not(y.defined))
         differs = z3.And(x.defined, y.defined, x.term != y.term)
-        for claim, outcome in ((shrinks, Outcome.FEWER_INPUTS), (differs, Outcome.DIFFERS)):
+        for claim, outcome in ((shrinks, AnswerKind.FEWER_INPUTS), (differs, AnswerKind.DIFFERS)):
             simple = z3.simplify(claim)
             if z3.is_false(simple) or not self._is_new(simple):
                 continue
@@ -134,7 +138,7 @@ class TermComparison:
         self.seen.add(text)
         return True
 
-    def _refute(self, claim: Term, outcome: Outcome) -> Answer | None:
+    def _refute(self, claim: Term, outcome: AnswerKind) -> Answer | None:
         """The answer if numbers exist for which `claim` is true, or that is not known."""
         solver = z3.Solver()
         solver.set("timeout", int(self.question.seconds * 1000))
@@ -144,12 +148,12 @@ class TermComparison:
         if status == z3.unsat:
             return None
         if status == z3.sat:
-            is_certain = outcome is Outcome.DIFFERS or not has_unknown_functions(claim)
-            reason = "elements differ" if outcome is Outcome.DIFFERS else "an element may not be defined any more"
+            is_certain = outcome is AnswerKind.DIFFERS or not has_unknown_functions(claim)
+            reason = "elements differ" if outcome is AnswerKind.DIFFERS else "an element may not be defined any more"
             return Answer(
-                outcome if is_certain else Outcome.UNKNOWN, reason, (self.sizes,), self._inputs(solver.model())
+                outcome if is_certain else AnswerKind.UNKNOWN, reason, (self.sizes,), self._inputs(solver.model())
             )
-        return Answer(Outcome.UNKNOWN, f"z3: {solver.reason_unknown()}", (self.sizes,))
+        return Answer(AnswerKind.UNKNOWN, f"z3: {solver.reason_unknown()}", (self.sizes,))
 
     def _inputs(self, model: Any) -> dict[str, np.ndarray[Any, Any]]:
         """The values of the variables in a model of z3; zeros without one."""

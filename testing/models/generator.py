@@ -30,7 +30,7 @@ DTYPES_BY_TYPE_STR = {
 PREFERRED_DTYPES = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.UINT8)
 
 
-class Hint(Struct, frozen=True):
+class PreferredType(Struct, frozen=True):
     """The preferred type and shape of a value, which its consumer suggests."""
 
     shape: Shape
@@ -46,7 +46,7 @@ class OpSite:
     op_type: str
     spec: defs.OpSchema
     input_patterns: list[InputPattern]
-    hint: Hint
+    hint: PreferredType
     operands: dict[int, TypedValue] = field(default_factory=dict[int, TypedValue])
     attrs: dict[str, Any] = field(default_factory=dict[str, Any])
     bound_types: dict[str, int] = field(default_factory=dict[str, int])
@@ -94,7 +94,9 @@ class OpSite:
         dtype = self.input_dtype(index)
         with self.choices.scope(str(index)):
             if isinstance(want, OpPattern):
-                found = self.generator.generate(want, Hint(shape, dtype if isinstance(dtype, int) else self.hint.dtype))
+                found = self.generator.generate(
+                    want, PreferredType(shape, dtype if isinstance(dtype, int) else self.hint.dtype)
+                )
             elif isinstance(want, int | float):
                 found = self.generator.number(want, dtype, len(shape))
             else:
@@ -294,7 +296,7 @@ class PatternGenerator:
     has_extra_constants: bool = False  # whether a variable of the pattern that may be computed is a constant
     last_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the outputs of the op made last
 
-    def generate(self, pattern: OpPattern, hint: Hint) -> TypedValue:
+    def generate(self, pattern: OpPattern, hint: PreferredType) -> TypedValue:
         """The output of `pattern`, generated."""
         site = self._op_site(pattern, hint)
         if pattern.bound_name:
@@ -314,7 +316,7 @@ class PatternGenerator:
             self.last_outputs = made
         return made[pattern.output]
 
-    def _op_site(self, pattern: OpPattern, hint: Hint) -> OpSite:
+    def _op_site(self, pattern: OpPattern, hint: PreferredType) -> OpSite:
         version = self.builder.opset
         specs = {t: spec for t in pattern.types if (spec := schema(t, pattern.domain, version)) is not None}
         if not specs:
@@ -438,7 +440,7 @@ class PatternGenerator:
         count = spec.min_input + self.choices.draw_below(most - spec.min_input + 1)
         inputs = tuple(Var(f"{fresh} {i}") for i in range(count))
         try:
-            return self.generate(OpPattern((op_type,), "", inputs, (), bound_name=fresh), Hint(shape, dtype))
+            return self.generate(OpPattern((op_type,), "", inputs, (), bound_name=fresh), PreferredType(shape, dtype))
         finally:
             self.depth -= 1
 

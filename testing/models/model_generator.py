@@ -23,7 +23,7 @@ from ..case import Case
 from .choices import LEVELS, Choices, Key, draw_distribution
 from .dictionary import Dictionary
 from .generator import DTYPES_BY_TYPE_STR as BY_NAME
-from .generator import Hint, PatternGenerator
+from .generator import PatternGenerator, PreferredType
 from .model_builder import GenerationError, ModelBuilder, TypedValue, schema, tensor_type
 from .op_generators import OP_GENERATORS
 
@@ -290,7 +290,7 @@ def generate_case(
         pattern = choices.pick(rule.patterns)
         generator.builder.opset = _opset(pattern, dtype, choices)
         shape = generator.draw_shape(choices.pick(RANKS))
-        generator.generate(pattern, Hint(shape, generator.dtype))
+        generator.generate(pattern, PreferredType(shape, generator.dtype))
     with choices.scope("setting"):
         return EnclosingModel(rule, generator).build_case()
 

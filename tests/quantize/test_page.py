@@ -26,7 +26,7 @@ from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.float_ops import FloatOp
 from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, quantization_page
-from passwright.app.quantize.quantize import Racing
+from passwright.app.quantize.quantize import OriginalRace
 from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
 from passwright.app.quantize.report import QuantizationReport
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
@@ -81,19 +81,19 @@ class Run:
 def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None) -> Run:
     """A run in which every candidate takes 0.6 of the original's time."""
 
-    def fast(_: Racing, models: Sequence[Path]) -> list[RatioInterval]:
+    def fast(_: OriginalRace, models: Sequence[Path]) -> list[RatioInterval]:
         return [ratio(0.6)] * len(models)
 
-    measure = Racing.measure
+    measure = OriginalRace.measure
 
-    def brief(racing: Racing, models: Sequence[Path]) -> list[ModelMetrics]:
+    def brief(racing: OriginalRace, models: Sequence[Path]) -> list[ModelMetrics]:
         return measure(racing, models, sets=1)
 
     folder = tmp_path_factory.mktemp("run")
     model, page, report = (folder / name for name in ("o.onnx", "page.html", "report.json"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Racing, "ratios", fast)
-        patch.setattr(Racing, "measure", brief)
+        patch.setattr(OriginalRace, "ratios", fast)
+        patch.setattr(OriginalRace, "measure", brief)
         patch.setattr(quantize_module, "latency_ratios", lambda *_: {1: ratio(0.6)})
         result = quantize(
             DIGITS / "digits_mlp.onnx",

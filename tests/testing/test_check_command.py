@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from passwright.app.cli import app
 from passwright.core.errors import UnverifiableError
 from passwright.core.processes.worker_process import RequestFailed
-from passwright.testing.model_comparison import ComparisonProcess, ComparisonRequest
+from passwright.testing.model_comparison import ComparisonProcess, RewriteComparison
 from rewriting import load
 from typer.testing import CliRunner, Result
 
@@ -126,7 +126,7 @@ def test_missing_hypothesis_is_reported(rules: Path, monkeypatch: pytest.MonkeyP
 
 
 MODEL = load("g (int32[2] x) => (int32[2] y) { y = Add(x, x) }").SerializeToString()
-REQUEST = ComparisonRequest(MODEL, MODEL, (), "exact")
+REQUEST = RewriteComparison(MODEL, MODEL, (), "exact")
 
 
 def test_crash_is_reported_and_survived() -> None:

@@ -109,14 +109,15 @@ def _rewrite_failure(r: Rule, match: Match) -> PatternMismatch | None:
 
 
 def _named_bindings(match: Match, reason: str) -> dict[str, str]:
-    """The values of the variables that a reason names, by their names in the pattern or the model; else of all.
+    """The values of the variables that a reason names, by their names in the pattern or the model; else of all but ops.
 
     A value named as in the model is described with that name.
     """
     theirs = {name: b.name for name, b in match.bindings.items() if isinstance(b, Value) and _mentions(b.name, reason)}
     named = {name for name in match.bindings if name in theirs or _mentions(name, reason)}
+    shown = named or {name for name, b in match.bindings.items() if not isinstance(b, Op)}
     said = {name: f"{theirs[name]}, " if theirs.get(name, name) != name else "" for name in match.bindings}
-    return {name: said[name] + describe_binding(b) for name, b in match.bindings.items() if not named or name in named}
+    return {name: said[name] + describe_binding(b) for name, b in match.bindings.items() if name in shown}
 
 
 def _mentions(name: str, reason: str) -> bool:

@@ -96,4 +96,4 @@ class ProfileReport:
 
     def to_json(self) -> str:
         """The profiles as JSON text."""
-        return json_text(to_builtins(self), default=str)
+        return json_text(to_builtins(self, enc_hook=str))

@@ -326,7 +326,7 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
 
 
 def _require_safe(op: Op, node: onnx.NodeProto) -> None:
-    """Raise ValueError for numbers with which functions of schemas access any memory, or take all of it.
+    """Raise ValueError for numbers with which functions of schemas access any memory, or take all memory.
 
     LayerNormalization and GatherND do not check their axes, and a shape without elements gives as many dims.
     """

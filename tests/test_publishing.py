@@ -123,7 +123,7 @@ def test_killed_anywhere(tmp_path: Path, old: bool | None, new: bool) -> None:
 
 @pytest.mark.usefixtures("no_fsync")
 def test_staging_other_files_finishes_a_killed_publication(tmp_path: Path) -> None:
-    """Whatever the next process in that folder writes, no unused data stay."""
+    """No unused data stay after a write of the next process in that folder, of any model."""
     for count in range(1000):
         folder = tmp_path / str(count)
         folder.mkdir()

@@ -163,7 +163,7 @@ def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool
 
 
 def extent_inputs(obligation: Obligation) -> frozenset[str]:
-    """The inputs that both fragments read as shapes alone: drawn numbers are then sizes, as those of symbols."""
+    """The inputs that both fragments read as shapes alone: drawn numbers are then sizes, as numbers for symbols are."""
     found = {i.name for i in obligation.inputs if i.dtype == TensorProto.INT64}
     for model in obligation.models:
         for node in all_nodes(model.graph.node):
@@ -178,7 +178,7 @@ EXTENT_POSITIONS = {"ConstantOfShape": 0, "Expand": 1}
 
 
 def has_bools(obligation: Obligation) -> bool:
-    """Whether all inputs but those of floats are bools."""
+    """Whether all inputs but floats are bools."""
     types = {i.dtype for i in obligation.inputs} - FLOATS
     return types == {TensorProto.BOOL}
 

@@ -92,7 +92,7 @@ class TermEvaluation:
     """Evaluations that share their uninterpreted functions.
 
     `by_formula`: operators of real numbers that are unknown functions otherwise, such as normalizations, are computed
-    by their meanings, which is slower; `formulas` are those of which one was.
+    by their meanings, which is slower; `formulas` are the operators that were.
     """
 
     arithmetic: Arithmetic

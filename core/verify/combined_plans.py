@@ -95,7 +95,7 @@ def combined_plans(
         else:
             by_kind[kind] = planner.fitting(planner.plans(kind, drawn, number), max(CHEAP_ELEMENTS, usual))
     places = (((n + 0.5) / len(plans), plan) for plans in by_kind.values() for n, plan in enumerate(plans))
-    return [plan for _, plan in sorted(places, key=lambda placed: placed[0])]  # those of a kind evenly spread
+    return [plan for _, plan in sorted(places, key=lambda placed: placed[0])]  # plans of a kind evenly spread
 
 
 def plans_near(

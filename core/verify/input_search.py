@@ -74,7 +74,7 @@ class InputSearch:
 
     Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses; combined
     input sets, up to a share of `base_cost` that `effort` determines, have numbers, sizes and words near `constants`.
-    `base_cost` are the CPU seconds for loading the model, to which those of the first run are added. Without
+    `base_cost` are the CPU seconds for loading the model, to which the seconds of the first run are added. Without
     `combines` there are no combined ones; `part` has the first one to draw and the distance to the next, 0 for none.
     """
 
@@ -239,7 +239,7 @@ class InputSearch:
         raise UnverifiableError(f"the original runs on none of the inputs tried: {why}")
 
     def _with_distinct_sizes(self, run: ReferenceRun) -> ReferenceRun:
-        """The run at sizes that differ where they may, if those of `run` are all equal.
+        """The run at sizes that differ where they may, if the sizes of `run` are all equal.
 
         Symbols that must be equal are found in pairs; in larger groups they stay as they are.
         """

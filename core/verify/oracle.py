@@ -189,7 +189,7 @@ class Oracle:
         return Sensitivity(lambda: self._split, self._original, self.output_names, self.runs[0], budget)
 
     def _take_runs(self, runs: Iterator[ReferenceRun]) -> None:
-        """Take all runs; those of a model in segments until its runs have taken long."""
+        """Take all runs; of a model in segments, as many as end before its runs have taken long."""
         start, most = thread_time(), 0.0
         for run in self._in_time(runs):
             self.runs.append(run)

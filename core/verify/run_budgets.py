@@ -31,7 +31,7 @@ class TimeBudget:
 
 @dataclass(slots=True)
 class SizeCosts:
-    """CPU seconds of runs by the product of the sizes, with which only a small part of those of small runs grows."""
+    """CPU seconds of runs by the product of the sizes, with which a small part of the time of small runs grows."""
 
     known: dict[int, float] = field(default_factory=dict[int, float])
 

@@ -1,4 +1,4 @@
-"""Removal of quantization that changes nothing, and of clamps in front of it."""
+"""Removal of quantization that changes nothing, and of clamps in front of quantization."""
 
 from __future__ import annotations
 

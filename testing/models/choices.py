@@ -1,4 +1,4 @@
-"""Choices in the generation of a model and for all of it, from a random generator, earlier choices, or hypothesis."""
+"""Choices for a model and each of its parts, from a random generator, earlier choices, or hypothesis."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class _NotTensors(Exception):
 
 @dataclass(slots=True)
 class ChangedRegions:
-    """The regions of a rewritten model that differ from those of the original, in sessions that `load` makes.
+    """The regions of a rewritten model that differ from the original's, in sessions that `load` makes.
 
     On an input set the original computes the values at their boundaries, and each region of the rewritten model its
     value from these, so that rounding before a region has no influence on it. Regions are compared in groups of up to

@@ -23,9 +23,9 @@ from time import perf_counter
 
 from batch import Timing, write_models
 from distributed import LocalCluster
-from passwright.app.jobs.dask_pool import DaskPool
-from passwright.app.jobs.job_pool import JobPool
-from passwright.app.jobs.pool import Pool
+from passwright.app.models.dask_pool import DaskPool
+from passwright.app.models.job_pool import JobPool
+from passwright.app.models.pool import Pool
 
 ECHO = (sys.executable, "-c", "for _ in __import__('sys').stdin: print('{\"failure\": null}', flush=True)")
 OPTIONS = ("--verify", "quick", "--quiet")

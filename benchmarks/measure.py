@@ -30,7 +30,7 @@ def peer_optimizer(name: str) -> Callable[[], Optimize]:
     """An optimizer as `passes compare` calls it; files that it writes are read again."""
 
     def prepared() -> Optimize:
-        from passwright.app.adapters.tool_functions import FILE_OPTIMIZERS
+        from passwright.app.registry.tool_functions import FILE_OPTIMIZERS
 
         tool = FILE_OPTIMIZERS[name]()
 

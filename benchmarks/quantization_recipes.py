@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
-from passwright.app.adapters.quantizers import QUANTIZERS
+from passwright.app.registry.quantizers import QUANTIZERS
 
 BATCH = 16
 RECIPES = tuple(label for label, recipe in QUANTIZERS.items() if recipe.tool == "ort")

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).parent.parent

@@ -7,7 +7,9 @@ from enum import StrEnum
 
 
 class PassesError(Exception):
-    """Base class: `except PassesError` catches every expected failure."""
+    """Base class: `except PassesError` catches every expected failure. A command that it ends has the `exit_code`."""
+
+    exit_code = 1
 
 
 class ModelError(PassesError):
@@ -16,6 +18,8 @@ class ModelError(PassesError):
 
 class UsageError(PassesError):
     """An argument or option is invalid for any model."""
+
+    exit_code = 2
 
 
 class UnknownNameError(UsageError):
@@ -90,9 +94,13 @@ class ModelLoadError(EvaluationError):
 class VerificationError(PassesError):
     """The rewritten model computes other results than the original."""
 
+    exit_code = 3
+
 
 class UnverifiableError(PassesError):
     """The original runs on no input that was tried, so the rewritten model cannot be verified."""
+
+    exit_code = 4
 
 
 class TimeLimitError(UnverifiableError):

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .app.bench.bench import BenchReport, bench
     from .app.bisect.ort_bisect import OrtBisectReport, bisect_ort
     from .app.compare.compare import compare
     from .app.compare.comparison_report import BenchmarkConfig, ComparisonReport, Conditions
     from .app.diff.model_diff import DiffReport, diff
     from .app.explain.explain import Explanation, explain
     from .app.info.info import InfoReport, ModelInfo, info
+    from .app.measure.bench import BenchReport, bench
+    from .app.optimize.optimize import Result, convert_opset, optimize
     from .app.profile.profile import profile
     from .app.profile.profile_report import ProfileReport
     from .app.quantize.quantize import QuantizationReport, QuantizationResult, quantize
-    from .app.run.optimize import Result, convert_opset, optimize
+    from .app.registry.function_rules import rule_from_functions
     from .app.tune.tune import TuneReport, TuneResult, tune
     from .app.verify.verify import VerificationReport, verify
 
@@ -27,7 +28,7 @@ if not Path(__path__[0], "core").is_dir():  # a checkout: core, passes, testing 
     __path__.append(str(Path(__path__[0]).parent))
 
 _MODULES = {
-    "bench.bench": ("BenchReport", "bench"),
+    "measure.bench": ("BenchReport", "bench"),
     "bisect.ort_bisect": ("OrtBisectReport", "bisect_ort"),
     "compare.compare": ("compare",),
     "compare.comparison_report": ("BenchmarkConfig", "ComparisonReport", "Conditions"),
@@ -37,7 +38,8 @@ _MODULES = {
     "profile.profile": ("profile",),
     "profile.profile_report": ("ProfileReport",),
     "quantize.quantize": ("QuantizationReport", "QuantizationResult", "quantize"),
-    "run.optimize": ("Result", "convert_opset", "optimize"),
+    "optimize.optimize": ("Result", "convert_opset", "optimize"),
+    "registry.function_rules": ("rule_from_functions",),
     "tune.tune": ("TuneReport", "TuneResult", "tune"),
     "verify.verify": ("VerificationReport", "verify"),
 }
@@ -69,6 +71,7 @@ __all__ = [
     "optimize",
     "profile",
     "quantize",
+    "rule_from_functions",
     "tune",
     "verify",
 ]

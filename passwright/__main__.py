@@ -14,12 +14,12 @@ def main() -> None:
     from .core.support.gc_pause import collect_seldom  # noqa: PLC0415 - takes a while
 
     collect_seldom()
-    from .app import cli  # noqa: PLC0415 - as above
+    from .app.cli import entry  # noqa: PLC0415 - as above
 
     if is_interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        cli.main()
+        entry.main()
     finally:
         if is_interruptible:
             signal.signal(signal.SIGINT, signal.SIG_IGN)

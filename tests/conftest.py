@@ -55,7 +55,13 @@ def _commands_share_process(shared_remote: RemoteBackend) -> Iterator[None]:
         return nullcontext(shared_remote)
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("bench.bench", "compare.compare", "measure.feeds", "quantize.criterion", "quantize.sensitivity"):
+        for module in (
+            "measure.bench",
+            "compare.compare",
+            "measure.feeds",
+            "quantize.criterion",
+            "quantize.sensitivity",
+        ):
             patch.setattr(f"passwright.app.{module}.RemoteBackend", reuse)
         yield
 

@@ -26,7 +26,7 @@ from typing import Any
 from unittest.mock import patch
 
 from msgspec.structs import replace
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.measure import benchmark
 from typer.testing import CliRunner
 

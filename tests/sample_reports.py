@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from passwright.app.batch.summary import Summary
 from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization
 from passwright.app.compare.row import ComparisonVerdict, Row
-from passwright.app.drawing.graph_layout import GraphLayout, Link, Point
-from passwright.app.drawing.picture import Box, BoxKind, Picture
-from passwright.app.jobs.result_row import ResultRow
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
+from passwright.app.models.result_row import ResultRow
+from passwright.app.models.summary import Summary
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
-from passwright.app.visualization.visualization import GraphView, NodeView, Rewrite, Visualization
+from passwright.app.report.graph_layout import GraphLayout, Link, Point
+from passwright.app.report.picture import Box, BoxKind, Picture
+from passwright.app.report.visualization import GraphView, NodeView, Rewrite, Visualization
 from passwright.core.errors import FailureKind
 from passwright.core.rewriting.change_log import Change
 from passwright.core.run.failures import RejectedChange

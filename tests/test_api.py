@@ -99,7 +99,8 @@ def test_package_exports() -> None:
         "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation", "InfoReport",
         "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result",
         "TuneReport", "TuneResult", "VerificationReport", "__version__", "bench", "bisect_ort", "compare",
-        "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "tune", "verify",
+        "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "rule_from_functions",
+        "tune", "verify",
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.Result is Result

@@ -15,8 +15,8 @@ import onnx
 import pytest
 import typer
 from onnx import helper, numpy_helper
-from passwright.app.cli import app
-from passwright.app.exit_codes import one_line_errors
+from passwright.app.cli.entry import app
+from passwright.app.cli.exit_codes import one_line_errors
 from passwright.core import PassesError
 from rewriting import load
 from typer.testing import CliRunner

@@ -17,16 +17,15 @@ import numpy as np
 import onnx
 import pytest
 from dask_cluster import DaskCluster, kill
-from passwright.app.batch import batch_worker, conditions
-from passwright.app.batch.report_columns import comparison_columns
-from passwright.app.batch.summary_files import PAGE_NAME, TABLE_NAME
-from passwright.app.cli import app
-from passwright.app.jobs import job_pool
-from passwright.app.jobs.finished_jobs import FILE
-from passwright.app.jobs.job_worker import Task
-from passwright.app.jobs.result_row import COLUMNS
-from passwright.app.pages.rendering import decompress_json
-from passwright.app.run import run_worker
+from passwright.app.cli.entry import app
+from passwright.app.models import batch_conditions as conditions
+from passwright.app.models import batch_worker, job_pool, run_worker
+from passwright.app.models.finished_jobs import FILE
+from passwright.app.models.job_worker import Task
+from passwright.app.models.report_columns import comparison_columns
+from passwright.app.models.result_row import COLUMNS
+from passwright.app.models.summary_files import PAGE_NAME, TABLE_NAME
+from passwright.app.report.rendering import decompress_json
 from rewriting import load, op_types
 from sample_reports import comparison
 from test_many_runs import RUN, environment, group_members, wait_until

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app import options
-from passwright.app.bench import render
-from passwright.app.bench.accuracy import LabelledSet, load_metric, top_1
-from passwright.app.bench.bench import BenchReport, ModelBenchmark, accuracy_of
-from passwright.app.cli import app
+from passwright.app.cli import options
+from passwright.app.cli.entry import app
+from passwright.app.measure import bench_render as render
+from passwright.app.measure.accuracy import LabelledSet, load_metric, top_1
+from passwright.app.measure.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError

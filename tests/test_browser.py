@@ -19,16 +19,16 @@ from typing import Any
 import onnx
 import pytest
 from msgspec import structs
-from passwright.app.batch.page import batch_page
 from passwright.app.compare.page import compare_page
 from passwright.app.compare.row import ComparisonVerdict
-from passwright.app.drawing.graph_layout import GraphLayout
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats
+from passwright.app.models.batch_page import batch_page
+from passwright.app.optimize.page import run_page
 from passwright.app.profile.page import profile_page
 from passwright.app.profile.profile import profile
-from passwright.app.run.page import run_page
-from passwright.app.visualization.visualization import GraphView, NodeView, Visualization
+from passwright.app.report.graph_layout import GraphLayout
+from passwright.app.report.visualization import GraphView, NodeView, Visualization
 from playwright.sync_api import sync_playwright
 from sample_reports import HOSTILE, batch_summary, comparison, profile_pair, report, row, trace
 from tiers import slow_unless

@@ -13,11 +13,10 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.app import notebook_cards
-from passwright.app.pages import rendering
-from passwright.app.pages.card import Card
-from passwright.app.run.card import keyword_of, run_card
-from passwright.app.run.render import change_text
+from passwright.app.optimize.card import keyword_of, run_card
+from passwright.app.optimize.render import change_text
+from passwright.app.report import notebook_cards, rendering
+from passwright.app.report.card import Card
 from passwright.core.errors import FailureKind
 from passwright.core.run.failures import RejectedChange
 from passwright.core.run.report import PassRecord, RunHint, Stats, TransformRecord

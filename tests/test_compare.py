@@ -13,9 +13,8 @@ import onnx
 import pytest
 import sample_reports as samples
 from msgspec import structs
-from passwright.app.adapters import adapter_names
 from passwright.app.bisect.ort_bisect import bisect_ort
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.compare.comparison_report import OnlineOptimization
 from passwright.app.compare.page import compare_page
 from passwright.app.compare.render import (
@@ -31,7 +30,8 @@ from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, se
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
-from passwright.app.terminal import Terminal
+from passwright.app.registry import adapter_names
+from passwright.app.report.terminal import Terminal
 from passwright.core.errors import ModelError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.remote_backend import RemoteBackend

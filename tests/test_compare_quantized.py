@@ -15,8 +15,7 @@ import numpy as np
 import onnx
 import pytest
 from msgspec import structs
-from passwright.app.adapters.quantizers import QUANTIZERS, Quantizer
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.compare import quantized
 from passwright.app.compare.quantized import compare_quantized, selected_quantizers, with_latency
 from passwright.app.compare.quantized_comparison import QuantizedRow
@@ -26,7 +25,8 @@ from passwright.app.measure.metrics import ModelMetrics, RatioInterval
 from passwright.app.quantize import quantize
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.quantize import QuantizationOptions
-from passwright.app.terminal import Terminal
+from passwright.app.registry.quantizers import QUANTIZERS, Quantizer
+from passwright.app.report.terminal import Terminal
 from passwright.core.errors import UsageError
 from rewriting import load
 from typer.testing import CliRunner

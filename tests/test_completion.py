@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from passwright.app.cli import COMMANDS, app
-from passwright.app.completion import built_in_names
+from passwright.app.cli.completion import built_in_names
+from passwright.app.cli.entry import COMMANDS, app
 from passwright.app.listing.listing import listing
 from test_cli import COMMAND
 from typer.testing import CliRunner

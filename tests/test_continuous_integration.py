@@ -16,7 +16,7 @@ import onnx
 import pytest
 import yaml
 from executable_documents import DOCS, ROOT, blocks
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from rewriting import load, op_types
 from typer.testing import CliRunner
 

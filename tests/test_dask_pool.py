@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from dask_cluster import DaskCluster, kill, wait_until
-from passwright.app.cli import app
-from passwright.app.jobs import dask_pool
-from passwright.app.jobs.dask_pool import DaskPool
-from passwright.app.jobs.dask_worker import installed_versions
+from passwright.app.cli.entry import app
+from passwright.app.models import dask_pool
+from passwright.app.models.dask_pool import DaskPool
+from passwright.app.models.dask_worker import installed_versions
 from passwright.core.errors import PassesError, UsageError
 from passwright.core.processes.worker_process import RequestFailed, WorkerExit
 from typer.testing import CliRunner

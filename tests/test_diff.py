@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from operation_counts import count_calls
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.diff.diff_result import ChangedOp, ModelDifference, SubgraphChange
 from passwright.app.diff.render import diff_lines
 from passwright.core.errors import ModelError

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.drawing.op_pictures import pattern_picture, region_picture
-from passwright.app.drawing.picture import Box, BoxKind, Picture, box_size, picture_layout, svg
+from passwright.app.report.op_pictures import pattern_picture, region_picture
+from passwright.app.report.picture import Box, BoxKind, Picture, box_size, picture_layout, svg
 from passwright.core import EXACT, Op, RewriteBuilder, Rule, RulePass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN

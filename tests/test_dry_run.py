@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from hypothesis import given
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.core import ChangeLog, Graph, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from passwright.core.rewriting.change_log import BisectLimit

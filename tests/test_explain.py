@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from onnx import TensorProto, helper
 from operation_counts import count_calls
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.explain.closest_match import closest_match
 from passwright.app.explain.match_report import MatchDiagnosis, diagnose_match, report_matches
 from passwright.core import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.core import ChangeLog, Graph, from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source, transformed_source

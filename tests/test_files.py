@@ -16,7 +16,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.core import EXACT, Model, RewriteBuilder, Value, rule
 from passwright.core.errors import ModelError
 from passwright.core.io import files, publishing, writer

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli import app
-from passwright.app.exit_codes import UNVERIFIED, WRONG
-from passwright.app.formats.finding import Failure, Finding, Level, relative_path
-from passwright.app.formats.github import workflow_commands
-from passwright.app.formats.markdown import escape, markdown_text
-from passwright.app.formats.outputs import Outputs
-from passwright.app.formats.sarif import DESCRIPTIONS, sarif_text
-from passwright.app.pages.card import Card
-from passwright.app.run.document import run_document
+from passwright.app.cli.entry import app
+from passwright.app.cli.exit_codes import UNVERIFIED, WRONG
+from passwright.app.cli.outputs import Outputs
+from passwright.app.optimize.document import run_document
+from passwright.app.report.card import Card
+from passwright.app.report.finding import Failure, Finding, Level, relative_path
+from passwright.app.report.github import workflow_commands
+from passwright.app.report.markdown import escape, markdown_text
+from passwright.app.report.sarif import DESCRIPTIONS, sarif_text
 from passwright.core.errors import UsageError
 from passwright.core.run.report import RunHint, Stats, TransformRecord
 from rewriting import load

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from passwright.app.drawing.graph_layout import (
+from passwright.app.report.graph_layout import (
     MAX_INNER_ROWS,
     GraphLayout,
     Link,

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 from pass_loading import passes_from_file
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.registry.guarantees import NO_GUARANTEE, guarantee_counts, proved_text, recorded_proofs
 from passwright.core import Rule
 from passwright.core.plugins.pass_registry import FILE_MODULE_PREFIX, all_rules

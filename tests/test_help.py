@@ -6,7 +6,7 @@ import re
 import shlex
 
 import pytest
-from passwright.app.cli import COMMANDS, app
+from passwright.app.cli.entry import COMMANDS, app
 from typer.main import get_command
 from typer.testing import CliRunner
 

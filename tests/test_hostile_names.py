@@ -11,7 +11,7 @@ import onnx
 import pytest
 import typer.main
 from onnx import helper, numpy_helper
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:

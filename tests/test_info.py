@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.core.ir.tensor import Tensor
 from rewriting import load
 from typer.testing import CliRunner, Result

@@ -52,7 +52,7 @@ def test_source_distribution_contains_templates(env: Environment, sources: Path)
     assert {Path(name).name for name in names if "/new/template/" in name} == set(TEMPLATE_TARGETS)
     pages = ROOT / "app" / "pages"
     parts = {p.name for folder in ("assets", "templates") for p in (pages / folder).iterdir()}
-    assert parts <= {Path(name).name for name in names if "/app/pages/" in name}
+    assert parts <= {Path(name).name for name in names if "/app/report/" in name}
 
 
 def test_installed_commands_write_pages(env: Environment, tmp_path: Path) -> None:

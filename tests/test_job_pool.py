@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from passwright.app.jobs import job_pool
-from passwright.app.jobs.job_exchange import JobReply
-from passwright.app.jobs.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
-from passwright.app.jobs.job_worker import JobWorker, Task
-from passwright.app.jobs.pool import MEMORY, REPEATED, SECONDS, Message
+from passwright.app.models import job_pool
+from passwright.app.models.job_exchange import JobReply
+from passwright.app.models.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
+from passwright.app.models.job_worker import JobWorker, Task
+from passwright.app.models.pool import MEMORY, REPEATED, SECONDS, Message
 from passwright.core.processes.worker_process import WorkerExit
 
 # A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.

@@ -19,8 +19,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.cli import app
-from passwright.app.exit_codes import UNVERIFIED
+from passwright.app.cli.entry import app
+from passwright.app.cli.exit_codes import UNVERIFIED
 from passwright.app.measure.model_stats import live_op_counts
 from passwright.core import ChangeLog, Graph, from_onnx
 from passwright.core.errors import ModelError, TimeLimitError, UnverifiableError

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli import app
-from passwright.app.jobs import job_pool, job_worker
-from passwright.app.jobs.finished_jobs import FILE, FinishedJob, FinishedJobs
-from passwright.app.run import run_worker
+from passwright.app.cli.entry import app
+from passwright.app.models import job_pool, job_worker, run_worker
+from passwright.app.models.finished_jobs import FILE, FinishedJob, FinishedJobs
 from rewriting import load, op_types
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
@@ -132,7 +131,7 @@ def test_results_are_those_of_single_runs() -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_outcomes_of_many_models_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passwright.app.run.many_render.MAX_ROWS", 3)
+    monkeypatch.setattr("passwright.app.models.many_render.MAX_ROWS", 3)
     lines = run(*ALL, "--output-dir", "out", code=BAD).stdout.splitlines()
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in lines if line.startswith("│")]
     assert [(r[0], r[1], r[-1]) for r in rows] == [
@@ -219,7 +218,7 @@ def test_hints_for_many_models(folder: Path) -> None:
 
 @pytest.mark.usefixtures("in_process")
 def test_mistakes_of_this_program_end_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    from passwright.app.run import optimize
+    from passwright.app.optimize import optimize
 
     real = optimize.optimize_model
 
@@ -302,7 +301,7 @@ def test_results_are_kept(folder: Path, in_process: list[str], monkeypatch: pyte
     assert models_run("--plugin", "p.py") == ["a.onnx", "b.onnx"]
     assert models_run() == ["a.onnx", "b.onnx"]
     with monkeypatch.context() as patch:
-        patch.setattr("passwright.app.run.run_conditions.versions", lambda: {"onnx": "2"})
+        patch.setattr("passwright.app.models.run_conditions.versions", lambda: {"onnx": "2"})
         run_worker_conditions().cache_clear()
         assert models_run() == ["a.onnx", "b.onnx"]
     run_worker_conditions().cache_clear()
@@ -314,7 +313,7 @@ def test_results_are_kept(folder: Path, in_process: list[str], monkeypatch: pyte
 
 
 def run_worker_conditions() -> Any:
-    from passwright.app.run import run_conditions
+    from passwright.app.models import run_conditions
 
     return run_conditions._options_digest
 
@@ -375,7 +374,7 @@ def test_crash_of_one_run(folder: Path) -> None:
 
 RUN = """import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from passwright.app.cli import main
+from passwright.app.cli.entry import main
 sys.argv[0] = "passes"
 main()"""
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from passwright.app.jobs.model_files import ModelJob, model_jobs, single_job
+from passwright.app.models.model_files import ModelJob, model_jobs, single_job
 from passwright.core.errors import PassesError
 
 FILES = ("a.onnx", "b.onnx", "other/a.onnx", "zoo/c.onnx", "zoo/deep/d.ONNX", "zoo/.hidden/e.onnx", "zoo/notes.txt")

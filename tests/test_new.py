@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from environment import ROOT, files_below, ruff_path
 from pass_loading import make_pipeline
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.new.plugin_writer import TEMPLATE_TARGETS, names_for
 from passwright.core import leaves
 from tiers import slow_unless

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from passwright.app.progress import NOTHING, shown_progress, shows_progress
+from passwright.app.report.progress import NOTHING, shown_progress, shows_progress
 from rewriting import load
 
 import passwright

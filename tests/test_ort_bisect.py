@@ -7,8 +7,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-from passwright.app.bisect.command import with_default_level
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
+from passwright.app.commands.bisect import with_default_level
 from rewriting import load
 from typer.testing import CliRunner, Result
 

@@ -15,16 +15,22 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec import structs
-from passwright.app import number_text
 from passwright.app.compare.page import compare_page, compare_tiles, comparison_charts, row_tone
-from passwright.app.drawing.picture import svg
 from passwright.app.measure.metrics import RatioInterval
-from passwright.app.pages import rendering
-from passwright.app.pages.charts import FONT_SIZE, Bar, bar_chart, paired_bar_chart
-from passwright.app.pages.rendering import compress_json, decompress_json
+from passwright.app.optimize.page import (
+    CHUNK_SIZE,
+    PicturePool,
+    rewrite_data,
+    rewrites_by_rule,
+    run_page,
+    verdict_banner,
+)
 from passwright.app.profile.page import profile_page, timeline_data
-from passwright.app.run.page import CHUNK_SIZE, PicturePool, rewrite_data, rewrites_by_rule, run_page, verdict_banner
-from passwright.app.visualization.visualization import Visualization
+from passwright.app.report import number_text, rendering
+from passwright.app.report.charts import FONT_SIZE, Bar, bar_chart, paired_bar_chart
+from passwright.app.report.picture import svg
+from passwright.app.report.rendering import compress_json, decompress_json
+from passwright.app.report.visualization import Visualization
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.verdict import Mismatch, Verdict
 from sample_reports import HOSTILE, comparison, picture, profile_pair, report, trace
@@ -310,7 +316,7 @@ def test_intervals_stay_left_of_the_numbers() -> None:
 
 def test_charts_leave_no_importer() -> None:
     code = (
-        "from importlib.metadata import version; from passwright.app.pages.charts import Bar, bar_chart; "
+        "from importlib.metadata import version; from passwright.app.report.charts import Bar, bar_chart; "
         "bar_chart('t', [Bar('a', 1.0, '1')], str); import colorsys; version('passwright')"
     )
     subprocess.run([sys.executable, "-W", "error::ImportWarning", "-c", code], check=True)

@@ -12,7 +12,7 @@ from typing import Any
 import onnx
 import pytest
 from pass_loading import make_pipeline
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.registry.name_resolver import NameResolver
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.core import (

@@ -19,11 +19,11 @@ import numpy as np
 import onnx
 import pytest
 from pass_loading import installed_passes, make_pipeline, passes_from_file
-from passwright.app import adapters
 from passwright.app.check.rule_check import select_passes
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.listing.listing import listing
 from passwright.app.listing.render import show_listing
+from passwright.app.registry import adapter_names
 from passwright.app.registry.pass_sources import (
     PluginLike,
     caller_registry,
@@ -31,7 +31,7 @@ from passwright.app.registry.pass_sources import (
     full_registry,
     plugin_registries,
 )
-from passwright.app.terminal import Terminal
+from passwright.app.report.terminal import Terminal
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import FailureKind, PluginError
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors, PassEntry
@@ -639,7 +639,7 @@ def test_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
     others = {"other": RulePass("other", ()), "other:part": RulePass("other:part", ())}
-    monkeypatch.setattr(adapters, "adapter", others.get)
+    monkeypatch.setattr(adapter_names, "adapter", others.get)
     assert [p.name for p in leaves(make_pipeline("none,other:part", enable=["other"]))] == ["other:part", "other"]
     assert make_pipeline("other").name == "other"
     assert make_pipeline("other:part,fuse-gelu", skip=["other:part"]) == Pipeline(

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.app.standard_streams import PrintableFormatter
-from passwright.app.terminal import PrintableConsole, add_row, new_table
+from passwright.app.cli.standard_streams import PrintableFormatter
+from passwright.app.report.terminal import PrintableConsole, add_row, new_table
 from passwright.core.support.printable_text import (
     INVISIBLE,
     MAX_LINE,

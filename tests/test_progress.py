@@ -12,10 +12,10 @@ from time import sleep
 import numpy as np
 import onnx
 import pytest
-from passwright.app import terminal as terminal_module
-from passwright.app.cli import app
-from passwright.app.run.optimize import optimize
-from passwright.app.terminal import CurrentPhase, Terminal
+from passwright.app.cli.entry import app
+from passwright.app.optimize.optimize import optimize
+from passwright.app.report import terminal as terminal_module
+from passwright.app.report.terminal import CurrentPhase, Terminal
 from passwright.core import from_onnx
 from passwright.core.io.writer import write_model
 from passwright.core.run import phase_timer

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.app.verify.region_proofs import changing_run
 from passwright.core import from_onnx

@@ -618,7 +618,7 @@ def test_pass_that_catches_the_watchdog_is_ended() -> None:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a hundred times longer than the first run time out."""
     monkeypatch.setattr(performer, "MIN_RUN_TIMEOUT", 0.2)
-    monkeypatch.setattr("passwright.app.run.run_setup.OracleProcess", LocalOracle)
+    monkeypatch.setattr("passwright.app.optimize.run_setup.OracleProcess", LocalOracle)
 
 
 LOOP = """g (float[N] x) => (float[] y) <int64 n = {1000000000000}, bool t = {1}, float two = {2}, float most = {100}> {

@@ -12,15 +12,15 @@ import fsspec
 import numpy as np
 import onnx
 import pytest
-from passwright.app.jobs import remote_files
-from passwright.app.jobs.content_digests import model_digest
-from passwright.app.jobs.job_exchange import JobReply, job_request
-from passwright.app.jobs.model_files import ModelJob
-from passwright.app.jobs.places import is_remote, place_of
-from passwright.app.jobs.remote_files import fetch, job_files, remote_models
-from passwright.app.run.run_exchange import options_text
-from passwright.app.run.run_worker import TASK
-from passwright.app.run_options import RunOptions
+from passwright.app.models import remote_files
+from passwright.app.models.job_exchange import JobReply, job_request
+from passwright.app.models.model_files import ModelJob
+from passwright.app.models.output_locations import is_remote, place_of
+from passwright.app.models.remote_files import fetch, job_files, remote_models
+from passwright.app.models.run_exchange import options_text
+from passwright.app.models.run_worker import TASK
+from passwright.app.optimize.content_digests import model_digest
+from passwright.app.optimize.run_options import RunOptions
 from passwright.core.errors import ModelError, PassesError
 from rewriting import load
 
@@ -163,7 +163,7 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_finished_results_are_recognized(memory: Any, tmp_path: Path) -> None:
-    from passwright.app.jobs.finished_jobs import FinishedJob
+    from passwright.app.models.finished_jobs import FinishedJob
 
     external_model(memory, tmp_path)
     job = ModelJob(Path("memory://zoo/sub/a.onnx"), Path("memory://out/a.onnx"))

@@ -14,9 +14,9 @@ import onnx
 import pytest
 from onnx import parser
 from pass_loading import passes_from_file
-from passwright.app.cli import app
-from passwright.app.repro import repro
-from passwright.app.repro.repro import CommandOptions
+from passwright.app.cli.entry import app
+from passwright.app.optimize import repro
+from passwright.app.optimize.repro import CommandOptions
 from passwright.core import RulePass, from_onnx
 from passwright.core.errors import FailureKind, ModelError
 from passwright.core.io.writer import encode_text

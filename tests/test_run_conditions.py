@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from passwright.app.models import run_conditions
+from passwright.app.optimize.run_options import RunOptions
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
-from passwright.app.run import run_conditions
-from passwright.app.run_options import RunOptions
 
 PLUGIN = '''
 from helper import AMOUNT

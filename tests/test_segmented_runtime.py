@@ -206,7 +206,7 @@ def test_memory_decides_about_segments(memory: int | None, limit: int | None) ->
 @pytest.fixture
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verify in this process, so that a small limit of memory is for the weights alone."""
-    monkeypatch.setattr("passwright.app.run.run_setup.OracleProcess", LocalOracle)
+    monkeypatch.setattr("passwright.app.optimize.run_setup.OracleProcess", LocalOracle)
     monkeypatch.setattr("passwright.core.verify.verification_spec._require_memory", lambda *_: None)
 
 

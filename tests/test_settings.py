@@ -10,8 +10,8 @@ from pathlib import Path
 
 import onnx
 import pytest
-from passwright.app.cli import COMMANDS, app
-from passwright.app.settings import (
+from passwright.app.cli.entry import COMMANDS, app
+from passwright.app.cli.settings import (
     SettingsFile,
     checked_settings,
     find_settings,
@@ -265,7 +265,7 @@ def test_command_reads_settings_of_its_folder(project: Path) -> None:
     assert 'skip = ["fuse-gemm"]  # passwright.toml' in done.stdout.splitlines()
     assert max(map(len, done.stdout.splitlines())) <= 40
     code = (
-        "import sys; sys.argv = ['passes', 'run', 'nowhere.onnx']\nfrom passwright.app.cli import main\n"
+        "import sys; sys.argv = ['passes', 'run', 'nowhere.onnx']\nfrom passwright.app.cli.entry import main\n"
         "try: main()\nfinally: print('tomllib' in sys.modules)"
     )
     Path("passwright.toml").unlink()

@@ -28,13 +28,13 @@ PATIENCE = 300.0  # seconds, used up by failures only
 # Processes that a background job starts inherit that SIGINT is ignored.
 RUN = """import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from passwright.app.cli import main
+from passwright.app.cli.entry import main
 sys.argv[0] = "passes"
 main()"""
 # A signal that arrives while an object is finalized, from which Python lets no exception through.
 FINALIZED = """
 import os, signal, sys, time
-from passwright.app.signals import unwind_on_sigterm
+from passwright.app.cli.signals import unwind_on_sigterm
 class Finalized:
     def __del__(self):
         os.kill(os.getpid(), signal.{name})
@@ -51,7 +51,7 @@ with unwind_on_sigterm():
 # A signal that arrives while a folder is removed.
 REMOVED = """
 import os, signal
-from passwright.app.signals import unwind_on_sigterm
+from passwright.app.cli.signals import unwind_on_sigterm
 from passwright.core.support import scratch_folder
 remove, sent = scratch_folder._remove, []
 def interrupted(path):

@@ -13,13 +13,13 @@ import numpy as np
 import onnx
 import pytest
 import sample_reports as samples
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics
+from passwright.app.optimize.page import run_page
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
-from passwright.app.run.page import run_page
-from passwright.app.visualization.visualization import Visualization
+from passwright.app.report.visualization import Visualization
 from passwright.core import ROUNDING, Pass, Pipeline, Plugin, RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import UsageError
 from passwright.core.run.phase_timer import PhaseTimer

@@ -64,7 +64,9 @@ def test_standard_streams(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "code"), [("passwright.app.cli", -2), ("passwright.app.run.single_run", 130)], ids=["imports", "command"]
+    ("module", "code"),
+    [("passwright.app.cli.entry", -2), ("passwright.app.models.single_run", 130)],
+    ids=["imports", "command"],
 )
 def test_interrupts_have_no_traceback(folder: Path, module: str, code: int) -> None:
     command = [sys.executable, "-c", INTERRUPT.format(module=module)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.app.cli import COMMANDS, app
+from passwright.app.cli.entry import COMMANDS, app
 from passwright.core.processes.process_limits import IDLE_THREADS
 from passwright.core.processes.worker_process import WorkerProcess
 from rewriting import load
@@ -25,7 +25,8 @@ FOR_HELP = {"passwright"} | {
     for name in (
         "app", "core", "core.processes", "core.support", "core.errors",
         "core.processes.process_limits", "core.support.gc_pause", "core.support.printable_text",
-        "app.cli", "app.exit_codes", "app.help_pages", "app.signals", "app.simple_values", "app.standard_streams",
+        "app.cli", "app.cli.entry", "app.cli.exit_codes", "app.cli.help_pages", "app.cli.signals",
+        "app.cli.simple_values", "app.cli.standard_streams",
     )
 }  # fmt: skip
 SLOW = {
@@ -37,7 +38,7 @@ SLOW = {
 SELDOM_NEEDED = {
     f"passwright.{name}"
     for name in (
-        "app.adapters.adapter_names", "app.formats.finding", "app.pages.card", "app.run.document",
+        "app.registry.adapter_names", "app.report.finding", "app.report.card", "app.optimize.document",
         "core.transform.opset_conversion", "core.verify.input_generation", "core.verify.input_search",
         "core.verify.oracle",
     )
@@ -47,7 +48,14 @@ SELDOM_NEEDED = {
 
 NOT_FOR_RUNS = tuple(
     f"passwright.{name}"
-    for name in ("app.drawing", "app.quantize", "app.tune", "app.visualization", "core.proof", "passes.quantization")
+    for name in (
+        "app.quantize",
+        "app.tune",
+        "app.report.graph_layout",
+        "app.report.visualization",
+        "core.proof",
+        "passes.quantization",
+    )
 )
 """Packages that no process of a plain run imports: proofs, tuning, quantization and drawing."""
 IMPORT_LOG = """
@@ -128,7 +136,7 @@ def test_start_of_a_small_run(tmp_path: Path) -> None:
         "passwright", "onnx", "numpy", "google", "ml_dtypes", "msgspec", "rich",
     }  # fmt: skip
     assert set(start["modules"]) & (SLOW | SELDOM_NEEDED) == set()
-    others = {name for name in COMMANDS if f"passwright.app.{name}.command" in found}
+    others = {name for name in COMMANDS if f"passwright.app.commands.{name}" in found}
     assert others == {"run"}
     assert start["onnx_before_worker"] == [False]  # its imports take place beside those of the command
     assert start["collections"] == 0
@@ -144,7 +152,7 @@ def test_a_plain_run_imports_no_other_features(tmp_path: Path) -> None:
     subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True, timeout=300)
     logs = [set(log.read_text(encoding="utf-8").split()) for log in tmp_path.glob("*.log")]
     of_command, of_worker = sorted(logs, key=lambda names: "onnxruntime" in names)
-    assert "passwright.app.run.command" in of_command
+    assert "passwright.app.commands.run" in of_command
     assert "passwright.core.verify.oracle" in of_worker
     assert {name for name in of_command | of_worker if name.startswith(NOT_FOR_RUNS)} == set()
 
@@ -211,7 +219,7 @@ def test_values_are_those_of_typer(name: str) -> None:
 
 TRACED_RUN = """
 import json, sys
-from passwright.app import cli
+from passwright.app.cli import entry as cli
 depths, entered, imported = [], set(), {*sys.modules}
 
 def callers(frame):

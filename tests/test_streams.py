@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli import app
-from passwright.app.run import streams
-from passwright.app.run.optimize import Result
+from passwright.app.cli.entry import app
+from passwright.app.models import streams
+from passwright.app.optimize.optimize import Result
 from rewriting import load, op_types
 from typer.testing import CliRunner
 
@@ -147,7 +147,7 @@ def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Result, "write", fail)
-    monkeypatch.setattr("passwright.app.report_output.discard_standard_output", lambda: None)
+    monkeypatch.setattr("passwright.app.cli.report_output.discard_standard_output", lambda: None)
     assert "cannot write to standard output: No space left on device" in require_error("-", "-")
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.compare.render import show_comparison_report
 from passwright.app.measure.model_stats import compute_model_stats
-from passwright.app.terminal import Terminal
+from passwright.app.report.terminal import Terminal
 from rewriting import load, op_types
 from sample_reports import comparison
 from typer.testing import CliRunner

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.bench.accuracy import LabelledSet, Metric, load_metric
-from passwright.app.bench.bench import accuracy_of
+from passwright.app.measure.accuracy import LabelledSet, Metric, load_metric
+from passwright.app.measure.bench import accuracy_of
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import SessionConfig
 

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.core import Model, ModelTransform, from_onnx
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.run.model_interface import ModelInterface

@@ -20,13 +20,14 @@ import psutil
 import pytest
 from msgspec import structs
 from passwright.app.bisect.ort_optimizers import modifying_optimizers
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
+from passwright.app.commands.tune import parse_sizes
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics, combined_ratio, peak_ratio
+from passwright.app.measure.tuned_settings import USERS_SESSION, Configuration, Recipe
 from passwright.app.quantize.journal import Journal
 from passwright.app.quantize.search import Limits
-from passwright.app.tune.command import parse_sizes
 from passwright.app.tune.decisions import (
     ONE_THREAD,
     Choice,
@@ -44,7 +45,6 @@ from passwright.app.tune.racing import LAST, RUNGS, Racing
 from passwright.app.tune.search import LIMITED, TuningSearch
 from passwright.app.tune.tuned_models import MadeModel
 from passwright.app.tune.workloads import Workload, make_workloads
-from passwright.app.tuned_settings import USERS_SESSION, Configuration, Recipe
 from passwright.core.errors import ModelError, PassesError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval

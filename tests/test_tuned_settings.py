@@ -12,13 +12,13 @@ import onnx
 import onnxruntime as ort
 import pytest
 from msgspec import structs
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.measure.benchmark import BenchmarkTarget, WorkerProxy
 from passwright.app.measure.benchmark_worker import concurrent_times
 from passwright.app.measure.metrics import Latency, ModelMetrics
 from passwright.app.measure.session_settings import SWITCHES, USUAL, settings_data, settings_from_data, settings_words
+from passwright.app.measure.tuned_settings import Configuration, Recipe, TunedSettings, read_tuned_settings
 from passwright.app.tune.session_script import session_script
-from passwright.app.tuned_settings import Configuration, Recipe, TunedSettings, read_tuned_settings
 from passwright.core.errors import UsageError
 from passwright.core.ort.sessions import SessionConfig, create_session, session_entries
 from passwright.core.ort.value_files import write_value

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.core.errors import UsageError
 from passwright.core.serialization.proto_queries import all_nodes, subgraphs
 from passwright.testing.rewriting import load

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from rewriting import load
 from typer.testing import CliRunner, Result
 

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:

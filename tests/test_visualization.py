@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 import pytest
 from hypothesis import given
-from passwright.app.cli import app
-from passwright.app.drawing.picture import BoxKind, Picture
-from passwright.app.run import page
-from passwright.app.visualization import snapshots
-from passwright.app.visualization import visualization as views
-from passwright.app.visualization.visualization import graph_views
+from passwright.app.cli.entry import app
+from passwright.app.optimize import page
+from passwright.app.report import snapshots
+from passwright.app.report import visualization as views
+from passwright.app.report.picture import BoxKind, Picture
+from passwright.app.report.visualization import graph_views
 from passwright.core import EXACT, ChangeLog, Graph, Pass, RewriteBuilder, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from random_models import models
@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 from passwright import optimize
 
 if TYPE_CHECKING:
-    from passwright.app.visualization.visualization import GraphView, Rewrite, Visualization
+    from passwright.app.report.visualization import GraphView, Rewrite, Visualization
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 ONES = np.ones(4, np.float32)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core.run.report import Report
-from ..run.render import show_unfit
-from ..terminal import Terminal, plural
+from ..optimize.render import show_unfit
+from ..report.terminal import Terminal, plural
 from ..verify.render import input_sets_text, verdict_lines
 from .ort_bisect import OrtBisectReport
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 from rich.table import Table
 
-from ..formats.finding import Document, Finding, Level
-from ..number_text import duration
-from ..pages.card import Card
-from ..terminal import Terminal, add_row, new_table, plural
+from ..report.card import Card
+from ..report.finding import Document, Finding, Level
+from ..report.number_text import duration
+from ..report.terminal import Terminal, add_row, new_table, plural
 from .rule_check import CheckReport, result_word
 
 STYLES = {"wrong": "red", "inconclusive": "yellow"}

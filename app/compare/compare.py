@@ -24,8 +24,8 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.python_data import data_files, read_given
-from ..progress import Progress, phase_callback, shows_progress
-from ..run_options import RunOptions
+from ..optimize.run_options import RunOptions
+from ..report.progress import Progress, phase_callback, shows_progress
 from ..verify.render import input_sets_text
 from .comparison_report import ComparisonReport, Conditions
 from .row import ORIGINAL, Row

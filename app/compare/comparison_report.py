@@ -16,7 +16,7 @@ from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.metrics import RatioInterval
 from ..measure.session_settings import settings_words
-from ..notebook_cards import card_html
+from ..report.notebook_cards import card_html
 from .row import ORIGINAL, OURS, Row
 
 

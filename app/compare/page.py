@@ -8,12 +8,12 @@ from itertools import chain
 from rich.filesize import decimal
 
 from ...core.run.report import Report
-from ..number_text import duration
-from ..pages.charts import Bar, Chart, bar_chart, size_text
-from ..pages.tile import LATENCY, Tile, latency_tile
-from ..run.page import page
-from ..run.tiles import run_tiles
-from ..visualization.visualization import Visualization
+from ..optimize.page import page
+from ..optimize.tiles import run_tiles
+from ..report.charts import Bar, Chart, bar_chart, size_text
+from ..report.number_text import duration
+from ..report.tile import LATENCY, Tile, latency_tile
+from ..report.visualization import Visualization
 from .comparison_report import ComparisonReport
 from .row import OURS, Row
 

@@ -17,18 +17,18 @@ from ...core.ort import value_files
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
-from ..adapters.adapter_names import install_hint, installed_version, require_installed
-from ..adapters.quantizers import QUANTIZERS, Feeds
-from ..adapters.timed_runs import TIMEOUT, run_timed
 from ..environment import machine_summary, versions
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
-from ..progress import phase_callback
 from ..quantize.criterion import Criterion, Score
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationContext, checked_paths, prepare, quantize_prepared
 from ..quantize.quantize_options import QuantizationOptions
 from ..quantize.render import scheme_text
+from ..registry.adapter_names import install_hint, installed_version, require_installed
+from ..registry.quantizers import QUANTIZERS, Feeds
+from ..registry.timed_runs import TIMEOUT, run_timed
+from ..report.progress import phase_callback
 from .quantized_comparison import (
     AS_FAST,
     FAILS,

@@ -7,10 +7,10 @@ from math import isfinite
 
 from rich.filesize import decimal
 
-from ..pages.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, size_text
-from ..pages.tile import Tile, latency_tile, size_tile
+from ..optimize.page import page
 from ..quantize.render import score_text
-from ..run.page import page
+from ..report.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, size_text
+from ..report.tile import Tile, latency_tile, size_tile
 from .quantized_comparison import AS_FAST, FASTER, QuantizedComparison, QuantizedRow
 from .render_quantized import row_cells, speed_rows
 from .row import ORIGINAL, OURS

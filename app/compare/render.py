@@ -9,9 +9,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ..measure.metrics import Latency
-from ..number_text import compact, duration, ratio_with_bounds
-from ..pages.card import Card
-from ..terminal import Terminal, add_row, plural
+from ..report.card import Card
+from ..report.number_text import compact, duration, ratio_with_bounds
+from ..report.terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
 from .comparison_report import ComparisonReport
 from .row import OURS, Row, offline_online_pairs

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rich.filesize import decimal
 from rich.table import Table
 
-from ..number_text import ratio_with_bounds
 from ..quantize.render import samples_text, score_text
-from ..terminal import Terminal, add_row, plural
+from ..report.number_text import ratio_with_bounds
+from ..report.terminal import Terminal, add_row, plural
 from .quantized_comparison import QuantizedComparison, QuantizedRow
 from .render import EMPTY_CELL, batch_text, call_cells, plain_table
 from .row import OURS

@@ -20,10 +20,10 @@ from ...core.ort.sessions import CPU, DISABLE_ALL, ENABLE_ALL, LEVELS, SessionCo
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
-from ..adapters.tool_functions import needs_external_data
 from ..measure.benchmark import BenchmarkTarget, run_benchmark
 from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
+from ..registry.tool_functions import needs_external_data
 from ..verify.verify import interface_differences
 from .comparison_report import Conditions, OnlineOptimization
 from .row import ORIGINAL, ComparisonVerdict, Row, offline_online_pairs

@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from ...core.errors import UnverifiableError
 from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
-from ..adapters.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
-from ..adapters.timed_runs import TIMEOUT, run_timed
-from ..adapters.tool_functions import COMPARED_LEVELS, OptimizeFile
 from ..environment import versions
-from ..run.optimize import Result, optimize, optimize_model
-from ..run_options import RunOptions
+from ..optimize.optimize import Result, optimize, optimize_model
+from ..optimize.run_options import RunOptions
+from ..registry.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
+from ..registry.timed_runs import TIMEOUT, run_timed
+from ..registry.tool_functions import COMPARED_LEVELS, OptimizeFile
 from .row import OURS, Row
 
 

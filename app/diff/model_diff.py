@@ -21,8 +21,8 @@ from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ..environment import versions
-from ..notebook_cards import card_html
-from ..progress import Progress, phase_callback, shows_progress
+from ..report.notebook_cards import card_html
+from ..report.progress import Progress, phase_callback, shows_progress
 from .constant_numbering import ConstantNumbering
 from .diff_result import Delta, GraphDifference, ModelDifference
 from .graph_diff import OuterPartner, diff_graphs, metadata_of

@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import cast
 
 from ...core.ir.op_schemas import qualified_op_type
-from ..formats.finding import Document, Finding, Level
-from ..pages.card import Card
-from ..terminal import Terminal, plural
+from ..report.card import Card
+from ..report.finding import Document, Finding, Level
+from ..report.terminal import Terminal, plural
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
 from .model_diff import DiffReport
 

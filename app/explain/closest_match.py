@@ -16,7 +16,7 @@ from ...core.ir.values import Value
 from ...core.operators.operands import attribute_or_input
 from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
 from ...core.support.suggestions import did_you_mean
-from ..descriptions import describe_origin, describe_producer, format_attribute_value, join_alternatives, ordinal
+from ..report.descriptions import describe_origin, describe_producer, format_attribute_value, join_alternatives, ordinal
 
 
 class MismatchKind(StrEnum):

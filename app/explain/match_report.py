@@ -20,7 +20,7 @@ from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
 from ...core.support.suggestions import did_you_mean
-from ..descriptions import describe_binding, join_alternatives
+from ..report.descriptions import describe_binding, join_alternatives
 from .closest_match import MismatchKind, PatternMismatch, closest_match, pattern_size
 
 MAX_REASONS = 4  # reasons of one kind at one op

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.rewriting.change_log import Change
-from ..descriptions import join_truncated
-from ..terminal import Terminal, plural
+from ..report.descriptions import join_truncated
+from ..report.terminal import Terminal, plural
 from .closest_match import MismatchKind
 from .explain import NO_ROOTS, Explanation, RuleExplanation
 from .match_report import MatchReport

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from rich.filesize import decimal
 from rich.table import Table
 
-from ..number_text import compact
-from ..terminal import Terminal, cell, plural
+from ..report.number_text import compact
+from ..report.terminal import Terminal, cell, plural
 from .info import InfoReport, ModelInfo
 
 BORDERS = 3  # columns of the terminal that a border takes beside each column of a table

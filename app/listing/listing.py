@@ -18,12 +18,12 @@ from ...core.run.transforms import TransformPass
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import PASS_STAGES
-from .. import adapters
-from ..descriptions import pass_doc
 from ..environment import versions
+from ..registry import adapter_names
 from ..registry.guarantees import NO_GUARANTEE, recorded_proof
 from ..registry.name_resolver import FilePipeline, NameResolver
 from ..registry.pass_sources import PluginLike
+from ..report.descriptions import pass_doc
 
 TRANSFORM = "transform"
 
@@ -110,7 +110,7 @@ def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> L
         return _listing_by_name(wanted, registry, names)
     passes = tuple(_pass_info(entry, registry) for entry in registry.passes.values())
     pipelines = tuple(_pipeline_info(entry) for entry in registry.pipelines.values())
-    return Listing(passes, pipelines, (), adapters.available(), {name: str(e) for name, e in broken.items()})
+    return Listing(passes, pipelines, (), adapter_names.available(), {name: str(e) for name, e in broken.items()})
 
 
 def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Listing:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from ..terminal import Terminal, plural
+from ..report.terminal import Terminal, plural
 from .listing import TRANSFORM, Listing, PassInfo, PipelineInfo, RuleInfo
 
 _OPTION_FIELD = re.compile(r"\{(\w+)\}")

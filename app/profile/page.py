@@ -9,12 +9,12 @@ from typing import Any
 from msgspec import to_builtins
 
 from ...core.run.report import Report
-from ..number_text import duration
-from ..pages.rendering import compress_json
-from ..pages.tile import Tile
-from ..run.page import page
-from ..run.tiles import run_tiles
-from ..visualization.visualization import Visualization
+from ..optimize.page import page
+from ..optimize.tiles import run_tiles
+from ..report.number_text import duration
+from ..report.rendering import compress_json
+from ..report.tile import Tile
+from ..report.visualization import Visualization
 from .profile_report import ProfileReport
 
 MAX_NODES = 25

@@ -9,8 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.support.printable_text import printable
-from ..number_text import duration
-from ..terminal import Terminal, add_row, cell, new_table, plural
+from ..report.number_text import duration
+from ..report.terminal import Terminal, add_row, cell, new_table, plural
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
 MAX_NAMES = 2  # in a cell

@@ -17,7 +17,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import GivenSample, fitting_inputs, kind_of_sample, read_samples
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
-from ..bench.accuracy import LABELS
+from ..measure.accuracy import LABELS
 from ..measure.feeds import batch_symbol, drawn_feeds, fixed_batch
 from ..measure.python_data import with_python_data
 

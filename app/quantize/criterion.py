@@ -20,7 +20,7 @@ from ...core.operators.table import ops_with
 from ...core.ort.remote_backend import RemoteBackend, RemoteSession
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.verify.input_specs import InputSpec
-from ..bench.accuracy import LabelledSet, Metric, run_in_batches
+from ..measure.accuracy import LabelledSet, Metric, run_in_batches
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]

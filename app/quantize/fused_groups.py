@@ -17,8 +17,8 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...passes.arithmetic.value_ranges import CLAMPS
 from ...passes.quantization.static_groups import JOINS, UNARY_OPS
 from ...passes.targets import QuantizationTarget
-from ..adapters.timed_runs import run_timed
 from ..environment import quantization_target
+from ..registry.timed_runs import run_timed
 
 OPTIMIZER = "ort-extended"  # the level that fuses groups; layouts, after it, rename ops
 GROUP_OPS = frozenset(("Conv", "MatMul", "Gemm", *JOINS, *UNARY_OPS))

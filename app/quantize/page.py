@@ -11,9 +11,9 @@ import numpy as np
 
 from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
-from ..pages.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, four_digits, plane_chart
-from ..pages.tile import Tile, latency_tile, size_tile
-from ..run.page import page
+from ..optimize.page import page
+from ..report.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, four_digits, plane_chart
+from ..report.tile import Tile, latency_tile, size_tile
 from .quantized_ops import QuantizedOp
 from .render import comparison_rows, figure_text, summary_lines, trial_rows, wide_counts
 from .report import QuantizationReport

@@ -29,11 +29,11 @@ from ..environment import quantization_target, versions
 from ..measure import benchmark
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
-from ..notebook_cards import card_html
-from ..progress import phase_callback, shows_progress
-from ..run.optimize import optimize
-from ..run_options import with_keywords
-from ..terminal import plural
+from ..optimize.optimize import optimize
+from ..optimize.run_options import with_keywords
+from ..report.notebook_cards import card_html
+from ..report.progress import phase_callback, shows_progress
+from ..report.terminal import plural
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
 from .excluded_names import excluded_names

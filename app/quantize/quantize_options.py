@@ -10,9 +10,9 @@ from typing import Any
 from ...core.errors import UsageError
 from ...core.plugins.pass_registry import python_file
 from ..measure.python_data import data_files
-from ..progress import Progress
+from ..optimize.run_options import plugin_files
 from ..registry.pass_sources import PluginLike
-from ..run_options import plugin_files
+from ..report.progress import Progress
 
 LEAST = {"trials": 1, "seconds": 0, "threads": 0, "min_time": 0.01, "seed": 0}
 """The least numbers of options of a search."""

@@ -10,9 +10,9 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ...core.support.confidence_intervals import RatioInterval
-from ..number_text import change, duration, ratio_with_bounds, three_digits
-from ..pages.card import Card
-from ..terminal import Terminal, add_row, new_table, plural
+from ..report.card import Card
+from ..report.number_text import change, duration, ratio_with_bounds, three_digits
+from ..report.terminal import Terminal, add_row, new_table, plural
 from .criterion import Score
 from .report import QuantizationReport
 from .search import Trial

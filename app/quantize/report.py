@@ -9,7 +9,7 @@ from msgspec import Struct, field, to_builtins
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
-from ..notebook_cards import card_html
+from ..report.notebook_cards import card_html
 from .criterion import Score
 from .float_ops import FloatOp
 from .kept_high_precision import HighPrecisionWeight

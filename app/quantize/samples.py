@@ -16,7 +16,7 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.split_models import Loadable
 from ...core.verify.input_specs import InputSpec, input_specs
-from ..bench.accuracy import LabelledSet, load_metric
+from ..measure.accuracy import LabelledSet, load_metric
 from ..measure.feeds import batch_symbol, fixed_batch
 from .calibration_data import (
     MAX_CALIBRATION_SAMPLES,

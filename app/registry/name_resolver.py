@@ -16,7 +16,6 @@ from ...core.run.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves, 
 from ...core.support.regular_files import read_text
 from ...core.support.suggestions import did_you_mean
 from ...core.support.toml_tables import read_tables
-from .. import adapters
 from .pass_sources import PluginLike, caller_registry, full_registry, plugin_registries
 
 DEFAULT_FILE = Path("pipelines.toml")
@@ -216,9 +215,11 @@ class NameResolver:
         if (found := self.registry.get(name)) is not None:
             self.looked_up.add(name)
             return found
-        if (other := adapters.adapter(name)) is not None:
+        from . import adapter_names  # noqa: PLC0415 - seldom needed
+
+        if (other := adapter_names.adapter(name)) is not None:
             tool = name.partition(":")[0]
-            return PassEntry(other, f"{tool} {adapters.available().get(tool, '')}".rstrip())
+            return PassEntry(other, f"{tool} {adapter_names.available().get(tool, '')}".rstrip())
         if parent is not None and name in parent.siblings:
             return parent.siblings[name]
         if (found := self._installed.lookup(name)) is not None:

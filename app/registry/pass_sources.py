@@ -25,7 +25,6 @@ from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes
 from ...core.run.transforms import ModelTransform
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PASS_STAGES, PIPELINES, TRANSFORMS
-from .. import adapters
 
 PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin
 """A Python file with passes, transforms or rules, or an object with or of them."""
@@ -102,7 +101,9 @@ def search_passes(
 
 def _candidate_passes(name: str, registry: PassRegistry, broken: LoadErrors) -> Iterator[list[Pass]]:
     yield [found.item for found in registry.passes.values()]
-    if (other := adapters.adapter(name)) is not None:
+    from . import adapter_names  # noqa: PLC0415 - seldom needed
+
+    if (other := adapter_names.adapter(name)) is not None:
         yield [other]
     yield [found.item for found in full_registry(registry, InstalledPlugins(), broken).passes.values()]
 

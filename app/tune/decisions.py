@@ -14,7 +14,7 @@ from ...core.run.report import Report
 from ...passes.trades import OPTIONAL, TRADING
 from ..measure.execution_provider import ExecutionProvider, available_providers, short_name
 from ..measure.session_settings import SWITCHES, USUAL
-from ..tuned_settings import ORIGINAL, Configuration, Recipe
+from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe
 
 OPSETS_WITH_FUSIONS = (13, 17, 20, 23)
 """Opsets that brought operators or forms for which rules and onnxruntime's optimizers differ."""

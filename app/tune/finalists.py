@@ -8,7 +8,7 @@ from math import inf
 from msgspec import Struct
 
 from ...core.errors import PassesError
-from ..tuned_settings import ORIGINAL
+from ..measure.tuned_settings import ORIGINAL
 from .decisions import ONE_THREAD, pipeline_choices
 from .racing import LAST, RUNGS, RaceEntry
 from .search import Choices, TuningSearch

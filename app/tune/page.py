@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..number_text import bounds, ratio
-from ..pages.charts import Bar, Chart, Curve, bar_chart, front_chart, size_text
-from ..pages.tile import Tile, size_tile
-from ..run.page import page
+from ..optimize.page import page
+from ..report.charts import Bar, Chart, Curve, bar_chart, front_chart, size_text
+from ..report.number_text import bounds, ratio
+from ..report.tile import Tile, size_tile
 from .racing import RaceEntry
 from .render import comparison_rows, decision_rows, note_lines, summary_lines, trial_rows
 from .report import TuneReport

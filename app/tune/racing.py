@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
 from ...core.support.confidence_intervals import RatioInterval
-from ..jobs.content_digests import content_digest
 from ..measure import benchmark
 from ..measure.metrics import ModelMetrics
+from ..measure.tuned_settings import Configuration
+from ..optimize.content_digests import content_digest
 from ..quantize.journal import Journal
-from ..tuned_settings import Configuration
 from .objective import LEAST_SETS, Objective, noise, widened
 from .tuned_models import MadeModel, TunedModels
 from .workloads import Workload

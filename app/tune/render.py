@@ -8,9 +8,9 @@ from pathlib import Path
 from rich.filesize import decimal
 from rich.table import Table
 
-from ..number_text import change, duration, ratio_with_bounds
-from ..pages.card import Card
-from ..terminal import Terminal, new_table, plural
+from ..report.card import Card
+from ..report.number_text import change, duration, ratio_with_bounds
+from ..report.terminal import Terminal, new_table, plural
 from ..verify.render import verdict_line
 from .report import TuneReport
 from .search import TAKEN, RaceTrial

@@ -12,8 +12,8 @@ from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..measure.session_settings import settings_data, settings_words
-from ..notebook_cards import card_html
-from ..tuned_settings import Configuration
+from ..measure.tuned_settings import Configuration
+from ..report.notebook_cards import card_html
 from .objective import Objective
 from .racing import RaceEntry
 from .search import DecisionResult, RaceTrial

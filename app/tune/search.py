@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
 from ...core.support.confidence_intervals import RatioInterval
+from ..measure.tuned_settings import Configuration
 from ..quantize.search import Limits
-from ..tuned_settings import Configuration
 from .decisions import Choice, configured
 from .objective import Objective, inverse
 from .racing import LAST, RUNGS, RaceEntry, RaceResult, Rung

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...core.ort.sessions import ALLOCATOR, SessionConfig, session_attributes, session_entries, session_providers
 from ...core.support.printable_text import printable_line
 from ..measure.session_settings import USUAL
-from ..tuned_settings import Configuration
+from ..measure.tuned_settings import Configuration
 
 
 def session_script(configuration: Configuration, model: str, comment: str) -> str:

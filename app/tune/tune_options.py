@@ -14,10 +14,10 @@ from ...core.ort.sessions import MAX_THREADS
 from ...core.verify.verification_spec import Effort
 from ...passes.pipelines import PIPELINES
 from ..measure.python_data import data_files
-from ..progress import Progress
 from ..quantize.criterion import Budget
 from ..quantize.quantize_options import require_least
 from ..quantize.schemes import AUTO, requested_schemes
+from ..report.progress import Progress
 from .objective import Objective
 
 DEFAULT_PIPELINES = ("basic", "ort")

@@ -14,9 +14,9 @@ from ...core.io.model_source import ModelSource
 from ...core.run.report import Report
 from ...core.verify.given_inputs import GivenSamples
 from ...core.verify.verification_spec import Effort
-from ..jobs.content_digests import model_digest
-from ..run.optimize import optimize
-from ..tuned_settings import Recipe
+from ..measure.tuned_settings import Recipe
+from ..optimize.content_digests import model_digest
+from ..optimize.optimize import optimize
 
 Quantize = Callable[[str, Path], str]
 """Writes the model of a scheme to a file; its loss in words. Raises PassesError if there is none within the budget."""

@@ -12,7 +12,7 @@ from ...core.ort.value_files import write_value
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
 from ..measure.execution_provider import parse_provider
-from ..tuned_settings import ORIGINAL, Configuration
+from ..measure.tuned_settings import ORIGINAL, Configuration
 from .decisions import (
     installed_providers,
     opset_choices,

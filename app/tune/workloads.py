@@ -14,8 +14,8 @@ from ...core.errors import UsageError
 from ...core.io.model_source import ModelSource
 from ...core.verify.given_inputs import GivenSamples, with_given_shapes
 from ...core.verify.input_specs import input_specs
-from ..jobs.content_digests import content_digest
 from ..measure.feeds import batch_symbol, make_feeds
+from ..optimize.content_digests import content_digest
 
 MAX_WORKLOADS = 16  # combinations of sizes
 

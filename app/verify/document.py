@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..formats.finding import Document, Finding, Level
-from ..pages.card import Card
+from ..report.card import Card
+from ..report.finding import Document, Finding, Level
 from .render import WRONG, output_table, proof_lines, verdict_line
 from .verify import VerificationReport
 

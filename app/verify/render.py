@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from ...core.verify.verdict import OutputDifference, Verdict
-from ..terminal import Terminal, new_table, plural
+from ..report.terminal import Terminal, new_table, plural
 
 if TYPE_CHECKING:
     from ...core.verify.proof_guarantees import ProofCounts

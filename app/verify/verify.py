@@ -24,12 +24,11 @@ from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
-from ...core.verify.verification_spec import Effort, VerificationSpec
+from ...core.verify.verification_spec import Effort, VerificationSpec, known_effort
 from ..environment import versions
 from ..measure.python_data import data_files, read_given
-from ..notebook_cards import card_html
-from ..progress import Progress, phase_callback, shows_progress
-from ..run_options import known_effort
+from ..report.notebook_cards import card_html
+from ..report.progress import Progress, phase_callback, shows_progress
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from ..errors import UnverifiableError
+from ..errors import UnverifiableError, UsageError
 from ..io.model import Model
 from ..ir.expressions import as_integers
 from ..ir.graph import Graph
@@ -32,6 +32,14 @@ COMBINED_PART = (0, 1)  # of the combined input sets, see VerificationSpec
 VALUE_BUDGET = 512 << 20  # bytes, unless the memory is limited
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
+
+
+def known_effort(choice: str, option: str) -> Effort:
+    """The effort of that name, given by `option`. Raises UsageError for an unknown one."""
+    for effort in EFFORTS:
+        if effort == choice:
+            return effort
+    raise UsageError(f"{option} {choice}: choose from {', '.join(EFFORTS)}")
 
 
 class VerificationSpec(Struct, frozen=True):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from passwright.app.drawing.op_pictures import pattern_picture, region_picture
-from passwright.app.drawing.picture import Picture, svg
+from passwright.app.report.op_pictures import pattern_picture, region_picture
+from passwright.app.report.picture import Picture, svg
 from passwright.core import ChangeLog, Graph, Op, Pass, Rule, RulePass, from_onnx
 from passwright.core.rewriting.change_log import NO_LIMIT, BisectLimit
 from record import Example

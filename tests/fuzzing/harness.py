@@ -101,7 +101,7 @@ def _become_worker(arguments: list[str], env: Any, stdin: int, stdout: int, stde
 
 def passes() -> None:
     """The command, with the arguments in `sys.argv`."""
-    from passwright.app.cli import main
+    from passwright.app.cli.entry import main
 
     main()
 
@@ -185,7 +185,7 @@ def _limit() -> None:
 
 def _start(case: Case, work: Path, folder: Path) -> int:
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
-        script = "from passwright.app.cli import main; main()"
+        script = "from passwright.app.cli.entry import main; main()"
         return subprocess.Popen(
             [sys.executable, "-c", script, *case.arguments],
             cwd=work, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=_limit,  # noqa: PLW1509 - this process has no threads of its own

@@ -17,8 +17,8 @@ import numpy as np
 import onnx
 import psutil
 import pytest
-from passwright.app.cli import app
-from passwright.app.quantize.command import quantize as command
+from passwright.app.cli.entry import app
+from passwright.app.commands.quantize import quantize as command
 from passwright.app.quantize.excluded_names import excluded_names
 from passwright.app.quantize.quantize import QuantizationOptions, model_notes, quantize_model
 from passwright.core import PassesError
@@ -219,7 +219,7 @@ def test_notes_of_compressed_models(model: onnx.ModelProto, notes: list[str]) ->
 
 RUN = """import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from passwright.app.cli import main
+from passwright.app.cli.entry import main
 sys.argv[0] = "passes"
 main()"""  # processes that a background job starts inherit that SIGINT is ignored
 

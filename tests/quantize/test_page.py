@@ -20,7 +20,6 @@ from executable_documents import ROOT, blocks, write_file
 from msgspec import structs
 from onnx import numpy_helper
 from passwright.app.measure.metrics import ModelMetrics
-from passwright.app.pages.charts import Curve, pareto_front, plane_chart
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.criterion import Score
@@ -31,6 +30,7 @@ from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
 from passwright.app.quantize.report import QuantizationReport
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import BuiltCandidate, Trial
+from passwright.app.report.charts import Curve, pareto_front, plane_chart
 from passwright.core import QuantizationSpec, Range
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.io.model_source import model_source

@@ -9,7 +9,7 @@ import pytest
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.render import trial_table
 from passwright.app.quantize.search import Trial
-from passwright.app.terminal import Terminal
+from passwright.app.report.terminal import Terminal
 from passwright.core.support.confidence_intervals import RatioInterval
 
 EQUAL, FASTER = RatioInterval(0.987, 0.951, 1.043), RatioInterval(0.512, 0.498, 0.534)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.core.errors import UnverifiableError
 from passwright.core.processes.worker_process import RequestFailed
 from passwright.testing.model_comparison import ComparisonProcess, RewriteComparison

@@ -8,7 +8,8 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from passwright.app.adapters import adapter, adapter_names, available
+from passwright.app.registry import adapter_names
+from passwright.app.registry.adapter_names import adapter, available
 from passwright.core import Pass, Pipeline
 from passwright.core.errors import PluginError, UnknownNameError
 
@@ -77,7 +78,8 @@ def test_output_of_rule_file_goes_to_stderr(tmp_path: Path, capsys: pytest.Captu
 
 def test_tools_are_imported_lazily() -> None:
     text = (
-        "import sys\nfrom passwright.app.adapters import adapter, available, rule_from_functions\n"
+        "import sys\nfrom passwright.app.registry.adapter_names import adapter, available\n"
+        "from passwright import rule_from_functions\n"
         "available(); adapter('basic')\n"
         "print([m for m in ('onnxscript', 'onnxoptimizer', 'onnxsim', 'onnxslim', 'onnxruntime') if m in sys.modules])"
     )

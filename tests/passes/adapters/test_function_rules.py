@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pass_loading import passes_from_file
-from passwright.app.adapters import rule_from_functions
 from passwright.core import Rule
 from passwright.core.errors import RuleError
 from rewriting import becomes, load, op_types, stays
 
-from passwright import optimize
+from passwright import optimize, rule_from_functions
 
 F = "g (float[N,4] x, float[4,4] w, float[4] b) => (float[N,4] y)"
 
@@ -245,7 +244,7 @@ def test_rule_needs_a_name() -> None:
 def test_rule_of_a_plugin_file_is_found(tmp_path: Any) -> None:
     path = tmp_path / "from_script.py"
     path.write_text(
-        "from passwright.app.adapters import rule_from_functions\n"
+        "from passwright import rule_from_functions\n"
         "def twice(op, x):\n    return op.Abs(op.Abs(x))\n"
         "def once(op, x):\n    return op.Abs(x)\n"
         "once_only = rule_from_functions(twice, once)\n"

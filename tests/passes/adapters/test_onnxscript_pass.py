@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.adapters import adapter
 from passwright.app.explain.explain import explain
 from passwright.app.listing.listing import listing
+from passwright.app.registry.adapter_names import adapter
 from passwright.core import ChangeLog, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PluginError, UnknownNameError
 from passwright.core.io.model_source import model_source

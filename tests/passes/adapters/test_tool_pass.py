@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.adapters import tool_pass as serving
-from passwright.app.adapters.tool_pass import ToolPass, ToolProcess
+from passwright.app.registry import tool_pass as serving
+from passwright.app.registry.tool_pass import ToolPass, ToolProcess
 from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PassFailed
 from passwright.core.io.foreign_models import plan_foreign_merge, proto_without_weights

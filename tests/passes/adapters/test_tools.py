@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.adapters import adapter
+from passwright.app.registry.adapter_names import adapter
 from passwright.core import Pipeline
 from passwright.core.errors import FailureKind
 from rewriting import load, op_types

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 from opset_cases import opset_of
-from passwright.app.cli import app
+from passwright.app.cli.entry import app
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.core.errors import ModelError, PassesError, UnverifiableError, UsageError, VerificationError
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime

@@ -1,1 +1,0 @@
-"""`passes bench`: latency, throughput, size, memory and accuracy of models."""

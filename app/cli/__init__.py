@@ -1,0 +1,1 @@
+"""The command line: options, help, settings, exit codes, signals and streams."""

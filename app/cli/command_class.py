@@ -1,0 +1,186 @@
+"""Commands with grouped help and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import partial, wraps
+from inspect import Parameter, Signature
+from textwrap import wrap
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from . import options
+from .exit_codes import USAGE, one_line_errors, printable_messages
+from .help_pages import GroupedHelp, page_width
+from .settings import (
+    OTHER_MEANING,
+    OWN_FILE,
+    PROJECT_FILE,
+    SHARED,
+    SettingsFile,
+    checked_settings,
+    find_settings,
+    key_of,
+    may_run_code,
+    toml_value,
+)
+
+RUN = "run"
+FILE = f"{__name__}.file"  # of settings, in the data of a context
+SHOW, TRUST, IGNORE = "--show-settings", "--trust-settings", "--no-settings"
+CHOICES = {
+    SHOW: "Print all options with their sources, and exit.",
+    TRUST: "Let settings name plugins and other code.",
+    IGNORE: f"Read neither {OWN_FILE} nor {PROJECT_FILE}.",
+}
+PASS_OPTIONS = SHARED - {"inputs", "seed", "verify", "memory", "time_limit", "shape", "dim"}
+EXCLUDED = {
+    "--no-verify": frozenset({"verify"}),
+    "--quiet": frozenset({"verbose"}),
+    "-q": frozenset({"verbose"}),
+    "--verbose": frozenset({"quiet"}),
+    "-v": frozenset({"quiet"}),
+    "--no-optimize": frozenset({"pipeline", "plugin"}),
+    "--ort": PASS_OPTIONS,
+    "--settings": frozenset({"pipeline", "skip", "enable", "opset", "threads", "ep"}),
+    "--quantized": PASS_OPTIONS | {"inputs", "shape", "dim", "ep"},
+}
+"""Settings that do not count where an option is typed that excludes them."""
+
+
+class Command(GroupedHelp, TyperCommand):
+    """A command, which takes settings from a file. `function` is its own."""
+
+    groups = options.GROUPS
+    function: Callable[..., None]
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the arguments, with errors of usage whose messages are printable."""
+        with printable_messages():
+            return super().make_context(*args, **options)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, with settings in place of defaults."""
+        typed = {a.partition("=")[0] for a in (args[: args.index("--")] if "--" in args else args)}
+        if ctx.resilient_parsing or not typed.isdisjoint(ctx.help_option_names):
+            return super().parse_args(ctx, args)
+        with one_line_errors():
+            file = find_settings() if IGNORE not in typed else None
+            values = {} if file is None else self._settings(file, ctx)
+        off = frozenset[str]().union(*(EXCLUDED[name] for name in typed & EXCLUDED.keys()))
+        ctx.default_map = {name: value for name, value in values.items() if name not in off}
+        ctx.meta[FILE] = str(file.path) if file is not None else ""
+        if SHOW in typed:
+            with _optional(self.params):
+                super().parse_args(ctx, args)
+            self._show(ctx, file)
+            raise typer.Exit
+        rest = super().parse_args(ctx, args)
+        if file is not None and TRUST not in typed:
+            with one_line_errors():
+                self._require_no_code(ctx, file)
+        return rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Where it refuses the options, say which are settings."""
+        try:
+            return super().invoke(ctx)
+        except typer.Exit as e:
+            if e.exit_code == USAGE and (keys := [key_of(p) for p in self._settings_in_force(ctx)]):
+                from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
+
+                Terminal().warning(f"(settings of {ctx.meta[FILE]}: {', '.join(keys)}; {IGNORE} leaves them out)")
+            raise
+
+    def _settings(self, file: SettingsFile, ctx: Any) -> dict[str, Any]:
+        """The settings for this command by parameter. Raises UsageError for keys and values that are wrong."""
+        commands = ctx.parent.command
+        run = self if self.name == RUN else commands.get_command(ctx.parent, RUN)
+        tables: dict[str, Any] = {
+            k: v for k, v in file.table.items() if isinstance(v, dict) and k in commands.list_commands(ctx.parent)
+        }
+        shared = {k: v for k, v in file.table.items() if k not in tables}
+        values = checked_settings(file, "", shared, run, ctx)
+        if self is not run:
+            own = {p.name for p in self.params}
+            values = {n: v for n, v in values.items() if n in SHARED & own and (self.name, n) not in OTHER_MEANING}
+        name = self.name or ""
+        return values | checked_settings(file, name, tables.get(name, {}), self, ctx)
+
+    def _settings_in_force(self, ctx: Any) -> list[Any]:
+        """The options with values from a file."""
+        return [p for p in self.params if _source(ctx, p) == "DEFAULT_MAP"]
+
+    def _require_no_code(self, ctx: Any, file: SettingsFile) -> None:
+        """Raise UsageError if a setting in force may execute code of the folder."""
+        for p in self._settings_in_force(ctx):
+            is_code = may_run_code(p.name, ctx.default_map[p.name])
+            hint = f"add {TRUST} if you trust its folder, or {IGNORE}"
+            options.require(not is_code, f"{file.path}: {key_of(p)} may run code that is not installed: {hint}")
+
+    def _show(self, ctx: Any, file: SettingsFile | None) -> None:
+        """Print the options in force as TOML, each with its source."""
+        from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
+
+        sources = {"COMMANDLINE": "command line", "DEFAULT_MAP": ctx.meta[FILE]}
+        shown, unset = list[str](), list[str]()
+        for p in self.params:
+            value = ctx.params.get(p.name)
+            if p.param_type_name != "option" or f"--{key_of(p)}" in CHOICES:
+                continue
+            if value in (None, "", (), []) or (value is False and _source(ctx, p) == "DEFAULT"):
+                unset.append(key_of(p))
+            else:
+                shown.append(f"{key_of(p)} = {toml_value(value)}  # {sources.get(_source(ctx, p), 'default')}")
+        head = f"no {OWN_FILE}, and no tool.passwright in {PROJECT_FILE}" if file is None else str(file.path)
+        comments = partial(
+            wrap, width=page_width(), initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False
+        )
+        Terminal().lines([*comments(head), *shown, *comments(f"not set: {', '.join(unset)}")])
+
+
+def with_settings(function: Callable[..., None]) -> Callable[..., None]:
+    """The function of a command with a parameter for each option, and for those that choose settings."""
+    groups = options.option_groups(function)
+
+    @wraps(function)
+    def call(*, show_settings: bool, trust_settings: bool, no_settings: bool, **given: Any) -> None:
+        del show_settings, trust_settings, no_settings  # read by `parse_args`, before all others
+        for name, group in groups.items():
+            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
+        function(**given)
+
+    added = [
+        Parameter(
+            option.strip("-").replace("-", "_"),
+            Parameter.KEYWORD_ONLY,
+            default=False,
+            annotation=Annotated[bool, typer.Option(option, help=text, rich_help_panel=options.SETTINGS)],
+        )
+        for option, text in CHOICES.items()
+    ]
+    vars(call)["__signature__"] = Signature([*options.flat_parameters(function), *added])
+    return call
+
+
+@contextmanager
+def _optional(params: Iterable[Any]) -> Generator[None]:
+    """Let no parameter be required until the context ends."""
+    required = [p for p in params if p.required]
+    for p in required:
+        p.required = False
+    try:
+        yield
+    finally:
+        for p in required:
+            p.required = True
+
+
+def _source(ctx: Any, p: Any) -> str:
+    """The name of the source of a parameter's value."""
+    source = ctx.get_parameter_source(p.name)
+    return "" if source is None else source.name

@@ -1,0 +1,209 @@
+"""The command `passes`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command as command_of
+
+from ...core.errors import ModelError
+from ...core.processes.process_limits import let_idle_threads_sleep, limit_memory
+from .exit_codes import USAGE, one_line_errors, printable_messages
+from .help_pages import HELP, GroupedHelp, page_width, write_rows
+from .signals import INTERRUPTED, exit_on_bus_error, unwind_on_sigterm
+from .simple_values import convert_simply
+from .standard_streams import prepare_standard_streams
+
+OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
+    "Optimize", "Verify models", "Inspect models and runs", "Measure", "Write rules and plugins",
+)  # fmt: skip
+
+
+class Entry(NamedTuple):
+    """A command before it is imported: its group in the help, its package, its function, and one line of help."""
+
+    group: str
+    package: str
+    function: str
+    summary: str
+
+
+COMMANDS = {
+    "run": Entry(OPTIMIZE, "run", "run", "Optimize a model, verify it against the original, and write it."),
+    "batch": Entry(OPTIMIZE, "batch", "batch", "Do one of several commands to many models."),
+    "list": Entry(OPTIMIZE, "listing", "list_passes", "List passes, rules and pipelines."),
+    "quantize": Entry(OPTIMIZE, "quantize", "quantize", "Compress a model within a budget of accuracy."),
+    "tune": Entry(OPTIMIZE, "tune", "tune", "Find the fastest right way to run a model here."),
+    "verify": Entry(VERIFY, "verify", "verify", "Compare the values of two models."),
+    "bisect": Entry(VERIFY, "bisect", "bisect", "Find wrong changes, or wrong optimizers of onnxruntime."),
+    "info": Entry(INSPECT, "info", "info", "Show operators, sizes and interfaces of models."),
+    "explain": Entry(INSPECT, "explain", "explain", "Say where a rule fires, and why not elsewhere."),
+    "diff": Entry(INSPECT, "diff", "diff", "Compare the graphs of two models."),
+    "view": Entry(INSPECT, "view", "view", "Show a model in Netron."),
+    "compare": Entry(MEASURE, "compare", "compare", "Compare the results of several optimizers."),
+    "bench": Entry(MEASURE, "bench", "bench", "Measure latency, memory and size of models."),
+    "profile": Entry(MEASURE, "profile", "profile", "Measure the time of each op, before and after."),
+    "check": Entry(PLUGINS, "check", "check", "Test rules on models made from their patterns."),
+    "new": Entry(PLUGINS, "new", "new", "Create a package with a rule and its tests."),
+}
+
+
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name, each imported when it is looked up."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.loaded:
+            self.loaded[name] = load_command(name, COMMANDS[name])
+        return self.loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+def load_command(name: str, entry: Entry) -> Any:
+    """Import a command. Its module has the exit codes and the examples of its help."""
+    from .command_class import Command, with_settings  # noqa: PLC0415 - imports the options of commands
+    from .settings import types_of  # noqa: PLC0415 - as above
+
+    module = import_module(f"..commands.{name}", __package__)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    function = with_settings(getattr(module, entry.function))
+    alone.command(name, cls=getattr(module, "COMMAND_CLASS", Command), epilog=module.EXIT_CODES)(function)
+    command: Any = command_of(alone)
+    command.examples, command.function = module.EXAMPLES, function
+    types = types_of(function)
+    for p in command.params:
+        convert_simply(p, types[p.name])
+    return command
+
+
+class CommandName:
+    """A command that is completed, and not imported for that."""
+
+    hidden = False
+
+    def get_short_help_str(self) -> str:
+        """No help."""
+        return ""
+
+
+class Commands(GroupedHelp, TyperGroup):
+    """The commands; errors of usage are printable, as they may have names of files."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = LazyCommands()
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The names of commands and options that begin so."""
+        loaded, self.commands = self.commands, dict.fromkeys(COMMANDS, CommandName())
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self.commands = loaded
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:  # noqa: ARG002 - of the base class
+        """The parts of the usage line."""
+        return ["[OPTIONS]", "COMMAND", "..."]
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - of the base class
+        """Write the commands by group."""
+        width = max(map(len, COMMANDS))
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for name, entry in COMMANDS.items():
+            groups.setdefault(entry.group, []).append((name.ljust(width), entry.summary))
+        for group, rows in groups.items():
+            write_rows(formatter, group, rows)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, then the options without one."""
+        self.format_commands(ctx, formatter)
+        super().format_options(ctx, formatter)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the options before the name of a command; without anything, print the help."""
+        if not args and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help(), err=True)
+            raise typer.Exit(USAGE)
+        return super().parse_args(ctx, args)
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the options before the name of a command."""
+        for p in self.params:
+            convert_simply(p, (bool,))
+        with printable_messages():
+            return super().make_context(*args, **{"terminal_width": page_width(), **options})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Look up a command by the name that was typed."""
+        with printable_messages():
+            return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Rewrite ONNX models, and verify the result against the original in onnxruntime.",
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def show_versions(requested: bool) -> None:
+    """Print the versions for a bug report, and exit."""
+    if requested:
+        from ..environment import versions  # noqa: PLC0415 - imports onnx
+
+        typer.echo(", ".join(f"{name} {version}" for name, version in versions().items()))
+        raise typer.Exit
+
+
+@app.callback()
+def passes(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=show_versions,
+            is_eager=True,
+            rich_help_panel=HELP,
+            help="Show the versions, and exit.",
+        ),
+    ] = False,
+) -> None:
+    """Handle the options without a command."""
+    with one_line_errors():
+        require_current_folder()
+
+
+def require_current_folder() -> None:
+    """Raise ModelError if the current folder was removed."""
+    try:
+        Path.cwd()
+    except OSError as e:
+        raise ModelError(f"the current folder cannot be used: {e.strerror}") from e
+
+
+def main() -> None:
+    """Run the command, and exit."""
+    limit_memory(None)
+    let_idle_threads_sleep()
+    exit_on_bus_error()
+    prepare_standard_streams()
+    with unwind_on_sigterm():
+        try:
+            app()
+        except KeyboardInterrupt:  # before typer catches it
+            sys.exit(INTERRUPTED)

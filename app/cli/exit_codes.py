@@ -1,0 +1,68 @@
+"""Exit codes of commands, and the errors that they stand for."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Generator
+from contextlib import contextmanager
+
+import typer
+
+from ...core.errors import PassesError, UnverifiableError, UsageError, VerificationError
+from ...core.support.printable_text import printable_line
+from .standard_streams import discard_standard_output
+
+BAD_INPUT, USAGE, WRONG, UNVERIFIED = (
+    e.exit_code for e in (PassesError, UsageError, VerificationError, UnverifiableError)
+)
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+EXHAUSTION = frozenset({errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+"""Errors of a system that lacks something else; all others are mistakes of this program."""
+
+
+@contextmanager
+def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
+    """Turn expected errors into one line and an exit code, `bad_input` for those of models, inputs and plugins."""
+    try:
+        yield
+    except (PassesError, OSError, MemoryError) as e:
+        failure = expected_failure(e, bad_input)
+        if failure is None:
+            raise
+        if isinstance(e, OSError):
+            discard_standard_output()
+        code, message = failure
+        typer.echo(printable_line(f"error: {message}"), err=True)
+        raise typer.Exit(code) from e
+
+
+def expected_failure(error: Exception, bad_input: int = BAD_INPUT) -> tuple[int, str] | None:
+    """The exit code and the message of an error; None for one that is a mistake of this program."""
+    if isinstance(error, PassesError):
+        return bad_input if error.exit_code == BAD_INPUT else error.exit_code, str(error)
+    if isinstance(error, OSError) and error.errno in FULL_DISK:
+        return bad_input, f"cannot write {error.filename or 'a temporary file'}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno in EXHAUSTION:
+        return bad_input, str(error.strerror)
+    return (bad_input, "it takes more memory than there is") if isinstance(error, MemoryError) else None
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Whether an error comes of a full disk, or of another lack of this machine."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in FULL_DISK | EXHAUSTION:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
+
+
+@contextmanager
+def printable_messages() -> Generator[None]:
+    """Make the message of a usage error printable."""
+    try:
+        yield
+    except Exception as e:
+        if isinstance(message := getattr(e, "message", None), str):
+            vars(e)["message"] = printable_line(message)
+        raise

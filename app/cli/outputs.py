@@ -1,0 +1,120 @@
+"""Formats of a command, on standard output and in files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from msgspec import Struct
+
+from ...core.errors import PassesError, UsageError
+from .exit_codes import BAD_INPUT, expected_failure
+from .options import require
+from .standard_streams import STANDARD_OUTPUT
+
+if TYPE_CHECKING:  # imports rich, jinja2 and onnx
+    from ..report.finding import Document
+
+TEXT, JSON, GITHUB, MARKDOWN, SARIF = FORMATS = ("text", "json", "github", "markdown", "sarif")
+WITH_TEXT = (TEXT, GITHUB)
+"""Formats that are printed after the text of a command; others have standard output for themselves."""
+
+
+class Outputs(Struct, frozen=True):
+    """The format of standard output, the place of JSON (a file, or `-`), and the other files with their formats."""
+
+    printed: str = TEXT
+    json: Path | None = None
+    files: tuple[tuple[str, Path], ...] = ()
+
+    @classmethod
+    def parse(cls, texts: Iterable[str] | None, json: Path | None) -> Outputs:
+        """The outputs of options such as `--format github --format sarif:FILE --json FILE`. Raises UsageError."""
+        printed, files = list[str](), list[tuple[str, Path]]()
+        for text in texts or ():
+            name, colon, path = text.partition(":")
+            require(name in FORMATS, f"--format {text}: choose from {', '.join(FORMATS)}")
+            require(path or not colon, f"--format {text}: name a file, as in sarif:FILE")
+            require(name != TEXT or not path, "--format text is for standard output alone")
+            if path and Path(path) != STANDARD_OUTPUT:
+                files.append((name, Path(path)))
+            else:
+                printed.append(name)
+        if json is not None:
+            printed += [JSON] * (json == STANDARD_OUTPUT)
+            files += [(JSON, json)] * (json != STANDARD_OUTPUT)
+        one = "standard output is for one format"
+        require(len(printed) < 2, f"{one}, not {' and '.join(printed)}: name files, as in sarif:FILE")
+        jsons = [*(path for name, path in files if name == JSON), *[STANDARD_OUTPUT] * (printed == [JSON])]
+        require(len(jsons) < 2, f"JSON goes to one place, not {' and '.join(map(str, jsons))}")
+        others = tuple((name, path) for name, path in files if name != JSON)
+        return cls(next(iter(printed), TEXT), next(iter(jsons), None), others)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether standard output is for a format alone, without text."""
+        return self.printed not in WITH_TEXT
+
+    def require_distinct(self, others: Iterable[Path | None]) -> None:
+        """Raise UsageError for a file that is one of `others`, and ModelError for one that cannot be written."""
+        from ...core.io.output_paths import OutputFile  # noqa: PLC0415 - imports onnx
+
+        taken = {os.path.realpath(path) for path in others if path is not None}
+        for name, path in self.files:
+            OutputFile.at(path)
+            require(
+                os.path.realpath(path) not in taken,
+                f"--format {name}:{path}: the command has another use for this file",
+            )
+            taken.add(os.path.realpath(path))
+
+    @contextmanager
+    def failures_of(self, command: str, file: Path) -> Generator[None]:
+        """Write the error of a model, an input or a plugin in all formats too, and raise it."""
+        try:
+            yield
+        except PassesError as e:
+            from ..report.finding import Document, Failure  # noqa: PLC0415 - imports rich and jinja2
+
+            if isinstance(e, UsageError):
+                raise
+            code, message = expected_failure(e) or (BAD_INPUT, str(e))
+            failure = Failure(command, str(file), message, code)
+            self.write(lambda: Document([failure.card], [failure.finding]))
+            raise
+
+    def write(self, document: Callable[[], Document]) -> None:
+        """Write the files, and print the format of standard output, except text and JSON.
+
+        Raises ModelError for a file that cannot be written.
+        """
+        is_printed = self.printed in (GITHUB, MARKDOWN, SARIF)
+        if not (is_printed or self.files):
+            return
+        from ...core.io.output_paths import OutputFile  # noqa: PLC0415 - imports onnx
+        from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above
+
+        content = document()
+        for name, path in self.files:
+            publish_text(OutputFile.at(path), lambda name=name: formatted(name, content))
+        if is_printed and (text := formatted(self.printed, content)):
+            typer.echo(text)
+
+
+def formatted(name: str, document: Document) -> str:
+    """A document in the format of that name."""
+    if name == GITHUB:
+        from ..report.github import workflow_commands  # noqa: PLC0415 - seldom needed
+
+        return "\n".join(workflow_commands(document.findings))
+    if name == MARKDOWN:
+        from ..report.markdown import markdown_text  # noqa: PLC0415 - imports rich
+
+        return markdown_text(document.cards)
+    from ..report.sarif import sarif_text  # noqa: PLC0415 - imports onnx
+
+    return sarif_text(document.findings)

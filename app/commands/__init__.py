@@ -1,0 +1,1 @@
+"""The commands of `passes`: each takes options, calls a function, and shows its report."""

@@ -1,1 +1,0 @@
-"""Drawings of patterns, regions and whole graphs."""

@@ -1,1 +1,0 @@
-"""Reports in formats for continuous integration."""

@@ -1,0 +1,255 @@
+"""`bench`: speed, size, memory and accuracy of models, measured side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, structs, to_builtins
+
+from ...core.errors import EvaluationError, ModelError, UnverifiableError, UsageError, format_error
+from ...core.io.model import Model
+from ...core.io.model_source import ModelSource, model_source
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
+from ...core.ort.remote_backend import RemoteBackend
+from ...core.ort.sessions import SessionConfig
+from ...core.run.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
+from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
+from ...core.support.regular_files import open_regular, unreadable
+from ...core.verify.given_inputs import GivenSamples, Inputs
+from ...core.verify.input_specs import input_specs
+from ..environment import versions
+from ..report.notebook_cards import card_html
+from ..report.progress import Progress, phase_callback, shows_progress
+from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
+from .benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
+from .execution_provider import optimization_level, parse_provider
+from .feeds import Feeds, isolated_run_check, make_feeds
+from .metrics import ModelMetrics, RatioInterval, latency_ratios
+from .python_data import data_files, read_given
+
+DEFAULT_EFFORT = BenchmarkConfig()
+
+
+class ModelBenchmark(Struct, frozen=True):
+    """One model: its `bytes` on disk, its metrics, and its latency divided by that of the first, by batch size.
+
+    `accuracy` is None without a metric, or with `accuracy_failure`. `own_inputs`: whether it does not accept the inputs
+    of the first, and was measured with others.
+    """
+
+    model: str
+    bytes: int
+    measured: ModelMetrics
+    ratios: dict[int, RatioInterval] = msgspec.field(default_factory=dict[int, RatioInterval])
+    accuracy: float | None = None
+    accuracy_failure: str = ""
+    own_inputs: bool = False
+
+
+@dataclass(slots=True)
+class BenchReport:
+    """All models, in the order given, and the conditions of the measurement.
+
+    `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
+    the accuracy, "" without one. `note` says why a requested batch size is missing.
+    """
+
+    models: list[ModelBenchmark]
+    level: str
+    provider: str
+    threads: int
+    batches: list[int]
+    sizes: dict[str, int]
+    metric: str = ""
+    samples: int = 0
+    note: str = ""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def failed(self) -> list[ModelBenchmark]:
+        """The models that could not be measured."""
+        return [m for m in self.models if m.measured.failure]
+
+    def to_json(self) -> str:
+        """The report as JSON text; times in seconds."""
+        data = to_builtins(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
+        return json_text(data)
+
+    _repr_html_ = card_html
+
+
+def _model_data(model: ModelBenchmark) -> dict[str, Any]:
+    data: dict[str, Any] = to_builtins(model) | {"measured": model.measured.to_data()}
+    for batch, latency in model.measured.latencies.items():
+        rounds = {"rounds": sum(map(len, latency.rounds)), "sets": sum(map(bool, latency.rounds))}
+        data["measured"]["latencies"][batch] |= rounds
+    for batch, interval in model.ratios.items():
+        data["ratios"][batch]["is_significant"] = interval.is_significant
+    return data
+
+
+@shows_progress
+def bench(
+    models: Sequence[str | Path],
+    inputs: Inputs | None = None,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    batches: Sequence[int] = (1, 32),
+    level: str = "all",
+    threads: int = 0,
+    provider: str = "cpu",
+    labelled_set: str | Path | None = None,
+    metric: str = "",
+    effort: BenchmarkConfig = DEFAULT_EFFORT,
+    seed: int = 0,
+    report_to: str | Path | None = None,
+    progress: Progress = None,
+) -> BenchReport:
+    """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
+
+    All have the same inputs (`inputs`, or generated from `seed` at `shapes` and `dims`) at each of the `batches`; a
+    model that does not accept those of the first has its own. `level`: disable, basic, extended or all. `labelled_set`:
+    an .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels.
+
+    A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
+    UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.
+    """
+    level_name = optimization_level(level)
+    if metric and labelled_set is None:
+        raise UsageError("--metric is for a labelled set: give --labelled")
+    if not models:
+        raise UsageError("no model is given")
+    timer = PhaseTimer(phase_callback(progress))
+    config = parse_provider(provider).session_config(level_name, threads)
+    metric_name, metric_function = load_metric(metric) if labelled_set is not None else ("", None)
+    loaded = [_LoadedModel.of(Path(m)) for m in models]
+    paths = OutputPaths.of(report=report_to)
+    read = [*data_files(inputs), *data_files(labelled_set)]
+    paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
+    examples = LabelledSet.read(Path(labelled_set)) if labelled_set is not None else None
+    samples = 0
+    if examples is not None:  # an unusable set fails before anything is measured
+        for m in (m.model for m in reversed(loaded) if m.model is not None):
+            samples = len(examples.labels(input_specs(m)))
+            examples.feeds(input_specs(m), samples)
+    with gc_paused(), timer.phase(CHOOSING_INPUTS):
+        given: Inputs | GivenSamples | None = inputs
+
+        def choose(source: ModelSource) -> Feeds:
+            nonlocal given
+            given = read_given(given, source.load())
+            return make_feeds(source, given, batches, dict(dims or {}), seed, shapes=shapes)
+
+        feeds = _choose_feeds(loaded, choose)
+    own_feeds = [m.own_feeds.by_batch if m.own_feeds is not None else None for m in loaded]
+    targets = [BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)]
+    with timer.phase(MEASURING):
+        measured = run_benchmark(targets, feeds.by_batch, structs.replace(effort, seed=seed), timer.progress)
+    results = [
+        ModelBenchmark(m.source.label, m.source.size, metrics, own_inputs=own is not None)
+        for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)
+    ]
+    results[1:] = [structs.replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
+    if examples is not None and metric_function is not None:
+        with timer.phase("computing the accuracy"):
+            results = [
+                _with_accuracy(r, m, config, examples, metric_function) for r, m in zip(results, loaded, strict=True)
+            ]
+    conditions = (level, config.provider, threads, list(feeds.by_batch), feeds.sizes)
+    report = BenchReport(results, *conditions, metric_name, samples, feeds.note, timer.seconds, versions())
+    publish_text(paths.report, report.to_json)
+    return report
+
+
+@dataclass(slots=True)
+class _LoadedModel:
+    """A model to measure; `model` is None if onnxruntime alone may be able to load it.
+
+    `own_feeds` are set if it does not accept those of the first.
+    """
+
+    source: ModelSource
+    model: Model | None
+    load_error: str = ""
+    own_feeds: Feeds | None = None
+
+    @classmethod
+    def of(cls, path: Path) -> _LoadedModel:
+        """Load a model. Raises ModelError if there is no such file."""
+        source = model_source(path, inline=False)
+        try:
+            open_regular(path).close()
+        except OSError as e:
+            raise ModelError(unreadable(path, e, "model")) from e
+        try:
+            return cls(source, source.load())
+        except ModelError as e:
+            return cls(source, None, format_error(e))
+
+    def accepts(self, feeds: Feeds) -> bool:
+        """Whether it runs with these inputs; True if that cannot be determined."""
+        if self.model is None:
+            return True
+        try:
+            with isolated_run_check(self.source, [v.name for v in self.model.graph.outputs]) as run_failure:
+                return all(not run_failure(arrays) for arrays in feeds.by_batch.values())
+        except UnverifiableError:
+            return True
+
+
+def _choose_feeds(models: Sequence[_LoadedModel], make: Callable[[ModelSource], Feeds]) -> Feeds:
+    """Choose and return the feeds of the first model that runs; models that do not accept them get their own."""
+    first: Feeds | None = None
+    failures: list[UnverifiableError | ModelError] = []
+    for m in models:
+        if first is not None and m.accepts(first):
+            continue
+        if m.model is None:
+            failures.append(ModelError(m.load_error))
+            continue
+        try:
+            feeds = make(m.source)
+        except (UnverifiableError, ModelError) as e:
+            failures.append(e)
+            continue
+        if first is None:
+            first = feeds
+        else:
+            m.own_feeds = feeds
+    if first is None:
+        raise failures[0]
+    return first
+
+
+def _with_accuracy(
+    result: ModelBenchmark, model: _LoadedModel, config: SessionConfig, examples: LabelledSet, metric: Metric
+) -> ModelBenchmark:
+    """The benchmark with the accuracy, if the model runs."""
+    if result.measured.failure or model.model is None:
+        return structs.replace(result, accuracy_failure=result.measured.failure or model.load_error)
+    try:
+        return structs.replace(result, accuracy=accuracy_of(model.source, config, examples, metric))
+    except EvaluationError as e:
+        return structs.replace(result, accuracy_failure=format_error(e))
+
+
+def accuracy_of(source: ModelSource, config: SessionConfig, examples: LabelledSet, metric: Metric) -> float:
+    """The value of a metric for a model's outputs on a labelled set.
+
+    Raises ModelError for a set that does not fit the model, EvaluationError if the model does not run.
+    """
+    model = source.load()
+    inputs, outputs = input_specs(model), [v.name for v in model.graph.outputs]
+    labels = examples.labels(inputs)
+    feeds, batched_inputs = examples.feeds(inputs, len(labels))
+    with RemoteBackend(config) as remote:
+        results = run_in_batches(remote(source.loadable()), inputs, outputs, feeds, batched_inputs)
+    return metric(results, labels)

@@ -1,0 +1,114 @@
+"""Tables of benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.filesize import decimal
+from rich.table import Table
+
+from ..report.card import Card
+from ..report.number_text import compact, duration, ratio_with_bounds
+from ..report.terminal import Terminal, add_row, new_table, plural
+from .bench import BenchReport, ModelBenchmark
+from .execution_provider import short_name
+
+
+def show_bench_report(terminal: Terminal, report: BenchReport) -> None:
+    """Print a table of sizes and one of times, then the conditions of the measurement."""
+    terminal.table(size_table(report))
+    if any(m.measured.latencies for m in report.models):
+        terminal.table(time_table(report))
+    terminal.lines(summary_lines(report))
+
+
+def bench_card(report: BenchReport) -> Card:
+    """The card of a benchmark."""
+    ratios = [*ratio_lines(report)]
+    failed = [f"{display_name(m, report)}: not measured: {m.measured.failure}" for m in report.failed]
+    verdict = ratios[0] if ratios else f"measured: {plural(len(report.models) - len(failed), 'model')}"
+    folds = [("Times", time_table(report)), ("Sizes", size_table(report))]
+    subject = ", ".join(display_name(m, report) for m in report.models)
+    tone = "bad" if failed else "good"
+    return Card("passes bench", subject, tone, verdict, warnings=failed, notes=ratios[1:], folds=folds)
+
+
+def size_table(report: BenchReport) -> Table:
+    """The costs of a model before its first run, and its accuracy."""
+    table = new_table("model", "on disk", "session made in", "memory", "at most", *filter(None, [report.metric]))
+    for model in report.models:
+        m = model.measured
+        cells = [decimal(model.bytes), "-", "-", "-"]
+        if not m.failure:
+            cells[1:] = [duration(m.creation_seconds), decimal(m.resident_bytes), decimal(m.peak_bytes)]
+        if report.metric:
+            cells.append("-" if model.accuracy is None else f"{model.accuracy:.4f}")
+        add_row(table, display_name(model, report), *cells, style="red" if m.failure else "")
+    return table
+
+
+def time_table(report: BenchReport) -> Table:
+    """Latency and throughput, a line for each model and batch size."""
+    table = new_table("model", "batch", "median", "p95", "p99", "samples/s")
+    for model in report.models:
+        for n, (batch, x) in enumerate(model.measured.latencies.items()):
+            error = max(x.median_high / x.median, x.median / x.median_low) - 1
+            median = f"{duration(x.median)} \N{PLUS-MINUS SIGN}{error:.0%}"
+            name = "" if n else display_name(model, report)
+            add_row(table, name, str(batch), median, duration(x.p95), duration(x.p99), compact(x.throughput))
+    return table
+
+
+def summary_lines(report: BenchReport) -> Iterator[str]:
+    """Ratios, failures, and the conditions of the measurement."""
+    yield from ratio_lines(report)
+    for m in report.models:
+        name = display_name(m, report)
+        if m.measured.failure:
+            yield f"{name}: not measured: {m.measured.failure}"
+        elif m.accuracy_failure:
+            yield f"{name}: no accuracy: {m.accuracy_failure}"
+        if m.own_inputs:
+            yield f"{name}: it does not accept the inputs of the first, and was measured with its own"
+    if report.metric:
+        yield f"{report.metric} over {plural(report.samples, 'labelled sample')}"
+    counts = sorted({m.measured.threads for m in report.models if not m.measured.failure})
+    threads = f"{' or '.join(map(str, counts))} thread{'s' * (counts != [1])}" if counts else "no threads"
+    yield f"onnxruntime {report.versions['onnxruntime']} at level {report.level}, {threads}"
+    yield from provider_lines(report)
+    if report.sizes:
+        yield f"sizes: {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
+    if report.note:
+        yield f"note: {report.note}"
+    base = max((m.measured.baseline_bytes for m in report.models), default=0)
+    without_model = f", {decimal(base)} of it without a model" if base else ""
+    yield f"memory: of a process that ran one sample{without_model}; \N{PLUS-MINUS SIGN} and brackets: 95 % confidence"
+
+
+def ratio_lines(report: BenchReport) -> Iterator[str]:
+    """The latency of each model divided by that of the first."""
+    first = display_name(report.models[0], report)
+    for m in report.models[1:]:
+        for batch, x in m.ratios.items():
+            with_batch = "a single sample" if batch == 1 else f"a batch of {batch}"
+            relation = "times as long as" if x.is_significant else "to"
+            yield f"{display_name(m, report)} with {with_batch}: {ratio_with_bounds(x)} {relation} {first}"
+
+
+def provider_lines(report: BenchReport) -> Iterator[str]:
+    """The execution providers: one line if all nodes of all models ran on the requested one."""
+    requested = short_name(report.provider)
+    if {name for m in report.models for name in m.measured.providers} <= {report.provider}:
+        yield f"all nodes ran on {requested}"
+        return
+    for m in (m for m in report.models if not m.measured.failure):
+        ran = ", ".join(f"{plural(n, 'node')} on {short_name(name)}" for name, n in m.measured.providers.items())
+        missing = "" if report.provider in m.measured.providers else f", none on {requested}"
+        yield f"{display_name(m, report)}: {ran}{missing}"
+
+
+def display_name(model: ModelBenchmark, report: BenchReport) -> str:
+    """The name of a file; with its folders if two files have that name."""
+    name = Path(model.model).name
+    return name if sum(Path(m.model).name == name for m in report.models) == 1 else model.model

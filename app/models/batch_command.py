@@ -1,0 +1,80 @@
+"""Command of a batch, which takes the options of the command that it does to each model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..cli.command_class import IGNORE, TRUST, Command
+from ..cli.help_pages import help_row, write_rows
+from ..cli.settings import is_settable, key_of, types_of
+from .action_command import action_command
+from .actions import ACTIONS, DEFAULT
+
+DO = "--do"
+ARGUMENTS = f"{__name__}.arguments"  # for the command that is done, in the data of a context
+CHOSEN = f"{__name__}.chosen"  # the name of that command, if there is a choice of one, in the same data
+ALSO = frozenset({"no_verify"})
+"""Options that no setting may set, but a batch."""
+REFUSED = frozenset({"check", "dry_run", "limit", "processes", "quiet", "verbose"})
+"""Options about all models together, or about the text that is printed for one."""
+
+
+class BatchCommand(Command):
+    """`passes batch`, whose context has the arguments for the command that it does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments without those for the command that is done, which are left to it."""
+        chosen = _chosen(args)
+        if (name := chosen or DEFAULT) not in ACTIONS:
+            return super().parse_args(ctx, args)
+        ctx.meta[CHOSEN] = chosen
+        own = {option: p for p in self.get_params(ctx) for option in p.opts if p.param_type_name == "option"}
+        others = {o: p for p in action_options(name).values() for o in p.opts if o not in own}
+        kept, given = _split(args, own, others)
+        ctx.meta[ARGUMENTS] = [*given, *(choice for choice in (IGNORE, TRUST) if choice in kept)]
+        return super().parse_args(ctx, kept)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, then those of the command that is done, if there is a choice of one."""
+        super().format_options(ctx, formatter)
+        if (name := ctx.meta.get(CHOSEN)) is not None:
+            rows = [help_row(p, ctx) for p in action_options(name).values()]
+            write_rows(formatter, f"Options of passes {name}", rows)
+
+
+def _chosen(args: Sequence[str]) -> str | None:
+    """The name of the command that arguments choose, None without a choice."""
+    name = None
+    for argument, following in zip(args, (*args[1:], ""), strict=False):
+        if argument == "--":
+            break
+        if argument.partition("=")[0] == DO:
+            name = argument.partition("=")[2] or following
+    return name
+
+
+def _split(args: Sequence[str], own: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The arguments without those for `others`, and these: options with their values."""
+    kept, given, rest = list[str](), list[str](), iter(args)
+    for argument in rest:
+        option, is_joined, _ = argument.partition("=")
+        found = own.get(option) or others.get(option)
+        place = given if option in others else kept
+        place.append(argument)
+        if argument == "--":
+            kept += rest
+        elif found is not None and not (found.is_flag or is_joined):
+            place += [value for value in [next(rest, None)] if value is not None]
+    return kept, given
+
+
+def action_options(name: str) -> dict[str, Any]:
+    """The options of the command that is done, by name without dashes, as far as a batch takes them."""
+    command = action_command(name)
+    types = types_of(command.function)
+    return {key_of(p): p for p in command.params if p.param_type_name == "option" and _is_taken(p.name, types[p.name])}
+
+
+def _is_taken(name: str, types: tuple[type, ...]) -> bool:
+    return name not in REFUSED and (name in ALSO or is_settable(name, types))

@@ -1,0 +1,92 @@
+"""Pages over the results of many models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from rich.filesize import decimal
+
+from ..environment import versions
+from ..optimize.page import page
+from ..report.charts import Bar, Chart, bar_chart, size_text
+from ..report.number_text import change, duration
+from ..report.rendering import compress_json
+from ..report.terminal import plural
+from ..report.tile import Tile
+from .batch_render import rejected, rewrites
+from .result_row import COLUMNS, ResultRow
+from .summary import Summary
+
+MAX_BARS = 12  # of the slowest and of the largest models
+MAX_PLACES = 20  # at which a rule was left out
+HIDDEN = frozenset({"exit_code", "output", "rules", "latency_low", "latency_high"})
+"""Columns that are in others, or in tables of their own."""
+
+
+def batch_page(summary: Summary) -> str:
+    """The page of `passes batch`: all models, the rules, and the slowest and largest models."""
+    columns = shown_columns(summary.rows)
+    commands = " and ".join(sorted({f"passes {row['do']}" for row in summary.rows}))
+    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.outcomes.items())
+    return page(
+        "batch",
+        plural(len(summary.rows), "model"),
+        f"{commands}: {counts}",
+        versions(),
+        batch_tiles(summary),
+        batch=summary,
+        outcomes=summary.outcomes,
+        batch_rules=summary.rules,
+        most_places=MAX_PLACES,
+        extremes=list(extreme_charts(summary.rows)),
+        batch_rows=compress_json(
+            {
+                "columns": columns,
+                "rows": [_cells(row, columns) for row in summary.rows],
+                "rules": ["\n".join(rewrites(row)) for row in summary.rows],
+            }
+        ),
+    )
+
+
+def shown_columns(rows: Sequence[ResultRow]) -> list[str]:
+    """The columns of the table of models: those that say something, and that no other one says."""
+    same = {
+        "do": len({row["do"] for row in rows}) == 1,
+        "opset_after": all(row.get("opset_after") == row.get("opset_before") for row in rows),
+    }
+    hidden = HIDDEN | {name for name, is_same in same.items() if is_same}
+    return [name for name in COLUMNS if name not in hidden and any(row.get(name) for row in rows)]
+
+
+def batch_tiles(summary: Summary) -> Iterator[Tile]:
+    """The sums of nodes and bytes over all models, the failures, and the time."""
+    for label, name, text in (("nodes", "nodes", "{:,}".format), ("bytes", "bytes", decimal)):
+        before, after = summary.total(f"{name}_before"), summary.total(f"{name}_after")
+        if before:
+            tone = "good" if after < before else ""
+            yield Tile(label, text(after), text(before), change(before, after), tone)
+    failed = sum(row.get("error") is not None for row in summary.rows)
+    yield Tile("failures", f"{failed:,}", note=f"of {plural(len(summary.rows), 'model')}", tone="bad" if failed else "")
+    seconds = sum(float(row.get("seconds") or 0) for row in summary.rows)
+    yield Tile("time", duration(seconds), note="of all models together")
+
+
+def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[Chart]:
+    """The slowest and the largest models."""
+    for title, column, text, note in (
+        ("Slowest", "seconds", duration, "time of the command"),
+        ("Largest", "bytes_before", size_text, "bytes of the original, weights included"),
+    ):
+        found = sorted(((float(row.get(column) or 0), str(row["model"])) for row in rows), reverse=True)[:MAX_BARS]
+        bars = [Bar(PurePath(model).name, number, text(number)) for number, model in found if number]
+        if bars:
+            yield title, note, bar_chart(title, bars, text)
+
+
+def _cells(row: ResultRow, columns: Sequence[str]) -> list[Any]:
+    """The cells of a row; the changes that were left out as text."""
+    left_out = ", ".join(f"{rule} at {place}" if place else rule for rule, place in rejected(row))
+    return [left_out if name == "rejected" else row.get(name) for name in columns]

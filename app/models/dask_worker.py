@@ -1,0 +1,152 @@
+"""Processes of a Dask worker, which serve the requests of pools: a model that crashes one does not end the worker."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from math import inf
+from threading import Lock, Timer
+
+from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess
+from ...core.support.scratch_folder import ScratchFolder
+from ..cli.exit_codes import is_shortage
+from .job_pool import END_WAIT, reply_in_time
+from .pool import SHORTAGE, Message, RequestServer
+
+PROCESSES_LOCK = Lock()
+IDLE_SECONDS = 60.0  # after which a process without a request ends, as the command that needed it may be gone
+PACKAGES = ("passwright", "onnx", "onnxruntime", "distributed")
+NUMBER, ENDED, REPLY, FAILED, WORKER = "number", "ended", "reply", "failed", "worker"
+"""Keys of events and of results."""
+
+
+def serve_request(
+    pool_id: str, command: Sequence[str], versions: Mapping[str, str], number: int, request: Message
+) -> Message:
+    """Reply to a request in a task of Dask, by a process of the `command`, which is without its interpreter.
+
+    The result has the REPLY, or what FAILED; with SHORTAGE, such as of other than the needed `versions`, the request is
+    one for another machine. Events whose topic is the id of the pool tell of the start, and of a process that ended,
+    for which WorkerExit is raised.
+    """
+    from distributed import get_worker  # noqa: PLC0415 - there if this runs
+
+    worker = get_worker()
+    result: Message = {WORKER: worker.address}
+    if reason := version_mismatch(versions, installed_versions()):
+        return result | {SHORTAGE: reason}
+    worker.log_event(pool_id, {NUMBER: number})
+    try:
+        with _processes(pool_id).one(command) as process:
+            reply = reply_in_time(process, request)
+    except WorkerExit as e:
+        worker.log_event(pool_id, {NUMBER: number, ENDED: e.describe("the process")})
+        raise
+    except RequestFailed as e:
+        return result | {FAILED: [str(e), e.traceback]}
+    except Exception as e:
+        if not is_shortage(e):
+            raise
+        return result | {SHORTAGE: str(e)}
+    return result | {REPLY: reply} | ({SHORTAGE: reply[SHORTAGE]} if SHORTAGE in reply else {})
+
+
+def end_pool(pool_id: str) -> None:
+    """End the processes of a pool, by force those that have not cleaned up in time."""
+    _processes(pool_id).end()
+
+
+def installed_versions() -> dict[str, str]:
+    """The versions of Python, and of the packages that have to be the same on all machines."""
+    from distributed.versions import get_package_info  # noqa: PLC0415 - as above
+
+    return known_versions(get_package_info(PACKAGES))
+
+
+def known_versions(found: Mapping[str, str | None]) -> dict[str, str]:
+    """The versions that have to be the same, of those that Dask reports; "" for a package that is missing."""
+    python = ".".join((found.get("python") or "").split(".")[:2])
+    return {"python": python, **{name: found.get(name) or "" for name in PACKAGES}}
+
+
+def version_mismatch(needed: Mapping[str, str], found: Mapping[str, str]) -> str:
+    """The difference between versions in words, "" for none."""
+    wrong = ((name, found[name], version) for name, version in needed.items() if found[name] != version)
+    return ", ".join(f"{name} {other}, not {version}" if other else f"no {name}" for name, other, version in wrong)
+
+
+def _processes(pool_id: str) -> _Processes:
+    """The processes of a pool, the same ones for all threads."""
+    with PROCESSES_LOCK:
+        return _new_processes(pool_id)
+
+
+@cache
+def _new_processes(_pool_id: str) -> _Processes:
+    return _Processes()
+
+
+class _Processes:
+    """The processes of one pool in a Dask worker: those that serve a request, and those that wait for one."""
+
+    def __init__(self) -> None:
+        self._folder = ScratchFolder()  # of their logs
+        self._busy = list[WorkerProcess[RequestServer]]()
+        self._idle = list[WorkerProcess[RequestServer]]()
+        self._started = 0
+        self._is_ended = False
+        self._lock = Lock()
+        self._timer = Timer(inf, lambda: None)
+
+    @contextmanager
+    def one(self, command: Sequence[str]) -> Generator[WorkerProcess[RequestServer]]:
+        """A process for one request, one that served others if there is any. Raises RequestFailed after the end."""
+        with self._lock:
+            if self._is_ended:
+                raise RequestFailed("the command was ended")
+            self._timer.cancel()
+            process = self._idle.pop() if self._idle else self._new(command)
+            self._busy.append(process)
+        try:
+            yield process
+        finally:
+            with self._lock:
+                self._busy = [other for other in self._busy if other is not process]
+                self._idle.append(process)
+                self._timer = _call_later(0.0 if self._is_ended else IDLE_SECONDS, self._end_idle)
+
+    def _new(self, command: Sequence[str]) -> WorkerProcess[RequestServer]:
+        self._started += 1
+        return WorkerProcess((sys.executable, *command), inf, self._folder.path / f"{self._started}.log")
+
+    def _end_idle(self) -> None:
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for process in idle:
+            process.ask_to_end()
+        for process in idle:
+            process.wait(END_WAIT)
+        with self._lock:
+            if self._is_ended and not self._busy:
+                self._folder.remove()
+
+    def end(self) -> None:
+        """Let all processes clean up and end, without waiting for that; those that do not in time are killed."""
+        with self._lock:
+            self._is_ended = True
+            self._timer.cancel()
+            busy = self._busy
+        for process in busy:
+            process.ask_to_end()
+        _call_later(0.0, self._end_idle)
+        _call_later(END_WAIT, lambda: [process.kill() for process in busy])
+
+
+def _call_later(seconds: float, function: Callable[[], object]) -> Timer:
+    """Call a function after so many seconds, in a thread."""
+    timer = Timer(seconds, function)
+    timer.daemon = True
+    timer.start()
+    return timer

@@ -1,0 +1,1 @@
+"""Optimization of a model: options, the run, and its report."""

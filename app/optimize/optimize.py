@@ -1,0 +1,265 @@
+"""`optimize`: a model is rewritten, verified against the original, and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import onnx
+
+from ...core.io.files import ModelFile, in_memory
+from ...core.io.graph_interface import default_values
+from ...core.io.model_source import ModelSource
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication
+from ...core.ir.tensor import chunk_bytes
+from ...core.processes.watchdog import lift_time_limit, time_limit
+from ...core.run.model_writer import ExportedModel, RunOutcome
+from ...core.run.phase_timer import PROVING, VISUALIZING, PhaseTimer
+from ...core.run.pipeline_run import PipelineRun
+from ...core.run.report import (
+    ChangePlan,
+    MissingOperators,
+    Report,
+    Stats,
+    TransformRecord,
+    graph_size,
+    pass_records,
+    run_hints,
+)
+from ...core.run.transforms import SkippedPass
+from ...core.run.verifier import Verifier
+from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text, printable
+from ...core.verify.oracle_start import start_oracle_worker
+from ...core.verify.proof_guarantees import ProofCounts
+from ..environment import versions
+from ..registry.guarantees import guarantee_counts
+from ..report.notebook_cards import card_html
+from ..report.progress import phase_callback, shows_progress
+from .run_options import ConversionOptions, RunOptions, with_keywords
+from .run_setup import RunSetup
+
+if TYPE_CHECKING:
+    from ..report.visualization import Visualization
+    from .speed_check import SpeedRaces
+
+
+@dataclass(repr=False)
+class Result:
+    """An optimized model and the report of its run."""
+
+    report: Report
+    _source: ModelSource
+    _exported: ExportedModel
+    visualization: Visualization | None = None
+
+    @cached_property
+    def model(self) -> onnx.ModelProto:
+        """The optimized model, with all its weights."""
+        return self._exported.serialized.to_proto()
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to `path`, whole or not at all; with external data if the original has some.
+
+        Raises ModelError if `path` cannot be written or is a file of the original.
+        """
+        paths = OutputPaths.of(model=path)
+        paths.require_distinct(self._source.files)
+        with Publication(paths.model) as publication:
+            self._exported.stage(publication)
+            publication.publish()
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the model to an open file as one message, with all its weights. Raises ModelError beyond 2 GB."""
+        file.writelines(chunk_bytes(chunk) for chunk in self._exported.serialized.chunks())
+
+    def __repr__(self) -> str:
+        """The sizes and the verdict, in a line."""
+        from ..verify.render import verdict_line  # noqa: PLC0415 - imports rich
+        from .render import size_line  # noqa: PLC0415 - as above
+
+        return printable(f"<Result {size_line(self.report)}; {verdict_line(self.report.verification)}>")
+
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        return card_html(self.report)
+
+
+def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
+    """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
+
+    `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
+    passes or rules to add to it.
+    `inputs`: arrays by input name, or by the names of samples and inputs, as in `s0/x`; an .npz of them; a folder of
+    ONNX test data or of .npz; `file.py:function` or any iterable for samples; a CalibrationDataReader of onnxruntime; a
+    list of these. Without them inputs are generated from `seed`. `verify`: False, or an effort: "quick", "default" or
+    "thorough"; `memory`: the limit in bytes for the process that runs the models; `time_limit`: that in seconds for
+    everything. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model first: the declared
+    shapes become those numbers. `outputs`: values of the main graph that become its outputs; ops that they do not need
+    are removed first, and `drop_unused_inputs` removes inputs without consumers; `freeze_initializers` makes
+    initializers that are inputs as well, which a caller may override, constants. Verification then compares with the
+    transformed model. `only`, `skip`: passes and rules by name. `enable`: passes to add, or to set options of, as in
+    `my-pass{n=3}`. `opset`: the model is converted to it before all other passes, and nothing raises it further.
+    `exact` runs only rules that keep every bit.
+
+    A wrong change is found, left out and listed in `Result.report.rejected`; with `strict` it
+    ends the run. `output`: where to write the verified model; `in_place`: in place of `model`, a path, if anything
+    changes it, and its external data with it; `report_to`: the report, `map_to`: the fate of each
+    name, both as JSON; `page_to`: a page of HTML. `repro_to`: a folder for small models that show each change
+    left out. With `plan`, `Result.report.plan` lists each change with its savings; with `visualize`,
+    `Result.visualization` has pictures of each change, and of the model before and after. `progress` is called with
+    each phase, and some ten times a second with how far it is, as in "verifying: input set 3 of 7"; True shows it on a
+    terminal or in a notebook, None in a notebook alone, False nowhere.
+
+    `value_info`: the types and shapes of intermediate values in the result: "keep" those of the model, "write" all that
+    are known, or "strip" them, because onnxruntime infers them itself and fuses ops where they are given that are
+    faster apart; None strips them unless the pipeline is empty.
+
+    `external_data`: "auto" writes weights to a file of their own as in the original, and beyond 2 GB; "always" and
+    "never"; or the size in bytes from which a tensor is written there.
+
+    With `check_speed` the verified result races the original, both loaded by onnxruntime with its defaults and
+    `threads` (0: one for each core), with calls of `min_time` seconds each, on `inputs` or generated ones. If it is
+    slower, beyond the 95 % interval of the ratio, the result of the pipeline's fallback is taken, if it has one, and
+    in the end the original: `Result.report.speed` has the ratios, `Result.report.pipeline` the pipeline taken.
+
+    With `prove`, the regions in which the result differs are also proved, on their real weights, as far as they are
+    small enough: `Result.report.proofs` has the numbers.
+
+    A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
+
+    Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
+    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs work,
+    TimeLimitError at the time limit, before anything is written; a verification in time may leave out input sets.
+    For an `opset` that an op cannot be converted to ModelError, if its conversion is wrong VerificationError, and
+    UnverifiableError if onnxruntime runs it there no more, unless `verify` is False.
+    """
+    if options.verify:
+        start_oracle_worker()
+    timer = PhaseTimer(phase_callback(options.progress))
+    label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
+    with time_limit(options.time_limit, lambda: f"{label}: {timer.current}"):
+        setup = RunSetup.of(model, options, timer)
+        source, races = setup.source, _speed_races(setup)
+        with setup.publication() as publication, source.blamed_if_changed():
+            choices = setup.with_fallbacks()
+            while True:
+                choice = next(choices)
+                run, unfit = choice.pipeline_run()
+                writer = choice.model_writer(run.pipeline, publication, races)
+                with choice.oracle(run.pipeline) as oracle:  # runs the original meanwhile
+                    result = run.rewrite(choice.original)
+                    if oracle is None or setup.spec is None:
+                        outcome = writer.write(run, result)
+                    else:
+                        verifier = Verifier(oracle, timer, options.exact, setup.spec.uses_half)
+                        outcome = verifier.verify(run, result, writer)
+                if races is None or not races.has_lost or not choice.options.check_speed:
+                    break
+            visualization = run_visualization(setup, run, outcome)
+            report = _report(setup, run, outcome, races, unfit)
+            names = outcome.result.name_map() if setup.paths.name_map is not None else None
+            if setup.paths.model is not None and options.wants(report):
+                report.written_to = str(setup.paths.model.path)
+            elif setup.paths.model is not None:
+                publication.discard_model()
+            publication.add_text(setup.paths.report, report.to_json)
+            publication.add_text(setup.paths.name_map, lambda: json_text(names))
+            if visualization is not None and setup.paths.page is not None:
+                from .page import run_page  # noqa: PLC0415 - seldom needed
+
+                publication.add_text(setup.paths.page, partial(run_page, report, visualization))
+            source.require_unchanged(keep_open=options.in_place)
+            lift_time_limit()
+            publication.publish()
+    return Result(report, source, outcome.exported, visualization)
+
+
+def _report(
+    setup: RunSetup, run: PipelineRun, outcome: RunOutcome, races: SpeedRaces | None, unfit: list[SkippedPass]
+) -> Report:
+    """The report of a run without the passes that are `unfit` for the model."""
+    change_log, model = outcome.result.change_log, outcome.exported.model
+    report = Report(
+        setup.source.label,
+        run.pipeline.name,
+        setup.before,
+        Stats.of(model, outcome.exported.serialized.size),
+        pass_records(run.pipeline, change_log),
+        outcome.verdict,
+        run.rejected,
+        run.replays,
+        setup.timer.seconds,
+        versions(),
+        None
+        if setup.size_before is None
+        else ChangePlan.of(change_log.changes, setup.size_before, graph_size(model.graph)),
+        [*(e.unfit for e in setup.transforms if e.unfit is not None), *unfit],
+        races.speed_check() if races is not None else None,
+        change_log.notes,
+        MissingOperators.of(change_log, model.graph.opsets.get("", 0)),
+        len(default_values(model.graph)),
+        [TransformRecord(e.item.name, e.changes) for e in setup.transforms if e.unfit is None],
+    )
+    report.guarantees = guarantee_counts(report.passes)
+    report.proofs = _proof_counts(setup, run, outcome) if setup.options.prove else None
+    report.hints = run_hints(setup.choice.others, model, report)
+    return report
+
+
+def _proof_counts(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> ProofCounts:
+    """The numbers of proved regions."""
+    from ..verify.region_proofs import ProvedModels, changing_run, proofs_of  # noqa: PLC0415 - imports z3
+
+    with setup.timer.phase(PROVING):
+        rewritten = in_memory(outcome.exported.model, outcome.exported.serialized)
+        rewrites = [changing_run(run, outcome.result.change_log)]
+        models = ProvedModels(run.load(), setup.source.loadable(), rewritten, rewrites)
+        return proofs_of(models, setup.timer.verification_seconds).counts
+
+
+def _speed_races(setup: RunSetup) -> SpeedRaces | None:
+    """The races of results against the original, if they are wanted."""
+    if not setup.options.check_speed:
+        return None
+    from .speed_check import SpeedRaces  # noqa: PLC0415 - seldom needed
+
+    return SpeedRaces(setup.source, setup.options, setup.timer)
+
+
+def run_visualization(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> Visualization | None:
+    """The drawings of an accepted run, None without an observer. Raises the observer's failure."""
+    observer, change_log = outcome.result.observer, outcome.result.change_log
+    if observer is None:
+        return None
+    if change_log.accounting is not None and change_log.accounting.observer_failure is not None:
+        raise change_log.accounting.observer_failure
+    from ..report.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
+    from ..report.visualization import build_visualization  # noqa: PLC0415 - seldom needed
+
+    assert isinstance(observer, SnapshotObserver)
+    with gc_paused(), setup.timer.phase(VISUALIZING):
+        return build_visualization(
+            run.pipeline, change_log.changes, observer, run.load().graph, outcome.exported.model.graph
+        )
+
+
+optimize = shows_progress(with_keywords(RunOptions, "optimize")(optimize_model))
+
+
+@shows_progress
+@with_keywords(ConversionOptions, "convert_opset")
+def convert_opset(model: onnx.ModelProto | str | Path, options: ConversionOptions) -> Result:
+    """Convert a model to another opset, higher or lower, and change nothing else.
+
+    The result computes the same as the original in onnxruntime, unless `verify` is False. The parameters are those of
+    `optimize`; local functions are inlined only without `keep_functions`, which makes the types of their values known.
+
+    Raises ModelError for an unusable model or input, or an op that cannot be converted, UsageError for an opset that
+    the installed onnx does not know, VerificationError for a wrong conversion, UnverifiableError if onnxruntime does
+    not run the model at that opset, or on any input.
+    """
+    return optimize_model(model, options.run_options)

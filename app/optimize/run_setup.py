@@ -1,0 +1,224 @@
+"""The model, pipeline and files of a run, as its options name them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import onnx
+from msgspec import Struct, structs
+
+from ...core.errors import UsageError
+from ...core.io.files import ModelFile
+from ...core.io.model import Model
+from ...core.io.model_source import ModelSource, model_source, transformed_source
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication
+from ...core.ir.graph import ValueInfo
+from ...core.run.model_writer import ExternalData, ModelWriter
+from ...core.run.name_map import log_replacements
+from ...core.run.phase_timer import LOADING, WRITING, PhaseTimer
+from ...core.run.pipeline import Pass, RulePass, leaves
+from ...core.run.pipeline_run import OnRejected, PipelineRun
+from ...core.run.report import Savings, Stats, graph_size
+from ...core.run.transforms import ModelTransform, RequestedTransform, SkippedPass
+from ...core.support.gc_pause import gc_paused
+from ...core.transform.specialize import Specialize
+from ...core.verify.oracle_process import OracleProcess
+from ...core.verify.verification_spec import VerificationSpec
+from ...passes.structure.opset import ConvertOpset
+from ...passes.transforms.interface import CutInputs, DropUnusedInputs, FreezeInitializers, KeepOutputs
+from ..environment import versions
+from ..measure.python_data import read_given
+from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
+from .run_options import RunOptions, SharedOptions
+
+if TYPE_CHECKING:
+    from ...core.rewriting.change_log import ChangeObserver
+    from .speed_check import SpeedRaces
+
+EXTERNAL_DATA = {"auto": None, "always": True, "never": False}
+LARGE_BYTES = 200_000_000  # of a model of which it is reported how much is written
+
+
+class RunSetup(Struct, frozen=True):
+    """A run before it begins: `original` is loaded, with the requested `transforms`, and is rewritten by the run.
+
+    `options` have the inputs as they were read. `before`: the size of the file; `size_before`: of the original, for a
+    plan. `spec`: how to verify, None without verification and given inputs.
+    """
+
+    options: RunOptions
+    timer: PhaseTimer
+    source: ModelSource
+    original: Model
+    choice: ResolvedPipeline
+    transforms: list[RequestedTransform]
+    paths: OutputPaths
+    before: Stats
+    size_before: Savings | None
+    spec: VerificationSpec | None
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer) -> RunSetup:
+        """Load model, inputs and pipeline. Raises ModelError, UsageError, PluginError, UnverifiableError."""
+        effort = options.effort
+        source = model_source(model, inline=not options.keep_functions)
+        paths = OutputPaths.of(
+            model=options.place_of_result(source.files[0] if source.files else None),
+            report=options.report_to,
+            name_map=options.map_to,
+            repro_folder=options.repro_to,
+            page=options.page_to,
+        )
+        read_files = options.input_files
+        paths.require_distinct((*_files_to_keep(source, options), *read_files))
+        with gc_paused():
+            choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
+            transforms = [*optional_transforms(options), *choice.transforms]
+            with timer.phase(LOADING):
+                original = source.load()
+                before = Stats.of(original, source.size)
+                if transforms:
+                    logs = [log_replacements] * (options.map_to is not None)
+                    source = transformed_source(source, [*logs, *transforms])
+                    original = source.load()
+                size_before = graph_size(original.graph) if options.plan else None
+                spec = None
+                if options.verify or options.inputs is not None:  # given inputs are checked in any case
+                    options = replace(options, inputs=read_given(options.inputs, original))
+                    spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
+        paths.require_distinct((*_files_to_keep(source, options), *read_files, *choice.read_files))
+        return cls(options, timer, source, original, choice, transforms, paths, before, size_before, spec)
+
+    def with_fallbacks(self) -> Iterator[RunSetup]:
+        """The setup, and the setups of fallback pipelines, each with an original to rewrite; the last is not raced."""
+        yield self
+        for fallback in self.choice.fallbacks:
+            choice = structs.replace(self.choice, pipeline=fallback, spec=fallback.name)
+            yield structs.replace(self, original=self.source.load(), choice=choice)
+        last = self.choice.last_fallback
+        choice = structs.replace(self.choice, pipeline=last, spec=last.name)
+        options = replace(self.options, value_info=None, check_speed=False)
+        yield structs.replace(self, original=self.source.load(), choice=choice, options=options)
+
+    def pipeline_run(self) -> tuple[PipelineRun, list[SkippedPass]]:
+        """The run, which has not begun, and the passes that are left out of it."""
+        options = self.options
+        pipeline, unfit = self.choice.for_opsets(self.original.graph.opsets)
+        new_observer: Callable[[], ChangeObserver] | None = None
+        if options.visualize or options.page_to is not None:
+            from ..report.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
+
+            new_observer = SnapshotObserver
+        run = PipelineRun(
+            self.source.load,
+            pipeline,
+            options.exact,
+            self.timer,
+            value_info=value_info_policy(options.value_info, pipeline),
+            strict=options.strict,
+            required={p.name for p in leaves(pipeline) if isinstance(p, ConvertOpset)},
+            track_names=options.map_to is not None,
+            record_changes=options.plan,
+            new_observer=new_observer,
+            on_rejected=repro_writer(options, pipeline, self.choice),
+        )
+        return run, unfit
+
+    def oracle(self, pipeline: Pass) -> AbstractContextManager[OracleProcess | None]:
+        """The process that runs the original, from now on; None without verification."""
+        if self.spec is None or not self.options.verify:
+            return nullcontext()
+        rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules)
+        boundaries = sorted({number for r in rules for number in r.critical_values})
+        return OracleProcess(
+            self.source.loadable(),
+            self.spec,
+            self.options.seed,
+            boundaries,
+            label=self.source.label,
+            report=self.timer.report,
+        )
+
+    def publication(self) -> Publication:
+        """The output files."""
+        replaced_data = self.source.files[1:] if self.options.in_place else ()
+        return Publication(self.paths.model, replaced_data, partial(_report_bytes, self.timer))
+
+    def model_writer(self, pipeline: Pass, publication: Publication, races: SpeedRaces | None) -> ModelWriter:
+        """The writer of the result of a pipeline, which has to lose no race, if there are `races`."""
+        external_data = external_data_choice(self.options.external_data)
+        if external_data.choice is None and self.source.is_external:
+            external_data = structs.replace(external_data, choice=True)
+        if races is not None and self.options.check_speed and leaves(pipeline):
+            return ModelWriter(self.timer, external_data, publication, partial(races.is_accepted, pipeline.name))
+        return ModelWriter(self.timer, external_data, publication if publication.model is not None else None)
+
+
+def _files_to_keep(source: ModelSource, options: RunOptions) -> tuple[Path, ...]:
+    """The files of the original that no output may replace."""
+    return () if options.in_place else source.files
+
+
+def _report_bytes(timer: PhaseTimer, written: int, total: int) -> None:
+    """Report how much of a large model is written."""
+    if total >= LARGE_BYTES:
+        timer.report(lambda: f"{written / 1e9:.1f} of {total / 1e9:.1f} GB", phase=WRITING)
+
+
+def optional_transforms(options: SharedOptions) -> list[RequestedTransform]:
+    """The transforms with options of their own, in order; those that `explain` has too."""
+    transforms: list[ModelTransform] = []
+    given = options if isinstance(options, RunOptions) else RunOptions()
+    if given.freeze_initializers:
+        transforms.append(FreezeInitializers())
+    if options.shapes or options.dims:
+        transforms.append(Specialize(options.shapes or {}, options.dims or {}))
+    if given.cut_inputs:
+        transforms.append(CutInputs(tuple(given.cut_inputs)))
+    if given.outputs:
+        transforms.append(KeepOutputs(tuple(given.outputs)))
+    if given.drop_unused_inputs:
+        transforms.append(DropUnusedInputs())
+    return list(map(RequestedTransform, transforms))
+
+
+def external_data_choice(choice: str | int) -> ExternalData:
+    """The place of weights for the choice of a caller. Raises UsageError for an unknown one."""
+    if isinstance(choice, int):
+        return ExternalData(choice=True, above=choice - 1)
+    if choice not in EXTERNAL_DATA:
+        raise UsageError(
+            f"--external-data {choice}: choose from {', '.join(EXTERNAL_DATA)}, or give a size such as 1MB"
+        )
+    return ExternalData(EXTERNAL_DATA[choice])
+
+
+def value_info_policy(choice: str | None, pipeline: Pass) -> ValueInfo:
+    """The chosen policy, or the default for a pipeline. Raises UsageError for an unknown one."""
+    default: ValueInfo = "strip" if any(not isinstance(p, ConvertOpset) for p in leaves(pipeline)) else "keep"
+    policies: tuple[ValueInfo, ...] = get_args(ValueInfo)
+    for policy in policies:
+        if policy == (choice or default):
+            return policy
+    hint = "; --shape sets the shape of an input" if ":" in str(choice) else ""
+    raise UsageError(f"--shapes {choice}: choose from {', '.join(policies)}{hint}")
+
+
+def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) -> OnRejected | None:
+    """A function that writes the repros of a run; None without a folder for them."""
+    if options.repro_to is None:
+        return None
+    from .repro import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
+
+    texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
+    texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
+    texts += ["--exact"] * options.exact + ["--keep-functions"] * options.keep_functions
+    repeated = CommandOptions(texts, tuple(options.only), tuple(options.skip), choice.enabled_specs, options.exact)
+    return ReproFolder(Path(options.repro_to), pipeline, repeated, versions()).write

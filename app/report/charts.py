@@ -1,0 +1,199 @@
+"""Charts as SVG: pygal places bars, points, intervals and labels, the page's own style paints them."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from markupsafe import Markup
+from msgspec import Struct
+from rich.filesize import decimal
+
+from ...core.support.printable_text import printable
+from .picture_text import cut_end
+
+PLOT_HEIGHT = 300
+WIDTH, ROW_HEIGHT, PAIR_HEIGHT, FONT_SIZE = 560, 34, 40, 13
+AXIS_HEIGHT, MARGIN = 34, 12
+"""The space for the axis below, and beside labels and numbers, which are wider than pygal assumes."""
+REMOVED_TAGS = {"defs", "desc", "title"}
+"""Elements of pygal for its own scripts and styles, which the page does not have."""
+
+Point = tuple[float, float]
+Chart = tuple[str, str, Markup]
+"""The title, a note and the drawing."""
+four_digits = "{:.4g}".format
+
+
+class Bar(Struct, frozen=True):
+    """A bar with its label, its number as text, the interval around it, and `tone`, its style."""
+
+    label: str
+    value: float
+    text: str
+    low: float | None = None
+    high: float | None = None
+    tone: str = ""
+
+
+def bar_chart(title: str, bars: Sequence[Bar], axis_text: Callable[[float], str]) -> Markup:
+    """One bar a row; `axis_text` formats the numbers of the axis."""
+    return _render_chart(title, [b.label for b in bars], [("", [_point(b) for b in bars])], axis_text, ROW_HEIGHT)
+
+
+def paired_bar_chart(title: str, rows: Sequence[tuple[str, int, int]], axis_text: Callable[[float], str]) -> Markup:
+    """Two bars a row: a label, and the numbers before and after."""
+    numbers = {"before": [before for _, before, _ in rows], "after": [after for _, _, after in rows]}
+    series = [(tone, [_point(Bar("", n, axis_text(n), tone=tone)) for n in side]) for tone, side in numbers.items()]
+    return _render_chart(title, [row[0] for row in rows], series, axis_text, PAIR_HEIGHT)
+
+
+class Curve(Struct, frozen=True):
+    """Points in a plane, (x, y), of the style `tone`: dots, or `joined` by a line, with the area below if `filled`."""
+
+    points: Sequence[tuple[float, float]]
+    tone: str = ""
+    joined: bool = False
+    filled: bool = False
+
+
+def plane_chart(
+    title: str,
+    curves: Sequence[Curve],
+    axes: tuple[str, str],
+    texts: tuple[Callable[[float], str], Callable[[float], str]],
+    ticks: Sequence[float] = (),
+) -> Markup:
+    """Curves in a plane, later ones over earlier ones; names and formats of the numbers of both axes.
+
+    `ticks` are numbers to show on the axis of y; by default they are chosen.
+    """
+    pygal, style = _pygal()
+    graph = pygal.XY(
+        width=WIDTH, height=PLOT_HEIGHT, margin=MARGIN, margin_right=3 * MARGIN,
+        style=style.Style(label_font_size=FONT_SIZE, major_label_font_size=FONT_SIZE, title_font_size=FONT_SIZE),
+        js=(), css=(), disable_xml_declaration=True, show_legend=False, stroke=False, dots_size=5, min_scale=2,
+        max_scale=5, x_title=axes[0], y_title=axes[1], x_value_formatter=texts[0], value_formatter=texts[1],
+    )  # fmt: skip
+    graph.y_labels = list(ticks) or None
+    for c in curves:
+        points = [{"value": p, "node": {"class": f"dot {c.tone}".strip()}} for p in c.points]
+        graph.add("", points, stroke=c.joined, show_dots=not c.joined, fill=c.filled)
+
+    def clean(root: Any) -> Any:
+        _strip_svg(root, title)
+        for group in root.iter("g"):
+            words = group.get("class", "").split()
+            if words[:1] == ["series"]:
+                group.set("class", f"series {curves[int(words[1].removeprefix('serie-'))].tone}".strip())
+        return root
+
+    graph.add_xml_filter(clean)
+    return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
+
+
+def front_chart(
+    title: str,
+    note: str,
+    curves: Sequence[Curve],
+    axes: tuple[str, str],
+    texts: tuple[Callable[[float], str], Callable[[float], str]],
+    *,
+    is_less_better: bool = False,
+) -> Chart:
+    """Curves, with a line that joins the points that no other beats: with less of x, and more of y, or less."""
+    sign = -1 if is_less_better else 1
+    front = [(x, sign * y) for x, y in pareto_front((x, sign * y) for c in curves for x, y in c.points)]
+    joined = [Curve(front, "front", joined=True)] if len(front) > 1 else []
+    return title, note, plane_chart(title, [*joined, *(c for c in curves if c.points)], axes, texts)
+
+
+def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> Chart:
+    """A figure of accuracy against the latency, that of the original being 1, on the samples of that name."""
+    return front_chart(
+        f"{figure} against latency",
+        f"on the samples {samples}; better is up and left, and the line joins the models that no other beats",
+        curves,
+        ("latency, the original's being 1", figure),
+        (four_digits, four_digits),
+    )
+
+
+def size_text(size: float) -> str:
+    """A number of bytes of an axis."""
+    return decimal(round(size))
+
+
+def pareto_front(points: Iterable[Point]) -> list[Point]:
+    """The points of which no other has as small an x and as large a y, in order of x."""
+    front: list[Point] = []
+    for point in sorted(points, key=lambda p: (p[0], -p[1])):
+        if not front or point[1] > front[-1][1]:
+            front.append(point)
+    return front
+
+
+def _point(bar: Bar) -> dict[str, Any]:
+    point: dict[str, Any] = {
+        "value": bar.value,
+        "formatter": lambda _, text=bar.text: text,
+        "node": {"class": f"bar {bar.tone}".strip()},
+    }
+    if bar.low is not None and bar.high is not None:
+        point["ci"] = {"low": bar.low, "high": bar.high}
+    return point
+
+
+def _render_chart(
+    title: str,
+    labels: Sequence[str],
+    series: Sequence[tuple[str, list[dict[str, Any]]]],
+    axis: Callable[[float], str],
+    row: int,
+) -> Markup:
+    pygal, style = _pygal()
+    longest = max(len(point["formatter"](None)) for _, points in series for point in points)
+    farthest = max(point.get("ci", {}).get("high", point["value"]) for _, points in series for point in points)
+    graph = pygal.HorizontalBar(
+        width=WIDTH, height=row * len(labels) + AXIS_HEIGHT, margin=0, margin_left=MARGIN, spacing=6,
+        margin_right=longest * FONT_SIZE * 0.62 + 2 * MARGIN,
+        style=style.Style(label_font_size=FONT_SIZE, value_font_size=FONT_SIZE, major_label_font_size=FONT_SIZE),
+        js=(), css=(), disable_xml_declaration=True, show_legend=False, print_values=True, zero=0, min_scale=2,
+        max_scale=4, range=(0, farthest) if farthest > 0 else None, rounded_bars=2, value_formatter=axis,
+    )  # fmt: skip
+    graph.x_labels = [cut_end(printable(label)) for label in labels][::-1]  # it begins at the bottom
+    for name, points in series:
+        graph.add(name, points[::-1])
+    graph.add_xml_filter(lambda root: _align_numbers(_strip_svg(root, title)))
+    return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
+
+
+def _pygal() -> tuple[Any, Any]:
+    """Pygal and its styles, which have no types, without its importer for plugins, of which Python 3.11 warns."""
+    pygal, style = importlib.import_module("pygal"), importlib.import_module("pygal.style")
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
+    return pygal, style
+
+
+def _strip_svg(root: Any, title: str) -> Any:
+    """The drawing alone: no scripts, styles, tooltips, dates and addresses."""
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if not isinstance(child.tag, str) or child.tag in REMOVED_TAGS or "tooltip" in child.get("class", ""):
+                parent.remove(child)
+    root.attrib.pop("id", None)
+    root.attrib.update({"role": "img", "aria-label": printable(title), "class": "chart"})
+    return root
+
+
+def _align_numbers(root: Any) -> Any:
+    """The numbers of bars in a column of their own."""
+    plot = next(g for g in root.iter("g") if g.get("class") == "plot")  # its texts are placed from its left edge
+    plot_left = float(plot.get("transform").removeprefix("translate(").split(",")[0])
+    for text in root.iter("text"):
+        if text.get("class") == "value":
+            text.set("x", str(WIDTH - plot_left - 2))
+            text.set("text-anchor", "end")
+    return root

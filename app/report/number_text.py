@@ -1,0 +1,62 @@
+"""Numbers as text."""
+
+from __future__ import annotations
+
+from ...core.support.confidence_intervals import RatioInterval
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+MINUS = "\N{MINUS SIGN}"
+
+
+def duration(seconds: float) -> str:
+    """A time in three digits with a suitable unit."""
+    size = abs(seconds)
+    factor, unit = next(((f, u) for f, u in UNITS if size >= f * 0.9995), UNITS[-1])
+    return f"{three_digits(seconds / factor)} {unit}" if size else "0 s"
+
+
+def three_digits(number: float) -> str:
+    """`1.23`, `12.3`, `123`, `1,230`."""
+    size = abs(number)
+    return f"{number:,.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
+
+
+def compact(number: float) -> str:
+    """A number in three digits: `25.6 M`."""
+    for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= factor * 0.9995:
+            return f"{three_digits(number / factor)} {unit}"
+    return f"{number:.3g}"
+
+
+def change(before: float, after: float) -> str:
+    """The relative change; empty if there is none."""
+    if not before or before == after:
+        return ""
+    share = (after - before) / before
+    if abs(share) < 0.0005:
+        return "by less than 0.1 %"
+    digits = 0 if abs(share) >= 0.0995 else 1
+    return f"{share:+.{digits}%}".replace("-", MINUS).replace("%", " %")
+
+
+def ratio_with_bounds(interval: RatioInterval) -> str:
+    """`0.87 (0.85-0.89)`, or `no difference (0.98-1.04)`."""
+    return f"{ratio(interval)} ({bounds(interval)})"
+
+
+def ratio(interval: RatioInterval) -> str:
+    """A ratio, unless its interval contains 1."""
+    return _short(interval.ratio) if interval.is_significant else "no difference"
+
+
+def bounds(interval: RatioInterval) -> str:
+    """The 95 % interval."""
+    return f"{_short(interval.low)}-{_short(interval.high)}"
+
+
+def _short(number: float) -> str:
+    """A ratio in at most five characters: intervals of few processes may be very wide."""
+    if not 5e-4 <= number < 999.5:
+        return f"{number:.0e}"
+    return f"{number:.3f}" if number < 0.0995 else three_digits(number)

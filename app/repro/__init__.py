@@ -1,1 +1,0 @@
-"""Minimal reproductions of changes that break a model."""

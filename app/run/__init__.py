@@ -1,1 +1,0 @@
-"""`passes run`: optimize, verify, write."""

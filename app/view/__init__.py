@@ -1,1 +1,0 @@
-"""`passes view`: a model in Netron."""

@@ -1,1 +1,0 @@
-"""The trace of a run: each rewrite before and after, and whole models, as drawings."""

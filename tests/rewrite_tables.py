@@ -1,0 +1,101 @@
+"""Tests of what passes change and what they leave, from tables of graph bodies in ONNX text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.helper import tensor_dtype_to_np_dtype
+from onnx.parser import parse_graph
+from onnx.shape_inference import infer_shapes
+from passwright.core import Pass, Rule
+from passwright.core.serialization.proto_queries import captured_names
+from rewriting import OPSET, becomes, cases, load, stays
+
+
+class Rewrites:
+    """Passes and the graph whose bodies they change or leave.
+
+        softmax = Rewrites("g (float[{x}] x) => (float[] y)", FUSE_SOFTMAX, weights={"two": 2.0}, x="n,3,4")
+        test_becomes = softmax.all_become({"quotient": ("e = Exp(x) s = ReduceSum(e) y = Div(e, s)", "y = Softmax(x)")})
+        test_stays = softmax.all_stay({"product": "e = Exp(x) s = ReduceSum(e) y = Mul(e, s)"})
+
+    A row may give a whole graph, `g (...) => (...) { ... }`, in place of a body, and may end with an opset or with a
+    dict of settings: `opset`, `runs`, `graph`, `weights`, `dtype` in place of float, `in_if` to put the body into a
+    branch of an If, and values of names in braces. Settings of a table, and of `Rewrites`, are defaults of their rows.
+    Names that nothing defines are initializers in `weights`; in an expected text, they stand for any constants.
+    `[] y` as the last output has its inferred rank.
+    """
+
+    def __init__(self, graph: str, *passes: Rule | Pass, **settings: Any) -> None:
+        self.passes, self.settings = passes, {"graph": graph, **settings}
+
+    def becomes(self, before: str, after: str, **settings: Any) -> onnx.ModelProto:
+        """Assert that `before` becomes `after`, and return the result."""
+        text, options = self._model(before, **settings)
+        return becomes(text, self._model(after, **settings)[0], *self.passes, **options)
+
+    def stays(self, body: str, **settings: Any) -> None:
+        """Assert that the body does not change."""
+        text, options = self._model(body, **settings)
+        stays(text, *self.passes, **options)
+
+    def all_become(self, rows: Mapping[str, tuple[Any, ...]], **settings: Any) -> Callable[..., None]:
+        """A test of (before, after) under the names of cases."""
+        return _table(self.becomes, rows, settings)
+
+    def all_stay(self, rows: Mapping[str, str | tuple[Any, ...]], **settings: Any) -> Callable[..., None]:
+        """A test of bodies under the names of cases."""
+        return _table(self.stays, rows, settings)
+
+    def _model(self, body: str, **changes: Any) -> tuple[str, dict[str, Any]]:
+        """The text of a model, and the options of `becomes` and `stays`."""
+        settings = {**self.settings, **changes}
+        graph, dtype = settings["graph"], settings.get("dtype", "float")
+        if settings.get("in_if"):
+            graph, body = _in_branch(graph, body)
+        text = body if body.startswith("g (") else f"{graph} {{ {body} }}"
+        for name, value in settings.items():
+            text = text.replace(f"{{{name}}}", str(value))
+        text = re.sub(r"\bfloat\b", dtype, text)
+        weights = {**self.settings.get("weights", {}), **changes.get("weights", {})}
+        names = captured_names(parse_graph(text))
+        used = {name: _as_array(weights[name], dtype) for name in names if name in weights}
+        options = {name: settings[name] for name in ("opset", "runs") if name in settings}
+        return _with_rank(text, settings.get("opset", OPSET), used), {"weights": used, **options}
+
+
+def _table(check: Callable[..., Any], rows: Mapping[str, Any], defaults: dict[str, Any]) -> Callable[..., None]:
+    @cases("row", rows)
+    def test(row: Any) -> None:
+        *texts, last = row if isinstance(row, tuple) else (row,)
+        settings = last if isinstance(last, dict) else {"opset": last} if isinstance(last, int) else {}
+        check(*(texts if settings else (*texts, last)), **{**defaults, **settings})
+
+    return test
+
+
+def _in_branch(graph: str, body: str) -> tuple[str, str]:
+    """The graph with a condition, and an If with the body in one branch, and the first input in the other."""
+    first = re.search(r" (\w+)[,)]", graph)[1]
+    then = re.sub(r"\by\b", "y1", body)
+    branches = f"t () => (float[] y1) {{ {then} }}, else_branch = e () => (float[] y2) {{ y2 = Neg({first}) }}"
+    return graph.replace("(", "(bool condition, ", 1), f"y = If (condition) <then_branch = {branches}>"
+
+
+def _with_rank(text: str, opset: int, weights: Mapping[str, np.ndarray]) -> str:
+    if "[] y)" not in text:
+        return text
+    rank = len(infer_shapes(load(text, opset, weights)).graph.output[-1].type.tensor_type.shape.dim)
+    return text.replace("[] y)", f"[{','.join(f'y{i}' for i in range(rank))}] y)")
+
+
+def _as_array(value: Any, dtype: str) -> np.ndarray:
+    """The weights; Python's floats are of single precision, and single precision becomes `dtype`."""
+    array = np.asarray(value)
+    if array.dtype == np.float32 or (array.dtype == np.float64 and not isinstance(value, np.ndarray | np.generic)):
+        return array.astype(tensor_dtype_to_np_dtype(getattr(onnx.TensorProto, dtype.upper())))
+    return array

@@ -13,25 +13,36 @@ from onnx.parser import parse_graph
 from onnx.shape_inference import infer_shapes
 from passwright.core import Pass, Rule
 from passwright.core.serialization.proto_queries import captured_names
-from rewriting import OPSET, becomes, cases, load, stays
+from rewriting import ARROW, OPSET, becomes, cases, load, stays, table
+
+Rows = str | Mapping[str, str | tuple[Any, ...]]
 
 
 class Rewrites:
     """Passes and the graph whose bodies they change or leave.
 
         softmax = Rewrites("g (float[{x}] x) => (float[] y)", FUSE_SOFTMAX, weights={"two": 2.0}, x="n,3,4")
-        test_becomes = softmax.all_become({"quotient": ("e = Exp(x) s = ReduceSum(e) y = Div(e, s)", "y = Softmax(x)")})
-        test_stays = softmax.all_stay({"product": "e = Exp(x) s = ReduceSum(e) y = Mul(e, s)"})
+        test_becomes = softmax.all_become(\"""
+            quotient: e = Exp(x) s = ReduceSum(e) y = Div(e, s) => y = Softmax(x)
+        \""")
+        test_stays = softmax.all_stay(\"""
+            product: e = Exp(x) s = ReduceSum(e) y = Mul(e, s)
+            vector [opset=11; x=3]: e = Exp(x) s = ReduceSum(e) y = Div(e, s)
+        \""")
 
-    A row may give a whole graph, `g (...) => (...) { ... }`, in place of a body, and may end with an opset or with a
-    dict of settings: `opset`, `runs`, `graph`, `weights`, `dtype` in place of float, `in_if` to put the body into a
-    branch of an If, and values of names in braces. Settings of a table, and of `Rewrites`, are defaults of their rows.
-    Names that nothing defines are initializers in `weights`; in an expected text, they stand for any constants.
-    `[] y` as the last output has its inferred rank.
+    Rows are those of `table`, or a dict of them. Settings: `opset`, `runs`, `graph`, `weights`, `dtype` in place of
+    float, `in_if` to put the body into a branch of an If, and values of the names in braces. Names that nothing defines
+    are initializers in `weights`; in an expected body, they stand for any constants. `[] y` as the last output has its
+    inferred rank. A body may be a whole graph, `g (...) => (...) { ... }`.
     """
 
     def __init__(self, graph: str, *passes: Rule | Pass, **settings: Any) -> None:
         self.passes, self.settings = passes, {"graph": graph, **settings}
+
+    def using(self, *passes: Rule | Pass, weights: Mapping[str, Any] | None = None, **settings: Any) -> Rewrites:
+        """The same with other passes, further weights or other settings."""
+        changed = {**self.settings, **settings, "weights": {**self.settings.get("weights", {}), **(weights or {})}}
+        return Rewrites(changed.pop("graph"), *(passes or self.passes), **changed)
 
     def becomes(self, before: str, after: str, **settings: Any) -> onnx.ModelProto:
         """Assert that `before` becomes `after`, and return the result."""
@@ -43,13 +54,13 @@ class Rewrites:
         text, options = self._model(body, **settings)
         stays(text, *self.passes, **options)
 
-    def all_become(self, rows: Mapping[str, tuple[Any, ...]], **settings: Any) -> Callable[..., None]:
-        """A test of (before, after) under the names of cases."""
-        return _table(self.becomes, rows, settings)
+    def all_become(self, rows: Rows) -> Callable[..., None]:
+        """A test of rows `before => after`."""
+        return _test_of(self.becomes, rows)
 
-    def all_stay(self, rows: Mapping[str, str | tuple[Any, ...]], **settings: Any) -> Callable[..., None]:
-        """A test of bodies under the names of cases."""
-        return _table(self.stays, rows, settings)
+    def all_stay(self, rows: Rows) -> Callable[..., None]:
+        """A test of bodies."""
+        return _test_of(self.stays, rows)
 
     def _model(self, body: str, **changes: Any) -> tuple[str, dict[str, Any]]:
         """The text of a model, and the options of `becomes` and `stays`."""
@@ -68,12 +79,12 @@ class Rewrites:
         return _with_rank(text, settings.get("opset", OPSET), used), {"weights": used, **options}
 
 
-def _table(check: Callable[..., Any], rows: Mapping[str, Any], defaults: dict[str, Any]) -> Callable[..., None]:
-    @cases("row", rows)
-    def test(row: Any) -> None:
-        *texts, last = row if isinstance(row, tuple) else (row,)
-        settings = last if isinstance(last, dict) else {"opset": last} if isinstance(last, int) else {}
-        check(*(texts if settings else (*texts, last)), **{**defaults, **settings})
+def _test_of(check: Callable[..., Any], rows: Rows) -> Callable[..., None]:
+    @cases("row", table(rows) if isinstance(rows, str) else rows)
+    def test(row: str | tuple[Any, ...]) -> None:
+        columns = (row,) if isinstance(row, str) else row
+        *texts, settings = columns if isinstance(columns[-1], dict) else (*columns, {})
+        check(*(column for text in texts for column in ARROW.split(text)), **settings)
 
     return test
 

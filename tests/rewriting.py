@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import Any, Self
 
@@ -27,8 +28,10 @@ from passwright.testing.rewriting import (
 )
 
 rewriting.COMBINED_PART, rewriting.MAX_REGION_SETS = (0, 12), 2  # thousands of small models are compared here
+ARROW = re.compile(r" => (?!\()")  # not the one before the outputs of a graph
 
 __all__ = [
+    "ARROW",
     "OPSET",
     "LocalOracle",
     "apply_passes",
@@ -42,6 +45,7 @@ __all__ = [
     "require_equivalent",
     "run",
     "stays",
+    "table",
     "to_onnx",
 ]
 
@@ -49,6 +53,30 @@ __all__ = [
 def cases(names: str | tuple[str, ...], rows: Mapping[str, Any]) -> pytest.MarkDecorator:
     """Parametrize a test by rows of arguments, or single arguments, under the names of the cases."""
     return pytest.mark.parametrize(names, list(rows.values()), ids=list(rows))
+
+
+def table(text: str) -> dict[str, Any]:
+    """Rows of a text, `id: column => column`, by id; lines that are indented by more than four spaces continue a row.
+
+    Settings of a row, `id [opset=11; in_if]: ...`, are a dict behind its columns.
+    """
+    lines = filter(None, map(str.strip, re.sub(r"\n {5,}", " ", text).split("\n")))
+    rows = [re.fullmatch(r"(.+?)(?: \[(.+?)\])?: (.+)", line) for line in lines]
+    named = {row[1]: _columns(row[3], row[2]) for row in rows}
+    assert len(named) == len(rows), "two rows have the same id"
+    return named
+
+
+def _columns(text: str, settings: str | None) -> Any:
+    columns: list[Any] = ARROW.split(text)
+    if settings:
+        columns.append(dict(map(_setting, settings.split("; "))))
+    return columns[0] if len(columns) == 1 else tuple(columns)
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    return name, {"": True, "False": False}.get(value, int(value) if value.isdigit() else value)
 
 
 def oracle_of(

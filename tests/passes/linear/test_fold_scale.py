@@ -45,56 +45,33 @@ WANT = (
 )
 WHOLE = f"m = MatMul(x, w12) a = Add(m, b12) q0, k0, v0 = Split<axis=-1>(a, parts) l = Reshape(q0, heads) q = {P}(l)"
 SCALED = f"m = MatMul(x, k) a = Add(m, f) q0, k0, v0 = Split<axis=-1>(a, p) l = Reshape(q0, h) q = {P}(l)"
+T = "m = MatMul(x, w) r = Transpose(m)"
 MOVED = f"m = MatMul(x, w) r = Reshape(m, heads) q = {P}(r)"
 
-test_becomes = scales.all_become(
-    {
-        "queries": (f"{SCORES} u = Mul(q, s) y = MatMul(u, k_)", WANT),
-        "scores": (f"{SCORES} u = MatMul(q, k_) y = Div(u, s)", WANT),
-        "both": (f"{SCORES} u = Mul(t, k_) i = Mul(q, t) y = MatMul(i, u)", WANT),
-        "the right factor has weights": (
-            f"{MOVED} u = MatMul(z, q) y = Mul(u, s)",
-            f"m = MatMul(x, k) r = Reshape(m, h) q = {P}(r) y = MatMul(z, q)",
-        ),
-        "one part of a Split": (
-            (
-                f"{WHOLE} u = Mul(q, s) o = Reshape(k0, heads) i = {PT}(o) e = MatMul(u, i)"
-                f" j = Reshape(v0, heads) d = {P}(j) y = MatMul(e, d)"
-            ),
-            f"{SCALED} o = Reshape(k0, h) i = {PT}(o) e = MatMul(q, i) j = Reshape(v0, h) d = {P}(j) y = MatMul(e, d)",
-        ),
-        "one part of a Split, the columns apart from the rows": (
-            (
-                "e = Reshape(x, flat) m = Gemm(e, w12, b12) n = Reshape(m, back) c1, d, i = Split<axis=2>(n, parts)"
-                " q = Transpose<perm=[0,2,1]>(d) u = Mul(q, s) o = MatMul(c1, u) y = MatMul(o, i)"
-            ),
-            (
-                "e = Reshape(x, j) m = Gemm(e, k, f) n = Reshape(m, h) c1, d, i = Split<axis=2>(n, p)"
-                " u = Transpose<perm=[0,2,1]>(d) o = MatMul(c1, u) y = MatMul(o, i)"
-            ),
-        ),
-        "a Gemm": (
-            "m = Gemm<alpha=2.0,beta=0.5>(x, w, b) r = Transpose(m) y = Div(r, s)",
-            "m = Gemm(x, k, f) y = Transpose(m)",
-            {"graph": SQUARE},
-        ),
-        "a sum with a number": (
-            "m = MatMul(x, w) a = Add(zero, m) r = Transpose(a) y = Mul(r, s)",
-            "m = MatMul(x, k) a = Add(f, m) y = Transpose(a)",
-            {"graph": SQUARE},
-        ),
-        "inside an If body": (
-            "m = MatMul(x, w) r = Transpose(m) y = Mul(r, s)",
-            "m = MatMul(x, k) y = Transpose(m)",
-            {"in_if": True},
-        ),
-    }
-)
+test_becomes = scales.all_become(f"""
+    queries: {SCORES} u = Mul(q, s) y = MatMul(u, k_) => {WANT}
+    scores: {SCORES} u = MatMul(q, k_) y = Div(u, s) => {WANT}
+    both: {SCORES} u = Mul(t, k_) i = Mul(q, t) y = MatMul(i, u) => {WANT}
+    the right factor has weights: {MOVED} u = MatMul(z, q) y = Mul(u, s)
+        => m = MatMul(x, k) r = Reshape(m, h) q = {P}(r) y = MatMul(z, q)
+    one part of a Split: {WHOLE} u = Mul(q, s) o = Reshape(k0, heads) i = {PT}(o) e = MatMul(u, i)
+        j = Reshape(v0, heads) d = {P}(j) y = MatMul(e, d)
+        => {SCALED} o = Reshape(k0, h) i = {PT}(o) e = MatMul(q, i) j = Reshape(v0, h) d = {P}(j) y = MatMul(e, d)
+    one part of a Split, the columns apart from the rows: e = Reshape(x, flat) m = Gemm(e, w12, b12)
+        n = Reshape(m, back) c1, d, i = Split<axis=2>(n, parts) q = Transpose<perm=[0,2,1]>(d) u = Mul(q, s)
+        o = MatMul(c1, u) y = MatMul(o, i)
+        => e = Reshape(x, j) m = Gemm(e, k, f) n = Reshape(m, h) c1, d, i = Split<axis=2>(n, p)
+        u = Transpose<perm=[0,2,1]>(d) o = MatMul(c1, u) y = MatMul(o, i)
+    a Gemm [graph={SQUARE}]: m = Gemm<alpha=2.0,beta=0.5>(x, w, b) r = Transpose(m) y = Div(r, s)
+        => m = Gemm(x, k, f) y = Transpose(m)
+    a sum with a number [graph={SQUARE}]: m = MatMul(x, w) a = Add(zero, m) r = Transpose(a) y = Mul(r, s)
+        => m = MatMul(x, k) a = Add(f, m) y = Transpose(a)
+    inside an If body [in_if]: {T} y = Mul(r, s) => m = MatMul(x, k) y = Transpose(m)
+""")
 test_every_type_and_opset = scales.all_become(
     {
         f"{opset} {dtype}": (
-            f"{MOVED} y = Mul(q, s)",
-            f"m = MatMul(x, k) r = Reshape(m, h) y = {P}(r)",
+            f"{MOVED} y = Mul(q, s) => m = MatMul(x, k) r = Reshape(m, h) y = {P}(r)",
             {"dtype": dtype, "opset": opset},
         )
         for opset in (7, 11, 13, 22)
@@ -114,45 +91,37 @@ def test_one_output_of_a_split_is_scaled() -> None:
     assert np.array_equal(weights[:, 4:], WEIGHTS["w12"][:, 4:])
 
 
-T = "m = MatMul(x, w) r = Transpose(m)"
-test_stays = scales.all_stay(
-    {
-        "apart": f"{MOVED} a = Relu(q) y = Mul(a, s)",
-        "zero": f"{MOVED} y = Mul(q, zero)",
-        "adds a dim": "m = MatMul(x, w) r = Reshape(m, heads) y = Mul(r, deep)",
-        "a row": f"{T} q = Transpose(r) y = Mul(q, row)",
-        "it divides": f"{T} y = Div(s, r)",
-        "the same value twice": f"{T} y = Mul(r, r)",
-        "scaled value is needed": f"{T} q = Mul(r, s) y = Add(q, r)",
-        "product is needed": f"{T} q = Mul(r, s) n = Sum(m) o = Transpose(n) y = Add(q, o)",
-        "weights are needed": f"{T} n = MatMul(x, w) q = Mul(r, s) o = Transpose(n) y = Add(q, o)",
-        "a factor with itself": "m = MatMul(x, w) r = Reshape(m, heads) q = MatMul(r, r) y = Mul(q, s)",
-        "no product": f"q = {P}(z) y = Mul(q, s)",
-        "no weights": "q = MatMul(z, z2) y = Mul(q, s)",
-        "a computed sum": "m = MatMul(x, w) a = Add(m, c) r = Transpose(a) y = Mul(r, s)",
-        "a Split of rows": "m = MatMul(x, w12) c1, d, e = Split<axis=1>(m) a = Reshape(c1, rest) r = Transpose(a)"
-        " q = Mul(r, s) o = Reshape(d, rest) n = Transpose(o) y = Add(q, n)",
-        "a Split of columns and rows": "m = MatMul(x, w12) n = Reshape(m, other) c1, d, e = Split<axis=-1>(n)"
-        " q = Mul(c1, s) y = Sum(q, d, e)",
-        "a Split of something else": "m = MatMul(x, w12) n = Relu(m) c1, d, e = Split<axis=-1>(n, parts) q = Mul(c1, s)"
-        " y = Sum(q, d, e)",
-        "a Split of a moved value": "m = MatMul(x, w12) t_ = Transpose<perm=[0,1,2]>(m)"
-        " c1, d, e = Split<axis=-1>(t_, parts) q = Mul(c1, s) y = Sum(q, d, e)",
-        "a Split of another product": "m = MatMul(x, w) o = Transpose<perm=[0,2,1]>(x) n = MatMul(o, m)"
-        " c1, d = Split<axis=-1>(n) q = Mul(c1, s) y = Add(q, d)",
-        "product is a graph output": f"g (float[3,6] x) => (float[n,m] y, float[m,n] m) {{ {T} y = Mul(r, s) }}",
-        "overridable scale": f"g (float[3,6] x, float s = {{2}}) => (float[n,m] y) {{ {T} y = Mul(r, s) }}",
-        "overridable weights": "g (float[3,6] x, float[6,1] w = {1,2,3,4,5,6}) => (float[n,m] y)"
-        f" {{ {T} y = Mul(r, s) }}",
-        "across the border of an If body": (
-            (
-                f"{T} y = If (b1) <then_branch = o () => (float[n,m] i) {{ i = Mul(r, s) }},"
-                " else_branch = e () => (float[n,m] j) { j = Relu(x) }>"
-            ),
-            {"graph": "g (bool b1, float[3,6] x) => (float[n,m] y)"},
-        ),
-    }
-)
+test_stays = scales.all_stay(f"""
+    apart: {MOVED} a = Relu(q) y = Mul(a, s)
+    zero: {MOVED} y = Mul(q, zero)
+    adds a dim: m = MatMul(x, w) r = Reshape(m, heads) y = Mul(r, deep)
+    a row: {T} q = Transpose(r) y = Mul(q, row)
+    it divides: {T} y = Div(s, r)
+    the same value twice: {T} y = Mul(r, r)
+    scaled value is needed: {T} q = Mul(r, s) y = Add(q, r)
+    product is needed: {T} q = Mul(r, s) n = Sum(m) o = Transpose(n) y = Add(q, o)
+    weights are needed: {T} n = MatMul(x, w) q = Mul(r, s) o = Transpose(n) y = Add(q, o)
+    a factor with itself: m = MatMul(x, w) r = Reshape(m, heads) q = MatMul(r, r) y = Mul(q, s)
+    no product: q = {P}(z) y = Mul(q, s)
+    no weights: q = MatMul(z, z2) y = Mul(q, s)
+    a computed sum: m = MatMul(x, w) a = Add(m, c) r = Transpose(a) y = Mul(r, s)
+    a Split of rows: m = MatMul(x, w12) c1, d, e = Split<axis=1>(m) a = Reshape(c1, rest) r = Transpose(a) q = Mul(r, s)
+        o = Reshape(d, rest) n = Transpose(o) y = Add(q, n)
+    a Split of columns and rows: m = MatMul(x, w12) n = Reshape(m, other) c1, d, e = Split<axis=-1>(n) q = Mul(c1, s)
+        y = Sum(q, d, e)
+    a Split of something else: m = MatMul(x, w12) n = Relu(m) c1, d, e = Split<axis=-1>(n, parts) q = Mul(c1, s)
+        y = Sum(q, d, e)
+    a Split of a moved value: m = MatMul(x, w12) t_ = Transpose<perm=[0,1,2]>(m) c1, d, e = Split<axis=-1>(t_, parts)
+        q = Mul(c1, s) y = Sum(q, d, e)
+    a Split of another product: m = MatMul(x, w) o = Transpose<perm=[0,2,1]>(x) n = MatMul(o, m)
+        c1, d = Split<axis=-1>(n) q = Mul(c1, s) y = Add(q, d)
+    product is a graph output: g (float[3,6] x) => (float[n,m] y, float[m,n] m) {{ {T} y = Mul(r, s) }}
+    overridable scale: g (float[3,6] x, float s = {{2}}) => (float[n,m] y) {{ {T} y = Mul(r, s) }}
+    overridable weights [graph=g (float[3,6] x, float[6,1] w = {1, 2, 3, 4, 5, 6}) => (float[] y)]: {T} y = Mul(r, s)
+    across the border of an If body: g (bool b1, float[3,6] x) => (float[n,m] y) {{ {T}
+        y = If (b1) <then_branch = o () => (float[n,m] i) {{ i = Mul(r, s) }}, else_branch = e () => (float[n,m] j) {{
+        j = Relu(x) }}> }}
+""")
 
 NUMBERS = st.sampled_from([-2.0, 0.25, 0.5, 3.0])
 STEPS = ["Transpose(v)", "Transpose<perm=[1,0]>(v)", "Identity(v)", "Flatten<axis=1>(v)", "Add(v, s)", "MatMul(v, u)"]

@@ -24,7 +24,7 @@ MAX_WHOLE_EXPONENT = 64
 MAX_TERMS = 2**53 // ff.P**2  # products of residues of which floats hold the sum
 MATRIX_RANK = 2
 MAX_NAMED_FOLD = 64  # elements of a reduction of which only the name is known
-ONE, TWO, ZERO = lift(1.0), lift(2.0), lift(np.zeros(1))
+ONE, TWO, ZERO = lift(np.array(1)), lift(np.array(2)), lift(np.zeros(1, int))
 
 
 BY_NAME: ContextVar[bool] = ContextVar("BY_NAME", default=False)

@@ -26,7 +26,6 @@ from .finite_field import (
     FieldArray,
     P,
     Q,
-    inverse,
     logarithm_table,
     mixed,
     power_table,
@@ -186,7 +185,7 @@ def irrational_columns() -> Mapping[str, tuple[int, int, int, int]]:
         if logarithm_table()[of] >= 0:
             found[f"root {n}/{d}"] = root(of)
     pi = next(s * s % P for s in (int(mixed(np.array([k]), 3)[0]) % P for k in range(1, 9)) if s)
-    pi_inverse = int(inverse(np.array([pi]), P)[0])
+    pi_inverse = pow(pi, -1, P)
     found |= {f"pi * {n}/{d}": (pi * n * pow(d, -1, P) % P, 0, 1, 0) for n, d in _PI_MULTIPLES}
     found |= {f"root {n}/{d} / pi": root(n * pow(d, -1, P) * pi_inverse % P) for n, d in _ROOTS_OVER_PI}
     found |= {f"ln {k}": (0, int(logarithm_table()[k]), 0, 1) for k in (2, 10)}

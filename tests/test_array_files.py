@@ -15,6 +15,7 @@ import pytest
 from onnx import numpy_helper
 from passwright.core.errors import ModelError
 from passwright.core.io.array_files import read_arrays, read_optional, read_sequence, read_tensor
+from rewriting import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,52 +69,47 @@ def flipped(content: bytes) -> bytes:
 FLAGS, METHOD, VERSION, MEMBER_SIZE = 8, 10, 6, 24  # fields of an entry
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "message"),
-    [
-        pytest.param(
+    {
+        "10 TB header": (
             archive(npy_file(shape="(2500000000000,)")),
             "holds 104 bytes, its header says 10000000000000",
-            id="10 TB header",
         ),
-        pytest.param(
+        "more than the directory says": (
             archive(npy_file(shape="(500000000, 3)"), spoil=directory(MEMBER_SIZE, "<I", 0xFFFFFFF0)),
             "its header says 6000000000",
-            id="more than the directory says",
         ),
-        pytest.param(
+        "bomb": (
             archive(npy_file(shape="(300000000, 3)"), spoil=directory(MEMBER_SIZE, "<I", 0xFFFFFFF0)),
             r"in.npz: its arrays need 3.6 GB; for a file of this size 2.1 GB are read",
-            id="bomb",
         ),
-        pytest.param(
-            archive(npy_file("'|S0'", "(10000000000000,)", b"")), "need 640,000.0 GB", id="many elements of no bytes"
-        ),
-        pytest.param(archive(npy_file(shape="(-2, -3)")), "its shape .* is negative", id="negative"),
-        pytest.param(archive(npy_file(shape=f"({10**30}, 3)")), "its header says", id="extent beyond int64"),
-        pytest.param(archive(npy_file(shape=f"(0, {2**62}, {2**62})")), "x.npy cannot be read", id="overflow"),
-        pytest.param(archive(npy_file(shape="(" * 60 + ")" * 60)), "holds 24 bytes|x.npy cannot be", id="nested"),
-        pytest.param(archive(npy_file(version=2, shape=" " * 20000)), "x.npy cannot be read", id="long header"),
-        pytest.param(archive(npy_file(version=9)), "x.npy cannot be read", id="version"),
-        pytest.param(archive(npy_file("[('a', '<f4')]")), "holds structures", id="structure"),
-        pytest.param(archive(npy_file("('<f4', (3,))")), "holds structures", id="subarrays"),
-        pytest.param(archive(npy_file("[('a', '|O')]")), "holds pickled objects", id="objects in a structure"),
-        pytest.param(archive(npy_file("'<U1'", "(2,)", b"\xff" * 8)), "its text is not Unicode", id="no code point"),
-        pytest.param(archive(npy_file("'>U1'", "(1,)", b"\0\0\xd8\0")), "its text is not Unicode", id="surrogate"),
-        pytest.param(archive(npy_file(data=bytes(5))), "x.npy cannot be read", id="truncated"),
-        pytest.param(archive(npy_file(data=bytes(25))), "more than its header says", id="data behind the array"),
-        pytest.param(archive(b"hello"), "x.npy cannot be read", id="no array"),
-        pytest.param(archive(b""), "x.npy cannot be read", id="empty member"),
-        pytest.param(archive(("x", npy_file())), "x is not an array", id="member without a suffix"),
-        pytest.param(archive(npy_file(), npy_file()), "two arrays named x", id="duplicate"),
-        pytest.param(archive(npy_file(), spoil=directory(FLAGS, "<H", 1)), "x.npy cannot be read", id="encrypted"),
-        pytest.param(archive(npy_file(), spoil=directory(FLAGS, "<H", 0x20)), "x.npy cannot be read", id="patched"),
-        pytest.param(archive(npy_file(), spoil=directory(METHOD, "<H", 99)), "x.npy cannot be read", id="method"),
-        pytest.param(archive(npy_file(), spoil=directory(VERSION, "<H", 255)), "is not an .npz", id="zip version"),
-        pytest.param(archive(npy_file(), spoil=flipped), "x.npy cannot be read", id="corrupt deflate"),
-        pytest.param(archive(npy_file(), method=zipfile.ZIP_LZMA, spoil=flipped), "cannot be read", id="corrupt lzma"),
-        pytest.param(archive(npy_file(), method=zipfile.ZIP_BZIP2, spoil=flipped), "cannot be read", id="corrupt bz2"),
-    ],
+        "many elements of no bytes": (archive(npy_file("'|S0'", "(10000000000000,)", b"")), "need 640,000.0 GB"),
+        "negative": (archive(npy_file(shape="(-2, -3)")), "its shape .* is negative"),
+        "extent beyond int64": (archive(npy_file(shape=f"({10**30}, 3)")), "its header says"),
+        "overflow": (archive(npy_file(shape=f"(0, {2**62}, {2**62})")), "x.npy cannot be read"),
+        "nested": (archive(npy_file(shape="(" * 60 + ")" * 60)), "holds 24 bytes|x.npy cannot be"),
+        "long header": (archive(npy_file(version=2, shape=" " * 20000)), "x.npy cannot be read"),
+        "version": (archive(npy_file(version=9)), "x.npy cannot be read"),
+        "structure": (archive(npy_file("[('a', '<f4')]")), "holds structures"),
+        "subarrays": (archive(npy_file("('<f4', (3,))")), "holds structures"),
+        "objects in a structure": (archive(npy_file("[('a', '|O')]")), "holds pickled objects"),
+        "no code point": (archive(npy_file("'<U1'", "(2,)", b"\xff" * 8)), "its text is not Unicode"),
+        "surrogate": (archive(npy_file("'>U1'", "(1,)", b"\0\0\xd8\0")), "its text is not Unicode"),
+        "truncated": (archive(npy_file(data=bytes(5))), "x.npy cannot be read"),
+        "data behind the array": (archive(npy_file(data=bytes(25))), "more than its header says"),
+        "no array": (archive(b"hello"), "x.npy cannot be read"),
+        "empty member": (archive(b""), "x.npy cannot be read"),
+        "member without a suffix": (archive(("x", npy_file())), "x is not an array"),
+        "duplicate": (archive(npy_file(), npy_file()), "two arrays named x"),
+        "encrypted": (archive(npy_file(), spoil=directory(FLAGS, "<H", 1)), "x.npy cannot be read"),
+        "patched": (archive(npy_file(), spoil=directory(FLAGS, "<H", 0x20)), "x.npy cannot be read"),
+        "method": (archive(npy_file(), spoil=directory(METHOD, "<H", 99)), "x.npy cannot be read"),
+        "zip version": (archive(npy_file(), spoil=directory(VERSION, "<H", 255)), "is not an .npz"),
+        "corrupt deflate": (archive(npy_file(), spoil=flipped), "x.npy cannot be read"),
+        "corrupt lzma": (archive(npy_file(), method=zipfile.ZIP_LZMA, spoil=flipped), "cannot be read"),
+        "corrupt bz2": (archive(npy_file(), method=zipfile.ZIP_BZIP2, spoil=flipped), "cannot be read"),
+    },
 )
 def test_hostile_archives_are_refused(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
     with pytest.raises(ModelError, match=message) as caught:
@@ -209,26 +205,25 @@ def test_only_regular_files_are_opened(
         read(tmp_path / "x")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "message"),
-    [
-        pytest.param(sparse, "it has 5.4 GB", id="larger than a message"),
-        pytest.param(content(b"\xff" * 100), "is not a serialized tensor", id="no message"),
-        pytest.param(content(b""), "its element type 0 is unknown", id="empty"),
-        pytest.param(content(external().SerializeToString()), "in another file, which is not read", id="external"),
-        pytest.param(content(tensor(data_type=99).SerializeToString()), "element type 99 is unknown", id="type"),
-        pytest.param(content(tensor(dims=[-1, 3]).SerializeToString()), "is negative", id="negative dim"),
-        pytest.param(content(tensor(dims=[2**62, 3]).SerializeToString()), "is not a serialized", id="huge dim"),
-        pytest.param(content(tensor(dims=[0, 2**62, 2**62]).SerializeToString()), "is not a serialized", id="overflow"),
-        pytest.param(content(tensor(dims=[1] * 100).SerializeToString()), "is not a serialized", id="100 dims"),
-        pytest.param(content(tensor(raw_data=bytes(7)).SerializeToString()), "is not a serialized", id="too short"),
-        pytest.param(content(tensor(raw_data=bytes(72)).SerializeToString()), "is not a serialized", id="too long"),
-        pytest.param(
+    {
+        "larger than a message": (sparse, "it has 5.4 GB"),
+        "no message": (content(b"\xff" * 100), "is not a serialized tensor"),
+        "empty": (content(b""), "its element type 0 is unknown"),
+        "external": (content(external().SerializeToString()), "in another file, which is not read"),
+        "type": (content(tensor(data_type=99).SerializeToString()), "element type 99 is unknown"),
+        "negative dim": (content(tensor(dims=[-1, 3]).SerializeToString()), "is negative"),
+        "huge dim": (content(tensor(dims=[2**62, 3]).SerializeToString()), "is not a serialized"),
+        "overflow": (content(tensor(dims=[0, 2**62, 2**62]).SerializeToString()), "is not a serialized"),
+        "100 dims": (content(tensor(dims=[1] * 100).SerializeToString()), "is not a serialized"),
+        "too short": (content(tensor(raw_data=bytes(7)).SerializeToString()), "is not a serialized"),
+        "too long": (content(tensor(raw_data=bytes(72)).SerializeToString()), "is not a serialized"),
+        "not UTF-8": (
             content(onnx.TensorProto(data_type=8, dims=[1], string_data=[b"\xff"]).SerializeToString()),
             "is not a serialized",
-            id="not UTF-8",
         ),
-    ],
+    },
 )
 def test_hostile_tensors_are_refused(tmp_path: Path, make: Callable[[Path], None], message: str) -> None:
     make(tmp_path / "x.pb")
@@ -237,19 +232,15 @@ def test_hostile_tensors_are_refused(tmp_path: Path, make: Callable[[Path], None
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("read", "proto", "message"),
-    [
-        pytest.param(read_sequence, onnx.SequenceProto(elem_type=99), "of kind 99", id="kind"),
-        pytest.param(read_sequence, onnx.SequenceProto(elem_type=3), "of kind 3", id="sequence of sequences"),
-        pytest.param(
-            read_sequence, onnx.SequenceProto(elem_type=1, tensor_values=[external()]), "another file", id="external"
-        ),
-        pytest.param(read_optional, onnx.OptionalProto(elem_type=3), "of kind 3", id="optional sequence"),
-        pytest.param(
-            read_optional, onnx.OptionalProto(elem_type=1, tensor_value=tensor(data_type=99)), "type 99", id="type"
-        ),
-    ],
+    {
+        "kind": (read_sequence, onnx.SequenceProto(elem_type=99), "of kind 99"),
+        "sequence of sequences": (read_sequence, onnx.SequenceProto(elem_type=3), "of kind 3"),
+        "external": (read_sequence, onnx.SequenceProto(elem_type=1, tensor_values=[external()]), "another file"),
+        "optional sequence": (read_optional, onnx.OptionalProto(elem_type=3), "of kind 3"),
+        "type": (read_optional, onnx.OptionalProto(elem_type=1, tensor_value=tensor(data_type=99)), "type 99"),
+    },
 )
 def test_hostile_containers_are_refused(
     tmp_path: Path, read: Callable[[Path, Any], Any], proto: Any, message: str

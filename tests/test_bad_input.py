@@ -18,7 +18,7 @@ from onnx import helper, numpy_helper
 from passwright.app.cli.entry import app
 from passwright.app.cli.exit_codes import one_line_errors
 from passwright.core import PassesError
-from rewriting import load
+from rewriting import cases, load
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -75,22 +75,22 @@ def writer(content: bytes | str) -> Make:
     return lambda path: path.write_bytes(data) and None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "message"),
-    [
-        pytest.param(leave_unchanged, "does not exist", id="missing"),
-        pytest.param(lambda p: p.mkdir(), "is a folder", id="folder"),
-        pytest.param(writer(b""), "is empty", id="empty"),
-        pytest.param(writer("hello, I am no model\n"), "m.onnx: ", id="text"),
-        pytest.param(writer("{}\n"), "m.onnx: ", id="JSON"),
-        pytest.param(writer("\n" * 64), "m.onnx: ", id="blank lines"),
-        pytest.param(writer(b"\0" * 64), "m.onnx: ", id="zeros"),
-        pytest.param(writer(b"\xff" * 64), "m.onnx: ", id="ones"),
-        pytest.param(writer(b"PK\x03\x04" + b"\0" * 60), "m.onnx: ", id="archive"),
-        pytest.param(writer(onnx.ModelProto(ir_version=10).SerializeToString()), "it has no graph", id="no graph"),
-        pytest.param(writer(onnx.TensorProto(data_type=1).SerializeToString()), "m.onnx: ", id="a tensor"),
-        pytest.param(lambda p: p.symlink_to("nowhere"), "does not exist", id="broken link"),
-    ],
+    {
+        "missing": (leave_unchanged, "does not exist"),
+        "folder": (lambda p: p.mkdir(), "is a folder"),
+        "empty": (writer(b""), "is empty"),
+        "text": (writer("hello, I am no model\n"), "m.onnx: "),
+        "JSON": (writer("{}\n"), "m.onnx: "),
+        "blank lines": (writer("\n" * 64), "m.onnx: "),
+        "zeros": (writer(b"\0" * 64), "m.onnx: "),
+        "ones": (writer(b"\xff" * 64), "m.onnx: "),
+        "archive": (writer(b"PK\x03\x04" + b"\0" * 60), "m.onnx: "),
+        "no graph": (writer(onnx.ModelProto(ir_version=10).SerializeToString()), "it has no graph"),
+        "a tensor": (writer(onnx.TensorProto(data_type=1).SerializeToString()), "m.onnx: "),
+        "broken link": (lambda p: p.symlink_to("nowhere"), "does not exist"),
+    },
 )
 def test_file_without_model(tmp_path: Path, make: Make, message: str) -> None:
     make(tmp_path / "m.onnx")
@@ -146,101 +146,82 @@ def weight(name: str, **fields: Any) -> onnx.TensorProto:
     return onnx.TensorProto(name=name, **fields)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "message"),
-    [
-        pytest.param(
-            lambda m: m.graph.node.extend([node("Relu", ["p"], ["q"]), node("Relu", ["q"], ["p"])]), "cycle", id="cycle"
-        ),
-        pytest.param(lambda m: m.graph.node.append(node("Relu", ["p"], ["p"])), "cycle", id="self-cycle"),
-        pytest.param(
-            lambda m: m.graph.node.append(node("Abs", ["x"], ["r"])), "r is produced by both", id="two producers"
-        ),
-        pytest.param(
+    {
+        "cycle": (lambda m: m.graph.node.extend([node("Relu", ["p"], ["q"]), node("Relu", ["q"], ["p"])]), "cycle"),
+        "self-cycle": (lambda m: m.graph.node.append(node("Relu", ["p"], ["p"])), "cycle"),
+        "two producers": (lambda m: m.graph.node.append(node("Abs", ["x"], ["r"])), "r is produced by both"),
+        "duplicate output of one op": (
             lambda m: m.graph.node.append(node("Split", ["x"], ["s", "s"])),
             "s is produced by both",
-            id="duplicate output of one op",
         ),
-        pytest.param(lambda m: m.graph.node.append(node("Abs", ["x"], ["x"])), "x is produced by", id="input produced"),
-        pytest.param(
-            lambda m: m.graph.node.append(node("Abs", ["x"], ["w"])), "w is produced by", id="initializer produced"
-        ),
-        pytest.param(lambda m: m.graph.input.append(m.graph.input[0]), "two inputs are named x", id="two inputs"),
-        pytest.param(
+        "input produced": (lambda m: m.graph.node.append(node("Abs", ["x"], ["x"])), "x is produced by"),
+        "initializer produced": (lambda m: m.graph.node.append(node("Abs", ["x"], ["w"])), "w is produced by"),
+        "two inputs": (lambda m: m.graph.input.append(m.graph.input[0]), "two inputs are named x"),
+        "two initializers": (
             lambda m: m.graph.initializer.append(m.graph.initializer[0]),
             "two initializers are named w",
-            id="two initializers",
         ),
-        pytest.param(
+        "attribute of another type": (
             lambda m: m.graph.node.append(node("Cast", ["x"], ["c"], to=1.0)),
             "Cast c: its attribute to has the type FLOAT; the operator declares INT",
-            id="attribute of another type",
         ),
-        pytest.param(
+        "attribute of no operator": (
             lambda m: m.graph.node.append(node("Shape", ["x"], ["c"], power=1)),
             "Shape c: its attribute power is none of the operator at opset 17",
-            id="attribute of no operator",
         ),
-        pytest.param(
+        "attribute of a function outside of functions": (
             lambda m: refer(m.graph.node.add(op_type="Cast", input=["x"], output=["c"]), "to", "wanted"),
             "Cast c: its attribute to is that of a function, wanted; it is in none",
-            id="attribute of a function outside of functions",
         ),
-        pytest.param(
+        "too many inputs": (
             lambda m: m.graph.node.append(node("Abs", ["x", "x"], ["c"])),
             "Abs c: number of inputs 2; the operator has at most 1",
-            id="too many inputs",
         ),
-        pytest.param(
+        "too many outputs": (
             lambda m: m.graph.node.append(node("Abs", ["x"], ["c", "d"])),
             "Abs c: number of outputs 2; the operator has at most 1",
-            id="too many outputs",
         ),
-        pytest.param(
+        "too few inputs": (
             lambda m: m.graph.node.append(node("Concat", [], ["c"], axis=0)),
             "Concat c: number of inputs 0; the operator has at least 1",
-            id="too few inputs",
         ),
-        pytest.param(
+        "required attribute": (
             lambda m: m.graph.node.append(node("Concat", ["x"], ["c"])),
             "Concat c: its attribute axis is missing",
-            id="required attribute",
         ),
-        pytest.param(
+        "element type of an output": (
             lambda m: setattr(m.graph.output[0].type.tensor_type, "elem_type", 29),
             "y has the unknown element type 29",
-            id="element type of an output",
         ),
-        pytest.param(
+        "constant of another type": (
             lambda m: m.graph.node.append(node("Constant", [], ["c"], value_ints="text")),
             "Constant c: its attribute value_ints has the type STRING; the operator declares INTS",
-            id="constant of another type",
         ),
-        pytest.param(lambda m: m.graph.initializer.pop(), "Add y reads w", id="missing initializer"),
-        pytest.param(lambda m: m.graph.node.pop(0), "Relu r reads a", id="missing node"),
-        pytest.param(lambda m: m.graph.node.pop(), "output y is provided by no", id="missing output"),
-        pytest.param(lambda m: m.graph.initializer[0].ClearField("raw_data"), "w", id="initializer without elements"),
-        pytest.param(lambda m: m.graph.initializer[0].dims.append(2), "w", id="initializer with too few elements"),
-        pytest.param(lambda m: m.graph.initializer[0].dims.__setitem__(0, -3), "w", id="negative dim"),
-        pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 99), "w", id="unknown element type"),
-        pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 0), "w", id="no element type"),
-        pytest.param(
+        "missing initializer": (lambda m: m.graph.initializer.pop(), "Add y reads w"),
+        "missing node": (lambda m: m.graph.node.pop(0), "Relu r reads a"),
+        "missing output": (lambda m: m.graph.node.pop(), "output y is provided by no"),
+        "initializer without elements": (lambda m: m.graph.initializer[0].ClearField("raw_data"), "w"),
+        "initializer with too few elements": (lambda m: m.graph.initializer[0].dims.append(2), "w"),
+        "negative dim": (lambda m: m.graph.initializer[0].dims.__setitem__(0, -3), "w"),
+        "unknown element type": (lambda m: setattr(m.graph.initializer[0], "data_type", 99), "w"),
+        "no element type": (lambda m: setattr(m.graph.initializer[0], "data_type", 0), "w"),
+        "segment of a tensor": (
             lambda m: setattr(m.graph.initializer[0].segment, "end", 1),
             "initializer w is a segment of a tensor",
-            id="segment of a tensor",
         ),
-        pytest.param(lambda m: setattr(m.graph.initializer[0], "name", ""), "w", id="initializer without a name"),
-        pytest.param(lambda m: setattr(m.opset_import[0], "version", 999), "opset 999", id="unreleased opset"),
-        pytest.param(lambda m: setattr(m.opset_import[0], "version", 0), "opset 0", id="opset 0"),
-        pytest.param(lambda m: m.opset_import.pop(), "imports no opset", id="no opset"),
-        pytest.param(
+        "initializer without a name": (lambda m: setattr(m.graph.initializer[0], "name", ""), "w"),
+        "unreleased opset": (lambda m: setattr(m.opset_import[0], "version", 999), "opset 999"),
+        "opset 0": (lambda m: setattr(m.opset_import[0], "version", 0), "opset 0"),
+        "no opset": (lambda m: m.opset_import.pop(), "imports no opset"),
+        "opset of another domain": (
             lambda m: m.opset_import.append(helper.make_opsetid("ai.onnx.ml", 99)),
             "opset 99 of domain 'ai.onnx.ml'",
-            id="opset of another domain",
         ),
-        pytest.param(lambda m: setattr(m, "ir_version", 99), "IR version 99 is newer", id="newer IR version"),
-        pytest.param(lambda m: m.ClearField("ir_version"), "IR version", id="no IR version"),
-    ],
+        "newer IR version": (lambda m: setattr(m, "ir_version", 99), "IR version 99 is newer"),
+        "no IR version": (lambda m: m.ClearField("ir_version"), "IR version"),
+    },
 )
 def test_invalid_graph(tmp_path: Path, change: Callable[[onnx.ModelProto], object], message: str) -> None:
     (tmp_path / "m.onnx").write_bytes(changed_model(change).SerializeToString())
@@ -293,14 +274,14 @@ BRANCH = """g (bool c, float[2] x) => (float[2] y) {
 }"""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "message"),
-    [
-        pytest.param("a = Relu(nowhere)", "nowhere", id="missing name"),
-        pytest.param("q = Relu(p) p = Relu(q) a = Relu(q)", "cycle", id="cycle"),
-        pytest.param("q = Relu(x) q = Abs(x) a = Neg(q)", "q is produced by both", id="two producers"),
-        pytest.param("q = Relu(x)", "a", id="missing output"),
-    ],
+    {
+        "missing name": ("a = Relu(nowhere)", "nowhere"),
+        "cycle": ("q = Relu(p) p = Relu(q) a = Relu(q)", "cycle"),
+        "two producers": ("q = Relu(x) q = Abs(x) a = Neg(q)", "q is produced by both"),
+        "missing output": ("q = Relu(x)", "a"),
+    },
 )
 def test_invalid_branch_body(tmp_path: Path, body: str, message: str) -> None:
     onnx.save(load(BRANCH % body), tmp_path / "m.onnx")
@@ -314,38 +295,34 @@ def link_to_outside(folder: Path) -> None:
     (folder / "w.bin").symlink_to(secret)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("entries", "spoil", "message"),
-    [
-        pytest.param({}, lambda f: (f / "w.bin").unlink(), "w.bin, is missing", id="missing"),
-        pytest.param(
-            {}, lambda f: (f / "w.bin").write_bytes(b"\0" * 2047), "does not hold its 2048 bytes", id="too short"
-        ),
-        pytest.param({}, lambda f: (f / "w.bin").write_bytes(b""), "does not hold its 2048 bytes", id="empty"),
-        pytest.param(
+    {
+        "missing": ({}, lambda f: (f / "w.bin").unlink(), "w.bin, is missing"),
+        "too short": ({}, lambda f: (f / "w.bin").write_bytes(b"\0" * 2047), "does not hold its 2048 bytes"),
+        "empty": ({}, lambda f: (f / "w.bin").write_bytes(b""), "does not hold its 2048 bytes"),
+        "parent": (
             {"location": "../w.bin"},
             lambda f: shutil.copy(f / "w.bin", f.parent),
             "outside the model's folder",
-            id="parent",
         ),
-        pytest.param(
+        "parent in the middle": (
             {"location": "a/../../w.bin"},
             lambda f: shutil.copy(f / "w.bin", f.parent),
             "outside",
-            id="parent in the middle",
         ),
-        pytest.param({"location": "/etc/passwd"}, leave_unchanged, "outside the model's folder", id="absolute"),
-        pytest.param({}, link_to_outside, "outside the model's folder", id="link to outside"),
-        pytest.param({"location": ""}, leave_unchanged, "external data", id="no location"),
-        pytest.param({"location": "."}, leave_unchanged, "w", id="a folder"),
-        pytest.param({"location": "w\0.bin"}, leave_unchanged, "w", id="NUL in the name"),
-        pytest.param({"location": "w" * 300}, leave_unchanged, "File name too long", id="overlong name"),
-        pytest.param({"offset": "-1"}, leave_unchanged, "w: ", id="negative offset"),
-        pytest.param({"offset": "4096"}, leave_unchanged, "does not hold", id="offset behind the end"),
-        pytest.param({"offset": "many"}, leave_unchanged, "not a number", id="non-numeric offset"),
-        pytest.param({"length": "12"}, leave_unchanged, "w: ", id="length of another tensor"),
-        pytest.param({"length": "-2048"}, leave_unchanged, "w: ", id="negative length"),
-    ],
+        "absolute": ({"location": "/etc/passwd"}, leave_unchanged, "outside the model's folder"),
+        "link to outside": ({}, link_to_outside, "outside the model's folder"),
+        "no location": ({"location": ""}, leave_unchanged, "external data"),
+        "a folder": ({"location": "."}, leave_unchanged, "w"),
+        "NUL in the name": ({"location": "w\0.bin"}, leave_unchanged, "w"),
+        "overlong name": ({"location": "w" * 300}, leave_unchanged, "File name too long"),
+        "negative offset": ({"offset": "-1"}, leave_unchanged, "w: "),
+        "offset behind the end": ({"offset": "4096"}, leave_unchanged, "does not hold"),
+        "non-numeric offset": ({"offset": "many"}, leave_unchanged, "not a number"),
+        "length of another tensor": ({"length": "12"}, leave_unchanged, "w: "),
+        "negative length": ({"length": "-2048"}, leave_unchanged, "w: "),
+    },
 )
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
 def test_bad_external_data(
@@ -358,33 +335,33 @@ def test_bad_external_data(
     assert message in require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shape", "message", "code"),
-    [
-        pytest.param("z:1,3", "no such input", BAD, id="unknown input"),
-        pytest.param("x:1", "the input has 2", BAD, id="rank"),
-        pytest.param("x:1,3,3", "the input has 2", BAD, id="higher rank"),
-        pytest.param("x:2,4", "fixed at 3 cannot be 4", BAD, id="fixed dim"),
-        pytest.param("x:-1,3", "x:-1,3", USAGE, id="negative"),
-        pytest.param("x:N,3", "x:N,3", USAGE, id="symbol"),
-        pytest.param("1,3", "1,3", USAGE, id="no name"),
-        pytest.param("x", "x", USAGE, id="no dims"),
-    ],
+    {
+        "unknown input": ("z:1,3", "no such input", BAD),
+        "rank": ("x:1", "the input has 2", BAD),
+        "higher rank": ("x:1,3,3", "the input has 2", BAD),
+        "fixed dim": ("x:2,4", "fixed at 3 cannot be 4", BAD),
+        "negative": ("x:-1,3", "x:-1,3", USAGE),
+        "symbol": ("x:N,3", "x:N,3", USAGE),
+        "no name": ("1,3", "1,3", USAGE),
+        "no dims": ("x", "x", USAGE),
+    },
 )
 def test_bad_shape_option(tmp_path: Path, shape: str, message: str, code: int) -> None:
     out = str(tmp_path / "out.onnx")
     assert message in require_error(tmp_path, str(valid_model(tmp_path)), "-o", out, "--shape", shape, code=code)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arrays", "message"),
-    [
-        pytest.param({}, "lack x", id="missing input"),
-        pytest.param({"x": np.ones((1, 3))}, "x of the given", id="type"),
-        pytest.param({"x": np.ones((1, 3), np.float32), "z": np.ones(1)}, "name z", id="unknown name"),
-        pytest.param({"x": np.ones((1, 4), np.float32)}, "has shape [1,4]; the model needs [N,3]", id="extent"),
-        pytest.param({"x": np.ones(3, np.float32)}, "has shape [3]; the model needs [N,3]", id="rank"),
-    ],
+    {
+        "missing input": ({}, "lack x"),
+        "type": ({"x": np.ones((1, 3))}, "x of the given"),
+        "unknown name": ({"x": np.ones((1, 3), np.float32), "z": np.ones(1)}, "name z"),
+        "extent": ({"x": np.ones((1, 4), np.float32)}, "has shape [1,4]; the model needs [N,3]"),
+        "rank": ({"x": np.ones(3, np.float32)}, "has shape [3]; the model needs [N,3]"),
+    },
 )
 def test_bad_npz_inputs(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
     np.savez(tmp_path / "in.npz", **arrays)
@@ -392,17 +369,15 @@ def test_bad_npz_inputs(tmp_path: Path, arrays: dict[str, Any], message: str) ->
     assert message in require_error(tmp_path, str(valid_model(tmp_path)), *arguments)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "message"),
-    [
-        pytest.param(leave_unchanged, "does not exist", id="missing"),
-        pytest.param(lambda p: p.write_bytes(b"nothing"), "not an .npz", id="text"),
-        pytest.param(lambda p: p.write_bytes(b""), "not an .npz", id="empty"),
-        pytest.param(lambda p: p.mkdir(), "holds no input_", id="empty folder"),
-        pytest.param(
-            lambda p: (p.mkdir(), (p / "input_0.pb").symlink_to("input_0.pb")), "input_0.pb", id="loop of links"
-        ),
-    ],
+    {
+        "missing": (leave_unchanged, "does not exist"),
+        "text": (lambda p: p.write_bytes(b"nothing"), "not an .npz"),
+        "empty": (lambda p: p.write_bytes(b""), "not an .npz"),
+        "empty folder": (lambda p: p.mkdir(), "holds no input_"),
+        "loop of links": (lambda p: (p.mkdir(), (p / "input_0.pb").symlink_to("input_0.pb")), "input_0.pb"),
+    },
 )
 def test_unreadable_inputs(tmp_path: Path, make: Callable[[Path], object], message: str) -> None:
     make(tmp_path / "in.npz")
@@ -418,18 +393,18 @@ def test_test_data_of_other_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
-@pytest.mark.parametrize(
+@cases(
     ("out", "message"),
-    [
-        pytest.param("nowhere/out.onnx", "cannot write to", id="folder missing"),
-        pytest.param("sub", "is a folder", id="is a folder"),
-        pytest.param("file/out.onnx", "cannot write to", id="in a file"),
-        pytest.param("m.onnx", "would overwrite", id="the input"),
-        pytest.param("sub/../m.onnx", "would overwrite", id="the input by another path"),
-        pytest.param("link.onnx", "would overwrite", id="a link to the input"),
-        pytest.param("w.bin", "would overwrite", id="the input's weights"),
-        pytest.param("o" * 251 + ".onnx", "cannot write", id="overlong name"),
-    ],
+    {
+        "folder missing": ("nowhere/out.onnx", "cannot write to"),
+        "is a folder": ("sub", "is a folder"),
+        "in a file": ("file/out.onnx", "cannot write to"),
+        "the input": ("m.onnx", "would overwrite"),
+        "the input by another path": ("sub/../m.onnx", "would overwrite"),
+        "a link to the input": ("link.onnx", "would overwrite"),
+        "the input's weights": ("w.bin", "would overwrite"),
+        "overlong name": ("o" * 251 + ".onnx", "cannot write"),
+    },
 )
 def test_bad_output_path(tmp_path: Path, out: str, message: str, verified: tuple[str, ...]) -> None:
     path = external_model(tmp_path)
@@ -447,15 +422,15 @@ def test_output_weights_do_not_overwrite_input_weights(tmp_path: Path, verified:
     assert "could overwrite" in require_error(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
 
 
-@pytest.mark.parametrize(
+@cases(
     "report",
-    [
-        pytest.param("nowhere/r.json", id="folder missing"),
-        pytest.param("sub", id="a folder"),
-        pytest.param("m.onnx", id="the input"),
-        pytest.param("w.bin", id="the input's weights"),
-        pytest.param("out.onnx", id="the output"),
-    ],
+    {
+        "folder missing": "nowhere/r.json",
+        "a folder": "sub",
+        "the input": "m.onnx",
+        "the input's weights": "w.bin",
+        "the output": "out.onnx",
+    },
 )
 def test_bad_report_path(tmp_path: Path, report: str) -> None:
     path = external_model(tmp_path)
@@ -473,13 +448,13 @@ def test_input_files_are_not_overwritten(tmp_path: Path, option: str, name: str)
     assert "would overwrite" in require_error(tmp_path, str(valid_model(tmp_path)), reads, path, option, path)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "message"),
-    [
-        pytest.param(("--shape", "x:1"), "the input has 2", id="shape"),
-        pytest.param(("--inputs", "nowhere.npz"), "does not exist", id="inputs"),
-        pytest.param(("--shape", "x:1,3", "--shape", "x:2,3"), "given twice", id="two shapes"),
-    ],
+    {
+        "shape": (("--shape", "x:1"), "the input has 2"),
+        "inputs": (("--inputs", "nowhere.npz"), "does not exist"),
+        "two shapes": (("--shape", "x:1,3", "--shape", "x:2,3"), "given twice"),
+    },
 )
 def test_options_are_checked_without_verification(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
     arguments = (str(valid_model(tmp_path)), "-o", str(tmp_path / "out.onnx"), "--no-verify", *options)

@@ -8,7 +8,7 @@ from pages import pages
 from passwright.core import Pass, Rule, RulePass, from_onnx
 from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 from record import load_examples
-from rewriting import apply_passes, require_equivalent, to_onnx
+from rewriting import apply_passes, cases, require_equivalent, to_onnx
 from shown import before_and_after, pictures
 
 EXAMPLES = load_examples()
@@ -62,13 +62,9 @@ def test_rules_are_indexed_by_operator() -> None:
     assert "merge_transposes" not in rows[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "first"),
-    [
-        pytest.param("fuse_gelu", 20, id="replacement"),
-        pytest.param("drop_no_op_trilu", 14, id="pattern"),
-        pytest.param("merge_transposes", 1, id="every opset"),
-    ],
+    {"replacement": ("fuse_gelu", 20), "pattern": ("drop_no_op_trilu", 14), "every opset": ("merge_transposes", 1)},
 )
 def test_first_opset(name: str, first: int) -> None:
     rule = EVERYTHING[name]

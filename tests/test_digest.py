@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
 from passwright.core.ir.tensor import Tensor, digest, tensors_equal
+from rewriting import cases
 
 LONG = np.arange(6_000_000, dtype=np.float32)  # read in more than one chunk
 
@@ -19,45 +20,39 @@ def tensor(values: object, dtype: object = np.float32) -> Tensor:
     return Tensor.from_array(np.array(values, dtype))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b"),
-    [
-        pytest.param(tensor([1, 2]), Tensor.from_proto(helper.make_tensor("a", 1, [2], [1.0, 2.0])), id="as floats"),
-        pytest.param(tensor([1, 2]), Tensor.from_proto(numpy_helper.from_array(np.float32([1, 2]), "a")), id="raw"),
-        pytest.param(
-            tensor([b"a", b"bc"], object),
-            Tensor.from_proto(helper.make_tensor("a", 8, [2], [b"a", b"bc"])),
-            id="strings",
-        ),
-        pytest.param(
+    {
+        "as floats": (tensor([1, 2]), Tensor.from_proto(helper.make_tensor("a", 1, [2], [1.0, 2.0]))),
+        "raw": (tensor([1, 2]), Tensor.from_proto(numpy_helper.from_array(np.float32([1, 2]), "a"))),
+        "strings": (tensor([b"a", b"bc"], object), Tensor.from_proto(helper.make_tensor("a", 8, [2], [b"a", b"bc"]))),
+        "packed": (
             Tensor.from_proto(helper.make_tensor("a", onnx.TensorProto.INT4, [3], [1, -2, 3])),
             Tensor.from_proto(helper.make_tensor("b", onnx.TensorProto.INT4, [3], b"\xe1\x03", raw=True)),
-            id="packed",
         ),
-        pytest.param(
+        "doc string": (
             Tensor.from_proto(helper.make_tensor("a", 8, [1], [b"a"])),
             Tensor.from_proto(onnx.TensorProto(data_type=8, dims=[1], string_data=[b"a"], doc_string="said")),
-            id="doc string",
         ),
-    ],
+    },
 )
 def test_equal_tensors_have_equal_digests(a: Tensor, b: Tensor) -> None:
     assert digest(a) == digest(b)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b"),
-    [
-        pytest.param(tensor([1, 2]), tensor([1, 3]), id="elements"),
-        pytest.param(tensor([0.0]), tensor([-0.0]), id="signs of zero"),
-        pytest.param(tensor([[1, 2]]), tensor([[1], [2]]), id="dims"),
-        pytest.param(tensor([]), tensor([[]]), id="no elements"),
-        pytest.param(tensor(1), tensor([1]), id="rank 0"),
-        pytest.param(tensor([0]), tensor([0], np.int32), id="types"),
-        pytest.param(tensor([b"ab", b"c"], object), tensor([b"a", b"bc"], object), id="string boundaries"),
-        pytest.param(tensor([b"", b"a"], object), tensor([b"a", b""], object), id="empty strings"),
-        pytest.param(Tensor.from_array(LONG), Tensor.from_array(np.append(LONG[:-1], np.float32(0))), id="last chunk"),
-    ],
+    {
+        "elements": (tensor([1, 2]), tensor([1, 3])),
+        "signs of zero": (tensor([0.0]), tensor([-0.0])),
+        "dims": (tensor([[1, 2]]), tensor([[1], [2]])),
+        "no elements": (tensor([]), tensor([[]])),
+        "rank 0": (tensor(1), tensor([1])),
+        "types": (tensor([0]), tensor([0], np.int32)),
+        "string boundaries": (tensor([b"ab", b"c"], object), tensor([b"a", b"bc"], object)),
+        "empty strings": (tensor([b"", b"a"], object), tensor([b"a", b""], object)),
+        "last chunk": (Tensor.from_array(LONG), Tensor.from_array(np.append(LONG[:-1], np.float32(0)))),
+    },
 )
 def test_distinct_tensors_have_distinct_digests(a: Tensor, b: Tensor) -> None:
     assert digest(a) != digest(b)

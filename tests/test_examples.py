@@ -18,7 +18,8 @@ from pass_loading import passes_from_file
 from passwright.core import ChangeLog, Pass, Rule, RulePass, from_onnx, rule_pass, to_onnx
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP
 from passwright.core.rewriting.change_log import Exclusions
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, run, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, run, stays
+from tiers import slow_unless
 
 from passwright import optimize
 
@@ -26,7 +27,10 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 RNG = np.random.default_rng(0)
 
 
-@pytest.mark.parametrize("name", ["rule_file", "split_matmul", "sink_into_branches", "phone_target", "package"])
+READMES = ("rule_file", "split_matmul", "sink_into_branches", "phone_target", "package")
+
+
+@pytest.mark.parametrize("name", slow_unless({"split_matmul", "sink_into_branches", "phone_target"}, READMES))
 def test_readme_shows_actual_output(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "example"
     shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -75,51 +79,35 @@ def test_threshold_per_class() -> None:
     )
 
 
-@pytest.mark.parametrize(
+CONSTANT = "g (float[N] x) => (bool[N] y) <float c = {0.3}>"
+
+
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[N] x) => (bool[N] y) <float c = {1}> { s = Sigmoid(x) y = Greater(s, c) }", id="threshold 1"
-        ),
-        pytest.param(
-            "g (float[N] x) => (bool[N] y) <float c = {0}> { s = Sigmoid(x) y = Less(s, c) }", id="threshold 0"
-        ),
-        pytest.param(
-            "g (float[2] x) => (bool[2] y) <float[2] c = {0.5,2}> { s = Sigmoid(x) y = Less(s, c) }",
-            id="threshold above 1",
-        ),
-        pytest.param("g (float[N] x, float c) => (bool[N] y) { s = Sigmoid(x) y = Less(s, c) }", id="not constant"),
-        pytest.param(
-            "g (float[N] x, float c = {0.3}) => (bool[N] y) { s = Sigmoid(x) y = Less(s, c) }", id="overridable"
-        ),
-        pytest.param(
-            "g (float[N] x) => (bool[N] y, float[N] s) <float c = {0.3}> { s = Sigmoid(x) y = Less(s, c) }",
-            id="Sigmoid is an output",
-        ),
-        pytest.param("g (float[N] x) => (bool[N] y) <float c = {0.3}> { s = Tanh(x) y = Less(s, c) }", id="Tanh"),
-    ],
+    {
+        "threshold 1": "g (float[N] x) => (bool[N] y) <float c = {1}> { s = Sigmoid(x) y = Greater(s, c) }",
+        "threshold 0": "g (float[N] x) => (bool[N] y) <float c = {0}> { s = Sigmoid(x) y = Less(s, c) }",
+        "threshold above 1": "g (float[2] x) => (bool[2] y) <float[2] c = {0.5,2}> { s = Sigmoid(x) y = Less(s, c) }",
+        "not constant": "g (float[N] x, float c) => (bool[N] y) { s = Sigmoid(x) y = Less(s, c) }",
+        "overridable": "g (float[N] x, float c = {0.3}) => (bool[N] y) { s = Sigmoid(x) y = Less(s, c) }",
+        "Sigmoid is an output": CONSTANT.replace(" y)", " y, float[N] s)") + "{ s = Sigmoid(x) y = Less(s, c) }",
+        "Tanh": f"{CONSTANT} {{ s = Tanh(x) y = Less(s, c) }}",
+    },
 )
 def test_thresholds_are_kept(text: str) -> None:
     stays(text, rule_of_file("compare_logits"))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "s = Softmax(x) y = ArgMax <axis = -1> (s)",
-            "y = ArgMax <axis = -1> (x)",
-            id="default and explicit last axis",
-        ),
-        pytest.param("s = Softmax <axis = 1> (x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)", id="both"),
-        pytest.param("s = LogSoftmax(x) y = ArgMax <axis = 1> (s)", "y = ArgMax <axis = 1> (x)", id="LogSoftmax"),
-        pytest.param(
-            "s = Softmax(x) y = ArgMax <axis = 1, select_last_index = 1> (s)",
-            "y = ArgMax <axis = 1, select_last_index = 1> (x)",
-            id="other attributes",
-        ),
-    ],
-)
+    {
+        "default and explicit last axis": ("s = Softmax(x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)"),
+        "both": ("s = Softmax <axis = 1> (x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)"),
+        "LogSoftmax": ("s = LogSoftmax(x) y = ArgMax <axis = 1> (s)", "y = ArgMax <axis = 1> (x)"),
+        "other attributes": ("s = Softmax(x) y = ArgMax <axis=1, select_last_index=1> (s)",
+                             "y = ArgMax <axis=1, select_last_index=1> (x)"),
+    },
+)  # fmt: skip
 def test_best_class_is_taken_from_logits(before: str, after: str) -> None:
     interface = "g (float[N,10] x) => (int64[N,1] y)"
     rule = rule_of_file("choose_by_logits")
@@ -132,24 +120,17 @@ def is_equal_on(before: onnx.ModelProto, after: onnx.ModelProto, x: np.ndarray) 
     return all(np.array_equal(a, b) for a, b in zip(run(before, {"x": x}), run(after, {"x": x}), strict=True))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "opset"),
-    [
-        pytest.param(
-            "g (float[N,10] x) => (int64[1,10] y) { s = Softmax(x) y = ArgMax <axis = 0> (s) }", 17, id="another axis"
-        ),
-        pytest.param(
-            "g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMin <axis = 1> (s) }", 17, id="ArgMin"
-        ),
-        pytest.param(
-            "g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMax <axis = 1> (s) }", 12, id="opset 12"
-        ),
-        pytest.param(
+    {
+        "another axis": ("g (float[N,10] x) => (int64[1,10] y) { s = Softmax(x) y = ArgMax <axis = 0> (s) }", 17),
+        "ArgMin": ("g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMin <axis = 1> (s) }", 17),
+        "opset 12": ("g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMax <axis = 1> (s) }", 12),
+        "Softmax is an output": (
             "g (float[N,10] x) => (int64[N,1] y, float[N,10] s) { s = Softmax(x) y = ArgMax <axis = 1> (s) }",
             17,
-            id="Softmax is an output",
         ),
-    ],
+    },
 )
 def test_choices_are_kept(text: str, opset: int) -> None:
     stays(text, rule_of_file("choose_by_logits"), opset=opset)
@@ -175,121 +156,76 @@ def split_matmul(columns: int) -> Pass:
 
 
 W, TRANSPOSED, ROW = (RNG.standard_normal(shape, np.float32) for shape in ((4, 10), (10, 4), (10,)))
+W8 = {"w": W[:, :8]}
+BRANCH = "y = If(c) <then_branch = t () => (float[N,8] p) %s, else_branch = e () => (float[N,8] q) { q = Sum(u) }>"
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "weights"),
-    [
-        pytest.param(
-            "g (float[N,T,4] x) => (float[N,T,10] y) { y = MatMul(x, w) }",
-            "g (float[N,T,4] x) => (float[N,T,10] y) <float a = {0}, float b = {0}, float c = {0}>"
-            "{ p = MatMul(x, a) q = MatMul(x, b) r = MatMul(x, c) y = Concat <axis = 2> (p, q, r) }",
-            {"w": W},
-            id="the last block is narrower",
-        ),
-        pytest.param(
-            "g (float[4] x) => (float[8] y) { y = MatMul(x, w) }",
-            "g (float[4] x) => (float[8] y) <float a = {0}, float b = {0}>"
-            "{ p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 0> (p, q) }",
-            {"w": W[:, :8]},
-            id="a vector",
-        ),
-        pytest.param(
-            "g (float[N,4] x) => (float[N,8] y) { y = Gemm <alpha = 0.5, beta = 2.0> (x, w, c) }",
-            "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}, float c = {0}, float d = {0}> {"
-            "p = Gemm <alpha = 0.5, beta = 2.0> (x, a, c) q = Gemm <alpha = 0.5, beta = 2.0> (x, b, d)"
-            "y = Concat <axis = 1> (p, q) }",
-            {"w": W[:, :8], "c": ROW[:8]},
-            id="Gemm with a row",
-        ),
-        pytest.param(
-            "g (float[N,4] x) => (float[N,8] y) { y = Gemm <transB = 1> (x, w, c) }",
-            "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}, float c = {0}>"
-            "{ p = Gemm <transB = 1> (x, a, c) q = Gemm <transB = 1> (x, b, c) y = Concat <axis = 1> (p, q) }",
-            {"w": TRANSPOSED[:8], "c": ROW[:1]},
-            id="Gemm, transposed, with a number",
-        ),
-        pytest.param(
-            "g (float[4,3] x, float[3,1] c) => (float[3,8] y) { y = Gemm <transA = 1> (x, w, c) }",
-            "g (float[4,3] x, float[3,1] c) => (float[3,8] y) <float a = {0}, float b = {0}>"
-            "{ p = Gemm <transA = 1> (x, a, c) q = Gemm <transA = 1> (x, b, c) y = Concat <axis = 1> (p, q) }",
-            {"w": W[:, :8]},
-            id="Gemm with a column that is an input",
-        ),
-        pytest.param(
-            "g (float[N,4] x) => (float[N,8] y) { y = Gemm(x, w) }",
-            "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}>"
-            "{ p = Gemm(x, a) q = Gemm(x, b) y = Concat <axis = 1> (p, q) }",
-            {"w": W[:, :8]},
-            id="Gemm without C",
-        ),
-        pytest.param(
-            "g (int32[N,4] x) => (int32[N,5] y) { y = MatMul(x, w) }",
-            "g (int32[N,4] x) => (int32[N,5] y) <int32 a = {0}, int32 b = {0}>"
-            "{ p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 1> (p, q) }",
-            {"w": np.arange(20, dtype=np.int32).reshape(4, 5)},
-            id="integers",
-        ),
-        pytest.param(
-            "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) z = MatMul(u, w) }",
-            "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) <float a = {0}, float b = {0}> {"
-            "p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 1> (p, q)"
-            "r = MatMul(u, a) s = MatMul(u, b) z = Concat <axis = 1> (r, s) }",
-            {"w": W[:, :8]},
-            id="weights that two products share",
-        ),
-        pytest.param(
-            "g (float[N,4] x, bool c) => (float[N,8] y) { y = If(c) <"
-            "then_branch = t () => (float[N,8] p) { p = MatMul(x, w) },"
-            "else_branch = e () => (float[N,8] q) { q = Concat <axis = 1> (x, x) }> }",
-            "g (float[N,4] x, bool c) => (float[N,8] y) { y = If(c) <"
-            "then_branch = t () => (float[N,8] p) <float a = {0}, float b = {0}>"
-            "{ r = MatMul(x, a) s = MatMul(x, b) p = Concat <axis = 1> (r, s) },"
-            "else_branch = e () => (float[N,8] q) { q = Concat <axis = 1> (x, x) }> }",
-            {"w": W[:, :8]},
-            id="in a branch",
-        ),
-    ],
-)
-def test_products_are_split(before: str, after: str, weights: dict[str, np.ndarray]) -> None:
-    p = split_matmul(4)
-    out = becomes(before, after, p, weights=weights)
+@cases(
+    ("inputs", "outputs", "before", "parts", "after", "weights"),
+    {
+        "the last block is narrower": (
+            "float[N,T,4] x", "float[N,T,10] y", "y = MatMul(x, w)",
+            "abc", "p = MatMul(x, a) q = MatMul(x, b) r = MatMul(x, c) y = Concat <axis = 2> (p, q, r)", {"w": W}),
+        "a vector": (
+            "float[4] x", "float[8] y", "y = MatMul(x, w)",
+            "ab", "p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 0> (p, q)", W8),
+        "Gemm with a row": (
+            "float[N,4] x", "float[N,8] y", "y = Gemm <alpha = 0.5, beta = 2.0> (x, w, c)",
+            "abcd", """p = Gemm <alpha = 0.5, beta = 2.0> (x, a, c) q = Gemm <alpha = 0.5, beta = 2.0> (x, b, d)
+                       y = Concat <axis = 1> (p, q)""", W8 | {"c": ROW[:8]}),
+        "Gemm, transposed, with a number": (
+            "float[N,4] x", "float[N,8] y", "y = Gemm <transB = 1> (x, w, c)",
+            "abc", "p = Gemm <transB = 1> (x, a, c) q = Gemm <transB = 1> (x, b, c) y = Concat <axis = 1> (p, q)",
+            {"w": TRANSPOSED[:8], "c": ROW[:1]}),
+        "Gemm with a column that is an input": (
+            "float[4,3] x, float[3,1] c", "float[3,8] y", "y = Gemm <transA = 1> (x, w, c)",
+            "ab", "p = Gemm <transA = 1> (x, a, c) q = Gemm <transA = 1> (x, b, c) y = Concat <axis = 1> (p, q)", W8),
+        "Gemm without C": (
+            "float[N,4] x", "float[N,8] y", "y = Gemm(x, w)",
+            "ab", "p = Gemm(x, a) q = Gemm(x, b) y = Concat <axis = 1> (p, q)", W8),
+        "integers": (
+            "int32[N,4] x", "int32[N,5] y", "y = MatMul(x, w)",
+            "ab", "p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 1> (p, q)",
+            {"w": np.arange(20, dtype=np.int32).reshape(4, 5)}),
+        "weights that two products share": (
+            "float[N,4] x, float[N,4] u", "float[N,8] y, float[N,8] z", "y = MatMul(x, w) z = MatMul(u, w)",
+            "ab", """p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 1> (p, q)
+                     r = MatMul(u, a) s = MatMul(u, b) z = Concat <axis = 1> (r, s)""", W8),
+        "in a branch": (
+            "float[N,4] x, float[N,8] u, bool c", "float[N,8] y", BRANCH % "{ p = MatMul(x, w) }",
+            "", BRANCH % """<float a = {0}, float b = {0}>
+            { r = MatMul(x, a) s = MatMul(x, b) p = Concat <axis = 1> (r, s) }""", W8),
+    },
+)  # fmt: skip
+def test_products_are_split(
+    inputs: str, outputs: str, before: str, parts: str, after: str, weights: dict[str, np.ndarray]
+) -> None:
+    p, interface = split_matmul(4), f"g ({inputs}) => ({outputs})"
+    constants = ", ".join(f"{inputs.partition('[')[0]} {name} = {{0}}" for name in parts)
+    texts = f"{interface} {{ {before} }}", f"{interface} {f'<{constants}>' * bool(parts)} {{ {after} }}"
+    out = becomes(*texts, p, weights=weights)
     again, change_log = apply_passes(out, p)
     assert not change_log.changes
     assert to_onnx(again) == out
-    assert becomes(before, after, p, weights=weights) == out
+    assert becomes(*texts, p, weights=weights) == out
 
 
-@pytest.mark.parametrize(
-    ("text", "weights"),
-    [
-        pytest.param("g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }", {"w": W[:, :4]}, id="maximum width"),
-        pytest.param("g (float[N,4] x, float[4,9] w) => (float[N,9] y) { y = MatMul(x, w) }", {}, id="an input"),
-        pytest.param(
-            "g (float[N,4] x, float[4,5] w = {1,2,3,4,5, 1,2,3,4,5, 1,2,3,4,5, 1,2,3,4,5}) => (float[N,5] y)"
-            "{ y = MatMul(x, w) }",
-            {},
-            id="overridable",
-        ),
-        pytest.param(
-            "g (float[2,N,4] x) => (float[2,N,10] y) { y = MatMul(x, w) }",
-            {"w": np.stack([W, W])},
-            id="batched weights",
-        ),
-        pytest.param(
-            "g (float[4,N] x) => (float[10,N] y) { y = MatMul(w, x) }", {"w": TRANSPOSED}, id="weights on the left"
-        ),
-        pytest.param(
-            "g (float[N,4] x, float[10] c) => (float[N,10] y) { y = Gemm(x, w, c) }",
-            {"w": W},
-            id="Gemm with a row that is an input",
-        ),
-        pytest.param("g (float[N,4] x) => (float[N,0] y) { y = MatMul(x, w) }", {"w": W[:, :0]}, id="no columns"),
-        pytest.param("g (float[N,4] x) => (float[N,10] y) { y = Add(x, w) }", {"w": ROW[:4]}, id="no product"),
-    ],
-)
-def test_products_are_kept(text: str, weights: dict[str, np.ndarray]) -> None:
-    stays(text, split_matmul(4), weights=weights, runs="Add" not in text)
+@cases(
+    ("inputs", "output", "body", "weights"),
+    {
+        "maximum width": ("float[N,4] x", "float[N,4] y", "y = MatMul(x, w)", {"w": W[:, :4]}),
+        "an input": ("float[N,4] x, float[4,9] w", "float[N,9] y", "y = MatMul(x, w)", {}),
+        "overridable": ("float[N,1] x, float[1,5] w = {1,2,3,4,5}", "float[N,5] y", "y = MatMul(x, w)", {}),
+        "batched weights": ("float[2,N,4] x", "float[2,N,10] y", "y = MatMul(x, w)", {"w": np.stack([W, W])}),
+        "weights on the left": ("float[4,N] x", "float[10,N] y", "y = MatMul(w, x)", {"w": TRANSPOSED}),
+        "Gemm with a row that is an input": (
+            "float[N,4] x, float[10] c", "float[N,10] y", "y = Gemm(x, w, c)", {"w": W}),
+        "no columns": ("float[N,4] x", "float[N,0] y", "y = MatMul(x, w)", {"w": W[:, :0]}),
+        "no product": ("float[N,4] x", "float[N,10] y", "y = Add(x, w)", {"w": ROW[:4]}),
+    },
+)  # fmt: skip
+def test_products_are_kept(inputs: str, output: str, body: str, weights: dict[str, np.ndarray]) -> None:
+    stays(f"g ({inputs}) => ({output}) {{ {body} }}", split_matmul(4), weights=weights, runs="Add" not in body)
 
 
 def test_shared_weights_are_split_once() -> None:
@@ -330,83 +266,63 @@ def sink_into_branches() -> Pass:
     return sys.modules["passwright_local_sink_into_branches"].SinkIntoBranches()
 
 
-CHOICE = "g (float[N] x, bool c) => (float[N] y)"
+def branches(then: str, other: str) -> str:
+    return f"y = If(c) <then_branch = t () => (float[2] {then}, else_branch = e () => (float[2] {other}>"
 
 
-@pytest.mark.parametrize(
+NESTED = """p) { p = If(c) <then_branch = u () => (float[2] r) { %s r = Neg(a) },
+    else_branch = v () => (float[2] s) { s = Abs(x) }> }"""
+NEGATED, POSITIVE = "p) { p = Neg(a) }", "q) { q = Abs(x) }"
+
+
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "a = Exp(x) b = Sqrt(x) y = If(c) <then_branch = t () => (float[N] p) { p = Neg(a) }, "
-            "else_branch = e () => (float[N] q) { q = Abs(b) }>",
-            "y = If(c) <then_branch = t () => (float[N] p) { a = Exp(x) p = Neg(a) }, "
-            "else_branch = e () => (float[N] q) { b = Sqrt(x) q = Abs(b) }>",
-            id="one for each branch",
+    {
+        "one for each branch": (
+            "a = Exp(x) b = Sqrt(x)" + branches(NEGATED, "q) { q = Abs(b) }"),
+            branches("p) { a = Exp(x) p = Neg(a) }", "q) { b = Sqrt(x) q = Abs(b) }"),
         ),
-        pytest.param(
-            "s = Sin(x) a = Exp(s) b = Cos(s) d = Mul(a, b) y = If(c) <then_branch = t () => (float[N] p) "
-            "{ p = Add(d, a) }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
-            "y = If(c) <then_branch = t () => (float[N] p) { s = Sin(x) a = Exp(s) b = Cos(s) d = Mul(a, b) "
-            "p = Add(d, a) }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
-            id="paths that diverge and join",
+        "paths that diverge and join": (
+            "s = Sin(x) a = Exp(s) b = Cos(s) d = Mul(a, b)" + branches("p) { p = Add(d, a) }", POSITIVE),
+            branches("p) { s = Sin(x) a = Exp(s) b = Cos(s) d = Mul(a, b) p = Add(d, a) }", POSITIVE),
         ),
-        pytest.param(
-            "s = Sin(x) a = Exp(s) b = Cos(s) y = If(c) <then_branch = t () => (float[N] p) { p = Neg(a) }, "
-            "else_branch = e () => (float[N] q) { q = Abs(b) }>",
-            "s = Sin(x) y = If(c) <then_branch = t () => (float[N] p) { a = Exp(s) p = Neg(a) }, "
-            "else_branch = e () => (float[N] q) { b = Cos(s) q = Abs(b) }>",
-            id="shared operand is not sunk",
+        "shared operand is not sunk": (
+            "s = Sin(x) a = Exp(s) b = Cos(s)" + branches(NEGATED, "q) { q = Abs(b) }"),
+            "s = Sin(x)" + branches("p) { a = Exp(s) p = Neg(a) }", "q) { b = Cos(s) q = Abs(b) }"),
         ),
-        pytest.param(
-            "a = Exp(x) y = If(c) <then_branch = t () => (float[N] a) { }, "
-            "else_branch = e () => (float[N] q) { q = Abs(x) }>",
-            "y = If(c) <then_branch = t () => (float[N] a) { a = Exp(x) }, "
-            "else_branch = e () => (float[N] q) { q = Abs(x) }>",
-            id="an output of the branch",
+        "an output of the branch": (
+            "a = Exp(x)" + branches("a) { }", POSITIVE),
+            branches("a) { a = Exp(x) }", POSITIVE),
         ),
-        pytest.param(
-            "a = Exp(x) y = If(c) <then_branch = t () => (float[N] p) { p = If(c) <"
-            "then_branch = u () => (float[N] r) { r = Neg(a) }, else_branch = v () => (float[N] s) { s = Abs(x) }> }, "
-            "else_branch = e () => (float[N] q) { q = Abs(x) }>",
-            "y = If(c) <then_branch = t () => (float[N] p) { p = If(c) <"
-            "then_branch = u () => (float[N] r) { a = Exp(x) r = Neg(a) }, "
-            "else_branch = v () => (float[N] s) { s = Abs(x) }> }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
-            id="a branch of a branch",
+        "a branch of a branch": (
+            "a = Exp(x)" + branches(NESTED % "", POSITIVE),
+            branches(NESTED % "a = Exp(x)", POSITIVE),
         ),
-    ],
+    },
 )
 def test_values_of_one_branch_are_sunk(before: str, after: str) -> None:
     p = sink_into_branches()
-    out = becomes(f"{CHOICE} {{ {before} }}", f"{CHOICE} {{ {after} }}", p)
+    out = becomes(*(f"g (float[2] x, bool c) => (float[2] y) {{ {text} }}" for text in (before, after)), p)
     again, change_log = apply_passes(out, p)
     assert not change_log.changes
     assert to_onnx(again) == out
 
 
-BRANCHES = (
-    "y = If(c) <then_branch = t () => (float[2] p) { p = Neg(a) }, else_branch = e () => (float[2] q) { q = Abs(x) }>"
-)
+BRANCHES = branches(NEGATED, POSITIVE)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(f"g (float[2] x, bool c) => (float[2] y, float[2] a) {{ a = Exp(x) {BRANCHES} }}", id="an output"),
-        pytest.param(
-            f"g (float[2] x, bool c) => (float[2] y, float[2] z) {{ a = Exp(x) z = Neg(a) {BRANCHES} }}", id="used"
+    {
+        "an output": f"g (float[2] x, bool c) => (float[2] y, float[2] a) {{ a = Exp(x) {BRANCHES} }}",
+        "used": f"g (float[2] x, bool c) => (float[2] y, float[2] z) {{ a = Exp(x) z = Neg(a) {BRANCHES} }}",
+        "an input": f"g (float[2] x, float[2] a, bool c) => (float[2] y) {{ {BRANCHES} }}",
+        "the condition": """g (bool[] x) => (bool[] y) { a = Not(x) y = If(a) <
+            then_branch = t () => (bool[] p) { p = Not(a) }, else_branch = e () => (bool[] q) { q = Not(x) }> }""",
+        "both branches": (
+            f"g (float[2] x, bool c) => (float[2] y) {{ a = Exp(x) {branches(NEGATED, 'q) { q = Abs(a) }')} }}"
         ),
-        pytest.param(f"g (float[2] x, float[2] a, bool c) => (float[2] y) {{ {BRANCHES} }}", id="an input"),
-        pytest.param(
-            "g (bool[] x) => (bool[] y) { a = Not(x) y = If(a) <then_branch = t () => (bool[] p) { p = Not(a) }, "
-            "else_branch = e () => (bool[] q) { q = Not(x) }> }",
-            id="the condition",
-        ),
-        pytest.param(
-            "g (float[2] x, bool c) => (float[2] y) { a = Exp(x) y = If(c) <then_branch = t () => (float[2] p) "
-            "{ p = Neg(a) }, else_branch = e () => (float[2] q) { q = Abs(a) }> }",
-            id="both branches",
-        ),
-    ],
+    },
 )
 def test_values_used_elsewhere_are_kept(text: str) -> None:
     stays(text, sink_into_branches())
@@ -425,83 +341,60 @@ def edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mod
     return lambda name: importlib.import_module(f"passwright_edge.{name}")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
-            "y = HardSwish(x)", "t = HardSigmoid <alpha = 0.16666667, beta = 0.5> (x) y = Mul(x, t)", id="HardSwish"
-        ),
-        pytest.param("y = Mish(x)", "s = Softplus(x) t = Tanh(s) y = Mul(x, t)", id="Mish"),
-        pytest.param("y = Gelu(x)", "d = Div(x, k) e = Erf(d) b = Add(e, k) p = Mul(x, b) y = Mul(p, k)", id="Gelu"),
-    ],
+    {
+        "HardSwish": ("y = HardSwish(x)", "t = HardSigmoid <alpha = 0.16666667, beta = 0.5> (x) y = Mul(x, t)"),
+        "Mish": ("y = Mish(x)", "s = Softplus(x) t = Tanh(s) y = Mul(x, t)"),
+        "Gelu": ("y = Gelu(x)", "d = Div(x, k) e = Erf(d) b = Add(e, k) p = Mul(x, b) y = Mul(p, k)"),
+    },
 )
 def test_activations_are_decomposed(before: str, after: str, edge: Callable[[str], ModuleType]) -> None:
-    interface = "g (float[N,5] x) => (float[N,5] y) <float k = {0}>"
-    becomes(
-        f"{interface} {{ {before} }}",
-        f"{interface} {{ {after} }}",
-        rule_pass(edge("activations"), "spell-out-activations"),
-        opset=20,
-    )
+    texts = (f"g (float[N,5] x) => (float[N,5] y) <float k = {{0}}> {{ {text} }}" for text in (before, after))
+    becomes(*texts, rule_pass(edge("activations"), "spell-out-activations"), opset=20)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param('g (float[N] x) => (float[N] y) { y = Gelu <approximate = "tanh"> (x) }', id="another Gelu"),
-        pytest.param("g (float16[N] x) => (float16[N] y) { y = Gelu(x) }", id="another type"),
-        pytest.param("g (float[N] x) => (float[N] y) { y = Relu(x) }", id="another activation"),
-    ],
+    {
+        "another Gelu": 'g (float[N] x) => (float[N] y) { y = Gelu <approximate = "tanh"> (x) }',
+        "another type": "g (float16[N] x) => (float16[N] y) { y = Gelu(x) }",
+        "another activation": "g (float[N] x) => (float[N] y) { y = Relu(x) }",
+    },
 )
 def test_other_activations_are_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
     stays(text, rule_pass(edge("activations"), "spell-out-activations"), opset=20, runs=False)
 
 
 @pytest.mark.parametrize("kind", ["float", "double", "uint8"])
-@pytest.mark.parametrize("mode", ["DCR", "CRD"])
-def test_depth_to_space_is_decomposed(kind: str, mode: str, edge: Callable[[str], ModuleType]) -> None:
-    perm = "0,3,4,1,5,2" if mode == "DCR" else "0,1,4,2,5,3"
-    becomes(
-        f'g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) {{ y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x) }}',
-        f"g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) <int64 s = {{0}}>"
-        f"{{ a = Reshape(x, s) b = Transpose <perm = [{perm}]> (a) y = Reshape(b, s) }}",
-        rule_pass(edge("blocks"), "spell-out-blocks"),
-    )
+@pytest.mark.parametrize(("mode", "perm"), [("DCR", "0,3,4,1,5,2"), ("CRD", "0,1,4,2,5,3"), ("", "0,3,5,1,2,4")])
+def test_moves_of_blocks_are_decomposed(kind: str, mode: str, perm: str, edge: Callable[[str], ModuleType]) -> None:
+    wide, deep = f"{kind}[N,3,4,6]", f"{kind}[N,12,2,3]"
+    interface = f"g ({deep} x) => ({wide} y)" if mode else f"g ({wide} x) => ({deep} y)"
+    op = f'DepthToSpace <blocksize = 2, mode = "{mode}">' if mode else "SpaceToDepth <blocksize = 2>"
+    after = f"<int64 s = {{0}}> {{ a = Reshape(x, s) b = Transpose <perm = [{perm}]> (a) y = Reshape(b, s) }}"
+    rule = rule_pass(edge("blocks"), "spell-out-blocks")
+    becomes(f"{interface} {{ y = {op} (x) }}", f"{interface} {after}", rule)
 
 
-def test_space_to_depth_is_decomposed(edge: Callable[[str], ModuleType]) -> None:
-    becomes(
-        "g (float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth <blocksize = 2> (x) }",
-        "g (float[N,3,4,6] x) => (float[N,12,2,3] y) <int64 s = {0}>"
-        "{ a = Reshape(x, s) b = Transpose <perm = [0,3,5,1,2,4]> (a) y = Reshape(b, s) }",
-        rule_pass(edge("blocks"), "spell-out-blocks"),
-    )
-
-
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            "g (float[N,12,H,3] x) => (float[N,3,R,6] y) { y = DepthToSpace <blocksize = 2> (x) }", id="any height"
-        ),
-        pytest.param(
-            "g (float[N,12,0,3] x) => (float[N,3,0,6] y) { y = DepthToSpace <blocksize = 2> (x) }", id="no height"
-        ),
-    ],
+    {
+        "any height": "g (float[N,12,H,3] x) => (float[N,3,R,6] y) { y = DepthToSpace <blocksize = 2> (x) }",
+        "no height": "g (float[N,12,0,3] x) => (float[N,3,0,6] y) { y = DepthToSpace <blocksize = 2> (x) }",
+    },
 )
 def test_unsupported_depth_to_space_is_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
     stays(text, rule_pass(edge("blocks"), "spell-out-blocks"), runs=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("y = Gather <axis = 1> (x, i)", id="Gather"),
-        pytest.param(
-            "i2 = Constant <value = int64[2] {1,-2}> () y = Gather <axis = 1> (x, i2)", id="made by a Constant"
-        ),
-        pytest.param("j = Identity(i) y = Gather <axis = 1> (x, i) z = Gather(j, i)", id="also used as int64"),
-    ],
+    {
+        "Gather": "y = Gather <axis = 1> (x, i)",
+        "made by a Constant": "i2 = Constant <value = int64[2] {1,-2}> () y = Gather <axis = 1> (x, i2)",
+        "also used as int64": "j = Identity(i) y = Gather <axis = 1> (x, i) z = Gather(j, i)",
+    },
 )
 def test_indices_are_narrowed(text: str, edge: Callable[[str], ModuleType]) -> None:
     outputs = "float[N,2] y, int64[2] z" if "z =" in text else "float[N,2] y"
@@ -518,23 +411,15 @@ def test_indices_are_narrowed(text: str, edge: Callable[[str], ModuleType]) -> N
     assert not apply_passes(out, p)[1].changes
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[N,3] x, int64[2] i) => (float[N,2] y) { y = Gather <axis = 1> (x, i) }", id="an input"),
-        pytest.param(
-            "g (float[N,3] x, int64[2] i = {0,1}) => (float[N,2] y) { y = Gather <axis = 1> (x, i) }", id="overridable"
-        ),
-        pytest.param(
-            "g (float[N,3] x) => (float[N,2] y) <int32[2] i = {0,1}> { y = Gather <axis = 1> (x, i) }", id="narrow"
-        ),
-        pytest.param(
-            "g (float[N,3] x) => (float[N,0] y) <int64[0] i = {}> { y = Gather <axis = 1> (x, i) }", id="no indices"
-        ),
-        pytest.param(
-            "g (float[2,3] x) => (float[2] y) <int64[2,2] i = {0,1, 1,2}> { y = GatherND(x, i) }", id="int64 required"
-        ),
-    ],
+    {
+        "an input": "g (float[N,3] x, int64[2] i) => (float[N,2] y) { y = Gather <axis = 1> (x, i) }",
+        "overridable": "g (float[N,3] x, int64[2] i = {0,1}) => (float[N,2] y) { y = Gather <axis = 1> (x, i) }",
+        "narrow": "g (float[N,3] x) => (float[N,2] y) <int32[2] i = {0,1}> { y = Gather <axis = 1> (x, i) }",
+        "no indices": "g (float[N,3] x) => (float[N,0] y) <int64[0] i = {}> { y = Gather <axis = 1> (x, i) }",
+        "int64 required": "g (float[2,3] x) => (float[2] y) <int64[2,2] i = {0,1, 1,2}> { y = GatherND(x, i) }",
+    },
 )
 def test_indices_are_kept(text: str, edge: Callable[[str], ModuleType]) -> None:
     stays(text, edge("indices").NARROW_INDICES)

@@ -19,7 +19,7 @@ from passwright.core.io.model_source import model_source, transformed_source
 from passwright.core.run.model_interface import ModelInterface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
 from passwright.passes.transforms.interface import FreezeInitializers
-from rewriting import initializers, load, op_types, run
+from rewriting import cases, initializers, load, op_types, run
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -61,19 +61,19 @@ def with_outputs(model: onnx.ModelProto, *names: str) -> onnx.ModelProto:
     return whole
 
 
-@pytest.mark.parametrize(
+@cases(
     ("names", "ops"),
-    [
-        pytest.param(["y"], ["Relu", "Add", "Constant", "Mul", "Neg"], id="one of two outputs"),
-        pytest.param(["u", "y"], ["Relu", "Add", "Constant", "Mul", "Neg", "Sub"], id="outputs in another order"),
-        pytest.param(["b"], ["Relu", "Add"], id="an inner value"),
-        pytest.param(["e", "a"], ["Relu", "Add", "Constant", "Mul"], id="one depends on the other"),
-        pytest.param(["y", "e"], ["Relu", "Add", "Constant", "Mul", "Neg"], id="an output and its operand"),
-        pytest.param(["c"], ["Constant"], id="the output of a Constant"),
-        pytest.param(["w"], [], id="an initializer"),
-        pytest.param(["d", "w"], [], id="an overridable initializer"),
-        pytest.param(["x", "a"], ["Relu"], id="an input"),
-    ],
+    {
+        "one of two outputs": (["y"], ["Relu", "Add", "Constant", "Mul", "Neg"]),
+        "outputs in another order": (["u", "y"], ["Relu", "Add", "Constant", "Mul", "Neg", "Sub"]),
+        "an inner value": (["b"], ["Relu", "Add"]),
+        "one depends on the other": (["e", "a"], ["Relu", "Add", "Constant", "Mul"]),
+        "an output and its operand": (["y", "e"], ["Relu", "Add", "Constant", "Mul", "Neg"]),
+        "the output of a Constant": (["c"], ["Constant"]),
+        "an initializer": (["w"], []),
+        "an overridable initializer": (["d", "w"], []),
+        "an input": (["x", "a"], ["Relu"]),
+    },
 )
 def test_extracted_values(names: list[str], ops: list[str]) -> None:
     model = load(TEXT)
@@ -109,14 +109,14 @@ def test_declared_types_of_former_outputs_are_kept() -> None:
     assert [v.name for v in out.graph.value_info] == ["y"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("names", "ops", "inputs"),
-    [
-        pytest.param(["y"], ["Relu", "Loop"], ["n", "x"], id="a Loop and the outer values of its body"),
-        pytest.param(["s"], ["Relu", "Loop"], ["n", "x"], id="an unlisted output of a Loop"),
-        pytest.param(["a"], ["Relu"], ["x"], id="a value read by a body"),
-        pytest.param(["k"], ["Neg"], ["x"], id="a dead value"),
-    ],
+    {
+        "a Loop and the outer values of its body": (["y"], ["Relu", "Loop"], ["n", "x"]),
+        "an unlisted output of a Loop": (["s"], ["Relu", "Loop"], ["n", "x"]),
+        "a value read by a body": (["a"], ["Relu"], ["x"]),
+        "a dead value": (["k"], ["Neg"], ["x"]),
+    },
 )
 def test_bodies(names: list[str], ops: list[str], inputs: list[str]) -> None:
     model, x = load(LOOP), np.array([-1, 0, 2], np.float32)
@@ -198,15 +198,15 @@ def test_annotations_of_remaining_values_are_kept(wanted: str) -> None:
     assert set(initializers(out)) == {"s", "p"}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("names", "message"),
-    [
-        pytest.param(["yy"], "the model has no value named 'yy'; did you mean y?", id="unknown, with suggestion"),
-        pytest.param(["nothing"], "the model has no value named 'nothing'", id="unknown"),
-        pytest.param(["w"], "w is inside a subgraph; only values of the main graph can be outputs", id="of a body"),
-        pytest.param(["y", "a", "y"], "output y is named twice", id="twice"),
-        pytest.param([], "no outputs are named, as in keep-outputs{names=a:b}", id="none"),
-    ],
+    {
+        "unknown, with suggestion": (["yy"], "the model has no value named 'yy'; did you mean y?"),
+        "unknown": (["nothing"], "the model has no value named 'nothing'"),
+        "of a body": (["w"], "w is inside a subgraph; only values of the main graph can be outputs"),
+        "twice": (["y", "a", "y"], "output y is named twice"),
+        "none": ([], "no outputs are named, as in keep-outputs{names=a:b}"),
+    },
 )
 def test_invalid_output_names(names: list[str], message: str) -> None:
     with pytest.raises(ModelError) as caught:
@@ -226,13 +226,13 @@ def command(folder: Path, *arguments: str, text: str = TEXT) -> Any:
     return CliRunner().invoke(app, ["run", str(folder / "m.onnx"), "-o", str(folder / "out.onnx"), *arguments])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "code", "message"),
-    [
-        pytest.param(["--outputs", "yy"], 1, "the model has no value named 'yy'; did you mean y?", id="unknown"),
-        pytest.param(["--outputs", "y,,a"], 2, "--outputs: a name is empty", id="empty"),
-        pytest.param(["--outputs", "a", "--outputs", "a"], 1, "output a is named twice", id="twice"),
-    ],
+    {
+        "unknown": (["--outputs", "yy"], 1, "the model has no value named 'yy'; did you mean y?"),
+        "empty": (["--outputs", "y,,a"], 2, "--outputs: a name is empty"),
+        "twice": (["--outputs", "a", "--outputs", "a"], 1, "output a is named twice"),
+    },
 )
 def test_command_errors(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
     result = command(tmp_path, *arguments)

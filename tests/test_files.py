@@ -28,6 +28,7 @@ from passwright.core.ir import tensor as tensor_module
 from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor, join_chunks
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.support import gc_pause
+from rewriting import cases
 from rewriting import load as text_model
 from tiers import slow_unless
 from typer.testing import CliRunner
@@ -381,13 +382,13 @@ def test_external_tensors_in_any_place(tmp_path: Path, place: str, size: int, pi
 
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
 @pytest.mark.parametrize("point", ["fsync of the first file", "fsync of the last file", "the staged model", "the move"])
-@pytest.mark.parametrize(
+@cases(
     ("error", "raised"),
-    [
-        pytest.param(OSError(28, "No space left on device"), Exception, id="disk full"),
-        pytest.param(KeyboardInterrupt(), KeyboardInterrupt, id="interrupted"),
-        pytest.param(MemoryError(), MemoryError, id="out of memory"),
-    ],
+    {
+        "disk full": (OSError(28, "No space left on device"), Exception),
+        "interrupted": (KeyboardInterrupt(), KeyboardInterrupt),
+        "out of memory": (MemoryError(), MemoryError),
+    },
 )
 def test_failure_leaves_files_unchanged(
     tmp_path: Path,

@@ -11,13 +11,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from environment import (
-    ROOT,
-    Environment,
-    copy_sources,
-    files_below,
-    ruff_path,
-)
+from environment import ROOT, Environment, copy_sources, files_below, ruff_path
 from passwright.app.new.plugin_writer import TEMPLATE_TARGETS
 from rewriting import op_types
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx.parser
 import pytest
+from rewriting import cases
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
@@ -30,48 +31,41 @@ def feeds_of(model: onnx.ModelProto) -> dict[str, Any]:
     return {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "counts"),
-    [
-        pytest.param(
+    {
+        "matmul": (
             "(float[2,3,5] x, float[5,7] w) => (float[2,3,7] y) { y = MatMul(x, w) }",
             {(2 * 2 * 3 * 5 * 7, 4 * 5 * 7): 1},
-            id="matmul",
         ),
-        pytest.param(
+        "twice": (
             "(float[3,5] x, float[5,5] w) => (float[3,5] y) { a = MatMul(x, w) y = MatMul(a, w) }",
             {(2 * 3 * 5 * 5, 4 * 5 * 5): 2},
-            id="twice",
         ),
-        pytest.param(
+        "transposed-gemm": (
             "(float[5,3] x, float[7,5] w) => (float[3,7] y) { y = Gemm<transA=1, transB=1>(x, w) }",
             {(2 * 3 * 5 * 7, 4 * 5 * 7): 1},
-            id="transposed-gemm",
         ),
-        pytest.param(
+        "grouped-conv": (
             "(float[2,6,8,8] x, float[4,3,3,3] w) => (float[2,4,6,6] y) { y = Conv<group=2>(x, w) }",
             {(2 * 2 * 4 * 6 * 6 * 3 * 3 * 3, 4 * 4 * 3 * 3 * 3): 1},
-            id="grouped-conv",
         ),
-        pytest.param(
+        "conv-transpose": (
             "(float[2,6,4,4] x, float[6,5,2,2] w) => (float[2,5,8,8] y) { y = ConvTranspose<strides=[2,2]>(x, w) }",
             {(2 * 2 * 6 * 4 * 4 * 5 * 2 * 2, 4 * 6 * 5 * 2 * 2): 1},
-            id="conv-transpose",
         ),
-        pytest.param(
+        "grouped-attention": (
             """(float[2,3,32] q, float[2,5,16] k, float[2,5,16] v) => (float[2,3,32] y)
             { y = Attention<q_num_heads=4, kv_num_heads=2>(q, k, v) }""",
             {(2 * 2 * 3 * 5 * 32, 4 * 2 * 5 * 16): 2},
-            id="grouped-attention",
         ),
-        pytest.param(
+        "attention-with-past": (
             """(float[2,4,1,8] q, float[2,4,1,8] k, float[2,4,1,8] v, float[2,4,6,8] pk, float[2,4,6,8] pv)
             => (float[2,4,1,8] y, float[2,4,7,8] nk, float[2,4,7,8] nv) { y, nk, nv = Attention(q, k, v, , pk, pv) }""",
             {(2 * 2 * 4 * 7 * 8, 4 * 2 * 4 * 7 * 8): 2},
-            id="attention-with-past",
         ),
-        pytest.param("(float[2] x) => (float[2] y) { y = Relu(x) }", {}, id="none"),
-    ],
+        "none": ("(float[2] x) => (float[2] y) { y = Relu(x) }", {}),
+    },
 )
 def test_products(gemm_floor: Any, tmp_path: Path, text: str, counts: dict[tuple[int, int], int]) -> None:
     model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 23]> g {text}')

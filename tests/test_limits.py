@@ -33,7 +33,7 @@ from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.run_budgets import TimeBudget
 from passwright.core.verify.seeded_session import SeededSession
 from passwright.core.verify.verification_spec import Effort, VerificationSpec
-from rewriting import load
+from rewriting import cases, load
 from test_signals import PATIENCE, RUN
 from typer.testing import CliRunner
 
@@ -108,19 +108,19 @@ def long_name(uses: int, size: int) -> onnx.ModelProto:
     return with_functions([f"F0 (x) => (y) {{ {reads} y = Neg(x) }}"], f"{name} = Neg(x) y = f.F0({name})")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("model", "message"),
-    [
-        pytest.param(lambda: doubling(19), "524,288 nodes of 40", id="doubling"),
-        pytest.param(lambda: doubling(59), "nodes of 120", id="doubling further"),
-        pytest.param(lambda: doubling(500), "countless nodes of 1,002", id="beyond numbers"),
-        pytest.param(lambda: doubling_in_branches(19), "nodes of 97", id="in branches"),
-        pytest.param(lambda: squared(500), "250,000 nodes of 1,000", id="product"),
-        pytest.param(lambda: large_attribute(4000, 50_000, as_default=False), "bytes", id="attribute"),
-        pytest.param(lambda: large_attribute(4000, 50_000, as_default=True), "bytes", id="default attribute"),
-        pytest.param(lambda: long_name(4000, 50_000), "bytes", id="name"),
-        pytest.param(lambda: weight_in_branch(12, 100_000), "bytes", id="weight in a branch"),
-    ],
+    {
+        "doubling": (lambda: doubling(19), "524,288 nodes of 40"),
+        "doubling further": (lambda: doubling(59), "nodes of 120"),
+        "beyond numbers": (lambda: doubling(500), "countless nodes of 1,002"),
+        "in branches": (lambda: doubling_in_branches(19), "nodes of 97"),
+        "product": (lambda: squared(500), "250,000 nodes of 1,000"),
+        "attribute": (lambda: large_attribute(4000, 50_000, as_default=False), "bytes"),
+        "default attribute": (lambda: large_attribute(4000, 50_000, as_default=True), "bytes"),
+        "name": (lambda: long_name(4000, 50_000), "bytes"),
+        "weight in a branch": (lambda: weight_in_branch(12, 100_000), "bytes"),
+    },
 )
 def test_functions_that_inlining_multiplies(model: Callable[[], onnx.ModelProto], message: str) -> None:
     built = model()
@@ -144,17 +144,17 @@ def test_long_chain_of_functions() -> None:
         optimize(with_functions([*calls, "F2000 (x) => (y) { y = Neg(x) }"]), verify=False)
 
 
-@pytest.mark.parametrize(
+@cases(
     "model",
-    [
-        pytest.param(doubling(6), id="doubling"),
-        pytest.param(doubling_in_branches(4), id="in branches"),
-        pytest.param(squared(40), id="product"),
-        pytest.param(large_attribute(300, 2000, as_default=True), id="default attribute"),
-        pytest.param(large_attribute(300, 2000, as_default=False), id="attribute"),
-        pytest.param(long_name(300, 2000), id="name"),
-        pytest.param(weight_in_branch(4, 1000), id="weight in a branch"),
-    ],
+    {
+        "doubling": doubling(6),
+        "in branches": doubling_in_branches(4),
+        "product": squared(40),
+        "default attribute": large_attribute(300, 2000, as_default=True),
+        "attribute": large_attribute(300, 2000, as_default=False),
+        "name": long_name(300, 2000),
+        "weight in a branch": weight_in_branch(4, 1000),
+    },
 )
 def test_counted_growth(monkeypatch: pytest.MonkeyPatch, model: onnx.ModelProto) -> None:
     """The limit counts the nodes that inlining makes, and at least three quarters of their bytes but for names."""
@@ -342,14 +342,14 @@ def append(path: Path) -> None:
         f.write(b"\x00")
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        pytest.param(lambda p: os.truncate(p, 100), id="cut"),
-        pytest.param(append, id="longer"),
-        pytest.param(lambda p: Path(shutil.copyfile(p, f"{p}.new")).replace(p), id="replaced"),
-        pytest.param(Path.unlink, id="removed"),
-    ],
+    {
+        "cut": lambda p: os.truncate(p, 100),
+        "longer": append,
+        "replaced": lambda p: Path(shutil.copyfile(p, f"{p}.new")).replace(p),
+        "removed": Path.unlink,
+    },
 )
 @pytest.mark.parametrize("kind", ["small", "message", "external"])
 def test_model_that_is_changed_during_a_run(tmp_path: Path, change: Callable[[Path], object], kind: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from passwright.app.models.model_files import ModelJob, model_jobs, single_job
 from passwright.core.errors import PassesError
+from rewriting import cases
 
 FILES = ("a.onnx", "b.onnx", "other/a.onnx", "zoo/c.onnx", "zoo/deep/d.ONNX", "zoo/.hidden/e.onnx", "zoo/notes.txt")
 
@@ -27,38 +28,38 @@ def pairs(jobs: list[ModelJob]) -> list[str]:
     return [f"{job.model} > {job.output}" for job in jobs]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "output", "job"),
-    [
-        pytest.param("a.onnx", None, "a.onnx > None", id="model"),
-        pytest.param("a.onnx", "b.onnx", "a.onnx > b.onnx", id="-o"),
-        pytest.param("a.onnx new.onnx", None, "a.onnx > new.onnx", id="second"),
-        pytest.param("missing.onnx new.onnx", None, "missing.onnx > new.onnx", id="missing model"),
-        pytest.param("- -", None, "- > -", id="streams"),
-        pytest.param("a.onnx -", None, "a.onnx > -", id="to standard output"),
-        pytest.param("- new.onnx", None, "- > new.onnx", id="from standard input"),
-        pytest.param(f"a.onnx {os.devnull}", None, f"a.onnx > {os.devnull}", id="null device"),
-        pytest.param("zoo/c*.onnx new.onnx", None, "zoo/c.onnx > new.onnx", id="pattern of one"),
-        pytest.param("[1].onnx", None, "[1].onnx > None", id="name like a pattern"),
-    ],
+    {
+        "model": ("a.onnx", None, "a.onnx > None"),
+        "-o": ("a.onnx", "b.onnx", "a.onnx > b.onnx"),
+        "second": ("a.onnx new.onnx", None, "a.onnx > new.onnx"),
+        "missing model": ("missing.onnx new.onnx", None, "missing.onnx > new.onnx"),
+        "streams": ("- -", None, "- > -"),
+        "to standard output": ("a.onnx -", None, "a.onnx > -"),
+        "from standard input": ("- new.onnx", None, "- > new.onnx"),
+        "null device": (f"a.onnx {os.devnull}", None, f"a.onnx > {os.devnull}"),
+        "pattern of one": ("zoo/c*.onnx new.onnx", None, "zoo/c.onnx > new.onnx"),
+        "name like a pattern": ("[1].onnx", None, "[1].onnx > None"),
+    },
 )
 def test_one_model(arguments: str, output: str | None, job: str) -> None:
     found = single_job([*map(Path, arguments.split())], None if output is None else Path(output))
     assert pairs([found]) == [job]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "output", "message"),
-    [
-        pytest.param("a.onnx b.onnx", None, "b.onnx exists: to replace it, give -o b.onnx", id="existing"),
-        pytest.param("a.onnx b.onnx zoo/c.onnx", None, "3 models, and no place for their results", id="three"),
-        pytest.param("[ab].onnx", None, "2 models, and no place for their results", id="pattern of two"),
-        pytest.param("a.onnx zoo/*.onnx", None, "2 models, and no place for their results", id="pattern as second"),
-        pytest.param("a.onnx b.onnx", "new.onnx", "-o is for one model, and there are 2", id="-o for two"),
-        pytest.param("a.onnx zoo", None, "zoo is a folder: give --output-dir zoo", id="folder as second"),
-        pytest.param("zoo", None, "zoo is a folder, not a model; for the models in it", id="folder"),
-        pytest.param("no*.onnx", None, "no file matches no*.onnx", id="pattern of none"),
-    ],
+    {
+        "existing": ("a.onnx b.onnx", None, "b.onnx exists: to replace it, give -o b.onnx"),
+        "three": ("a.onnx b.onnx zoo/c.onnx", None, "3 models, and no place for their results"),
+        "pattern of two": ("[ab].onnx", None, "2 models, and no place for their results"),
+        "pattern as second": ("a.onnx zoo/*.onnx", None, "2 models, and no place for their results"),
+        "-o for two": ("a.onnx b.onnx", "new.onnx", "-o is for one model, and there are 2"),
+        "folder as second": ("a.onnx zoo", None, "zoo is a folder: give --output-dir zoo"),
+        "folder": ("zoo", None, "zoo is a folder, not a model; for the models in it"),
+        "pattern of none": ("no*.onnx", None, "no file matches no*.onnx"),
+    },
 )
 def test_more_than_one_model(arguments: str, output: str | None, message: str) -> None:
     with pytest.raises(PassesError) as e:
@@ -66,22 +67,20 @@ def test_more_than_one_model(arguments: str, output: str | None, message: str) -
     assert str(e.value).startswith(message)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "jobs"),
-    [
-        pytest.param("a.onnx b.onnx", "a.onnx > new/a.onnx, b.onnx > new/b.onnx", id="files"),
-        pytest.param("a.onnx ./a.onnx zoo/../a.onnx", "a.onnx > new/a.onnx", id="repeated"),
-        pytest.param("a.onnx other/a.onnx", "a.onnx > new/a.onnx, other/a.onnx > new/other/a.onnx", id="same names"),
-        pytest.param(
-            "other/a.onnx zoo/c.onnx", "other/a.onnx > new/other/a.onnx, zoo/c.onnx > new/zoo/c.onnx", id="two folders"
-        ),
-        pytest.param("zoo", "zoo/c.onnx > new/c.onnx, zoo/deep/d.ONNX > new/deep/d.ONNX", id="folder"),
-        pytest.param("zoo/*/d.*", "zoo/deep/d.ONNX > new/deep/d.ONNX", id="pattern keeps what it matches"),
-        pytest.param("**/c.onnx", "zoo/c.onnx > new/zoo/c.onnx", id="recursive pattern"),
-        pytest.param("zoo/deep/d.ONNX", "zoo/deep/d.ONNX > new/d.ONNX", id="file alone"),
-        pytest.param("missing.onnx a.onnx", "missing.onnx > new/missing.onnx, a.onnx > new/a.onnx", id="missing"),
-        pytest.param("zoo/*/../../b.onnx", "zoo/deep/../../b.onnx > new/b.onnx", id="pattern that leads out"),
-    ],
+    {
+        "files": ("a.onnx b.onnx", "a.onnx > new/a.onnx, b.onnx > new/b.onnx"),
+        "repeated": ("a.onnx ./a.onnx zoo/../a.onnx", "a.onnx > new/a.onnx"),
+        "same names": ("a.onnx other/a.onnx", "a.onnx > new/a.onnx, other/a.onnx > new/other/a.onnx"),
+        "two folders": ("other/a.onnx zoo/c.onnx", "other/a.onnx > new/other/a.onnx, zoo/c.onnx > new/zoo/c.onnx"),
+        "folder": ("zoo", "zoo/c.onnx > new/c.onnx, zoo/deep/d.ONNX > new/deep/d.ONNX"),
+        "pattern keeps what it matches": ("zoo/*/d.*", "zoo/deep/d.ONNX > new/deep/d.ONNX"),
+        "recursive pattern": ("**/c.onnx", "zoo/c.onnx > new/zoo/c.onnx"),
+        "file alone": ("zoo/deep/d.ONNX", "zoo/deep/d.ONNX > new/d.ONNX"),
+        "missing": ("missing.onnx a.onnx", "missing.onnx > new/missing.onnx, a.onnx > new/a.onnx"),
+        "pattern that leads out": ("zoo/*/../../b.onnx", "zoo/deep/../../b.onnx > new/b.onnx"),
+    },
 )
 def test_results_keep_their_places(arguments: str, jobs: str) -> None:
     assert pairs(model_jobs([*map(Path, arguments.split())], Path("new"))) == jobs.split(", ")
@@ -96,17 +95,17 @@ def test_earlier_results_are_no_models(folder: Path) -> None:
     assert pairs(model_jobs([Path("zoo")], Path())) == ["zoo/c.onnx > c.onnx", "zoo/deep/d.ONNX > deep/d.ONNX"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "output_dir", "message"),
-    [
-        pytest.param("a.onnx", ".", "a.onnx would replace a model that is read", id="model itself"),
-        pytest.param("a.onnx out/a.onnx", "out", "out/a.onnx would replace a model that is read", id="other model"),
-        pytest.param("zoo", "zoo", "zoo/c.onnx would replace a model that is read", id="folder itself"),
-        pytest.param("empty", "new", "empty has no models", id="empty folder"),
-        pytest.param("out", "empty/../out/new/..", "empty/../out/new/../a.onnx would replace", id="in other words"),
-        pytest.param("no*.onnx", "new", "no file matches no*.onnx", id="pattern of none"),
-        pytest.param("a.onnx -", "new", "- is standard input", id="standard input"),
-    ],
+    {
+        "model itself": ("a.onnx", ".", "a.onnx would replace a model that is read"),
+        "other model": ("a.onnx out/a.onnx", "out", "out/a.onnx would replace a model that is read"),
+        "folder itself": ("zoo", "zoo", "zoo/c.onnx would replace a model that is read"),
+        "empty folder": ("empty", "new", "empty has no models"),
+        "in other words": ("out", "empty/../out/new/..", "empty/../out/new/../a.onnx would replace"),
+        "pattern of none": ("no*.onnx", "new", "no file matches no*.onnx"),
+        "standard input": ("a.onnx -", "new", "- is standard input"),
+    },
 )
 def test_refused_places(arguments: str, output_dir: str, message: str) -> None:
     with pytest.raises(PassesError) as e:

@@ -14,7 +14,7 @@ from passwright.core.errors import InterfaceError
 from passwright.core.run.model_interface import ModelInterface
 from passwright.core.transform.opset_conversion import plan_conversion
 from passwright.passes.pipelines import PIPELINES
-from rewriting import apply_passes, load, run
+from rewriting import apply_passes, cases, load, run
 from tiers import GOLDEN_SAMPLE, slow_unless
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
@@ -178,129 +178,87 @@ WIDER = helper.make_tensor_value_info("e", onnx.TensorProto.DOUBLE, [4])
 NO_METADATA = helper.make_tensor_value_info("y", FLOAT, ["N", 4])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "line"),
-    [
-        pytest.param(rename("x", "z1"), "input x is now called z1", id="input renamed"),
-        pytest.param(rename("y", "z1"), "output y is now called z1", id="output renamed"),
-        pytest.param(reverse_outputs, "the outputs were y, z and are z, y", id="outputs in another order"),
-        pytest.param(
+    {
+        "input renamed": (rename("x", "z1"), "input x is now called z1"),
+        "output renamed": (rename("y", "z1"), "output y is now called z1"),
+        "outputs in another order": (reverse_outputs, "the outputs were y, z and are z, y"),
+        "outputs and declarations in another order": (
             reverse_outputs_and_declarations,
             "the outputs were y, z and are z, y",
-            id="outputs and declarations in another order",
         ),
-        pytest.param(drop_output, "output z is gone", id="output dropped"),
-        pytest.param(lambda m: m.graph.declared.outputs.pop(), "2 outputs and declares 1", id="output not declared"),
-        pytest.param(drop_input, "input k is gone", id="input dropped"),
-        pytest.param(add_input, "input new was not there", id="input added"),
-        pytest.param(
+        "output dropped": (drop_output, "output z is gone"),
+        "output not declared": (lambda m: m.graph.declared.outputs.pop(), "2 outputs and declares 1"),
+        "input dropped": (drop_input, "input k is gone"),
+        "input added": (add_input, "input new was not there"),
+        "declared inputs in another order": (
             lambda m: m.graph.declared.inputs.reverse(),
             "the inputs were x, k, d, e and are",
-            id="declared inputs in another order",
         ),
-        pytest.param(
-            lambda m: m.graph.inputs.reverse(), "the inputs were x, k, d, e and are", id="inputs in another order"
-        ),
-        pytest.param(make_constant("x"), "input x is gone", id="input made constant"),
-        pytest.param(
-            make_constant("e", listed=True), "input e became an overridable initializer", id="input given a default"
-        ),
-        pytest.param(redeclare("outputs", 0, FLAT), r"output y was float\[N,4\] and is float\[4\]", id="output type"),
-        pytest.param(
-            redeclare("inputs", 0, OTHER_SYMBOL), r"input x was float\[N,4\] and is float\[M,4\]", id="symbolic dim"
-        ),
-        pytest.param(redeclare("inputs", 3, WIDER), r"input e was float\[4\] and is double\[4\]", id="element type"),
-        pytest.param(redeclare("inputs", 0, NO_DOC), "the doc string of input x changed", id="doc string of an input"),
-        pytest.param(redeclare("outputs", 0, NO_METADATA), "the metadata of output y changed", id="metadata of output"),
-        pytest.param(redeclare("value_infos", 0, FLAT), "the declaration of a changed or is gone", id="value info"),
-        pytest.param(
-            lambda m: m.graph.declared.value_infos.clear(), "the declaration of a changed", id="value info dropped"
-        ),
-        pytest.param(
-            lambda m: m.graph.input_defaults.clear(), "overridable initializer d is gone", id="default popped"
-        ),
-        pytest.param(
+        "inputs in another order": (lambda m: m.graph.inputs.reverse(), "the inputs were x, k, d, e and are"),
+        "input made constant": (make_constant("x"), "input x is gone"),
+        "input given a default": (make_constant("e", listed=True), "input e became an overridable initializer"),
+        "output type": (redeclare("outputs", 0, FLAT), r"output y was float\[N,4\] and is float\[4\]"),
+        "symbolic dim": (redeclare("inputs", 0, OTHER_SYMBOL), r"input x was float\[N,4\] and is float\[M,4\]"),
+        "element type": (redeclare("inputs", 3, WIDER), r"input e was float\[4\] and is double\[4\]"),
+        "doc string of an input": (redeclare("inputs", 0, NO_DOC), "the doc string of input x changed"),
+        "metadata of output": (redeclare("outputs", 0, NO_METADATA), "the metadata of output y changed"),
+        "value info": (redeclare("value_infos", 0, FLAT), "the declaration of a changed or is gone"),
+        "value info dropped": (lambda m: m.graph.declared.value_infos.clear(), "the declaration of a changed"),
+        "default popped": (lambda m: m.graph.input_defaults.clear(), "overridable initializer d is gone"),
+        "other default": (
             lambda m: m.graph.input_defaults.update({value(m, "d"): default(1, 2, 3, 5)}),
             "overridable initializer d changed",
-            id="other default",
         ),
-        pytest.param(
+        "default of another shape": (
             lambda m: m.graph.input_defaults.update({value(m, "d"): default(1, 2)}),
             "overridable initializer d changed",
-            id="default of another shape",
         ),
-        pytest.param(write_into_default, "overridable initializer d changed", id="default written to in place"),
-        pytest.param(drop_default_from_file, "overridable initializer d is gone", id="default not written"),
-        pytest.param(
-            lambda m: setattr(m.header, "doc_string", ""), "the doc string of the model changed", id="model doc"
-        ),
-        pytest.param(lambda m: m.header.ClearField("metadata_props"), "the metadata of the model", id="model metadata"),
-        pytest.param(
-            lambda m: setattr(m.header, "ir_version", 9), "the ir version of the model changed", id="IR version"
-        ),
-        pytest.param(
-            lambda m: setattr(m.header, "producer_name", "x"), "the producer name of the model", id="producer"
-        ),
-        pytest.param(change_import, "imported opset 17 of ai.onnx, and now opset 18", id="opset changed"),
-        pytest.param(drop_import, "imported opset 3 of com.example, and now none", id="opset dropped"),
-        pytest.param(
+        "default written to in place": (write_into_default, "overridable initializer d changed"),
+        "default not written": (drop_default_from_file, "overridable initializer d is gone"),
+        "model doc": (lambda m: setattr(m.header, "doc_string", ""), "the doc string of the model changed"),
+        "model metadata": (lambda m: m.header.ClearField("metadata_props"), "the metadata of the model"),
+        "IR version": (lambda m: setattr(m.header, "ir_version", 9), "the ir version of the model changed"),
+        "producer": (lambda m: setattr(m.header, "producer_name", "x"), "the producer name of the model"),
+        "opset changed": (change_import, "imported opset 17 of ai.onnx, and now opset 18"),
+        "opset dropped": (drop_import, "imported opset 3 of com.example, and now none"),
+        "opset of the graph changed": (
             lambda m: m.graph.opsets.update({"": 18}),
             "opset 17 of ai.onnx, and now opset 18",
-            id="opset of the graph changed",
         ),
-        pytest.param(
-            lambda m: m.graph.declared.header.ClearField("doc_string"), "the doc string of the graph", id="graph doc"
-        ),
-        pytest.param(
+        "graph doc": (lambda m: m.graph.declared.header.ClearField("doc_string"), "the doc string of the graph"),
+        "graph metadata": (
             lambda m: m.graph.declared.header.metadata_props.add(key="a", value="b"),
             "metadata of the graph",
-            id="graph metadata",
         ),
-        pytest.param(lambda m: setattr(m.graph.declared.header, "name", "h"), "the name of the graph", id="graph name"),
-        pytest.param(
+        "graph name": (lambda m: setattr(m.graph.declared.header, "name", "h"), "the name of the graph"),
+        "annotation dropped": (
             lambda m: m.graph.declared.header.ClearField("quantization_annotation"),
             "the quantization annotation of q is gone",
-            id="annotation dropped",
         ),
-        pytest.param(edit_annotation, "the quantization annotation of q changed", id="annotation edited"),
-        pytest.param(unpin_and_remove, "q, which an annotation .* is gone", id="annotated tensor removed"),
-        pytest.param(rename("s", "s2"), "s, which an annotation .* is gone", id="tensor of an annotation renamed"),
-        pytest.param(
-            lambda m: setattr(op(m, "Relu"), "name", "r2"), "node the_Relu_z was renamed r2", id="node renamed"
-        ),
-        pytest.param(
+        "annotation edited": (edit_annotation, "the quantization annotation of q changed"),
+        "annotated tensor removed": (unpin_and_remove, "q, which an annotation .* is gone"),
+        "tensor of an annotation renamed": (rename("s", "s2"), "s, which an annotation .* is gone"),
+        "node renamed": (lambda m: setattr(op(m, "Relu"), "name", "r2"), "node the_Relu_z was renamed r2"),
+        "node renamed in its bytes": (
             edit_rest("Relu", lambda n: setattr(n, "name", "r2")),
             "node the_Relu_z was renamed r2",
-            id="node renamed in its bytes",
         ),
-        pytest.param(
-            edit_rest("Relu", lambda n: n.ClearField("name")),
-            "node the_Relu_z lost its name",
-            id="node without its name",
-        ),
-        pytest.param(
-            edit_rest("Relu", lambda n: n.ClearField("doc_string")), "the doc string of node the_Relu_z", id="node doc"
-        ),
-        pytest.param(
+        "node without its name": (edit_rest("Relu", lambda n: n.ClearField("name")), "node the_Relu_z lost its name"),
+        "node doc": (edit_rest("Relu", lambda n: n.ClearField("doc_string")), "the doc string of node the_Relu_z"),
+        "node metadata": (
             edit_rest("Relu", lambda n: n.ClearField("metadata_props")),
             "the metadata of node the_Relu_z",
-            id="node metadata",
         ),
-        pytest.param(recreate_op, "the doc string of node the_Relu_z changed", id="node recreated"),
-        pytest.param(
-            lambda m: setattr(op(m, "Abs"), "name", "b"), "node inside was renamed b", id="node in a subgraph"
-        ),
-        pytest.param(
+        "node recreated": (recreate_op, "the doc string of node the_Relu_z changed"),
+        "node in a subgraph": (lambda m: setattr(op(m, "Abs"), "name", "b"), "node inside was renamed b"),
+        "subgraph doc": (
             in_branch(lambda h: h.ClearField("doc_string")),
             "the doc string of the graph of a subgraph of If the_If_y changed",
-            id="subgraph doc",
         ),
-        pytest.param(
-            drop_branch_output,
-            "the outputs of a subgraph of If the_If_y were 1 and are 0",
-            id="output of a branch dropped",
-        ),
-    ],
+        "output of a branch dropped": (drop_branch_output, "the outputs of a subgraph of If the_If_y were 1 and are 0"),
+    },
 )
 def test_forbidden_changes_are_found(change: Callable[[Model], object], line: str) -> None:
     model = from_onnx(full_model())
@@ -326,23 +284,20 @@ def replace_relu(m: Model) -> None:
     g.prune([old])
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        pytest.param(id, id="no change"),
-        pytest.param(lambda m: m.graph.opsets.update({"com.new": 1}), id="additional import"),
-        pytest.param(rename("b", "b2"), id="an inner name"),
-        pytest.param(lambda m: m.graph.set_inputs(op(m, "Relu"), [value(m, "b")]), id="other inputs"),
-        pytest.param(rebuild, id="other attributes"),
-        pytest.param(replace_relu, id="another op"),
-        pytest.param(
-            lambda m: m.graph.input_defaults.update({value(m, "d"): default(1, 2, 3, 4)}),
-            id="equal default",
-        ),
-        pytest.param(lambda m: m.graph.inputs[0].merge_type(0, (2, 4)), id="inferred type of an input"),
-        pytest.param(to_onnx, id="export"),
-        pytest.param(lambda m: plan_conversion(m.graph, 21).apply(m.graph, "test"), id="conversion to another opset"),
-    ],
+    {
+        "no change": id,
+        "additional import": lambda m: m.graph.opsets.update({"com.new": 1}),
+        "an inner name": rename("b", "b2"),
+        "other inputs": lambda m: m.graph.set_inputs(op(m, "Relu"), [value(m, "b")]),
+        "other attributes": rebuild,
+        "another op": replace_relu,
+        "equal default": lambda m: m.graph.input_defaults.update({value(m, "d"): default(1, 2, 3, 4)}),
+        "inferred type of an input": lambda m: m.graph.inputs[0].merge_type(0, (2, 4)),
+        "export": to_onnx,
+        "conversion to another opset": lambda m: plan_conversion(m.graph, 21).apply(m.graph, "test"),
+    },
 )
 def test_other_changes_are_allowed(change: Callable[[Model], object]) -> None:
     model = from_onnx(full_model())
@@ -405,16 +360,15 @@ def test_unread_sparse_default_is_kept() -> None:
     assert y.tolist() == [-1, -1, -1]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "line"),
-    [
-        pytest.param(lambda m: m.graph.sparse_initializers.clear(), "overridable initializer d is gone", id="removed"),
-        pytest.param(
+    {
+        "removed": (lambda m: m.graph.sparse_initializers.clear(), "overridable initializer d is gone"),
+        "other elements": (
             lambda m: setattr(m.graph.sparse_initializers[value(m, "d")].values, "raw_data", b"1234"),
             "d changed",
-            id="other elements",
         ),
-    ],
+    },
 )
 def test_changes_of_sparse_default_are_found(change: Callable[[Model], object], line: str) -> None:
     model = from_onnx(with_sparse_default())

@@ -31,7 +31,7 @@ from passwright.core.processes.worker_process import WorkerProcess
 from passwright.core.support.binary_search import first_bad
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.output_comparison import compare_outputs
-from rewriting import load, oracle_of
+from rewriting import cases, load, oracle_of
 from tiers import slow_unless
 
 if TYPE_CHECKING:
@@ -110,11 +110,7 @@ def test_model_that_cannot_be_loaded() -> None:
 
 @pytest.mark.parametrize(
     ("producer", "partner"),
-    [
-        ("Identity(b)", "EliminateIdentity"),
-        ("Cast<to=1>(b)", "CastElimination"),
-        ("Dropout(b)", "EliminateDropout"),
-    ],
+    [("Identity(b)", "EliminateIdentity"), ("Cast<to=1>(b)", "CastElimination"), ("Dropout(b)", "EliminateDropout")],
 )
 def test_joint_failure_names_culprit_and_partner(producer: str, partner: str) -> None:
     model = load(guarded(producer), 18)
@@ -160,16 +156,16 @@ def test_correct_model_has_no_culprit(level: str) -> None:
     assert said == [f"bisecting onnxruntime: at {level}"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (string[N] x) => (string[N] y) { y = Identity(x) }", id="strings"),
-        pytest.param("g (bfloat16[N] x) => (bfloat16[N] y) { y = Identity(x) }", id="bfloat16"),
-        pytest.param("g (int64[N] x) => (seq(int64[N]) y) { y = SequenceConstruct(x, x) }", id="sequence out"),
-        pytest.param("g (seq(float[2]) x) => (float[m] y) { y = ConcatFromSequence<axis=0>(x) }", id="sequence in"),
-        pytest.param("g (float16[N] x) => (bool[N] y, int8[N] z) { y = Less(x, x) z = Cast<to=3>(x) }", id="several"),
-        pytest.param("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }", id="random"),
-    ],
+    {
+        "strings": "g (string[N] x) => (string[N] y) { y = Identity(x) }",
+        "bfloat16": "g (bfloat16[N] x) => (bfloat16[N] y) { y = Identity(x) }",
+        "sequence out": "g (int64[N] x) => (seq(int64[N]) y) { y = SequenceConstruct(x, x) }",
+        "sequence in": "g (seq(float[2]) x) => (float[m] y) { y = ConcatFromSequence<axis=0>(x) }",
+        "several": "g (float16[N] x) => (bool[N] y, int8[N] z) { y = Less(x, x) z = Cast<to=3>(x) }",
+        "random": "g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }",
+    },
 )
 def test_values_of_all_kinds_reach_the_worker(text: str) -> None:
     model = load(text)
@@ -341,21 +337,21 @@ def test_first_bad_is_found_in_log2_probes(good: int, length: int, data: st.Data
     assert all(good < n < bad for n in probes)
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        pytest.param(None, id="empty optional"),
-        pytest.param([], id="empty sequence"),
-        pytest.param([np.zeros((0, 3), np.float32), np.array(2.5)], id="sequence"),
-        pytest.param([{"a": 0.1, "b": float("inf")}, {"a": 1e-45}], id="ZipMap of words"),
-        pytest.param({3: 0.25, -1: 1.0}, id="map of numbers"),
-        pytest.param({"x": np.array(["ü", "", "a\0b"], object), "n": None}, id="feeds"),
-        pytest.param(np.array([[1 + 2j]], np.complex64), id="complex"),
-        pytest.param(np.array([1.5, -2], ml_dtypes.bfloat16), id="bfloat16"),
-        pytest.param(np.array([1, -8, 7], ml_dtypes.int4), id="int4"),
-        pytest.param(np.array([1, np.nan], ml_dtypes.float8_e4m3fn), id="float8"),
-        pytest.param(np.arange(6).reshape(2, 3).T, id="transposed"),
-    ],
+    {
+        "empty optional": None,
+        "empty sequence": [],
+        "sequence": [np.zeros((0, 3), np.float32), np.array(2.5)],
+        "ZipMap of words": [{"a": 0.1, "b": float("inf")}, {"a": 1e-45}],
+        "map of numbers": {3: 0.25, -1: 1.0},
+        "feeds": {"x": np.array(["ü", "", "a\0b"], object), "n": None},
+        "complex": np.array([[1 + 2j]], np.complex64),
+        "bfloat16": np.array([1.5, -2], ml_dtypes.bfloat16),
+        "int4": np.array([1, -8, 7], ml_dtypes.int4),
+        "float8": np.array([1, np.nan], ml_dtypes.float8_e4m3fn),
+        "transposed": np.arange(6).reshape(2, 3).T,
+    },
 )
 def test_value_files_round_trip(value: Any, tmp_path: Path) -> None:
     value_files.write_value(value, tmp_path / "value")

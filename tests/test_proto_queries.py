@@ -15,6 +15,7 @@ from passwright.core.serialization.proto_queries import (
 )
 from passwright.core.verify.oracle import serialized_supports_empty_tensors
 from passwright.core.verify.seeded_session import add_seeds
+from rewriting import cases
 
 NESTED = """<ir_version: 10, opset_import: ["" : 17]> g (bool c, float x) => (float y) {
     a = Neg(x)
@@ -68,14 +69,12 @@ def test_both_names_of_the_standard_domain_are_one(of_nodes: bool) -> None:
 
 
 @pytest.mark.parametrize("of_nodes", [False, True])
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g () => (float[2] y) { y = RandomNormal<shape=[2]>() }", id="RandomNormal"),
-        pytest.param(
-            "g (float[2] x) => (float[2] y) <bool t = {1}> { y = Dropout(x, , t) }", id="Dropout in training form"
-        ),
-    ],
+    {
+        "RandomNormal": "g () => (float[2] y) { y = RandomNormal<shape=[2]>() }",
+        "Dropout in training form": "g (float[2] x) => (float[2] y) <bool t = {1}> { y = Dropout(x, , t) }",
+    },
 )
 def test_random_ops_get_seeds_under_both_domain_names(text: str, of_nodes: bool) -> None:
     seeded = add_seeds(renamed_domain(text, of_nodes=of_nodes).SerializeToString())

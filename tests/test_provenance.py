@@ -33,7 +33,7 @@ from passwright.passes.linear import gemm as gemm_rules
 from passwright.passes.movement.layout_propagation import move_transposes
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.conditionals import InlineIf
-from rewriting import apply_passes, load, require_equivalent, run
+from rewriting import apply_passes, cases, load, require_equivalent, run
 
 from passwright import optimize
 
@@ -109,47 +109,32 @@ def decompose_hard_swish(g: RewriteBuilder, x: Value) -> Value:
     return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("model", "what", "expected"),
-    [
-        pytest.param(named(MATMUL, "mm", "add"), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["add", "mm"])}, id="names"),
-        pytest.param(named(MATMUL), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["y", "a"])}, id="nameless: outputs"),
-        pytest.param(named(MATMUL, "", "add"), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["add", "a"])}, id="one of two"),
-        pytest.param(
-            named(MATMUL, "m/\u00e9", 'a"b'),
-            FUSE_GEMM,
-            {"y": ("matmul_add_to_gemm", ['a"b', "m/\u00e9"])},
-            id="any text",
-        ),
-        pytest.param(named(FOUR, "t1", "t2", "t3"), MERGE_TRANSPOSES, {}, id="nothing where nothing is made"),
-        pytest.param(
+    {
+        "names": (named(MATMUL, "mm", "add"), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["add", "mm"])}),
+        "nameless: outputs": (named(MATMUL), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["y", "a"])}),
+        "one of two": (named(MATMUL, "", "add"), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["add", "a"])}),
+        "any text": (named(MATMUL, "m/\u00e9", 'a"b'), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ['a"b', "m/\u00e9"])}),
+        "nothing where nothing is made": (named(FOUR, "t1", "t2", "t3"), MERGE_TRANSPOSES, {}),
+        "a shared op, in both": (
             named(SHARED, "a1", "y1", "z1"),
             MERGE_TRANSPOSES,
             {"y": ("merge_transposes", ["y1", "a1"]), "z": ("merge_transposes", ["z1", "a1"])},
-            id="a shared op, in both",
         ),
-        pytest.param(
-            named(BRANCH, "", "mm", "add"), FUSE_GEMM, {"r": ("matmul_add_to_gemm", ["add", "mm"])}, id="in a subgraph"
-        ),
-        pytest.param(
-            named("g (float[2] x) => (float[2] y) { y = Identity(x) }", "i"),
-            DROP_IDENTITY,
-            {},
-            id="unchanged nodes",
-        ),
-        pytest.param(
+        "in a subgraph": (named(BRANCH, "", "mm", "add"), FUSE_GEMM, {"r": ("matmul_add_to_gemm", ["add", "mm"])}),
+        "unchanged nodes": (named("g (float[2] x) => (float[2] y) { y = Identity(x) }", "i"), DROP_IDENTITY, {}),
+        "an Identity between two names to keep": (
             named("g (float[2] x) => (float[2] y) { y = Dropout(x) }", "drop"),
             DROP_DROPOUT,
             {"y": ("drop_dropout", ["drop"])},
-            id="an Identity between two names to keep",
         ),
-        pytest.param(
+        "several ops for one": (
             named("g (float[2] x) => (float[2] y) { y = HardSwish(x) }", "gate"),
             decompose_hard_swish,
             {"y": ("decompose_hard_swish", ["gate"]), "y_pw": ("decompose_hard_swish", ["gate"])},
-            id="several ops for one",
         ),
-    ],
+    },
 )
 def test_origins_are_noted(model: onnx.ModelProto, what: object, expected: Noted) -> None:
     result, _ = apply_passes(model, what)
@@ -160,14 +145,12 @@ def test_origins_are_noted(model: onnx.ModelProto, what: object, expected: Noted
     assert found == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("rules", "expected"),
-    [
-        pytest.param([two_for_two], {"y": ("two_for_two", ["neg", "abs"])}, id="first"),
-        pytest.param(
-            [two_for_two, turn_mul], {"y": ("turn_mul", ["neg", "abs"])}, id="and then: the last, of the first"
-        ),
-    ],
+    {
+        "first": ([two_for_two], {"y": ("two_for_two", ["neg", "abs"])}),
+        "and then: the last, of the first": ([two_for_two, turn_mul], {"y": ("turn_mul", ["neg", "abs"])}),
+    },
 )
 def test_rewritten_results_have_original_sources(rules: list[Rule], expected: Noted) -> None:
     model = named("g (float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }", "abs", "neg")
@@ -216,17 +199,17 @@ def test_name_doc_string_and_metadata_of_the_root() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("written", "names"),
-    [
-        pytest.param('["p", "q"]', ["p", "q", "mm"], id="notes of an earlier run"),
-        pytest.param('["mm", "q"]', ["mm", "q"], id="each once"),
-        pytest.param(f'["p", "{TRUNCATION_MARK}"]', ["p", "mm", TRUNCATION_MARK], id="more of them"),
-        pytest.param("no list", ["add", "mm"], id="something else"),
-        pytest.param('{"p": 1}', ["add", "mm"], id="another kind of JSON"),
-        pytest.param("[1, 2]", ["add", "mm"], id="no names"),
-        pytest.param("[" * 100_000, ["add", "mm"], id="nested without end"),
-    ],
+    {
+        "notes of an earlier run": ('["p", "q"]', ["p", "q", "mm"]),
+        "each once": ('["mm", "q"]', ["mm", "q"]),
+        "more of them": (f'["p", "{TRUNCATION_MARK}"]', ["p", "mm", TRUNCATION_MARK]),
+        "something else": ("no list", ["add", "mm"]),
+        "another kind of JSON": ('{"p": 1}', ["add", "mm"]),
+        "no names": ("[1, 2]", ["add", "mm"]),
+        "nested without end": ("[" * 100_000, ["add", "mm"]),
+    },
 )
 def test_sources_of_an_earlier_run(written: str, names: list[str]) -> None:
     model = named(MATMUL, "mm", "add")

@@ -30,7 +30,7 @@ from passwright.core.support import folder_locks, scratch_folder
 from passwright.core.support.folder_locks import locked
 from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned
 from process_faults import in_fork, kill_at, limited
-from rewriting import load
+from rewriting import cases, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,14 +87,14 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_fsync")
-@pytest.mark.parametrize(
+@cases(
     ("old", "new"),
-    [
-        pytest.param(None, True, id="nothing, then external data", marks=pytest.mark.slow),
-        pytest.param(True, True, id="external data twice"),
-        pytest.param(False, True, id="embedded, then external", marks=pytest.mark.slow),
-        pytest.param(True, False, id="external, then embedded", marks=pytest.mark.slow),
-    ],
+    {
+        "nothing, then external data": pytest.param(None, True, marks=pytest.mark.slow),
+        "external data twice": (True, True),
+        "embedded, then external": pytest.param(False, True, marks=pytest.mark.slow),
+        "external, then embedded": pytest.param(True, False, marks=pytest.mark.slow),
+    },
 )
 def test_killed_anywhere(tmp_path: Path, old: bool | None, new: bool) -> None:
     seen = set[object]()
@@ -516,17 +516,17 @@ def test_links_are_followed(tmp_path: Path, exists: bool) -> None:
     assert len(names(tmp_path / "real")) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("place", "message"),
-    [
-        pytest.param("loop", "Too many levels", id="loop of links"),
-        pytest.param("nowhere/out", "No such file", id="no folder"),
-        pytest.param("dangling/out", "No such file", id="no folder behind a link"),
-        pytest.param("file/out", "Not a directory", id="in a file"),
-        pytest.param("x" * 256, "name too long", id="long name"),
-        pytest.param("/".join(["d" * 200] * 19) + "/" + "x" * 250, "name too long", id="long path of the staged file"),
-        pytest.param("a\0b", "null", id="null character"),
-    ],
+    {
+        "loop of links": ("loop", "Too many levels"),
+        "no folder": ("nowhere/out", "No such file"),
+        "no folder behind a link": ("dangling/out", "No such file"),
+        "in a file": ("file/out", "Not a directory"),
+        "long name": ("x" * 256, "name too long"),
+        "long path of the staged file": ("/".join(["d" * 200] * 19) + "/" + "x" * 250, "name too long"),
+        "null character": ("a\0b", "null"),
+    },
 )
 def test_unusable_places_are_refused(tmp_path: Path, place: str, message: str) -> None:
     (tmp_path / "loop").symlink_to("loop")

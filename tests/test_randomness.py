@@ -13,7 +13,7 @@ from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.seeded_session import add_seeds, random_outputs
-from rewriting import load, oracle_of
+from rewriting import cases, load, oracle_of
 
 from passwright import optimize
 
@@ -40,21 +40,20 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, original: Loadable | 
     return oracle_of(before, original).check(after.SerializeToString(), ComparisonOptions(exact=True))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "want"),
-    [
-        pytest.param("g (float[2] x) => (float[2] y) { y = Relu(x) }", [], id="none"),
-        pytest.param("g (float[2] x) => (y, s) { y = RandomNormalLike(x) s = Shape(y) }", ["s", "y"], id="downstream"),
-        pytest.param(
+    {
+        "none": ("g (float[2] x) => (float[2] y) { y = Relu(x) }", []),
+        "downstream": ("g (float[2] x) => (y, s) { y = RandomNormalLike(x) s = Shape(y) }", ["s", "y"]),
+        "Dropout in training": (
             "g (float[2] x) => (float[2] y) <bool t = {1}, float r = {0.5}> { y = Dropout(x, r, t) }",
             ["y"],
-            id="Dropout in training",
         ),
-        pytest.param("g (float[2] x) => (float[2] y) { y = Dropout(x) }", [], id="Dropout in inference"),
-        pytest.param("g (float[2] x) => (float[2] y) { y = my.Op(x) }", [], id="custom domain"),
-        pytest.param(IF % ("", "RandomNormalLike", "x"), ["y"], id="inside a branch"),
-        pytest.param(IF % ("r = RandomNormalLike(x)", "Neg", "r"), ["y"], id="captured by a branch"),
-    ],
+        "Dropout in inference": ("g (float[2] x) => (float[2] y) { y = Dropout(x) }", []),
+        "custom domain": ("g (float[2] x) => (float[2] y) { y = my.Op(x) }", []),
+        "inside a branch": (IF % ("", "RandomNormalLike", "x"), ["y"]),
+        "captured by a branch": (IF % ("r = RandomNormalLike(x)", "Neg", "r"), ["y"]),
+    },
 )
 def test_random_outputs(text: str, want: list[str]) -> None:
     assert random_of(load(text)) == want
@@ -97,17 +96,17 @@ def test_a_random_model_agrees_with_itself(before: str, _: str) -> None:
     assert check(load(before), load(before)).random == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     "op",
-    [
-        pytest.param("RandomNormal<shape=[9]>()", id="RandomNormal"),
-        pytest.param("RandomUniform<shape=[9]>()", id="RandomUniform"),
-        pytest.param("RandomNormalLike(x)", id="RandomNormalLike"),
-        pytest.param("RandomUniformLike(x)", id="RandomUniformLike"),
-        pytest.param("Bernoulli(h)", id="Bernoulli"),
-        pytest.param("Dropout(x, s, t)", id="Dropout"),
-        pytest.param("Multinomial<sample_size=9>(l)", id="Multinomial"),
-    ],
+    {
+        "RandomNormal": "RandomNormal<shape=[9]>()",
+        "RandomUniform": "RandomUniform<shape=[9]>()",
+        "RandomNormalLike": "RandomNormalLike(x)",
+        "RandomUniformLike": "RandomUniformLike(x)",
+        "Bernoulli": "Bernoulli(h)",
+        "Dropout": "Dropout(x, s, t)",
+        "Multinomial": "Multinomial<sample_size=9>(l)",
+    },
 )
 def test_random_ops_are_seeded_independently_of_position(op: str) -> None:
     text = "g (float[9] x) => (y) <bool t = {1}, float s = {0.5}> { %s h = Sigmoid(x) r = %s y = Identity(r) }"
@@ -128,49 +127,44 @@ def test_types_and_other_outputs_are_compared() -> None:
         check(load(NOISY % "Abs"), load((NOISY % "Abs").replace("z = Relu(x)", "z = Abs(x)")))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "loose"),
-    [
-        pytest.param(
+    {
+        "an Identity less": (
             "g (float[4] x) => (y) { r = RandomNormalLike(x) y = Identity(r) }",
             "g (float[4] x) => (y) { y = RandomNormalLike(x) }",
             (),
-            id="an Identity less",
         ),
-        pytest.param(
+        "a seed of its own": (
             "g (float[4] x) => (y) { r = RandomNormalLike<seed=7.0>(x) y = Neg(r) }",
             "g (float[4] x) => (y) { q = RandomNormalLike<seed=7.0>(x) y = Neg(q) }",
             (),
-            id="a seed of its own",
         ),
-        pytest.param(
+        "one less that nothing reads": (
             "g (float[4] x) => (y) { d = RandomNormalLike(x) y = RandomNormalLike(x) }",
             "g (float[4] x) => (y) { y = RandomNormalLike(x) }",
             (),
-            id="one less that nothing reads",
         ),
-    ],
+    },
 )
 def test_outputs_compared_by_type_and_rank_only(before: str, after: str, loose: tuple[str, ...]) -> None:
     assert check(load(before), load(after)).random == loose
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param(
+    {
+        "another name": (
             "g (float[4] x) => (y, z) { r = RandomNormalLike(x) s = RandomNormalLike(x) y = Neg(r) z = Neg(s) }",
             "g (float[4] x) => (y, z) { q = RandomNormalLike(x) s = RandomNormalLike(x) y = Neg(q) z = Neg(s) }",
-            id="another name",
         ),
-        pytest.param(
+        "another name in a branch": (
             IF % ("", "RandomNormalLike", "x"),
             (IF % ("", "RandomNormalLike", "x")).replace(
                 "a = RandomNormalLike(x)", "k = RandomNormalLike(x) a = Abs(k)"
             ),
-            id="another name in a branch",
         ),
-    ],
+    },
 )
 def test_new_random_op_is_rejected(before: str, after: str) -> None:
     with pytest.raises(VerificationError, match="y: comes from a random operator that the original does not have"):

@@ -7,7 +7,7 @@ import pytest
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.transform.specialize import specialize
-from rewriting import load
+from rewriting import cases, load
 
 TEXT = """g (float[N,3,H,W] x, float[N,?] z, float[] w) => (float[N,3,H,W] y, float[K] v) <float[N,3] t> {
     y = Relu(x) t = Identity(z) v = Reshape(w, s) }"""
@@ -25,20 +25,16 @@ def declared(model: onnx.ModelProto) -> dict[str, list[int | str]]:
     return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in infos}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shapes", "dims", "expected"),
-    [
-        pytest.param(
-            {}, {"N": 2}, {"x": [2, 3, "H", "W"], "z": [2, 0], "y": [2, 3, "H", "W"], "t": [2, 3]}, id="a symbol"
-        ),
-        pytest.param(
-            {"x": (1, 3, 8, 9)}, {}, {"x": [1, 3, 8, 9], "z": [1, 0], "y": [1, 3, 8, 9], "t": [1, 3]}, id="a shape"
-        ),
-        pytest.param({"z": (4, 5)}, {}, {"x": [4, 3, "H", "W"], "z": [4, 5]}, id="a dim without a name"),
-        pytest.param({"w": (2, 2)}, {}, {"w": [2, 2], "v": ["K"]}, id="a rank"),
-        pytest.param({"x": (1, 3, 8, 9)}, {"N": 1}, {"x": [1, 3, 8, 9]}, id="both"),
-        pytest.param({}, {}, {"x": ["N", 3, "H", "W"]}, id="nothing"),
-    ],
+    {
+        "a symbol": ({}, {"N": 2}, {"x": [2, 3, "H", "W"], "z": [2, 0], "y": [2, 3, "H", "W"], "t": [2, 3]}),
+        "a shape": ({"x": (1, 3, 8, 9)}, {}, {"x": [1, 3, 8, 9], "z": [1, 0], "y": [1, 3, 8, 9], "t": [1, 3]}),
+        "a dim without a name": ({"z": (4, 5)}, {}, {"x": [4, 3, "H", "W"], "z": [4, 5]}),
+        "a rank": ({"w": (2, 2)}, {}, {"w": [2, 2], "v": ["K"]}),
+        "both": ({"x": (1, 3, 8, 9)}, {"N": 1}, {"x": [1, 3, 8, 9]}),
+        "nothing": ({}, {}, {"x": ["N", 3, "H", "W"]}),
+    },
 )
 def test_declared_shapes(
     shapes: dict[str, tuple[int, ...]], dims: dict[str, int], expected: dict[str, list[int | str]]
@@ -47,21 +43,21 @@ def test_declared_shapes(
     assert {name: found[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shapes", "dims", "message"),
-    [
-        pytest.param({"q": (1,)}, {}, "--shape q: the model has no such input (it has x, z, w)", id="no such input"),
-        pytest.param({"x": (1, 3)}, {}, "--shape x: 2 dims given, the input has 4", id="another rank"),
-        pytest.param({"x": (1, 4, 8, 9)}, {}, "--shape x: a dim fixed at 3 cannot be 4", id="a fixed dim"),
-        pytest.param({"x": (1, 3, 8, 9)}, {"N": 2}, "--shape x: N cannot be both 2 and 1", id="a contradiction"),
-        pytest.param({"x": (1, 3, 8, 9), "z": (2, 5)}, {}, "--shape z: N cannot be both 1 and 2", id="between inputs"),
-        pytest.param({"x": (1, 3, -8, 9)}, {}, "--shape x: -8 is not a size", id="a negative size"),
-        pytest.param({}, {"N": -1}, "--dim N: -1 is not a size", id="a negative symbol"),
-        pytest.param({"w": (-1,)}, {}, "--shape w: -1 is not a size", id="a negative size, of no declared rank"),
-        pytest.param({"w": (1 << 63,)}, {}, f"--shape w: {1 << 63} is not a size", id="more than a dim holds"),
-        pytest.param({}, {"N": 1 << 63}, f"--dim N: {1 << 63} is not a size", id="a symbol of more than that"),
-        pytest.param({}, {"B": 1}, "--dim B: the model has no such symbol (it has H, N, W)", id="no such symbol"),
-    ],
+    {
+        "no such input": ({"q": (1,)}, {}, "--shape q: the model has no such input (it has x, z, w)"),
+        "another rank": ({"x": (1, 3)}, {}, "--shape x: 2 dims given, the input has 4"),
+        "a fixed dim": ({"x": (1, 4, 8, 9)}, {}, "--shape x: a dim fixed at 3 cannot be 4"),
+        "a contradiction": ({"x": (1, 3, 8, 9)}, {"N": 2}, "--shape x: N cannot be both 2 and 1"),
+        "between inputs": ({"x": (1, 3, 8, 9), "z": (2, 5)}, {}, "--shape z: N cannot be both 1 and 2"),
+        "a negative size": ({"x": (1, 3, -8, 9)}, {}, "--shape x: -8 is not a size"),
+        "a negative symbol": ({}, {"N": -1}, "--dim N: -1 is not a size"),
+        "a negative size, of no declared rank": ({"w": (-1,)}, {}, "--shape w: -1 is not a size"),
+        "more than a dim holds": ({"w": (1 << 63,)}, {}, f"--shape w: {1 << 63} is not a size"),
+        "a symbol of more than that": ({}, {"N": 1 << 63}, f"--dim N: {1 << 63} is not a size"),
+        "no such symbol": ({}, {"B": 1}, "--dim B: the model has no such symbol (it has H, N, W)"),
+    },
 )
 def test_bad_sizes_are_rejected(shapes: dict[str, tuple[int, ...]], dims: dict[str, int], message: str) -> None:
     with pytest.raises(ModelError) as e:
@@ -69,34 +65,30 @@ def test_bad_sizes_are_rejected(shapes: dict[str, tuple[int, ...]], dims: dict[s
     assert str(e.value) == message
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "dims", "after"),
-    [
-        pytest.param(
+    {
+        "elements of a sequence": (
             "g (seq(float[N,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }",
             {"N": 2},
             "g (seq(float[2,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }",
-            id="elements of a sequence",
         ),
-        pytest.param(
+        "element of an optional": (
             "g (optional(float[N,4]) o) => (float[M,4] y) { y = OptionalGetElement(o) }",
             {"N": 2},
             "g (optional(float[2,4]) o) => (float[M,4] y) { y = OptionalGetElement(o) }",
-            id="element of an optional",
         ),
-        pytest.param(
+        "a number in between that is wrong now": (
             "g (float[N,4] x) => (float[N,4] y) <float[3,4] t> { t = Relu(x) y = Neg(t) }",
             {"N": 2},
             "g (float[2,4] x) => (float[2,4] y) <float[2,4] t> { t = Relu(x) y = Neg(t) }",
-            id="a number in between that is wrong now",
         ),
-        pytest.param(
+        "an output by a wrong name": (
             "g (float[N,4] x) => (float[N,N] y) { y = Relu(x) }",
             {"N": 2},
             "g (float[2,4] x) => (float[2,4] y) { y = Relu(x) }",
-            id="an output by a wrong name",
         ),
-    ],
+    },
 )
 def test_output_declarations_are_updated(text: str, dims: dict[str, int], after: str) -> None:
     model = from_onnx(load(text))

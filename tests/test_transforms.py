@@ -24,7 +24,7 @@ from passwright.passes.transforms.interface import (
     KeepOutputs,
 )
 from passwright.passes.transforms.texts import ClearDocs, ClearMetadata, ShortNames, UniqueNodeNames
-from rewriting import initializers, load, op_types, run, to_onnx
+from rewriting import cases, initializers, load, op_types, run, to_onnx
 from typer.testing import CliRunner, Result
 
 from passwright import optimize
@@ -137,19 +137,19 @@ def test_initializers_are_inputs_before_ir_version_4() -> None:
     assert transformed(FreezeInitializers(), model, 0) == model
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "wanted", "inputs", "ops"),
-    [
-        pytest.param(BODIES, ["b"], ["b", "x", "c"], ["Add", "If", "Dropout"], id="one of two paths"),
-        pytest.param(BODIES, ["a", "b"], ["a", "b", "c"], ["If", "Dropout"], id="two values"),
-        pytest.param(BODIES, ["a"], ["a", "c", "d"], ["Mul", "If", "Dropout"], id="an input goes"),
-        pytest.param(BODIES, ["w", "x"], ["w", "x", "c", "d"], ["Add", "Mul", "If", "Dropout"], id="an initializer"),
-        pytest.param(BODIES, ["c", "x"], ["c", "x", "d"], ["Add", "Mul", "If", "Dropout"], id="another order"),
-        pytest.param(BODIES, ["y"], ["y", "x"], ["Add", "Dropout"], id="an output"),
-        pytest.param(TEXTS, ["t"], ["t", "i"], ["Gather"], id="strings"),
-        pytest.param(HALVES, ["a"], ["a"], ["Relu"], id="halves"),
-        pytest.param(OPTIONAL, ["top"], ["top", "x"], ["Clip", "Neg"], id="an optional operand"),
-    ],
+    {
+        "one of two paths": (BODIES, ["b"], ["b", "x", "c"], ["Add", "If", "Dropout"]),
+        "two values": (BODIES, ["a", "b"], ["a", "b", "c"], ["If", "Dropout"]),
+        "an input goes": (BODIES, ["a"], ["a", "c", "d"], ["Mul", "If", "Dropout"]),
+        "an initializer": (BODIES, ["w", "x"], ["w", "x", "c", "d"], ["Add", "Mul", "If", "Dropout"]),
+        "another order": (BODIES, ["c", "x"], ["c", "x", "d"], ["Add", "Mul", "If", "Dropout"]),
+        "an output": (BODIES, ["y"], ["y", "x"], ["Add", "Dropout"]),
+        "strings": (TEXTS, ["t"], ["t", "i"], ["Gather"]),
+        "halves": (HALVES, ["a"], ["a"], ["Relu"]),
+        "an optional operand": (OPTIONAL, ["top"], ["top", "x"], ["Clip", "Neg"]),
+    },
 )
 def test_cut_inputs(text: str, wanted: list[str], inputs: list[str], ops: list[str]) -> None:
     model = load(text)
@@ -180,18 +180,16 @@ def test_inner_symbols_of_a_cut_model_are_its_own() -> None:
     same(run(optimized, {"a": np.zeros(5, np.float32)}), [np.r_[np.zeros(5), np.ones(2)].astype(np.float32)])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("transform", "message"),
-    [
-        pytest.param(CutInputs(), "no inputs are named", id="none"),
-        pytest.param(CutInputs(("a", "a")), "input a is named twice", id="twice"),
-        pytest.param(
-            CutInputs(("p",)), "p is inside a subgraph; only values of the main graph can be inputs", id="inner"
-        ),
-        pytest.param(CutInputs(("aa",)), "the model has no value named 'aa'; did you mean a?", id="unknown"),
-        pytest.param(KeepOutputs(), "no outputs are named", id="no outputs"),
-        pytest.param(ExposeInitializers(("v",)), "the model has no initializer named 'v'", id="of a body"),
-    ],
+    {
+        "none": (CutInputs(), "no inputs are named"),
+        "twice": (CutInputs(("a", "a")), "input a is named twice"),
+        "inner": (CutInputs(("p",)), "p is inside a subgraph; only values of the main graph can be inputs"),
+        "unknown": (CutInputs(("aa",)), "the model has no value named 'aa'; did you mean a?"),
+        "no outputs": (KeepOutputs(), "no outputs are named"),
+        "of a body": (ExposeInitializers(("v",)), "the model has no initializer named 'v'"),
+    },
 )
 def test_unusable_names(transform: ModelTransform, message: str) -> None:
     with pytest.raises(ModelError, match=message):

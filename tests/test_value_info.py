@@ -12,6 +12,7 @@ from passwright.app.cli.entry import app
 from passwright.core.errors import UsageError
 from passwright.core.serialization.proto_queries import all_nodes, subgraphs
 from passwright.testing.rewriting import load
+from rewriting import cases
 from tiers import slow_unless
 from typer.testing import CliRunner
 
@@ -66,17 +67,17 @@ def entries(model: onnx.ModelProto) -> dict[str, list[int | str | None] | None]:
 KEPT = {"a": ["N", 4], "m": None, "f": ["N", 4], "w": [4, 2], "t": ["N", 4]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pipeline", "choice", "expected"),
-    [
-        pytest.param("basic", "keep", KEPT, id="keep"),
-        pytest.param("basic", "write", {**KEPT, "m": ["N", 2]}, id="write"),
-        pytest.param("basic", "strip", {"f": ["N", 4]}, id="strip leaves operators without a schema"),
-        pytest.param("basic", None, {"f": ["N", 4]}, id="a run that rewrites strips"),
-        pytest.param("none", None, {**KEPT, "i": ["N", 4]}, id="pipeline none keeps"),
-        pytest.param("none", "strip", {"f": ["N", 4]}, id="strip without passes"),
-        pytest.param("none", "write", {**KEPT, "m": ["N", 2], "i": ["N", 4]}, id="write without passes"),
-    ],
+    {
+        "keep": ("basic", "keep", KEPT),
+        "write": ("basic", "write", {**KEPT, "m": ["N", 2]}),
+        "strip leaves operators without a schema": ("basic", "strip", {"f": ["N", 4]}),
+        "a run that rewrites strips": ("basic", None, {"f": ["N", 4]}),
+        "pipeline none keeps": ("none", None, {**KEPT, "i": ["N", 4]}),
+        "strip without passes": ("none", "strip", {"f": ["N", 4]}),
+        "write without passes": ("none", "write", {**KEPT, "m": ["N", 2], "i": ["N", 4]}),
+    },
 )
 def test_choices(
     model: onnx.ModelProto, pipeline: str, choice: str | None, expected: dict[str, list[int | str | None] | None]
@@ -142,13 +143,13 @@ def with_function() -> onnx.ModelProto:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("choice", "outside", "inside"),
-    [
-        pytest.param("keep", ["h"], ["a", "f", "n"], id="keep"),
-        pytest.param("write", ["h"], ["a", "f", "n"], id="write"),
-        pytest.param("strip", ["h"], ["f"], id="strip"),
-    ],
+    {
+        "keep": ("keep", ["h"], ["a", "f", "n"]),
+        "write": ("write", ["h"], ["a", "f", "n"]),
+        "strip": ("strip", ["h"], ["f"]),
+    },
 )
 def test_functions(choice: str, outside: list[str], inside: list[str]) -> None:
     model = optimize(with_function(), value_info=choice, keep_functions=True).model
@@ -178,12 +179,12 @@ def test_command_line(model: onnx.ModelProto, tmp_path: Path) -> None:
         assert entries(onnx.load(out)) == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
-    [
-        pytest.param("all", "error: --shapes all: choose from keep, write, strip", id="unknown"),
-        pytest.param("x:3,4", "strip; --shape sets the shape of an input", id="for --shape"),
-    ],
+    {
+        "unknown": ("all", "error: --shapes all: choose from keep, write, strip"),
+        "for --shape": ("x:3,4", "strip; --shape sets the shape of an input"),
+    },
 )
 def test_unknown_choices(model: onnx.ModelProto, tmp_path: Path, text: str, message: str) -> None:
     onnx.save(model, tmp_path / "m.onnx")

@@ -114,10 +114,7 @@ def test_arrays_of_any_size_pass(worker: WorkerProcess[Worker], size: int) -> No
 
 def test_large_request_to_a_process_that_does_not_read_ends_in_time() -> None:
     deaf = (sys.executable, "-c", "import time; time.sleep(1000)")
-    with (
-        WorkerProcess[Worker](deaf, 0.3) as worker,
-        pytest.raises(WorkerExit, match=r"it did not end within 0\.3 s"),
-    ):
+    with WorkerProcess[Worker](deaf, 0.3) as worker, pytest.raises(WorkerExit, match=r"it did not end within 0\.3 s"):
         worker.call().echo(bytes(1 << 22))
 
 

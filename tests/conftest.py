@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -18,10 +19,14 @@ if TYPE_CHECKING:
 
 let_idle_threads_sleep()  # of all processes that tests start
 gc_pause.collect_seldom()  # as processes of this project do
-gc_pause.MAX_UNCOLLECTED_BYTES *= 200  # as each collection traverses all tests, too
 settings.register_profile("default", deadline=None, max_examples=10, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)  # of `make test-all`
 settings.load_profile("default")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from traversing all tests each time."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

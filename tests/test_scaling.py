@@ -371,7 +371,9 @@ def test_merge_duplicates_frees_its_scopes() -> None:
 
 
 def test_collector_state_is_restored() -> None:
+    gc.unfreeze()
     with gc_paused():
         assert not gc.isenabled()
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0
+    gc.freeze()  # as `conftest.py` does

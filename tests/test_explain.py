@@ -13,8 +13,8 @@ from hypothesis import given
 from onnx import TensorProto, helper
 from operation_counts import count_calls
 from passwright.app.cli.entry import app
-from passwright.app.explain.closest_match import closest_match
-from passwright.app.explain.match_report import MatchDiagnosis, diagnose_match, report_matches
+from passwright.app.optimize.closest_match import closest_match
+from passwright.app.optimize.match_report import MatchDiagnosis, diagnose_match, report_matches
 from passwright.core import (
     EXACT,
     ChangeLog,

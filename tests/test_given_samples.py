@@ -13,8 +13,8 @@ import pytest
 from onnx import numpy_helper
 from passwright.app.cli.entry import app
 from passwright.app.measure.feeds import make_feeds
-from passwright.app.measure.python_data import with_python_data
 from passwright.app.optimize.optimize import optimize
+from passwright.app.registry.python_data import with_python_data
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
 from passwright.core.processes.watchdog import time_limit

@@ -38,11 +38,9 @@ CORE_FLOORS = (
 APP_FLOORS = (
     {"environment", "new"},
     {"registry", "report"},
-    {"check", "diff", "info", "listing", "measure"},
-    {"verify"},
+    {"check", "diff", "info", "listing", "measure", "verify"},
     {"optimize"},
-    {"bisect", "cli", "explain", "profile"},
-    {"quantize"},
+    {"bisect", "cli", "explain", "profile", "quantize"},
     {"compare", "tune"},
     {"models"},
     {"commands"},

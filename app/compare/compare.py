@@ -23,8 +23,8 @@ from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
-from ..measure.python_data import data_files, read_given
 from ..optimize.run_options import RunOptions
+from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress
 from ..verify.render import input_sets_text
 from .comparison_report import ComparisonReport, Conditions

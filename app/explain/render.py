@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.rewriting.change_log import Change
+from ..optimize.closest_match import MismatchKind
+from ..optimize.match_report import MatchReport
 from ..report.descriptions import join_truncated
 from ..report.terminal import Terminal, plural
-from .closest_match import MismatchKind
 from .explain import NO_ROOTS, Explanation, RuleExplanation
-from .match_report import MatchReport
 
 MISS_TEXTS = {
     MismatchKind.OPERATOR: "another op",

@@ -24,6 +24,7 @@ from ...core.support.regular_files import open_regular, unreadable
 from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
 from ..environment import versions
+from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress
 from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
@@ -31,7 +32,6 @@ from .benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from .execution_provider import optimization_level, parse_provider
 from .feeds import Feeds, isolated_run_check, make_feeds
 from .metrics import ModelMetrics, RatioInterval, latency_ratios
-from .python_data import data_files, read_given
 
 DEFAULT_EFFORT = BenchmarkConfig()
 

@@ -38,7 +38,7 @@ from ...core.verify.size_assignments import (
     size_assignments,
     sum_relations,
 )
-from .python_data import read_given
+from ..registry.python_data import read_given
 
 PREFERRED_SIZES = (64, 32, 16, 8)  # of symbolic dims except the batch: the largest with which the model runs
 RUN_TIMEOUT = 120.0  # seconds of a run

@@ -112,7 +112,7 @@ class RunOptions(SharedOptions):
     @property
     def input_files(self) -> list[Path]:
         """The files that are read, except the model and those that a pipeline names."""
-        from ..measure.python_data import data_files  # noqa: PLC0415 - imports onnx
+        from ..registry.python_data import data_files  # noqa: PLC0415 - imports onnx
 
         return data_files(self.inputs) + self.plugin_files
 

@@ -21,10 +21,10 @@ from ..environment import versions
 from ..measure.execution_provider import ExecutionProvider, optimization_level
 from ..measure.feeds import make_feeds
 from ..measure.profile_recording import record_profile
-from ..measure.python_data import data_files, read_given
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
 from ..registry.pass_sources import PluginLike
+from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress
 from .profile_builder import RecordedProfile, build_profile, timeline
 from .profile_report import ProfileReport

@@ -19,7 +19,7 @@ from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec
 from ..measure.accuracy import LABELS
 from ..measure.feeds import batch_symbol, drawn_feeds, fixed_batch
-from ..measure.python_data import with_python_data
+from ..registry.python_data import with_python_data
 
 MAX_SAMPLES = 512
 DRAWN_SAMPLES = 32

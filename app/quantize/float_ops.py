@@ -15,7 +15,7 @@ from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ...core.rewriting.rules import Rule
 from ...passes.quantization.weights import store_int8_weights
-from ..explain.match_report import diagnose_match
+from ..optimize.match_report import diagnose_match
 from .search import BuiltCandidate
 
 QUANTIZERS = frozenset({"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear"})

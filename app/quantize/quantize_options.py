@@ -9,9 +9,9 @@ from typing import Any
 
 from ...core.errors import UsageError
 from ...core.plugins.pass_registry import python_file
-from ..measure.python_data import data_files
 from ..optimize.run_options import plugin_files
 from ..registry.pass_sources import PluginLike
+from ..registry.python_data import data_files
 from ..report.progress import Progress
 
 LEAST = {"trials": 1, "seconds": 0, "threads": 0, "min_time": 0.01, "seed": 0}

@@ -1,1 +1,1 @@
-"""Passes and pipelines by name: built in, installed, from files, and given by the caller."""
+"""What users name or write in Python: passes, pipelines, tools and data."""

@@ -22,13 +22,13 @@ from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.execution_provider import ExecutionProvider
-from ..measure.python_data import read_given
 from ..measure.tuned_settings import Configuration, TunedSettings, relative_name
 from ..optimize.content_digests import content_digest, model_digest
 from ..optimize.run_options import with_keywords
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
 from ..quantize.search import Limits
+from ..registry.python_data import read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import phase_callback, shows_progress
 from .objective import LOUD

@@ -13,10 +13,10 @@ from ...core.errors import UsageError
 from ...core.ort.sessions import MAX_THREADS
 from ...core.verify.verification_spec import Effort
 from ...passes.pipelines import PIPELINES
-from ..measure.python_data import data_files
 from ..quantize.criterion import Budget
 from ..quantize.quantize_options import require_least
 from ..quantize.schemes import AUTO, requested_schemes
+from ..registry.python_data import data_files
 from ..report.progress import Progress
 from .objective import Objective
 

@@ -26,7 +26,7 @@ from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import Effort, VerificationSpec, known_effort
 from ..environment import versions
-from ..measure.python_data import data_files, read_given
+from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
 from msgspec.structs import replace
 from onnx import TensorProto
-from passwright.app.explain.match_report import diagnose_match
+from passwright.app.optimize.match_report import diagnose_match
 from passwright.core import (
     LOSSY,
     Pipeline,

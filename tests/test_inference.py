@@ -157,10 +157,7 @@ def inferred(text: str, opset: int = 18) -> str:
         ("y = MatMul(x, q)", "[N, M]"),
         ("y = MaxPool<kernel_shape=[2,2],strides=[2,2]>(z)", "[N, 3, (H)//(2), (W)//(2)]"),
         ('y = MaxPool<kernel_shape=[3,3],auto_pad="SAME_UPPER",strides=[2,1]>(z)', "[N, 3, (H + 1)//(2), W]"),
-        (
-            'y = MaxPool<kernel_shape=[3,3],auto_pad="SAME_UPPER",dilations=[2,2]>(z)',
-            "[N, 3, ?, ?]",
-        ),
+        ('y = MaxPool<kernel_shape=[3,3],auto_pad="SAME_UPPER",dilations=[2,2]>(z)', "[N, 3, ?, ?]"),
         ("y = MaxPool<kernel_shape=[3,3],ceil_mode=1,strides=[2,1]>(z)", "[N, 3, ?, W - 2]"),
         ("y = DepthToSpace<blocksize=2>(z)", "[N, 0, 2*H, 2*W]"),
         ("y = NonZero(x)", "[3, ?]"),

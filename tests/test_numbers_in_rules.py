@@ -95,9 +95,7 @@ def test_becomes(chosen: Rule, before: str, after: str) -> None:
             difference_to_neg, f"g ({X}) => (float[n,m] y) <float c = {{-0.0}}> {{ y = Sub(c, x) }}", id="negative zero"
         ),
         pytest.param(
-            take_first,
-            f"g ({X}) => (float[1,3] y) <int64[1] c = {{0}}> {{ y = Gather(x, c) }}",
-            id="index with a dim",
+            take_first, f"g ({X}) => (float[1,3] y) <int64[1] c = {{0}}> {{ y = Gather(x, c) }}", id="index with a dim"
         ),
     ],
 )

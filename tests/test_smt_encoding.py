@@ -17,10 +17,7 @@ from passwright.core.proof.smt_terms import Arithmetic, Element, simplest_fracti
 from passwright.core.proof.smt_worker import number_of
 
 Array = np.ndarray[Any, Any]
-FLOATS = np.array(
-    [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 2.5, -0.2, 1e-45, -1e-40, 3e38],
-    np.float32,
-)
+FLOATS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 2.5, -0.2, 1e-45, -1e-40, 3e38], np.float32)
 REALS = np.array([0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, -0.25, 100.0], np.float32)
 PAIRS = tuple(np.array(np.meshgrid(FLOATS, FLOATS), np.float32).reshape(2, -1))
 REAL_PAIRS = tuple(np.array(np.meshgrid(REALS, REALS), np.float32).reshape(2, -1))

@@ -127,11 +127,7 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, MERGE_POWERS)
 
 
-@given(
-    a=st.sampled_from([0.5, 1, 2, 3, 4]),
-    b=st.sampled_from([0.5, 1, 2, 3]),
-    positive=st.booleans(),
-)
+@given(a=st.sampled_from([0.5, 1, 2, 3, 4]), b=st.sampled_from([0.5, 1, 2, 3]), positive=st.booleans())
 def test_powers_merge_if_safe(a: float, b: float, positive: bool) -> None:
     first = "r = Sigmoid(x)" if positive else "r = Tanh(x)"
     g = f"g (float[2,3] x) => (float[2,3] y) <float a = {{{a}}}, float b = {{{b}}}>"

@@ -172,12 +172,7 @@ def test_every_opset(opset: int) -> None:
 @pytest.mark.parametrize(("a", "b"), [("float", "double"), ("int32", "double")])
 def test_comparison_needs_no_cast(op: str, a: str, b: str, opset: int) -> None:
     text = f"g ({a}[4,5] x) => (int64[n] y) {{{{ {{}} }}}}"
-    becomes(
-        text.format(f"t = Cast<to={NAMES[b]}>(x) y = {op}(t)"),
-        text.format(f"y = {op}(x)"),
-        *RULES,
-        opset=opset,
-    )
+    becomes(text.format(f"t = Cast<to={NAMES[b]}>(x) y = {op}(t)"), text.format(f"y = {op}(x)"), *RULES, opset=opset)
 
 
 MOVES = {
@@ -269,11 +264,7 @@ def representable(kind: int) -> st.SearchStrategy[float | int]:
     return st.floats(width=64 if kind == F64 else 32 if kind == F32 else 16)
 
 
-@given(
-    data=st.data(),
-    a=st.sampled_from(sorted(NAMES.values())),
-    b=st.sampled_from(sorted(NAMES.values())),
-)
+@given(data=st.data(), a=st.sampled_from(sorted(NAMES.values())), b=st.sampled_from(sorted(NAMES.values())))
 def test_lossless_casts_round_trip(data: st.DataObject, a: int, b: int) -> None:
     types = {
         BOOL: np.bool_, I8: np.int8, U8: np.uint8, I16: np.int16, I32: np.int32, I64: np.int64, F16: np.float16,
@@ -286,9 +277,7 @@ def test_lossless_casts_round_trip(data: st.DataObject, a: int, b: int) -> None:
 
 
 @given(
-    a=st.sampled_from(sorted(NAMES)),
-    b=st.sampled_from(sorted(NAMES)),
-    c=st.sampled_from(["bool", "int8", "double"]),
+    a=st.sampled_from(sorted(NAMES)), b=st.sampled_from(sorted(NAMES)), c=st.sampled_from(["bool", "int8", "double"])
 )
 def test_any_pair_is_equivalent(a: str, b: str, c: str) -> None:
     if b in {a, c}:

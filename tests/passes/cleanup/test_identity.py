@@ -166,10 +166,7 @@ def test_dropout_is_bypassed(before: str, after: str) -> None:
     becomes(f"{D} {{ {before} }}", f"{D} {{ {after} }}", drop_dropout)
 
 
-@pytest.mark.parametrize(
-    ("opset", "mask"),
-    [(10, "bool"), (12, "bool"), (13, "bool"), (22, "bool"), (9, "float")],
-)
+@pytest.mark.parametrize(("opset", "mask"), [(10, "bool"), (12, "bool"), (13, "bool"), (22, "bool"), (9, "float")])
 def test_dropout_mask(opset: int, mask: str) -> None:
     """As onnxruntime computes it, the mask holds ones since opset 12."""
     fill = f"{mask}[1] {{{int(opset >= 12)}}}"

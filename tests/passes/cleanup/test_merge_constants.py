@@ -283,9 +283,7 @@ def test_an_outer_twin_hidden_by_an_inner_name() -> None:
 
 
 ARRAYS = hnp.arrays(
-    st.sampled_from([np.float32, np.int64, np.bool_]),
-    st.sampled_from([(), (2,), (1, 2)]),
-    elements=st.integers(0, 1),
+    st.sampled_from([np.float32, np.int64, np.bool_]), st.sampled_from([(), (2,), (1, 2)]), elements=st.integers(0, 1)
 )
 
 

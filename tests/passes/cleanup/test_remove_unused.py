@@ -163,8 +163,7 @@ def test_unknown_domains_stay(text: str) -> None:
 
 
 @given(
-    edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9),
-    wanted=st.integers(0, 8),
+    edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9), wanted=st.integers(0, 8)
 )
 def test_only_ops_needed_by_outputs_remain(edges: list[tuple[int, int]], wanted: int) -> None:
     """Op i reads two of the values before it."""

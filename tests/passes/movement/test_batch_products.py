@@ -64,9 +64,7 @@ KEYS = "g (float[2,3,S,5] x, float[2,3,7,5] w) => (float[a,b,c,d] y)"
             id="a merged factor is read elsewhere",
         ),
         pytest.param(
-            G.replace("S", "0") + f" {C} {{ {MERGED} }}",
-            G.replace("S", "0") + " { y = MatMul(x, w) }",
-            id="no rows",
+            G.replace("S", "0") + f" {C} {{ {MERGED} }}", G.replace("S", "0") + " { y = MatMul(x, w) }", id="no rows"
         ),
         pytest.param(
             f"g (bool b, float[2,3,S,5] x, float[2,3,5,4] w) => (float[a,b,c,d] y) {C} {{ y = If (b) <then_branch ="

@@ -221,11 +221,7 @@ def test_passes() -> None:
 INDICES = st.lists(st.integers(-4, 3), min_size=1, max_size=3)
 
 
-@given(
-    first=INDICES,
-    second=st.lists(st.integers(-1, 0), min_size=1, max_size=3),
-    axis=st.integers(0, 1),
-)
+@given(first=INDICES, second=st.lists(st.integers(-1, 0), min_size=1, max_size=3), axis=st.integers(0, 1))
 def test_any_two_gathers(first: list[int], second: list[int], axis: int) -> None:
     weights = {"i": np.array(first, np.int64), "j": np.array(second, np.int64), "a": np.array([axis], np.int64)}
     g = "g (float[4,4] x) => (float[p,q,r] y)"

@@ -172,8 +172,7 @@ def small(nodes: list[onnx.NodeProto], outputs: list[str]) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(
-    ("build", "last", "left"),
-    [(chain, "Transpose", 0), (chain, "Neg", 1), (star, "Transpose", 0), (star, "Neg", 1)],
+    ("build", "last", "left"), [(chain, "Transpose", 0), (chain, "Neg", 1), (star, "Transpose", 0), (star, "Neg", 1)]
 )
 def test_large_regions(build: Callable[[int, str], onnx.ModelProto], last: str, left: int) -> None:
     result = from_onnx(build(2000, last))

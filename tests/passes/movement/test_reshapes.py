@@ -202,8 +202,7 @@ STEPS = st.lists(
         st.tuples(st.just("Squeeze"), st.integers(-2, 1)),
         st.tuples(st.just("Flatten"), st.integers(0, 2)),
         st.tuples(
-            st.just("Reshape"),
-            st.sampled_from([(-1,), (0, -1), (2, -1), (-1, 6), (1, 0, -1), (12, 1), (2, 2, 3)]),
+            st.just("Reshape"), st.sampled_from([(-1,), (0, -1), (2, -1), (-1, 6), (1, 0, -1), (12, 1), (2, 2, 3)])
         ),
     ),
     min_size=2,

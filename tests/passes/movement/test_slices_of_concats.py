@@ -49,10 +49,7 @@ def test_slice(g: str, start: int, end: int, axis: int, after: str | list[int]) 
     assert sorted(a.item() for a in initializers(model).values()) == sorted([*after, 1])
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "axis"),
-    [(1, 3, 1), (0, 5, 1), (0, 2, 0), (5, 9, 0), (3, 3, 1), (2, 5, 0)],
-)
+@pytest.mark.parametrize(("start", "end", "axis"), [(1, 3, 1), (0, 5, 1), (0, 2, 0), (5, 9, 0), (3, 3, 1), (2, 5, 0)])
 def test_slice_stays(start: int, end: int, axis: int) -> None:
     stays(piece("y = Slice(u, s, e, x)", s=[start], e=[end], x=[axis]), bypass_slice_of_concat)
 

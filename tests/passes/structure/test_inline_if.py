@@ -173,8 +173,7 @@ def test_becomes(before: str, after: str) -> None:
         ),
         "an outer constant": (
             model(
-                f"{YES}, {W}",
-                f"t = {branches('', 's = Relu(x)').replace('float[2] r', 'float[2] w')} y = Add(x, t)",
+                f"{YES}, {W}", f"t = {branches('', 's = Relu(x)').replace('float[2] r', 'float[2] w')} y = Add(x, t)"
             ),
             model(W, "y = Add(x, w)"),
         ),

@@ -118,11 +118,7 @@ def test_scan_output_of_zero_trips_stays() -> None:
 
 @cases(
     ("outs", "fits"),
-    {
-        "as many": ("b d", True),
-        "one for the Loop, one for its end": ("b d r", True),
-        "more": ("b d r s", False),
-    },
+    {"as many": ("b d", True), "one for the Loop, one for its end": ("b d r", True), "more": ("b d r s", False)},
 )
 def test_node_count_never_grows(outs: str, fits: bool) -> None:
     ops = "l = Neg(a) r = Abs(a) s = Exp(a) d = Sqrt(a) b = Identity(l)"
@@ -159,12 +155,7 @@ def test_declared_shapes_of_body_inputs_are_ignored() -> None:
     assert op_types(to_onnx(result)) == ["Neg", "Add"]
 
 
-@given(
-    trips=st.integers(-1, 3),
-    start=st.booleans(),
-    on=st.booleans(),
-    order=st.permutations(range(3)),
-)
+@given(trips=st.integers(-1, 3), start=st.booleans(), on=st.booleans(), order=st.permutations(range(3)))
 def test_any_count(trips: int, start: bool, on: bool, order: list[int]) -> None:
     ins, outs = ["a0", "a1", "a2"], [f"b{i}" for i in order]
     ops = "b0 = Neg(a0) b1 = Add(a1, a0) b2 = Exp(a2)"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from node_cases import FREEZE_MODES, cases, freeze_inputs
+from node_cases import FREEZE_MODES, backend_cases, freeze_inputs
 from small_pipeline import PASS_NAMES
 from test_planted import NAMES, planted
 
@@ -25,9 +25,9 @@ from test_planted import NAMES, planted
 def write_backend(folder: Path, names: Iterable[str] | None = None) -> None:
     """Write node cases, in each form of constant inputs, to a new folder."""
     folder.mkdir(parents=True)
-    for name in cases() if names is None else names:
+    for name in backend_cases() if names is None else names:
         for number, mode in enumerate(FREEZE_MODES):
-            onnx.save(freeze_inputs(cases()[name], mode).model, folder / f"{name}.{number}.onnx")
+            onnx.save(freeze_inputs(backend_cases()[name], mode).model, folder / f"{name}.{number}.onnx")
 
 
 def write_planted(folder: Path, names: Iterable[str] = tuple(NAMES)) -> Path:

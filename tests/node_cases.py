@@ -45,7 +45,7 @@ def _zeros_of_pool(
 
 
 @cache
-def cases() -> dict[str, BackendCase]:
+def backend_cases() -> dict[str, BackendCase]:
     """All node cases by name.
 
     onnx computes their outputs and their documentation while it loads them, and no test reads either. Pools, computed
@@ -90,7 +90,7 @@ def model_outputs(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, An
 
 def is_runnable(name: str) -> bool:
     """Whether onnxruntime runs a case as it is."""
-    return model_outputs(cases()[name].model, cases()[name].feeds) is not None
+    return model_outputs(backend_cases()[name].model, backend_cases()[name].feeds) is not None
 
 
 def optimization_errors(case: BackendCase) -> list[str] | None:

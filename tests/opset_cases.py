@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from node_cases import RANDOM, BackendCase, cases, model_outputs
+from node_cases import RANDOM, BackendCase, backend_cases, model_outputs
 from onnx import defs, helper
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import MatchFailure
@@ -174,7 +174,7 @@ def counted(outcomes: Iterable[tuple[int, str]]) -> dict[int, Counter[str]]:
 
 def write_tables() -> None:
     """Replace the tables in the document by those of all cases."""
-    every = cases().values()
+    every = backend_cases().values()
     raised = counted((opset, conversion_outcome(each)) for c in every for opset, each in raised_cases(c))
     lowered = counted((opset, conversion_outcome(c, opset)) for c in every for opset in lower_opsets(c))
     text = TABLE.read_text(encoding="utf-8")

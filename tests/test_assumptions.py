@@ -21,7 +21,7 @@ from passwright.testing.case import Case, Fault, FaultKind
 from passwright.testing.check import default_prover
 from passwright.testing.fuzzing import apply_rule
 from passwright.testing.model_comparison import compare_case, compare_models
-from rewriting import load, run
+from rewriting import cases, load, run
 
 RELU = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
 NOT_NEGATIVE = conditional("no number is negative", assume=lambda g, x: g.GreaterOrEqual(x, 0))
@@ -76,21 +76,17 @@ def test_a_condition_is_shown(contract: Contract, shown: str) -> None:
     assert contract.at(TensorProto.FLOAT).assumption == contract.assumption
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "message"),
-    [
-        pytest.param(conditional, "said in words", id="nothing"),
-        pytest.param(lambda: conditional(assume=NOT_A_PATTERN), "a pattern must be an operator", id="no operator"),
-        pytest.param(lambda: conditional(assume=lambda _, x: x > 0), "as in lambda g, x: g.Greater", id="of Python"),  # type: ignore[reportOperatorIssue]
-        pytest.param(lambda: conditional(assume=lambda g, x: g.Greater(x, ...)), "made of operators", id="any inputs"),
-        pytest.param(lambda: conditional(each=lambda g, x, z: g.Less(x, z)), "has one variable", id="two of each"),
-        pytest.param(lambda: conditional(assume=RELU_OF, each=RELU_OF), "not both", id="both"),
-        pytest.param(
-            lambda: drop_relu(conditional(assume=lambda g, z: g.Greater(z, 0))),
-            "takes z, and the pattern",
-            id="unbound",
-        ),
-    ],
+    {
+        "nothing": (conditional, "said in words"),
+        "no operator": (lambda: conditional(assume=NOT_A_PATTERN), "a pattern must be an operator"),
+        "of Python": (lambda: conditional(assume=lambda _, x: x > 0), "as in lambda g, x: g.Greater"),  # type: ignore[reportOperatorIssue]
+        "any inputs": (lambda: conditional(assume=lambda g, x: g.Greater(x, ...)), "made of operators"),
+        "two of each": (lambda: conditional(each=lambda g, x, z: g.Less(x, z)), "has one variable"),
+        "both": (lambda: conditional(assume=RELU_OF, each=RELU_OF), "not both"),
+        "unbound": (lambda: drop_relu(conditional(assume=lambda g, z: g.Greater(z, 0))), "takes z, and the pattern"),
+    },
 )
 def test_a_condition_that_says_nothing_is_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(RuleError, match=message):
@@ -152,12 +148,8 @@ IN_A_BODY = """g (float[N] x, bool c) => (float[N] y) {
 }"""
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(IN_A_BODY, id="a body"),
-        pytest.param("g (int8[N] x) => (int8[N] y) { y = Relu(x) }", id="a number that is none of the type"),
-    ],
+@cases(
+    "text", {"a body": IN_A_BODY, "a number that is none of the type": "g (int8[N] x) => (int8[N] y) { y = Relu(x) }"}
 )
 def test_a_condition_without_expression_decides_nothing(text: str, prover: Prover) -> None:
     r = drop_relu(conditional(assume=lambda g, x: g.Greater(x, 0.5)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import node_cases
 import pytest
-from node_cases import FREEZE_MODES, cases
+from node_cases import FREEZE_MODES, backend_cases
 from passwright.core import from_onnx, is_known
 from passwright.core.operators.effects import is_random
 from passwright.passes.pipelines import PIPELINES
@@ -18,10 +18,10 @@ from tiers import slow_unless
 def test_outputs_are_kept(block: int, forms: int) -> None:
     wrong: dict[str, list[str]] = {}
     ran = 0
-    for i, name in enumerate(list(cases())[block::20]):
+    for i, name in enumerate(list(backend_cases())[block::20]):
         for form in range(i, i + forms):
             mode = FREEZE_MODES[form % len(FREEZE_MODES)]
-            problems = node_cases.optimization_errors(node_cases.freeze_inputs(cases()[name], mode))
+            problems = node_cases.optimization_errors(node_cases.freeze_inputs(backend_cases()[name], mode))
             ran += problems is not None
             if problems:
                 wrong[f"{name}, {mode}"] = problems
@@ -30,7 +30,7 @@ def test_outputs_are_kept(block: int, forms: int) -> None:
 
 
 def test_case_count() -> None:
-    assert len(cases()) > 1600
+    assert len(backend_cases()) > 1600
 
 
 # Sequences and optionals cannot be initializers, a training BatchNormalization and a Dropout are not constant,
@@ -41,8 +41,8 @@ PROTECTED = {"BatchNormalization", "Dropout", "QuantizeLinear", "StringSplit"}
 @pytest.mark.parametrize("block", slow_unless({0}, range(8)))
 def test_constant_inputs_are_folded_completely(block: int) -> None:
     left: dict[str, list[str]] = {}
-    for name in list(cases())[block::8]:
-        case = node_cases.freeze_inputs(cases()[name], FREEZE_MODES[2])
+    for name in list(backend_cases())[block::8]:
+        case = node_cases.freeze_inputs(backend_cases()[name], FREEZE_MODES[2])
         graph = from_onnx(case.model).graph
         if case.feeds or any(v.type is not None for v in graph.outputs):
             continue
@@ -55,4 +55,4 @@ def test_constant_inputs_are_folded_completely(block: int) -> None:
 
 
 def test_round_trip() -> None:
-    assert [c.name for c in cases().values() if not node_cases.is_round_trip_equal(c.model)] == []
+    assert [c.name for c in backend_cases().values() if not node_cases.is_round_trip_equal(c.model)] == []

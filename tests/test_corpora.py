@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from corpora import write_backend, write_planted
-from node_cases import cases
+from node_cases import backend_cases
 from test_planted import NAMES, planted
 
 pytestmark = pytest.mark.slow
@@ -32,7 +32,7 @@ def test_planted_mistakes(tmp_path: Path) -> None:
 
 
 def test_node_cases(tmp_path: Path) -> None:
-    names = [name for name in cases() if name.startswith(("test_relu", "test_split_equal"))]
+    names = [name for name in backend_cases() if name.startswith(("test_relu", "test_split_equal"))]
     write_backend(tmp_path / "backend", names)
     rows = batch(tmp_path / "out", tmp_path / "backend", "--verify", "quick")
     assert {row["outcome"] for row in rows} == {"unchanged", "verified"}

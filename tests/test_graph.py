@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 
 import networkx as nx
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Graph, MatchFailure, Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
 from passwright.core.errors import GraphError
-from rewriting import load, op_types, require_equivalent
+from rewriting import cases, load, op_types, require_equivalent
 
 DIAMOND = "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { a = Neg(x) b = Exp(a) c = Mul(a, w) y = Add(b, c) }"
 BODIES = (
@@ -32,6 +33,12 @@ def values(graph: Graph) -> dict[str, Value]:
     return found | {v.name: v for op in graph.ops() for v in op.outputs}
 
 
+def graph(text: str) -> tuple[Graph, dict[str, Value]]:
+    """A graph, and its values by name."""
+    found = read(text).graph
+    return found, values(found)
+
+
 def op(graph: Graph, op_type: str) -> Op:
     (found,) = graph.ops(op_type)
     return found
@@ -42,8 +49,7 @@ def new(op_type: str) -> Op:
 
 
 def test_edges_match_text() -> None:
-    g = read(DIAMOND).graph
-    v = values(g)
+    g, v = graph(DIAMOND)
     assert [o.type for o in g.ops()] == ["Neg", "Exp", "Mul", "Add"]
     assert op(g, "Mul").inputs == (v["a"], v["w"])
     assert set(v["a"].consumers) == {op(g, "Exp"), op(g, "Mul")}
@@ -74,8 +80,7 @@ def test_omitted_inputs() -> None:
 
 
 def test_bodies() -> None:
-    g = read(BODIES).graph
-    v = values(g)
+    g, v = graph(BODIES)
     then, otherwise = op(g, "If").subgraphs
     assert [len(sub) for sub in g.with_subgraphs()] == [4, 2, 1]
     assert then.owner is otherwise.owner is op(g, "If")
@@ -126,16 +131,10 @@ def test_sorted_ops_follow_captures() -> None:
     assert order.index(late) < order.index(op(g, "If"))
 
 
-@pytest.mark.parametrize(
-    "add_cycle",
-    [
-        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["y"]]), id="of several ops"),
-        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["a"]]), id="of one op"),
-    ],
-)
-def test_cycle_is_named(add_cycle: Callable[[Graph], None]) -> None:
-    g = read(DIAMOND).graph
-    add_cycle(g)
+@cases("read_by_first", {"of several ops": "y", "of one op": "a"})
+def test_cycle_is_named(read_by_first: str) -> None:
+    g, v = graph(DIAMOND)
+    g.set_inputs(op(g, "Neg"), [v[read_by_first]])
     with pytest.raises(GraphError, match=r"cycle.*Neg a"):
         g.sorted_ops()
     with pytest.raises(GraphError, match="cycle"):
@@ -143,8 +142,8 @@ def test_cycle_is_named(add_cycle: Callable[[Graph], None]) -> None:
 
 
 def test_cycle_through_capture() -> None:
-    g = read(BODIES).graph
-    g.set_inputs(op(g, "Neg"), [values(g)["z"]])
+    g, v = graph(BODIES)
+    g.set_inputs(op(g, "Neg"), [v["z"]])
     with pytest.raises(GraphError, match="cycle"):
         g.validate()
 
@@ -211,9 +210,9 @@ def test_networkx_view_is_live() -> None:
 
 
 def test_add_op_refuses_second_producer() -> None:
-    g = read(DIAMOND).graph
+    g, v = graph(DIAMOND)
     with pytest.raises(GraphError, match="a is produced by both"):
-        g.add_op(new("Abs"), [g.inputs[0]], [values(g)["a"]])
+        g.add_op(new("Abs"), [g.inputs[0]], [v["a"]])
     g.validate()
 
 
@@ -227,18 +226,17 @@ def test_remove_op_refuses_used_ops() -> None:
 
 
 def test_remove_op_removes_its_uses() -> None:
-    g = read(DIAMOND).graph
-    dead = g.add_op(new("Add"), [values(g)["a"], values(g)["a"]], [Value("dead")])
+    g, v = graph(DIAMOND)
+    dead = g.add_op(new("Add"), [v["a"], v["a"]], [Value("dead")])
     g.remove_op(dead)
     assert dead not in g
-    assert dead not in values(g)["a"].consumers
+    assert dead not in v["a"].consumers
     assert list(g.ops("Add")) != [dead]
     g.validate()
 
 
 def test_set_inputs_moves_edges() -> None:
-    g = read(DIAMOND).graph
-    v = values(g)
+    g, v = graph(DIAMOND)
     g.set_inputs(op(g, "Add"), [v["b"], v["b"], None])
     assert op(g, "Add") not in v["c"].consumers
     assert list(v["b"].consumers) == [op(g, "Add")]
@@ -246,8 +244,7 @@ def test_set_inputs_moves_edges() -> None:
 
 
 def test_prune_removes_newly_dead_values() -> None:
-    g = read(DIAMOND).graph
-    v = values(g)
+    g, v = graph(DIAMOND)
     g.set_inputs(op(g, "Add"), [v["b"], v["b"]])
     assert g.prune(g.ops("Mul")) == 1
     assert v["w"] not in g.initializers
@@ -271,8 +268,7 @@ def test_removal_drops_uses_in_nested_subgraphs() -> None:
 
 
 def test_prune_of_dead_if_removes_its_captures() -> None:
-    g = read(BODIES).graph
-    v = values(g)
+    g, v = graph(BODIES)
     g.set_inputs(op(g, "Tanh"), [v["x"]])
     assert g.prune(g.ops("If")) == 3
     assert not g.initializers
@@ -306,8 +302,7 @@ def test_take_over_of_graph_output_keeps_its_name() -> None:
 
 
 def test_take_over_redirects_consumers_of_new_value() -> None:
-    g = read(DIAMOND).graph
-    v = values(g)
+    g, v = graph(DIAMOND)
     made = g.add_op(new("Abs"), [g.inputs[0]], [Value("new")])
     reader = g.add_op(new("Sqrt"), [made.outputs[0]], [Value("read")])
     g.take_over(made.outputs[0], v["a"])
@@ -316,14 +311,13 @@ def test_take_over_redirects_consumers_of_new_value() -> None:
 
 
 def test_take_over_requires_producer() -> None:
-    g = read(DIAMOND).graph
+    g, v = graph(DIAMOND)
     with pytest.raises(GraphError, match="x"):
-        g.take_over(g.inputs[0], values(g)["a"])
+        g.take_over(g.inputs[0], v["a"])
 
 
 def test_replace_uses() -> None:
-    g = read(DIAMOND).graph
-    v = values(g)
+    g, v = graph(DIAMOND)
     g.replace_uses(v["a"], v["x"])
     assert not v["a"].consumers
     assert set(v["x"].consumers) == {op(g, "Neg"), op(g, "Exp"), op(g, "Mul")}
@@ -331,8 +325,7 @@ def test_replace_uses() -> None:
 
 
 def test_replace_uses_inside_bodies() -> None:
-    g = read(BODIES).graph
-    v = values(g)
+    g, v = graph(BODIES)
     g.replace_uses(v["a"], v["x"])
     then, otherwise = op(g, "If").subgraphs
     assert op(then, "Mul").inputs[0] is v["x"]
@@ -351,33 +344,28 @@ def test_replace_uses_of_graph_output_transfers_its_name() -> None:
     assert [n.output[0] for n in to_onnx(m).graph.node] == ["a", "y"]
 
 
-@pytest.mark.parametrize(
-    ("text", "old", "new_"),
-    [
-        pytest.param(DIAMOND, "y", "x", id="output and input"),
-        pytest.param(
-            "g (float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Abs(x) }", "y", "z", id="two outputs"
-        ),
-        pytest.param(
-            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Add(x, w) }", "y", "w", id="output and default"
-        ),
-    ],
+@cases(
+    ("text", "source"),
+    {
+        "output and input": (DIAMOND, "x"),
+        "two outputs": ("g (float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Abs(x) }", "z"),
+        "output and default": ("g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Add(x, w) }", "w"),
+    },
 )
-def test_replace_value_keeps_names_of_interface(text: str, old: str, new_: str) -> None:
+def test_replace_value_keeps_names_of_interface(text: str, source: str) -> None:
     m = read(text)
     v = values(m.graph)
     with pytest.raises(MatchFailure):
-        m.graph.replace_uses(v[old], v[new_])
+        m.graph.replace_uses(v["y"], v[source])
     m.graph.validate()
-    m.graph.replace_value(v[old], v[new_])
+    m.graph.replace_value(v["y"], v[source])
     m.graph.validate()
     (identity,) = [n for n in to_onnx(m).graph.node if n.op_type == "Identity"]
-    assert (identity.input, identity.output) == ([new_], [old])
+    assert (identity.input, identity.output) == ([source], ["y"])
 
 
 def test_output_listed_twice_is_replaced_twice() -> None:
-    g = read(DIAMOND).graph
-    v = values(g)
+    g, v = graph(DIAMOND)
     g.outputs = (v["y"], v["y"])
     g.declared.outputs *= 2
     g.replace_uses(v["y"], v["b"])
@@ -386,8 +374,7 @@ def test_output_listed_twice_is_replaced_twice() -> None:
 
 
 def test_pinned_values_are_kept() -> None:
-    g = read(DIAMOND).graph
-    v = values(g)
+    g, v = graph(DIAMOND)
     g.pinned.add(v["b"])
     with pytest.raises(MatchFailure, match="by name"):
         g.replace_uses(v["b"], v["c"])
@@ -425,120 +412,54 @@ def test_fresh_names_differ_from_those_of_earlier_runs() -> None:
 
 
 def test_tensors_are_read_only() -> None:
-    g = read(DIAMOND).graph
+    g, v = graph(DIAMOND)
     with pytest.raises(ValueError, match="read-only"):
-        values(g)["w"].const[0] = 9
+        v["w"].const[0] = 9
     made = g.add_constant(Tensor.from_array(np.zeros(3)))
     with pytest.raises(ValueError, match="read-only"):
         made.const[0] = 9
 
 
-def _second_producer(g: Graph) -> None:
-    values(g)["a"].producer = op(g, "Exp")
+def put(item: object, **fields: object) -> None:
+    """Set fields of an object, past the mutators of the graph."""
+    for name, field in fields.items():
+        setattr(item, name, field)
 
 
-def _missing_use(g: Graph) -> None:
-    values(g)["a"].remove_consumer(op(g, "Exp"))
-
-
-def _false_use(g: Graph) -> None:
-    values(g)["b"].add_consumer(op(g, "Neg"))
-
-
-def _false_use_of_input(g: Graph) -> None:
-    g.inputs[0].add_consumer(op(g, "Add"))
-
-
-def _false_use_of_constant(g: Graph) -> None:
-    values(g)["w"].add_consumer(op(g, "Add"))
-
-
-def _use_by_unknown_op(g: Graph) -> None:
-    values(g)["b"].add_consumer(new("Abs"))
-
-
-def _inputs_set_directly(g: Graph) -> None:
-    op(g, "Exp").inputs = (values(g)["x"],)
-
-
-def _value_without_producer(g: Graph) -> None:
-    g.set_inputs(op(g, "Exp"), [Value("ghost")])
-
-
-def _value_of_removed_op(g: Graph) -> None:
-    del g._ops[op(g, "Neg")]
-
-
-def _stale_index(g: Graph) -> None:
-    g._by_type["Neg"][new("Neg")] = None
-
-
-def _wrong_index(g: Graph) -> None:
-    op(g, "Neg").type = "Abs"
-
-
-def _other_graph(g: Graph) -> None:
-    op(g, "Neg").graph = read(DIAMOND).graph
-
-
-def _output_without_producer(g: Graph) -> None:
-    g.outputs = (*g.outputs, Value("ghost"))
-
-
-def _output_renamed(g: Graph) -> None:
-    g.outputs[0].name = "other"
-
-
-def _output_slots(g: Graph) -> None:
-    g._outputs._values[0] = values(g)["b"]
-
-
-def _constant_with_producer(g: Graph) -> None:
-    g.initializers[values(g)["a"]] = None
-
-
-def _initializer_without_tensor(g: Graph) -> None:
-    values(g)["w"].tensor = None
-
-
-def _duplicate_name(g: Graph) -> None:
-    values(g)["a"].name = "b"
-
-
-@pytest.mark.parametrize(
+@cases(
     "corrupt",
-    [
-        _second_producer,
-        _missing_use,
-        _false_use,
-        _false_use_of_input,
-        _false_use_of_constant,
-        _use_by_unknown_op,
-        _inputs_set_directly,
-        _value_without_producer,
-        _value_of_removed_op,
-        _stale_index,
-        _wrong_index,
-        _other_graph,
-        _output_without_producer,
-        _output_renamed,
-        _output_slots,
-        _constant_with_producer,
-        _initializer_without_tensor,
-        _duplicate_name,
-    ],
+    {
+        "second producer": lambda g, v: put(v["a"], producer=op(g, "Exp")),
+        "missing use": lambda g, v: v["a"].remove_consumer(op(g, "Exp")),
+        "false use": lambda g, v: v["b"].add_consumer(op(g, "Neg")),
+        "false use of an input": lambda g, v: v["x"].add_consumer(op(g, "Add")),
+        "false use of a constant": lambda g, v: v["w"].add_consumer(op(g, "Add")),
+        "use by an unknown op": lambda _, v: v["b"].add_consumer(new("Abs")),
+        "inputs set directly": lambda g, v: put(op(g, "Exp"), inputs=(v["x"],)),
+        "value without producer": lambda g, _: g.set_inputs(op(g, "Exp"), [Value("ghost")]),
+        "value of a removed op": lambda g, _: g._ops.pop(op(g, "Neg")),
+        "stale index": lambda g, _: g._by_type["Neg"].update({new("Neg"): None}),
+        "wrong index": lambda g, _: put(op(g, "Neg"), type="Abs"),
+        "other graph": lambda g, _: put(op(g, "Neg"), graph=read(DIAMOND).graph),
+        "output without producer": lambda g, _: put(g, outputs=(*g.outputs, Value("ghost"))),
+        "output renamed": lambda g, _: put(g.outputs[0], name="other"),
+        "output slots": lambda g, v: operator.setitem(g._outputs._values, 0, v["b"]),
+        "constant with producer": lambda g, v: g.initializers.update({v["a"]: None}),
+        "initializer without tensor": lambda _, v: put(v["w"], tensor=None),
+        "duplicate name": lambda _, v: put(v["a"], name="b"),
+    },
 )
-def test_validate_finds_corruption(corrupt: Callable[[Graph], None]) -> None:
-    g = read(DIAMOND).graph
-    corrupt(g)
+def test_validate_finds_corruption(corrupt: Callable[[Graph, dict[str, Value]], object]) -> None:
+    g, v = graph(DIAMOND)
+    corrupt(g, v)
     with pytest.raises(PassesError):
         g.validate()
 
 
 def test_validate_checks_bodies() -> None:
-    g = read(BODIES).graph
+    g, v = graph(BODIES)
     then = op(g, "If").subgraphs[0]
-    values(g)["a"].remove_consumer(op(then, "Mul"))
+    v["a"].remove_consumer(op(then, "Mul"))
     with pytest.raises(GraphError):
         g.validate()
 

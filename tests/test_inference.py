@@ -28,7 +28,7 @@ from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import input_specs
-from rewriting import load
+from rewriting import cases, load
 
 from passwright import optimize
 
@@ -220,30 +220,23 @@ IF = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "expected"),
-    [
-        pytest.param(f"{HEAD} {{ {IF.format('', 'x', '', 'x')} }}", "[N, M, 8]", id="branches agree"),
-        pytest.param(f"{HEAD} {{ {IF.format('', 'q', '', 'x')} }}", "any rank", id="branches of other ranks"),
-        pytest.param(
-            f"{HEAD} {{ w = Transpose<perm=[1,0,2]>(x) {IF.format('', 'w', '', 'x')} }}",
-            "[?, ?, 8]",
-            id="branches differ",
-        ),
-        pytest.param("g (float[N,-1] x) => (float[] y) { y = Relu(x) }", "[N, ?]", id="a dim of -1"),
-        pytest.param("g (float[N,?] x) => (float[A,B] y) { y = Relu(x) }", "[N, ?]", id="declared symbols"),
-        pytest.param("g (float[N,3] x) => (float[5,4] y) { y = Relu(x) }", "[5, 3]", id="a wrong declaration"),
-        pytest.param("g (float[N,3] x) => (float[3] y) { y = Relu(x) }", "[N, 3]", id="a declaration of a wrong rank"),
-        pytest.param("g (float[] x) => (float[A,4] y) { y = Relu(x) }", "[A, 4]", id="a declaration alone"),
-        pytest.param(
+    {
+        "branches agree": (f"{HEAD} {{ {IF.format('', 'x', '', 'x')} }}", "[N, M, 8]"),
+        "branches of other ranks": (f"{HEAD} {{ {IF.format('', 'q', '', 'x')} }}", "any rank"),
+        "branches differ": (f"{HEAD} {{ w = Transpose<perm=[1,0,2]>(x) {IF.format('', 'w', '', 'x')} }}", "[?, ?, 8]"),
+        "a dim of -1": ("g (float[N,-1] x) => (float[] y) { y = Relu(x) }", "[N, ?]"),
+        "declared symbols": ("g (float[N,?] x) => (float[A,B] y) { y = Relu(x) }", "[N, ?]"),
+        "a wrong declaration": ("g (float[N,3] x) => (float[5,4] y) { y = Relu(x) }", "[5, 3]"),
+        "a declaration of a wrong rank": ("g (float[N,3] x) => (float[3] y) { y = Relu(x) }", "[N, 3]"),
+        "a declaration alone": ("g (float[] x) => (float[A,4] y) { y = Relu(x) }", "[A, 4]"),
+        "int32 overflow": (
             "g (int32[2] c) => (int32[] y) <int32[1] k = {2147483647}, int32[1] o = {1}> { y = Add(k, o) }",
             "[1] {?}",
-            id="int32 overflow",
         ),
-        pytest.param(
-            "g (float[5000] x) => (int64[] y) { t = Cast<to=7>(x) y = Neg(t) }", "[5000]", id="too many elements"
-        ),
-    ],
+        "too many elements": ("g (float[5000] x) => (int64[] y) { t = Cast<to=7>(x) y = Neg(t) }", "[5000]"),
+    },
 )
 def test_declarations_and_bodies(text: str, expected: str) -> None:
     assert inferred(text) == expected
@@ -256,15 +249,15 @@ def chain(step: str, length: int, head: str) -> Value:
     return from_onnx(load(f"{head} {{ {steps} }}")).graph.outputs[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("step", "length"),
-    [
-        pytest.param("{} = Relu({})", 5000, id="deep"),
-        pytest.param("{} = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>({})", 1000, id="pools"),
-        pytest.param("{} = Conv<pads=[1,0,1,0],strides=[1,2]>({}, w)", 1000, id="convolutions"),
-        pytest.param("{} = Pad({}, k)", 1000, id="pads"),
-        pytest.param("{} = Slice({}, p, e)", 100, id="slices"),
-    ],
+    {
+        "deep": ("{} = Relu({})", 5000),
+        "pools": ("{} = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>({})", 1000),
+        "convolutions": ("{} = Conv<pads=[1,0,1,0],strides=[1,2]>({}, w)", 1000),
+        "pads": ("{} = Pad({}, k)", 1000),
+        "slices": ("{} = Slice({}, p, e)", 100),
+    },
 )
 def test_expressions_of_long_chains_are_small(step: str, length: int) -> None:
     p, e, k = "int64[4] p = {0,0,1,2}", "int64[4] e = {-1,-1,-2,9}", "int64[8] k = {0,0,1,-1,0,0,2,0}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from node_cases import cases
+from node_cases import backend_cases
 from onnx import TensorProto, defs, helper
 from opset_cases import at_opset
 from passwright.core import from_onnx
@@ -13,6 +13,7 @@ from passwright.core.ir.op import Op
 from passwright.core.ir.op_schemas import schema
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
+from rewriting import cases
 from tiers import slow_unless
 
 FLOAT, HALF, DOUBLE, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.INT64
@@ -39,33 +40,33 @@ def test_highest_opset() -> None:
     assert not any(loads(identity(v)) for v in range(highest + 1, defs.onnx_opset_version() + 1))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("op_type", "domain", "version", "dtypes", "runs"),
-    [
-        pytest.param("Softmax", "", 21, [FLOAT], True, id="kernel"),
-        pytest.param("Softmax", "ai.onnx", 21, [FLOAT], True, id="other name of the domain"),
-        pytest.param("Softmax", "", 21, [INT64], False, id="no kernel for the type"),
-        pytest.param("Softmax", "", 21, [HALF], True, id="half precision between casts"),
-        pytest.param("Softmax", "", 21, [], True, id="unknown type"),
-        pytest.param("RoiAlign", "", 21, [FLOAT, FLOAT, INT64], True, id="kernel of the older version"),
-        pytest.param("RoiAlign", "", 22, [FLOAT, FLOAT, INT64], False, id="no kernel of the newer version"),
-        pytest.param("Upsample", "", 9, [FLOAT, FLOAT], True, id="before it was deprecated"),
-        pytest.param("Upsample", "", 10, [FLOAT, FLOAT], False, id="deprecated"),
-        pytest.param("Swish", "", 24, [FLOAT], True, id="function"),
-        pytest.param("Swish", "", 25, [FLOAT], False, id="function of an operator that changed"),
-        pytest.param("GroupNormalization", "", 25, [FLOAT] * 3, True, id="function that depends on types"),
-        pytest.param("Bernoulli", "", 21, [FLOAT], True, id="function of an operator with a kernel"),
-        pytest.param("Bernoulli", "", 22, [FLOAT], False, id="function of an operator without kernel"),
-        pytest.param("Attention", "", 24, [FLOAT] * 3, True, id="attention"),
-        pytest.param("Attention", "", 22, [FLOAT] * 3, False, id="not in the opset"),
-        pytest.param("Constant", "", 25, [], True, id="needs no kernel"),
-        pytest.param("Sum", "", 13, [DOUBLE] * 4, True, id="repeated input"),
-        pytest.param("Sum", "", 13, [INT64] * 4, False, id="repeated input of another type"),
-        pytest.param("ReduceMean", "", 17, [FLOAT, INT64], False, id="axes before they were an input"),
-        pytest.param("ReduceMean", "", 18, [FLOAT, INT64], True, id="axes as an input"),
-        pytest.param("Gelu", "com.microsoft", 1, [FLOAT], True, id="operator of onnxruntime"),
-        pytest.param("Gelu", "com.example", 1, [FLOAT], False, id="unknown domain"),
-    ],
+    {
+        "kernel": ("Softmax", "", 21, [FLOAT], True),
+        "other name of the domain": ("Softmax", "ai.onnx", 21, [FLOAT], True),
+        "no kernel for the type": ("Softmax", "", 21, [INT64], False),
+        "half precision between casts": ("Softmax", "", 21, [HALF], True),
+        "unknown type": ("Softmax", "", 21, [], True),
+        "kernel of the older version": ("RoiAlign", "", 21, [FLOAT, FLOAT, INT64], True),
+        "no kernel of the newer version": ("RoiAlign", "", 22, [FLOAT, FLOAT, INT64], False),
+        "before it was deprecated": ("Upsample", "", 9, [FLOAT, FLOAT], True),
+        "deprecated": ("Upsample", "", 10, [FLOAT, FLOAT], False),
+        "function": ("Swish", "", 24, [FLOAT], True),
+        "function of an operator that changed": ("Swish", "", 25, [FLOAT], False),
+        "function that depends on types": ("GroupNormalization", "", 25, [FLOAT] * 3, True),
+        "function of an operator with a kernel": ("Bernoulli", "", 21, [FLOAT], True),
+        "function of an operator without kernel": ("Bernoulli", "", 22, [FLOAT], False),
+        "attention": ("Attention", "", 24, [FLOAT] * 3, True),
+        "not in the opset": ("Attention", "", 22, [FLOAT] * 3, False),
+        "needs no kernel": ("Constant", "", 25, [], True),
+        "repeated input": ("Sum", "", 13, [DOUBLE] * 4, True),
+        "repeated input of another type": ("Sum", "", 13, [INT64] * 4, False),
+        "axes before they were an input": ("ReduceMean", "", 17, [FLOAT, INT64], False),
+        "axes as an input": ("ReduceMean", "", 18, [FLOAT, INT64], True),
+        "operator of onnxruntime": ("Gelu", "com.microsoft", 1, [FLOAT], True),
+        "unknown domain": ("Gelu", "com.example", 1, [FLOAT], False),
+    },
 )
 def test_runs_on_cpu(op_type: str, domain: str, version: int, dtypes: list[int], runs: bool) -> None:
     assert runs_on_cpu(op_type, domain, version, dtypes) is runs
@@ -82,8 +83,8 @@ def input_dtypes(op: Op) -> tuple[int, ...]:
 @pytest.mark.parametrize("block", slow_unless({0}, range(30)))
 def test_agrees_with_onnxruntime(block: int) -> None:
     compared = 0
-    for name in list(cases())[block::30]:
-        model = cases()[name].model
+    for name in list(backend_cases())[block::30]:
+        model = backend_cases()[name].model
         graph = from_onnx(model).graph
         op = next(graph.ops(), None)
         if len(graph) != 1 or op is None or op.domain:

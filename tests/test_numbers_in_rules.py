@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import EXACT, RewriteBuilder, Rule, Value, from_onnx, rule
 from passwright.testing import check_rule
-from rewriting import apply_passes, becomes, load, stays, to_onnx
+from rewriting import apply_passes, becomes, cases, load, stays, to_onnx
 
 X = "float[2,3] x"
 
@@ -44,60 +44,41 @@ def take_first(g: RewriteBuilder, x: Value) -> Value:
     return g.Squeeze(g.Slice(x, g.const([0]), g.const([1]), g.const([0])), axes=[0])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chosen", "before", "after"),
-    [
-        pytest.param(double_to_sum, "<float c = {2}> { y = Mul(x, c) }", "{ y = Add(x, x) }", id="no dims"),
-        pytest.param(double_to_sum, "<float c = {2}> { y = Mul(c, x) }", "{ y = Add(x, x) }", id="the other order"),
-        pytest.param(double_to_sum, "<float[1,1] c = {2}> { y = Mul(x, c) }", "{ y = Add(x, x) }", id="as many dims"),
-        pytest.param(double_to_sum, "{ c = Constant<value_float=2.0>() y = Mul(x, c) }", "{ y = Add(x, x) }", id="op"),
-        pytest.param(difference_to_neg, "<float c = {0}> { y = Sub(c, x) }", "{ y = Neg(x) }", id="zero"),
-        pytest.param(
-            multiply_by_ten, "<float c = {0.1}> { y = Div(x, c) }", "<float t = {10}> { y = Mul(x, t) }", id="rounded"
-        ),
-        pytest.param(
+    {
+        "no dims": (double_to_sum, "<float c = {2}> { y = Mul(x, c) }", "{ y = Add(x, x) }"),
+        "the other order": (double_to_sum, "<float c = {2}> { y = Mul(c, x) }", "{ y = Add(x, x) }"),
+        "as many dims": (double_to_sum, "<float[1,1] c = {2}> { y = Mul(x, c) }", "{ y = Add(x, x) }"),
+        "op": (double_to_sum, "{ c = Constant<value_float=2.0>() y = Mul(x, c) }", "{ y = Add(x, x) }"),
+        "zero": (difference_to_neg, "<float c = {0}> { y = Sub(c, x) }", "{ y = Neg(x) }"),
+        "rounded": (multiply_by_ten, "<float c = {0.1}> { y = Div(x, c) }", "<float t = {10}> { y = Mul(x, t) }"),
+        "an index without dims": (
             take_first,
             "<int64 c = {0}> { y = Gather(x, c) }",
             "<int64[1] z = {0}, int64[1] o = {1}> { s = Slice(x, z, o, z) y = Squeeze(s, z) }",
-            id="an index without dims",
         ),
-    ],
+    },
 )
 def test_becomes(chosen: Rule, before: str, after: str) -> None:
     head = f"g ({X}) => (float[{'3' if chosen is take_first else 'n,m'}] y)"
     becomes(f"{head} {before}", f"{head} {after}", chosen)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("chosen", "text"),
-    [
-        pytest.param(double_to_sum, f"g ({X}) => (float[n,m] y) <float c = {{3}}> {{ y = Mul(x, c) }}", id="other"),
-        pytest.param(double_to_sum, f"g ({X}, float c) => (float[n,m] y) {{ y = Mul(x, c) }}", id="an input"),
-        pytest.param(
-            double_to_sum, f"g ({X}, float c = {{2}}) => (float[n,m] y) {{ y = Mul(x, c) }}", id="overridable"
-        ),
-        pytest.param(
-            double_to_sum, f"g ({X}) => (float[k,n,m] y) <float[1,1,1] c = {{2}}> {{ y = Mul(x, c) }}", id="more dims"
-        ),
-        pytest.param(
-            double_to_sum,
-            f"g ({X}) => (float[n,m] y) <float[3] c = {{2, 2, 2}}> {{ y = Mul(x, c) }}",
-            id="more elements",
-        ),
-        pytest.param(
-            double_to_sum, f"g ({X}) => (float[0,3] y) <float[0,3] c = {{}}> {{ y = Mul(c, c) }}", id="no element"
-        ),
-        pytest.param(
-            double_to_sum, f"g ({X}) => (float[n,m] y) <float c = {{2}}> {{ y = Sub(x, c) }}", id="another operator"
-        ),
-        pytest.param(difference_to_neg, f"g ({X}) => (float[n,m] y) <float c = {{0}}> {{ y = Sub(x, c) }}", id="order"),
-        pytest.param(
-            difference_to_neg, f"g ({X}) => (float[n,m] y) <float c = {{-0.0}}> {{ y = Sub(c, x) }}", id="negative zero"
-        ),
-        pytest.param(
-            take_first, f"g ({X}) => (float[1,3] y) <int64[1] c = {{0}}> {{ y = Gather(x, c) }}", id="index with a dim"
-        ),
-    ],
+    {
+        "other": (double_to_sum, f"g ({X}) => (float[n,m] y) <float c = {{3}}> {{ y = Mul(x, c) }}"),
+        "an input": (double_to_sum, f"g ({X}, float c) => (float[n,m] y) {{ y = Mul(x, c) }}"),
+        "overridable": (double_to_sum, f"g ({X}, float c = {{2}}) => (float[n,m] y) {{ y = Mul(x, c) }}"),
+        "more dims": (double_to_sum, f"g ({X}) => (float[k,n,m] y) <float[1,1,1] c = {{2}}> {{ y = Mul(x, c) }}"),
+        "more elements": (double_to_sum, f"g ({X}) => (float[n,m] y) <float[3] c = {{2, 2, 2}}> {{ y = Mul(x, c) }}"),
+        "no element": (double_to_sum, f"g ({X}) => (float[0,3] y) <float[0,3] c = {{}}> {{ y = Mul(c, c) }}"),
+        "another operator": (double_to_sum, f"g ({X}) => (float[n,m] y) <float c = {{2}}> {{ y = Sub(x, c) }}"),
+        "order": (difference_to_neg, f"g ({X}) => (float[n,m] y) <float c = {{0}}> {{ y = Sub(x, c) }}"),
+        "negative zero": (difference_to_neg, f"g ({X}) => (float[n,m] y) <float c = {{-0.0}}> {{ y = Sub(c, x) }}"),
+        "index with a dim": (take_first, f"g ({X}) => (float[1,3] y) <int64[1] c = {{0}}> {{ y = Gather(x, c) }}"),
+    },
 )
 def test_stays(chosen: Rule, text: str) -> None:
     stays(text, chosen, runs="{}" not in text)
@@ -135,14 +116,14 @@ def test_nearest_number_of_the_element_type(dtype: int) -> None:
     assert not apply_passes(product(dtype, near, "Div"), multiply_by_ten)[1].changes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("number", "dtype", "stored"),
-    [
-        pytest.param(0.5, TensorProto.INT64, 0, id="a fraction of integers"),
-        pytest.param(1e-10, TensorProto.FLOAT16, 0, id="underflow"),
-        pytest.param(1e10, TensorProto.FLOAT16, np.inf, id="overflow"),
-        pytest.param(256, TensorProto.UINT8, 0, id="wraps around"),
-    ],
+    {
+        "a fraction of integers": (0.5, TensorProto.INT64, 0),
+        "underflow": (1e-10, TensorProto.FLOAT16, 0),
+        "overflow": (1e10, TensorProto.FLOAT16, np.inf),
+        "wraps around": (256, TensorProto.UINT8, 0),
+    },
 )
 def test_number_that_the_element_type_lacks(number: float, dtype: int, stored: Any) -> None:
     @rule(lambda g, x: g.Mul(x, number))
@@ -161,15 +142,15 @@ def test_number_that_the_element_type_lacks(number: float, dtype: int, stored: A
     assert len(to_onnx(result).graph.initializer) == 1  # nothing is left of the attempt
 
 
-@pytest.mark.parametrize(
+@cases(
     ("op_type", "numbers", "kinds"),
-    [
-        pytest.param("Pow", (2.0,), [np.float16], id="a type of its own, like the operand"),
-        pytest.param("Clip", (0.0, 6.0), [np.float16, np.float16], id="the same formal type"),
-        pytest.param("Max", (0.0, 1.0), [np.float16, np.float16], id="variadic"),
-        pytest.param("Gather", (0,), [np.int64], id="an index"),
-        pytest.param("CumSum", (0,), [np.int64], id="an axis"),
-    ],
+    {
+        "a type of its own, like the operand": ("Pow", (2.0,), [np.float16]),
+        "the same formal type": ("Clip", (0.0, 6.0), [np.float16, np.float16]),
+        "variadic": ("Max", (0.0, 1.0), [np.float16, np.float16]),
+        "an index": ("Gather", (0,), [np.int64]),
+        "an axis": ("CumSum", (0,), [np.int64]),
+    },
 )
 def test_type_of_numbers_in_replacements(op_type: str, numbers: tuple[float, ...], kinds: list[Any]) -> None:
     graph = from_onnx(product(TensorProto.FLOAT16, 2)).graph

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from node_cases import RANDOM, BackendCase, cases, model_outputs
+from node_cases import RANDOM, BackendCase, backend_cases, model_outputs
 from onnx import defs, helper, numpy_helper
 from opset_cases import at_older_opsets, opset_of
 from passwright.core import Graph, from_onnx
@@ -245,7 +245,9 @@ def test_node_cases_agree_with_onnxruntime(at_older: bool, arrays: str) -> None:
     """Each case that onnxruntime runs, perhaps at each opset of its operator too."""
     newest, least = highest_opset_of_onnxruntime(), ARRAY_TYPES[arrays][2]
     different = DIFFERENT if arrays == "float64" else ()
-    chosen = [c for n, c in cases().items() if not n.startswith((*RANDOM, *different)) and not n.endswith("_expanded")]
+    chosen = [
+        c for n, c in backend_cases().items() if not n.startswith((*RANDOM, *different)) and not n.endswith("_expanded")
+    ]
     forms = ((c, *(at_older_opsets(c) if at_older else ())) for c in chosen)
     found = {c.name: problem(c, arrays) for both in forms for c in both if opset_of(c.model) <= newest}
     problems = {name: text for name, text in found.items() if text is not None}
@@ -254,7 +256,7 @@ def test_node_cases_agree_with_onnxruntime(at_older: bool, arrays: str) -> None:
 
 
 def test_exceptions_differ() -> None:
-    assert all(problem(cases()[name]) for name in DIFFERENT)
+    assert all(problem(backend_cases()[name]) for name in DIFFERENT)
 
 
 def test_operators_without_kernel_are_known() -> None:

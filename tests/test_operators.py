@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from node_cases import cases
+from node_cases import backend_cases
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from passwright.core import from_onnx
@@ -57,7 +57,7 @@ def test_every_operator_of_onnx_that_draws_no_numbers_has_a_meaning() -> None:
 
 def test_newer_operators_agree_with_the_reference_of_onnx() -> None:
     seen: set[str] = set()
-    for name, case in cases().items():
+    for name, case in backend_cases().items():
         if not name.startswith(("test_causal_conv", "test_linear_attention", "test_swiglu")):
             continue
         seen |= {n.op_type for n in case.model.graph.node}

@@ -9,7 +9,7 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from node_cases import cases
+from node_cases import backend_cases
 from opset_cases import conversion_outcome, lower_opsets, opset_of, raised_cases
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import MatchFailure
@@ -53,8 +53,8 @@ REFUSED = {"Bernoulli", "Dropout", "Resize", "RoiAlign", "Scan", "Swish"}
 @pytest.mark.parametrize("block", slow_unless({0}, range(72)))
 def test_backend_cases(block: int) -> None:
     found: Counter[str] = Counter()
-    for name in list(cases())[block::72]:
-        case = cases()[name]
+    for name in list(backend_cases())[block::72]:
+        case = backend_cases()[name]
         for _, each in raised_cases(case):
             outcome = conversion_outcome(each)
             found[outcome] += 1
@@ -68,12 +68,12 @@ def test_backend_cases(block: int) -> None:
 @pytest.mark.parametrize("block", slow_unless({0}, range(150)))
 def test_backend_cases_at_lower_opsets(block: int) -> None:
     found: Counter[str] = Counter()
-    for name in list(cases())[block::150]:
-        for opset in lower_opsets(cases()[name]):
-            outcome = conversion_outcome(cases()[name], opset)
+    for name in list(backend_cases())[block::150]:
+        for opset in lower_opsets(backend_cases()[name]):
+            outcome = conversion_outcome(backend_cases()[name], opset)
             found[outcome] += 1
             assert outcome in {"equal", "rounded", "refused", "no operator", "not run"}, f"{name}: {outcome}"
-            assert outcome != "rounded" or cases()[name].model.graph.node[0].op_type == "AveragePool", name
+            assert outcome != "rounded" or backend_cases()[name].model.graph.node[0].op_type == "AveragePool", name
     assert found["equal"]
 
 

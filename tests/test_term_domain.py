@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from msgspec.structs import replace
-from node_cases import BackendCase, cases
+from node_cases import BackendCase, backend_cases
 from passwright.core.operators.object_array import NotSupported, ObjectArray
 from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import TermEvaluation, TermTensor
@@ -20,6 +20,7 @@ from passwright.core.proof.smt_functions import Functions
 from passwright.core.proof.smt_terms import FLOAT_SORTS, Arithmetic, Element, z3
 from passwright.core.proof.term_domain import TermDomain
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
+from rewriting import cases
 
 MAX_SIZE = 150  # elements of the inputs of a case
 CASES_PER_OPERATOR = 2
@@ -92,13 +93,13 @@ def applied(term: Any, values: list[Any]) -> Any:
 def small_cases() -> Iterator[BackendCase]:
     """The smallest cases of each operator whose inputs are numbers."""
     found: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    for case in cases().values():
+    for case in backend_cases().values():
         feeds = case.feeds.values()
         are_numbers = all(isinstance(v, np.ndarray | np.generic) and v.dtype.kind in "biuf" for v in feeds)
         if are_numbers and len(case.model.graph.node) == 1 and (size := sum(v.size for v in feeds)) <= MAX_SIZE:
             node = case.model.graph.node[0]
             found[node.domain, node.op_type].append((size, case.name))
-    yield from (cases()[name] for sized in found.values() for _, name in sorted(sized)[:CASES_PER_OPERATOR])
+    yield from (backend_cases()[name] for sized in found.values() for _, name in sorted(sized)[:CASES_PER_OPERATOR])
 
 
 def terms_of(case: BackendCase) -> Mapping[str, TermTensor] | None:
@@ -149,33 +150,51 @@ def variable(*shape: int) -> Any:
     return ObjectArray(evaluation.variable("x", onnx.TensorProto.FLOAT, shape).elements, np.float64, TERMS)
 
 
-@pytest.mark.parametrize(
+@cases(
     "leave",
-    [
-        pytest.param(np.asarray, id="array"),
-        pytest.param(lambda x: float(x[0]), id="number"),
-        pytest.param(lambda x: bool(x[0] > 0), id="decision"),
-        pytest.param(lambda x: np.arange(3)[x], id="index"),
-        pytest.param(np.sort, id="unknown-function"),
-        pytest.param(lambda x: np.gcd(x, x), id="unknown-ufunc"),
-        pytest.param(lambda x: np.add(x, 1, out=np.zeros(2)), id="array-of-numbers"),
-    ],
+    {
+        "array": np.asarray,
+        "number": lambda x: float(x[0]),
+        "decision": lambda x: bool(x[0] > 0),
+        "index": lambda x: np.arange(3)[x],
+        "unknown-function": np.sort,
+        "unknown-ufunc": lambda x: np.gcd(x, x),
+        "array-of-numbers": lambda x: np.add(x, 1, out=np.zeros(2)),
+    },
 )
 def test_a_kernel_that_leaves_the_protocols_fails(leave: Callable[[Any], Any]) -> None:
     with pytest.raises(NotSupported):
         leave(variable(2))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("compute", "wanted"),
-    [
-        pytest.param(lambda x: np.maximum(x, -np.inf), "x#0", id="neutral-infinity"),
-        pytest.param(lambda x: np.max(x, initial=-np.inf), "x#0", id="neutral-start"),
-        pytest.param(lambda x: np.where(np.array([True]), x, 1.0), "x#0", id="known-choice"),
-        pytest.param(lambda x: np.where((x > 0) | np.array([True]), x, 1.0), "x#0", id="decided-choice"),
-        pytest.param(lambda x: np.pad(x, (1, 0))[1], "x#0", id="pad"),
-        pytest.param(lambda x: x.astype(np.float64), "x#0", id="same-type"),
-    ],
+    {
+        "neutral-infinity": (
+            lambda x: np.maximum(x, -np.inf),
+            "x#0",
+        ),
+        "neutral-start": (
+            lambda x: np.max(x, initial=-np.inf),
+            "x#0",
+        ),
+        "known-choice": (
+            lambda x: np.where(np.array([True]), x, 1.0),
+            "x#0",
+        ),
+        "decided-choice": (
+            lambda x: np.where((x > 0) | np.array([True]), x, 1.0),
+            "x#0",
+        ),
+        "pad": (
+            lambda x: np.pad(x, (1, 0))[1],
+            "x#0",
+        ),
+        "same-type": (
+            lambda x: x.astype(np.float64),
+            "x#0",
+        ),
+    },
 )
 def test_known_parts_are_computed(compute: Callable[[Any], Any], wanted: str) -> None:
     found = compute(variable(1))

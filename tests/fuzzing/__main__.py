@@ -72,9 +72,9 @@ def call(options: argparse.Namespace, models: tuple[onnx.ModelProto, ...]) -> in
 
 def node_models() -> tuple[onnx.ModelProto, ...]:
     """The small node cases of the ONNX backend suite, also with some or all inputs frozen."""
-    from node_cases import FREEZE_MODES, cases, freeze_inputs
+    from node_cases import FREEZE_MODES, backend_cases, freeze_inputs
 
-    small = [c for c in cases().values() if c.model.ByteSize() < 4000]
+    small = [c for c in backend_cases().values() if c.model.ByteSize() < 4000]
     return tuple(freeze_inputs(c, mode).model for c in small for mode in FREEZE_MODES)
 
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 from gemm_floor import products_run
-from passwright.app.environment import machine_summary
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, latency_ratio
+from passwright.app.registry.environment import machine_summary
 
 from passwright import Conditions, optimize
 

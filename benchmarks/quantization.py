@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import onnx
 from measured_runs import run_script
-from passwright.app.environment import machine_summary, quantization_target
 from passwright.app.measure.bench import BenchReport, bench
 from passwright.app.measure.benchmark import BenchmarkConfig
+from passwright.app.registry.environment import machine_summary, quantization_target
 from passwright.core.errors import PassesError, format_error
 from quantization_recipes import RECIPES
 from speedup import write_results

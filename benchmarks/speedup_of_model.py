@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from passwright.app.compare.row import Row
-from passwright.app.environment import machine_summary
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval, latency_ratio
+from passwright.app.registry.environment import machine_summary
 
 from passwright import Conditions, compare
 

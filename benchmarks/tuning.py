@@ -23,12 +23,12 @@ from typing import Any
 from measured_runs import run_script
 from msgspec.structs import replace
 from nodes_left import BLOCKS, GENERATED, GOLDEN
-from passwright.app.environment import machine_summary, versions
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, combined_ratio
 from passwright.app.measure.tuned_settings import USERS_SESSION, read_tuned_settings
 from passwright.app.optimize.content_digests import model_digest
+from passwright.app.registry.environment import machine_summary, versions
 from passwright.app.tune.objective import noise, widened
 from speedup import write_results
 from table import markdown

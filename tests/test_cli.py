@@ -16,9 +16,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from passwright.app.cli.entry import app
-from passwright.app.environment import versions
 from passwright.app.listing.listing import listing
 from passwright.app.listing.render import show_listing
+from passwright.app.registry.environment import versions
 from passwright.app.report.terminal import Terminal
 from rewriting import load, op_types
 from rewriting import run as answers

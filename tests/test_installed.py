@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 import pytest
 from environment import ROOT, Environment, copy_sources, files_below, ruff_path
-from passwright.app.new.plugin_writer import TEMPLATE_TARGETS
+from passwright.app.registry.plugin_writer import TEMPLATE_TARGETS
 from rewriting import op_types
 
 
@@ -43,7 +43,7 @@ def test_source_distribution_contains_templates(env: Environment, sources: Path)
     env.run_python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", cwd=sources)
     with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:
         names = archive.getnames()
-    assert {Path(name).name for name in names if "/new/template/" in name} == set(TEMPLATE_TARGETS)
+    assert {Path(name).name for name in names if "/registry/template/" in name} == set(TEMPLATE_TARGETS)
     pages = ROOT / "app" / "pages"
     parts = {p.name for folder in ("assets", "templates") for p in (pages / folder).iterdir()}
     assert parts <= {Path(name).name for name in names if "/app/report/" in name}

@@ -36,7 +36,6 @@ CORE_FLOORS = (
 """The parts of core; each imports only from earlier layers, or from its own without a cycle."""
 
 APP_FLOORS = (
-    {"environment", "new"},
     {"registry", "report"},
     {"check", "diff", "info", "listing", "measure", "verify"},
     {"optimize"},

@@ -14,7 +14,7 @@ import pytest
 from environment import ROOT, files_below, ruff_path
 from pass_loading import make_pipeline
 from passwright.app.cli.entry import app
-from passwright.app.new.plugin_writer import TEMPLATE_TARGETS, names_for
+from passwright.app.registry.plugin_writer import TEMPLATE_TARGETS, names_for
 from passwright.core import leaves
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
@@ -47,7 +47,7 @@ def test_files_are_written(tmp_path: Path) -> None:
 
 
 def test_every_template_has_a_target() -> None:
-    assert {p.name for p in (ROOT / "app" / "new" / "template").iterdir()} == set(TEMPLATE_TARGETS)
+    assert {p.name for p in (ROOT / "app" / "registry" / "template").iterdir()} == set(TEMPLATE_TARGETS)
 
 
 def test_the_longest_name_keeps_lines_short(tmp_path: Path) -> None:

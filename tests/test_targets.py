@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 from onnx import TensorProto
-from passwright.app import environment
+from passwright.app.registry import environment
 from passwright.core import RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import UsageError
 from passwright.core.ir.cost_model import CPU

@@ -26,7 +26,7 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import Effort, VerificationSpec, known_effort
-from ..environment import versions
+from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress
 from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order

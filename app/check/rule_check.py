@@ -20,7 +20,7 @@ from ...passes.pipelines import BUILT_IN
 from ...testing.check import DEFAULT_BUDGET, CheckResult, default_prover, examine
 from ...testing.fault_report import model_text, write_repro
 from ...testing.model_comparison import ComparisonProcess
-from ..environment import versions
+from ..registry.environment import versions
 from ..registry.pass_sources import caller_registry, plugin_registries, search_passes, unknown_name_error
 
 

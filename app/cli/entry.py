@@ -164,7 +164,7 @@ app = typer.Typer(
 def show_versions(requested: bool) -> None:
     """Print the versions for a bug report, and exit."""
     if requested:
-        from ..environment import versions  # noqa: PLC0415 - imports onnx
+        from ..registry.environment import versions  # noqa: PLC0415 - imports onnx
 
         typer.echo(", ".join(f"{name} {version}" for name, version in versions().items()))
         raise typer.Exit

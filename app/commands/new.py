@@ -23,7 +23,7 @@ def new(
 ) -> None:
     """Create a plugin: an installable package with a rule, its tests and their workflow."""
     with one_line_errors():
-        from ..new.plugin_writer import names_for, write_plugin  # noqa: PLC0415 - imports onnx and numpy
+        from ..registry.plugin_writer import names_for, write_plugin  # noqa: PLC0415 - imports onnx and numpy
         from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 
         names = names_for(name)

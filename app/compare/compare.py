@@ -21,9 +21,9 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import Inputs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
-from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
 from ..optimize.run_options import RunOptions
+from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress
 from ..verify.render import input_sets_text

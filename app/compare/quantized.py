@@ -17,7 +17,6 @@ from ...core.ort import value_files
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
-from ..environment import machine_summary, versions
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
 from ..quantize.criterion import Criterion, Score
@@ -26,6 +25,7 @@ from ..quantize.quantize import QuantizationContext, checked_paths, prepare, qua
 from ..quantize.quantize_options import QuantizationOptions
 from ..quantize.render import scheme_text
 from ..registry.adapter_names import install_hint, installed_version, require_installed
+from ..registry.environment import machine_summary, versions
 from ..registry.quantizers import QUANTIZERS, Feeds
 from ..registry.timed_runs import TIMEOUT, run_timed
 from ..report.progress import phase_callback

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from ...core.errors import UnverifiableError
 from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
-from ..environment import versions
 from ..optimize.optimize import Result, optimize, optimize_model
 from ..optimize.run_options import RunOptions
 from ..registry.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
+from ..registry.environment import versions
 from ..registry.timed_runs import TIMEOUT, run_timed
 from ..registry.tool_functions import COMPARED_LEVELS, OptimizeFile
 from .row import OURS, Row

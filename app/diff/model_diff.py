@@ -20,7 +20,7 @@ from ...core.run.phase_timer import PhaseTimer
 from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
-from ..environment import versions
+from ..registry.environment import versions
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress
 from .constant_numbering import ConstantNumbering

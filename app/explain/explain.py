@@ -30,10 +30,10 @@ from ...core.run.pipeline_run import PipelineRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
-from ..environment import versions
 from ..optimize.match_report import MatchReport, report_matches
 from ..optimize.run_options import SharedOptions, plugin_files, with_keywords
 from ..optimize.run_setup import optional_transforms
+from ..registry.environment import versions
 from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..report.descriptions import pass_doc

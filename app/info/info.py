@@ -19,7 +19,7 @@ from ...core.ir.tensor import element_type
 from ...core.run.report import Stats
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
-from ..environment import versions
+from ..registry.environment import versions
 
 
 class Weights(Struct, frozen=True):

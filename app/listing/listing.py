@@ -18,8 +18,8 @@ from ...core.run.transforms import TransformPass
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import PASS_STAGES
-from ..environment import versions
 from ..registry import adapter_names
+from ..registry.environment import versions
 from ..registry.guarantees import NO_GUARANTEE, recorded_proof
 from ..registry.name_resolver import FilePipeline, NameResolver
 from ..registry.pass_sources import PluginLike

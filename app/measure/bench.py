@@ -23,7 +23,7 @@ from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable
 from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
-from ..environment import versions
+from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress

@@ -8,8 +8,8 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from ..environment import versions
 from ..optimize.page import page
+from ..registry.environment import versions
 from ..report.charts import Bar, Chart, bar_chart, size_text
 from ..report.number_text import change, duration
 from ..report.rendering import compress_json

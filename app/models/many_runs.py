@@ -14,9 +14,9 @@ from ...core.run.report import Report
 from ...core.support.printable_text import json_text
 from ..cli.exit_codes import WRONG
 from ..cli.report_output import echo_json, full_disk_behind_standard_output
-from ..environment import versions
 from ..optimize.render import hint_lines, warning_lines
 from ..optimize.run_options import RunOptions
+from ..registry.environment import versions
 from ..report.card import Card
 from ..report.finding import Document, Failure
 from ..report.terminal import Terminal

@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ..environment import own_files, vector_instructions, versions
 from ..optimize.content_digests import (
     bytes_digest,
     content_digest,
@@ -20,6 +19,7 @@ from ..optimize.content_digests import (
     regular_file_digest,
 )
 from ..optimize.run_options import RunOptions
+from ..registry.environment import own_files, vector_instructions, versions
 
 if TYPE_CHECKING:  # these import onnx
     from ..registry.resolved_pipeline import ResolvedPipeline

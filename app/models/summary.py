@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from ...core.support.printable_text import json_text
-from ..environment import versions
+from ..registry.environment import versions
 from .batch_render import rejected, rewrites
 from .result_row import ResultRow
 

@@ -35,7 +35,7 @@ from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.proof_guarantees import ProofCounts
-from ..environment import versions
+from ..registry.environment import versions
 from ..registry.guarantees import guarantee_counts
 from ..report.notebook_cards import card_html
 from ..report.progress import phase_callback, shows_progress

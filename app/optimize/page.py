@@ -11,7 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ...core.run.report import Report, Savings
-from ..environment import versions
+from ..registry.environment import versions
 from ..report.charts import paired_bar_chart
 from ..report.graph_layout import GraphLayout, Point
 from ..report.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout, svg

@@ -33,7 +33,7 @@ from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
 from ...passes.structure.opset import ConvertOpset
 from ...passes.transforms.interface import CutInputs, DropUnusedInputs, FreezeInitializers, KeepOutputs
-from ..environment import versions
+from ..registry.environment import versions
 from ..registry.python_data import read_given
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .run_options import RunOptions, SharedOptions

@@ -17,12 +17,12 @@ from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import Inputs, sizes_from_shapes
 from ...core.verify.input_specs import input_specs
-from ..environment import versions
 from ..measure.execution_provider import ExecutionProvider, optimization_level
 from ..measure.feeds import make_feeds
 from ..measure.profile_recording import record_profile
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
+from ..registry.environment import versions
 from ..registry.pass_sources import PluginLike
 from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress

@@ -17,7 +17,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...passes.arithmetic.value_ranges import CLAMPS
 from ...passes.quantization.static_groups import JOINS, UNARY_OPS
 from ...passes.targets import QuantizationTarget
-from ..environment import quantization_target
+from ..registry.environment import quantization_target
 from ..registry.timed_runs import run_timed
 
 OPTIMIZER = "ort-extended"  # the level that fuses groups; layouts, after it, rename ops

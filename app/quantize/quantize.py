@@ -25,12 +25,12 @@ from ...core.run.pipeline import RulePass
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
-from ..environment import quantization_target, versions
 from ..measure import benchmark
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
 from ..optimize.run_options import with_keywords
+from ..registry.environment import quantization_target, versions
 from ..report.notebook_cards import card_html
 from ..report.progress import phase_callback, shows_progress
 from ..report.terminal import plural

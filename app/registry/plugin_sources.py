@@ -15,8 +15,8 @@ from pathlib import Path
 from types import ModuleType
 
 from ...core.run.pipeline import Pass, RulePass, leaves
-from ..environment import SOURCE_FOLDERS
 from .adapter_names import ONNXSCRIPT, PACKAGES
+from .environment import SOURCE_FOLDERS
 from .resolved_pipeline import ResolvedPipeline
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})

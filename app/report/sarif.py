@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,7 +15,6 @@ from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import leaves, rules_in
 from ...core.support.printable_text import json_text, printable, printable_lines
 from ...passes.pipelines import BUILT_IN
-from ..environment import versions
 from .descriptions import pass_doc
 from .finding import Finding, relative_path
 
@@ -41,7 +41,7 @@ def sarif_text(findings: Sequence[Finding]) -> str:
     about = {f.rule: f.about for f in findings}
     driver = {
         "name": "passwright",
-        "version": versions()["passwright"],
+        "version": version("passwright"),
         "rules": [_descriptor(name, known.get(name, ("", "")), about.get(name, "")) for name in ids],
     }
     results = [_result(f, ids.index(f.rule)) for f in findings]

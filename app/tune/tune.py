@@ -20,7 +20,6 @@ from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ..environment import machine_summary, versions
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.tuned_settings import Configuration, TunedSettings, relative_name
 from ..optimize.content_digests import content_digest, model_digest
@@ -28,6 +27,7 @@ from ..optimize.run_options import with_keywords
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
 from ..quantize.search import Limits
+from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import phase_callback, shows_progress

@@ -25,7 +25,7 @@ from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import Effort, VerificationSpec, known_effort
-from ..environment import versions
+from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress

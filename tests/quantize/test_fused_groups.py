@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.app.environment import quantization_target
 from passwright.app.quantize.fused_groups import fusion_check, unfused_groups
+from passwright.app.registry.environment import quantization_target
 from passwright.core import ChangeLog, Fixpoint, Pipeline, QuantizationSpec, Range, from_onnx, rule_pass
 from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates

@@ -9,12 +9,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.errors import UsageError
+from ...core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ..passes.targets import QuantizationTarget
+    from ...passes.targets import QuantizationTarget
 
-SOURCE_FOLDERS = tuple(Path(__file__).parents[1] / name for name in ("app", "core", "passes"))
+SOURCE_FOLDERS = tuple(Path(__file__).parents[2] / name for name in ("app", "core", "passes"))
 """The folders of this package with the code on which results depend."""
 CPUINFO = Path("/proc/cpuinfo")
 VNNI_FLAGS = frozenset({"avx512_vnni", "avx_vnni"})  # of Linux
@@ -27,8 +27,8 @@ def quantization_target(name: str = "") -> QuantizationTarget:
 
     Where the flags of an x86 processor are unknown, VNNI counts as missing. Raises UsageError for an unknown name.
     """
-    from ..core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
-    from ..passes.targets import QUANTIZATION_TARGETS  # noqa: PLC0415 - imports onnx
+    from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
+    from ...passes.targets import QUANTIZATION_TARGETS  # noqa: PLC0415 - imports onnx
 
     if name and name not in QUANTIZATION_TARGETS:
         near = did_you_mean(name, QUANTIZATION_TARGETS) or f" (there are {', '.join(QUANTIZATION_TARGETS)})"

@@ -1,1 +1,0 @@
-"""`passes new`: a package for a plugin."""

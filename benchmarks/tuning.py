@@ -26,7 +26,7 @@ from nodes_left import BLOCKS, GENERATED, GOLDEN
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, combined_ratio
-from passwright.app.measure.tuned_settings import USERS_SESSION, read_tuned_settings
+from passwright.app.measure.tuned_settings import DEFAULT_SESSION, read_tuned_settings
 from passwright.app.optimize.content_digests import model_digest
 from passwright.app.registry.environment import machine_summary, versions
 from passwright.app.tune.objective import noise, widened
@@ -89,15 +89,15 @@ def tune_model(model: Path, folder: Path, run: int, options: argparse.Namespace)
 
 def race(model: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """The last race: ratios of the time of a call, with their intervals, by pair of names."""
-    usual = replace(USERS_SESSION, intra_op_threads=options.threads)
+    usual = replace(DEFAULT_SESSION, intra_op_threads=options.threads)
     ort = folder / f"{model.stem}-ort.onnx"
     optimize(model, "ort", output=ort)
     named = {ORIGINAL: BenchmarkTarget(model, usual), ORT: BenchmarkTarget(ort, usual)}
     for run in range(1, options.runs + 1):
         file = tuned_file(model, folder, run)
         settings = read_tuned_settings(settings_file(file))
-        callers = settings.configuration.callers
-        named[f"run {run}"] = BenchmarkTarget(file, settings.session, callers=callers)
+        callers = settings.callers
+        named[f"run {run}"] = BenchmarkTarget(file, settings.session.config(), callers=callers)
     identities = {name: (model_digest(t.model), t.config, t.callers) for name, t in named.items()}
     targets = {identities[name]: t for name, t in reversed(named.items())}
     effort = BenchmarkConfig(options.min_time * 2, SETS, finds_providers=False)

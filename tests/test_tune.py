@@ -25,7 +25,7 @@ from passwright.app.commands.tune import parse_sizes
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics, combined_ratio, peak_ratio
-from passwright.app.measure.tuned_settings import USERS_SESSION, Configuration, Recipe
+from passwright.app.measure.tuned_settings import DEFAULT_SESSION, Configuration, Recipe
 from passwright.app.quantize.journal import Journal
 from passwright.app.quantize.search import Limits
 from passwright.app.tune.decisions import (
@@ -399,7 +399,7 @@ def test_intervals_are_wider_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) 
         machine = SimulatedMachine(effects({"one thread": 0.5}), spread=spread, seed=1)
         search = simulated(machine, monkeypatch)
         race: Any = search.race
-        faster = structs.replace(Configuration(), session=structs.replace(USERS_SESSION, intra_op_threads=1))
+        faster = structs.replace(Configuration(), session=structs.replace(DEFAULT_SESSION, intra_op_threads=1))
         result = race([search.start, faster], RUNGS[-1])
         ratio = result.raced[1].ratio
         assert ratio.low < 0.5 < ratio.high or spread == QUIET
@@ -491,11 +491,11 @@ def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert any("round 1, racing" in text and "of the original's p50 latency by pipeline" in text for text in progress)
     last = machine.races[-1]
     assert [len(op_types(onnx.load(t.model))) if t.model.exists() else 0 for t in last[:1]] in ([4], [0])
-    assert [t.config for t in (last[0], last[-1])] == [USERS_SESSION_OF_TWO] * 2  # the original, against itself
+    assert [t.config for t in (last[0], last[-1])] == [SESSION_OF_TWO] * 2  # the original, against itself
     assert session in {t.config for t in last[1:-1]}
 
 
-USERS_SESSION_OF_TWO = structs.replace(USERS_SESSION, intra_op_threads=2)
+SESSION_OF_TWO = structs.replace(DEFAULT_SESSION, intra_op_threads=2)
 
 
 def test_script_makes_the_session(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -533,7 +533,7 @@ def test_choice_that_is_slower_in_the_last_race_is_left_out(
         "left out: basic, 1 intra-op thread: it is not surely better than the original in the last race"
     ]
     assert report.configuration.recipe.pipeline == "basic"
-    assert report.configuration.session == USERS_SESSION_OF_TWO
+    assert report.configuration.session == SESSION_OF_TWO
     kept = {d.decision: d.is_kept for d in report.decisions}
     assert kept == {"pipeline": True, "intra-op threads": False}
 
@@ -559,7 +559,7 @@ def test_session_that_is_wrong_is_left_out(tmp_path: Path, monkeypatch: pytest.M
         return one_thread * (0.5 if target.config.denormals_as_zero else 1.0)
 
     report = tuned(path, SimulatedMachine(seconds), monkeypatch, pipelines=["none"]).report
-    assert report.configuration.session == structs.replace(USERS_SESSION_OF_TWO, intra_op_threads=1)
+    assert report.configuration.session == structs.replace(SESSION_OF_TWO, intra_op_threads=1)
     (note,) = [n for n in report.notes if n.startswith("left out")]
     assert "denormals as zero" in note
     assert "in its session" in note

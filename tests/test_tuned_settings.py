@@ -16,13 +16,22 @@ from passwright.app.cli.entry import app
 from passwright.app.measure.benchmark import BenchmarkTarget, WorkerProxy
 from passwright.app.measure.benchmark_worker import concurrent_times
 from passwright.app.measure.metrics import Latency, ModelMetrics
-from passwright.app.measure.session_settings import SWITCHES, USUAL, settings_data, settings_from_data, settings_words
-from passwright.app.measure.tuned_settings import Configuration, Recipe, TunedSettings, read_tuned_settings
+from passwright.app.measure.tuned_settings import (
+    DEFAULT_SESSION,
+    SWITCHES,
+    Configuration,
+    Recipe,
+    SessionSettings,
+    TunedSettings,
+    read_tuned_settings,
+    settings_words,
+)
 from passwright.app.tune.session_script import session_script
 from passwright.core.errors import UsageError
 from passwright.core.ort.sessions import SessionConfig, create_session, session_entries
 from passwright.core.ort.value_files import write_value
 from passwright.testing.rewriting import load, op_types
+from rewriting import cases
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.usefixtures("_commands_share_process")
@@ -43,23 +52,20 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_settings_round_trip(tmp_path: Path) -> None:
-    data = settings_data(OTHER)
-    of_sessions = {"optimization_level", "provider_options", "disabled_optimizers", "provider"}
-    not_settings = {"verbose", "optimized_model_path", "profile_prefix", "save_external_data"}
-    assert {*SessionConfig.__struct_fields__} - not_settings - of_sessions <= data.keys()
-    assert [name for name in data if name != "provider" and data[name] == settings_data(USUAL)[name]] == []
-    assert settings_from_data(json.loads(json.dumps(data))) == OTHER
-    assert settings_from_data({}) == USUAL
-    settings = TunedSettings(
-        Configuration(Recipe("ort", ("fuse-attention",), ("fuse-swish",), 20), OTHER, 3), "m.onnx", {"a": 1}
-    )
+    found, usual = SessionSettings.of(OTHER), SessionSettings()
+    not_settings = {"verbose", "optimized_model_path", "profile_prefix", "save_external_data", "optimization_level"}
+    assert {*SessionConfig.__struct_fields__} - not_settings | {"level"} == {*SessionSettings.__struct_fields__}
+    same = [n for n in SessionSettings.__struct_fields__ if getattr(found, n) == getattr(usual, n)]
+    assert (same, found.config(), usual.config()) == (["provider"], OTHER, DEFAULT_SESSION)
+    configuration = Configuration(Recipe("ort", ("fuse-attention",), ("fuse-swish",), 20), OTHER, 3)
+    settings = TunedSettings.of(configuration, "m.onnx", {"a": 1})
     path = tmp_path / "s.json"
     path.write_text(settings.to_json())
     assert read_tuned_settings(path) == settings
 
 
 def test_settings_in_words() -> None:
-    assert settings_words(USUAL) == []
+    assert settings_words(DEFAULT_SESSION) == []
     words = ", ".join(settings_words(OTHER))
     assert words == (
         "level extended, without ConstantFolding, A.b-c_1, 2 intra-op threads, independent ops in parallel, threads "
@@ -70,22 +76,26 @@ def test_settings_in_words() -> None:
 
 
 def test_sessions_have_their_settings(model: Path) -> None:
-    session = create_session(model, structs.replace(OTHER, provider_options=(), shared_allocator=False))
+    session = create_session(model, MANY)
     options = session.get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 3)
     assert (options.enable_cpu_mem_arena, options.enable_mem_pattern) == (False, False)
     assert options.execution_mode == ort.ExecutionMode.ORT_PARALLEL
     assert options.get_session_config_entry("session.dynamic_block_base") == "4"
     assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"
-    assert session_entries(USUAL) == {}
+    assert session_entries(DEFAULT_SESSION) == {}
     x = np.ones((2, 4), np.float32)
-    expected = create_session(model, USUAL).run(None, {"x": x})
-    for config in (OTHER, structs.replace(USUAL, shared_allocator=True), structs.replace(USUAL, parallel=True)):
+    expected = create_session(model, DEFAULT_SESSION).run(None, {"x": x})
+    others = (structs.replace(DEFAULT_SESSION, **{name: True}) for name in ("shared_allocator", "parallel"))
+    for config in (OTHER, *others):
         shared = create_session(model, structs.replace(config, provider_options=()))
         assert np.allclose(shared.run(None, {"x": x}), expected)
 
 
-@pytest.mark.parametrize("config", [USUAL, structs.replace(OTHER, provider_options=(), shared_allocator=False)])
+MANY = structs.replace(OTHER, provider_options=(), shared_allocator=False)
+
+
+@pytest.mark.parametrize("config", [DEFAULT_SESSION, MANY])
 def test_scripts_make_the_same_session(model: Path, config: SessionConfig) -> None:
     text = session_script(Configuration(session=config, callers=2), model.name, "a comment\nwith a line break '''")
     made: dict[str, Any] = {"__file__": str(model.with_name("s.py"))}
@@ -112,34 +122,34 @@ def written(folder: Path, data: Any = None, **changes: Any) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("data", "error"),
-    [
-        pytest.param([], "not a file of `passes tune`", id="list"),
-        pytest.param({}, "not a file of `passes tune`", id="empty"),
-        pytest.param({"format": 2}, "its format is 2, not 1", id="format"),
-        pytest.param({"format": 1, "plugin": "x.py"}, "plugin is unknown", id="key"),
-        pytest.param({"format": 1, "callers": 0}, "callers: a number from 1", id="callers"),
-        pytest.param(
-            {"format": 1, "run": {"pipeline": "mod:thing"}}, "pipeline is none of none, basic, ort", id="code"
-        ),
-        pytest.param({"format": 1, "run": {"pipeline": ["basic"]}}, "pipeline is none of", id="pipeline"),
-        pytest.param({"format": 1, "run": {"enable": ["mod:thing"]}}, "other things than passes", id="enable"),
-        pytest.param({"format": 1, "run": {"skip": "fuse-gelu"}}, "other things than passes", id="skip"),
-        pytest.param({"format": 1, "run": {"opset": 0}}, "opset is not the number", id="opset"),
-        pytest.param({"format": 1, "run": {"opset": True}}, "opset is not the number", id="bool"),
-        pytest.param({"format": 1, "run": 3}, "run: not an object", id="run"),
-        pytest.param({"format": 1, "session": []}, "session: not an object", id="session"),
-        pytest.param({"format": 1, "session": {"speed": 1}}, "session: speed is no setting", id="setting"),
-        pytest.param({"format": 1, "session": {"level": "fast"}}, "unknown level", id="level"),
-        pytest.param({"format": 1, "session": {"parallel": 1}}, "parallel is not true or false", id="type"),
-        pytest.param({"format": 1, "session": {"intra_op_threads": 5000}}, "from 0 to 1024", id="threads"),
-        pytest.param({"format": 1, "session": {"provider": "cuda"}}, "no execution provider cuda", id="provider"),
-        pytest.param({"format": 1, "session": {"provider_options": {"a": 1}}}, "other things than texts", id="options"),
-        pytest.param({"format": 1, "session": {"disabled_optimizers": ["a b"]}}, "names of optimizers", id="names"),
-    ],
-)
+BAD_SETTINGS: dict[str, tuple[Any, str]] = {
+    "list": ([], "Expected `object`, got `array`"),
+    "empty": ({}, "missing required field `format`"),
+    "format": ({"format": 2}, "Invalid enum value 2 - at `$.format`"),
+    "key": ({"plugin": "x.py"}, "unknown field `plugin`"),
+    "callers": ({"callers": 0}, "Expected `int` >= 1 - at `$.callers`"),
+    "code": ({"run": {"pipeline": "mod:thing"}}, "pipeline mod:thing is none of none, basic, ort"),
+    "pipeline": ({"run": {"pipeline": ["basic"]}}, "Expected `str`, got `array` - at `$.run.pipeline`"),
+    "enable": ({"run": {"enable": ["mod:thing"]}}, "mod:thing is no pass that `passes tune` chooses"),
+    "skip": ({"run": {"skip": "fuse-gelu"}}, "Expected `array`, got `str` - at `$.run.skip`"),
+    "opset": ({"run": {"opset": 0}}, "Expected `int` >= 1 - at `$.run.opset`"),
+    "bool": ({"run": {"opset": True}}, "got `bool` - at `$.run.opset`"),
+    "run": ({"run": 3}, "Expected `object`, got `int` - at `$.run`"),
+    "session": ({"session": []}, "Expected `object`, got `array` - at `$.session`"),
+    "setting": ({"session": {"speed": 1}}, "unknown field `speed` - at `$.session`"),
+    "level": ({"session": {"level": "fast"}}, "Invalid enum value 'fast' - at `$.session.level`"),
+    "type": ({"session": {"parallel": 1}}, "Expected `bool`, got `int` - at `$.session.parallel`"),
+    "threads": ({"session": {"intra_op_threads": 5000}}, "Expected `int` <= 1024 - at `$.session.intra_op_threads`"),
+    "provider": ({"session": {"provider": "cuda"}}, "no execution provider cuda"),
+    "options": ({"session": {"provider_options": {"a": 1}}}, "Expected `str`, got `int`"),
+    "names": ({"session": {"disabled_optimizers": ["a\n"]}}, "at `$.session.disabled_optimizers[0]`"),
+}
+
+
+@cases(("data", "error"), BAD_SETTINGS)
 def test_bad_settings(tmp_path: Path, data: Any, error: str) -> None:
+    if data and "format" not in data:
+        data = {"format": 1, **data}
     with pytest.raises(UsageError, match="--settings") as raised:
         read_tuned_settings(written(tmp_path, data))
     assert error in str(raised.value)
@@ -209,7 +219,7 @@ def test_callers_share_a_session(model: Path, tmp_path: Path) -> None:
     write_value({"x": np.ones((2, 4), np.float32)}, tmp_path / "feeds")
     worker = WorkerProxy(tmp_path / "w")
     try:
-        worker.load(model, USUAL, {2: tmp_path / "feeds"}, callers=3)
+        worker.load(model, DEFAULT_SESSION, {2: tmp_path / "feeds"}, callers=3)
         times = worker.time_calls(2, 10, 1e-5)
     finally:
         worker.terminate()

@@ -107,7 +107,7 @@ def compare(
         if settings is not None:
             from ..measure.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
 
-            conditions = conditions.in_session(read_tuned_settings(settings).session)
+            conditions = conditions.in_session(read_tuned_settings(settings).session.config())
         compute = partial(
             compare_with,
             model,

@@ -15,7 +15,7 @@ from ...core.support.printable_text import json_text
 from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
 from ..measure.metrics import RatioInterval
-from ..measure.session_settings import settings_words
+from ..measure.tuned_settings import settings_words
 from ..report.notebook_cards import card_html
 from .row import ORIGINAL, OURS, Row
 

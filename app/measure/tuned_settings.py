@@ -1,34 +1,104 @@
-"""Configurations that `passes tune` finds, and the files in which it writes them: how to make a model and to run it."""
+"""Settings of onnxruntime's sessions in words and as JSON, and the files in which `passes tune` writes its results."""
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field, structs, to_builtins
+import msgspec
+from msgspec import Meta, Struct, field, to_builtins
 
 from ...core.errors import UsageError
-from ...core.ort.sessions import ENABLE_ALL, SessionConfig
+from ...core.ort.sessions import ALL_LEVELS, CPU, ENABLE_ALL, MAX_THREADS, SessionConfig
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import read_text, unreadable
 from ...passes.pipelines import PIPELINES
 from ...passes.trades import OPTIONAL, TRADING
-from .execution_provider import ExecutionProvider
-from .session_settings import USUAL, settings_data, settings_from_data
+from .execution_provider import ExecutionProvider, parse_provider, short_name
 
 ORIGINAL = "none"  # the pipeline without passes
-USERS_SESSION = ExecutionProvider().session_config(ENABLE_ALL, 0)
+DEFAULT_SESSION = ExecutionProvider().session_config(ENABLE_ALL, 0)
 """A session with onnxruntime's defaults."""
-FORMAT = 1  # of files; others are refused
 MAX_BYTES = 1 << 20  # of a file
-MAX_OPSET, MAX_CALLERS = 1000, 1024
-KEYS = frozenset({"format", "model", "run", "session", "callers", "measured"})
+SWITCHES = {
+    "parallel": ("ops one by one", "independent ops in parallel"),
+    "allow_spinning": ("threads sleep", "threads spin"),
+    "cpu_arena": ("no arena", "arena"),
+    "shared_allocator": ("arena of the session", "arena that grows by need"),
+    "memory_patterns": ("no memory patterns", "memory patterns"),
+    "denormals_as_zero": ("denormals kept", "denormals as zero"),
+    "prepack_weights": ("weights not prepacked", "weights prepacked"),
+}
+"""Settings that are off or on, and the words for both."""
+Threads = Annotated[int, Meta(ge=0, le=MAX_THREADS)]
+OptimizerName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,100}\Z")]
 
 
-class Recipe(Struct, frozen=True):
+class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of a session in JSON, with names as on the command line and onnxruntime's defaults."""
+
+    level: Literal["disable", "basic", "extended", "layout", "all"] = "all"
+    disabled_optimizers: Annotated[tuple[OptimizerName, ...], Meta(max_length=1000)] = ()
+    intra_op_threads: Threads = 0
+    inter_op_threads: Threads = 0
+    dynamic_block_base: Annotated[int, Meta(ge=0, le=1 << 16)] = 0
+    parallel: bool = False
+    allow_spinning: bool = True
+    cpu_arena: bool = True
+    shared_allocator: bool = False
+    memory_patterns: bool = True
+    denormals_as_zero: bool = False
+    prepack_weights: bool = True
+    provider: str = "cpu"
+    provider_options: dict[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of(cls, config: SessionConfig) -> SessionSettings:
+        """The settings in a config."""
+        level: Any = next(name for name, own in ALL_LEVELS.items() if own == config.optimization_level)
+        same = {name: getattr(config, name) for name in SAME_NAMES}
+        return cls(level, provider=short_name(config.provider), provider_options=dict(config.provider_options), **same)
+
+    def config(self) -> SessionConfig:
+        """The config of users' sessions with these settings. Raises UsageError for an unknown provider."""
+        return SessionConfig(
+            ALL_LEVELS[self.level],
+            provider=parse_provider(self.provider).name,
+            provider_options=tuple(self.provider_options.items()),
+            **{name: getattr(self, name) for name in SAME_NAMES},
+        )
+
+
+SAME_NAMES = [n for n in SessionSettings.__struct_fields__ if n not in {"level", "provider", "provider_options"}]
+"""The settings that are fields of SessionConfig, too."""
+
+
+def settings_words(config: SessionConfig, usual: SessionConfig = DEFAULT_SESSION) -> list[str]:
+    """The differences from the usual settings, in words; empty if there are none."""
+    return list(_differences(config, usual))
+
+
+def _differences(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
+    if config.optimization_level != usual.optimization_level:
+        yield f"level {SessionSettings.of(config).level}"
+    if config.disabled_optimizers:
+        yield f"without {', '.join(config.disabled_optimizers)}"
+    if config.intra_op_threads != usual.intra_op_threads:
+        yield f"{config.intra_op_threads or 'all'} intra-op thread{'s' * (config.intra_op_threads != 1)}"
+    for name, words in SWITCHES.items():
+        if getattr(config, name) != getattr(usual, name):
+            yield words[getattr(config, name)]
+    if config.parallel and config.inter_op_threads:
+        yield f"{config.inter_op_threads} inter-op thread{'s' * (config.inter_op_threads != 1)}"
+    if config.dynamic_block_base != usual.dynamic_block_base:
+        yield f"dynamic blocks of {config.dynamic_block_base}"
+    if config.provider != CPU or config.provider_options:
+        options = ",".join(f"{name}={text}" for name, text in config.provider_options)
+        yield f"provider {short_name(config.provider)}{f'{{{options}}}' if options else ''}"
+
+
+class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
     """A way to make a model of the original: a pipeline, passes that are left out or added, and the opset.
 
     `opset` is None for that of the model or the pipeline. With a `scheme` of `passes quantize`, the rest is that of
@@ -38,7 +108,7 @@ class Recipe(Struct, frozen=True):
     pipeline: str = ORIGINAL
     skip: tuple[str, ...] = ()
     enable: tuple[str, ...] = ()
-    opset: int | None = None
+    opset: Annotated[int, Meta(ge=1, le=1000)] | None = None
     scheme: str = ""
 
     @property
@@ -46,12 +116,20 @@ class Recipe(Struct, frozen=True):
         """Whether the model stays as it is."""
         return self == Recipe()
 
+    def require_known(self) -> None:
+        """Raise UsageError for a pipeline that this package lacks, or for passes that `passes tune` does not choose."""
+        if self.pipeline not in PIPELINES:
+            raise UsageError(f"pipeline {self.pipeline} is none of {', '.join(PIPELINES)}")
+        for names, groups in ((self.skip, TRADING), (self.enable, OPTIONAL)):
+            if unknown := set(names) - {p for passes in groups.values() for p in passes}:
+                raise UsageError(f"{min(unknown)} is no pass that `passes tune` chooses")
+
 
 class Configuration(Struct, frozen=True):
     """A model and a session. `callers`: threads that call the session at the same time."""
 
     recipe: Recipe = Recipe()
-    session: SessionConfig = USERS_SESSION
+    session: SessionConfig = DEFAULT_SESSION
     callers: int = 1
 
     @property
@@ -60,37 +138,33 @@ class Configuration(Struct, frozen=True):
         return repr(to_builtins(self))
 
 
-class TunedSettings(Struct, frozen=True):
-    """The settings of a result: its configuration, the name of its model, and figures with their conditions."""
+class TunedSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """A result in a file: how to make and run its `model`, the name of a file, and figures with their conditions."""
 
-    configuration: Configuration = field(default_factory=Configuration)
+    format: Literal[1]
     model: str = ""
-    measured: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    run: Recipe = Recipe()
+    session: SessionSettings = SessionSettings()
+    callers: Annotated[int, Meta(ge=1, le=1024)] = 1
+    measured: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, configuration: Configuration, model: str, measured: Mapping[str, Any]) -> TunedSettings:
+        """The settings of a configuration."""
+        session = SessionSettings.of(configuration.session)
+        return cls(1, model, configuration.recipe, session, configuration.callers, dict(measured))
 
     @property
     def recipe(self) -> Recipe:
         """The way to make the model. Raises UsageError for a quantized one, which is not verified as others are."""
-        if self.configuration.recipe.scheme:
-            scheme = self.configuration.recipe.scheme
+        if self.run.scheme:
+            scheme = self.run.scheme
             raise UsageError(f"--settings: the model is quantized: `passes quantize --scheme {scheme}` makes it")
-        return self.configuration.recipe
-
-    @property
-    def session(self) -> SessionConfig:
-        """The session to run it in."""
-        return self.configuration.session
+        return self.run
 
     def to_json(self) -> str:
         """The text of the file."""
-        data = {
-            "format": FORMAT,
-            "model": self.model,
-            "run": to_builtins(self.configuration.recipe),
-            "session": settings_data(self.configuration.session),
-            "callers": self.configuration.callers,
-            "measured": self.measured,
-        }
-        return json_text(data)
+        return json_text(to_builtins(self))
 
 
 def read_tuned_settings(path: Path) -> TunedSettings:
@@ -99,63 +173,11 @@ def read_tuned_settings(path: Path) -> TunedSettings:
     No text in it is run: pipelines and passes are those of this package, optimizers and providers those of onnxruntime.
     """
     try:
-        data = json.loads(read_text(path, MAX_BYTES))
+        found = msgspec.json.decode(read_text(path, MAX_BYTES), type=TunedSettings)
+        found.run.require_known()
+        found.session.config()
     except OSError as e:
         raise UsageError(f"--settings: {unreadable(path, e)}") from e
-    except (ValueError, RecursionError) as e:
-        raise UsageError(f"--settings {path}: not a file of `passes tune`") from e
-    try:
-        return _settings(data)
-    except UsageError as e:
-        raise UsageError(f"--settings {path}: {e}") from e
-
-
-def _settings(data: object) -> TunedSettings:
-    if not isinstance(data, dict) or "format" not in data:
-        raise UsageError("not a file of `passes tune`")
-    given = cast("dict[str, Any]", data)
-    if given["format"] != FORMAT:
-        raise UsageError(f"its format is {json_text(given['format'], indent=None)[:20]}, not {FORMAT}")
-    if unknown := sorted(given.keys() - KEYS):
-        raise UsageError(f"{unknown[0]} is unknown; there are {', '.join(sorted(KEYS))}")
-    callers, model, measured = given.get("callers", 1), given.get("model", ""), given.get("measured", {})
-    if type(callers) is not int or not 1 <= callers <= MAX_CALLERS:
-        raise UsageError(f"callers: a number from 1 to {MAX_CALLERS}")
-    if not isinstance(model, str) or not isinstance(measured, dict):
-        raise UsageError("model is not a text, or measured is not an object")
-    session = settings_from_data(given.get("session", settings_data(USUAL)))
-    recipe = _recipe(given.get("run", {}))
-    return TunedSettings(Configuration(recipe, session, callers), model, cast("dict[str, Any]", measured))
-
-
-def _recipe(data: object) -> Recipe:
-    known = structs.asdict(Recipe())
-    if not isinstance(data, dict):
-        raise UsageError("run: not an object")
-    given = cast("dict[str, Any]", data)
-    if unknown := [name for name in given if name not in known]:
-        raise UsageError(f"run: {unknown[0]} is unknown; there are {', '.join(known)}")
-    chosen = known | given
-    if not isinstance(chosen["pipeline"], str) or chosen["pipeline"] not in PIPELINES:
-        raise UsageError(f"run: pipeline is none of {', '.join(PIPELINES)}")
-    groups = {"skip": TRADING, "enable": OPTIONAL}
-    passes = {name: _passes(name, chosen[name], groups[name]) for name in groups}
-    opset, scheme = chosen["opset"], chosen["scheme"]
-    if opset is not None and (type(opset) is not int or not 1 <= opset <= MAX_OPSET):
-        raise UsageError("run: opset is not the number of one")
-    if not isinstance(scheme, str):
-        raise UsageError("run: scheme is not a text")
-    return Recipe(chosen["pipeline"], **passes, opset=opset, scheme=scheme)
-
-
-def _passes(name: str, given: object, groups: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    known = {p for passes in groups.values() for p in passes}
-    names = cast("list[object]", list(given)) if isinstance(given, list | tuple) else [None]
-    if not all(isinstance(p, str) and p in known for p in names):
-        raise UsageError(f"run: {name} has other things than passes that `passes tune` chooses")
-    return tuple(map(str, names))
-
-
-def relative_name(path: Path, folder: Path) -> str:
-    """A file as seen from a folder."""
-    return os.path.relpath(path.absolute(), folder.absolute())
+    except (msgspec.DecodeError, ValueError, RecursionError, UsageError) as e:
+        raise UsageError(f"--settings {path}: not a result of `passes tune`: {e}") from e
+    return found

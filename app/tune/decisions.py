@@ -13,8 +13,7 @@ from ...core.ort.sessions import ALL_LEVELS, CPU
 from ...core.run.report import Report
 from ...passes.trades import OPTIONAL, TRADING
 from ..measure.execution_provider import ExecutionProvider, available_providers, short_name
-from ..measure.session_settings import SWITCHES, USUAL
-from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe
+from ..measure.tuned_settings import DEFAULT_SESSION, ORIGINAL, SWITCHES, Configuration, Recipe
 
 OPSETS_WITH_FUSIONS = (13, 17, 20, 23)
 """Opsets that brought operators or forms for which rules and onnxruntime's optimizers differ."""
@@ -121,7 +120,7 @@ def session_choices(cores: int, providers: Sequence[ExecutionProvider], *, is_co
     choices = [
         Choice("level", level, session={"optimization_level": own})
         for level, own in ALL_LEVELS.items()
-        if own != USUAL.optimization_level
+        if own != DEFAULT_SESSION.optimization_level
     ]
     choices += _thread_choices(cores)
     if is_concurrent:
@@ -130,7 +129,7 @@ def session_choices(cores: int, providers: Sequence[ExecutionProvider], *, is_co
         choices += [Choice("callers", f"{n} of 1 thread", session={"intra_op_threads": 1}, callers=n) for n in counts]
     for name, words in SWITCHES.items():
         if name != "parallel":
-            value = not getattr(USUAL, name)
+            value = not getattr(DEFAULT_SESSION, name)
             choices.append(Choice(name.replace("_", " "), words[value], session={name: value}))
     named = [(p, f"{short_name(p.name)}{_option_text(p)}") for p in providers]
     choices += [

@@ -21,8 +21,7 @@ from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
-from ..measure.session_settings import settings_words
-from ..measure.tuned_settings import Configuration, Recipe
+from ..measure.tuned_settings import Configuration, Recipe, settings_words
 from .finalists import LastRace, finalists, race_finalists
 from .racing import RaceEntry
 from .search import Choices, DecisionResult, TuningSearch

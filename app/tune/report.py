@@ -11,8 +11,7 @@ from msgspec import Struct, to_builtins
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
-from ..measure.session_settings import settings_data, settings_words
-from ..measure.tuned_settings import Configuration
+from ..measure.tuned_settings import Configuration, SessionSettings, settings_words
 from ..report.notebook_cards import card_html
 from .objective import Objective
 from .racing import RaceEntry
@@ -103,7 +102,7 @@ class TuneReport:
         data = to_builtins(replace(self, verdict=None))
         data["verdict"] = None if self.verdict is None else self.verdict.to_data()
         for name, configuration in (("start", self.start), ("configuration", self.configuration)):
-            data[name]["session"] = settings_data(configuration.session)
+            data[name]["session"] = to_builtins(SessionSettings.of(configuration.session))
         return json_text(data)
 
     _repr_html_ = card_html

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from ...core.ort.sessions import ALLOCATOR, SessionConfig, session_attributes, session_entries, session_providers
 from ...core.support.printable_text import printable_line
-from ..measure.session_settings import USUAL
-from ..measure.tuned_settings import Configuration
+from ..measure.tuned_settings import DEFAULT_SESSION, Configuration
 
 
 def session_script(configuration: Configuration, model: str, comment: str) -> str:
@@ -32,8 +31,8 @@ def session_script(configuration: Configuration, model: str, comment: str) -> st
 
 def _option_lines(config: SessionConfig) -> Iterator[str]:
     """The lines for settings that are not onnxruntime's own."""
-    usual = session_attributes(USUAL)
-    if config.optimization_level != USUAL.optimization_level:
+    usual = session_attributes(DEFAULT_SESSION)
+    if config.optimization_level != DEFAULT_SESSION.optimization_level:
         yield f"options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_{config.optimization_level}"
     if config.parallel:
         yield "options.execution_mode = ort.ExecutionMode.ORT_PARALLEL"

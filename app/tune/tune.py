@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +22,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
 from ..measure.execution_provider import ExecutionProvider
-from ..measure.tuned_settings import Configuration, TunedSettings, relative_name
+from ..measure.tuned_settings import Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
 from ..optimize.run_options import with_keywords
 from ..quantize.journal import Journal
@@ -150,7 +151,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             versions(),
         )
         made = models.get(outcome.configuration.recipe).path
-        settings = TunedSettings(
+        settings = TunedSettings.of(
             outcome.configuration, paths.model.name if paths.model is not None else "", report.measured()
         )
         loaded_result = model_source(made if not outcome.configuration.recipe.is_original else model, inline=False)
@@ -243,6 +244,6 @@ def _publish(result: TuneResult, paths: OutputPaths) -> None:
 
 def _script(result: TuneResult, paths: OutputPaths, script: OutputFile) -> str:
     """The text of the script; without a written model, it names `model.onnx` beside it."""
-    model = "model.onnx" if paths.model is None else relative_name(paths.model.path, script.path.parent)
+    model = "model.onnx" if paths.model is None else os.path.relpath(paths.model.path, script.path.parent)
     comment = f"`passes tune`, on {result.report.machine}: {', '.join(result.report.words)}"
-    return session_script(result.settings.configuration, model, comment)
+    return session_script(result.report.configuration, model, comment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -18,3 +19,9 @@ def weights_used_in(text: str, weights: Mapping[str, np.ndarray]) -> Weights:
 def matrix(*dims: int) -> np.ndarray:
     """Distinct numbers of both signs."""
     return np.linspace(-1, 1.5, int(np.prod(dims)), dtype=np.float32).reshape(dims)
+
+
+def numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
+    """Random numbers away from zero, of either sign."""
+    rng = np.random.default_rng(seed)
+    return (rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)).astype(dtype)

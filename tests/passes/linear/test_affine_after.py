@@ -10,111 +10,84 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import affine_into_conv, convolution
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, initializers, load, op_types, require_equivalent, stays
+from weights import numbers
 
 FOLD_AFFINE_INTO_CONV = rule_pass(affine_into_conv, "fold-affine-into-conv")
 
-Arrays = dict[str, Any]
-G = "g (float[2,3,5,4] x) => (float[a,b,c,d] y)"
-W = "<float[1] w = {0}>"
-WB = "<float[1] w = {0}, float[1] b = {0}>"
-ONE, BIASED = f"{G} {W} {{ y = Conv(x, w) }}", f"{G} {WB} {{ y = Conv(x, w, b) }}"
-
-
-def numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
-    """Numbers away from zero, of either sign."""
-    rng = np.random.default_rng(seed)
-    return (rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)).astype(dtype)
-
-
-KERNEL = numbers(4, 3, 3, 2)
-PER, LAST = numbers(4, 1, 1, seed=1), numbers(3, seed=2)
-
-
-def arrays(c: Any, **others: Any) -> Arrays:
-    """The weights of a Conv from three to four channels, and the constant behind it."""
-    return {"w": KERNEL, "c": np.asarray(c, np.float32), **others}
-
-
-@cases(
-    ("body", "after"),
+PER = numbers(4, 1, 1, seed=1)
+WEIGHTS = {
+    "w": numbers(4, 3, 3, 2),
+    "c": PER,
+    "b": numbers(4),
+    "c6": numbers(6, 1, 1),
+    "one_channel": numbers(1, 3, 3, 2),
+    "three_channels": numbers(3, 3, 3, 2),
+    "transposed": numbers(3, 4, 2, 2),
+    "transposed_groups": numbers(3, 2, 2, 2),
+    "groups": numbers(6, 1, 2, 2),
+    "columns": numbers(1, seed=2).repeat(3),
+    "last": numbers(3, seed=2),
+    "rows": numbers(3, 1),
+    "batch": numbers(2, 1, 1, 1),
+    "elements": numbers(4, 3, 3),
+    "deep": numbers(1, 1, 4, 1, 1),
+    "zero": [[[1.0]], [[0.0]], [[2.0]], [[3.0]]],
+    "large": PER * np.float32(1e38),
+    "inf": np.inf,
+    "nan": np.nan,
+}
+affine = Rewrites("g (float[{x}] x) => (float[] y)", FOLD_AFFINE_INTO_CONV, weights=WEIGHTS, x="2,3,5,4")
+BIASED = "y = Conv(x, k, l)"
+ONE = "y = Conv(x, k)"
+CONSTANTS = {
+    "per channel": PER,
+    "per channel, rank 4": PER[None],
+    "scalar": 0.7,
+    "one element": [1.5],
+    "one element, rank 4": [[[[1.5]]]],
+}
+OPS = {
+    "sum": f"y = Add(t, c) => {BIASED}",
+    "sum, the constant first": f"y = Add(c, t) => {BIASED}",
+    "difference": f"y = Sub(t, c) => {BIASED}",
+    "difference from a constant": f"y = Sub(c, t) => {BIASED}",
+    "product": f"y = Mul(t, c) => {ONE}",
+    "product, the constant first": f"y = Mul(c, t) => {ONE}",
+    "quotient": f"y = Div(t, c) => {ONE}",
+    "chain": f"u = Div(t, c) v = Mul(u, c) r = Sub(c, v) y = Add(r, c) => {BIASED}",
+}
+test_becomes = affine.all_become(
     {
-        "sum": ("y = Add(t, c)", BIASED),
-        "sum, the constant first": ("y = Add(c, t)", BIASED),
-        "difference": ("y = Sub(t, c)", BIASED),
-        "difference from a constant": ("y = Sub(c, t)", BIASED),
-        "product": ("y = Mul(t, c)", ONE),
-        "product, the constant first": ("y = Mul(c, t)", ONE),
-        "quotient": ("y = Div(t, c)", ONE),
-        "chain": ("u = Div(t, c) v = Mul(u, c) r = Sub(c, v) y = Add(r, c)", BIASED),
-    },
+        f"{kind}, {op}": (f"t = Conv(x, w) {text}", {"weights": {"c": c}})
+        for kind, c in CONSTANTS.items()
+        for op, text in OPS.items()
+    }
 )
-@cases(
-    "c",
-    {
-        "per channel": (PER),
-        "per channel, rank 4": (PER[None]),
-        "scalar": (np.float32(0.7)),
-        "one element": (np.full((1,), 1.5)),
-        "one element, rank 4": (np.full((1, 1, 1, 1), 1.5)),
-    },
-)
-def test_becomes(body: str, after: str, c: Any) -> None:
-    becomes(f"{G} {{ t = Conv(x, w) {body} }}", after, FOLD_AFFINE_INTO_CONV, weights=arrays(c))
-
-
-@cases(
-    ("text", "after", "weights"),
-    {
-        "product with bias": ("t = Conv(x, w, b) y = Mul(t, c)", BIASED, arrays(PER, b=numbers(4))),
-        "negated bias": ("t = Conv(x, w, b) y = Sub(c, t)", BIASED, arrays(PER, b=numbers(4))),
-        "negation": ("t = Conv(x, w) y = Neg(t)", ONE, arrays(0)),
-        "negation with bias": ("t = Conv(x, w, b) y = Neg(t)", BIASED, arrays(0, b=numbers(4))),
-        "transposed": (
-            "t = ConvTranspose(x, w) y = Mul(t, c)",
-            f"{G} {W} {{ y = ConvTranspose(x, w) }}",
-            {"w": numbers(3, 4, 2, 2), "c": PER},
-        ),
-        "transposed, grouped": (
-            "t = ConvTranspose<group=3, strides=[2,1]>(x, w) u = Div(t, c) y = Add(u, c)",
-            f"{G} {WB} {{ y = ConvTranspose<group=3, strides=[2,1]>(x, w, b) }}",
-            {"w": numbers(3, 2, 2, 2), "c": numbers(6, 1, 1)},
-        ),
-        "grouped": (
-            'u = Mul(x, x) t = Conv<group=3, auto_pad="SAME_UPPER">(u, w) y = Mul(t, c)',
-            f'{G} {W} {{ u = Mul(x, x) y = Conv<group=3, auto_pad="SAME_UPPER">(u, w) }}',
-            {"w": numbers(6, 1, 2, 2), "c": numbers(6, 1, 1)},
-        ),
-    },
-)
-def test_becomes_with_other_convolutions(text: str, after: str, weights: Arrays) -> None:
-    becomes(f"{G} {{ {text} }}", after, FOLD_AFFINE_INTO_CONV, weights=weights)
-
-
-@pytest.mark.parametrize("opset", [7, 11, 13, 18, 22])
-def test_every_opset_since_7(opset: int) -> None:
-    becomes(
-        f"{G} {{ t = Conv(x, w) u = Mul(t, c) y = Add(u, c) }}",
-        BIASED,
-        FOLD_AFFINE_INTO_CONV,
-        opset=opset,
-        weights=arrays(PER),
-    )
+test_becomes_with_other_convolutions = affine.all_become(f"""
+    product with bias: t = Conv(x, w, b) y = Mul(t, c) => {BIASED}
+    negated bias: t = Conv(x, w, b) y = Sub(c, t) => {BIASED}
+    negation: t = Conv(x, w) y = Neg(t) => {ONE}
+    negation with bias: t = Conv(x, w, b) y = Neg(t) => {BIASED}
+    transposed: t = ConvTranspose(x, transposed) y = Mul(t, c) => y = ConvTranspose(x, k)
+    transposed, grouped: t = ConvTranspose<group=3, strides=[2,1]>(x, transposed_groups) u = Div(t, c6) y = Add(u, c6)
+        => y = ConvTranspose<group=3, strides=[2,1]>(x, k, l)
+    grouped: u = Mul(x, x) t = Conv<group=3, auto_pad="SAME_UPPER">(u, groups) y = Mul(t, c6)
+        => u = Mul(x, x) y = Conv<group=3, auto_pad="SAME_UPPER">(u, k)
+    inside an If body [in_if]: t = Conv(x, w) y = Mul(t, c) => {ONE}
+""")
+BOTH = f"t = Conv(x, w) u = Mul(t, c) y = Add(u, c) => {BIASED}"
+test_every_opset_since_7 = affine.all_become({str(opset): (BOTH, {"opset": opset}) for opset in (7, 11, 13, 18, 22)})
 
 
 def test_a_shift_alone_keeps_the_weights() -> None:
-    out = becomes(f"{G} {{ t = Conv(x, w) y = Add(t, c) }}", BIASED, FOLD_AFFINE_INTO_CONV, weights=arrays(PER))
-    assert "w" in initializers(out)
+    assert "w" in initializers(affine.becomes("t = Conv(x, w) y = Add(t, c)", BIASED))
 
 
-@pytest.mark.parametrize(("kind", "dtype"), [("float16", np.float16), ("double", np.float64)])
-def test_other_types(kind: str, dtype: Any) -> None:
-    out = becomes(
-        f"{G} {{ t = Conv(x, w) u = Mul(t, c) y = Add(u, c) }}".replace("float[", f"{kind}["),
-        BIASED.replace("float[", f"{kind}["),
-        FOLD_AFFINE_INTO_CONV,
-        weights={"w": KERNEL.astype(dtype), "c": PER.astype(dtype)},
-    )
+@pytest.mark.parametrize("dtype", ["float16", "double"])
+def test_other_types(dtype: str) -> None:
+    out = affine.becomes(*BOTH.split(" => "), dtype=dtype)
     assert {a.dtype for a in initializers(out).values()} == {np.dtype(dtype)}
 
 
@@ -144,90 +117,45 @@ def test_weights_with_many_consumers_are_not_copied_for_each() -> None:
     stays(text, FOLD_AFFINE_INTO_CONV, weights=weights)
 
 
-def test_inside_an_if_body() -> None:
-    text = (
-        "g (bool k, float[2,3,5,4] x) => (float[a,b,c,d] y) { y = If (k) <"
-        "then_branch = p () => (float[a,b,c,d] r) { t = Conv(x, w) r = Mul(t, c) }, "
-        "else_branch = q () => (float[a,b,c,d] u) { u = Conv(x, w) }> }"
-    )
-    model = load(text, weights=arrays(PER))
-    result, change_log = apply_passes(model, FOLD_AFFINE_INTO_CONV)
-    assert change_log.change_count == 1
-    require_equivalent(model, to_onnx(result))
-
-
-@cases(
-    ("body", "weights"),
+test_stays = affine.all_stay("""
+    along the last axis: t = Conv(x, w) y = Mul(t, columns)
+    along rows: t = Conv(x, w) y = Add(t, rows)
+    along the batch: t = Conv(x, w) y = Add(t, batch)
+    per element: t = Conv(x, w) y = Mul(t, elements)
+    a constant of higher rank: t = Conv(x, w) y = Mul(t, deep)
+    stretches one channel: t = Conv(x, one_channel) y = Mul(t, c)
+    along the last axis, as many as channels: t = Conv(x, three_channels) y = Mul(t, last)
+    quotient of a constant: t = Conv(x, w) y = Div(c, t)
+    division by zero: t = Conv(x, w) y = Div(t, zero)
+    overflow: t = Conv(x, w) y = Mul(t, large)
+    infinite: t = Conv(x, w) y = Mul(t, inf)
+    not a number: t = Conv(x, w) y = Add(t, nan)
+    apart: t = Conv(x, w) r = Relu(t) y = Mul(r, c)
+    shared inner value: t = Conv(x, w) n = Mul(t, c) y = Add(n, t)
+    computed factor: t = Conv(x, w) k = ReduceMean<axes=[0,2,3]>(t) y = Mul(t, k)
+    computed weights: k = Neg(w) t = Conv(x, k) y = Mul(t, c)
+    computed bias: k = Neg(b) t = Conv(x, w, k) y = Add(t, c)
+    another op: t = Conv(x, w) y = Max(t, c)
+    inner value is a graph output [graph=g (float[2,3,5,4] x) => (float[a,b,c,d] y, float[a,b,c,d] t)]:
+        t = Conv(x, w) y = Mul(t, c)
+    overridable factor [graph=g (float[2,3,5,4] x, float[1] k = {2}) => (float[] y)]: t = Conv(x, w) y = Mul(t, k)
+    broadcast by attribute [opset=6; runs=False]: t = Conv(x, w) y = Add<axis=1, broadcast=1>(t, c)
+    across the border of an If body [graph=g (bool k, float[2,3,5,4] x) => (float[a,b,c,d] y)]: t = Conv(x, w)
+        y = If (k) <then_branch = p () => (float[a,b,c,d] r) { r = Mul(t, c) },
+        else_branch = q () => (float[a,b,c,d] u) { z = Neg(x) u = Conv(z, w) }>
+""")
+test_stays_for_other_weights = affine.all_stay(
     {
-        "along the last axis": ("t = Conv(x, w) y = Mul(t, c)", arrays(LAST[:1].repeat(3))),
-        "along rows": ("t = Conv(x, w) y = Add(t, c)", arrays(numbers(3, 1))),
-        "along the batch": ("t = Conv(x, w) y = Add(t, c)", arrays(numbers(2, 1, 1, 1))),
-        "per element": ("t = Conv(x, w) y = Mul(t, c)", arrays(numbers(4, 3, 3))),
-        "a constant of higher rank": ("t = Conv(x, w) y = Mul(t, c)", arrays(numbers(1, 1, 4, 1, 1))),
-        "stretches one channel": ("t = Conv(x, w) y = Mul(t, c)", {"w": numbers(1, 3, 3, 2), "c": PER}),
-        "along the last axis, as many as channels": (
+        "no input channels": (
             "t = Conv(x, w) y = Mul(t, c)",
-            {"w": numbers(3, 3, 3, 2), "c": LAST},
+            {"x": "2,0,5,4", "weights": {"w": numbers(4, 0, 3, 2)}, "runs": False},
         ),
-        "quotient of a constant": ("t = Conv(x, w) y = Div(c, t)", arrays(PER)),
-        "division by zero": ("t = Conv(x, w) y = Div(t, c)", arrays([[[1]], [[0]], [[2]], [[3]]])),
-        "overflow": ("t = Conv(x, w) y = Mul(t, c)", arrays(PER * np.float32(1e38))),
-        "infinite": ("t = Conv(x, w) y = Mul(t, c)", arrays(np.inf)),
-        "not a number": ("t = Conv(x, w) y = Add(t, c)", arrays(np.nan)),
-        "apart": ("t = Conv(x, w) r = Relu(t) y = Mul(r, c)", arrays(PER)),
-        "shared inner value": ("t = Conv(x, w) n = Mul(t, c) y = Add(n, t)", arrays(PER)),
-        "computed factor": ("t = Conv(x, w) k = ReduceMean<axes=[0,2,3]>(t) y = Mul(t, k)", arrays(1)),
-        "computed weights": ("k = Neg(w) t = Conv(x, k) y = Mul(t, c)", arrays(PER)),
-        "computed bias": ("k = Neg(b) t = Conv(x, w, k) y = Add(t, c)", arrays(PER, b=numbers(4))),
-        "another op": ("t = Conv(x, w) y = Max(t, c)", arrays(PER)),
-    },
+        "half precision underflows": (
+            "t = Conv(x, w) y = Mul(t, c)",
+            {"dtype": "float16", "weights": {"w": WEIGHTS["w"] / 1000, "c": np.array(1e-6, np.float32)}},
+        ),
+    }
 )
-def test_stays(body: str, weights: Arrays) -> None:
-    stays(f"{G} {{ {body} }}", FOLD_AFFINE_INTO_CONV, weights=weights)
-
-
-def test_stays_without_input_channels() -> None:
-    text = "g (float[2,0,5,4] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = Mul(t, c) }"
-    stays(text, FOLD_AFFINE_INTO_CONV, weights=arrays(PER, w=numbers(4, 0, 3, 2)), runs=False)
-
-
-@cases(
-    ("text", "opset", "runs"),
-    {
-        "inner value is a graph output": (
-            "g (float[2,3,5,4] x) => (float[a,b,c,d] y, float[a,b,c,d] t) { t = Conv(x, w) y = Mul(t, c) }",
-            17,
-            True,
-        ),
-        "overridable factor": (
-            "g (float[2,3,5,4] x, float[1] k = {2}) => (float[a,b,c,d] y) { t = Conv(x, w) y = Mul(t, k) }",
-            17,
-            True,
-        ),
-        "broadcast by attribute": (
-            "g (float[2,3,5,4] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = Add<axis=1, broadcast=1>(t, c) }",
-            6,
-            False,
-        ),
-        "across the border of an If body": (
-            (
-                "g (bool k, float[2,3,5,4] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = If (k) <"
-                "then_branch = p () => (float[a,b,c,d] r) { r = Mul(t, c) }, "
-                "else_branch = q () => (float[a,b,c,d] u) { z = Neg(x) u = Conv(z, w) }> }"
-            ),
-            17,
-            True,
-        ),
-    },
-)
-def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
-    stays(text, FOLD_AFFINE_INTO_CONV, opset=opset, weights=arrays(PER), runs=runs)
-
-
-def test_half_precision_underflow_stays() -> None:
-    weights = {"w": KERNEL.astype(np.float16) / 1000, "c": np.array(1e-6, np.float16)}
-    text = f"{G} {{ t = Conv(x, w) y = Mul(t, c) }}".replace("float[", "float16[")
-    stays(text, FOLD_AFFINE_INTO_CONV, weights=weights)
 
 
 def _cancels(ops: list[str], c: Any) -> bool:

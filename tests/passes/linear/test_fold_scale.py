@@ -117,7 +117,7 @@ test_stays = scales.all_stay(f"""
         c1, d = Split<axis=-1>(n) q = Mul(c1, s) y = Add(q, d)
     product is a graph output: g (float[3,6] x) => (float[n,m] y, float[m,n] m) {{ {T} y = Mul(r, s) }}
     overridable scale: g (float[3,6] x, float s = {{2}}) => (float[n,m] y) {{ {T} y = Mul(r, s) }}
-    overridable weights [graph=g (float[3,6] x, float[6,1] w = {1, 2, 3, 4, 5, 6}) => (float[] y)]: {T} y = Mul(r, s)
+    overridable weights [graph=g (float[3,6] x, float[6,1] w = {{1,2,3,4,5,6}}) => (float[] y)]: {T} y = Mul(r, s)
     across the border of an If body: g (bool b1, float[3,6] x) => (float[n,m] y) {{ {T}
         y = If (b1) <then_branch = o () => (float[n,m] i) {{ i = Mul(r, s) }}, else_branch = e () => (float[n,m] j) {{
         j = Relu(x) }}> }}

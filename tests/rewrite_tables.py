@@ -13,7 +13,7 @@ from onnx.parser import parse_graph
 from onnx.shape_inference import infer_shapes
 from passwright.core import Pass, Rule
 from passwright.core.serialization.proto_queries import captured_names
-from rewriting import ARROW, OPSET, becomes, cases, load, stays, table
+from rewriting import ARROW, OPSET, becomes, cases, initializers, load, stays, table
 
 Rows = str | Mapping[str, str | tuple[Any, ...]]
 
@@ -32,8 +32,8 @@ class Rewrites:
 
     Rows are those of `table`, or a dict of them. Settings: `opset`, `runs`, `graph`, `weights`, `dtype` in place of
     float, `in_if` to put the body into a branch of an If, and values of the names in braces. Names that nothing defines
-    are initializers in `weights`; in an expected body, they stand for any constants. `[] y` as the last output has its
-    inferred rank. A body may be a whole graph, `g (...) => (...) { ... }`.
+    are initializers in `weights`, which may be a function of the settings; in an expected body, they stand for any
+    constants. `[] y` as the last output has its inferred rank. A body may be a whole graph, `g (...) => (...) { ... }`.
     """
 
     def __init__(self, graph: str, *passes: Rule | Pass, **settings: Any) -> None:
@@ -47,7 +47,10 @@ class Rewrites:
     def becomes(self, before: str, after: str, **settings: Any) -> onnx.ModelProto:
         """Assert that `before` becomes `after`, and return the result."""
         text, options = self._model(before, **settings)
-        return becomes(text, self._model(after, **settings)[0], *self.passes, **options)
+        out = becomes(text, self._model(after, **settings)[0], *self.passes, **options)
+        if {**self.settings, **settings}.get("dtype", "float") != "float":
+            assert np.float32 not in {a.dtype for a in initializers(out).values()}, "new weights of another type"
+        return out
 
     def stays(self, body: str, **settings: Any) -> None:
         """Assert that the body does not change."""
@@ -72,7 +75,8 @@ class Rewrites:
         for name, value in settings.items():
             text = text.replace(f"{{{name}}}", str(value))
         text = re.sub(r"\bfloat\b", dtype, text)
-        weights = {**self.settings.get("weights", {}), **changes.get("weights", {})}
+        shared = self.settings.get("weights", {})
+        weights = {**(shared(**settings) if callable(shared) else shared), **changes.get("weights", {})}
         names = captured_names(parse_graph(text))
         used = {name: _as_array(weights[name], dtype) for name in names if name in weights}
         options = {name: settings[name] for name in ("opset", "runs") if name in settings}

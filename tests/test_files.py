@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from onnx.external_data_helper import set_external_data
+from onnx.external_data_helper import _get_all_tensors, set_external_data
 from passwright.app.cli.entry import app
 from passwright.core import EXACT, Model, RewriteBuilder, Value, rule
 from passwright.core.errors import ModelError
@@ -36,7 +36,7 @@ from typer.testing import CliRunner
 from passwright import optimize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 
@@ -46,12 +46,9 @@ PACKAGED = sorted(p for kind in ("light", "simple", "pytorch-*") for p in DATA.g
 KEPT = "g (float[N,64] x) => (float[N,64] y) { a = Identity(x) y = MatMul(a, w) }"
 
 
-def rng() -> np.random.Generator:
-    return np.random.default_rng(0)
-
-
-def square(kind: Any = np.float32) -> np.ndarray[Any, Any]:
-    return rng().standard_normal((64, 64)).astype(kind)
+RNG = np.random.default_rng(0)
+SQUARE = RNG.standard_normal((64, 64)).astype(np.float32)
+EMBEDDED_OR_EXTERNAL = cases("external", {"embedded": False, "external": True})
 
 
 def read(path: Path) -> Model:
@@ -96,12 +93,12 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def large(folder: Path, *, external: bool) -> Path:
-    model = text_model(KEPT, weights={"w": square(), "small": np.ones(3, np.float32)})
+    model = text_model(KEPT, weights={"w": SQUARE, "small": np.ones(3, np.float32)})
     onnx.save(model, folder / "m.onnx", save_as_external_data=external, location="w.bin", size_threshold=0)
     return folder / "m.onnx"
 
 
-@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@EMBEDDED_OR_EXTERNAL
 def test_loading_does_not_read_weights(tmp_path: Path, decoded: list[str], external: bool) -> None:
     model = read(large(tmp_path, external=external))
     found = {v.name: t for v, t in model.written_initializers()}
@@ -111,7 +108,7 @@ def test_loading_does_not_read_weights(tmp_path: Path, decoded: list[str], exter
     assert decoded == []
 
 
-@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@EMBEDDED_OR_EXTERNAL
 def test_run_does_not_read_unneeded_weights(tmp_path: Path, decoded: list[str], external: bool) -> None:
     result = optimize(large(tmp_path, external=external), verify=False, output=tmp_path / "out.onnx")
     assert result.report.after.ops == {"MatMul": 1}
@@ -130,11 +127,11 @@ def test_external_files_are_opened_lazily(tmp_path: Path, monkeypatch: pytest.Mo
     model = read(large(tmp_path, external=True))
     assert "w.bin" not in opened
     _, tensor = model.written_initializers()[0]
-    np.testing.assert_array_equal(tensor.array, square())
+    np.testing.assert_array_equal(tensor.array, SQUARE)
     assert "w.bin" in opened
 
 
-@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@EMBEDDED_OR_EXTERNAL
 @pytest.mark.parametrize("by_kernel", [False, True])
 def test_untouched_weights_are_copied_from_file_to_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external: bool, by_kernel: bool
@@ -155,9 +152,7 @@ def test_untouched_weights_are_copied_from_file_to_file(
     (tmp_path / "out").mkdir()
     written = save(model, tmp_path / "out" / "m.onnx", external=external)
     assert (w.mapped.begin, w.mapped.end) not in reads
-    assert {n: a.tolist() for n, a in arrays(onnx.load(written)).items()} == {
-        "w": square().tolist(), "small": [1.0, 1.0, 1.0]
-    }  # fmt: skip
+    assert {n: a.tolist() for n, a in arrays(onnx.load(written)).items()} == {"w": SQUARE.tolist(), "small": [1, 1, 1]}
 
 
 def refuse(*_: object) -> int:
@@ -195,13 +190,13 @@ def test_replaced_file_is_read_as_it_was_loaded(tmp_path: Path) -> None:
     model = read(large(tmp_path, external=False))
     (tmp_path / "other").write_bytes(b"\0" * (tmp_path / "m.onnx").stat().st_size)
     (tmp_path / "other").replace(tmp_path / "m.onnx")
-    np.testing.assert_array_equal(arrays(onnx.load(save(model, tmp_path / "out.onnx")))["w"], square())
+    np.testing.assert_array_equal(arrays(onnx.load(save(model, tmp_path / "out.onnx")))["w"], SQUARE)
 
 
 def test_parts_of_large_files_are_mapped_while_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tensor_module, "MAX_MAPPED_BYTES", 4096)
     monkeypatch.setattr(tensor_module, "MAX_READ_BYTES", 0)
-    content = rng().bytes(100_000)
+    content = RNG.bytes(100_000)
     (tmp_path / "w.bin").write_bytes(content)
     file = MappedFile(tmp_path / "w.bin")
     views = [file.view(begin, end) for begin, end in ((0, 10), (5000, 90_000), (99_999, 100_000), (7, 7))]
@@ -228,15 +223,14 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@pytest.mark.parametrize(
-    "path", slow_unless(PACKAGED[::3], PACKAGED), ids=["/".join(p.relative_to(DATA).parts[:2]) for p in PACKAGED]
-)
-def test_packaged_models_round_trip(tmp_path: Path, no_fsync: None, path: Path) -> None:
-    assert onnx.load(save(read(path), tmp_path / "m.onnx")) == onnx.load(path)
+def test_packaged_models_round_trip(tmp_path: Path, no_fsync: None) -> None:
+    assert len(PACKAGED) > 100
+    changed = [p for p in PACKAGED if onnx.load(save(read(p), tmp_path / "m.onnx")) != onnx.load(p)]
+    assert changed == []
 
 
 @pytest.mark.parametrize("path", slow_unless(GOLDEN[::4], GOLDEN), ids=[p.stem for p in GOLDEN])
-@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@EMBEDDED_OR_EXTERNAL
 def test_golden_models_round_trip(tmp_path: Path, no_fsync: None, path: Path, external: bool) -> None:
     out = save(read(path), tmp_path / "m.onnx", external=external)
     want, got = onnx.load(path), onnx.load(out)
@@ -247,30 +241,13 @@ def test_golden_models_round_trip(tmp_path: Path, no_fsync: None, path: Path, ex
 
 def as_raw(model: onnx.ModelProto) -> None:
     """Convert all tensors to raw data, the only form of external data."""
-    for t in tensors(model.graph):
+    for t in _get_all_tensors(model):
         if t.data_type != TensorProto.STRING and not t.HasField("raw_data"):
-            doc, name, props = t.doc_string, t.name, list(t.metadata_props)
-            had_doc = t.HasField("doc_string")
-            t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t), name))
-            t.metadata_props.extend(props)
-            if had_doc:
-                t.doc_string = doc
+            raw = numpy_helper.from_array(numpy_helper.to_array(t), t.name)
+            for field in ("float_data", "int32_data", "int64_data", "double_data", "uint64_data"):
+                t.ClearField(field)
+            t.MergeFrom(onnx.TensorProto(raw_data=raw.raw_data))
         t.ClearField("data_location")
-
-
-def tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for node in graph.node:
-        for a in node.attribute:
-            if a.HasField("t"):
-                yield a.t
-            for g in (*([a.g] if a.HasField("g") else []), *a.graphs):
-                yield from tensors(g)
-
-
-def test_count_of_round_trip_models() -> None:
-    assert len(PACKAGED) > 100
-    assert len(GOLDEN) >= 24
 
 
 def test_external_data_is_written_beside_output(tmp_path: Path) -> None:
@@ -283,7 +260,7 @@ def test_external_data_is_written_beside_output(tmp_path: Path) -> None:
     entries = {e.key: e.value for e in w.external_data}
     assert entries["location"] == data_of(tmp_path / "out.onnx").name
     assert int(entries["offset"]) % 4096 == 0
-    np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "out.onnx"))["w"], square())
+    np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "out.onnx"))["w"], SQUARE)
     onnx.checker.check_model(tmp_path / "out.onnx")
 
 
@@ -293,14 +270,14 @@ def test_embedded_weights_stay_embedded(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx"]
 
 
-@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@EMBEDDED_OR_EXTERNAL
 def test_external_data_on_request(tmp_path: Path, external: bool) -> None:
     """Weights go where the option says, from one file or two, and the model stays the same."""
     folder = tmp_path / "in"
     folder.mkdir()
     source, out = folder / "m.onnx", tmp_path / "out.onnx"
     text = "g (float[N,64] x) => (float[N,64] y) { a = MatMul(x, w) y = Add(a, small) }"
-    model = text_model(text, weights={"w": square(), "small": np.ones(64, np.float32)})
+    model = text_model(text, weights={"w": SQUARE, "small": np.ones(64, np.float32)})
     onnx.save(model, source, save_as_external_data=external, location="w.bin", size_threshold=0)
     for choice, names in {"always": {"w"}, "never": set[str](), "1": {"w", "small"}, "1MB": set[str]()}.items():
         result = CliRunner().invoke(app, ["run", str(source), "-o", str(out), "--external-data", choice, "--no-verify"])
@@ -308,13 +285,13 @@ def test_external_data_on_request(tmp_path: Path, external: bool) -> None:
         raw = onnx.load(out, load_external_data=False)
         assert {t.name for t in raw.graph.initializer if t.external_data} == names
         assert len(list(tmp_path.glob("*.data"))) == bool(names)
-        np.testing.assert_array_equal(arrays(onnx.load(out))["w"], square())
+        np.testing.assert_array_equal(arrays(onnx.load(out))["w"], SQUARE)
     for wrong in ("sometimes", "-1", "0"):
         refused = CliRunner().invoke(app, ["run", str(source), "--external-data", wrong])
         assert refused.exit_code == 2
         assert "choose from auto, always, never, or give a size such as 1MB" in refused.stderr
     optimize(source, verify=False, output=out, external_data="always").save(tmp_path / "saved.onnx")
-    assert data_of(tmp_path / "saved.onnx").stat().st_size >= square().nbytes
+    assert data_of(tmp_path / "saved.onnx").stat().st_size >= SQUARE.nbytes
 
 
 def test_run_on_its_own_output(tmp_path: Path) -> None:
@@ -332,7 +309,7 @@ def test_moved_output_finds_its_weights(tmp_path: Path) -> None:
     for path in (tmp_path / "out.onnx", data_of(tmp_path / "out.onnx")):
         path.rename(tmp_path / "elsewhere" / path.name)
     (tmp_path / "in" / "w.bin").unlink()
-    np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "elsewhere" / "out.onnx"))["w"], square())
+    np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "elsewhere" / "out.onnx"))["w"], SQUARE)
 
 
 def external_tensor(array: np.ndarray[Any, Any], name: str, folder: Path) -> TensorProto:
@@ -367,10 +344,7 @@ def test_external_tensors_in_any_place(tmp_path: Path, place: str, size: int, pi
         inner = [tensor] if place == "in a branch" else []
         body = helper.make_graph([*([] if inner else [constant]), add], "then", [], [out], inner)
         other = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "else", [], [out])
-        condition = [
-            helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
-            helper.make_node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
-        ]
+        condition = [onnx.parser.parse_node(t) for t in ("s = ReduceSum <keepdims = 0> (x)", "c = Cast <to = 9> (s)")]
         branch = helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=other)
         model = f32_model([*condition, branch], size=size)
     (tmp_path / "in" / "m.onnx").write_bytes(model.SerializeToString())
@@ -380,7 +354,7 @@ def test_external_tensors_in_any_place(tmp_path: Path, place: str, size: int, pi
         np.testing.assert_array_equal(OnnxRuntime(path).run(["y"], {"x": x})[0], x + w)
 
 
-@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@EMBEDDED_OR_EXTERNAL
 @pytest.mark.parametrize("point", ["fsync of the first file", "fsync of the last file", "the staged model", "the move"])
 @cases(
     ("error", "raised"),
@@ -424,7 +398,7 @@ def test_failure_leaves_files_unchanged(
     else:
         monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(raised):
-        optimize(path, output=out)
+        optimize(path, output=out, verify=point == "the move")
     assert calls
     assert out.read_text() == "old"
     assert Path(f"{out}.data").read_text() == "old data"
@@ -453,7 +427,7 @@ class Interrupted:
         return int(self.file.write(data))
 
 
-@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@EMBEDDED_OR_EXTERNAL
 @pytest.mark.parametrize("writes", [0, 1, 2])
 def test_failing_write_leaves_no_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int, external: bool
@@ -497,40 +471,33 @@ def test_link_as_output_does_not_change_input(tmp_path: Path) -> None:
 BIG = 3000
 
 
-def typed(dtype: int, **fields: Any) -> TensorProto:
-    return TensorProto(name="w", data_type=dtype, dims=[BIG], **fields)
+def typed(dtype: int, size: int = BIG, **fields: Any) -> TensorProto:
+    return TensorProto(name="w", data_type=dtype, dims=[size], **fields)
 
 
-LONG = "long " * 500
-KINDS_OF_TENSORS = [
-    pytest.param(typed(TensorProto.FLOAT, float_data=np.arange(BIG)), id="float_data"),
-    pytest.param(typed(TensorProto.DOUBLE, double_data=np.arange(BIG)), id="double_data"),
-    pytest.param(typed(TensorProto.INT64, int64_data=np.arange(BIG) - 5), id="int64_data"),
-    pytest.param(typed(TensorProto.UINT64, uint64_data=np.arange(BIG)), id="uint64_data"),
-    pytest.param(typed(TensorProto.INT8, int32_data=np.arange(BIG) % 100 - 50), id="int8 in int32_data"),
-    pytest.param(typed(TensorProto.BOOL, int32_data=np.arange(BIG) % 2), id="bool in int32_data"),
-    pytest.param(typed(TensorProto.FLOAT16, int32_data=np.arange(BIG) % 1000), id="float16 in int32_data"),
-    pytest.param(typed(TensorProto.BFLOAT16, int32_data=np.arange(BIG) % 1000), id="bfloat16 in int32_data"),
-    pytest.param(typed(TensorProto.COMPLEX64, float_data=np.arange(2 * BIG)), id="complex64 in float_data"),
-    pytest.param(typed(TensorProto.STRING, string_data=[b"%d" % i for i in range(BIG)]), id="strings"),
-    pytest.param(
-        TensorProto(name="w", data_type=TensorProto.STRING, dims=[3], string_data=[b"a", LONG.encode(), b"z"]),
-        id="a long string between short ones",
-    ),
-    pytest.param(
-        TensorProto(name="w", data_type=TensorProto.STRING, dims=[2], string_data=[LONG.encode(), LONG.encode() * 2]),
-        id="long strings",
-    ),
-    pytest.param(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[0]), id="no elements"),
-    pytest.param(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[0], raw_data=b""), id="no elements, raw"),
-    *(
-        pytest.param(numpy_helper.from_array((np.arange(BIG) % 7).astype(kind), "w"), id=f"raw {np.dtype(kind).name}")
-        for kind in (
-            np.float32, np.float64, np.float16, np.int8, np.uint16, np.bool_, np.complex128, ml_dtypes.bfloat16,
-            ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float4_e2m1fn,
-        )
-    ),
-]  # fmt: skip
+LONG = b"long " * 500
+KINDS_OF_TENSORS = {
+    "float_data": typed(TensorProto.FLOAT, float_data=np.arange(BIG)),
+    "double_data": typed(TensorProto.DOUBLE, double_data=np.arange(BIG)),
+    "int64_data": typed(TensorProto.INT64, int64_data=np.arange(BIG) - 5),
+    "uint64_data": typed(TensorProto.UINT64, uint64_data=np.arange(BIG)),
+    "int8 in int32_data": typed(TensorProto.INT8, int32_data=np.arange(BIG) % 100 - 50),
+    "bool in int32_data": typed(TensorProto.BOOL, int32_data=np.arange(BIG) % 2),
+    "float16 in int32_data": typed(TensorProto.FLOAT16, int32_data=np.arange(BIG) % 1000),
+    "bfloat16 in int32_data": typed(TensorProto.BFLOAT16, int32_data=np.arange(BIG) % 1000),
+    "complex64 in float_data": typed(TensorProto.COMPLEX64, float_data=np.arange(2 * BIG)),
+    "strings": typed(TensorProto.STRING, string_data=[b"%d" % i for i in range(BIG)]),
+    "a long string between short ones": typed(TensorProto.STRING, 3, string_data=[b"a", LONG, b"z"]),
+    "long strings": typed(TensorProto.STRING, 2, string_data=[LONG, LONG * 2]),
+    "no elements": typed(TensorProto.FLOAT, 0),
+    "no elements, raw": typed(TensorProto.FLOAT, 0, raw_data=b""),
+} | {
+    f"raw {np.dtype(kind).name}": numpy_helper.from_array((np.arange(BIG) % 7).astype(kind), "w")
+    for kind in (
+        np.float32, np.float64, np.float16, np.int8, np.uint16, np.bool_, np.complex128, ml_dtypes.bfloat16,
+        ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float4_e2m1fn,
+    )
+}  # fmt: skip
 
 
 def constant_model(tensor: TensorProto) -> onnx.ModelProto:
@@ -543,40 +510,25 @@ def constant_model(tensor: TensorProto) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
 
 
-@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
-def test_tensors_round_trip(tmp_path: Path, tensor: TensorProto) -> None:
-    model = constant_model(tensor)
+@cases("tensor", KINDS_OF_TENSORS)
+def test_tensors_round_trip(tmp_path: Path, no_fsync: None, tensor: TensorProto) -> None:
+    """In the file as before and in one of external data, with the elements that onnx reads, at the announced size."""
+    model, want = constant_model(tensor), numpy_helper.to_array(tensor)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     loaded = read(tmp_path / "m.onnx")
-    assert serialize(loaded).to_proto() == model
+    exported = serialize(loaded)
+    assert exported.to_proto() == model
+    assert exported.size == len(join_chunks(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
     assert onnx.load(save(loaded, tmp_path / "out.onnx")) == model
-
-
-@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
-def test_tensors_decode_as_in_onnx(tmp_path: Path, tensor: TensorProto) -> None:
-    (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
     ((_, found),) = read(tmp_path / "m.onnx").written_initializers()
-    want = numpy_helper.to_array(tensor)
     assert found.array.dtype == want.dtype
     np.testing.assert_array_equal(found.array, want)
-
-
-@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
-def test_tensors_round_trip_as_external_data(tmp_path: Path, tensor: TensorProto) -> None:
-    (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
     once = save(read(tmp_path / "m.onnx"), tmp_path / "one.onnx", external=True)
     twice = save(read(once), tmp_path / "two.onnx", external=True)
     for path in (once, twice):
         (w,) = onnx.load(path).graph.initializer
-        np.testing.assert_array_equal(numpy_helper.to_array(w), numpy_helper.to_array(tensor))
+        np.testing.assert_array_equal(numpy_helper.to_array(w), want)
         assert (w.doc_string, w.name, w.metadata_props[0].value) == ("what it is", "w", "v")
-
-
-@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
-def test_serialized_size_is_exact(tmp_path: Path, tensor: TensorProto) -> None:
-    (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
-    exported = serialize(read(tmp_path / "m.onnx"))
-    assert exported.size == len(join_chunks(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
 
 
 PIECE, PIECES = 640 << 20, 4  # bytes; 2.5 GB in total, in a sparse file
@@ -614,9 +566,8 @@ def save_tables(folder: Path, piece: int = PIECE) -> Path:
         weights.append(w)
     ins = [helper.make_tensor_value_info("i", TensorProto.INT64, [1])]
     outs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1024])]
-    model = helper.make_model(
-        helper.make_graph(nodes, "g", ins, outs, weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=10
-    )
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(helper.make_graph(nodes, "g", ins, outs, weights), opset_imports=opsets, ir_version=10)
     (folder / "m.onnx").write_bytes(model.SerializeToString())
     with (folder / "w.bin").open("wb") as f:
         for n in range(PIECES):
@@ -668,20 +619,15 @@ def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for module in (writer, publishing):
         monkeypatch.setattr(module, "write_model", recording_write)
     text = "g (float[N,64] x) => (float[N,64] y) { a = MatMul(x, w) b = Neg(a) c = Neg(b) d = Abs(c) y = Neg(d) }"
-    onnx.save(
-        text_model(text, weights={"w": square()}),
-        tmp_path / "m.onnx",
-        save_as_external_data=True,
-        location="w.bin",
-        size_threshold=0,
-    )
+    model = text_model(text, weights={"w": SQUARE})
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     report = optimize(tmp_path / "m.onnx", plugins=[drop_abs], output=tmp_path / "out.onnx").report
     assert [q.by for q in report.rejected] == ["drop_abs"]
     assert report.replays > 0
     assert report.after.ops == {"Abs": 1, "MatMul": 1, "Neg": 1}
     assert [p.name for p in written] == ["out.onnx"] * 2  # the wrong candidate and the right one
     run = OnnxRuntime(tmp_path / "out.onnx").run(["y"], {"x": np.ones((2, 64), np.float32)})[0]
-    np.testing.assert_allclose(run, -abs(np.ones((2, 64), np.float32) @ square()), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(run, -abs(np.ones((2, 64), np.float32) @ SQUARE), rtol=1e-4, atol=1e-4)
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)

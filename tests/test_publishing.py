@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
@@ -86,6 +87,23 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
+def killed_anywhere(
+    tmp_path: Path, prepare: Callable[[Path], object], work: Callable[[Path], object]
+) -> Iterator[Path]:
+    """Folders where work was killed before each of its calls of the file system in turn, and one where it was not."""
+    prepared = tmp_path / "prepared"
+    prepared.mkdir()
+    prepare(prepared)
+    for count in range(1000):
+        folder = tmp_path / str(count)
+        shutil.copytree(prepared, folder)
+        status = in_fork(lambda: (kill_at(count), work(folder)))  # noqa: B023 - runs at once
+        yield folder
+        if status == 0:
+            return
+        assert status == signal.SIGKILL
+
+
 @pytest.mark.usefixtures("no_fsync")
 @cases(
     ("old", "new"),
@@ -97,68 +115,45 @@ def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
     },
 )
 def test_killed_anywhere(tmp_path: Path, old: bool | None, new: bool) -> None:
-    seen = set[object]()
-    for count in range(1000):
-        folder = tmp_path / str(count)
-        folder.mkdir()
+    """The next write in the folder, of the same model or another file, removes unused data and staging folders."""
+    seen, first = set[object](), None if old is None else 1
+
+    def prepare(folder: Path) -> None:
         if old is not None:
             publish(folder, 1, external=old)
-        before = names(folder)
-        status = in_fork(lambda: (kill_at(count), publish(folder, 2, external=new)))  # noqa: B023 - runs at once
+
+    for folder in killed_anywhere(tmp_path, prepare, lambda folder: publish(folder, 2, external=new)):
         number = number_in(folder / "out.onnx") if (folder / "out.onnx").exists() else None
         report = json.loads((folder / "r.json").read_text()) if (folder / "r.json").exists() else None
-        assert number in {None if old is None else 1, 2}
-        assert report in {None if old is None else 1, number}
+        assert number in {first, 2}
+        assert report in {first, number}
         seen.add((number, report))
-        if status == 0:
-            break
-        assert status == signal.SIGKILL
-        assert in_fork(lambda: publish(folder, 3, external=new)) == 0  # noqa: B023 - as above
+        other = shutil.copytree(folder, tmp_path / f"{folder.name} beside")
+        staging_folder(other).remove()
+        assert not [name for name in names(other) if name.startswith(".")], folder
+        if number is not None:
+            assert number_in(other / "out.onnx") == number
+            assert len(data_names(other)) == (new if number == 2 else bool(old)), folder
+        publish(folder, 3, external=new)
         assert number_in(folder / "out.onnx") == 3
-        assert [n for n in names(folder) if not n.endswith(".data")] == ["out.onnx", "r.json"], (count, before)
+        assert [n for n in names(folder) if not n.endswith(".data")] == ["out.onnx", "r.json"], folder
         assert len(data_names(folder)) == new
-    first = None if old is None else 1
     assert seen == {(first, first), (2, first), (2, 2)}
 
 
 @pytest.mark.usefixtures("no_fsync")
-def test_staging_other_files_finishes_a_killed_publication(tmp_path: Path) -> None:
-    """No unused data stay after a write of the next process in that folder, of any model."""
-    for count in range(1000):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        publish(folder, 1, external=True)
-        status = in_fork(lambda: (kill_at(count), publish(folder, 2, external=True)))  # noqa: B023 - runs at once
-        assert in_fork(lambda: staging_folder(folder).remove()) == 0  # noqa: B023 - as above
-        assert number_in(folder / "out.onnx") in {1, 2}
-        assert len(data_names(folder)) == 1, count
-        assert not [name for name in names(folder) if name.startswith(".")]
-        if status == 0:
-            break
-
-
-@pytest.mark.usefixtures("no_fsync")
 def test_killed_while_a_model_with_foreign_data_is_replaced(tmp_path: Path) -> None:
-    seen = set[int]()
-    for count in range(1000):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        path, data = folder / "m.onnx", folder / "w.bin"
-        onnx.save(message(1), path, save_as_external_data=True, location=data.name, size_threshold=0)
+    def prepare(folder: Path) -> None:
+        onnx.save(message(1), folder / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
 
-        def replace(path: Path = path, data: Path = data, count: int = count) -> None:
-            kill_at(count)
-            with Publication(OutputFile.at(path), [data]) as publication:
-                publication.add_model(numbered(2), external=True)
-                publication.publish()
+    def replace(folder: Path) -> None:
+        with Publication(OutputFile.at(folder / "m.onnx"), [folder / "w.bin"]) as publication:
+            publication.add_model(numbered(2), external=True)
+            publication.publish()
 
-        status = in_fork(replace)
-        seen.add(number_in(path))
-        if status == 0:
-            break
-        assert status == signal.SIGKILL
-    assert seen == {1, 2}
-    assert [name for name in names(folder) if name != "m.onnx"] == data_names(folder)
+    folders = [*killed_anywhere(tmp_path, prepare, replace)]
+    assert {number_in(folder / "m.onnx") for folder in folders} == {1, 2}
+    assert [name for name in names(folders[-1]) if name != "m.onnx"] == data_names(folders[-1])
 
 
 class Killed(BaseException):
@@ -370,9 +365,8 @@ def test_folder_that_may_not_be_listed(open_path: Path) -> None:
     """For another user than root; it has no lock, so that data stay."""
     (open_path / "folder").mkdir()
     (open_path / "folder").chmod(0o333)
-    assert (
-        in_fork(lambda: (become_another_user(open_path), publish(Path("folder"), 1), publish(Path("folder"), 2))) == 0
-    )
+    folder = Path("folder")
+    assert in_fork(lambda: (become_another_user(open_path), publish(folder, 1), publish(folder, 2))) == 0
     assert number_in(open_path / "folder" / "out.onnx") == 2
     assert len(names(open_path / "folder")) == 4
 
@@ -398,10 +392,7 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
     stranger = "out.onnx.0123456789abcdef.data"
     for name in ("out.onnx.data", stranger, "w.bin"):
         (tmp_path / name).write_bytes(np.full(SIZE, 1, np.float32).tobytes())
-    model = load(
-        f"g (float[{SIZE}] x) => (float[{SIZE}] y) {{ y = Add(x, w) }}", weights={"w": np.zeros(SIZE, np.float32)}
-    )
-    onnx.save(model, tmp_path / "out.onnx", save_as_external_data=True, location="v.bin", size_threshold=0)
+    onnx.save(message(0), tmp_path / "out.onnx", save_as_external_data=True, location="v.bin", size_threshold=0)
     publish(tmp_path, 2)
     assert {"out.onnx.data", stranger, "w.bin", "v.bin"} < set(names(tmp_path))
 
@@ -560,16 +551,21 @@ def test_file_replaced_by_another_writer_has_a_name(tmp_path: Path, monkeypatch:
     assert OutputFile.at(tmp_path / "out.onnx").name == "out.onnx"
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o777])
-def test_mode_is_kept(tmp_path: Path, mode: int) -> None:
+def modes(folder: Path) -> set[int]:
+    return {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+@pytest.mark.usefixtures("no_fsync")
+def test_modes_are_kept(tmp_path: Path) -> None:
     publish(tmp_path, 1)
-    for name in names(tmp_path):
-        (tmp_path / name).chmod(mode)
-    publish(tmp_path, 2)
-    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names(tmp_path)} == {mode}
-    publish_model(numbered(3), tmp_path / "out.onnx")
-    publish(tmp_path, 4)
-    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names(tmp_path)} == {mode}
+    for mode in (0o600, 0o640, 0o444, 0o777):
+        for path in tmp_path.iterdir():
+            path.chmod(mode)
+        publish(tmp_path, 2)
+        assert modes(tmp_path) == {mode}
+        publish_model(numbered(3), tmp_path / "out.onnx")
+        publish(tmp_path, 4)
+        assert modes(tmp_path) == {mode}
 
 
 def test_new_files_follow_the_umask(tmp_path: Path) -> None:
@@ -578,12 +574,14 @@ def test_new_files_follow_the_umask(tmp_path: Path) -> None:
         publish(tmp_path, 1)
     finally:
         os.umask(old)
-    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in names(tmp_path)} == {0o640}
+    assert modes(tmp_path) == {0o640}
 
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
+
+
+@needs_root
 def test_owner_and_group_are_kept(tmp_path: Path) -> None:
-    if os.geteuid():
-        pytest.skip("only root gives files to others")
     publish(tmp_path, 1)
     os.chown(tmp_path / "out.onnx", 1234, 2345)
     publish(tmp_path, 2)
@@ -591,9 +589,8 @@ def test_owner_and_group_are_kept(tmp_path: Path) -> None:
     assert (status.st_uid, status.st_gid) == (1234, 2345)
 
 
+@needs_root
 def test_group_that_cannot_be_kept_gets_no_more_than_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if os.geteuid():
-        pytest.skip("only root gives files to others")
     publish(tmp_path, 1)
     os.chown(tmp_path / "out.onnx", -1, 2345)
     (tmp_path / "out.onnx").chmod(0o664)
@@ -641,17 +638,23 @@ def test_folder_replaced_during_a_run(tmp_path: Path) -> None:
     assert not names(tmp_path / "moved")
 
 
-def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
-    """Those of killed processes; not those in use, nor others of such a name."""
+def abandon(make: Callable[[], ScratchFolder]) -> None:
+    """Make a scratch folder with content in a process that is killed."""
 
-    def abandon() -> None:
-        folder = ScratchFolder(tmp_path)
+    def work() -> None:
+        folder = make()
+        assert stat.S_IMODE(folder.path.stat().st_mode) == 0o700
         (folder.path / "sub").mkdir()
         (folder.path / "sub" / "f").touch()
         os.kill(os.getpid(), signal.SIGKILL)
 
+    assert in_fork(work) == signal.SIGKILL
+
+
+def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
+    """Those of killed processes; not those in use, nor others of such a name."""
     used = ScratchFolder(tmp_path)
-    assert in_fork(abandon) == signal.SIGKILL
+    abandon(lambda: ScratchFolder(tmp_path))
     assert len(names(tmp_path)) == 2
     for name in ("passwright-1-abcdefgh", ".passwright-x-abcdefgh"):
         (tmp_path / name).mkdir()
@@ -666,16 +669,10 @@ def test_abandoned_folders_are_removed(tmp_path: Path) -> None:
 
 def test_abandoned_stages_are_removed(tmp_path: Path) -> None:
     """By the next process that writes there, beside those in use."""
-
-    def abandon() -> None:
-        stage = ScratchFolder(tmp_path, is_hidden=True)
-        (stage.path / "f").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-
     for work in (lambda: staging_folder(tmp_path).remove(), lambda: publish(tmp_path, 1)):
         with ScratchFolder(tmp_path, is_hidden=True) as path:
             used = path
-            assert in_fork(abandon) == signal.SIGKILL
+            abandon(lambda: ScratchFolder(tmp_path, is_hidden=True))
             assert len(names(tmp_path)) == 2
             assert in_fork(work) == 0
             assert [name for name in names(tmp_path) if name.startswith(".")] == [used.name]
@@ -703,17 +700,11 @@ def test_temporary_folders_of_killed_processes(tmp_path: Path, monkeypatch: pyte
     """At the first use of the folder for temporary files by a process."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
-    def abandon() -> None:
-        held = ScratchFolder()
-        assert stat.S_IMODE(held.path.stat().st_mode) == 0o700
-        (held.path / "f").touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-
     def use() -> None:
         with ScratchFolder() as folder:
             assert names(tmp_path) == [folder.name]
 
-    assert in_fork(abandon) == signal.SIGKILL
+    abandon(ScratchFolder)
     assert len(names(tmp_path)) == 1
     assert in_fork(use) == 0
 
@@ -773,9 +764,8 @@ def test_copy_with_foreign_data(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "out").mkdir()
     for number in (1, 2):
-        model = message(number)
         path = tmp_path / "in" / "m.onnx"
-        onnx.save(model, path, save_as_external_data=True, location="m.onnx.data", size_threshold=0)
+        onnx.save(message(number), path, save_as_external_data=True, location="m.onnx.data", size_threshold=0)
         publish_copy(path, [tmp_path / "in" / "m.onnx.data"], tmp_path / "out")
         (tmp_path / "in" / "m.onnx.data").unlink()
         assert number_in(tmp_path / "out" / "m.onnx") == number
@@ -783,16 +773,8 @@ def test_copy_with_foreign_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_fsync")
-@pytest.mark.parametrize(
-    ("size", "message"),
-    [
-        (0, "cannot write {}/out.onnx: File too large; the model was not written"),
-        (1000, "cannot write {}/out.onnx: File too large; the model was not written"),
-        (3000, "cannot write {}/r.json: File too large; the model was not written"),
-        (5000, ""),
-    ],
-)
-def test_full_disk(tmp_path: Path, size: int, message: str) -> None:
+@pytest.mark.parametrize(("size", "failed"), [(0, "out.onnx"), (1000, "out.onnx"), (3000, "r.json"), (5000, "")])
+def test_full_disk(tmp_path: Path, size: int, failed: str) -> None:
     publish(tmp_path, 1)
     before = names(tmp_path)
 
@@ -802,16 +784,15 @@ def test_full_disk(tmp_path: Path, size: int, message: str) -> None:
             publication.add_text(OutputFile.at(tmp_path / "r.json"), lambda: "2" + " " * 4000)
             publication.publish()
 
-    assert limited(size, work) == message.format(tmp_path)
-    number = 1 if message else 2
+    message = f"cannot write {tmp_path}/{failed}: File too large; the model was not written" if failed else ""
+    assert limited(size, work) == message
+    number = 1 if failed else 2
     assert number_in(tmp_path / "out.onnx") == number
     assert json.loads((tmp_path / "r.json").read_text()) == number
     assert len(names(tmp_path)) == len(before)
 
 
-def test_failed_move_of_a_report_says_that_the_model_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_move_of_a_report_says_that_the_model_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace = Path.replace
 
     def failing(path: Path, target: Path) -> Path:

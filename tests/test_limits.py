@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path
-from time import monotonic, sleep
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -124,11 +125,9 @@ def long_name(uses: int, size: int) -> onnx.ModelProto:
 )
 def test_functions_that_inlining_multiplies(model: Callable[[], onnx.ModelProto], message: str) -> None:
     built = model()
-    start = monotonic()
     with pytest.raises(ModelError, match=f"local functions would make .*{message}.*--keep-functions"):
         optimize(built, verify=False)
     assert live_op_counts(built)["f.F0"] >= 1
-    assert monotonic() - start < 5
 
 
 def test_functions_that_call_themselves() -> None:
@@ -158,22 +157,19 @@ def test_long_chain_of_functions() -> None:
 )
 def test_counted_growth(monkeypatch: pytest.MonkeyPatch, model: onnx.ModelProto) -> None:
     """The limit counts the nodes that inlining makes, and at least three quarters of their bytes but for names."""
-    flat = onnx.ModelProto()
-    flat.CopyFrom(model)
-    flat = with_inlined_functions(flat)
+    flat = with_inlined_functions(onnx.ModelProto.FromString(model.SerializeToString()))
     nodes = sum(1 for _ in all_nodes(flat.graph.node))
     size = sum(n.ByteSize() - sum(map(len, (*n.input, *n.output))) for n in flat.graph.node)
     monkeypatch.setattr(function_inlining, "MAX_INLINING_GROWTH", 0)
-    monkeypatch.setattr(function_inlining, "MAX_INLINED_BYTES", 10**12)
-    monkeypatch.setattr(function_inlining, "MAX_INLINED_NODES", nodes)
-    require_moderate_growth(model)
-    monkeypatch.setattr(function_inlining, "MAX_INLINED_NODES", nodes - 1)
-    with pytest.raises(ModelError, match=f"{nodes:,} nodes"):
-        require_moderate_growth(model)
-    monkeypatch.setattr(function_inlining, "MAX_INLINED_NODES", nodes)
-    monkeypatch.setattr(function_inlining, "MAX_INLINED_BYTES", size * 3 // 4)
-    with pytest.raises(ModelError, match="bytes"):
-        require_moderate_growth(model)
+    for max_nodes, max_bytes, message in (
+        (nodes, 10**12, None),
+        (nodes - 1, 10**12, f"{nodes:,} nodes"),
+        (nodes, size * 3 // 4, "bytes"),
+    ):
+        monkeypatch.setattr(function_inlining, "MAX_INLINED_NODES", max_nodes)
+        monkeypatch.setattr(function_inlining, "MAX_INLINED_BYTES", max_bytes)
+        with pytest.raises(ModelError, match=message) if message else nullcontext():
+            require_moderate_growth(model)
 
 
 def test_deep_subgraphs(tmp_path: Path) -> None:
@@ -210,11 +206,17 @@ def original_of(text: str, *, deadline: float = inf, effort: Effort = "default")
 
 
 def test_first_runs_share_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(oracle_module, "FIRST_RUN_TIMEOUTS", {"default": 1.0})
-    start = monotonic()
-    with pytest.raises(UnverifiableError, match="did not end within 1 s on any of the inputs tried"):
+    timeouts, run = list[float](), SeededSession.run
+
+    def recording(session: SeededSession, outputs: Any, feeds: Any, timeout: float) -> list[Any]:
+        timeouts.append(timeout)
+        return run(session, outputs, feeds, timeout)
+
+    monkeypatch.setattr(SeededSession, "run", recording)
+    monkeypatch.setattr(oracle_module, "FIRST_RUN_TIMEOUTS", {"default": 0.5})
+    with pytest.raises(UnverifiableError, match=r"did not end within 0\.5 s on any of the inputs tried"):
         original_of(ENDLESS.format("float"))
-    assert monotonic() - start < 5
+    assert 0 < sum(timeouts) <= 0.5
 
 
 @dataclass
@@ -263,10 +265,8 @@ def test_deadline_of_a_command_leaves_out_inputs(clock: Clock) -> None:
 def test_endless_model_within_a_time_limit(tmp_path: Path, dtype: str) -> None:
     """A run of onnxruntime is told to end; a process that runs the reference is killed."""
     onnx.save(load(ENDLESS.format(dtype)), tmp_path / "m.onnx")
-    start = monotonic()
-    with pytest.raises(UnverifiableError, match=r"did not end within|is not done within 2 s; nothing was written"):
-        optimize(tmp_path / "m.onnx", output=tmp_path / "out.onnx", time_limit=2)
-    assert monotonic() - start < 12
+    with pytest.raises(UnverifiableError, match=r"did not end within|is not done within 1 s; nothing was written"):
+        optimize(tmp_path / "m.onnx", output=tmp_path / "out.onnx", time_limit=1)
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
 
 
@@ -296,10 +296,8 @@ def sleep_for_ever(_: Graph) -> int:
 
 @pytest.mark.parametrize("endless", [spin_for_ever, sleep_for_ever])
 def test_endless_pass_within_a_time_limit(tmp_path: Path, endless: Callable[[Graph], int]) -> None:
-    start = monotonic()
     with pytest.raises(TimeLimitError, match=r"the model: rewriting is not done within 0\.5 s; nothing was written"):
         optimize(load(RELU), Custom(endless), verify=False, output=tmp_path / "out.onnx", time_limit=0.5)
-    assert monotonic() - start < 5
     assert list(tmp_path.iterdir()) == []
     assert optimize(load(RELU), "none", verify=False, time_limit=60).model is not None
 

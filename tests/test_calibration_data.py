@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import numpy_helper
-from passwright.app.quantize.calibration_data import (
+from passwright.app.quantize.samples import (
     CalibrationData,
     draw_calibration_data,
     read_calibration_data,
+    read_samples,
     split_samples,
 )
-from passwright.app.quantize.samples import read_samples
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, PassesError
 from passwright.core.io.model_source import model_source
@@ -224,7 +224,7 @@ def test_kept_samples_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(given_inputs, "KEPT_BYTES", 0)
     data = read_calibration_data(once(2), BATCHED)
     (kept,) = {folder.path for folder in data.folders}
-    part = split_samples(data).search
+    part = split_samples(data)[0][1]
     del data
     assert firsts(part) == [0, 2]
     del part
@@ -234,22 +234,20 @@ def test_kept_samples_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("count", "sizes"), [(3, (1, 1, 1)), (4, (2, 1, 1)), (10, (5, 3, 2)), (400, (128, 136, 136))])
 def test_parts_are_disjoint(count: int, sizes: tuple[int, ...]) -> None:
     data = read_calibration_data({"x": np.arange(2 * count, dtype=np.float32).reshape(count, 2)}, BATCHED)
-    parts = split_samples(data)
-    found = [firsts(part) for part in (parts.calibration, parts.search, parts.report)]
+    parts, note = split_samples(data)
+    found = list(map(firsts, parts))
     assert tuple(map(len, found)) == sizes
     assert sorted(x for part in found for x in part) == firsts(data)
-    assert parts.note == (
+    assert note == (
         f"{count} samples of the data: {sizes[0]} for calibration, {sizes[1]} for the search, {sizes[2]} for the report"
     )
-    assert [firsts(p) for p in (split_samples(data).calibration, split_samples(data).search)] == found[:2]
+    assert list(map(firsts, split_samples(data)[0])) == found
 
 
 def test_few_samples_are_shared() -> None:
-    parts = split_samples(read_calibration_data({"x": ROWS[:1]}, BATCHED))
-    assert firsts(parts.calibration) == firsts(parts.search) == firsts(parts.report) == [0]
-    assert parts.note == (
-        "calibration, search and report share 1 sample of the data; give 3 or more to keep them apart"
-    )
+    parts, note = split_samples(read_calibration_data({"x": ROWS[:1]}, BATCHED))
+    assert list(map(firsts, parts)) == [[0]] * 3
+    assert note == "calibration, search and report share 1 sample of the data; give 3 or more to keep them apart"
 
 
 def test_drawn_samples() -> None:

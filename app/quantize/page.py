@@ -14,9 +14,8 @@ from ...core.ir.quantization_spec import Range
 from ..optimize.page import page
 from ..report.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, four_digits, plane_chart
 from ..report.tile import Tile, latency_tile, size_tile
-from .quantized_ops import QuantizedOp
 from .render import comparison_rows, figure_text, summary_lines, trial_rows, wide_counts
-from .report import QuantizationReport
+from .report import QuantizationReport, QuantizedOp
 from .search import TAKEN, Trial
 
 MAX_BARS = 20  # ops in the chart of errors; the table has all

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import onnx
 from msgspec import Struct
@@ -37,14 +36,12 @@ from ..report.terminal import plural
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
 from .excluded_names import excluded_names
-from .float_ops import compressed_before, float_ops
 from .fused_groups import fusion_check
+from .inventory import compressed_before, float_ops, kept_high_precision, quantized_ops
 from .journal import Journal
-from .kept_high_precision import kept_high_precision
 from .quantize_options import QuantizationOptions
-from .quantized_ops import QuantizedOp, quantized_ops
 from .report import Measured, QuantizationReport
-from .samples import Samples, read_samples
+from .samples import Samples, criterion, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, combined_schemes, lossy_passes, requested_schemes
 from .search import TAKEN, BuiltCandidate, Limits, Search
 from .sensitivity import orders_to_leave, value_errors
@@ -141,7 +138,8 @@ def quantize_prepared(
     with timer.phase(MEASURING):
         taken, before, after = measured_result(finalists, setup)
     with timer.phase(DESCRIBING):
-        quantized = described_ops(taken, feeds if options.op_errors else ())
+        errors = value_errors(taken, feeds) if taken is not None and options.op_errors else None
+        quantized = [] if taken is None else quantized_ops(taken, errors)
     report = QuantizationReport(
         setup.source.label,
         "" if taken is None else taken.trial.scheme,
@@ -162,8 +160,10 @@ def quantize_prepared(
         timer.seconds,
         versions(),
     )
-    result = original_candidate(setup.model, setup.source) if taken is None else taken.candidate
-    return QuantizationResult(report, result), taken
+    if taken is not None:
+        return QuantizationResult(report, taken.candidate), taken
+    original = model_source(setup.model, inline=False).load()  # with its functions
+    return QuantizationResult(report, Candidate(original, (), setup.source.is_external)), None
 
 
 quantize = shows_progress(with_keywords(QuantizationOptions, "quantize")(quantize_model))
@@ -241,7 +241,7 @@ def prepare(
     with timer.phase(RUNNING_ORIGINAL):
         file, is_classifier = source.loadable_file(folder), scores_classes(graph)
         searched, reported, *others = (
-            part.criterion(loaded, budget, file, is_classifier=is_classifier)
+            criterion(part, loaded, budget, file, is_classifier=is_classifier)
             for part in filter(None, (samples.search, samples.report, samples.labelled))
         )
     with timer.phase(CHOOSING_INPUTS):
@@ -282,13 +282,6 @@ def measured_result(
     return None, before, before
 
 
-def described_ops(taken: BuiltCandidate | None, feeds: Sequence[Mapping[str, Any]]) -> list[QuantizedOp]:
-    """The changed ops of a candidate, with their errors on samples if there are some; none of the original."""
-    if taken is None:
-        return []
-    return quantized_ops(taken, value_errors(taken, feeds) if feeds else None)
-
-
 def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibration: Calibration | None) -> str:
     """The page, with the calibrated ranges of a candidate that has some."""
     from .page import quantization_page  # noqa: PLC0415 - seldom needed
@@ -299,11 +292,6 @@ def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibrat
     is_same = source is calibration.source  # not of a variant with other scales
     found = calibration.statistics if is_same else collect_statistics(source, names, calibration.feeds)
     return quantization_page(report, found, taken.builder.spec.ranges)
-
-
-def original_candidate(model: onnx.ModelProto | str | Path, source: ModelSource) -> Candidate:
-    """The original, with its functions, as a candidate without changes."""
-    return Candidate(model_source(model, inline=False).load(), (), source.is_external)
 
 
 def model_notes(graph: Graph) -> list[str]:

@@ -11,9 +11,6 @@ from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
 from ..report.notebook_cards import card_html
 from .criterion import Score
-from .float_ops import FloatOp
-from .kept_high_precision import HighPrecisionWeight
-from .quantized_ops import QuantizedOp
 from .search import Trial
 
 
@@ -24,6 +21,43 @@ class Measured(Struct, frozen=True):
     metrics: ModelMetrics
     score: Score | None = None
     ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
+
+
+class QuantizedOp(Struct, frozen=True):
+    """The outcome for a `value` of the float model, or of the `operator` that makes it ("" for a weight).
+
+    `bits` are those of the value and `weight_bits` those of weights, None where they stay as wide as they were; `scale`
+    is the value's, `weight_scale` the greatest of the weights, None without one number for it. `error` is the power of
+    the value's noise on calibration data, divided by that of the signal, and `own_error` the part that its operands do
+    not bring; None where they were not measured.
+    """
+
+    value: str
+    operator: str
+    rule: str
+    bits: int | None = None
+    scale: float | None = None
+    weight_bits: int | None = None
+    weight_scale: float | None = None
+    error: float | None = None
+    own_error: float | None = None
+
+
+class FloatOp(Struct, frozen=True):
+    """An op that computes in float: the value of its first output, its operator, and the reason."""
+
+    value: str
+    operator: str
+    reason: str
+
+
+class HighPrecisionWeight(Struct, frozen=True):
+    """A constant of floats by its name: its bytes, the bits of an element, and why these are not 8."""
+
+    name: str
+    bytes: int
+    bits: int
+    reason: str
 
 
 @dataclass(slots=True)

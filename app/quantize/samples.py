@@ -1,12 +1,14 @@
-"""Samples of a quantization: for calibration, for the search, and for the report."""
+"""Samples of a quantization: data to calibrate with, to score candidates on, and to report on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from msgspec import Struct
@@ -15,19 +17,144 @@ from ...core.errors import ModelError, UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.split_models import Loadable
-from ...core.verify.input_specs import InputSpec, input_specs
-from ..measure.accuracy import LabelledSet, load_metric
-from ..measure.feeds import batch_symbol, fixed_batch
-from .calibration_data import (
-    MAX_CALIBRATION_SAMPLES,
-    MAX_SAMPLES,
-    draw_calibration_data,
-    read_calibration_data,
-    split_samples,
-)
+from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.given_inputs import GivenSample, fitting_inputs, kind_of_sample
+from ...core.verify.given_inputs import read_samples as read_given_samples
+from ...core.verify.input_sets import InputSet
+from ...core.verify.input_specs import TENSOR, InputSpec, input_specs
+from ..measure.accuracy import LABELS, LabelledSet, load_metric
+from ..measure.feeds import batch_symbol, drawn_feeds, fixed_batch
+from ..registry.python_data import with_python_data
 from .criterion import AgreementCriterion, Budget, Criterion, Feeds, MetricCriterion
 
+MAX_SAMPLES = 512
+DRAWN_SAMPLES = 32
+DISJOINT_SAMPLES = 3  # from which each part of the data has samples of its own
+MAX_CALIBRATION_SAMPLES = 128  # more change the ranges little, and cost time for each scheme
 ROWS_AT_ONCE = 8  # of labelled inputs, to calibrate with
+Loader = Callable[[], Feeds]
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationData(Sequence[Feeds]):
+    """Samples, loaded when they are read; each has the inputs of a model by name. Of several files, one is in memory.
+
+    `source` says where they come from; samples that are `drawn` are random numbers, not data. `folders` hold those that
+    can be read only once.
+    """
+
+    source: str
+    loaders: tuple[Loader, ...] = field(repr=False)
+    drawn: bool = False
+    folders: tuple[ScratchFolder, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.loaders)
+
+    @overload
+    def __getitem__(self, index: int) -> Feeds: ...
+    @overload
+    def __getitem__(self, index: slice) -> CalibrationData: ...
+    def __getitem__(self, index: int | slice) -> Feeds | CalibrationData:
+        if isinstance(index, slice):
+            return replace(self, loaders=self.loaders[index])
+        return self.loaders[index]()
+
+    def __iter__(self) -> Iterator[Feeds]:
+        return (load() for load in self.loaders)
+
+    def __str__(self) -> str:
+        count = f"{len(self)} sample{'s' * (len(self) != 1)}"
+        return f"{count} drawn at random" if self.drawn else f"{count} of {self.source}"
+
+    def chosen(self, places: Iterable[int]) -> CalibrationData:
+        """The samples of these indices, in their order."""
+        return replace(self, loaders=tuple(self.loaders[i] for i in sorted(places)))
+
+
+def read_calibration_data(
+    data: Any, inputs: Sequence[InputSpec], *, limit: int = MAX_SAMPLES, seed: int = 0
+) -> CalibrationData:
+    """Up to `limit` samples, chosen by `seed` where there are more and their number is known, else the first.
+
+    `data` is one of, or a list of files of, these:
+
+    - an .npz, or arrays by name: a sample for each row along the batch, or for each group of rows of a fixed batch;
+      without a batch, one sample. Names such as `s0/x` are those of a sample and an input. Arrays called labels are
+      left out.
+    - a folder of ONNX test data, with a sample in each `test_data_set_*`, or of .npz.
+    - `file.py:function` or `file.py` with a function `reader`, which takes no arguments and returns one of the next.
+    - an iterable of samples, arrays by name; one that can be read only once is kept in files.
+    - a CalibrationDataReader of onnxruntime: its `get_next` returns samples, and None at the end.
+
+    Raises ModelError for data that are not the model's inputs, PluginError for a file that cannot be run.
+    """
+    ignored = () if any(i.name == LABELS for i in inputs) else (LABELS,)
+    given = with_python_data(data, "--data")
+    samples = read_given_samples(given, inputs, name="the data", limit=limit, ignored=ignored, may_have_rows=True)
+
+    @lru_cache(maxsize=1)  # so that one file is in memory
+    def read(sample: GivenSample) -> Feeds:
+        return sample.load()
+
+    loaders = (_rows(s, inputs, read) if s.is_table else (s.load,) for s in samples.samples)
+    found = CalibrationData(samples.source, tuple(chain.from_iterable(loaders)), folders=samples.folders)
+    if len(found) > limit:
+        found = found.chosen(np.random.default_rng(seed).permutation(len(found))[:limit].tolist())
+    _ = found[0]  # raises ModelError here, not in the middle of a run
+    return found
+
+
+def draw_calibration_data(source: ModelSource, count: int = DRAWN_SAMPLES, seed: int = 0) -> CalibrationData:
+    """Samples of random numbers on which the model runs. Raises UnverifiableError if there are none."""
+    return CalibrationData("", tuple(partial(dict[str, Any], f) for f in drawn_feeds(source, count, seed)), drawn=True)
+
+
+def split_samples(data: CalibrationData, seed: int = 0) -> tuple[list[CalibrationData], str]:
+    """Half of the samples for calibration, up to 128; the others for search and report. Below 3, all share them.
+
+    The three parts, and a note with their sizes.
+    """
+    count = len(data)
+    if count < DISJOINT_SAMPLES:
+        note = f"calibration, search and report share {data}; give {DISJOINT_SAMPLES} or more to keep them apart"
+        return [data] * 3, note
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    calibrated = min(count // 2, MAX_CALIBRATION_SAMPLES)
+    parts = order[:calibrated], order[calibrated::2], order[calibrated + 1 :: 2]
+    note = f"{data}: {calibrated} for calibration, {len(parts[1])} for the search, {len(parts[2])} for the report"
+    return [data.chosen(part) for part in parts], note
+
+
+def _rows(sample: GivenSample, inputs: Sequence[InputSpec], read: Callable[[GivenSample], Feeds]) -> Iterator[Loader]:
+    """The samples in arrays with a batch; without one, the arrays are a sample."""
+    feeds = read(sample)
+    symbol = batch_symbol(inputs)
+    size = 1 if symbol is not None else fixed_batch(inputs)
+    axes: dict[str, int] = {}
+    for i in inputs:
+        leading = i.shape if symbol is not None else i.shape[:1]
+        if i.name in feeds and i.type_kind == TENSOR and i.default is None and (symbol or size) in leading:
+            axes[i.name] = leading.index(symbol or size)
+    if not axes:
+        yield lambda: fitting_inputs(InputSet(kind_of_sample(sample.label), {}, read(sample)), inputs).feeds
+        return
+    rows = {name: [0, *np.shape(feeds[name])[axis:]][np.ndim(feeds[name]) > axis] for name, axis in axes.items()}
+    if len(set(rows.values())) > 1:
+        counts = " and ".join(f"{n} rows of {name}" for name, n in rows.items())
+        raise ModelError(f"{sample.label}: {counts} do not agree")
+    first, count = next(iter(rows.items()))
+    if count < size:
+        lack = f"fewer rows than the batch of the model, {size}" if count else "no rows"
+        raise ModelError(f"{sample.label}: {first} has {lack}")
+
+    def load(number: int) -> Feeds:
+        found, indices = read(sample), range(number * size, (number + 1) * size)
+        taken = {name: np.take(found[name], indices, axis) for name, axis in axes.items()}
+        kind = f"given ({sample.label}: row {number})"
+        return fitting_inputs(InputSet(kind, {}, {**found, **taken}), inputs).feeds
+
+    yield from (partial(load, number) for number in range(count // size))
 
 
 class LabelledPart(Struct, frozen=True):
@@ -40,14 +167,6 @@ class LabelledPart(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.examples.labels(self.inputs))
 
-    def criterion(self, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criterion:  # noqa: ARG002 - the metric says it
-        """The metric."""
-        name, function = load_metric(self.metric)
-        outputs = [v.name for v in model.graph.outputs]
-        found = MetricCriterion(name, function, self.examples, self.inputs, outputs, budget)
-        found.measure_original(original)
-        return found
-
     def feeds(self) -> Iterator[Feeds]:
         """The inputs, some rows at a time."""
         rows = len(self)
@@ -58,20 +177,20 @@ class LabelledPart(Struct, frozen=True):
             yield {**arrays, **{name: arrays[name][part] for name in batched}}
 
 
-@dataclass(frozen=True)
-class UnlabelledPart:
-    """Inputs on which models have to agree with the original."""
+Part = LabelledPart | Sequence[Feeds]
+"""Samples to compare models on: by a metric, or by agreement with the original."""
 
-    inputs: Sequence[Feeds] = field(repr=False)
 
-    def __len__(self) -> int:
-        return len(self.inputs)
-
-    def criterion(self, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criterion:
-        """The agreement with the original."""
-        found = AgreementCriterion(self.inputs, [v.name for v in model.graph.outputs], budget, is_classifier)
-        found.measure_original(original)
-        return found
+def criterion(part: Part, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criterion:
+    """The criterion on a part of the samples. Raises ModelError if the original does not run on it."""
+    outputs = [v.name for v in model.graph.outputs]
+    if isinstance(part, LabelledPart):
+        name, function = load_metric(part.metric)
+        found = MetricCriterion(name, function, part.examples, part.inputs, outputs, budget)
+    else:
+        found = AgreementCriterion(part, outputs, budget, is_classifier)
+    found.measure_original(original)
+    return found
 
 
 class Samples(Struct, frozen=True):
@@ -83,8 +202,8 @@ class Samples(Struct, frozen=True):
     """
 
     calibration: Sequence[Feeds]
-    search: LabelledPart | UnlabelledPart
-    report: LabelledPart | UnlabelledPart
+    search: Part
+    report: Part
     first: Feeds | None
     notes: list[str]
     drawn: Sequence[Feeds] = ()
@@ -94,7 +213,7 @@ class Samples(Struct, frozen=True):
         """A digest of the samples that candidates are scored on."""
         found = sha256()
         part = self.search
-        inputs = [part.examples.arrays] if isinstance(part, LabelledPart) else part.inputs
+        inputs = [part.examples.arrays] if isinstance(part, LabelledPart) else part
         for name, value in (pair for feeds in inputs for pair in sorted(feeds.items())):
             for array in value if isinstance(value, list) else [value]:
                 elements = np.asarray(array)
@@ -141,9 +260,9 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
         return Samples(calibration, search, report, calibration[0], notes, labelled=whole)
     if metric:
         raise UsageError("--metric is for a labelled set: give --labelled")
-    parts = split_samples(given if given is not None else draw_calibration_data(source, seed=seed), seed)
-    search, report = UnlabelledPart(parts.search), UnlabelledPart(parts.report)
+    data = given if given is not None else draw_calibration_data(source, seed=seed)
+    (calibration, search, report), note = split_samples(data, seed)
     if given is not None:
-        return Samples(parts.calibration, search, report, parts.calibration[0], [parts.note])
-    note = "no data were given: accuracy is that on random inputs, and only schemes without calibration are tried"
-    return Samples([], search, report, None, [note, parts.note], drawn=parts.calibration)
+        return Samples(calibration, search, report, calibration[0], [note])
+    without = "no data were given: accuracy is that on random inputs, and only schemes without calibration are tried"
+    return Samples([], search, report, None, [without, note], drawn=calibration)

@@ -23,11 +23,10 @@ from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.criterion import Score
-from passwright.app.quantize.float_ops import FloatOp
+from passwright.app.quantize.inventory import quantized_ops
 from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, quantization_page
 from passwright.app.quantize.quantize import OriginalRace
-from passwright.app.quantize.quantized_ops import QuantizedOp, quantized_ops
-from passwright.app.quantize.report import QuantizationReport
+from passwright.app.quantize.report import FloatOp, QuantizationReport, QuantizedOp
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.app.report.charts import Curve, pareto_front, plane_chart

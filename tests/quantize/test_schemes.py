@@ -11,9 +11,8 @@ import onnx
 import pytest
 from passwright.app.quantize import quantize
 from passwright.app.quantize.candidates import Candidate, replaced_operators
-from passwright.app.quantize.float_ops import float_ops
+from passwright.app.quantize.inventory import float_ops, quantized_ops
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
-from passwright.app.quantize.quantized_ops import quantized_ops
 from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.app.quantize.sensitivity import value_errors

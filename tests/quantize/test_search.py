@@ -15,8 +15,8 @@ from msgspec import structs
 from onnx import TensorProto
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
 from passwright.app.quantize.criterion import Score
+from passwright.app.quantize.inventory import kept_high_precision
 from passwright.app.quantize.journal import Journal
-from passwright.app.quantize.kept_high_precision import kept_high_precision
 from passwright.app.quantize.quantize import QuantizationContext
 from passwright.app.quantize.schemes import JOIN_GROUPS, STORE_WEIGHTS
 from passwright.app.quantize.search import LESS, BuiltCandidate, Limits, Search, Variants

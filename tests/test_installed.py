@@ -35,8 +35,8 @@ def test_installed_package_is_imported(env: Environment) -> None:
 
 def test_a_checkout_can_be_imported(env: Environment, sources: Path) -> None:
     """In its root, its folder `passwright` comes before the installed package."""
-    found = env.run_python("-c", "from passwright.app import cli; print(cli.__file__)", cwd=sources)
-    assert Path(found.strip()) == sources / "app" / "cli.py"
+    found = env.run_python("-c", "from passwright.core import errors; print(errors.__file__)", cwd=sources)
+    assert Path(found.strip()) == sources / "core" / "errors.py"
 
 
 def test_source_distribution_contains_templates(env: Environment, sources: Path) -> None:
@@ -44,8 +44,8 @@ def test_source_distribution_contains_templates(env: Environment, sources: Path)
     with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:
         names = archive.getnames()
     assert {Path(name).name for name in names if "/registry/template/" in name} == set(TEMPLATE_TARGETS)
-    pages = ROOT / "app" / "pages"
-    parts = {p.name for folder in ("assets", "templates") for p in (pages / folder).iterdir()}
+    report = ROOT / "app" / "report"
+    parts = {p.name for folder in ("assets", "templates") for p in (report / folder).iterdir()}
     assert parts <= {Path(name).name for name in names if "/app/report/" in name}
 
 

@@ -10,6 +10,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
 from environment import ROOT
 
 import passwright
@@ -38,6 +39,7 @@ def test_names_for_type_checkers_match_run_time() -> None:
         assert getattr(sys.modules.get(module) or __import__(module, fromlist=["_"]), name) is getattr(passwright, name)
 
 
+@pytest.mark.slow  # `make test` checks the types of all sources
 def test_type_checker_finds_no_error(tmp_path: Path) -> None:
     """Its modules lie in other folders of the repository, where a type checker does not look for them."""
     checked = tmp_path / "passwright"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from time import thread_time
 
 import numpy as np
 import onnx
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
+from operation_counts import count_calls
 from passwright.core import (
     EXACT,
     ChangeLog,
@@ -260,7 +260,7 @@ def test_notes_are_valid_at_every_ir_version(ir_version: int) -> None:
     ]
     graph = helper.make_graph(nodes, "g", [x], [y])
     model = helper.make_model(graph, ir_version=ir_version, opset_imports=[helper.make_opsetid("", 8)])
-    result = optimize(model)
+    result = optimize(model, verify=False)
     assert noted(result.model) == {"y": ("merge_transposes", ["second", "first"])}
     onnx.checker.check_model(result.model, full_check=True)
     OnnxRuntime(result.model.SerializeToString())
@@ -299,13 +299,9 @@ def test_all_sources_up_to_the_limit(length: int) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_time_is_linear(shared: bool) -> None:
-    def cpu_seconds(length: int) -> float:
+def test_work_is_linear(shared: bool) -> None:
+    def calls(length: int) -> int:
         model = from_onnx(chain(length, shared=shared))
-        start = thread_time()
-        rewrite(model.graph, [merge_relus], ChangeLog())
-        to_onnx(model)
-        return thread_time() - start
+        return count_calls(lambda: (rewrite(model.graph, [merge_relus], ChangeLog()), to_onnx(model)))
 
-    short = min(cpu_seconds(300) for _ in range(3))
-    assert min(cpu_seconds(2400) for _ in range(2)) < 3 * 8 * short + 0.1
+    assert calls(600) < 1.2 * 4 * calls(150)

@@ -12,6 +12,7 @@ from executable_documents import PAGES, ROOT
 from facts import passes_by_family
 from passwright.core import RulePass
 
+pytestmark = pytest.mark.slow  # building the site takes long; `test_docs.py` and `test_readme.py` read the pages
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*\b(?:src|data|srcset)=["']?\s*(?:https?:)?//"""
     r"""|<link\b[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon|dns-prefetch|modulepreload)[^>]*\bhref=["']?(?:https?:)?//"""
@@ -24,14 +25,8 @@ LOADED = re.compile(
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built with warnings as errors."""
     folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -87,14 +82,11 @@ def test_links_have_targets(site: Path) -> None:
     assert [b for b in broken if "#__" not in b] == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_external_resources_are_detected() -> None:
+    for text in (
         '<script src="https://unpkg.com/x.js"></script>',
         "<link rel=stylesheet href=//fonts.example/x.css>",
         "@import url('https://example.org/x.css');",
         "p { background: url(http://example.org/x.png) }",
-    ],
-)
-def test_external_resources_are_detected(text: str) -> None:
-    assert LOADED.search(text)
+    ):
+        assert LOADED.search(text)

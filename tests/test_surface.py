@@ -19,6 +19,7 @@ from passwright.app.measure.model_stats import compute_model_stats
 from passwright.app.report.terminal import Terminal
 from rewriting import load, op_types
 from sample_reports import comparison
+from tiers import slow_unless
 from typer.testing import CliRunner
 
 import passwright
@@ -79,7 +80,7 @@ def joined(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.fixture(params=SURFACES.values(), ids=SURFACES.keys())
+@pytest.fixture(params=slow_unless([SURFACES["40 columns"], SURFACES["NO_COLOR"]], SURFACES.values()), ids=SURFACES)
 def surface(request: pytest.FixtureRequest) -> Surface:
     return request.param
 
@@ -149,7 +150,7 @@ def test_row_3_reasons_are_grouped(rounding: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "name"), [*(("run", name) for name in SURFACES), ("verify", "40 columns"), ("bisect", "40 columns")]
+    ("command", "name"), [("run", "80 columns"), ("run", "40 columns"), ("verify", "no terminal"), ("bisect", "dumb")]
 )
 def test_row_4_verdict_and_three_outputs(rounding: Path, tmp_path: Path, name: str, command: str) -> None:
     surface, out = SURFACES[name], tmp_path / "out.onnx"

@@ -68,11 +68,11 @@ def test_watchdog_allows_a_profiler() -> None:
 def test_late_actions_run_in_deadline_order() -> None:
     called: list[str] = []
     with call_after(60, lambda: called.append("in a minute")) as much_later:
-        second = call_after(0.1, lambda: called.append("second"))
-        first = call_after(0.05, lambda: called.append("first"))
+        second = call_after(1, lambda: called.append("second"))
+        first = call_after(0.01, lambda: called.append("first"))
         with second as is_second, first as is_first:
-            assert is_first.wait(10)
-            assert is_second.wait(10)
+            assert is_first.wait(60)
+            assert is_second.wait(60)
         with call_after(30, lambda: called.append("in half a minute")):
             pass
     assert called == ["first", "second"]
@@ -80,12 +80,13 @@ def test_late_actions_run_in_deadline_order() -> None:
 
 
 def test_no_action_is_called_after_its_block() -> None:
-    called: list[int] = []
+    ended, late = list[int](), list[int]()
     for i in range(20):
-        with call_after(0.01, lambda i=i: called.append(i)):
+        with call_after(0.01, lambda i=i: late.append(i) if i in ended else None):
             pass
+        ended.append(i)
     time.sleep(0.1)
-    assert not called
+    assert not late
 
 
 def test_one_thread_waits_for_all_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -750,12 +750,12 @@ def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert diff(a, b).difference.is_empty
     c = tmp_path / "c.onnx"
     c.write_bytes(a.read_bytes())
-    from passwright.app.diff import constant_numbering
+    from passwright.app.diff import constants
 
     def refuse(_: object) -> bytes:
         raise AssertionError("read")
 
-    monkeypatch.setattr(constant_numbering, "digest", refuse)
+    monkeypatch.setattr(constants, "digest", refuse)
     assert diff(a, c).difference.is_empty
     monkeypatch.undo()
     saved(tmp_path / "in" / "b.onnx", load(text, weights={"w": big + (big == 7)}))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import onnx
 
+from ...core.io.graph_interface import type_text
 from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op
 from ...core.ir.values import Value
-from .constant_numbering import constant_difference
+from .constants import Constants, constant_difference, constants_equal
 from .diff_result import ChangedOp, ConstantDifference, Counts, Delta, GraphDifference, Plain, SubgraphChange
-from .interface_changes import InterfacePairing, interface_changes, pair_by_name, unread_changes
+from .matching import Correspondence, InterfacePairing, Matching, in_order, match_ops, pair_by_name, unpaired
 from .node_data import attribute_changes, node_data, op_count, rule_of
 from .numbering import Numbering
-from .op_matching import Correspondence, Matching, match_ops
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
 
 OuterPartner = Callable[[int, Value], Value | None]
@@ -58,7 +59,7 @@ class _GraphDiffBuilder:
         self.result.interface += unread_changes(a, b, self.constants)
         for v, w in ends.inputs:
             before, after = a.input_defaults.get(v), b.input_defaults.get(w)
-            if before is not None and after is not None and not self.constants.are_equal(before, after):
+            if before is not None and after is not None and not constants_equal(before, after):
                 self.result.weights.append(constant_difference(f"default of {v.name}", (v.name, w.name), before, after))
             if not named:
                 self._add_value_names(v, w)
@@ -144,7 +145,7 @@ class _GraphDiffBuilder:
             holders = ("initializer" if x.producer is None else "Constant op" for x in (v, w))
             _add_delta(self.result.notes, f"constant {v.name}", *holders)
         if self.constants[v] != self.constants[w]:
-            held = self.constants.constants
+            held = self.constants.contents
             into.append(constant_difference(location, (v.name, w.name), held[v], held[w]))
 
     def _add_annotations(self, p: Op, q: Op) -> None:
@@ -175,3 +176,53 @@ def _add_delta(into: list[Delta], what: str, before: Plain, after: Plain) -> Non
 def metadata_of(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto) -> dict[str, str]:
     """The metadata of a message by key."""
     return {p.key: p.value for p in message.metadata_props}
+
+
+def interface_changes(a: Graph, b: Graph, ends: InterfacePairing, *, named: bool) -> Iterator[Delta]:
+    """Added and removed inputs and outputs, and changed types and defaults; if `named`, also names and order."""
+    taken = set(a.inputs)
+    for what, ours, theirs, pairs in (
+        ("input", a.inputs, b.inputs, [p for p in ends.inputs if p[0] in taken]),
+        ("output", a.outputs, b.outputs, ends.outputs),
+    ):
+        types = [_declared_types(g, what) for g in (a, b)]
+        for v, w in pairs:
+            if named and v.name != w.name:
+                yield Delta(what, v.name, w.name)
+            if types[0].get(v) != types[1].get(w):
+                yield Delta(f"type of {what} {v.name}", types[0].get(v), types[1].get(w))
+        yield from (Delta(what, v.name, None) for v in unpaired(ours, (p[0] for p in pairs)))
+        yield from (Delta(what, None, w.name) for w in unpaired(theirs, (p[1] for p in pairs)))
+        if named:
+            partner = dict(pairs)
+            expected = [partner[v].name for v in ours if v in partner]
+            kept = set(partner.values())
+            found = [w.name for w in theirs if w in kept]
+            if found != expected:
+                yield Delta(f"order of {what}s", expected, found)
+    for v, w in ends.inputs:
+        had, has = ("a constant" if x in g.input_defaults else None for x, g in ((v, a), (w, b)))
+        if had != has:
+            yield Delta(f"default of input {v.name}", had, has)
+
+
+def _declared_types(graph: Graph, what: str) -> dict[Value, str]:
+    """The declared types of inputs or outputs as texts."""
+    outputs = zip(graph.outputs, graph.declared.outputs, strict=False)
+    declared = graph.declared.inputs if what == "input" else outputs
+    return {v: type_text(onnx.ValueInfoProto.FromString(info).type) for v, info in declared}
+
+
+def unread_changes(a: Graph, b: Graph, constants: Constants) -> Iterator[Delta]:
+    """The constants without uses that only one graph has."""
+    unread: list[list[Value]] = []
+    for g in (a, b):
+        made = (v for op in g.ops("Constant") for v in op.outputs)
+        values = (*g.initializers, *g.sparse_initializers, *made)
+        unread.append([v for v in values if v in constants and not v.consumers and not g.is_output(v)])
+    for side, values in enumerate(unread):
+        others = Counter(constants[v] for v in unread[1 - side])
+        for v in values:
+            others[constants[v]] -= 1
+            if others[constants[v]] < 0:
+                yield Delta("unread constant", *in_order(side, v.name, None))

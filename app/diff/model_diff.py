@@ -23,7 +23,7 @@ from ...core.support.printable_text import json_text
 from ..registry.environment import versions
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress
-from .constant_numbering import ConstantNumbering
+from .constants import Constants
 from .diff_result import Delta, GraphDifference, ModelDifference
 from .graph_diff import OuterPartner, diff_graphs, metadata_of
 from .node_data import DEFAULT_SUFFIX, plain_value
@@ -107,7 +107,7 @@ def diff_models(a: Model, b: Model) -> ModelDifference:
 
 
 def _diff_graphs(a: Model, b: Model, outside: OuterPartner | None = None) -> GraphDifference:
-    numbering = Numbering(ConstantNumbering(a.graph, b.graph), (a.graph.opsets, b.graph.opsets))
+    numbering = Numbering(Constants(a.graph, b.graph), (a.graph.opsets, b.graph.opsets))
     return diff_graphs(a.graph, b.graph, numbering, outside)
 
 

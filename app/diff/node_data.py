@@ -11,10 +11,11 @@ from ...core.ir import op_schemas
 from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op, without_trailing_omitted
 from ...core.ir.tensor import Tensor
-from ...core.serialization.node_attributes import bare_node, non_default_attributes
+from ...core.serialization.node_attributes import bare_node
 from ...core.serialization.provenance import read_provenance
-from .constant_numbering import constant_type, held_constant
+from .constants import constant_type, held_constant
 from .diff_result import Delta, Node, Plain
+from .numbering import output_mask, significant_attributes
 
 MAX_SHOWN_ELEMENTS = 16  # of a tensor
 DEFAULT_SUFFIX = " (default)"
@@ -24,21 +25,6 @@ def op_count(op: Op) -> int:
     """The number of ops in an op and its bodies."""
     inner = (o for sub in op.subgraphs for g in sub.with_subgraphs() for o in g.ops())
     return 1 + sum(held_constant(o) is None for o in inner)
-
-
-def output_mask(op: Op) -> tuple[bool, ...]:
-    """Whether each output is present, up to the last one that is."""
-    return tuple(map(bool, without_trailing_omitted(v.name for v in op.outputs)))
-
-
-def significant_attributes(op: Op, other_version: int) -> dict[str, bytes]:
-    """The attributes that are not at their default, serialized, without bodies.
-
-    Those at a default that `other_version` of the opset does not share are included, such as `axis` of Softmax at 13.
-    """
-    ours, theirs = (op_schemas.encoded_defaults(op.type, op.domain, v) for v in (op.version, other_version))
-    shifted = [name for name in ours if name in theirs and ours[name] != theirs[name]]
-    return {**{name: ours[name] for name in shifted}, **non_default_attributes(op, shifted)}
 
 
 def node_data(op: Op) -> Node:

@@ -6,17 +6,18 @@ numbers in their place, which cannot collide.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from operator import attrgetter
 
+from ...core.ir import op_schemas
 from ...core.ir.graph import Graph, depth_first_order
 from ...core.ir.op import Op, without_trailing_omitted
 from ...core.ir.values import Value
 from ...core.rewriting.pattern import COMMUTATIVE
-from .constant_numbering import ConstantNumbering, held_constant
-from .node_data import output_mask, significant_attributes
+from ...core.serialization.node_attributes import non_default_attributes
+from .constants import Constants, held_constant
 
 CAPTURED = -1  # the input index of a value that a body of the op reads
 IndexedUse = tuple[int, int]  # an op by number, and an index of its inputs or outputs
@@ -85,7 +86,7 @@ class IndexedGraph:
 class Numbering:
     """The numbers of ops in two models, and of their `constants`; `versions` are their opsets."""
 
-    constants: ConstantNumbering
+    constants: Constants
     versions: tuple[Mapping[str, int], Mapping[str, int]]
     _numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     _indexed_graphs: dict[Graph, IndexedGraph] = field(default_factory=dict[Graph, IndexedGraph])
@@ -167,23 +168,22 @@ class Numbering:
             found[i] = self.number(("future", labels[i], *ends))
         return found
 
-    def neighbourhood_numbers(self, side: IndexedGraph, ops: Iterable[int], radius: int) -> list[int]:
-        """A number for each of some ops by the contents of the ops at most `radius` away; for others, any."""
-        rings = [set(ops)]
-        for _ in range(radius - 1):
-            rings.append({n for i in rings[-1] for n in (i, *side.producer_ops(i), *side.consumer_ops(i))})
-        found = list(side.labels[Granularity.CONTENT])
-        for ring in reversed(rings):
-            wider = {
-                i: self.number(("around", found[i], *sorted(found[m] for m in side.producer_ops(i)), None,
-                                *sorted(found[u] for u in side.consumer_ops(i))))
-                for i in ring
-            }  # fmt: skip
-            for i, n in wider.items():
-                found[i] = n
-        return found
-
 
 def commutes(op: Op) -> bool:
     """Whether the order of the two inputs of an op does not matter."""
     return len(op.inputs) == 2 and op.type in COMMUTATIVE and not op.domain
+
+
+def output_mask(op: Op) -> tuple[bool, ...]:
+    """Whether each output is present, up to the last one that is."""
+    return tuple(map(bool, without_trailing_omitted(v.name for v in op.outputs)))
+
+
+def significant_attributes(op: Op, other_version: int) -> dict[str, bytes]:
+    """The attributes that are not at their default, serialized, without bodies.
+
+    Those at a default that `other_version` of the opset does not share are included, such as `axis` of Softmax at 13.
+    """
+    ours, theirs = (op_schemas.encoded_defaults(op.type, op.domain, v) for v in (op.version, other_version))
+    shifted = [name for name in ours if name in theirs and ours[name] != theirs[name]]
+    return {**{name: ours[name] for name in shifted}, **non_default_attributes(op, shifted)}

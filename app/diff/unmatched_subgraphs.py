@@ -10,8 +10,7 @@ import networkx as nx
 from networkx.utils import UnionFind
 
 from ...core.ir.values import Value
-from .interface_changes import in_order
-from .op_matching import Correspondence, Matching, OptionalValuePair
+from .matching import Correspondence, Matching, OptionalValuePair, in_order
 
 OpRef = tuple[int, int]  # the number of a graph and of an op in it
 ValueRef = tuple[int, Value]  # the number of a graph and a value of it

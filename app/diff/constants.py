@@ -1,8 +1,8 @@
-"""Numbers of constants in two models, and the differences between two constants."""
+"""Constants of two models: numbers that are equal for equal constants, and the differences between two."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +16,52 @@ from ...core.ir.values import Value
 from .diff_result import ConstantDifference
 
 CHUNK_ELEMENTS = 1 << 20  # elements compared at a time
+Constant = Tensor | onnx.SparseTensorProto
+
+
+class Constants:
+    """The constants of two models by value; `numbers` are equal for equal elements, element types and dims.
+
+    A tensor is read whole only if the other model has one of its type and with the same sample, in another location.
+    """
+
+    def __init__(self, a: Graph, b: Graph) -> None:
+        sides = _constants_of(a), _constants_of(b)
+        self.contents = sides[0] | sides[1]
+        self.numbers: dict[Value, int] = {}
+        by_sample: dict[Hashable, tuple[list[Value], list[Value]]] = {}
+        for side, constants in enumerate(sides):
+            for value, constant in constants.items():
+                by_sample.setdefault(_sample_key(constant), ([], []))[side].append(value)
+        numbers: dict[Hashable, int] = {}
+        for left, right in by_sample.values():
+            for value, key in self._keys(left, right).items():
+                self.numbers[value] = numbers.setdefault(key, len(numbers))
+
+    def _keys(self, left: list[Value], right: list[Value]) -> dict[Value, Hashable]:
+        """Keys of constants with the same sample: locations in a file if they share one, else digests.
+
+        A constant with a sample that only one model has is equal to no other.
+        """
+        if not left or not right:
+            return {v: v for v in (*left, *right)}
+        locations = {v: _file_location(self.contents[v]) for v in (*left, *right)}
+        if len({*locations.values()}) == 1 and None not in locations.values():
+            return locations
+        return {v: constant_digest(self.contents[v]) for v in locations}
+
+    def __contains__(self, value: Value | None) -> bool:
+        return value in self.numbers
+
+    def __getitem__(self, value: Value) -> int:
+        return self.numbers[value]
+
+
+def constants_equal(a: Constant, b: Constant) -> bool:
+    """Whether two constants have equal elements, element types and dims."""
+    location = _file_location(a)
+    is_same_place = location is not None and location == _file_location(b)
+    return is_same_place or (_type_key(a) == _type_key(b) and constant_digest(a) == constant_digest(b))
 
 
 def constant_difference(location: str, names: tuple[str, str], a: Constant, b: Constant) -> ConstantDifference:
@@ -63,74 +109,9 @@ def _chunk_difference(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple
     return int(where.sum()), float(np.where(np.isnan(far), np.inf, far).max())
 
 
-Constant = Tensor | onnx.SparseTensorProto
-Constants = dict[Value, Constant]
-
-
-class ConstantNumbering:
-    """Numbers of the constants of two models: equal numbers mean equal elements, element types and dims.
-
-    A tensor is read whole only if the other model has one of its type and with the same sample, in another location.
-    """
-
-    def __init__(self, a: Graph, b: Graph) -> None:
-        alike = [(_constants_of(a), _constants_of(b))]
-        self.constants: Constants = alike[0][0] | alike[0][1]
-        self._number_by_value: dict[Value, int] = {}
-        self._numbers: dict[Hashable, int] = {}
-        self._digests: dict[Hashable, bytes] = {}
-        for key in (_type_key, _sample_key):
-            alike = [pair for left, right in alike for pair in self._partition(left, right, key)]
-        for left, right in alike:
-            self._number_alike(left | right)
-
-    def __contains__(self, value: Value | None) -> bool:
-        return value in self._number_by_value
-
-    def __getitem__(self, value: Value) -> int:
-        return self._number_by_value[value]
-
-    @staticmethod
-    def are_equal(a: Constant, b: Constant) -> bool:
-        """Whether two constants without numbers are equal."""
-        return _type_key(a) == _type_key(b) and (
-            (_file_location(a) or a) == (_file_location(b) or b) or constant_digest(a) == constant_digest(b)
-        )
-
-    def _partition(
-        self, a: Constants, b: Constants, key: Callable[[Constant], Hashable]
-    ) -> Iterator[tuple[Constants, Constants]]:
-        """Groups of equal `key` in both models; a constant with a key in only one model has a number of its own."""
-        groups: dict[Hashable, tuple[Constants, Constants]] = {}
-        for side, constants in enumerate((a, b)):
-            for value, constant in constants.items():
-                groups.setdefault(key(constant), ({}, {}))[side][value] = constant
-        for left, right in groups.values():
-            if left and right:
-                yield left, right
-                continue
-            for value in (*left, *right):
-                self._number_by_value[value] = self._number(value)
-
-    def _number_alike(self, constants: Constants) -> None:
-        """Number constants with the same sample: by their location in a file if they share one, else by digest."""
-        locations = {value: _file_location(constant) for value, constant in constants.items()}
-        if len(set(locations.values())) == 1 and None not in locations.values():
-            self._number_by_value.update(dict.fromkeys(constants, self._number(next(iter(locations.values())))))
-            return
-        for value, constant in constants.items():
-            location = locations[value] or value
-            if location not in self._digests:
-                self._digests[location] = constant_digest(constant)
-            self._number_by_value[value] = self._number((_type_key(constant), self._digests[location]))
-
-    def _number(self, key: Hashable) -> int:
-        return self._numbers.setdefault(key, len(self._numbers))
-
-
-def _constants_of(graph: Graph) -> Constants:
+def _constants_of(graph: Graph) -> dict[Value, Constant]:
     """The constants of a graph and its bodies: initializers, and those that ops only hold."""
-    found: Constants = {}
+    found: dict[Value, Constant] = {}
     for g in graph.with_subgraphs():
         found.update(g.sparse_initializers)
         found.update((v, v.tensor) for v in g.initializers if v.tensor is not None)

@@ -8,22 +8,77 @@ linear in the graphs, but for the sorting of neighbours.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from hashlib import blake2b
 from itertools import zip_longest
+from typing import TypeVar
 
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from .alignment import Pair, common_entries, gaps, longest_increasing, unique_common_entries
-from .constant_numbering import ConstantNumbering
-from .interface_changes import InterfacePairing, in_order
+from .constants import Constants
 from .numbering import CAPTURED, Granularity, IndexedGraph, Numbering, commutes
 
-NEIGHBOURHOOD_RADIUS = 3  # of the neighbourhood of an op, in ops
+T = TypeVar("T")
+ValuePair = tuple[Value, Value]
 OptionalValuePair = tuple[Value | None, Value | None]
 """Values at the same position in both graphs."""
+
+
+@dataclass(slots=True)
+class InterfacePairing:
+    """Corresponding `inputs`, with values from around the graph, and `outputs`.
+
+    For each graph, `input_partners` has the inputs of the other, and `output_indices` the pairs of an output.
+    """
+
+    inputs: list[ValuePair]
+    outputs: list[ValuePair]
+    input_partners: tuple[dict[Value, Value], dict[Value, Value]] = field(init=False)
+    output_indices: tuple[dict[Value, tuple[int, ...]], dict[Value, tuple[int, ...]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.input_partners = dict(self.inputs), {w: v for v, w in self.inputs}
+        self.output_indices = {}, {}
+        for i, pair in enumerate(self.outputs):
+            for found, v in zip(self.output_indices, pair, strict=True):
+                found[v] = (*found.get(v, ()), i)
+
+    def swapped(self) -> InterfacePairing:
+        """The same with the other graph first."""
+        return InterfacePairing([(b, a) for a, b in self.inputs], [(b, a) for a, b in self.outputs])
+
+
+def in_order(side: int, own: T, other: T) -> tuple[T, T]:
+    """Something of the graph `side`, and its counterpart: that of the first graph first."""
+    return (own, other) if side == 0 else (other, own)
+
+
+def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> list[ValuePair]:
+    """Pair values by name, then by type, then, if as many are left in both, by order."""
+    theirs = {v.name: v for v in b}
+    pairs = [(v, theirs[v.name]) for v in a if v.name in theirs]
+    left, right = unpaired(a, (p[0] for p in pairs)), unpaired(b, (p[1] for p in pairs))
+    by_type: dict[object, deque[Value]] = {}
+    for w in right:
+        by_type.setdefault(_type_key(w), deque()).append(w)
+    pairs += [(v, alike.popleft()) for v in left if (alike := by_type.get(_type_key(v)))]
+    left, right = unpaired(left, (p[0] for p in pairs)), unpaired(right, (p[1] for p in pairs))
+    return [*pairs, *zip(left, right, strict=True)] if len(left) == len(right) else pairs
+
+
+def unpaired(values: Iterable[Value], paired: Iterable[Value]) -> list[Value]:
+    """The values that are not among the paired ones."""
+    taken = set(paired)
+    return [v for v in values if v not in taken]
+
+
+def _type_key(value: Value) -> tuple[int, int | None, bytes]:
+    """Element type and rank, as far as they are declared."""
+    dtype, shape = value.recorded_type
+    return dtype, None if shape is None else len(shape), value.type.SerializeToString() if value.type else b""
 
 
 class Correspondence(Enum):
@@ -42,7 +97,7 @@ class Matching:
     sides: tuple[IndexedGraph, IndexedGraph]
     numbering: Numbering
     interface: InterfacePairing
-    constants: ConstantNumbering = field(init=False)
+    constants: Constants = field(init=False)
     partners: tuple[list[int | None], list[int | None]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -240,11 +295,6 @@ def match_ops(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: Inte
 def _match_in_order(matching: Matching) -> None:
     """Match ops in the same order between matched ones, then along edges again."""
     number = matching.numbering.number
-    around = [
-        matching.numbering.neighbourhood_numbers(side, matching.unmatched(s), NEIGHBOURHOOD_RADIUS)
-        for s, side in enumerate(matching.sides)
-    ]
-    matching.align(around, only_unique=True)
     for granularity in Granularity:
         labels = [side.labels[granularity] for side in matching.sides]
         named = [

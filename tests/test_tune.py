@@ -38,13 +38,12 @@ from passwright.app.tune.decisions import (
     pipeline_choices,
     session_choices,
 )
-from passwright.app.tune.finalists import LastRace, finalists, race_finalists
 from passwright.app.tune.objective import Objective, noise, widened
+from passwright.app.tune.outcome import LastRace, finalists, race_finalists
 from passwright.app.tune.page import tune_page
-from passwright.app.tune.racing import LAST, RUNGS, Racing
+from passwright.app.tune.racing import LAST, RUNGS, Racing, Workload, make_workloads
 from passwright.app.tune.search import LIMITED, TuningSearch
 from passwright.app.tune.tuned_models import MadeModel
-from passwright.app.tune.workloads import Workload, make_workloads
 from passwright.core.errors import ModelError, PassesError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval

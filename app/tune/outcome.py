@@ -1,15 +1,19 @@
-"""Outcome of a search: the best finalist that is right and, raced once more, surely better than the original."""
+"""Outcome of a search: the best finalist that is right and, raced once more, surely better than the original.
+
+Finalists are the results of the search, and each pipeline in the usual session, in one thread and in that found.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.errors import UnverifiableError, VerificationError
+from ...core.errors import PassesError, UnverifiableError, VerificationError
 from ...core.io.model_source import ModelSource
 from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
@@ -21,13 +25,82 @@ from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
-from ..measure.tuned_settings import Configuration, Recipe, settings_words
-from .finalists import LastRace, finalists, race_finalists
-from .racing import RaceEntry
+from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_words
+from .decisions import ONE_THREAD, pipeline_choices
+from .racing import LAST, RUNGS, RaceEntry
 from .search import Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
-from .tuning_plan import TuningPlan
+
+TIED = 1.005  # the ratio of figures up to which the earlier finalist is taken: the last race resolves no less
+CLOSE = 1.02  # the ratio to the best up to which a finalist is in the last race, too
+MOST_LATE, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists beside the original in the last race
+AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
+
+
+def finalists(search: TuningSearch, pipelines: Iterable[str]) -> list[Choices]:
+    """Choices in the order of preference, the original first, of which no two run the same.
+
+    A pipeline may gain more in the session that was found for another one, and the best session may depend on chance:
+    so each is raced with each. One thread, which decides most, may be better only with a pipeline that was found later.
+    """
+    session = without_denormals({d: c for d, c in search.chosen.items() if not c.is_of_model})
+    sessions: list[Choices] = [{}, session]
+    if search.objective.goal != "size":
+        sessions.insert(1, {ONE_THREAD.decision: ONE_THREAD})
+    made = [{c.decision: c} for c in pipeline_choices([p for p in pipelines if p != ORIGINAL], [])]
+    late = [*search.history[-MOST_LATE:], search.chosen]
+    wanted: list[Choices] = [{**choice, **session} for session in sessions for choice in ({}, *made)]
+    wanted += [choices for step in late for choices in (without_denormals(step), step)]
+    found: dict[str, Choices] = {}
+    for choices in wanted:
+        try:
+            identity = search.race.identity(search.configuration(choices))
+        except PassesError:  # the trial of this pipeline has the reason
+            continue
+        found.setdefault(identity, choices)
+    return list(found.values())
+
+
+def without_denormals(choices: Choices) -> Choices:
+    """The choices without those that take denormals for zero, which changes values."""
+    return {decision: c for decision, c in choices.items() if "denormals_as_zero" not in c.session}
+
+
+class LastRace(Struct, frozen=True):
+    """The finalists of the last race, the original first, with their figures, and the index of the `best`."""
+
+    field: Sequence[Choices]
+    raced: Sequence[RaceEntry]
+    best: int
+
+
+def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
+    """Race all finalists, then those which are close to the best once more, in fresh processes.
+
+    The best one is surely better than the original; of those with as good a figure it is the first.
+    """
+    if len(field) > 1 + MOST_CLOSE:
+        first = search.race([search.configuration(c) for c in field], RUNGS[-1])
+        field = [field[n] for n in _closest(first.raced)]
+    rung = LAST if len(field) > 1 else RUNGS[-1]
+    raced = search.race([search.configuration(c) for c in field], rung).raced
+    better = [n for n, r in enumerate(raced) if n and r.ratio is not None and r.ratio.high < 1 and search.is_allowed(r)]
+    least = min((_figure(raced[n]) for n in better), default=inf)
+    best = next((n for n in better if _figure(raced[n]) <= TIED * least), 0)
+    return LastRace(field, raced, best)
+
+
+def _closest(raced: Sequence[RaceEntry]) -> list[int]:
+    """The first one, and the best of the others with those next to it, in order; of equal ones the first."""
+    least = min(map(_figure, raced[1:]))
+    near = [n for n in range(1, len(raced)) if _figure(raced[n]) <= CLOSE * least]
+    order = sorted(near, key=lambda n: max(_figure(raced[n]), TIED * least))
+    return [0, *sorted(order[:MOST_CLOSE])]
+
+
+def _figure(raced: RaceEntry) -> float:
+    return raced.ratio.ratio if raced.ratio is not None else inf
 
 
 @dataclass
@@ -75,9 +148,6 @@ class Checks:
         return self._verified[recipe].verification if recipe in self._verified else None
 
 
-AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
-
-
 def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionConfig) -> None:
     """Raise VerificationError if denormals as zero, where they are, make a difference beyond rounding.
 
@@ -103,30 +173,29 @@ class Outcome(Struct, frozen=True):
     verdict: Verdict | None = None
 
 
-def first_right(plan: TuningPlan, checks: Checks, decisions: list[DecisionResult]) -> Outcome:
+def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionResult]) -> Outcome:
     """The best finalist that is right and surely better than the original, which is the outcome if there is none.
 
     A race of all finalists says which come close to the best, and another one, of fresh processes, decides about these.
     """
-    search = plan.search
-    field = finalists(search, plan.options.pipelines)
+    models, contenders = search.race.models, finalists(search, checks.options.pipelines)
     while True:
         with checks.timer.phase(MEASURING):
-            last = race_finalists(search, field)
+            last = race_finalists(search, contenders)
         original, result, choices = last.raced[0], last.raced[last.best], last.field[last.best]
         if original.failure:
             raise UnverifiableError(f"the original does not run in onnxruntime: {original.failure}")
         configuration = search.configuration(choices)
         try:
-            verdict = checks.verdict(plan.models, configuration, search.start.session) if last.best else None
+            verdict = checks.verdict(models, configuration, search.start.session) if last.best else None
         except (VerificationError, UnverifiableError) as e:
             checks.notes.append(f"left out: {_words(configuration, search.start)}: {e}")
-            field.remove(choices)
+            contenders.remove(choices)
             continue
         if reason := _reason_against_chosen(search, last):
             checks.notes.append(f"left out: {_words(search.incumbent, search.start)}: {reason}")
         if configuration.recipe.scheme:
-            loss = plan.models.get(configuration.recipe).loss
+            loss = models.get(configuration.recipe).loss
             checks.notes.append(f"quantized within {checks.options.budget}, and not verified as others are: {loss}")
         return Outcome(configuration, original, result, _decided(decisions, choices), verdict)
 

@@ -1,25 +1,87 @@
-"""Races of configurations, side by side in fresh processes, with one of them against itself."""
+"""Races of configurations on common workloads, in fresh processes, with one of them against itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from hashlib import sha256
+from itertools import product
+from typing import Any, cast
 
 import msgspec
-from msgspec import Struct, to_builtins
-from msgspec.structs import replace
+import numpy as np
+from msgspec import Struct, convert, to_builtins
 
-from ...core.errors import PassesError, format_error
+from ...core.errors import PassesError, UsageError, format_error
+from ...core.io.model_source import ModelSource
 from ...core.support.confidence_intervals import RatioInterval
+from ...core.verify.given_inputs import GivenSamples, with_given_shapes
+from ...core.verify.input_specs import input_specs
 from ..measure import benchmark
+from ..measure.feeds import batch_symbol, make_feeds
 from ..measure.metrics import ModelMetrics
 from ..measure.tuned_settings import Configuration
 from ..optimize.content_digests import content_digest
 from ..quantize.journal import Journal
 from .objective import LEAST_SETS, Objective, noise, widened
 from .tuned_models import MadeModel, TunedModels
-from .workloads import Workload
+
+MAX_WORKLOADS = 16  # combinations of sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Inputs of one size: `name`, as in `batch=8,seq=64`, and the number of samples in them."""
+
+    name: str
+    samples: int
+    feeds: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """A digest of the inputs."""
+        return content_digest([(name, _content(value)) for name, value in sorted(self.feeds.items())])
+
+
+def _content(value: Any) -> Any:
+    """The elements of an input as data with a text."""
+    if isinstance(value, list):
+        return [_content(part) for part in cast("list[Any]", value)]
+    array = np.asarray(value)
+    elements = array.tolist() if array.dtype == np.object_ else sha256(array.tobytes()).hexdigest()
+    return [str(array.dtype), list(array.shape), elements]
+
+
+def make_workloads(
+    source: ModelSource,
+    given: GivenSamples | None,
+    dims: Mapping[str, Sequence[int]],
+    shapes: Mapping[str, Sequence[int]],
+    seed: int,
+) -> tuple[list[Workload], list[str]]:
+    """The inputs at all combinations of `dims`, sizes by symbol, and notes about those that are missing.
+
+    Given inputs are tiled or cut for other batches; other sizes are theirs. Raises ModelError, UnverifiableError as
+    `make_feeds` does, UsageError for too many combinations and for other sizes of given inputs.
+    """
+    symbol = batch_symbol(with_given_shapes(shapes, input_specs(source.load())))
+    batches = dims.get(symbol, ()) if symbol is not None else ()
+    others = {name: sizes for name, sizes in dims.items() if name != symbol}
+    if given is not None and others:
+        raise UsageError(f"--dim {next(iter(others))}: the sizes of given inputs are theirs; leave out --inputs or it")
+    combinations = [dict(zip(others, sizes, strict=True)) for sizes in product(*others.values())]
+    if len(combinations) * max(len(batches), 1) > MAX_WORKLOADS:
+        raise UsageError(f"--dim: more than {MAX_WORKLOADS} combinations of sizes")
+    found: list[Workload] = []
+    notes: dict[str, None] = {}
+    for sizes in combinations:
+        wanted = batches or (() if given is not None else (1,))
+        made = make_feeds(source, given, wanted, sizes, seed, shapes=shapes or None)
+        notes |= dict.fromkeys([made.note] if made.note else [])
+        for batch, feeds in made.by_batch.items():
+            named = ({symbol: batch} if symbol is not None else {}) | made.sizes
+            found.append(Workload(",".join(f"{n}={size}" for n, size in named.items()) or "fixed", batch, feeds))
+    return found, list(notes)
 
 
 class Rung(Struct, frozen=True):
@@ -49,12 +111,6 @@ class RaceEntry(Struct, frozen=True):
     peak: int = 0
     bytes: int = 0
     threads: int = 0
-
-    @classmethod
-    def of(cls, data: dict[str, Any]) -> RaceEntry:
-        """Of the data in a journal."""
-        ratio, time = (None if data[name] is None else RatioInterval(**data[name]) for name in ("ratio", "time"))
-        return replace(cls(**data), ratio=ratio, time=time)
 
 
 class RaceResult(Struct, frozen=True):
@@ -92,9 +148,8 @@ class Racing:
         """Race configurations with the first one; models that cannot be made have a failure."""
         identities = [self._identity_or_failure(c) for c in configurations]
         key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # each is a race of its own
-        data = self.journal.result(key, lambda: self._data(configurations, rung))
-        control = None if data["control"] is None else RatioInterval(**data["control"])
-        result = RaceResult(tuple(map(RaceEntry.of, data["raced"])), control, rung.sets)
+        data = self.journal.result(key, lambda: to_builtins(self._race(configurations, rung)))
+        result = convert(data, RaceResult)
         self.results.append(result)
         return result
 
@@ -104,10 +159,10 @@ class Racing:
         except PassesError as e:
             return content_digest([configuration.key, str(e)])
 
-    def _data(self, configurations: Sequence[Configuration], rung: Rung) -> dict[str, Any]:
+    def _race(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
         made = [self._made(c) for c in configurations]
         if isinstance(made[0], str):
-            return {"control": None, "raced": [to_builtins(RaceEntry(failure=made[0]))] * len(made)}
+            return RaceResult((RaceEntry(failure=made[0]),) * len(made), None, rung.sets)
         entries = [(c, m) for c, m in zip(configurations, made, strict=True) if isinstance(m, MadeModel)]
         has_control = rung.sets >= LEAST_SETS
         raced = [*entries, *entries[:1]] if has_control else entries
@@ -119,11 +174,11 @@ class Racing:
         base, measured = (metrics[0], entries[0][1].bytes), iter(metrics)
         of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control else None
         factors = (noise(of_figure, rung.sets), noise(control, rung.sets))
-        found = [
+        found = (
             RaceEntry(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
             for m in made
-        ]
-        return {"control": None if control is None else to_builtins(control), "raced": list(map(to_builtins, found))}
+        )
+        return RaceResult(tuple(found), control, rung.sets)
 
     def _made(self, configuration: Configuration) -> MadeModel | str:
         try:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import inf
 from time import monotonic
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,7 +17,7 @@ from ..measure.tuned_settings import Configuration
 from ..quantize.search import Limits
 from .decisions import Choice, configured
 from .objective import Objective, inverse
-from .racing import LAST, RUNGS, RaceEntry, RaceResult, Rung
+from .racing import LAST, RUNGS, RaceEntry, Racing, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
 EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
@@ -28,18 +27,6 @@ MAX_SELECTED = 3  # decisions of which all selections are raced
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
 Choices = Mapping[str, Choice]
 """By decision."""
-
-
-class Race(Protocol):
-    """Races of configurations with the first of them."""
-
-    def identity(self, configuration: Configuration) -> str:
-        """A text that is equal for configurations that run the same. Raises PassesError if there is no model."""
-        ...
-
-    def __call__(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
-        """The figures of all, divided by those of the first."""
-        ...
 
 
 @dataclass(slots=True)
@@ -75,7 +62,7 @@ class TuningSearch:
     `history` has those of each step that improved on the one before, the first being none.
     """
 
-    race: Race
+    race: Racing
     objective: Objective
     limits: Limits
     start: Configuration = field(default_factory=Configuration)

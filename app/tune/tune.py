@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import onnx
+from msgspec.structs import replace
 
 from ...core.errors import PassesError
 from ...core.io.convert import to_onnx
@@ -16,13 +17,17 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
+from ...core.ort.kernels import highest_opset_of_onnxruntime
+from ...core.ort.value_files import write_value
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ..measure.execution_provider import ExecutionProvider
-from ..measure.tuned_settings import Configuration, TunedSettings
+from ..bisect.ort_optimizers import modifying_optimizers
+from ..measure import benchmark
+from ..measure.execution_provider import ExecutionProvider, parse_provider
+from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
 from ..optimize.run_options import with_keywords
 from ..quantize.journal import Journal
@@ -32,18 +37,25 @@ from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import phase_callback, shows_progress
+from .decisions import (
+    installed_providers,
+    opset_choices,
+    optimizer_choices,
+    pipeline_choices,
+    rule_choices,
+    session_choices,
+)
 from .objective import LOUD
 from .outcome import Checks, first_right
-from .racing import Racing
+from .racing import Racing, Workload, make_workloads
 from .report import TimingNoise, TuneReport
 from .search import TuningSearch
 from .session_script import session_script
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
-from .tuning_plan import TuningPlan
-from .workloads import Workload, make_workloads
 
 SEARCHING = "tuning"
+ROUNDS = 2  # of models and sessions: another model may be better in the session that was found
 QUANTIZATION_SHARE = 0.5  # of the time of the search, for all schemes
 
 
@@ -127,12 +139,11 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             racing, objective, Limits(options.trials, options.seconds), start, progress=timer.progress
         )
         racing.progress = lambda text: timer.report(lambda: f"{text.rpartition(': ')[2]}; {search.learnt}")
-        plan = TuningPlan(options, models, racing, search, folder, loaded.graph.opsets.get("", 0))
         with timer.phase(SEARCHING):
-            plan.run()
+            search_in_stages(search, options, folder, loaded.graph.opsets.get("", 0))
             decisions = search.ablate()
         checks = Checks(source, spec, given, options, timer)
-        outcome = first_right(plan, checks, decisions)
+        outcome = first_right(search, checks, decisions)
         report = TuneReport(
             source.label,
             objective,
@@ -161,6 +172,51 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
 
 
 tune = shows_progress(with_keywords(TuneOptions, "tune")(tune_model))
+
+
+def search_in_stages(search: TuningSearch, options: TuneOptions, folder: Path, opset: int) -> None:
+    """Decide about models, then sessions, each with the choices before, in rounds; stages that gain most come first.
+
+    The search ends at a limit, or after a round that finds nothing new. `opset` is the opset of the original.
+    """
+    models, goal = search.race.models, search.objective.goal
+    pipelines = [name for name in options.pipelines if name != ORIGINAL]
+    named = options.providers
+    providers = installed_providers() if named is None else [parse_provider(text) for text in named]
+    for _ in range(ROUNDS):
+        before = dict(search.chosen)
+        search.decide("pipelines", pipeline_choices(pipelines, options.schemes))
+        if goal != "size":
+            choices = session_choices(options.cores, providers, is_concurrent=goal == "throughput")
+            search.decide("sessions", choices)
+        if not search.incumbent.recipe.scheme:
+            report = models.get(search.incumbent.recipe).report
+            made = report.after.opset if report is not None else opset
+            search.decide("opsets", opset_choices(opset, made, highest_opset_of_onnxruntime()))
+            report = models.get(search.incumbent.recipe).report
+            if report is not None and search.incumbent.recipe.pipeline != ORIGINAL:
+                search.decide("rules", rule_choices(report))
+        models.keep({search.incumbent.recipe, *(search.configuration(c).recipe for c in search.history)})
+        if goal != "size":
+            search.decide("optimizers", optimizer_choices(_modifying_optimizers(search, folder)))
+        if search.chosen == before or search.is_exhausted:
+            return
+
+
+def _modifying_optimizers(search: TuningSearch, folder: Path) -> list[str]:
+    """The optimizers of onnxruntime that change the best model so far as it is loaded; none if it does not load."""
+    feeds, worker = folder / "optimizers-feeds", benchmark.WorkerProxy(folder / "optimizers")
+    if not feeds.exists():
+        write_value(dict(search.race.workloads[0].feeds), feeds)
+    model, session = search.race.models.get(search.incumbent.recipe).path, search.incumbent.session
+    try:
+        worker.load(model, replace(session, verbose=True), {0: feeds})
+    except benchmark.MeasurementFailed:
+        return []
+    finally:
+        worker.terminate()
+    with (folder / "optimizers" / "log").open(encoding="utf-8", errors="replace") as lines:
+        return modifying_optimizers(lines)
 
 
 def _noise(racing: Racing) -> TimingNoise:

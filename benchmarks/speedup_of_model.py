@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from passwright.app.compare.row import Row
+from passwright.app.compare.comparison_report import Row
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval, latency_ratio

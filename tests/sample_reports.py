@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization
-from passwright.app.compare.row import ComparisonVerdict, Row
+from passwright.app.compare.comparison_report import ComparisonReport, ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.models.result_row import ResultRow

@@ -19,8 +19,8 @@ from typing import Any
 import onnx
 import pytest
 from msgspec import structs
+from passwright.app.compare.comparison_report import ComparisonVerdict
 from passwright.app.compare.page import compare_page
-from passwright.app.compare.row import ComparisonVerdict
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats
 from passwright.app.models.batch_page import batch_page

@@ -15,7 +15,7 @@ import sample_reports as samples
 from msgspec import structs
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli.entry import app
-from passwright.app.compare.comparison_report import OnlineOptimization
+from passwright.app.compare.comparison_report import ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.compare.page import compare_page
 from passwright.app.compare.render import (
     failure_lines,
@@ -24,7 +24,6 @@ from passwright.app.compare.render import (
     show_comparison_report,
     verdict_word,
 )
-from passwright.app.compare.row import ComparisonVerdict, Row
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget

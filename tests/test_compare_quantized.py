@@ -16,9 +16,9 @@ import onnx
 import pytest
 from msgspec import structs
 from passwright.app.cli.entry import app
-from passwright.app.compare import quantized
+from passwright.app.compare import quantized, tool_runs
+from passwright.app.compare.comparison_report import QuantizedRow
 from passwright.app.compare.quantized import compare_quantized, selected_quantizers, with_latency
-from passwright.app.compare.quantized_comparison import QuantizedRow
 from passwright.app.compare.quantized_page import quantized_comparison_page
 from passwright.app.compare.render_quantized import show_quantized_comparison
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval
@@ -108,7 +108,7 @@ def test_outcomes(
 
 
 def test_tools_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quantized, "installed_version", lambda tool: "1" if tool == "ort" else None)
+    monkeypatch.setattr(tool_runs, "installed_version", lambda tool: "1" if tool == "ort" else None)
     labels, skipped = selected_quantizers(None)
     assert labels == ["ORT dynamic", "ORT static", "ORT U8S8"]
     assert skipped == {name: f"not installed (pip install {name})" for name in ("onnxsim", "nncf")}

@@ -27,8 +27,7 @@ from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress
 from ..verify.render import input_sets_text
-from .comparison_report import ComparisonReport, Conditions
-from .row import ORIGINAL, Row
+from .comparison_report import ORIGINAL, ComparisonReport, Conditions, Row
 from .rows import RowVerifier, measure_rows, online_optimizations
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 

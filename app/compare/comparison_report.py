@@ -1,8 +1,8 @@
-"""Reports of comparisons of optimizers."""
+"""Reports of comparisons of optimizers, and of tools for quantization."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -11,13 +11,83 @@ from msgspec.structs import replace
 
 from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
+from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import ExecutionProvider
-from ..measure.metrics import RatioInterval
+from ..measure.metrics import ModelMetrics
+from ..measure.model_stats import ModelStats
 from ..measure.tuned_settings import settings_words
+from ..quantize.criterion import Score
 from ..report.notebook_cards import card_html
-from .row import ORIGINAL, OURS, Row
+
+ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
+
+
+class ComparisonVerdict(Struct, frozen=True):
+    """The comparison of a row with the original: `wrong` is the difference in words, "" if it is within tolerance.
+
+    `error` is the absolute difference with the largest share of the `allowed` one, None if nothing ran; `relative` is
+    that difference divided by the largest magnitude of the output, None for outputs other than floats. `excused`
+    elements differ where the original jumps. `edge_case`: NaN, or a size of 0, if the row is wrong only there;
+    `is_refused` if it does not run there.
+    """
+
+    wrong: str = ""
+    error: float | None = None
+    allowed: float | None = None
+    edge_case: str = ""
+    relative: float | None = None
+    excused: int = 0
+    is_refused: bool = False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether no difference was found."""
+        return not (self.wrong or self.error or self.excused)
+
+    @property
+    def share(self) -> float | None:
+        """The error divided by the allowed error; None where none is allowed."""
+        return self.error / self.allowed if self.error is not None and self.allowed else None
+
+
+class Row(Struct, frozen=True):
+    """The model of an optimizer, run with onnxruntime's own optimization (`online`) or without it.
+
+    `failure`: why there is no such model, or why it does not load or run. `seconds`: the time to make it, without
+    verification and imports. `stats` are of the file; `online_stats` of the model that onnxruntime runs after its
+    optimization. `ratios`: the latency divided by that of the original under ORT ALL, by batch size. `advice`: how to
+    find the fault if onnxruntime is wrong.
+    """
+
+    made_by: str
+    version: str
+    online: bool
+    failure: str = ""
+    seconds: float | None = None
+    stats: ModelStats | None = None
+    online_stats: ModelStats | None = None
+    verdict: ComparisonVerdict | None = None
+    measured: ModelMetrics | None = None
+    ratios: dict[int, RatioInterval] = msgspec.field(default_factory=dict[int, RatioInterval])
+    advice: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name of the row."""
+        return f"{self.made_by} + ORT ALL" if self.online else self.made_by
+
+    @property
+    def is_unusable(self) -> bool:
+        """Whether the model is missing, does not run, or is wrong."""
+        return bool(self.failure) or (self.verdict is not None and bool(self.verdict.wrong))
+
+
+def offline_online_pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None]]:
+    """Each model as written, and under ORT ALL if it was run so."""
+    online = {row.made_by: row for row in rows if row.online}
+    return ((row, online.get(row.made_by)) for row in rows if not row.online)
 
 
 class Conditions(Struct, frozen=True):
@@ -177,3 +247,61 @@ class ComparisonReport:
         return json_text(data)
 
     _repr_html_ = card_html
+
+
+FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (
+    "fails",
+    "invalid",
+    "over the budget",
+    "slower",
+    "faster",
+    "as fast",
+)
+
+
+class QuantizedRow(Struct, frozen=True):
+    """A model: how it was made, in how many seconds, and its `bytes` with weights.
+
+    `failure`: why there is none, or why it is not valid. `score` is that on the samples for report. `ratios`: the
+    latency divided by that of the original, by batch size, all under ORT ALL.
+    """
+
+    label: str
+    description: str
+    seconds: float | None = None
+    failure: str = ""
+    bytes: int = 0
+    score: Score | None = None
+    measured: ModelMetrics | None = None
+    ratios: dict[int, RatioInterval] = msgspec.field(default_factory=dict[int, RatioInterval])
+    outcome: str = ""
+
+
+@dataclass(slots=True)
+class QuantizedComparison:
+    """All rows, the original first; `figure` names the figure of the scores, `skipped` says why tools did not run."""
+
+    source: str
+    budget: str
+    figure: str
+    samples: dict[str, int]
+    rows: list[QuantizedRow]
+    threads: int
+    skipped: dict[str, str]
+    notes: list[str]
+    seconds: dict[str, float]
+    versions: dict[str, str]
+    machine: str
+
+    @property
+    def batches(self) -> list[int]:
+        """The sizes of batches that the original was measured with."""
+        measured = self.rows[0].measured
+        return [] if measured is None else list(measured.latencies)
+
+    def to_json(self) -> str:
+        """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
+        data = to_builtins(self)
+        for row, entry in zip(self.rows, data["rows"], strict=True):
+            entry["measured"] = None if row.measured is None else row.measured.to_data()
+        return json_text(data)

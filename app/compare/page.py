@@ -14,8 +14,7 @@ from ..report.charts import Bar, Chart, bar_chart, size_text
 from ..report.number_text import duration
 from ..report.tile import LATENCY, Tile, latency_tile
 from ..report.visualization import Visualization
-from .comparison_report import ComparisonReport
-from .row import OURS, Row
+from .comparison_report import OURS, ComparisonReport, Row
 
 
 def compare_page(comparison: ComparisonReport, report: Report, visualization: Visualization | None) -> str:

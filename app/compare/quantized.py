@@ -24,22 +24,23 @@ from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationContext, checked_paths, prepare, quantize_prepared
 from ..quantize.quantize_options import QuantizationOptions
 from ..quantize.render import scheme_text
-from ..registry.adapter_names import install_hint, installed_version, require_installed
 from ..registry.environment import machine_summary, versions
 from ..registry.quantizers import QUANTIZERS, Feeds
-from ..registry.timed_runs import TIMEOUT, run_timed
+from ..registry.timed_runs import TIMEOUT
 from ..report.progress import phase_callback
-from .quantized_comparison import (
+from .comparison_report import (
     AS_FAST,
     FAILS,
     FASTER,
     INVALID,
+    ORIGINAL,
+    OURS,
     OVER_BUDGET,
     SLOWER,
     QuantizedComparison,
     QuantizedRow,
 )
-from .row import ORIGINAL, OURS
+from .tool_runs import installed_tools, run_in_folder
 
 
 def compare_quantized(
@@ -97,13 +98,8 @@ def compare_quantized(
 
 
 def selected_quantizers(names: Sequence[str] | None) -> tuple[list[str], dict[str, str]]:
-    """The labels of the recipes of tools, None for all installed, and why others are left out. Raises UsageError."""
-    tools = dict.fromkeys(q.tool for q in QUANTIZERS.values())
-    for name in names or ():
-        require_installed(name, list(tools))
-    installed = [t for t in tools if installed_version(t) is not None]
-    chosen = installed if names is None else names
-    skipped = {t: install_hint(t) for t in tools if t not in installed} if names is None else {}
+    """The labels of the recipes of tools, as `installed_tools` selects them, and why others are left out."""
+    chosen, skipped = installed_tools(names, list(dict.fromkeys(q.tool for q in QUANTIZERS.values())))
     return [label for label, q in QUANTIZERS.items() if q.tool in chosen], skipped
 
 
@@ -119,10 +115,7 @@ def run_quantizer(
     label: str, model: Path, samples: Sequence[str], folder: Path, timeout: float
 ) -> tuple[QuantizedRow, Path]:
     """The row of a recipe, not measured yet, and its file."""
-    own_folder = folder / label
-    own_folder.mkdir()
-    file = own_folder / "quantized.onnx"
-    reply = run_timed(label, model, file, own_folder / "log", {"samples": list(samples)}, timeout)
+    file, reply = run_in_folder(label, model, folder, {"samples": list(samples)}, timeout)
     failure = reply.get("failure", "").replace(f"{folder}/", "")
     row = QuantizedRow(
         label, QUANTIZERS[label].description, reply.get("seconds"), failure, outcome=FAILS if failure else ""

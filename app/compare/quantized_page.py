@@ -11,9 +11,8 @@ from ..optimize.page import page
 from ..quantize.render import score_text
 from ..report.charts import Bar, Chart, Curve, Point, accuracy_chart, bar_chart, size_text
 from ..report.tile import Tile, latency_tile, size_tile
-from .quantized_comparison import AS_FAST, FASTER, QuantizedComparison, QuantizedRow
+from .comparison_report import AS_FAST, FASTER, ORIGINAL, OURS, QuantizedComparison, QuantizedRow
 from .render_quantized import row_cells, speed_rows
-from .row import ORIGINAL, OURS
 
 
 def quantized_comparison_page(report: QuantizedComparison) -> str:

@@ -13,8 +13,7 @@ from ..report.card import Card
 from ..report.number_text import compact, duration, ratio_with_bounds
 from ..report.terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
-from .comparison_report import ComparisonReport
-from .row import OURS, Row, offline_online_pairs
+from .comparison_report import OURS, ComparisonReport, Row, offline_online_pairs
 
 EMPTY_CELL = "-"
 NAME_WIDTH = 13  # characters of the first column

@@ -10,9 +10,8 @@ from rich.table import Table
 from ..quantize.render import samples_text, score_text
 from ..report.number_text import ratio_with_bounds
 from ..report.terminal import Terminal, add_row, plural
-from .quantized_comparison import QuantizedComparison, QuantizedRow
+from .comparison_report import OURS, QuantizedComparison, QuantizedRow
 from .render import EMPTY_CELL, batch_text, call_cells, plain_table
-from .row import OURS
 
 
 def show_quantized_comparison(terminal: Terminal, report: QuantizedComparison) -> None:

@@ -25,8 +25,7 @@ from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
 from ..verify.verify import interface_differences
-from .comparison_report import Conditions, OnlineOptimization
-from .row import ORIGINAL, ComparisonVerdict, Row, offline_online_pairs
+from .comparison_report import ORIGINAL, ComparisonVerdict, Conditions, OnlineOptimization, Row, offline_online_pairs
 from .tool_runs import OptimizerOutput
 
 

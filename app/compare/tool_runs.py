@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +18,7 @@ from ..registry.adapter_names import ORT, PACKAGES, install_hint, installed_vers
 from ..registry.environment import versions
 from ..registry.timed_runs import TIMEOUT, run_timed
 from ..registry.tool_functions import COMPARED_LEVELS, OptimizeFile
-from .row import OURS, Row
+from .comparison_report import OURS, Row
 
 
 class Tool(Struct, frozen=True):
@@ -41,30 +41,45 @@ class OptimizerOutput(Struct, frozen=True):
     level: str = ""
 
 
-def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
+def installed_tools(names: Sequence[str] | None, known: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The tools of these names, and why others are left out; None selects all that are installed.
 
     Raises UsageError for an unknown name, or a tool that is not installed.
     """
-    installed = {name: v for name in PACKAGES if (v := installed_version(name)) is not None}
-    for name in names or ():
-        require_installed(name, PACKAGES)
-    skipped = {n: install_hint(n) for n in PACKAGES if n not in installed} if names is None else {}
+    if names is not None:
+        for name in names:
+            require_installed(name, known)
+        return list(dict.fromkeys(names)), {}
+    installed = [name for name in known if installed_version(name) is not None]
+    return installed, {name: install_hint(name) for name in known if name not in installed}
+
+
+def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
+    """The optimizers of these names, as `installed_tools`; onnxruntime's has several levels."""
+    chosen, skipped = installed_tools(names, list(PACKAGES))
     tools: list[Tool] = []
-    for name in installed if names is None else dict.fromkeys(names):
+    for name in chosen:
+        version = installed_version(name) or ""
         if name == ORT:
-            tools += [Tool(f"ORT {level}", f"{ORT}-{level}", installed[name], level) for level in COMPARED_LEVELS]
+            tools += [Tool(f"ORT {level}", f"{ORT}-{level}", version, level) for level in COMPARED_LEVELS]
         else:
-            tools.append(Tool(name, name, installed[name]))
+            tools.append(Tool(name, name, version))
     return tools, skipped
 
 
-def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) -> OptimizerOutput:
-    """Run a tool on the model; its files go to a new folder in `folder`."""
-    own_folder = folder / tool.key
+def run_in_folder(
+    key: str, model: Path, folder: Path, settings: Mapping[str, Any], timeout: float = TIMEOUT
+) -> tuple[Path, dict[str, Any]]:
+    """Run a tool on the model; its files go to a new folder in `folder`. The file that it writes, and its reply."""
+    own_folder = folder / key
     own_folder.mkdir()
-    file = own_folder / f"{tool.key}.onnx"
-    reply = run_timed(tool.key, model, file, own_folder / "log", {}, timeout)
+    file = own_folder / f"{key}.onnx"
+    return file, run_timed(key, model, file, own_folder / "log", dict(settings), timeout)
+
+
+def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) -> OptimizerOutput:
+    """The row of an optimizer, and its file."""
+    file, reply = run_in_folder(tool.key, model, folder, {}, timeout)
     row = Row(tool.label, tool.version, online=False, failure=reply.get("failure", ""), seconds=reply.get("seconds"))
     return OptimizerOutput(row, file, tool.level)
 

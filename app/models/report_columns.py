@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..cli.exit_codes import UNVERIFIED
-from ..compare.row import ORIGINAL, OURS
+from ..compare.comparison_report import ORIGINAL, OURS
 from ..verify.render import NO_DIFFERENCE, WITHIN_TOLERANCE, WRONG
 from .many_render import FAILURES, NOT_VERIFIED, UNCHANGED, VERIFIED
 from .result_row import ResultRow

@@ -41,7 +41,9 @@ class Rewrites:
 
     def using(self, *passes: Rule | Pass, weights: Mapping[str, Any] | None = None, **settings: Any) -> Rewrites:
         """The same with other passes, further weights or other settings."""
-        changed = {**self.settings, **settings, "weights": {**self.settings.get("weights", {}), **(weights or {})}}
+        changed = {**self.settings, **settings}
+        if weights:
+            changed["weights"] = {**self.settings.get("weights", {}), **weights}
         return Rewrites(changed.pop("graph"), *(passes or self.passes), **changed)
 
     def becomes(self, before: str, after: str, **settings: Any) -> onnx.ModelProto:

@@ -11,7 +11,8 @@ from numpy.polynomial import polynomial as poly
 from passwright.core import MatchFailure, Value, from_onnx
 from passwright.passes.fusion.polynomials import affine_form, polynomial_coefficients
 from passwright.passes.pipelines import FUSION
-from rewriting import cases, load, stays
+from rewrite_tables import Rewrites
+from rewriting import cases, load, table
 
 C = "<float two = {2}, float three = {3}, float[1,1,1] wide = {2}, float[2] pair = {2, 2}, float zero = {0}>"
 
@@ -37,19 +38,22 @@ def test_polynomial(body: str, want: list[float]) -> None:
     assert polynomial_coefficients(*values(body)) == want
 
 
+DEEP = " ".join(f"v{i + 1} = Neg({f'v{i}' if i else 'x'})" for i in range(8))
+
+
 @cases(
     "body",
-    {
-        "a reciprocal": ("y = Div(two, x)"),
-        "over 0": ("y = Div(x, zero)"),
-        "another operator": ("y = Relu(x)"),
-        "several numbers": ("y = Mul(x, pair)"),
-        "a number that adds a dim": ("y = Mul(x, wide)"),
-        "a power of 2": ("y = Pow(two, x)"),
-        "a power of 0": ("y = Pow(x, zero)"),
-        "of degree 4": ("a = Mul(x, x) y = Mul(a, a)"),
-        "deep": (" ".join(f"v{i + 1} = Neg({f'v{i}' if i else 'x'})" for i in range(8)) + " y = Neg(v8)"),
-    },
+    table(f"""
+    a reciprocal: y = Div(two, x)
+    over 0: y = Div(x, zero)
+    another operator: y = Relu(x)
+    several numbers: y = Mul(x, pair)
+    a number that adds a dim: y = Mul(x, wide)
+    a power of 2: y = Pow(two, x)
+    a power of 0: y = Pow(x, zero)
+    of degree 4: a = Mul(x, x) y = Mul(a, a)
+    deep: {DEEP} y = Neg(v8)
+"""),
 )
 def test_no_polynomial(body: str) -> None:
     with pytest.raises(MatchFailure):
@@ -72,22 +76,15 @@ def test_any_line(numbers: list[int]) -> None:
     assert affine_form(last) == (graph.inputs[0], want[1], want[0])
 
 
-BFLOAT = "g (bfloat16[n,3] x) => (bfloat16[a,b] y)"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "h = Mul(x, x) v = ReduceMean<axes=[1]>(h) f = Add(v, c) s = Sqrt(f) r = Div(c, s) y = Mul(x, r)",
-        "h = Erf(x) p = Add(h, c) m = Mul(x, p) y = Mul(m, c)",
-        "h = Abs(x) p = Add(h, c) y = Div(x, p)",
-        "h = Mul(x, c) y = Max(x, h)",
-        "h = Clip(x, c, c) y = Div(h, c)",
-        "h = Sigmoid(x) y = Mul(x, h)",
-        "h = Mul(x, x) y = ReduceSum(h)",
-        "h = ReduceL2<axes=[1]>(x) y = Div(x, h)",
-    ],
-)
-def test_bfloat16_stays(body: str) -> None:
-    opset = 24 if "Sigmoid" in body else 17
-    stays(f"{BFLOAT} {{ {body} }}", *FUSION, opset=opset, weights={"c": np.asarray(1, ml_dtypes.bfloat16)}, runs=False)
+test_bfloat16_stays = Rewrites(
+    "g (bfloat16[n,3] x) => (bfloat16[a,b] y)", *FUSION, weights={"c": np.asarray(1, ml_dtypes.bfloat16)}, runs=False
+).all_stay("""
+    RMSNormalization: h = Mul(x, x) v = ReduceMean<axes=[1]>(h) f = Add(v, c) s = Sqrt(f) r = Div(c, s) y = Mul(x, r)
+    Gelu: h = Erf(x) p = Add(h, c) m = Mul(x, p) y = Mul(m, c)
+    Softsign: h = Abs(x) p = Add(h, c) y = Div(x, p)
+    LeakyRelu: h = Mul(x, c) y = Max(x, h)
+    HardSigmoid: h = Clip(x, c, c) y = Div(h, c)
+    Swish [opset=24]: h = Sigmoid(x) y = Mul(x, h)
+    ReduceSumSquare: h = Mul(x, x) y = ReduceSum(h)
+    LpNormalization: h = ReduceL2<axes=[1]>(x) y = Div(x, h)
+""")

@@ -5,159 +5,84 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_resizing
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, load, op_types, require_equivalent
+from weights import numbers
 
 SINK_RESIZES = rule_pass(conv_resizing, "sink-resizes")
 
-UP = [1, 1, 2, 2]
 LINEAR = 'Resize<mode="linear">'
-DECLARED = "<float[1] w = {0}, float[1] v = {0}, float[1] b = {0}, float[1] s = {0}>"
 
 
-def numbers(*shape: int, seed: int = 0) -> Any:
-    """Random numbers."""
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def arrays(columns: int = 8, kernel: int = 1, scales: list[float] = UP, rows: int = 4) -> dict[str, Any]:
+def arrays(columns: int, s: str, kernel: int, rows: int, **_: Any) -> dict[str, Any]:
     """Weights, a bias and scales."""
-    return {"w": numbers(rows, columns, kernel, kernel), "b": numbers(rows, seed=1), "s": np.array(scales, np.float32)}
+    return {
+        "w": numbers(rows, columns, kernel, kernel),
+        "b": numbers(rows, seed=1),
+        "s": [float(scale) for scale in s.split(",")],
+        "roi": [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 1.0],
+    }
 
 
-def graph(body: str, declared: str = "", x: str = "2,8,3,5", z: str = "2,8,6,10") -> str:
-    return f"g (float[{x}] x, float[{z}] z) => (float[h,i,j,k] y) {declared} {{ {body} }}"
-
-
-def sinks(body: str, after: str, opset: int = 17, **changes: Any) -> None:
-    becomes(graph(body), graph(after, DECLARED), SINK_RESIZES, weights=arrays(**changes), opset=opset)
-
-
-def remains(body: str, **changes: Any) -> None:
-    stays(graph(body), SINK_RESIZES, weights=arrays(**changes))
-
-
-@cases(
-    ("resize", "scales"),
-    {
-        "nearest": ("Resize", UP),
-        "linear": (LINEAR, UP),
-        "one axis smaller": (LINEAR, [1, 1, 2.5, 0.9]),
-        "align_corners": ('Resize<mode="linear", coordinate_transformation_mode="align_corners">', UP),
-        "cubic": ('Resize<mode="cubic">', UP),
-        "cubic, nothing outside": ('Resize<mode="cubic", exclude_outside=1>', UP),
-    },
-)
-def test_resize(resize: str, scales: list[float]) -> None:
-    sinks(f"r = {resize}(x, , s) y = Conv(r, w, b)", f"t = Conv(x, w, b) y = {resize}(t, , s)", scales=scales)
-
-
-@pytest.mark.parametrize(
-    ("opset", "resize"), [(9, "Upsample(x, s)"), (10, "Resize(x, s)"), (13, "Resize(x, , s)"), (22, "Resize(x, , s)")]
-)
-def test_opsets(opset: int, resize: str) -> None:
-    sinks(f"r = {resize} y = Conv(r, w)", f"t = Conv(x, w) y = {resize.replace('x', 't', 1)}", opset)
-
-
-def test_axes() -> None:
-    of = 'Resize<mode="linear", axes=[-1,2]>'
-    sinks(f"r = {of}(x, , s) y = Conv(r, w)", f"t = Conv(x, w) y = {of}(t, , s)", 18, scales=[2, 3])
-
-
-@cases(
-    ("resize", "changes"),
-    {
-        "kernel of 3 x 3": ("Resize(x, , s)", {"kernel": 3}),
-        "more channels": ("Resize(x, , s)", {"rows": 16}),
-        "smaller": ("Resize(x, , s)", {"scales": [1, 1, 0.5, 1]}),
-        "as large": ("Resize(x, , s)", {"scales": [1, 1, 1, 1]}),
-        "samples": ("Resize(x, , s)", {"scales": [2, 1, 2, 1]}),
-        "channels": ("Resize(x, , s)", {"scales": [1, 2, 2, 1], "columns": 16}),
-        "values from elsewhere": (
-            'Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, roi, s)', {}),
-    },
-)  # fmt: skip
-def test_stays(resize: str, changes: dict[str, Any]) -> None:
-    weights = arrays(**changes) | {"roi": np.array([0, 0, 0, 0, 1, 1, 2, 1], np.float32)}
-    stays(graph(f"r = {resize} y = Conv(r, w, b)"), SINK_RESIZES, weights=weights)
-
-
-@cases(
-    "body",
-    {
-        "strides": ("r = Resize(x, , s) y = Conv<strides=[2,2]>(r, w)"),
-        "pads": ("r = Resize(x, , s) y = Conv<pads=[1,0,0,0]>(r, w)"),
-        "other reader": ("r = Resize(x, , s) u = Conv(r, w) v = ReduceMax(r) y = Add(u, v)"),
-        "computed scales": ("t = Relu(s) r = Resize(x, , t) y = Conv(r, w)"),
-        "Conv before": ("n = Relu(b) m = Conv(x, w, n) r = Resize(m, , s) y = Neg(r)"),
-    },
-)
-def test_other_graphs_stay(body: str) -> None:
-    remains(body)
-
-
-def test_groups_stay() -> None:
-    remains("r = Resize(x, , s) y = Conv<group=2>(r, w)", columns=4)
-
-
-MANY = {"x": "1,128,8,8", "z": "1,8,32,32"}  # products take longer than sums
-
-
-@cases(
-    ("body", "after", "columns"),
-    {
-        "one of two": (
-            f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w, b)",
-            f"t = Conv(z, w, b) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)", 136),
-        "between others": (
-            f"r = {LINEAR}(x, , s) n = Neg(z) c = Concat<axis=-3>(z, r, n) y = Conv(c, w)",
-            f"n = Neg(z) c = Concat<axis=1>(z, n) t = Conv(c, w) u = Conv(x, v) r = {LINEAR}(u, , s) y = Add(t, r)",
-            144),
-        "all in one way": (
-            f"p = Neg(x) r = {LINEAR}(x, , s) q = {LINEAR}(p, , s) c = Concat<axis=1>(q, r) y = Conv(c, w, b)",
-            f"p = Neg(x) c = Concat<axis=1>(p, x) t = Conv(c, w, b) y = {LINEAR}(t, , s)", 256),
-    },
-)  # fmt: skip
-def test_parts(body: str, after: str, columns: int) -> None:
-    becomes(
-        graph(body, **MANY),
-        graph(after, DECLARED, **MANY),
-        SINK_RESIZES,
-        weights=arrays(columns, scales=[1, 1, 4, 4], rows=1),
-    )
-
-
-@cases(
-    ("body", "columns"),
-    {
-        "Neg between": (f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) d = Neg(c) y = Conv(d, w)", 16),
-        "sums take longer": (f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w)", 16),
-        "rows": (f"r = {LINEAR}(x, , s) c = Concat<axis=2>(r, z) y = Conv(c, w)", 8),
-        "none": (f"t = {LINEAR}(x, , s) c = Concat<axis=1>(z, z) u = Conv(c, w) y = Add(u, t)", 16),
-    },
-)
-def test_parts_that_stay(body: str, columns: int) -> None:
-    remains(body, columns=columns, rows=8)
-
-
-def test_resize_outside_of_a_loop_stays() -> None:
-    body = "c = Concat<axis=1>(r, p) y = Conv(c, w) more = Identity(keep)"
-    loop = f"g2 (int64 i, bool keep, float[1,8,32,32] p) => (bool more, float[1,8,32,32] y) {{ {body} }}"
-    text = (
-        "g (float[1,128,8,8] x, float[1,8,32,32] z, int64 n) => (float[h,i,j,k] y) "
-        f"{{ r = {LINEAR}(x, , s) y = Loop<body = {loop}>(n, , z) }}"
-    )
-    stays(text, SINK_RESIZES, weights=arrays(136, scales=[1, 1, 4, 4], rows=8))
-
-
-def test_part_without_channels_stays() -> None:
-    parts = {"x": "1,128,8,8", "z": "1,0,32,32"}
-    body = f"r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w)"
-    stays(graph(body, **parts), SINK_RESIZES, weights=arrays(128, scales=[1, 1, 4, 4], rows=1))
+G = "g (float[{x}] x, float[{z}] z) => (float[] y)"
+resizes = Rewrites(G, SINK_RESIZES, weights=arrays, x="2,8,3,5", z="2,8,6,10", columns=8, kernel=1, s="1,1,2,2", rows=4)
+CORNERS = 'Resize<mode="linear", coordinate_transformation_mode="align_corners">'
+INSIDE = 'Resize<mode="cubic", exclude_outside=1>'
+AXES = 'Resize<mode="linear", axes=[-1,2]>'
+test_resize = resizes.all_become(f"""
+    nearest: r = Resize(x, , s) y = Conv(r, w, b) => t = Conv(x, k, l) y = Resize(t, , m)
+    linear: r = {LINEAR}(x, , s) y = Conv(r, w, b) => t = Conv(x, k, l) y = {LINEAR}(t, , m)
+    one axis smaller [s=1,1,2.5,0.9]: r = {LINEAR}(x, , s) y = Conv(r, w, b) => t = Conv(x, k, l) y = {LINEAR}(t, , m)
+    align_corners: r = {CORNERS}(x, , s) y = Conv(r, w, b) => t = Conv(x, k, l) y = {CORNERS}(t, , m)
+    cubic: r = Resize<mode="cubic">(x, , s) y = Conv(r, w, b) => t = Conv(x, k, l) y = Resize<mode="cubic">(t, , m)
+    cubic, nothing outside: r = {INSIDE}(x, , s) y = Conv(r, w, b) => t = Conv(x, k, l) y = {INSIDE}(t, , m)
+    at 9 [opset=9]: r = Upsample(x, s) y = Conv(r, w) => t = Conv(x, k) y = Upsample(t, m)
+    at 10 [opset=10]: r = Resize(x, s) y = Conv(r, w) => t = Conv(x, k) y = Resize(t, m)
+    at 13 [opset=13]: r = Resize(x, , s) y = Conv(r, w) => t = Conv(x, k) y = Resize(t, , m)
+    at 22 [opset=22]: r = Resize(x, , s) y = Conv(r, w) => t = Conv(x, k) y = Resize(t, , m)
+    axes [opset=18; s=2,3]: r = {AXES}(x, , s) y = Conv(r, w) => t = Conv(x, k) y = {AXES}(t, , m)
+""")
+test_stays = resizes.all_stay(f"""
+    kernel of 3 x 3 [kernel=3]: r = Resize(x, , s) y = Conv(r, w, b)
+    more channels [rows=16]: r = Resize(x, , s) y = Conv(r, w, b)
+    smaller [s=1,1,0.5,1]: r = Resize(x, , s) y = Conv(r, w, b)
+    as large [s=1,1,1,1]: r = Resize(x, , s) y = Conv(r, w, b)
+    samples [s=2,1,2,1]: r = Resize(x, , s) y = Conv(r, w, b)
+    channels [s=1,2,2,1; columns=16]: r = Resize(x, , s) y = Conv(r, w, b)
+    values from elsewhere: r = Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, roi, s)
+        y = Conv(r, w, b)
+    strides: r = Resize(x, , s) y = Conv<strides=[2,2]>(r, w)
+    pads: r = Resize(x, , s) y = Conv<pads=[1,0,0,0]>(r, w)
+    other reader: r = Resize(x, , s) u = Conv(r, w) v = ReduceMax(r) y = Add(u, v)
+    computed scales: t = Relu(s) r = Resize(x, , t) y = Conv(r, w)
+    Conv before: n = Relu(b) m = Conv(x, w, n) r = Resize(m, , s) y = Neg(r)
+    groups [columns=4]: r = Resize(x, , s) y = Conv<group=2>(r, w)
+    Neg between [columns=16; rows=8]: r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) d = Neg(c) y = Conv(d, w)
+    sums take longer [columns=16; rows=8]: r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w)
+    rows [rows=8]: r = {LINEAR}(x, , s) c = Concat<axis=2>(r, z) y = Conv(c, w)
+    none [columns=16; rows=8]: t = {LINEAR}(x, , s) c = Concat<axis=1>(z, z) u = Conv(c, w) y = Add(u, t)
+""")
+parts = resizes.using(x="1,128,8,8", z="1,8,32,32", s="1,1,4,4", rows=1)  # products take longer than sums
+test_parts = parts.all_become(f"""
+    one of two [columns=136]: r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z) y = Conv(c, w, b)
+        => t = Conv(z, k, l) u = Conv(x, v) r = {LINEAR}(u, , m) y = Add(t, r)
+    between others [columns=144]: r = {LINEAR}(x, , s) n = Neg(z) c = Concat<axis=-3>(z, r, n) y = Conv(c, w)
+        => n = Neg(z) c = Concat<axis=1>(z, n) t = Conv(c, k) u = Conv(x, v) r = {LINEAR}(u, , m) y = Add(t, r)
+    all in one way [columns=256]: p = Neg(x) r = {LINEAR}(x, , s) q = {LINEAR}(p, , s) c = Concat<axis=1>(q, r)
+        y = Conv(c, w, b) => p = Neg(x) c = Concat<axis=1>(p, x) t = Conv(c, k, l) y = {LINEAR}(t, , m)
+""")
+LOOP = "g2 (int64 i, bool keep, float[1,8,32,32] p) => (bool more, float[1,8,32,32] y1)"
+test_parts_stay = parts.using(rows=8).all_stay(f"""
+    Resize outside of a loop [columns=136;
+        graph=g (float[1,128,8,8] x, float[1,8,32,32] z, int64 n) => (float[h,i,j,k] y)]: r = {LINEAR}(x, , s)
+        y = Loop<body = {LOOP} {{ c = Concat<axis=1>(r, p) y1 = Conv(c, w) more = Identity(keep) }}>(n, , z)
+    part without channels [columns=128; rows=1; z=1,0,32,32]: r = {LINEAR}(x, , s) c = Concat<axis=1>(r, z)
+        y = Conv(c, w)
+""")
 
 
 @given(
@@ -174,8 +99,11 @@ def test_equivalent(resize: str, scales: list[float], parts: list[str], rows: in
         f"p = Tanh(x) r = {resize}(x, , s) q = Resize(p, , s) "
         f"c = Concat<axis=1>({', '.join(parts)}) y = Conv(c, w{', b' if has_bias else ''})"
     )
-    weights = arrays(64 * len(parts), rows=rows, scales=[1, 1, *scales])
-    model = load(graph(body, x="1,64,8,8", z=f"1,64,{high},{wide}"), weights=weights)
+    weights = arrays(64 * len(parts), f"1,1,{scales[0]},{scales[1]}", 1, rows) | {
+        "s": np.array([1, 1, *scales], np.float32)
+    }
+    graph = f"g (float[1,64,8,8] x, float[1,64,{high},{wide}] z) => (float[h,i,j,k] y)"
+    model = load(f"{graph} {{ {body} }}", weights={name: weights[name] for name in "wbs"})
     out = to_onnx(apply_passes(model, SINK_RESIZES)[0])
     ways = {"q": "Resize", "r": resize, "z": ""}
     assert op_types(out).count("Conv") in {1, len({ways[part] for part in parts})}

@@ -2,195 +2,117 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import conv_padding
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, load, op_types, require_equivalent
+from weights import numbers
 
 FOLD_PAD_INTO_CONV = rule_pass(conv_padding, "fold-pad-into-conv")
 
-G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
-P = "int64[8] p = {0,0,1,2,0,0,0,3}"
-W = "float[1] w = {0}"
-AFTER = f"{G} <{W}> {{ y = Conv<pads=[1,2,0,3]>(x, w) }}"
-Arrays = dict[str, Any]
-WEIGHTS: Arrays = {"w": np.random.default_rng(0).standard_normal((4, 3, 3, 2)).astype(np.float32)}
-
-
-@cases(
-    ("text", "after"),
+WEIGHTS = {
+    "p": [0, 0, 1, 2, 0, 0, 0, 3],
+    "none": [0, 0, 0, 0, 0, 0, 0, 0],
+    "batch": [1, 0, 0, 0, 0, 0, 0, 0],
+    "channels": [0, 0, 0, 0, 0, 1, 0, 0],
+    "cut": [0, 0, -1, 0, 0, 0, 1, 0],
+    "cut_batch": [-1, 0, 0, 0, 0, 0, 1, 0],
+    "columns": [0, 0, 0, 1, 0, 0, 0, 0],
+    "zero": 0.0,
+    "one": 1.0,
+    "w": numbers(4, 3, 3, 2),
+    "v": numbers(3, 1, 3, 2),
+    "w4": numbers(4, 4, 3, 2),
+    "turned": numbers(3, 2, 2, 2),
+}
+pads = Rewrites("g (float[{x}] x) => (float[] y)", FOLD_PAD_INTO_CONV, weights=WEIGHTS, x="2,3,6,5")
+ONE = "y = Conv<pads=[1,2,0,3]>(x, k)"
+test_becomes = pads.all_become(f"""
+    value left out: t = Pad(x, p) y = Conv(t, w) => {ONE}
+    zero: t = Pad(x, p, zero) y = Conv(t, w) => {ONE}
+    mode spelled out: t = Pad<mode="constant">(x, p, zero) y = Conv(t, w) => {ONE}
+    with padding of its own: t = Pad(x, p) y = Conv<pads=[0,1,2,0], strides=[2,1], dilations=[1,2]>(t, w)
+        => y = Conv<pads=[1,3,2,3], strides=[2,1], dilations=[1,2]>(x, k)
+    valid: t = Pad(x, p) y = Conv<auto_pad="VALID">(t, w) => {ONE}
+    same, upper: t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER">(t, w) => y = Conv<pads=[2,2,1,4]>(x, k)
+    same, lower: t = Pad(x, p) y = Conv<auto_pad="SAME_LOWER">(t, w) => y = Conv<pads=[2,3,1,3]>(x, k)
+    same, with strides and a known extent: t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER", strides=[2,3]>(t, w)
+        => y = Conv<strides=[2,3], pads=[2,2,1,4]>(x, k)
+    grouped: t = Pad(x, p) y = Conv<group=3>(t, v) => y = Conv<group=3, pads=[1,2,0,3]>(x, k)
+    computed weights: n = Exp(w) t = Pad(x, p) y = Conv(t, n) => n = Exp(k) y = Conv<pads=[1,2,0,3]>(x, n)
+    no: t = Pad(x, none) y = Conv(t, w) => y = Conv<pads=[0,0,0,0]>(x, k)
+    symbolic extents [x=N,3,H,V]: t = Pad(x, p) y = Conv(t, w) => {ONE}
+""")
+test_every_opset = pads.all_become(
     {
-        "value left out": (f"<{P}> {{ t = Pad(x, p) y = Conv(t, w) }}", "y = Conv<pads=[1,2,0,3]>(x, w)"),
-        "zero": (f"<{P}, float z = {{0}}> {{ t = Pad(x, p, z) y = Conv(t, w) }}", "y = Conv<pads=[1,2,0,3]>(x, w)"),
-        "mode spelled out": (
-            f'<{P}, float z = {{0}}> {{ t = Pad<mode="constant">(x, p, z) y = Conv(t, w) }}',
-            "y = Conv<pads=[1,2,0,3]>(x, w)",
-        ),
-        "with padding of its own": (
-            f"<{P}> {{ t = Pad(x, p) y = Conv<pads=[0,1,2,0], strides=[2,1], dilations=[1,2]>(t, w) }}",
-            "y = Conv<pads=[1,3,2,3], strides=[2,1], dilations=[1,2]>(x, w)",
-        ),
-        "valid": (f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="VALID">(t, w) }}', "y = Conv<pads=[1,2,0,3]>(x, w)"),
-        "same, upper": (
-            f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER">(t, w) }}',
-            "y = Conv<pads=[2,2,1,4]>(x, w)",
-        ),
-        "same, lower": (
-            f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="SAME_LOWER">(t, w) }}',
-            "y = Conv<pads=[2,3,1,3]>(x, w)",
-        ),
-        "same, with strides and a known extent": (
-            f'<{P}> {{ t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER", strides=[2,3]>(t, w) }}',
-            "y = Conv<strides=[2,3], pads=[2,2,1,4]>(x, w)",
-        ),
-        "grouped": (f"<{P}> {{ t = Pad(x, p) y = Conv<group=3>(t, v) }}", "y = Conv<group=3, pads=[1,2,0,3]>(x, w)"),
-        "computed weights": (f"<{P}> {{ k = Exp(w) t = Pad(x, p) y = Conv(t, k) }}", None),
-        "no": ("<int64[8] p = {0,0,0,0,0,0,0,0}> { t = Pad(x, p) y = Conv(t, w) }", "y = Conv<pads=[0,0,0,0]>(x, w)"),
-    },
+        str(opset): (
+            f"t = {'Pad<pads=[0,0,1,2,0,0,0,3]>(x)' if opset < 11 else 'Pad(x, p)'} y = Conv(t, w) => {ONE}",
+            {"opset": opset},
+        )
+        for opset in (7, 10, 11, 13, 18, 19, 21, 23)
+    }
 )
-def test_becomes(text: str, after: str | None) -> None:
-    weights = {**WEIGHTS, "v": WEIGHTS["w"][:3, :1]}
-    after = after or "k = Exp(w) y = Conv<pads=[1,2,0,3]>(x, k)"
-    becomes(f"{G} {text}", f"{G} <{W}> {{ {after} }}", FOLD_PAD_INTO_CONV, weights=weights)
-
-
-@pytest.mark.parametrize("opset", [7, 10, 11, 13, 18, 19, 21, 23])
-def test_every_opset(opset: int) -> None:
-    pad = "t = Pad<pads=[0,0,1,2,0,0,0,3]>(x)" if opset < 11 else "t = Pad(x, p)"
-    head = "" if opset < 11 else f"<{P}>"
-    becomes(f"{G} {head} {{ {pad} y = Conv(t, w) }}", AFTER, FOLD_PAD_INTO_CONV, opset=opset, weights=WEIGHTS)
-
-
-@cases(
-    ("axes", "pads", "after"),
+AXES = {
+    "spatial": ([2, 3], [1, 2, 0, 3], [1, 2, 0, 3]),
+    "in another order": ([3, 2], [2, 1, 3, 0], [1, 2, 0, 3]),
+    "from the end": ([-1], [2, 3], [0, 2, 0, 3]),
+    "channels by nothing": ([1, 2], [0, 1, 0, 2], [1, 0, 2, 0]),
+}
+test_axes = pads.using(opset=18).all_become(
     {
-        "spatial": ([2, 3], [1, 2, 0, 3], [1, 2, 0, 3]),
-        "in another order": ([3, 2], [2, 1, 3, 0], [1, 2, 0, 3]),
-        "from the end": ([-1], [2, 3], [0, 2, 0, 3]),
-        "channels by nothing": ([1, 2], [0, 1, 0, 2], [1, 0, 2, 0]),
-    },
+        name: (
+            f't = Pad(x, p, "", i) y = Conv(t, w) => y = Conv<pads={after}>(x, k)',
+            {"weights": {"p": given_pads, "i": axes}},
+        )
+        for name, (axes, given_pads, after) in AXES.items()
+    }
 )
-def test_axes(axes: list[int], pads: list[int], after: list[int]) -> None:
-    weights = {**WEIGHTS, "p": np.array(pads), "i": np.array(axes)}
-    text = f'{G} {{ t = Pad(x, p, "", i) y = Conv(t, w) }}'
-    becomes(text, f"{G} <{W}> {{ y = Conv<pads={after}>(x, w) }}", FOLD_PAD_INTO_CONV, opset=18, weights=weights)
-
-
-def test_symbolic_extents() -> None:
-    head = "g (float[N,3,H,V] x) => (float[a,b,c,d] y)"
-    after = f"{head} <{W}> {{ y = Conv<pads=[1,2,0,3]>(x, w) }}"
-    becomes(f"{head} <{P}> {{ t = Pad(x, p) y = Conv(t, w) }}", after, FOLD_PAD_INTO_CONV, weights=WEIGHTS)
-
-
-QUANTIZED = "g (uint8[1,2,4,4] x) => (uint8[a,b,c,d] y)"
-Q: Arrays = {
+BYTES = {
     "z": np.uint8(7),
     "w": np.arange(16, dtype=np.uint8).reshape(2, 2, 2, 2),
     "u": np.uint8(3),
-    "s": np.float32(0.02),
+    "s": 0.02,
     "o": np.uint8(100),
-    "p": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
+    "p": [0, 0, 1, 1, 0, 0, 1, 1],
 }
-
-
-def test_quantized() -> None:
-    conv = "QLinearConv{}({}, s, z, s, s, u, s, o)".replace("s, s, u", "w, s, u")
-    consts = "<float[1] s = {0}, float[1] z = {0}, float[1] w = {0}, float[1] u = {0}, float[1] o = {0}>"
-    before = f"{QUANTIZED} {{ t = Pad(x, p, z) y = {conv.format('', 't')} }}"
-    after = f"{QUANTIZED} {consts} {{ y = {conv.format('<pads=[1,1,1,1]>', 'x')} }}"
-    becomes(before, after, FOLD_PAD_INTO_CONV, weights=Q)
-
-
-@cases(
-    ("pad", "zero"),
-    {"zero point": ("x, p, z", ", z"), "no zero point": ("x, p", "")},
-)
-def test_integers(pad: str, zero: str) -> None:
-    head = QUANTIZED.replace("(uint8[a", "(int32[a")
-    before = f"{head} {{ t = Pad({pad}) y = ConvInteger(t, w{zero}) }}"
-    after = f"{head} <float[1] z = {{0}}, float[1] w = {{0}}> {{ y = ConvInteger<pads=[1,1,1,1]>(x, w{zero}) }}"
-    becomes(before, after, FOLD_PAD_INTO_CONV, weights=Q)
-
-
-@cases(
-    "body",
-    {
-        "zero, not the zero point": ("t = Pad(x, p) y = QLinearConv(t, s, z, w, s, u, s, o)"),
-        "zero, not the zero point, integers": (
-            "t = Pad(x, p) c = ConvInteger(t, w, z) f = Cast<to=2>(c) y = Identity(f)"
-        ),
-        "no zero point, and another fill": ("t = Pad(x, p, z) c = ConvInteger(t, w) f = Cast<to=2>(c) y = Identity(f)"),
-    },
-)
-def test_stays_if_quantized(body: str) -> None:
-    stays(f"{QUANTIZED} {{ {body} }}", FOLD_PAD_INTO_CONV, weights=Q)
-
-
-@cases(
-    "text",
-    {
-        "another value": (f"<{P}, float z = {{1}}> {{ t = Pad(x, p, z) y = Conv(t, w) }}"),
-        "edge": (f'<{P}> {{ t = Pad<mode="edge">(x, p) y = Conv(t, w) }}'),
-        "reflection": (f'<{P}> {{ t = Pad<mode="reflect">(x, p) y = Conv(t, w) }}'),
-        "the batch": ("<int64[8] p = {1,0,0,0,0,0,0,0}> { t = Pad(x, p) y = Conv(t, w) }"),
-        "the channels": ("<int64[8] p = {0,0,0,0,0,1,0,0}> { t = Pad(x, p) y = Conv(t, v) }"),
-        "cuts off": ("<int64[8] p = {0,0,-1,0,0,0,1,0}> { t = Pad(x, p) y = Conv(t, w) }"),
-        "cuts the batch": ("<int64[8] p = {-1,0,0,0,0,0,1,0}> { t = Pad(x, p) y = Conv(t, w) }"),
-        "apart": (f"<{P}> {{ t = Pad(x, p) r = Relu(t) y = Conv(r, w) }}"),
-        "shared": (f"<{P}> {{ t = Pad(x, p) a = Conv(t, w) b = Conv(t, w) y = Add(a, b) }}"),
-        "computed value": (f"<{P}> {{ z = ReduceMin<keepdims=0>(x) t = Pad(x, p, z) y = Conv(t, w) }}"),
-        "computed pads": (f"<{P}> {{ q = Abs(p) t = Pad(x, q) y = Conv(t, w) }}"),
-        "transposed": (f"<{P}> {{ t = Pad(x, p) y = ConvTranspose(t, u) }}"),
-        "the weights are padded": ("<int64[8] p = {0,0,0,1,0,0,0,0}> { t = Pad(w, p) y = Conv(x, t) }"),
-    },
-)
-def test_stays(text: str) -> None:
-    rng = np.random.default_rng(1)
-    more = {"v": rng.standard_normal((4, 4, 3, 2), np.float32), "u": rng.standard_normal((3, 2, 2, 2), np.float32)}
-    stays(f"{G} {text}", FOLD_PAD_INTO_CONV, weights={**WEIGHTS, **more})
-
-
-@cases(
-    ("text", "opset"),
-    {
-        "inner value is a graph output": (
-            f"g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t) <{P}> {{ t = Pad(x, p) y = Conv(t, w) }}",
-            17,
-        ),
-        "overridable pads": (
-            (
-                "g (float[2,3,6,5] x, int64[8] p = {0,0,1,2,0,0,0,3}) => (float[a,b,c,d] y)"
-                " { t = Pad(x, p) y = Conv(t, w) }"
-            ),
-            17,
-        ),
-        "overridable value": (
-            f"g (float[2,3,6,5] x, float z = {{0}}) => (float[a,b,c,d] y) <{P}> {{ t = Pad(x, p, z) y = Conv(t, w) }}",
-            17,
-        ),
-        "same, with strides and an unknown extent": (
-            (
-                f"g (float[2,3,H,5] x) => (float[a,b,c,d] y) <{P}>"
-                ' { t = Pad(x, p) y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(t, w) }'
-            ),
-            17,
-        ),
-        "another value, as attribute": (
-            (
-                "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
-                " { t = Pad<value=1.0, pads=[0,0,1,2,0,0,0,3]>(x) y = Conv(t, w) }"
-            ),
-            10,
-        ),
-    },
-)
-def test_stays_elsewhere(text: str, opset: int) -> None:
-    stays(text, FOLD_PAD_INTO_CONV, opset=opset, weights=WEIGHTS)
+quantized = pads.using(graph="g (uint8[1,2,4,4] x) => ({y}[a,b,c,d] y)", weights=BYTES, y="uint8")
+test_quantized = quantized.all_become("""
+    QLinearConv: t = Pad(x, p, z) y = QLinearConv(t, s, z, w, s, u, s, o)
+        => y = QLinearConv<pads=[1,1,1,1]>(x, s, z, w, s, u, s, o)
+    zero point [y=int32]: t = Pad(x, p, z) y = ConvInteger(t, w, z) => y = ConvInteger<pads=[1,1,1,1]>(x, w, z)
+    no zero point [y=int32]: t = Pad(x, p) y = ConvInteger(t, w) => y = ConvInteger<pads=[1,1,1,1]>(x, w)
+""")
+test_stays_if_quantized = quantized.all_stay("""
+    zero, not the zero point: t = Pad(x, p) y = QLinearConv(t, s, z, w, s, u, s, o)
+    zero, not the zero point, integers: t = Pad(x, p) c = ConvInteger(t, w, z) f = Cast<to=2>(c) y = Identity(f)
+    no zero point, and another fill: t = Pad(x, p, z) c = ConvInteger(t, w) f = Cast<to=2>(c) y = Identity(f)
+""")
+test_stays = pads.all_stay("""
+    another value: t = Pad(x, p, one) y = Conv(t, w)
+    edge: t = Pad<mode="edge">(x, p) y = Conv(t, w)
+    reflection: t = Pad<mode="reflect">(x, p) y = Conv(t, w)
+    the batch: t = Pad(x, batch) y = Conv(t, w)
+    the channels: t = Pad(x, channels) y = Conv(t, w4)
+    cuts off: t = Pad(x, cut) y = Conv(t, w)
+    cuts the batch: t = Pad(x, cut_batch) y = Conv(t, w)
+    apart: t = Pad(x, p) r = Relu(t) y = Conv(r, w)
+    shared: t = Pad(x, p) a = Conv(t, w) b = Conv(t, w) y = Add(a, b)
+    computed value: z = ReduceMin<keepdims=0>(x) t = Pad(x, p, z) y = Conv(t, w)
+    computed pads: q = Abs(p) t = Pad(x, q) y = Conv(t, w)
+    transposed: t = Pad(x, p) y = ConvTranspose(t, turned)
+    the weights are padded: t = Pad(w, columns) y = Conv(x, t)
+    inner value is a graph output [graph=g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t)]: t = Pad(x, p)
+        y = Conv(t, w)
+    overridable pads [graph=g (float[2,3,6,5] x, int64[8] p = {0,0,1,2,0,0,0,3}) => (float[a,b,c,d] y)]: t = Pad(x, p)
+        y = Conv(t, w)
+    overridable value [graph=g (float[2,3,6,5] x, float z = {0}) => (float[] y)]: t = Pad(x, p, z) y = Conv(t, w)
+    same, with strides and an unknown extent [x=2,3,H,5]: t = Pad(x, p)
+        y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(t, w)
+    another value, as attribute [opset=10]: t = Pad<value=1.0, pads=[0,0,1,2,0,0,0,3]>(x) y = Conv(t, w)
+""")
 
 
 @given(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import onnx
@@ -15,7 +14,8 @@ from passwright.core import Pass, rule_pass
 from passwright.core.ort.kernels import runs_on_cpu
 from passwright.passes import decomposition
 from passwright.testing.rewriting import apply_passes
-from rewriting import becomes, cases, load, op_types, require_equivalent, stays, to_onnx
+from rewrite_tables import Rewrites
+from rewriting import cases, load, op_types, require_equivalent, to_onnx
 
 from passwright import optimize
 
@@ -24,55 +24,28 @@ SPLIT_NORMS = rule_pass(decomposition, "split-norms")
 SPLIT_GEMM = rule_pass(decomposition, "split-gemm")
 
 GEMM = "g (float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y)"
-TURNED = "g (float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y)"
-
-
-@cases(
-    ("head", "before", "after"),
-    {
-        "with a bias": (GEMM, "y = Gemm(a, b, c)", "m = MatMul(a, b) y = Add(m, c)"),
-        "without": (GEMM, "y = Gemm(a, b)", "y = MatMul(a, b)"),
-        "a bias times zero": (GEMM, "y = Gemm<beta=0.0>(a, b, c)", "y = MatMul(a, b)"),
-        "factors": (
-            GEMM,
-            "y = Gemm<alpha=0.5, beta=2.0>(a, b, c)",
-            "m = MatMul(a, b) n = Mul(m, half) d = Mul(c, two) y = Add(n, d)",
-        ),
-        "transposed operands, and a column": (
-            TURNED,
-            "y = Gemm<transA=1, transB=1>(a, b, c)",
-            "s = Transpose<perm=[1,0]>(a) t = Transpose<perm=[1,0]>(b) m = MatMul(s, t) y = Add(m, c)",
-        ),
-        "symbolic halves": (
-            "g (float16[N,K] a, float16[K,M] b, float16 c) => (float16[N,M] y)",
-            "y = Gemm(a, b, c)",
-            "m = MatMul(a, b) y = Add(m, c)",
-        ),
-        "an empty sum of doubles": (
-            "g (double[2,0] a, double[0,4] b, double[2,4] c) => (double[2,4] y)",
-            "y = Gemm(a, b, c)",
-            "m = MatMul(a, b) y = Add(m, c)",
-        ),
-        "one value": ("g (float[2,2] a) => (float[2,2] y)", "y = Gemm(a, a, a)", "m = MatMul(a, a) y = Add(m, a)"),
-        "an inner value": (GEMM, "z = Gemm(a, b, c) y = Neg(z)", "m = MatMul(a, b) z = Add(m, c) y = Neg(z)"),
-        "an output that is read": (
-            f"{GEMM[:-1]}, float[2,4] z)",
-            "z = Gemm(a, b, c) y = Neg(z)",
-            "m = MatMul(a, b) z = Add(m, c) y = Neg(z)",
-        ),
-        "in a body": (
-            "g (bool k, float[2,3] a, float[3,4] b) => (float[2,4] y)",
-            "y = If(k) <then_branch = t () => (o) { o = Gemm(a, b) }, else_branch = e () => (p) { p = MatMul(a, b) }>",
-            (
-                "y = If(k) <then_branch = t () => (o) { o = MatMul(a, b) }, "
-                "else_branch = e () => (p) { p = MatMul(a, b) }>"
-            ),
-        ),
-    },
-)
-def test_gemm(head: str, before: str, after: str) -> None:
-    numbers = "<float half = {0.5}, float two = {2}>" if "half" in after else ""
-    becomes(f"{head} {{ {before} }}", f"{head} {numbers} {{ {after} }}", SPLIT_GEMM)
+BODY = "y = If (k) <then_branch = t () => (o) {{ o = {} }}, else_branch = e () => (p) {{ p = MatMul(a, b) }}>"
+gemms = Rewrites(GEMM, SPLIT_GEMM)
+test_gemm = gemms.all_become(f"""
+    with a bias: y = Gemm(a, b, c) => m = MatMul(a, b) y = Add(m, c)
+    without: y = Gemm(a, b) => y = MatMul(a, b)
+    a bias times zero: y = Gemm<beta=0.0>(a, b, c) => y = MatMul(a, b)
+    factors: y = Gemm<alpha=0.5, beta=2.0>(a, b, c)
+        => m = MatMul(a, b) n = Mul(m, half) d = Mul(c, two) y = Add(n, d)
+    transposed operands, and a column [graph=g (float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y)]:
+        y = Gemm<transA=1, transB=1>(a, b, c)
+        => s = Transpose<perm=[1,0]>(a) t = Transpose<perm=[1,0]>(b) m = MatMul(s, t) y = Add(m, c)
+    symbolic halves [graph=g (float16[N,K] a, float16[K,M] b, float16 c) => (float16[N,M] y)]: y = Gemm(a, b, c)
+        => m = MatMul(a, b) y = Add(m, c)
+    an empty sum of doubles [graph=g (double[2,0] a, double[0,4] b, double[2,4] c) => (double[2,4] y)]:
+        y = Gemm(a, b, c) => m = MatMul(a, b) y = Add(m, c)
+    one value [graph=g (float[2,2] a) => (float[2,2] y)]: y = Gemm(a, a, a) => m = MatMul(a, a) y = Add(m, a)
+    an inner value: z = Gemm(a, b, c) y = Neg(z) => m = MatMul(a, b) z = Add(m, c) y = Neg(z)
+    an output that is read [graph={GEMM[:-1]}, float[2,4] z)]: z = Gemm(a, b, c) y = Neg(z)
+        => m = MatMul(a, b) z = Add(m, c) y = Neg(z)
+    in a body [graph=g (bool k, float[2,3] a, float[3,4] b) => (float[2,4] y)]: {BODY.format("Gemm(a, b)")}
+        => {BODY.format("MatMul(a, b)")}
+""")
 
 
 @given(
@@ -131,32 +104,22 @@ def runs(model: onnx.ModelProto) -> bool:
 
 ROW = "g (float[N,2,3] x, float[3] s, float[3] b) => (float[N,2,3] y)"
 LAYER = (
-    "m = ReduceMean<axes=[2]>(x) c = Sub(x, m) k = ReduceMean<axes=[2]>(c) d = Sub(c, k) q = Mul(d, d) "
-    "v = ReduceMean<axes=[2]>(q) e = Add(v, eps) r = Sqrt(e) n = Div(d, r)"
+    "m = ReduceMean<axes=[2]>(x) c = Sub(x, m) k = ReduceMean<axes=[2]>(c) d = Sub(c, k) q = Mul(d, d)"
+    " v = ReduceMean<axes=[2]>(q) e = Add(v, eps) r = Sqrt(e) n = Div(d, r)"
 )
-
-
-@cases(
-    ("head", "before", "after"),
-    {
-        "an offset": (ROW, "y = LayerNormalization(x, s, b)", f"{LAYER} o = Mul(n, s) y = Add(o, b)"),
-        "without": (ROW, "y = LayerNormalization(x, s)", f"{LAYER} y = Mul(n, s)"),
-        "an epsilon": (
-            ROW, "y = LayerNormalization<axis=2, epsilon=0.5>(x, s)", f"{LAYER} y = Mul(n, s)"),
-        "two axes": (
-            "g (float[N,2,3] x, float[2,3] s) => (float[N,2,3] y)",
-            "y = LayerNormalization<axis=1>(x, s)",
-            f"{LAYER} y = Mul(n, s)".replace("[2]", "[1,2]")),
-        "halves, computed in single precision": (
-            "g (float16[N,2,3] x, float16[3] s) => (float16[N,2,3] y)",
-            "y = LayerNormalization(x, s)",
-            f"w = Cast<to=1>(x) {LAYER} h = Cast<to=10>(n) y = Mul(h, s)".replace("(x)", "(w)")
-            .replace("(x, m)", "(w, m)").replace("<to=1>(w)", "<to=1>(x)")),
-    },
-)  # fmt: skip
-def test_layer_norm(head: str, before: str, after: str) -> None:
-    eps = "<float eps = {0.5}>" if "0.5" in before else "<float eps = {0.00001}>"
-    becomes(f"{head} {{ {before} }}", f"{head} {eps} {{ {after} }}", SPLIT_NORMS)
+SINGLE = LAYER.replace("(x)", "(w)").replace("(x, m)", "(w, m)")
+norms = Rewrites(ROW, SPLIT_NORMS)
+test_norms = norms.all_become(f"""
+    an offset: y = LayerNormalization(x, s, b) => {LAYER} o = Mul(n, s) y = Add(o, b)
+    without: y = LayerNormalization(x, s) => {LAYER} y = Mul(n, s)
+    an epsilon: y = LayerNormalization<axis=2, epsilon=0.5>(x, s) => {LAYER} y = Mul(n, s)
+    two axes [graph=g (float[N,2,3] x, float[2,3] s) => (float[N,2,3] y)]: y = LayerNormalization<axis=1>(x, s)
+        => {LAYER.replace("[2]", "[1,2]")} y = Mul(n, s)
+    halves, computed in single precision [graph=g (float16[N,2,3] x, float16[3] s) => (float16[N,2,3] y)]:
+        y = LayerNormalization(x, s) => w = Cast<to=1>(x) {SINGLE} h = Cast<to=10>(n) y = Mul(h, s)
+    RMSNormalization [opset=23]: y = RMSNormalization(x, s)
+        => q = Mul(x, x) v = ReduceMean(q, axes) e = Add(v, eps) r = Sqrt(e) n = Div(x, r) y = Mul(n, s)
+""")
 
 
 @cases(
@@ -174,40 +137,21 @@ def test_long_rows_keep_their_results(text: str) -> None:
     assert "LayerNormalization" not in result.report.after.ops
 
 
-def test_rms_norm() -> None:
-    head = "g (float[N,2,3] x, float[3] s) => (float[N,2,3] y)"
-    after = """q = Mul(x, x) v = ReduceMean(q, axes) e = Add(v, eps) r = Sqrt(e) n = Div(x, r) y = Mul(n, s)"""
-    numbers = "<float eps = {0.00001}, int64[1] axes = {2}>"
-    becomes(f"{head} {{ y = RMSNormalization(x, s) }}", f"{head} {numbers} {{ {after} }}", SPLIT_NORMS, opset=23)
-
-
-@cases(
-    ("text", "tested", "options"),
-    {
-        "Gemm of integers": (
-            "g (int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b) }",
-            SPLIT_GEMM, {"runs": False}),
-        "Gemm with a flag to broadcast": (
-            "g (float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm<broadcast=1>(a, b, c) }",
-            SPLIT_GEMM, {"opset": 6, "runs": False}),
-        "the mean is read": (
-            f"{ROW[:-1]}, float[N,2,1] m) {{ y, m = LayerNormalization(x, s) }}", SPLIT_NORMS, {}),
-        "no axis": (
-            "g (float x, float[3] s) => (float y) { y = LayerNormalization<axis=0>(x, s) }",
-            SPLIT_NORMS, {"runs": False}),
-        "a bias that need not broadcast": (
-            "g (float[2,2] x, float[2] s, float[N] b) => (float[2,2] y) { y = LayerNormalization(x, s, b) }",
-            SPLIT_NORMS, {"runs": False}),
-        "doubles, of which kernels compute in different types": (
-            "g (double[2,3] x, double[3] s) => (double[2,3] y) { y = LayerNormalization(x, s) }",
-            SPLIT_NORMS, {}),
-        "another activation": ("g (float[2] x) => (float[2] y) { y = Relu(x) }", SPLIT_ACTIVATIONS, {}),
-        "another domain": (
-            "g (float[2] x) => (float[2] y) { y = d.Gelu(x) }", SPLIT_ACTIVATIONS, {"runs": False}),
-    },
-)  # fmt: skip
-def test_stays(text: str, tested: Pass, options: dict[str, Any]) -> None:
-    stays(text, tested, **options)
+test_gemm_stays = gemms.all_stay("""
+    integers [graph=g (int32[2,3] a, int32[3,4] b) => (int32[2,4] y); runs=False]: y = Gemm(a, b)
+    a flag to broadcast [opset=6; runs=False]: y = Gemm<broadcast=1>(a, b, c)
+""")
+test_norms_stay = norms.all_stay(f"""
+    the mean is read [graph={ROW[:-1]}, float[N,2,1] m)]: y, m = LayerNormalization(x, s)
+    no axis [graph=g (float x, float[3] s) => (float y); runs=False]: y = LayerNormalization<axis=0>(x, s)
+    a bias that need not broadcast [graph=g (float[2,2] x, float[2] s, float[N] b) => (float[2,2] y); runs=False]:
+        y = LayerNormalization(x, s, b)
+    doubles, of which kernels compute in different types [dtype=double]: y = LayerNormalization(x, s)
+""")
+test_activations_stay = Rewrites("g (float[2] x) => (float[2] y)", SPLIT_ACTIVATIONS).all_stay("""
+    another activation: y = Relu(x)
+    another domain [runs=False]: y = d.Gelu(x)
+""")
 
 
 def test_they_run_after_the_fusions_that_would_undo_them() -> None:

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper
-from passwright.core import Fixpoint, to_onnx
+from passwright.core import Fixpoint, Pass, to_onnx
 from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.structure.conditionals import InlineIf
-from rewriting import OPSET, apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import OPSET, apply_passes, cases, initializers, load, op_types, require_equivalent, table
 
 from passwright import optimize
 
@@ -37,61 +38,56 @@ WEIGHTS: dict[str, Any] = {
     "zeros": np.array([0], np.int64),
     "ones": np.array([1], np.int64),
     "twos": np.array([2], np.int64),
+    "byte": np.uint8(3),
+    "bytes": np.array([1, -2], np.int8),
+    "axes": np.zeros(1, np.int64),
+    "int16s": np.array([1, 2], np.int16),
+    "far": np.array([9], np.int64),
 }
-C = "<float[1] q = {0}, float[1] r = {0}>"  # they stand for constants of any shape
+
 G = "g (float[2] x) => (float[n] y)"
+folding = Rewrites(G, LiftConstants(), FoldConstants(), weights=WEIGHTS)
+unchanged = folding.using(FoldConstants())
 LOOP = "a = Loop (two, yes, w) <body = l (int64 j, bool c, float[2] b) => (bool d, float[2] e) {{ {} }}>"
 IF = "a = If ({}) <then_branch = p () => (float[2] b) {{ {} }}, else_branch = e () => (float[2] c) {{ {} }}>"
 
+test_becomes = folding.all_become(f"""
+    an op: a = Neg(w) y = Add(x, a) => y = Add(x, q)
+    a chain: a = Neg(w) b = Abs(a) c = Add(b, v) y = Mul(x, c) => y = Mul(x, q)
+    two places: a = Neg(w) b = Add(x, a) c = Exp(v) y = Mul(b, c) => b = Add(x, q) y = Mul(b, r)
+    the same value twice: a = Add(w, w) y = Add(x, a) => y = Add(x, q)
+    optional input left out: a = Clip(w, , half) y = Add(x, a) => y = Add(x, q)
+    one of two outputs: a, b = Split(m) c = Squeeze(a, zeros) y = Add(x, c) => y = Add(x, q)
+    two of two outputs: a, b = TopK(w, ones) c = Add(x, a) d = Cast<to=1>(b) y = Mul(c, d)
+        => c = Add(x, q) y = Mul(c, r)
+    Shape of a constant: a = Shape(m) b = Cast<to=1>(a) y = Add(x, b) => y = Add(x, q)
+    a Constant node: a = Constant<value_floats=[1.0, 2.0]>() y = Add(x, a) => y = Add(x, q)
+    of a Constant node: a = Constant<value_float=1.5>() b = Neg(a) y = Add(x, b) => y = Add(x, q)
+    Constant of integers: a = Constant<value_ints=[1, 1]>() y = Gather(x, a) => y = Gather(x, q)
+    small ConstantOfShape: a = ConstantOfShape(twos) y = Add(x, a) => y = Add(x, q)
+    small Range: a = Range(zero, two, one) b = Cast<to=1>(a) y = Add(x, b) => y = Add(x, q)
+    a shape that is computed: a = Concat<axis=0>(ones, twos) b = Tile(m, a) c = ReduceSum(b) y = Add(x, c)
+        => y = Add(x, q)
+    empty: a = Slice(w, zeros, zeros) b = Concat<axis=0>(a, w) y = Add(x, b) => y = Add(x, q)
+    a size that only a run tells: a = NonZero(w) b = Cast<to=1>(a) c = ReduceSum(b) y = Add(x, c) => y = Add(x, q)
+    a sequence in between: a = SplitToSequence<axis=0>(m) b = SequenceAt(a, zero) c = Squeeze(b, zeros) y = Add(x, c)
+        => y = Add(x, q)
+    an If of constants: {IF.format("yes", "b = Neg(w)", "c = Abs(w)")} y = Add(x, a) => y = Add(x, q)
+    uint8: a, d, e = DynamicQuantizeLinear(w) b = Cast<to=1>(a) y = Add(x, b) => y = Add(x, q)
+    bool: a = Not(no) y = Where(a, x, w) => y = Where(q, x, r)
+""")
 
-@cases(
-    ("before", "after"),
+# A symbol in the declared shape of an output does not hide its producer.
+test_a_graph_output_may_be_constant = unchanged.all_become(
     {
-        "an op": ("a = Neg(w) y = Add(x, a)", "y = Add(x, q)"),
-        "a chain": ("a = Neg(w) b = Abs(a) c = Add(b, v) y = Mul(x, c)", "y = Mul(x, q)"),
-        "two places": ("a = Neg(w) b = Add(x, a) c = Exp(v) y = Mul(b, c)", "b = Add(x, q) y = Mul(b, r)"),
-        "the same value twice": ("a = Add(w, w) y = Add(x, a)", "y = Add(x, q)"),
-        "optional input left out": ("a = Clip(w, , half) y = Add(x, a)", "y = Add(x, q)"),
-        "one of two outputs": ("a, b = Split(m) c = Squeeze(a, zeros) y = Add(x, c)", "y = Add(x, q)"),
-        "two of two outputs": (
-            "a, b = TopK(w, ones) c = Add(x, a) d = Cast<to=1>(b) y = Mul(c, d)",
-            "c = Add(x, q) y = Mul(c, r)",
-        ),
-        "Shape of a constant": ("a = Shape(m) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)"),
-        "a Constant node": ("a = Constant<value_floats=[1.0, 2.0]>() y = Add(x, a)", "y = Add(x, q)"),
-        "of a Constant node": ("a = Constant<value_float=1.5>() b = Neg(a) y = Add(x, b)", "y = Add(x, q)"),
-        "Constant of integers": ("a = Constant<value_ints=[1, 1]>() y = Gather(x, a)", "y = Gather(x, q)"),
-        "small ConstantOfShape": ("a = ConstantOfShape(twos) y = Add(x, a)", "y = Add(x, q)"),
-        "small Range": ("a = Range(zero, two, one) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)"),
-        "a shape that is computed": (
-            "a = Concat<axis=0>(ones, twos) b = Tile(m, a) c = ReduceSum(b) y = Add(x, c)",
-            "y = Add(x, q)",
-        ),
-        "empty": ("a = Slice(w, zeros, zeros) b = Concat<axis=0>(a, w) y = Add(x, b)", "y = Add(x, q)"),
-        "a size that only a run tells": (
-            "a = NonZero(w) b = Cast<to=1>(a) c = ReduceSum(b) y = Add(x, c)",
-            "y = Add(x, q)",
-        ),
-        "a sequence in between": (
-            "a = SplitToSequence<axis=0>(m) b = SequenceAt(a, zero) c = Squeeze(b, zeros) y = Add(x, c)",
-            "y = Add(x, q)",
-        ),
-        "an If of constants": (f"{IF.format('yes', 'b = Neg(w)', 'c = Abs(w)')} y = Add(x, a)", "y = Add(x, q)"),
-        "uint8": ("a, d, e = DynamicQuantizeLinear(w) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)"),
-        "bool": ("a = Not(no) y = Where(a, x, w)", "y = Where(q, x, r)"),
-    },
+        f"{text}, {dims}": (
+            f"g (float[2] x) => (float[{dims}] y) {{ {text} }}",
+            f"g (float[2] x) => (float[{dims}] y) <float[1] y = {{0}}> {{ }}",
+        )
+        for text in ("y = Neg(w)", "a = Neg(w) y = Add(a, a)")
+        for dims in ("2", "n")
+    }
 )
-def test_becomes(before: str, after: str) -> None:
-    becomes(f"{G} {{ {before} }}", f"{G} {C} {{ {after} }}", LiftConstants(), FoldConstants(), weights=WEIGHTS)
-
-
-@pytest.mark.parametrize("text", ["y = Neg(w)", "a = Neg(w) y = Add(a, a)"])
-@pytest.mark.parametrize("shape", ["[2]", "[n]"])
-def test_a_graph_output_may_be_constant(text: str, shape: str) -> None:
-    """A symbol in the declared shape of an output does not hide its producer."""
-    g = f"g (float[2] x) => (float{shape} y)"
-    becomes(f"{g} {{ {text} }}", f"{g} <float[1] y = {{0}}> {{ }}", FoldConstants(), weights=WEIGHTS)
-
 
 INNER = (
     "g (bool k, int64 n, float[2] x) => (float[2] y) {{ y = If (k) <then_branch = p () => (float[2] b)"
@@ -107,138 +103,115 @@ ROUND = (
 )
 
 
+def folded(model: ModelProto, *passes: Pass, exact: bool = False) -> ModelProto:
+    """The model after folding, or after other passes, which computes the same."""
+    out = to_onnx(apply_passes(model, *(passes or (FoldConstants(),)))[0])
+    require_equivalent(model, out, exact=exact)
+    return out
+
+
 @cases(
     ("text", "before", "after"),
     {
         "If, captured constant": (INNER, "a = Neg(w) b = Add(x, a)", "b = Add(x, q)"),
         "If, own Constant": (INNER, "a = Constant<value_float=1.5>() b = Add(x, a)", "b = Add(x, q)"),
         "If, both": (INNER, "o = Constant<value_float=1.5>() a = Mul(w, o) b = Add(x, a)", "b = Add(x, q)"),
+        "only a constant": (INNER, "b = Neg(w)", ""),
         "Scan": (SCAN, "a = Neg(w) e = Add(b, a)", "e = Add(b, q)"),
         "Loop": (ROUND, "d = Identity(c) a = Neg(w) e = Add(b, a)", "d = Identity(c) e = Add(b, q)"),
     },
 )
 def test_inside_a_body(text: str, before: str, after: str) -> None:
     model = load(text.format(before), weights=WEIGHTS)
-    result, _ = apply_passes(model, LiftConstants(), FoldConstants())
-    out = to_onnx(result)
-    require_equivalent(model, out, exact=True)
+    out = folded(model, LiftConstants(), FoldConstants(), exact=True)
     inner = next(a.g for n in out.graph.node for a in n.attribute if a.name in {"then_branch", "body"})
     expected = load(f"g () => () {{ {after} }}").graph
     assert [(n.op_type, len(n.input)) for n in inner.node] == [(n.op_type, len(n.input)) for n in expected.node]
-    assert [t.name for t in inner.initializer] == [n.input[1] for n in inner.node if len(n.input) > 1]
+    if after:
+        assert [t.name for t in inner.initializer] == [n.input[1] for n in inner.node if len(n.input) > 1]
 
 
-def test_body_with_only_a_constant() -> None:
-    model = load(INNER.format("b = Neg(w)"), weights=WEIGHTS)
-    result, _ = apply_passes(model, FoldConstants())
-    require_equivalent(model, to_onnx(result), exact=True)
+test_computed_condition = folding.using(Fixpoint("both", (FoldConstants(), InlineIf()))).all_become(f"""
+    If: k = Not(no) {IF.format("k", "b = Neg(x)", "c = Abs(x)")} y = Relu(a) => a = Neg(x) y = Relu(a)
+""")
+
+test_stays = unchanged.all_stay(f"""
+    reads a graph input: y = Add(x, w)
+    a Loop, results of any size: {LOOP.format("d = Identity(c) e = Add(b, b)")} y = Add(x, a)
+    random, no inputs [runs=False]: a = RandomNormal<shape=[2]>() y = Add(x, a)
+    random, seeded [runs=False]: a = RandomUniform<shape=[2], seed=1.0>() y = Add(x, a)
+    random, like a constant [runs=False]: a = RandomNormalLike(w) y = Add(x, a)
+    random, Bernoulli [runs=False]: a = Bernoulli(half) y = Add(x, a)
+    Multinomial [runs=False]: a = Multinomial<sample_size=2>(m) b = Cast<to=1>(a) y = ReduceSum(b)
+    Dropout in training [runs=False]: a = Dropout(w, half, yes) y = Add(x, a)
+    random, inside an If of constants [runs=False]:
+        {IF.format("yes", "b = RandomNormalLike(w)", "c = RandomUniformLike(w)")} y = Add(x, a)
+    random, in a Loop [runs=False]: {LOOP.format("d = Identity(c) e = RandomNormalLike(b)")} y = Add(x, a)
+    an If that captures a graph input: {IF.format("yes", "b = Neg(x)", "c = Abs(x)")} y = Relu(a)
+    so does a Loop: {LOOP.format("d = Identity(c) e = Add(b, x)")} y = Relu(a)
+    Q and DQ: a = QuantizeLinear(w, half, byte) b = DequantizeLinear(a, half, byte) y = Add(x, b)
+    DQ of a weight: b = DequantizeLinear(bytes, half) y = Add(x, b)
+    an op after DQ: b = DequantizeLinear(bytes, half) c = Neg(b) y = Add(x, c)
+    dead, which is for remove-unused: a = Neg(w) y = Relu(x)
+    no required input [graph=g (float[2] x) => (int64[1] y); runs=False]: y = ReduceSum(, axes)
+""")
+
+test_overridable_initializers_are_no_constants = unchanged.using(
+    graph="g (float[2] x, float[2] w = {1,2}) => (float[2] y)"
+).all_stay("""
+    overridable: a = Neg(w) y = Add(x, a)
+    overridable and constant: a = Add(w, v) y = Add(x, a)
+    captured by an If body [in_if]: a = Neg(w) y = Add(x, a)
+""")
 
 
-def test_computed_condition() -> None:
-    text = f"{G} {{ {IF.format('k', 'b = Neg(x)', 'c = Abs(x)')} y = Relu(a) }}".replace("{ a =", "{ k = Not(no) a =")
-    fixpoint = Fixpoint("both", (FoldConstants(), InlineIf()))
-    becomes(text, f"{G} {{ a = Neg(x) y = Relu(a) }}", fixpoint, weights=WEIGHTS)
-
-
-@cases(
-    ("text", "runs"),
-    {
-        "reads a graph input": ("y = Add(x, w)", True),
-        "a Loop: results of any size": (f"{LOOP.format('d = Identity(c) e = Add(b, b)')} y = Add(x, a)", True),
-        "random, no inputs": ("a = RandomNormal<shape=[2]>() y = Add(x, a)", False),
-        "random, seeded": ("a = RandomUniform<shape=[2], seed=1.0>() y = Add(x, a)", False),
-        "random, like a constant": ("a = RandomNormalLike(w) y = Add(x, a)", False),
-        "random, Bernoulli": ("a = Bernoulli(half) y = Add(x, a)", False),
-        "Multinomial": ("a = Multinomial<sample_size=2>(m) b = Cast<to=1>(a) y = ReduceSum(b)", False),
-        "Dropout in training": ("a = Dropout(w, half, yes) y = Add(x, a)", False),
-        "random, inside an If of constants": (
-            f"{IF.format('yes', 'b = RandomNormalLike(w)', 'c = RandomUniformLike(w)')} y = Add(x, a)",
-            False,
-        ),
-        "random, in a Loop": (f"{LOOP.format('d = Identity(c) e = RandomNormalLike(b)')} y = Add(x, a)", False),
-        "an If that captures a graph input": (f"{IF.format('yes', 'b = Neg(x)', 'c = Abs(x)')} y = Relu(a)", True),
-        "so does a Loop": (f"{LOOP.format('d = Identity(c) e = Add(b, x)')} y = Relu(a)", True),
-        "Q and DQ": ("a = QuantizeLinear(w, half, byte) b = DequantizeLinear(a, half, byte) y = Add(x, b)", True),
-        "DQ of a weight": ("b = DequantizeLinear(bytes, half) y = Add(x, b)", True),
-        "an op after DQ": ("b = DequantizeLinear(bytes, half) c = Neg(b) y = Add(x, c)", True),
-        "dead: that is for remove-unused": ("a = Neg(w) y = Relu(x)", True),
-    },
-)
-def test_stays(text: str, runs: bool) -> None:
-    more = {"byte": np.uint8(3), "bytes": np.array([1, -2], np.int8)}
-    stays(f"{G} {{ {text} }}", FoldConstants(), weights=WEIGHTS | more, runs=runs)
-
-
-@cases(
-    "text",
-    {
-        "overridable": ("g (float[2] x, float[2] w = {1,2}) => (float[2] y) { a = Neg(w) y = Add(x, a) }"),
-        "overridable and constant": (
-            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) <float[2] v = {1,2}> { a = Add(w, v) y = Add(x, a) }"
-        ),
-        "overridable, captured by an If body": (
-            "g (bool k, float[2] x, float[2] w = {1,2}) => (float[2] y) { y = If (k) <"
-            "then_branch = p () => (float[2] b) { a = Neg(w) b = Add(x, a) }, "
-            "else_branch = e () => (float[2] c) { c = Abs(x) }> }"
-        ),
-    },
-)
-def test_overridable_initializers_are_no_constants(text: str) -> None:
-    stays(text, FoldConstants())
-
-
-@cases(
-    "cases",
-    {
-        "by 0": ([("int32", "Div", 1, 0), ("int64", "Div", -7, 0), ("uint8", "Div", 1, 0), ("int64", "Mod", 5, 0)]),
-        "the least int32 by -1": ([("int32", "Div", -(2**31), -1)]),
-        "the least int64 by -1": ([("int64", "Div", -(2**63), -1)]),
-        "the least int32 modulo -1": ([("int32", "Mod", -(2**31), -1)]),
-    },
-)
-def test_trapping_divisions_are_not_folded(cases: list[tuple[str, str, int, int]]) -> None:
+def test_trapping_divisions_are_not_folded() -> None:
     """In a separate process, since such a division may end it."""
+    divisions = [("int32", "Div", 1, 0), ("int64", "Div", -7, 0), ("uint8", "Div", 1, 0), ("int64", "Mod", 5, 0)]
+    divisions += [("int32", "Div", -(2**31), -1), ("int64", "Div", -(2**63), -1), ("int32", "Mod", -(2**31), -1)]
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from rewriting import load, apply_passes\n"
         "from passwright.passes.folding.fold_constants import FoldConstants\n"
-        f"for t, op, a, b in {cases}:\n"
+        f"for t, op, a, b in {divisions}:\n"
         "    text = f'g ({t}[1] x) => ({t}[1] y) <{t}[1] a = {{{a}}}, {t}[1] b = {{{b}}}>'\n"
         "    model = load(text + f' {{ t = {op}(a, b) y = Add(x, t) }}')\n"
-        "    print(len(apply_passes(model, FoldConstants())[1].changes))\n"
+        "    print(len(apply_passes(model, FoldConstants())[1].changes), flush=True)\n"
     )
     here = str(Path(__file__).parents[2])
     done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.split()) == (0, ["0"] * len(cases)), done.stderr[-500:]
+    assert (done.returncode, done.stdout.split()) == (0, ["0"] * len(divisions)), done.stderr[-500:]
+
+
+HUGE = {
+    "big": np.array([1 << 32], np.int64),
+    "big2": np.array([1 << 31, 2], np.int64),
+    "huge": np.int64(1 << 32),
+    "ids": np.zeros(1 << 16, np.int64),
+    "deep": np.int64(1 << 16),
+    "ends": np.array([0, 1], np.float32),
+    "pads": np.array([0, 1 << 32], np.int64),
+}
 
 
 @cases(
     "text",
-    {
-        "ConstantOfShape of 16 GB": ("a = ConstantOfShape(big) y = Add(a, x)"),
-        "Expand to 16 GB, then a sum": ("a = Expand(w, big2) b = ReduceSum(a) y = Add(b, x)"),
-        "Tile to 32 GB, then more": ("a = Tile(w, big) b = Neg(a) c = Exp(b) y = Add(c, x)"),
-        "Range to 32 GB": ("a = Range(zero, huge, one) b = Cast<to=1>(a) y = Add(b, x)"),
-        "nothing but constants": ("a = ConstantOfShape(big) b = ConstantOfShape(big) y = Sub(a, b)"),
-        "OneHot of 16 GB": ("a = OneHot(ids, deep, ends) y = Add(a, x)"),
-        "Pad to 16 GB": ("a = Pad(w, pads) y = Add(a, x)"),
-        "a shape that is computed": ("s = Concat<axis=0>(big, ones) a = ConstantOfShape(s) y = Add(a, x)"),
-    },
+    table("""
+    ConstantOfShape of 16 GB: a = ConstantOfShape(big) y = Add(a, x)
+    Expand to 16 GB, then a sum: a = Expand(w, big2) b = ReduceSum(a) y = Add(b, x)
+    Tile to 32 GB, then more: a = Tile(w, big) b = Neg(a) c = Exp(b) y = Add(c, x)
+    Range to 32 GB: a = Range(zero, huge, one) b = Cast<to=1>(a) y = Add(b, x)
+    nothing but constants: a = ConstantOfShape(big) b = ConstantOfShape(big) y = Sub(a, b)
+    OneHot of 16 GB: a = OneHot(ids, deep, ends) y = Add(a, x)
+    Pad to 16 GB: a = Pad(w, pads) y = Add(a, x)
+    a shape that is computed: s = Concat<axis=0>(big, ones) a = ConstantOfShape(s) y = Add(a, x)
+"""),
 )
 def test_huge_results_are_not_computed(text: str) -> None:
-    more = {
-        "big": np.array([1 << 32], np.int64),
-        "big2": np.array([1 << 31, 2], np.int64),
-        "huge": np.int64(1 << 32),
-        "ids": np.zeros(1 << 16, np.int64),
-        "deep": np.int64(1 << 16),
-        "ends": np.array([0, 1], np.float32),
-        "pads": np.array([0, 1 << 32], np.int64),
-    }
-    model = load(f"g (float[1] x) => (float[n] y) {{ {text} }}", weights=WEIGHTS | more)
+    model = load(f"g (float[1] x) => (float[n] y) {{ {text} }}", weights=WEIGHTS | HUGE)
     peak, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
     result, _ = apply_passes(model, FoldConstants())
-    assert process_time() - start < 1
+    assert process_time() - start < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 100 << 10  # KiB
     computed = {"Concat"} if "Concat" in text else set[str]()
     assert set(op_types(model)) - set(op_types(to_onnx(result))) == computed
@@ -247,9 +220,7 @@ def test_huge_results_are_not_computed(text: str) -> None:
 def grown(text: str, weights: dict[str, Any], **options: Any) -> tuple[list[str], int]:
     """The remaining ops, and the growth of constants in bytes."""
     model = load(text, weights=weights)
-    result, _ = apply_passes(model, FoldConstants(**options))
-    out = to_onnx(result)
-    require_equivalent(model, out, exact=True)
+    out = folded(model, FoldConstants(**options), exact=True)
     before, after = (sum(a.nbytes for a in initializers(m).values()) for m in (model, out))
     return op_types(out), after - before
 
@@ -286,21 +257,15 @@ def test_large_models_may_grow_by_a_share(share: float, folds: bool) -> None:
     weights = {"big": np.zeros(6 * MIB, np.float32), "s": np.array([300_000], np.int64)}  # 5 % of 24 MiB are 1.2 MiB
     text = "g (float[1] x, int64[1] i) => (float[n] y) { a = ConstantOfShape(s) b = Add(a, x) c = Gather(big, i)"
     model = load(f"{text} y = Add(b, c) }}", weights=weights)
-    result, _ = apply_passes(model, FoldConstants(max_share=share))
-    assert ("ConstantOfShape" not in op_types(to_onnx(result))) == folds
+    assert ("ConstantOfShape" not in op_types(folded(model, FoldConstants(max_share=share)))) == folds
 
 
-def test_ops_share_one_budget() -> None:
+def test_ops_and_rounds_share_one_budget() -> None:
     weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
     text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
     ops, growth = grown(text, weights)
     assert sorted(ops) == ["Add", "Expand", "Mul"]
     assert growth <= MIB
-
-
-def test_rounds_share_one_budget() -> None:
-    weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
-    text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
     model = load(text, weights=weights)
     once, _ = apply_passes(model, FoldConstants())
     twice, _ = apply_passes(model, FoldConstants(), FoldConstants())
@@ -324,73 +289,29 @@ def test_length_of_strings_counts() -> None:
     assert to_onnx(result).ByteSize() <= model.ByteSize() + MIB
 
 
-@cases(
-    ("text", "opset"),
-    {
-        "Max": ("g (int16[2] x) => (int16[2] y) <int16[2] w = {1,2}> { a = Max(w, w) y = Add(x, a) }", 17),
-        "BitShift": (
-            (
-                'g (uint16[2] x) => (uint16[2] y) <uint16[2] w = {1,2}> { a = BitShift<direction="LEFT">(w, w)'
-                " y = BitwiseAnd(x, a) }"
-            ),
-            18,
-        ),
-        "Conv of doubles": (
-            "g (double[1,1,2,2] x) => (double[1,1,2,2] y) <double[1,1,1,1] w = {3}> { a = Conv(w, w) y = Mul(x, a) }",
-            17,
-        ),
-        "bfloat16": (
-            "g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}> { a = Cast<to=16>(w) y = Add(x, a) }",
-            17,
-        ),
-        "Sin of bfloat16": (
-            (
-                "g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}> { b = Cast<to=16>(w) a = Sin(b)"
-                " y = Add(x, a) }"
-            ),
-            22,
-        ),
-        "float8": (
-            (
-                "g (float[2] x) => (float[2] y, float8e4m3fn[2] a) <float[2] w = {1,2.337}>"
-                " { a = Cast<to=17>(w) y = Neg(x) }"
-            ),
-            19,
-        ),
-        "int4": (
-            "g (float[2] x) => (float[2] y, int4[3] a) <float[3] w = {1,2,-3}> { a = Cast<to=22>(w) y = Neg(x) }",
-            21,
-        ),
-    },
-)
-def test_ops_without_a_kernel(text: str, opset: int) -> None:
-    """onnxruntime has no kernel, or cannot return its result: onnx.reference computes it."""
-    model = load(text, opset)
-    result, _ = apply_passes(model, FoldConstants())
-    out = to_onnx(result)
-    if len(model.graph.output) == 1:  # else onnxruntime cannot return arrays of these types
-        require_equivalent(model, out)
-    assert not {"Cast", "Sin", "Max", "BitShift", "Conv"} & set(op_types(out))
+# onnxruntime has no kernel, or cannot return its result: onnx.reference computes it.
+test_ops_without_a_kernel = unchanged.using(graph="g ({t}[2] x) => ({t}[2] y) <{t}[2] w = {1,2}>").all_become("""
+    Max [t=int16]: a = Max(w, w) y = Add(x, a) => y = Add(x, k)
+    BitShift [t=uint16; opset=18]: a = BitShift<direction="LEFT">(w, w) y = BitwiseAnd(x, a) => y = BitwiseAnd(x, k)
+    Conv of doubles [graph=g (double[1,1,2,2] x) => (double[1,1,2,2] y) <double[1,1,1,1] w = {3}>]: a = Conv(w, w)
+        y = Mul(x, a) => y = Mul(x, k)
+    bfloat16 [graph=g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}>]: a = Cast<to=16>(w) y = Add(x, a)
+        => y = Add(x, k)
+    Sin of bfloat16 [graph=g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}>; opset=22]: b = Cast<to=16>(w)
+        a = Sin(b) y = Add(x, a) => y = Add(x, k)
+    float8 [graph=g (float[2] x) => (float[2] y, float8e4m3fn[2] a) <float[2] w = {1,2.337}>; opset=19; runs=False]:
+        a = Cast<to=17>(w) y = Neg(x) => y = Neg(x)
+    int4 [graph=g (float[2] x) => (float[2] y, int4[3] a) <float[3] w = {1,2,-3}>; opset=21; runs=False]:
+        a = Cast<to=22>(w) y = Neg(x) => y = Neg(x)
+    others of the graph [graph=g (float[2] x, int16[2] z) => (float[2] y, int16[2] u)]: a = Neg(v)
+        b = Max(int16s, int16s) c = Exp(a) d = Abs(b) y = Add(x, c) u = Add(z, d) => y = Add(x, k) u = Add(z, l)
+""")
 
-
-def test_op_without_kernel_does_not_block_others() -> None:
-    text = "g (float[2] x, int16[2] z) => (float[2] y, int16[2] u) { a = Neg(w) b = Max(i, i) c = Exp(a) d = Abs(b)"
-    model = load(f"{text} y = Add(x, c) u = Add(z, d) }}", weights={"w": WEIGHTS["w"], "i": np.array([1, 2], np.int16)})
-    result, _ = apply_passes(model, FoldConstants())
-    assert op_types(to_onnx(result)) == ["Add", "Add"]
-
-
-def test_op_without_a_required_input_stays() -> None:
-    text = "g (float[2] x) => (int64[1] y) { y = ReduceSum(, axes) }"
-    stays(text, FoldConstants(), weights={"axes": np.zeros(1, np.int64)}, runs=False)
-
-
-def test_failing_op_does_not_block_others() -> None:
-    """A Gather beyond the end fails whenever it runs; it stays, with its consumers."""
-    weights = WEIGHTS | {"far": np.array([9], np.int64)}
-    text = f"{G} {{ a = Neg(w) b = Gather(a, far) c = Exp(b) d = Exp(v) e = Add(x, d) y = Add(e, c) }}"
-    result, _ = apply_passes(load(text, weights=weights), FoldConstants())
-    assert sorted(op_types(to_onnx(result))) == ["Add", "Add", "Exp", "Gather"]
+# A Gather beyond the end fails whenever it runs; it stays, with its consumers.
+test_failing_op_does_not_block_others = unchanged.using(runs=False).all_become("""
+    Gather: a = Neg(w) b = Gather(a, far) c = Exp(b) d = Exp(v) e = Add(x, d) y = Add(e, c)
+        => b = Gather(k, far) c = Exp(b) e = Add(x, l) y = Add(e, c)
+""")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool"])
@@ -401,28 +322,21 @@ def test_types(dtype: str, size: int) -> None:
     model = load("g (int64[1] x) => (int64[1] y) { y = Neg(x) }", weights={"w": w, "k": np.array([2], np.int64)})
     model.graph.node.append(helper.make_node("Tile", ["w", "k"], ["z"]))
     model.graph.output.append(helper.make_tensor_value_info("z", helper.np_dtype_to_tensor_dtype(w.dtype), [2 * size]))
-    result, _ = apply_passes(model, FoldConstants())
-    require_equivalent(model, to_onnx(result), exact=True)
-    assert op_types(to_onnx(result)) == ["Neg"]
-    np.testing.assert_array_equal(initializers(to_onnx(result))["z"], np.tile(w, 2), strict=True)
+    out = folded(model, exact=True)
+    assert op_types(out) == ["Neg"]
+    np.testing.assert_array_equal(initializers(out)["z"], np.tile(w, 2), strict=True)
 
 
 @pytest.mark.parametrize("size", [3, 700])
 def test_strings(size: int) -> None:
     w = np.array([f"é{n}" for n in range(size)], object)
     text = "g (string[n] x) => (string[m] y) { a = Concat<axis=0>(w, w) y = Concat<axis=0>(a, x) }"
-    model = load(text, weights={"w": w})
-    result, _ = apply_passes(model, FoldConstants())
-    require_equivalent(model, to_onnx(result), exact=True)
-    assert op_types(to_onnx(result)) == ["Concat"]
+    assert op_types(folded(load(text, weights={"w": w}), exact=True)) == ["Concat"]
 
 
 def test_stored_bfloat16_constants_fold() -> None:
     w = np.array([1, 2.5], ml_dtypes.bfloat16)
-    model = load("g (float[2] x) => (float[2] y) { a = Cast<to=1>(w) y = Add(x, a) }", weights={"w": w})
-    result, _ = apply_passes(model, FoldConstants())
-    require_equivalent(model, to_onnx(result), exact=True)
-    assert op_types(to_onnx(result)) == ["Add"]
+    unchanged.becomes("a = Cast<to=1>(w) y = Add(x, a)", "y = Add(x, k)", weights={"w": w})
 
 
 def with_domain(text: str, domain: str) -> ModelProto:
@@ -439,6 +353,11 @@ def test_unknown_domains_stay(op: str) -> None:
     assert to_onnx(result) == model
 
 
+def test_known_domains_fold() -> None:
+    model = with_domain(f"{G} {{ a = ai.onnx.ml.Binarizer<threshold=0.5>(w) y = Add(x, a) }}", "ai.onnx.ml")
+    assert op_types(folded(model, exact=True)) == ["Add"]
+
+
 def test_unknown_domain_inside_a_constant_if_stays() -> None:
     model = with_domain(f"{G} {{ {IF.format('yes', 'b = my.own.Op(w)', 'c = my.own.Op(w)')} y = Add(x, a) }}", "my.own")
     model.graph.initializer.append(helper.make_tensor("yes", 9, [], [True]))
@@ -446,20 +365,9 @@ def test_unknown_domain_inside_a_constant_if_stays() -> None:
     assert op_types(to_onnx(result)) == ["If", "Add"]
 
 
-def test_known_domains_fold() -> None:
-    model = with_domain(f"{G} {{ a = ai.onnx.ml.Binarizer<threshold=0.5>(w) y = Add(x, a) }}", "ai.onnx.ml")
-    result, _ = apply_passes(model, FoldConstants())
-    require_equivalent(model, to_onnx(result), exact=True)
-    assert op_types(to_onnx(result)) == ["Add"]
-
-
 @given(
     ops=st.lists(
-        st.tuples(
-            st.sampled_from(["Add", "Sub", "Mul", "Max", "Div"]),
-            st.integers(0, 9),
-            st.integers(0, 9),
-        ),
+        st.tuples(st.sampled_from(["Add", "Sub", "Mul", "Max", "Div"]), st.integers(0, 9), st.integers(0, 9)),
         min_size=1,
         max_size=10,
     )
@@ -473,15 +381,13 @@ def test_remaining_ops_depend_on_an_input(ops: list[tuple[str, int, int]]) -> No
         names.append(f"t{n}")
         varies |= {names[-1]} if read & varies else set()
     model = load(f"{G} {{ {' '.join(lines)} y = Concat<axis=0>({', '.join(names)}) }}", weights=WEIGHTS)
-    result, _ = apply_passes(model, FoldConstants())
-    out = to_onnx(result)
+    out = folded(model, exact=True)
     assert [n.output[0] for n in out.graph.node] == [n for n in names if n in varies and n != "x"] + ["y"]
-    require_equivalent(model, out, exact=True)
 
 
 ATTACKS = """
 import resource, sys
-from time import monotonic
+from time import process_time
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 from onnx import TensorProto, helper
@@ -530,23 +436,23 @@ for name, form, text, types in (
         used.pop("t0", None)
     model = load(form.format(text), 20, used)
     model.graph.value_info.extend(helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in types.items())
-    start = monotonic()
+    start = process_time()
     _, change_log = apply_passes(model, FoldConstants())
     # A process begins with the peak of its parent (getrusage), but with a mark of its own.
     own = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
     peak = max(own, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) >> 10
-    print(f"{name}: {change_log.change_count} changes, {monotonic() - start:.1f} s, {peak} MB, {change_log.notes}")
+    print(f"{name}: {change_log.change_count} changes, {process_time() - start} CPU s, {peak} MB, {change_log.notes}")
     assert not change_log.notes
-    assert monotonic() - start < 15 and peak < 700
+    assert process_time() - start < 15 and peak < 700
 print("done")
 """
 
 
 def test_attacks_are_left_undone() -> None:
-    """In a process with little memory: each takes little time and memory, and ends nothing."""
+    """In a process with little memory: each takes little CPU time and memory, and ends nothing."""
     here = str(Path(__file__).parents[2])
     run = [sys.executable, "-c", ATTACKS, here]
-    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=600)
     assert done.stdout.endswith("done\n"), done.stdout + done.stderr[-800:]
 
 

@@ -21,7 +21,6 @@ WEIGHTS = {
 smooth = Rewrites("g (float[{x}] x) => (float[] y)", FUSE_ACTIVATIONS, FUSE_SWISH, weights=WEIGHTS, x="n,3")
 SIGMOID = "m = Neg(x) e = Exp(m) s = Add(e, one)"
 
-
 test_becomes = smooth.all_become(f"""
     sigmoid by Reciprocal: {SIGMOID} y = Reciprocal(s) => y = Sigmoid(x)
     sigmoid by Div: {SIGMOID} y = Div(one, s) => y = Sigmoid(x)
@@ -44,7 +43,6 @@ test_becomes = smooth.all_become(f"""
     inside an If body [in_if; opset=24]: a = Sigmoid(x) y = Mul(x, a) => y = Swish<alpha=1.0>(x)
 """)
 
-
 test_other_types_become = smooth.all_become(f"""
     half sigmoid [dtype=float16]: {SIGMOID} y = Reciprocal(s) => y = Sigmoid(x)
     half softsign [dtype=float16]: a = Abs(x) s = Add(a, one) y = Div(x, s) => y = Softsign(x)
@@ -53,7 +51,6 @@ test_other_types_become = smooth.all_become(f"""
     double sigmoid [dtype=double]: {SIGMOID} y = Reciprocal(s) => y = Sigmoid(x)
     double swish [opset=24; dtype=double]: a = Sigmoid(x) y = Mul(x, a) => y = Swish<alpha=1.0>(x)
 """)
-
 
 test_stays = smooth.all_stay(f"""
     sigmoid plus 2: m = Neg(x) e = Exp(m) s = Add(e, two) y = Reciprocal(s)

@@ -28,7 +28,6 @@ OFFSET = "o = Sub(z, b) y = Add(a, o)"
 NEGATED = "g = Neg(m) h = Mul(g, k) o = Add(h, z) y = Add(a, o)"
 LN = "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, i, j)"
 
-
 test_becomes = rows.all_become(f"""
     offset: {SLOPE} {OFFSET} => {LN}
     offset first: {SLOPE} {OFFSET.replace("Add(a, o)", "Add(o, a)")} => {LN}
@@ -40,7 +39,6 @@ test_becomes = rows.all_become(f"""
         {SLOPE.replace("<axes=[-1]>(x)", "(x, last)").replace("<axes=[-1]>(q)", "(q, last)")} {OFFSET} => {LN}
     inside an If body [in_if]: {SLOPE} {OFFSET} => {LN}
 """)
-
 
 test_stays = rows.all_stay(f"""
     older opset [opset=16]: {SLOPE} {OFFSET}

@@ -28,7 +28,6 @@ gelus = Rewrites("g (float[{x}] x) => (float[] y)", FUSE_GELU, weights=WEIGHTS, 
 ERF = "a = Div(x, r) e = Erf(a) p = Add(e, one)"
 TANH = "d = Mul(x, x) k = Mul(d, x) i = Mul(k, c) j = Add(i, x) a = Mul(j, s) e = Tanh(a) p = Add(e, one)"
 
-
 test_erf_becomes = gelus.all_become(f"""
     half last: {ERF} m = Mul(x, p) y = Mul(m, half) => y = Gelu(x)
     half last, other order: {ERF} m = Mul(p, x) y = Mul(half, m) => y = Gelu(x)
@@ -48,7 +47,6 @@ test_erf_becomes = gelus.all_become(f"""
     tanh in half precision [dtype=float16]: {TANH} m = Mul(x, p) y = Mul(m, half) => y = Gelu<approximate="tanh">(x)
 """)
 
-
 # 1 + tanh(x) cancels where all numbers are negative.
 test_tanh_becomes = gelus.using(x="64,3").all_become(f"""
     half last: {TANH} m = Mul(x, p) y = Mul(m, half) => y = Gelu<approximate="tanh">(x)
@@ -63,7 +61,6 @@ test_tanh_becomes = gelus.using(x="64,3").all_become(f"""
     multiplied out: t = Mul(x, s) k = Pow(x, three) j = Mul(k, cs) a = Add(t, j) e = Tanh(a) p = Add(e, one)
         m = Mul(x, half) y = Mul(m, p) => y = Gelu<approximate="tanh">(x)
 """)
-
 
 test_stays = gelus.all_stay(f"""
     another root: a = Div(x, two) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)

@@ -29,7 +29,6 @@ hard = Rewrites("g (float[{x}] x) => (float[] y)", FUSE_HARD_ACTIVATIONS, weight
 SHIFTED = "a = Add(x, three) b = Clip(a, zero, six)"
 SIXTH = "alpha=0.1666666716337204, beta=0.5"
 
-
 test_becomes = hard.all_become(f"""
     divided [opset=13]: {SHIFTED} y = Div(b, six) => y = HardSigmoid<{SIXTH}>(x)
     multiplied [opset=13]: {SHIFTED} y = Mul(b, sixth) => y = HardSigmoid<{SIXTH}>(x)
@@ -53,7 +52,6 @@ test_becomes = hard.all_become(f"""
     swish with bounds of rank 1: a = Add(x, three) b = Clip(a, low, high) c = Mul(x, b) y = Div(c, six) =>
         y = HardSwish(x)
 """)
-
 
 test_stays = hard.all_stay(f"""
     a Clip alone: y = Clip(x, zero, one)

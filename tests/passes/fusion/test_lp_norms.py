@@ -22,7 +22,6 @@ WEIGHTS = {
 lengths = Rewrites("g (float[{x}] x) => (float[] y)", FUSE_LP_NORM, weights=WEIGHTS, opset=13, x="n,3")
 T = "s = Sigmoid(x) t = Add(s, one)"  # no length is 0
 
-
 test_becomes = lengths.all_become(f"""
     plain: {T} l = ReduceL2<axes=[-1]>(t) y = Div(t, l) => {T} y = LpNormalization<axis=1, p=2>(t)
     at 7 [opset=7]: {T} l = ReduceL2<axes=[0]>(t) y = Div(t, l) => {T} y = LpNormalization<axis=0, p=2>(t)
@@ -39,7 +38,6 @@ test_becomes = lengths.all_become(f"""
     inside an If body [in_if]: s = Exp(x) t = Sigmoid(s) l = ReduceL1<axes=[1]>(t) y = Div(t, l)
         => s = Exp(x) t = Sigmoid(s) y = LpNormalization<axis=1, p=1>(t)
 """)
-
 
 test_stays = lengths.all_stay(f"""
     upside down: {T} l = ReduceL2<axes=[1]>(t) y = Div(l, t)

@@ -39,7 +39,6 @@ MEAN = "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m)"
 VARIANCE = "q = Mul(d, d) v = ReduceMean<axes=[-1]>(q) f = Add(v, e)"
 LN = "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, ones)"
 
-
 test_layer_norm_becomes = spelled.all_become(f"""
     quotient: {MEAN} {VARIANCE} s = Sqrt(f) y = Div(d, s) => {LN}
     reciprocal: {MEAN} {VARIANCE} s = Sqrt(f) r = Reciprocal(s) y = Mul(r, d) => {LN}
@@ -64,10 +63,8 @@ test_layer_norm_becomes = spelled.all_become(f"""
     inside an If body [in_if]: r = LayerNormalization(x, w) y = Mul(r, w) => y = LayerNormalization(x, i)
 """)
 
-
 RMS = "y = RMSNormalization<axis=-1, epsilon=0.00001>(x, w)"
 SQUARES = "q = Pow(x, two) v = ReduceMean(q, last) f = Add(v, e)"
-
 
 test_rms_norm_becomes = spelled.all_become(f"""
     quotient [opset=23]: {SQUARES} s = Sqrt(f) n = Div(x, s) y = Mul(w, n) => {RMS}
@@ -83,7 +80,6 @@ test_rms_norm_becomes = spelled.all_become(f"""
         => m = ReduceMean(x, last) d = Sub(x, m) n = RMSNormalization<axis=-1, epsilon=0.00001>(d, ones) y = Add(n, d)
 """)
 
-
 HALVES = {name: np.array(WEIGHTS[name], np.float16) for name in "ewz"}
 HALF = "g (float16[n,2,3] x) => (float16[] y)"
 test_half_precision_becomes = spelled.using(graph=HALF, weights=HALVES).all_become(f"""
@@ -98,7 +94,6 @@ test_half_precision_becomes = spelled.using(graph=HALF, weights=HALVES).all_beco
     weights in single precision stay: h = Cast<to=1>(x) n = LayerNormalization(h, k) y = Cast<to=10>(n)
         => h = Cast<to=1>(x) n = LayerNormalization(h, k) y = Cast<to=10>(n)
 """)
-
 
 test_stays = spelled.all_stay(f"""
     older opset [opset=16]: {MEAN} {VARIANCE} s = Sqrt(f) y = Div(d, s)
@@ -136,7 +131,6 @@ test_stays = spelled.all_stay(f"""
         v = ReduceMean<axes=[1,2]>(q) f = Add(v, e) s = Sqrt(f) y = Div(d, s)
     an overflow: t = LayerNormalization(x, large) y = Mul(t, ten)
 """)
-
 
 test_mean_by_sum_and_div_becomes = spelled.using(
     FUSE_REDUCE_MEAN, FUSE_NORM, FUSE_NORM_WEIGHTS, weights={"three": 3.0}

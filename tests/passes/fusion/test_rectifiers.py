@@ -27,7 +27,6 @@ WEIGHTS = {
 rectifiers = Rewrites("g (float[{x}] x) => (float[] y)", FUSE_RECTIFIERS, weights=WEIGHTS, x="n,3")
 LEAKY = "y = LeakyRelu<alpha=0.25>(x)"
 
-
 test_becomes = rectifiers.all_become(f"""
     leaky by Max [opset=16]: m = Mul(x, a) y = Max(x, m) => {LEAKY}
     leaky by Max, other order [opset=8]: m = Mul(a, x) y = Max(m, x) => {LEAKY}
@@ -49,7 +48,6 @@ test_becomes = rectifiers.all_become(f"""
     inside an If body [in_if]: m = Mul(x, a) y = Max(x, m) => {LEAKY}
 """)
 
-
 test_half_precision_becomes = rectifiers.using(dtype="float16", weights={"a": 0.3}).all_become("""
     leaky: m = Mul(x, a) y = Max(x, m) => y = LeakyRelu<alpha=0.300048828125>(x)
     prelu: m = Mul(s, x) c = Less(x, zero) y = Where(c, m, x) => y = PRelu(x, s)
@@ -57,7 +55,6 @@ test_half_precision_becomes = rectifiers.using(dtype="float16", weights={"a": 0.
         => y = Elu<alpha=0.300048828125>(x)
     thresholded: c = Greater(x, a) y = Where(c, x, zero) => y = ThresholdedRelu<alpha=0.300048828125>(x)
 """)
-
 
 test_stays = rectifiers.all_stay("""
     steeper than 1: m = Mul(x, two) y = Max(x, m)

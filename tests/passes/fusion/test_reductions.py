@@ -25,7 +25,6 @@ sums = Rewrites(
     "g (float[{x}] x) => (float[] y)", FUSE_REDUCE_MEAN, FUSE_REDUCTIONS, weights=WEIGHTS, opset=13, x="n,3,4"
 )
 
-
 test_becomes = sums.all_become("""
     squares: s = Mul(x, x) y = ReduceSum(s, last) => y = ReduceSumSquare<axes=[-1]>(x)
     squares at 18 [opset=18]: s = Mul(x, x) y = ReduceSum(s, both) => y = ReduceSumSquare(x, both)
@@ -58,7 +57,6 @@ test_becomes = sums.all_become("""
         => y = ReduceMean<axes: ints = [], keepdims = 0>(x)
     inside an If body [in_if; opset=11]: s = Abs(x) y = ReduceSum<axes=[1]>(s) => y = ReduceL1<axes=[1]>(x)
 """)
-
 
 test_stays = sums.all_stay("""
     not a square: s = Mul(x, two) y = ReduceSum(s, last)

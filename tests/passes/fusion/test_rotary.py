@@ -33,7 +33,6 @@ TURN = "lo, hi = Split<axis=3>(x, parts) j = Neg(hi) r = Concat<axis=-1>(j, lo)"
 SUM = "p = Mul(x, c) q = Mul(r, s) y = Add(p, q)"
 TABLES = "n = Cos(a) c = Unsqueeze(n, one) t = Squeeze(c, one) m = Sin(a) s = Unsqueeze(m, one) u = Squeeze(s, one)"
 
-
 EMBEDDED = f"{TABLES} y = RotaryEmbedding(x, t, u)"
 LATE_SUM = "p = Mul(c, x) q = Mul(s, r) y = Add(q, p)"
 PART = SUM.replace("y =", "k =")

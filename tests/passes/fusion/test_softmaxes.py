@@ -21,7 +21,6 @@ OLD = "m = ReduceMax<axes=[2]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum<axes=[2
 MID = "m = ReduceMax<axes=[1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, middle)"
 NEW = "m = ReduceMax(x, last) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, last)"
 
-
 test_becomes = fused.all_become(f"""
     softmax at 11 [opset=11]: {OLD} y = Div(e, s) => y = Softmax<axis=2>(x)
     softmax at 7 [opset=7]: {OLD} y = Div(e, s) => y = Softmax<axis=2>(x)
@@ -53,7 +52,6 @@ test_becomes = fused.all_become(f"""
     log of softmax, the oldest with broadcasting [opset=7]: r = Tanh(x) t = Softmax<axis=1>(r) y = Log(t)
         => r = Tanh(x) y = LogSoftmax<axis=1>(r)
 """)
-
 
 test_stays = fused.all_stay(f"""
     upside down [opset=18]: {NEW} y = Div(s, e)
@@ -101,7 +99,6 @@ test_reshapes_around_it_become_nothing = around.all_become(
         for flat in ("Flatten<axis=2>(x)", "Reshape(x, rows)")
     }
 )
-
 
 test_other_reshapes_around_it_stay = around.using(weights={"wide": [-1, 15], "turned": [-1, 5, 3]}).all_stay("""
     another last dim: f = Reshape(x, wide) e = Softmax<axis=1>(f) y = Reshape(e, back)

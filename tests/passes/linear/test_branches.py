@@ -72,7 +72,6 @@ test_becomes = branches.all_become(f"""
         y = Add(i, r) => {X} y = Conv<{P}>(x, w, b)
 """)
 
-
 BLOCK = (
     f"{X} a = Conv<{P}>(x, w33) b1 = BatchNormalization(a, {STATS}) e = Conv(x, w11)"
     f" f = BatchNormalization(e, {STATS}) i = BatchNormalization(x, {STATS}) r = Add(b1, f) y = Add(r, i)"

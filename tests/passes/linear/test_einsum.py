@@ -15,7 +15,6 @@ from weights import matrix
 
 SIMPLIFY_EINSUM = rule_pass(einsum, "simplify-einsum")
 
-
 WEIGHTS = {f"w{'x'.join(map(str, d))}": matrix(*d) for d in ((4, 3), (3, 4), (5, 4, 3), (3, 4, 5))}
 products = Rewrites("g (float[{a}] a, float[{b}] b) => (float[] y)", SIMPLIFY_EINSUM, weights=WEIGHTS, a="2,3", b="3,4")
 

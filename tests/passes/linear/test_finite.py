@@ -12,7 +12,6 @@ G = (
     " <float[3] c = {1,2,3}, float[3] f = {inf,2,3}, int64[2] s = {3,2}>"
 )
 
-
 FAR = " ".join(f"v{n} = Neg({f'v{n - 1}' if n else 't'})" for n in range(40))
 
 

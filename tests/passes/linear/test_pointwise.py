@@ -59,7 +59,6 @@ test_becomes = convs.all_become(f"""
     both points [w=3,3,1,1; v=5,3,1,1]: {X} t = Conv(x, w, b) y = Conv(t, v, c) => {X} y = Conv(x, w, b)
 """)
 
-
 PAIR = f"{X} t = Conv(x, w, b) y = Conv(t, v, c) => {X} y = Conv(x, w, b)"
 test_every_opset = convs.all_become(
     {str(opset): (PAIR, {"opset": opset, "runs": opset >= 7}) for opset in (1, 7, 11, 22)}

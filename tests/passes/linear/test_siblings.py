@@ -38,7 +38,6 @@ siblings = Rewrites("g (float[{x}] x) => (float[] y)", MERGE, weights=WEIGHTS, x
 THREE = f"p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)"
 PAIR = f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(b, q) y = {JOIN}(s, t)"
 
-
 test_becomes = siblings.all_become(f"""
     three: {THREE} => m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)
     open [x=N,3]: {THREE} => m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)

@@ -61,7 +61,6 @@ test_becomes = scales.all_become("""
     a number of rank 3 [x=5,2,3]: m = MatMul(x, w) y = Mul(m, s3) => y = MatMul(x, k)
 """)
 
-
 test_becomes_elsewhere = scales.all_become("""
     scalar of an input of unknown rank [graph=g (float[2,3] x, int64[n] d) => (float[a,b] y); runs=False]:
         r = Reshape(x, d) m = Mul(r, s) y = MatMul(m, w) => r = Reshape(x, d) y = MatMul(r, k)
@@ -74,7 +73,6 @@ test_becomes_with_a_bias = scales.all_become("""
     matrices: m = MatMul(x, w) a = Add(m, row) y = Mul(a, s) => m = MatMul(x, k) y = Add(m, f)
     a vector [x=3]: m = MatMul(x, w) a = Add(m, row) y = Mul(a, s4) => m = MatMul(x, k) y = Add(m, f)
 """)
-
 
 test_every_type_and_opset = scales.all_become(
     {
@@ -120,7 +118,6 @@ test_stays = scales.all_stay("""
     no Gemm without bias before opset 11 [opset=7]: m = Gemm<beta=0.0>(x, w, s) y = Mul(m, s)
     nor in opset 10 [opset=10]: m = Gemm<beta=0.0>(x, w, s) y = Mul(m, s)
 """)
-
 
 NUMBERS = st.sampled_from([-3.0, -0.5, 0.25, 1.0, 8.0])
 

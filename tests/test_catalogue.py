@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from facts import FAMILIES, opsets, passes_by_family
 from pages import pages
 from passwright.core import Pass, Rule, RulePass, from_onnx
@@ -23,15 +22,16 @@ def test_every_rule_and_pass_has_an_example() -> None:
     assert EXAMPLES.keys() == EVERYTHING.keys() - WITHOUT_EXAMPLE, "python docs/catalogue/harvest.py records them anew"
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_example_applies_its_rule(name: str) -> None:
-    model = EXAMPLES[name].model()
-    item = EVERYTHING[name]
-    result, change_log = apply_passes(model, item)
-    assert change_log.changes
-    assert not isinstance(item, Rule) or {change.by for change in change_log.changes} == {name}
-    if name not in CHECKED:
-        require_equivalent(model, to_onnx(result), exact=change_log.is_exact)
+def test_examples_apply_their_rules() -> None:
+    idle: list[str] = []
+    for name, example in EXAMPLES.items():
+        model, item = example.model(), EVERYTHING[name]
+        result, change_log = apply_passes(model, item)
+        by = {change.by for change in change_log.changes}
+        idle += [name] if not by or (isinstance(item, Rule) and by != {name}) else []
+        if name not in CHECKED:
+            require_equivalent(model, to_onnx(result), exact=change_log.is_exact)
+    assert idle == []
 
 
 def test_every_pass_is_in_one_family() -> None:

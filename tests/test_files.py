@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -302,16 +302,6 @@ def test_run_on_its_own_output(tmp_path: Path) -> None:
     assert two.name == one.name.replace("one", "two")
 
 
-def test_moved_output_finds_its_weights(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "elsewhere").mkdir()
-    optimize(large(tmp_path / "in", external=True), output=tmp_path / "out.onnx")
-    for path in (tmp_path / "out.onnx", data_of(tmp_path / "out.onnx")):
-        path.rename(tmp_path / "elsewhere" / path.name)
-    (tmp_path / "in" / "w.bin").unlink()
-    np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "elsewhere" / "out.onnx"))["w"], SQUARE)
-
-
 def external_tensor(array: np.ndarray[Any, Any], name: str, folder: Path) -> TensorProto:
     """A tensor with its elements in a file of the folder, at offset 16."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -403,69 +393,6 @@ def test_failure_leaves_files_unchanged(
     assert out.read_text() == "old"
     assert Path(f"{out}.data").read_text() == "old data"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx", "out.onnx.data"]
-
-
-class Interrupted:
-    """A file that fails after a number of writes."""
-
-    def __init__(self, file: Any, writes: int) -> None:
-        self.file, self.left = file, writes
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.file.close()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.file, name)
-
-    def write(self, data: bytes) -> int:
-        self.left -= 1
-        if self.left < 0:
-            raise KeyboardInterrupt
-        return int(self.file.write(data))
-
-
-@EMBEDDED_OR_EXTERNAL
-@pytest.mark.parametrize("writes", [0, 1, 2])
-def test_failing_write_leaves_no_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int, external: bool
-) -> None:
-    model = read(large(tmp_path, external=external))
-    opened = Path.open
-    files_written: list[str] = []
-
-    def interrupted(path: Path, mode: str = "r", **options: Any) -> Any:
-        file = opened(path, mode, **options)
-        if "w" not in mode:
-            return file
-        files_written.append(path.name)
-        return Interrupted(file, writes)
-
-    monkeypatch.setattr(Path, "open", interrupted)
-    before = sorted(tmp_path.iterdir())
-    with pytest.raises(KeyboardInterrupt):
-        save(model, tmp_path / "out.onnx", external=external)
-    assert files_written
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_output_has_default_permissions(tmp_path: Path) -> None:
-    (tmp_path / "plain").write_text("")
-    out = save(read(large(tmp_path, external=True)), tmp_path / "out.onnx", external=True)
-    for path in (out, data_of(out)):
-        assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-def test_link_as_output_does_not_change_input(tmp_path: Path) -> None:
-    path = large(tmp_path, external=False)
-    before = path.read_bytes()
-    (tmp_path / "target").mkdir()
-    (tmp_path / "out.onnx").symlink_to(tmp_path / "target" / "real.onnx")
-    optimize(path, output=tmp_path / "out.onnx")
-    assert path.read_bytes() == before
-    assert len(onnx.load(tmp_path / "out.onnx").graph.node) == 1
 
 
 BIG = 3000

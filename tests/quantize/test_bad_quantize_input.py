@@ -224,6 +224,7 @@ sys.argv[0] = "passes"
 main()"""  # processes that a background job starts inherit that SIGINT is ignored
 
 
+@pytest.mark.slow  # test_signals.py sends signals to other commands
 def test_sigterm_leaves_nothing(folder: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-c", RUN, "quantize", "m.onnx", *OPTIONS, "--data", "good.npz"]
     environment = os.environ | {"TMPDIR": str(tmp_path)}

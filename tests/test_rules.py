@@ -33,17 +33,12 @@ from passwright.core import (
 from passwright.core.errors import NoFixpoint, PassesError, RuleError
 from passwright.core.rewriting.driver import RuleIndex
 from passwright.testing.model_comparison import contract_in
-from rewriting import apply_passes, becomes, initializers, load, op_types, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types
 
 G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
 
-
-def check(before: str, after: str | None, *rules: Rule, head: str = G, **how: Any) -> None:
-    """`before` becomes `after`, or stays if that is None."""
-    if after is None:
-        stays(f"{head} {{ {before} }}", *rules, **how)
-    else:
-        becomes(f"{head} {{ {before} }}", f"{head} {{ {after} }}", *rules, **how)
+toys = Rewrites(G)
 
 
 @rule(lambda g, x, y: g.Add(g.Neg(x), y), contract=EXACT)
@@ -70,21 +65,21 @@ def cancel_negations(g: RewriteBuilder, x: Value) -> Value:
     return x
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param("a = Neg(x) y = Add(a, w)", "y = Sub(w, x)", id="as written"),
-        pytest.param("a = Neg(x) y = Add(w, a)", "y = Sub(w, x)", id="the other way round"),
-        pytest.param("a = Neg(x) b = Neg(w) y = Add(a, b)", "b = Neg(w) y = Sub(b, x)", id="both fit: the first order"),
-        pytest.param("a = Neg(x) y = Add(a, x)", "y = Sub(x, x)", id="two variables may be one value"),
-        pytest.param("a = Neg(x) y = Sub(a, w)", None, id="Sub does not commute"),
-        pytest.param("a = Neg(x) y = Add(a, a)", None, id="the inner value is bound outside the match"),
-        pytest.param("a = Neg(x) b = Abs(a) y = Add(a, b)", None, id="the inner value is read elsewhere"),
-        pytest.param("a = Abs(x) y = Add(a, w)", None, id="another op inside"),
-    ],
-)
-def test_commutative(before: str, after: str | None) -> None:
-    check(before, after, add_negated_to_sub)
+test_commutative = toys.using(add_negated_to_sub).all_become("""
+    as written: a = Neg(x) y = Add(a, w) => y = Sub(w, x)
+    the other way round: a = Neg(x) y = Add(w, a) => y = Sub(w, x)
+    both fit, the first order: a = Neg(x) b = Neg(w) y = Add(a, b) => b = Neg(w) y = Sub(b, x)
+    two variables may be one value: a = Neg(x) y = Add(a, x) => y = Sub(x, x)
+""")
+test_not_commutative = toys.using(add_negated_to_sub).all_stay("""
+    Sub does not commute: a = Neg(x) y = Sub(a, w)
+    the inner value is bound outside the match: a = Neg(x) y = Add(a, a)
+    the inner value is read elsewhere: a = Neg(x) b = Abs(a) y = Add(a, b)
+    another op inside: a = Abs(x) y = Add(a, w)
+    across the border of a body [graph=g (bool c, float[2] x) => (float[2] y)]: a = Neg(x)
+        y = If (c) <then_branch = p () => (float[2] b) { b = Add(a, x) }, else_branch = e ()
+        => (float[2] d) { d = Exp(x) }>
+""")
 
 
 @rule(lambda g, x, c: g.Mul(x, g.const(c)), contract=EXACT)
@@ -93,22 +88,16 @@ def scale_to_gain(g: RewriteBuilder, x: Value, c: Value) -> Value:
     return g.Div(x, g.const(1 / c.const, like=x))
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param("y = Mul(x, c)", "y = Div(x, k)", id="behind"),
-        pytest.param("y = Mul(c, x)", "y = Div(x, k)", id="before"),
-        pytest.param("k = Constant<value_float=2.0>() y = Mul(k, x)", "y = Div(x, k)", id="a Constant op"),
-        pytest.param("y = Mul(x, w)", None, id="no constant"),
-        pytest.param("y = Div(x, c)", None, id="another op"),
-    ],
-)
-def test_constant_operand(before: str, after: str | None) -> None:
-    two, half = (f"{G} <float {name}>" for name in ("c = {2.0}", "k = {0.5}"))
-    if after is None:
-        stays(f"{two} {{ {before} }}", scale_to_gain)
-    else:  # constants are compared by the results
-        becomes(f"{two} {{ {before} }}", f"{half} {{ {after} }}", scale_to_gain)
+scaled = toys.using(scale_to_gain, weights={"c": 2.0})
+test_constant_operand = scaled.all_become("""
+    behind: y = Mul(x, c) => y = Div(x, k)
+    before: y = Mul(c, x) => y = Div(x, k)
+    a Constant op: k = Constant<value_float=2.0>() y = Mul(k, x) => y = Div(x, k)
+""")
+test_no_constant_operand = scaled.all_stay("""
+    no constant: y = Mul(x, w)
+    another op: y = Div(x, c)
+""")
 
 
 @rule(lambda g, x, y: g.Add(x, y), contract=EXACT)
@@ -119,56 +108,35 @@ def pull_out_of_the_first(g: RewriteBuilder, x: Value, y: Value) -> Value:
     return g.Sub(y, g.Neg(x))
 
 
-@pytest.mark.parametrize("operands", ["x, a", "a, x"])
-def test_declining_rule_is_tried_with_swapped_operands(operands: str) -> None:
-    check(f"a = Abs(w) y = Add({operands})", "a = Abs(w) t = Neg(x) y = Sub(a, t)", pull_out_of_the_first)
+test_declining_rule_is_tried_with_swapped_operands = toys.using(pull_out_of_the_first).all_become("""
+    as written: a = Abs(w) y = Add(x, a) => a = Abs(w) t = Neg(x) y = Sub(a, t)
+    swapped: a = Abs(w) y = Add(a, x) => a = Abs(w) t = Neg(x) y = Sub(a, t)
+""")
 
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param("y = Add(x, x)", "y = Mul(x, c)", id="the same"),
-        pytest.param("a = Abs(x) y = Add(a, a)", "a = Abs(x) y = Mul(a, c)", id="the same result"),
-        pytest.param("y = Add(x, w)", None, id="two inputs"),
-        pytest.param("a = Abs(x) b = Abs(x) y = Add(a, b)", None, id="equal but not the same"),
-    ],
-)
-def test_same_variable_twice(before: str, after: str | None) -> None:
-    if after is None:
-        check(before, None, double)
-    else:
-        becomes(f"{G} {{ {before} }}", f"{G} <float c = {{2}}> {{ {after} }}", double)
-
-
-@pytest.mark.parametrize(
-    ("chosen", "before", "after"),
-    [
-        pytest.param(cancel_negations, "a = Neg(x) b = Neg(a) y = Abs(b)", "y = Abs(x)", id="inside"),
-        pytest.param(
-            cancel_negations, "a = Neg(x) b = Neg(a) c = Abs(b) y = Add(a, c)", None, id="inner value read elsewhere"
-        ),
-        pytest.param(
-            cancel_shared_negations,
-            "a = Neg(x) b = Neg(a) c = Abs(b) y = Add(a, c)",
-            "a = Neg(x) c = Abs(x) y = Add(a, c)",
-            id="inner value read elsewhere, shared",
-        ),
-        pytest.param(
-            cancel_negations, "a = Neg(x) b = Neg(a) c = Neg(b) y = Abs(c)", "c = Neg(x) y = Abs(c)", id="three"
-        ),
-        pytest.param(cancel_negations, "a = Neg(x) y = Neg(a)", "y = Identity(x)", id="from input to output"),
-    ],
-)
-def test_inner_values(chosen: Rule, before: str, after: str | None) -> None:
-    check(before, after, chosen)
-
+test_same_variable_twice = toys.using(double).all_become("""
+    the same: y = Add(x, x) => y = Mul(x, c)
+    the same result: a = Abs(x) y = Add(a, a) => a = Abs(x) y = Mul(a, c)
+""")
+test_two_variables = toys.using(double).all_stay("""
+    two inputs: y = Add(x, w)
+    equal but not the same: a = Abs(x) b = Abs(x) y = Add(a, b)
+    dead ops are not rewritten: a = Add(x, x) y = Neg(x)
+""")
 
 OUT = "g (float[2,3] x) => (float[n,m] a, float[n,m] y)"
-
-
-def test_inner_value_is_a_graph_output() -> None:
-    check("a = Neg(x) y = Neg(a)", None, cancel_negations, head=OUT)
-    check("a = Neg(x) y = Neg(a)", "a = Neg(x) y = Identity(x)", cancel_shared_negations, head=OUT)
+test_inner_values = toys.using(cancel_negations).all_become("""
+    inside: a = Neg(x) b = Neg(a) y = Abs(b) => y = Abs(x)
+    three: a = Neg(x) b = Neg(a) c = Neg(b) y = Abs(c) => c = Neg(x) y = Abs(c)
+    from input to output: a = Neg(x) y = Neg(a) => y = Identity(x)
+""")
+test_inner_values_of_others_stay = toys.using(cancel_negations).all_stay(f"""
+    read elsewhere: a = Neg(x) b = Neg(a) c = Abs(b) y = Add(a, c)
+    a graph output [graph={OUT}]: a = Neg(x) y = Neg(a)
+""")
+test_shared_inner_values = toys.using(cancel_shared_negations).all_become(f"""
+    read elsewhere: a = Neg(x) b = Neg(a) c = Abs(b) y = Add(a, c) => a = Neg(x) c = Abs(x) y = Add(a, c)
+    a graph output [graph={OUT}]: a = Neg(x) y = Neg(a) => a = Neg(x) y = Identity(x)
+""")
 
 
 @rule(lambda g, x, a: g.Neg(g.LeakyRelu(x, alpha=a)), contract=ROUNDING)
@@ -238,19 +206,16 @@ def clip_to_max_min(g: RewriteBuilder, x: Value, lo: Value, hi: Value | None) ->
     return g.Min(g.Max(x, lo), g.const(np.finfo(np.float32).max, like=x) if hi is None else hi)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("y = Clip(x, s, t)", "a = Max(x, s) y = Min(a, t)"),
-        ("y = Clip(x, s)", "a = Max(x, s) y = Min(a, t)"),
-        ("y = Clip(x, s, )", "a = Max(x, s) y = Min(a, t)"),
-        ("y = Clip(x, , t)", None),
-        ("y = Clip(x)", None),
-    ],
-)
-def test_optional_input(before: str, after: str | None) -> None:
-    head = "g (float[2,3] x) => (float[n,m] y) <float s = {-1}, float t = {1}>"
-    check(before.replace("s, )", "s, )"), after, clip_to_max_min, head=head)
+clips = toys.using(clip_to_max_min, weights={"s": -1.0, "t": 1.0})
+test_optional_input = clips.all_become("""
+    both: y = Clip(x, s, t) => a = Max(x, s) y = Min(a, t)
+    left out: y = Clip(x, s) => a = Max(x, s) y = Min(a, t)
+    empty: y = Clip(x, s, ) => a = Max(x, s) y = Min(a, t)
+""")
+test_missing_input = clips.all_stay("""
+    no lower bound: y = Clip(x, , t)
+    no bound: y = Clip(x)
+""")
 
 
 @rule(lambda g, xs: g.Neg(g.Sum(*xs)))
@@ -272,25 +237,18 @@ def flatten_concat(g: RewriteBuilder, xs: tuple[Value, ...], ys: tuple[Value, ..
     return g.Concat(*xs, *ys, *z, axis=0)
 
 
-@pytest.mark.parametrize(
-    ("chosen", "before", "after"),
-    [
-        (any_number, "a = Sum(x, w, x) y = Neg(a)", "a = Neg(x) b = Neg(w) c = Neg(x) y = Sum(a, b, c)"),
-        (any_number, "a = Sum(x) y = Neg(a)", "a = Neg(x) y = Sum(a)"),
-        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(a, x)", "y = Concat<axis=0>(x, w, x)"),
-        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(x, a)", "y = Concat<axis=0>(x, x, w)"),
-        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(w, a, x)", "y = Concat<axis=0>(w, x, w, x)"),
-        (
-            flatten_concat,
-            "a = Concat<axis=0>(x) b = Concat<axis=0>(w) y = Concat<axis=0>(a, b)",
-            "y = Concat<axis=0>(x, w)",
-        ),
-        (flatten_concat, "a = Concat<axis=1>(x, w) y = Concat<axis=0>(a, a)", None),
-        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(a, a)", None),
-    ],
-)  # fmt: skip
-def test_any_number_of_inputs(chosen: Rule, before: str, after: str | None) -> None:
-    check(before, after, chosen)
+test_any_number_of_inputs = toys.using(any_number, flatten_concat).all_become("""
+    three: a = Sum(x, w, x) y = Neg(a) => a = Neg(x) b = Neg(w) c = Neg(x) y = Sum(a, b, c)
+    one: a = Sum(x) y = Neg(a) => a = Neg(x) y = Sum(a)
+    the first: a = Concat<axis=0>(x, w) y = Concat<axis=0>(a, x) => y = Concat<axis=0>(x, w, x)
+    the last: a = Concat<axis=0>(x, w) y = Concat<axis=0>(x, a) => y = Concat<axis=0>(x, x, w)
+    between: a = Concat<axis=0>(x, w) y = Concat<axis=0>(w, a, x) => y = Concat<axis=0>(w, x, w, x)
+    two: a = Concat<axis=0>(x) b = Concat<axis=0>(w) y = Concat<axis=0>(a, b) => y = Concat<axis=0>(x, w)
+""")
+test_other_concats_stay = toys.using(flatten_concat).all_stay("""
+    another axis: a = Concat<axis=1>(x, w) y = Concat<axis=0>(a, a)
+    the same twice: a = Concat<axis=0>(x, w) y = Concat<axis=0>(a, a)
+""")
 
 
 @pytest.mark.parametrize(("inputs", "bound"), [("x, w", None), ("x, w, x", 1), ("x, w, w, x", None), ("x", None)])
@@ -338,28 +296,20 @@ def second_output(g: RewriteBuilder, x: Value, k: Value) -> Value:
     return g.Abs(x)
 
 
-TOP = "g (float[2,3] x) => (float[n,m] y, int64[p,q] z) <int64[1] k = {1}>"
-MAX = "g (float[2,3] x) => (float[n,m] y, int64[p,q] z)"
+tops = Rewrites("g (float[2,3] x) => (float[n,m] y, int64[{z}] z)", top_one_to_max, weights={"k": [1]}, z="p,q")
+MAXIMUM = "ReduceMax<axes=[-1], keepdims=1>(x)"
+test_roots_of_several_outputs = tops.all_become(f"""
+    inner values: a, b = TopK(x, k) y = Neg(a) z = Neg(b)
+        => a = {MAXIMUM} b = ArgMax<axis=-1, keepdims=1>(x) y = Neg(a) z = Neg(b)
+    graph outputs: y, z = TopK(x, k) => y = {MAXIMUM} z = ArgMax<axis=-1, keepdims=1>(x)
+""")
 
 
-@pytest.mark.parametrize("chosen", [top_one_to_max, top_values_only, top_short])
-def test_roots_of_several_outputs(chosen: Rule) -> None:
-    both = "a, b = TopK(x, k) y = Neg(a) z = Neg(b)"
-    one = "a, b = TopK(x, k) y = Neg(a) z = Shape(x)"
-    maximum = "a = ReduceMax<axes=[-1], keepdims=1>(x)"
-    if chosen is top_one_to_max:
-        after = f"{MAX} {{ {maximum} b = ArgMax<axis=-1, keepdims=1>(x) y = Neg(a) z = Neg(b) }}"
-        becomes(f"{TOP} {{ {both} }}", after, chosen)
-    else:
-        stays(f"{TOP} {{ {both} }}", chosen)
-        head = MAX.replace("int64[p,q]", "int64[p]")
-        becomes(f"{TOP} {{ {one} }}".replace("int64[p,q]", "int64[p]"),
-                f"{head} {{ {maximum} y = Neg(a) z = Shape(x) }}", chosen)  # fmt: skip
-
-
-def test_outputs_that_are_graph_outputs() -> None:
-    maximum = "y = ReduceMax<axes=[-1], keepdims=1>(x) z = ArgMax<axis=-1, keepdims=1>(x)"
-    becomes(f"{TOP} {{ y, z = TopK(x, k) }}", f"{MAX} {{ {maximum} }}", top_one_to_max)
+@pytest.mark.parametrize("chosen", [top_values_only, top_short])
+def test_one_of_two_outputs(chosen: Rule) -> None:
+    top = tops.using(chosen)
+    top.stays("a, b = TopK(x, k) y = Neg(a) z = Neg(b)")
+    top.becomes("a, b = TopK(x, k) y = Neg(a) z = Shape(x)", f"a = {MAXIMUM} y = Neg(a) z = Shape(x)", z="p")
 
 
 @pytest.mark.parametrize(("chosen", "output"), [(first_output, 0), (second_output, 1)])
@@ -370,10 +320,9 @@ def test_which_output_of_an_inner_op(chosen: Rule, output: int) -> None:
         assert len(change_log.changes) == (used == output)
 
 
-def test_another_output_of_an_inner_op_is_read() -> None:
-    text = f"{TOP} {{ a, z = TopK(x, k) y = Neg(a) }}"
-    _, change_log = apply_passes(load(text), first_output)
-    assert not change_log.changes
+test_another_output_of_an_inner_op_is_read = tops.using(first_output).all_stay("""
+    the indices: a, z = TopK(x, k) y = Neg(a)
+""")
 
 
 @rule(lambda g, x, s: g.Split(x, s), contract=EXACT)
@@ -443,19 +392,19 @@ def around_negation(g: RewriteBuilder, op: Op) -> Value:
     return getattr(g, op.type)(*(g.Abs(v) for v in op.inputs))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "matched"),
-    [
-        pytest.param("a = Neg(x) y = Sum(a)", 1, id="alone"),
-        pytest.param("a = Neg(x) y = Sum(a, w)", 1, id="first"),
-        pytest.param("a = Neg(x) y = Sum(w, x, a)", 1, id="last"),
-        pytest.param("a = Neg(x) y = Sum(w, a, x)", 1, id="between"),
-        pytest.param("a = Neg(x) b = Neg(w) y = Sum(w, a, b, x)", 2, id="two of them"),
-        pytest.param("a = Neg(x) y = Sub(w, a)", 1, id="an op that does not commute"),
-        pytest.param("a = Neg(x) y = Add(w, a)", 1, id="an op that does: once"),
-        pytest.param("a = Neg(x) y = Add(a, a)", 0, id="the inner value is another operand, too"),
-        pytest.param("y = Sum(x, w)", 0, id="no operand is it"),
-    ],
+    {
+        "alone": ("a = Neg(x) y = Sum(a)", 1),
+        "first": ("a = Neg(x) y = Sum(a, w)", 1),
+        "last": ("a = Neg(x) y = Sum(w, x, a)", 1),
+        "between": ("a = Neg(x) y = Sum(w, a, x)", 1),
+        "two of them": ("a = Neg(x) b = Neg(w) y = Sum(w, a, b, x)", 2),
+        "an op that does not commute": ("a = Neg(x) y = Sub(w, a)", 1),
+        "an op that does: once": ("a = Neg(x) y = Add(w, a)", 1),
+        "the inner value is another operand, too": ("a = Neg(x) y = Add(a, a)", 0),
+        "no operand is it": ("y = Sum(x, w)", 0),
+    },
 )
 def test_any_operands(body: str, matched: int) -> None:
     graph = from_onnx(load(f"{G} {{ {body} }}")).graph
@@ -505,7 +454,7 @@ def test_domain_not_in_the_pattern() -> None:
 
 
 def test_domain_in_the_builder() -> None:
-    check("a = Sigmoid(x) y = Mul(x, a)", None, decompose_quick_gelu)
+    toys.using(decompose_quick_gelu).stays("a = Sigmoid(x) y = Mul(x, a)")
     model = load(f"{G} {{ a = Sigmoid(x) y = Mul(a, x) }}")
     result, _ = apply_passes(model, fuse_silu)
     out = to_onnx(result)
@@ -514,7 +463,7 @@ def test_domain_in_the_builder() -> None:
 
 
 def test_ops_built_before_declining_are_removed() -> None:
-    check("a = Sigmoid(x) y = Mul(x, a)", None, change_its_mind)
+    toys.using(change_its_mind).stays("a = Sigmoid(x) y = Mul(x, a)")
 
 
 def test_rejected_rewrite_leaves_no_ops() -> None:
@@ -531,28 +480,16 @@ def squeeze_last(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
     return g.Squeeze(g.Neg(x), axes=a)
 
 
-@pytest.mark.parametrize(
-    ("opset", "before", "after"),
-    [
-        pytest.param(11, "a = Squeeze<axes=[0]>(x) y = Neg(a)", "a = Neg(x) y = Squeeze<axes=[0]>(a)", id="attribute"),
-        pytest.param(13, "a = Squeeze(x, k) y = Neg(a)", "a = Neg(x) y = Squeeze(a, k)", id="input"),
-        pytest.param(13, "a = Squeeze(x) y = Neg(a)", None, id="left out"),
-        pytest.param(11, "a = Squeeze(x) y = Neg(a)", None, id="not written"),
-    ],
-)
-def test_attribute_or_input(opset: int, before: str, after: str | None) -> None:
-    head = "g (float[1,3] x) => (float[n] y)" + (" <int64[1] k = {0}>" if "k" in before else "")
-    check(before, after, squeeze_last, head=head, opset=opset)
-
-
-def test_computed_input_is_no_attribute() -> None:
-    check(
-        "a = Squeeze(x, k) y = Neg(a)",
-        None,
-        squeeze_last,
-        head="g (float[1,1] x, int64[1] k) => (float[n] y)",
-        runs=False,
-    )
+squeezes = Rewrites("g (float[1,3] x) => (float[n] y)", squeeze_last, weights={"k": [0]}, opset=13)
+test_attribute_or_input = squeezes.all_become("""
+    attribute [opset=11]: a = Squeeze<axes=[0]>(x) y = Neg(a) => a = Neg(x) y = Squeeze<axes=[0]>(a)
+    input: a = Squeeze(x, k) y = Neg(a) => a = Neg(x) y = Squeeze(a, k)
+""")
+test_no_attribute = squeezes.all_stay("""
+    left out: a = Squeeze(x) y = Neg(a)
+    not written [opset=11]: a = Squeeze(x) y = Neg(a)
+    computed [graph=g (float[1,1] x, int64[1] k) => (float[n] y); runs=False]: a = Squeeze(x, k) y = Neg(a)
+""")
 
 
 @rule(lambda g, x, lo, hi: g.Neg(g.Clip(x, min=lo, max=hi)))
@@ -568,79 +505,62 @@ def move_slice(g: RewriteBuilder, x: Value, b: list[int], e: list[int], a: list[
     return g.Slice(g.Neg(x), starts=b, ends=e, axes=a)
 
 
-C2 = "<float[1] p = {0}, float[1] q = {0}, float[1] r = {0}>"
+NUMBERS = {"s": -1.0, "t": 2.0, "i": [0], "j": [2], "k": [1]}
+test_several_attributes_or_inputs = toys.using(turn_clip, move_slice, weights=NUMBERS).all_become("""
+    Clip at 6 [opset=6; runs=False]: a = Clip<max=2.0, min=-1.0>(x) y = Neg(a) => a = Neg(x)
+        y = Clip<max=1.0, min=-2.0>(a)
+    Clip at 11 [opset=11]: a = Clip(x, s, t) y = Neg(a) => a = Neg(x) y = Clip(a, p, q)
+    Clip at 18 [opset=18]: a = Clip(x, s, t) y = Neg(a) => a = Neg(x) y = Clip(a, p, q)
+    Slice at 9 [opset=9]: a = Slice<axes=[1], ends=[2], starts=[0]>(x) y = Neg(a)
+        => a = Neg(x) y = Slice<axes=[1], ends=[2], starts=[0]>(a)
+    Slice at 13 [opset=13]: a = Slice(x, i, j, k) y = Neg(a) => a = Neg(x) y = Slice(a, p, q, r)
+""")
 
-
-@pytest.mark.parametrize(
-    ("opset", "before", "after"),
-    [
-        (6, "a = Clip<max=2.0, min=-1.0>(x) y = Neg(a)", "a = Neg(x) y = Clip<max=1.0, min=-2.0>(a)"),
-        (11, "a = Clip(x, s, t) y = Neg(a)", "a = Neg(x) y = Clip(a, p, q)"),
-        (18, "a = Clip(x, s, t) y = Neg(a)", "a = Neg(x) y = Clip(a, p, q)"),
-        (9, "a = Slice<axes=[1], ends=[2], starts=[0]>(x) y = Neg(a)", None),
-        (13, "a = Slice(x, i, j, k) y = Neg(a)", "a = Neg(x) y = Slice(a, p, q, r)"),
-    ],
-)
-def test_several_attributes_or_inputs(opset: int, before: str, after: str | None) -> None:
-    chosen = turn_clip if "Clip" in before else move_slice
-    weights = {"s": np.float32(-1), "t": np.float32(2), "i": np.array([0]), "j": np.array([2]), "k": np.array([1])}
-    if after is None:
-        after = "a = Neg(x) y = Slice<axes=[1], ends=[2], starts=[0]>(a)"
-    head = "g (float[2,3] x) => (float[n,m] y)"
-    used = {k: v for k, v in weights.items() if any(f"{mark}{k}" in before for mark in (", ", "("))}
-    text = f"{head} {{ {before} }}"
-    becomes(text, f"{head} {C2} {{ {after} }}", chosen, opset=opset, weights=used, runs=opset > 6)
-
-
-BUILT: dict[str, Any] = {
-    "Squeeze": lambda g, x: g.Unsqueeze(g.Squeeze(g.Unsqueeze(x, axes=[0]), axes=[0]), axes=[1]),
-    "ReduceSum": lambda g, x: g.ReduceSum(x, axes=[1], keepdims=1),
-    "ReduceMax": lambda g, x: g.ReduceMax(x, axes=[1], keepdims=1),
-    "Clip": lambda g, x: g.Clip(x, min=-0.5, max=0.25),
-    "Clip above": lambda g, x: g.Clip(x, max=0.25),
-    "Slice": lambda g, x: g.Slice(x, starts=[1], ends=[3], axes=[1]),
-    "Pad": lambda g, x: g.Pad(x, pads=[0, 1, 0, 2]),
-    "Split": lambda g, x: g.Split(x, split=[1, 2], axis=1, outputs=2)[1],
-    "Squeeze by value": lambda g, x: g.Squeeze(g.Unsqueeze(x, g.const(np.array([0]))), g.const(np.array([0]))),
-    "Clip by value": lambda g, x: g.Clip(x, None, g.const(0.25, like=x)),
-    "Slice by value": lambda g, x: g.Slice(x, *(g.const(np.array([n])) for n in (1, 3, 1))),
-}
-MEANT: dict[str, Any] = {
-    "Squeeze": lambda x: x[:, None],
-    "ReduceSum": lambda x: x.sum(1, keepdims=True),
-    "ReduceMax": lambda x: x.max(1, keepdims=True),
-    "Clip": lambda x: np.clip(x, -0.5, 0.25),
-    "Clip above": lambda x: np.minimum(x, 0.25),
-    "Slice": lambda x: x[:, 1:3],
-    "Pad": lambda x: np.pad(x, ((0, 0), (1, 2))),
-    "Split": lambda x: x[:, 1:],
-    "Squeeze by value": lambda x: x,
-    "Clip by value": lambda x: np.minimum(x, 0.25),
-    "Slice by value": lambda x: x[:, 1:3],
+BUILT: dict[str, tuple[Any, Any]] = {
+    "Squeeze": (
+        lambda g, x: g.Unsqueeze(g.Squeeze(g.Unsqueeze(x, axes=[0]), axes=[0]), axes=[1]),
+        lambda x: x[:, None],
+    ),
+    "ReduceSum": (lambda g, x: g.ReduceSum(x, axes=[1], keepdims=1), lambda x: x.sum(1, keepdims=True)),
+    "ReduceMax": (lambda g, x: g.ReduceMax(x, axes=[1], keepdims=1), lambda x: x.max(1, keepdims=True)),
+    "Clip": (lambda g, x: g.Clip(x, min=-0.5, max=0.25), lambda x: np.clip(x, -0.5, 0.25)),
+    "Clip above": (lambda g, x: g.Clip(x, max=0.25), lambda x: np.minimum(x, 0.25)),
+    "Slice": (lambda g, x: g.Slice(x, starts=[1], ends=[3], axes=[1]), lambda x: x[:, 1:3]),
+    "Pad": (lambda g, x: g.Pad(x, pads=[0, 1, 0, 2]), lambda x: np.pad(x, ((0, 0), (1, 2)))),
+    "Split": (lambda g, x: g.Split(x, split=[1, 2], axis=1, outputs=2)[1], lambda x: x[:, 1:]),
+    "Squeeze by value": (
+        lambda g, x: g.Squeeze(g.Unsqueeze(x, g.const(np.array([0]))), g.const(np.array([0]))),
+        lambda x: x,
+    ),
+    "Clip by value": (lambda g, x: g.Clip(x, None, g.const(0.25, like=x)), lambda x: np.minimum(x, 0.25)),
+    "Slice by value": (
+        lambda g, x: g.Slice(x, *(g.const(np.array([n])) for n in (1, 3, 1))),
+        lambda x: x[:, 1:3],
+    ),
 }
 
 
 @pytest.mark.parametrize("opset", [9, 11, 13, 18, 22])
-@pytest.mark.parametrize("what", BUILT)
-def test_built_for_the_opset_of_the_model(what: str, opset: int) -> None:
+@cases(("build_it", "meant"), BUILT)
+def test_built_for_the_opset_of_the_model(build_it: Any, meant: Any, opset: int) -> None:
     from onnx import checker
     from passwright.core.ort.backends import OnnxRuntime
 
     @rule(lambda g, x: g.Selu(x))
     def build(g: RewriteBuilder, x: Value) -> Value:
         """Selu(x) => what is to be built"""
-        return BUILT[what](g, x)
+        return build_it(g, x)
 
     result, change_log = apply_passes(load("g (float[2,3] x) => (float y) { a = Selu(x) y = Neg(a) }", opset), build)
     assert len(change_log.changes) == 1
     out = to_onnx(result)
     out.graph.output[0].type.tensor_type.ClearField("shape")
-    for dim in "nmk"[: MEANT[what](np.zeros((2, 3))).ndim]:
+    for dim in "nmk"[: meant(np.zeros((2, 3))).ndim]:
         out.graph.output[0].type.tensor_type.shape.dim.add(dim_param=dim)
     checker.check_model(out, full_check=True)
     x = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
     (got,) = OnnxRuntime(out.SerializeToString()).run(["y"], {"x": x})
-    np.testing.assert_allclose(got, -MEANT[what](x), rtol=1e-6)
+    np.testing.assert_allclose(got, -meant(x), rtol=1e-6)
 
 
 @rule(lambda g, x: g.Mul(x, g.Sigmoid(x)))
@@ -678,42 +598,17 @@ def test_rule_declines_if_opset_lacks_the_op(chosen: Rule, body: str, opset: int
     assert fires or to_onnx(result) == model
 
 
-@pytest.mark.parametrize(
-    ("text", "before", "after"),
-    [
-        pytest.param(
-            "g (bool c, float[2] x) => (float[2] y) {{ y = If (c) <then_branch = p () => (float[2] b) {{ {} }}, "
-            "else_branch = e () => (float[2] d) {{ d = Exp(x) }}> }}",
-            "a = Neg(x) z = Exp(x) b = Add(a, z)",
-            "z = Exp(x) b = Sub(z, x)",
-            id="If, captured value",
-        ),
-        pytest.param(
-            "g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}> {{ y = Loop (n, t, x) <body = l"
-            " (int64 j, bool c, float[2] s) => (bool d, float[2] e) {{ d = Identity(c) {} }}> }}",
-            "a = Neg(s) e = Add(x, a)",
-            "e = Sub(x, s)",
-            id="Loop, own and captured value",
-        ),
-        pytest.param(
-            "g (float[3,2] x) => (float[3,2] y) {{ y = Scan <num_scan_inputs=1, body = s (float[2] b) => (float[2] e)"
-            " {{ {} }}>(x) }}",
-            "a = Neg(b) z = Exp(b) e = Add(z, a)",
-            "z = Exp(b) e = Sub(z, b)",
-            id="Scan, own value",
-        ),
-    ],
-)
-def test_inside_bodies(text: str, before: str, after: str) -> None:
-    becomes(text.format(before), text.format(after), add_negated_to_sub)
-
-
-def test_stays_across_the_border_of_a_body() -> None:
-    stays(
-        "g (bool c, float[2] x) => (float[2] y) { a = Neg(x) y = If (c) <then_branch = p () => (float[2] b)"
-        " { b = Add(a, x) }, else_branch = e () => (float[2] d) { d = Exp(x) }> }",
-        add_negated_to_sub,
-    )
+test_inside_bodies = toys.using(add_negated_to_sub, weights={"t": np.bool_(True)}).all_become("""
+    If, captured value [in_if]: a = Neg(x) z = Exp(x) y = Add(a, z) => z = Exp(x) y = Sub(z, x)
+    Loop, own and captured value [graph=g (int64 n, float[2] x) => (float[2] y)]:
+        y = Loop (n, t, x) <body = l (int64 j, bool c, float[2] s) => (bool d, float[2] e) { d = Identity(c) a = Neg(s)
+        e = Add(x, a) }>
+        => y = Loop (n, t, x) <body = l (int64 j, bool c, float[2] s) => (bool d, float[2] e) { d = Identity(c)
+        e = Sub(x, s) }>
+    Scan, own value [graph=g (float[3,2] x) => (float[3,2] y)]:
+        y = Scan <num_scan_inputs=1, body = s (float[2] b) => (float[2] e) { a = Neg(b) z = Exp(b) e = Add(z, a) }>(x)
+        => y = Scan <num_scan_inputs=1, body = s (float[2] b) => (float[2] e) { z = Exp(b) e = Sub(z, b) }>(x)
+""")
 
 
 def test_new_constants_of_a_body_are_its_own() -> None:
@@ -782,7 +677,7 @@ def abs_of_negation(g: RewriteBuilder, neg: Op) -> Value:
 
 
 def test_function_takes_used_variables_only() -> None:
-    check("a = Neg(x) y = Abs(a)", "y = Abs(x)", abs_of_negation)
+    toys.using(abs_of_negation).becomes("a = Neg(x) y = Abs(a)", "y = Abs(x)")
 
 
 @rule(
@@ -797,18 +692,15 @@ def root_of_square(g: RewriteBuilder, x: Value, two: Value | None = None) -> Val
     return g.Abs(x)
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("a = Mul(x, x) y = Sqrt(a)", "y = Abs(x)"),
-        ("c = Constant<value_float=2.0>() a = Pow(x, c) y = Sqrt(a)", "y = Abs(x)"),
-        ("a = Abs(x) y = Abs(a)", "y = Abs(x)"),
-        ("a = Mul(x, x) b = Abs(a) y = Sqrt(b)", None),
-        ("c = Constant<value_float=3.0>() a = Pow(x, c) y = Sqrt(a)", None),
-    ],
-)
-def test_several_patterns(before: str, after: str | None) -> None:
-    check(before, after, root_of_square)
+test_several_patterns = toys.using(root_of_square).all_become("""
+    a product: a = Mul(x, x) y = Sqrt(a) => y = Abs(x)
+    a power: c = Constant<value_float=2.0>() a = Pow(x, c) y = Sqrt(a) => y = Abs(x)
+    twice: a = Abs(x) y = Abs(a) => y = Abs(x)
+""")
+test_other_patterns = toys.using(root_of_square).all_stay("""
+    apart: a = Mul(x, x) b = Abs(a) y = Sqrt(b)
+    another power: c = Constant<value_float=3.0>() a = Pow(x, c) y = Sqrt(a)
+""")
 
 
 def test_several_patterns_share_the_function_variables() -> None:
@@ -859,7 +751,7 @@ def test_error_names_the_rule(chosen: Rule, says: str) -> None:
 
 
 def test_rule_without_value_for_used_output_declines() -> None:
-    check("y = Neg(x)", None, give_nothing)
+    toys.using(give_nothing).stays("y = Neg(x)")
 
 
 @rule(lambda g, x, y: g.Add(x, y))
@@ -871,10 +763,6 @@ def swap(g: RewriteBuilder, x: Value, y: Value) -> Value:
 def test_rules_that_undo_each_other_raise_no_fixpoint() -> None:
     with pytest.raises(NoFixpoint, match="swap"):
         apply_passes(load(f"{G} {{ a = Neg(x) b = Neg(a) y = Add(b, w) }}"), RulePass("both", (cancel_negations, swap)))
-
-
-def test_dead_ops_are_not_rewritten() -> None:
-    stays(f"{G} {{ a = Add(x, x) y = Neg(x) }}", double)
 
 
 @rule(lambda g, x: g.Exp(x), contract=ROUNDING)

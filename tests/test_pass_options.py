@@ -14,6 +14,7 @@ from passwright.core.errors import UsageError
 from passwright.core.plugins.pass_spec import options_of, with_options
 from passwright.passes.cleanup.constants import Debloat
 from passwright.passes.folding.fold_constants import FoldConstants
+from rewriting import cases
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -126,9 +127,7 @@ def test_bad_option_is_rejected(given: dict[str, str], message: str) -> None:
         with_options(Everything(), given)
 
 
-@pytest.mark.parametrize(
-    "p", [RulePass("r", ()), Pipeline("p", ()), Fixpoint("f", ()), Bare()], ids=["rules", "pipeline", "loop", "class"]
-)
+@cases("p", {"rules": RulePass("r", ()), "pipeline": Pipeline("p", ()), "loop": Fixpoint("f", ()), "class": Bare()})
 def test_pass_without_options(p: Any) -> None:
     assert options_of(p) == []
     assert with_options(p, {}) is p

@@ -13,6 +13,7 @@ from passwright.core import Fixpoint, Pass, PassPlacement, Pipeline, RulePass, l
 from passwright.core.errors import PluginError
 from passwright.core.plugins.plugin import insert_passes, order_passes
 from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION, FUSION, MOVEMENT, PASS_STAGES, PIPELINES
+from rewriting import cases
 
 LETTERS = dict(zip("abcdef", ("cleanup", "cleanup", "fold", "fuse", "fuse", "layout"), strict=True))
 
@@ -29,39 +30,39 @@ def after(more: Sequence[PassPlacement], standing: str = "abcdef") -> str:
     return "".join(p.name for p in order_passes([named(n) for n in standing], more, LETTERS))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("more", "order"),
-    [
-        pytest.param([], "abcdef", id="nothing"),
-        pytest.param([placed("X")], "abcdefX", id="anywhere"),
-        pytest.param([placed("X"), placed("Y")], "abcdefXY", id="two anywhere"),
-        pytest.param([placed("X", stage="cleanup")], "abXcdef", id="cleanup"),
-        pytest.param([placed("X", stage="fold")], "abcXdef", id="fold"),
-        pytest.param([placed("X", stage="fuse")], "abcdeXf", id="fuse"),
-        pytest.param([placed("X", stage="layout")], "abcdefX", id="layout"),
-        pytest.param([placed("X", stage="fuse"), placed("Y", stage="cleanup")], "abYcdeXf", id="two stages"),
-        pytest.param([placed("Y", stage="fuse"), placed("X", stage="fuse")], "abcdeYXf", id="one stage"),
-        pytest.param([placed("X", before=("c",))], "abXcdef", id="before"),
-        pytest.param([placed("X", before=("e", "b"))], "aXbcdef", id="before the first"),
-        pytest.param([placed("X", before=("a",))], "Xabcdef", id="at the front"),
-        pytest.param([placed("X", after=("c",))], "abcXdef", id="after"),
-        pytest.param([placed("X", after=("b", "d"))], "abcdXef", id="after the last"),
-        pytest.param([placed("X", after=("b",), before=("e",))], "abXcdef", id="between"),
-        pytest.param([placed("X", after=("nowhere",))], "abcdefX", id="after an absent pass"),
-        pytest.param([placed("X", before=("nowhere", "b"))], "aXbcdef", id="before an absent pass"),
-        pytest.param([placed("X", stage="fuse", before=("e",))], "abcdXef", id="stage, and before its end"),
-        pytest.param([placed("X", stage="fuse", after=("d",), before=("f",))], "abcdeXf", id="stage fits"),
-        pytest.param([placed("X", stage="cleanup", after=("d",))], "abcdXef", id="stage, and after it"),
-        pytest.param([placed("X", stage="layout", before=("b",))], "aXbcdef", id="stage, and before it"),
-        pytest.param([placed("X", after=("Y",)), placed("Y", after=("b",))], "abYXcdef", id="after a new one"),
-        pytest.param([placed("X", stage="cleanup", after=("Y",)), placed("Y")], "abcdefYX", id="pulled behind"),
-        pytest.param([placed("X", before=("Y",)), placed("Y", before=("c",))], "abXYcdef", id="pulled to the front"),
-        pytest.param([placed("Y", before=("b",)), placed("X", stage="fuse")], "aYbcdeXf", id="one waits for none"),
-        pytest.param([placed("X", after=("X",), stage="fold")], "", id="itself"),
-        pytest.param([placed("X", before=("b",), after=("d",))], "", id="before and after"),
-        pytest.param([placed("X", before=("Y",)), placed("Y", before=("X",))], "", id="each before the other"),
-        pytest.param([placed("X", before=("b",)), placed("Y", before=("X",), after=("c",))], "", id="through another"),
-    ],
+    {
+        "nothing": ([], "abcdef"),
+        "anywhere": ([placed("X")], "abcdefX"),
+        "two anywhere": ([placed("X"), placed("Y")], "abcdefXY"),
+        "cleanup": ([placed("X", stage="cleanup")], "abXcdef"),
+        "fold": ([placed("X", stage="fold")], "abcXdef"),
+        "fuse": ([placed("X", stage="fuse")], "abcdeXf"),
+        "layout": ([placed("X", stage="layout")], "abcdefX"),
+        "two stages": ([placed("X", stage="fuse"), placed("Y", stage="cleanup")], "abYcdeXf"),
+        "one stage": ([placed("Y", stage="fuse"), placed("X", stage="fuse")], "abcdeYXf"),
+        "before": ([placed("X", before=("c",))], "abXcdef"),
+        "before the first": ([placed("X", before=("e", "b"))], "aXbcdef"),
+        "at the front": ([placed("X", before=("a",))], "Xabcdef"),
+        "after": ([placed("X", after=("c",))], "abcXdef"),
+        "after the last": ([placed("X", after=("b", "d"))], "abcdXef"),
+        "between": ([placed("X", after=("b",), before=("e",))], "abXcdef"),
+        "after an absent pass": ([placed("X", after=("nowhere",))], "abcdefX"),
+        "before an absent pass": ([placed("X", before=("nowhere", "b"))], "aXbcdef"),
+        "stage, and before its end": ([placed("X", stage="fuse", before=("e",))], "abcdXef"),
+        "stage fits": ([placed("X", stage="fuse", after=("d",), before=("f",))], "abcdeXf"),
+        "stage, and after it": ([placed("X", stage="cleanup", after=("d",))], "abcdXef"),
+        "stage, and before it": ([placed("X", stage="layout", before=("b",))], "aXbcdef"),
+        "after a new one": ([placed("X", after=("Y",)), placed("Y", after=("b",))], "abYXcdef"),
+        "pulled behind": ([placed("X", stage="cleanup", after=("Y",)), placed("Y")], "abcdefYX"),
+        "pulled to the front": ([placed("X", before=("Y",)), placed("Y", before=("c",))], "abXYcdef"),
+        "one waits for none": ([placed("Y", before=("b",)), placed("X", stage="fuse")], "aYbcdeXf"),
+        "itself": ([placed("X", after=("X",), stage="fold")], ""),
+        "before and after": ([placed("X", before=("b",), after=("d",))], ""),
+        "each before the other": ([placed("X", before=("Y",)), placed("Y", before=("X",))], ""),
+        "through another": ([placed("X", before=("b",)), placed("Y", before=("X",), after=("c",))], ""),
+    },
 )
 def test_order_of_passes(more: list[PassPlacement], order: str) -> None:
     if order:
@@ -161,12 +162,12 @@ def test_position_in_a_pipeline(start: Pass, more: list[PassPlacement], shape: A
     assert shape_of(insert_passes(start, more, LETTERS)) == shape
 
 
-@pytest.mark.parametrize(
+@cases(
     "more",
-    [
-        pytest.param([placed("X", stage="final", before=("a",))], id="final before another"),
-        pytest.param([placed("X", stage="final"), placed("a2", after=("X",))], id="after a final pass"),
-    ],
+    {
+        "final before another": [placed("X", stage="final", before=("a",))],
+        "after a final pass": [placed("X", stage="final"), placed("a2", after=("X",))],
+    },
 )
 def test_nothing_runs_after_final_passes(more: list[PassPlacement]) -> None:
     with pytest.raises(PluginError, match=r"cannot run before a2?: it is for stage final"):

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core.errors import UsageError
 from passwright.core.plugins.pass_spec import PassSpec, parse_specs
+from rewriting import cases
 
 NAMES = st.text(st.characters(exclude_characters=",{}", exclude_categories=["Cs", "Z", "Cc"]), min_size=1)
 VALUES = st.one_of(
@@ -18,62 +19,58 @@ VALUES = st.one_of(
 OPTION_NAMES = st.from_regex(r"[a-z_]+", fullmatch=True)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "specs"),
-    [
-        pytest.param("a", [("a", {})], id="one"),
-        pytest.param("a,b,c", [("a", {}), ("b", {}), ("c", {})], id="several"),
-        pytest.param(" a , b ", [("a", {}), ("b", {})], id="spaces"),
-        pytest.param("a{n=3}", [("a", {"n": "3"})], id="an option"),
-        pytest.param(
+    {
+        "one": ("a", [("a", {})]),
+        "several": ("a,b,c", [("a", {}), ("b", {}), ("c", {})]),
+        "spaces": (" a , b ", [("a", {}), ("b", {})]),
+        "an option": ("a{n=3}", [("a", {"n": "3"})]),
+        "options": (
             "a,b,c{n=3,flag=true,name=text},d",
             [("a", {}), ("b", {}), ("c", {"n": "3", "flag": "true", "name": "text"}), ("d", {})],
-            id="options",
         ),
-        pytest.param(" a { n = 3 , m = x } , b", [("a", {"n": "3", "m": "x"}), ("b", {})], id="spaces in braces"),
-        pytest.param("a{}", [("a", {})], id="empty braces"),
-        pytest.param("a{n=}", [("a", {"n": ""})], id="an empty value"),
-        pytest.param("a{n=x=y}", [("a", {"n": "x=y"})], id="an equals sign in a value"),
-        pytest.param("a{n=1:2:3}", [("a", {"n": "1:2:3"})], id="a tuple"),
-        pytest.param("a{n='x,{y}\"'}", [("a", {"n": "'x,{y}\"'"})], id="quotes"),
-        pytest.param('a{n="",m="}"},b', [("a", {"n": '""', "m": '"}"'}), ("b", {})], id="double quotes"),
-        pytest.param(
-            "onnxoptimizer:fuse_qkv,ort:basic", [("onnxoptimizer:fuse_qkv", {}), ("ort:basic", {})], id="colons"
-        ),
-        pytest.param(
+        "spaces in braces": (" a { n = 3 , m = x } , b", [("a", {"n": "3", "m": "x"}), ("b", {})]),
+        "empty braces": ("a{}", [("a", {})]),
+        "an empty value": ("a{n=}", [("a", {"n": ""})]),
+        "an equals sign in a value": ("a{n=x=y}", [("a", {"n": "x=y"})]),
+        "a tuple": ("a{n=1:2:3}", [("a", {"n": "1:2:3"})]),
+        "quotes": ("a{n='x,{y}\"'}", [("a", {"n": "'x,{y}\"'"})]),
+        "double quotes": ('a{n="",m="}"},b', [("a", {"n": '""', "m": '"}"'}), ("b", {})]),
+        "colons": ("onnxoptimizer:fuse_qkv,ort:basic", [("onnxoptimizer:fuse_qkv", {}), ("ort:basic", {})]),
+        "modules and paths": (
             "onnxscript:a.b:RULES,onnxscript:x/my rules.py:RULES",
             [("onnxscript:a.b:RULES", {}), ("onnxscript:x/my rules.py:RULES", {})],
-            id="modules and paths",
         ),
-        pytest.param("it's", [("it's", {})], id="an apostrophe in a name"),
-        pytest.param("a{\n  n=3,\n  m=4\n}", [("a", {"n": "3", "m": "4"})], id="lines"),
-    ],
+        "an apostrophe in a name": ("it's", [("it's", {})]),
+        "lines": ("a{\n  n=3,\n  m=4\n}", [("a", {"n": "3", "m": "4"})]),
+    },
 )
 def test_reads(text: str, specs: list[tuple[str, dict[str, str]]]) -> None:
     assert [(s.name, dict(s.options)) for s in parse_specs(text)] == specs
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
-    [
-        pytest.param("", "a name is missing", id="nothing"),
-        pytest.param("  ", "a name is missing", id="spaces"),
-        pytest.param("a,,b", "a name is missing", id="between commas"),
-        pytest.param("a,b,", "a name is missing", id="after the last comma"),
-        pytest.param("{n=3}", "a name is missing", id="options alone"),
-        pytest.param("a,b,a", "a is named twice", id="double"),
-        pytest.param("a{n=3", "a brace is open", id="open"),
-        pytest.param("a}", "a brace is open", id="closed only"),
-        pytest.param("a{n={3}}", "not of the form", id="nested"),
-        pytest.param("a{n=3}b", "not of the form", id="text behind"),
-        pytest.param("a{n=3}{m=4}", "not of the form", id="braces twice"),
-        pytest.param("a{n='x}", "not of the form", id="an open quote"),
-        pytest.param("a{n}", "options are written", id="no value"),
-        pytest.param("a{=3}", "options are written", id="no option"),
-        pytest.param("a{n=3,}", "options are written", id="a comma too many"),
-        pytest.param("a{,n=3}", "options are written", id="a comma first"),
-        pytest.param("a{n=3,n=4}", "n is given twice", id="an option twice"),
-    ],
+    {
+        "nothing": ("", "a name is missing"),
+        "spaces": ("  ", "a name is missing"),
+        "between commas": ("a,,b", "a name is missing"),
+        "after the last comma": ("a,b,", "a name is missing"),
+        "options alone": ("{n=3}", "a name is missing"),
+        "double": ("a,b,a", "a is named twice"),
+        "open": ("a{n=3", "a brace is open"),
+        "closed only": ("a}", "a brace is open"),
+        "nested": ("a{n={3}}", "not of the form"),
+        "text behind": ("a{n=3}b", "not of the form"),
+        "braces twice": ("a{n=3}{m=4}", "not of the form"),
+        "an open quote": ("a{n='x}", "not of the form"),
+        "no value": ("a{n}", "options are written"),
+        "no option": ("a{=3}", "options are written"),
+        "a comma too many": ("a{n=3,}", "options are written"),
+        "a comma first": ("a{,n=3}", "options are written"),
+        "an option twice": ("a{n=3,n=4}", "n is given twice"),
+    },
 )
 def test_refuses(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:

@@ -31,7 +31,7 @@ from passwright.core import (
 from passwright.core.errors import PluginError, UnknownNameError, UsageError
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
-from rewriting import load, op_types
+from rewriting import cases, load, op_types
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -96,40 +96,33 @@ def test_names_compose(text: str, shape: Any) -> None:
     assert shape_of(NameResolver([MINE]).pipeline_from_text(text)) == shape
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "error", "message"),
-    [
-        pytest.param("bsic", UnknownNameError, "no pass or pipeline is named bsic; did you mean basic", id="unknown"),
-        pytest.param(
-            "basic,nothing-like-it",
-            UnknownNameError,
-            "named nothing-like-it .see `passes list --search`",
-            id="second",
-        ),
-        pytest.param("basic{n=3}", UsageError, "a pipeline has no options", id="an option of a pipeline"),
-        pytest.param("fuse-gemm{n=3}", UsageError, "fuse-gemm has no option n; it has none", id="of a RulePass"),
-        pytest.param("option{m=3}", UsageError, r"there are n \(int, 1\), share \(float, 0.5\)", id="unknown option"),
-        pytest.param("option{n=x}", UsageError, "n=x is not of the type int", id="type"),
-        pytest.param("option,option", UsageError, "named twice", id="twice"),
-        pytest.param("mine,option", UsageError, "the pipeline has two different passes named option", id="two options"),
-        pytest.param(
-            "mine.py", UnknownNameError, "named mine.py; a file with passes is given with --plugin", id="a file"
-        ),
-        pytest.param("drop_identity", UnknownNameError, "no pass or pipeline", id="a rule"),
-        pytest.param("", UsageError, "a name is missing", id="empty"),
-    ],
+    {
+        "unknown": ("bsic", UnknownNameError, "no pass or pipeline is named bsic; did you mean basic"),
+        "second": ("basic,nothing-like-it", UnknownNameError, "named nothing-like-it .see `passes list --search`"),
+        "an option of a pipeline": ("basic{n=3}", UsageError, "a pipeline has no options"),
+        "of a RulePass": ("fuse-gemm{n=3}", UsageError, "fuse-gemm has no option n; it has none"),
+        "unknown option": ("option{m=3}", UsageError, r"there are n \(int, 1\), share \(float, 0.5\)"),
+        "type": ("option{n=x}", UsageError, "n=x is not of the type int"),
+        "twice": ("option,option", UsageError, "named twice"),
+        "two options": ("mine,option", UsageError, "the pipeline has two different passes named option"),
+        "a file": ("mine.py", UnknownNameError, "named mine.py; a file with passes is given with --plugin"),
+        "a rule": ("drop_identity", UnknownNameError, "no pass or pipeline"),
+        "empty": ("", UsageError, "a name is missing"),
+    },
 )
 def test_bad_composition_is_rejected(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         make_pipeline(text, [MINE])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "message"),
-    [
-        pytest.param("fuse-gem", r"is named fuse-gem; did you mean fuse-gemm", id="almost"),
-        pytest.param("debloat", "add passes outside pipelines with --enable", id="in no pipeline"),
-    ],
+    {
+        "almost": ("fuse-gem", r"is named fuse-gem; did you mean fuse-gemm"),
+        "in no pipeline": ("debloat", "add passes outside pipelines with --enable"),
+    },
 )
 def test_unknown_names_cannot_be_selected(name: str, message: str) -> None:
     for selection in ({"only": [name]}, {"skip": [name]}):
@@ -143,9 +136,7 @@ def test_string_is_no_list_of_names(what: str) -> None:
         make_pipeline("basic", **{what: "fuse-gemm"})
 
 
-@pytest.mark.parametrize(
-    "pipeline", [None, 3, ["basic"], MINE, Option], ids=["None", "number", "list", "plugin", "class"]
-)
+@cases("pipeline", {"None": None, "number": 3, "list": ["basic"], "plugin": MINE, "class": Option})
 def test_other_objects_are_no_pipeline(pipeline: Any) -> None:
     with pytest.raises(PluginError, match="is neither a pass nor a rule"):
         make_pipeline(pipeline)
@@ -239,32 +230,28 @@ def test_caller_pass_as_pipeline(tmp_path: Path) -> None:
     assert "Identity" not in op_types(result.model)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("plugin", "message"),
-    [
-        pytest.param(Plugin((Option(name="fuse-gemm"),)), "two passes are named fuse-gemm", id="a pass"),
-        pytest.param(Plugin(pipelines={"basic": "none"}), "two pipelines are named basic", id="a pipeline"),
-        pytest.param(
+    {
+        "a pass": (Plugin((Option(name="fuse-gemm"),)), "two passes are named fuse-gemm"),
+        "a pipeline": (Plugin(pipelines={"basic": "none"}), "two pipelines are named basic"),
+        "a pipeline as a pass": (
             Plugin(pipelines={"fuse-gemm": "none"}),
             r"fuse-gemm is a pass from passwright 0\.1\.0, and a pipeline from the caller",
-            id="a pipeline as a pass",
         ),
-        pytest.param(
+        "a pass as a pipeline": (
             Plugin((Option(name="basic"),)),
             r"basic is a pipeline from passwright 0\.1\.0, and a pass from the caller",
-            id="a pass as a pipeline",
         ),
-        pytest.param(
+        "inside a pipeline": (
             Plugin(pipelines={"p": Pipeline("p", (Option(name="fuse-gemm"),))}),
             "two passes are named fuse-gemm",
-            id="inside a pipeline",
         ),
-        pytest.param(
+        "other rules inside a pipeline": (
             Plugin(pipelines={"p": Pipeline("p", (RulePass("fuse-gemm", (ceil_once,)),))}),
             "two passes are named fuse-gemm",
-            id="other rules inside a pipeline",
         ),
-    ],
+    },
 )
 def test_taken_names_are_rejected(plugin: Plugin, message: str) -> None:
     with pytest.raises(PluginError, match=message):
@@ -427,43 +414,41 @@ def test_file_is_read_only_for_unknown_names(folder: Path) -> None:
         make_pipeline("small")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("toml", "message"),
-    [
-        pytest.param('[a]\npasses = ["basic"', r"pipelines\.toml:\d: ", id="syntax"),
-        pytest.param("\n[a]\nrepeat = true", r"pipelines\.toml:2: a is not a pipeline, which has ", id="no passes"),
-        pytest.param("\na = 3", r"pipelines\.toml:2: a is not a pipeline", id="no table"),
-        pytest.param('[a]\npasses = "basic"', r"pipelines\.toml:2: passes must be a list of names", id="a text"),
-        pytest.param("[a]\npasses = [1]", r"pipelines\.toml:2: passes must be a list of names", id="numbers"),
-        pytest.param('[a]\npasses = []\nrepeat = "yes"', r"pipelines\.toml:3: repeat must be true or", id="repeat"),
-        pytest.param("[a]\npasses = []\nfallback = 3", r"pipelines\.toml:3: fallback must be a name", id="fallback"),
-        pytest.param("[a]\npasses = []\n\ntwice = 1", r"pipelines\.toml:4: unknown key twice", id="another key"),
-        pytest.param('[a]\npasses = ["b{n=3"]', r"pipelines\.toml:2: b\{n=3: a brace is open", id="a spec"),
-        pytest.param('[a]\npasses = ["b", "b"]', r"pipelines\.toml:2: b,b: b is named twice", id="twice"),
-        pytest.param('[a]\npasses = ["basic", ""]', r"pipelines\.toml:2: basic,: a name is missing", id="no name"),
-        pytest.param("a = " + "[" * 9999, r"pipelines\.toml: cannot be read: RecursionError", id="depth"),
-        pytest.param("a = " + "9" * 9999, r"pipelines\.toml: cannot be read: ValueError", id="digits"),
-        pytest.param('[a]\npasses = ["b"]', r"pipelines\.toml:1: no pass or pipeline is named b", id="a name"),
-        pytest.param('[a]\npasses = []\nskip = ["b"]', r"pipelines\.toml:1: no pass or rule of the", id="skip"),
-        pytest.param('[a]\npasses = ["basic"]\nskip = ["gemm"]', ".*:1: .* gemm; did you mean fuse-gemm", id="near"),
-        pytest.param(
+    {
+        "syntax": ('[a]\npasses = ["basic"', r"pipelines\.toml:\d: "),
+        "no passes": ("\n[a]\nrepeat = true", r"pipelines\.toml:2: a is not a pipeline, which has "),
+        "no table": ("\na = 3", r"pipelines\.toml:2: a is not a pipeline"),
+        "a text": ('[a]\npasses = "basic"', r"pipelines\.toml:2: passes must be a list of names"),
+        "numbers": ("[a]\npasses = [1]", r"pipelines\.toml:2: passes must be a list of names"),
+        "repeat": ('[a]\npasses = []\nrepeat = "yes"', r"pipelines\.toml:3: repeat must be true or"),
+        "fallback": ("[a]\npasses = []\nfallback = 3", r"pipelines\.toml:3: fallback must be a name"),
+        "another key": ("[a]\npasses = []\n\ntwice = 1", r"pipelines\.toml:4: unknown key twice"),
+        "a spec": ('[a]\npasses = ["b{n=3"]', r"pipelines\.toml:2: b\{n=3: a brace is open"),
+        "twice": ('[a]\npasses = ["b", "b"]', r"pipelines\.toml:2: b,b: b is named twice"),
+        "no name": ('[a]\npasses = ["basic", ""]', r"pipelines\.toml:2: basic,: a name is missing"),
+        "depth": ("a = " + "[" * 9999, r"pipelines\.toml: cannot be read: RecursionError"),
+        "digits": ("a = " + "9" * 9999, r"pipelines\.toml: cannot be read: ValueError"),
+        "a name": ('[a]\npasses = ["b"]', r"pipelines\.toml:1: no pass or pipeline is named b"),
+        "skip": ('[a]\npasses = []\nskip = ["b"]', r"pipelines\.toml:1: no pass or rule of the"),
+        "near": ('[a]\npasses = ["basic"]\nskip = ["gemm"]', ".*:1: .* gemm; did you mean fuse-gemm"),
+        "circle": (
             '[a]\npasses = ["b"]\n[b]\npasses = ["a"]',
             "pipelines.toml:3: pipelines that include each other: a -> b -> a",
-            id="circle",
         ),
-        pytest.param(
+        "deep": (
             '[a]\npasses = ["p0"]\n' + "".join(f'[p{i}]\npasses = ["p{i + 1}"]\n' for i in range(900)),
-            "pipelines.toml:59: p29: pipelines include each other more than 30 deep", id="deep",
+            "pipelines.toml:59: p29: pipelines include each other more than 30 deep",
         ),
-        pytest.param('[a]\npasses = ["a"]', "pipelines.toml:1: pipelines that include each other: a -> a", id="itself"),
-        pytest.param(
+        "itself": ('[a]\npasses = ["a"]', "pipelines.toml:1: pipelines that include each other: a -> a"),
+        "a name that is built in": (
             "[a]\npasses = []\n[basic]\npasses = []",
             r"pipelines\.toml:3: basic is taken: that name comes from passwright 0\.1\.0",
-            id="a name that is built in",
         ),
-        pytest.param('[a]\npasses = ["fuse-gemm{n=3}"]', r"pipelines\.toml:1: fuse-gemm has no option n", id="option"),
-    ],
-)  # fmt: skip
+        "option": ('[a]\npasses = ["fuse-gemm{n=3}"]', r"pipelines\.toml:1: fuse-gemm has no option n"),
+    },
+)
 def test_bad_files_are_rejected(folder: Path, toml: str, message: str) -> None:
     (folder / "pipelines.toml").write_text(toml)
     with pytest.raises(UsageError, match=f"^{message}") as caught:

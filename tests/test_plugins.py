@@ -36,7 +36,7 @@ from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import FailureKind, PluginError
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors, PassEntry
 from passwright.passes.pipelines import BUILT_IN
-from rewriting import load, op_types
+from rewriting import cases, load, op_types
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -158,15 +158,15 @@ def test_passes_need_the_installed_package() -> None:
     assert set(installed_passes()).isdisjoint({"tangent", "hyperbolic", "example-rule"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("enable", "ops"),
-    [
-        pytest.param([], PLAIN, id="not requested"),
-        pytest.param(["tangent"], ["Sin", "Sinh", "Cosh", "Div", "Tan", "Abs", "Cosh"], id="loose rules of a module"),
-        pytest.param(["hyperbolic"], ["Sin", "Tanh", "Sin", "Cos", "Div", "Abs", "Cosh"], id="pass"),
-        pytest.param(["example-rule"], [*PLAIN[:-2], "Cosh"], id="rule"),
-        pytest.param(["tangent", "hyperbolic", "example-rule"], ["Sin", "Tanh", "Tan", "Cosh"], id="all"),
-    ],
+    {
+        "not requested": ([], PLAIN),
+        "loose rules of a module": (["tangent"], ["Sin", "Sinh", "Cosh", "Div", "Tan", "Abs", "Cosh"]),
+        "pass": (["hyperbolic"], ["Sin", "Tanh", "Sin", "Cos", "Div", "Abs", "Cosh"]),
+        "rule": (["example-rule"], [*PLAIN[:-2], "Cosh"]),
+        "all": (["tangent", "hyperbolic", "example-rule"], ["Sin", "Tanh", "Tan", "Cosh"]),
+    },
 )
 def test_plugin_passes_run_when_enabled(on_path: Path, enable: list[str], ops: list[str]) -> None:
     result = optimize(load(TEXT), enable=enable)
@@ -308,18 +308,16 @@ def test_a_pass_with_a_built_in_name_inside_a_group(group: type[Pipeline | Fixpo
         make_pipeline("basic", [group("mine", (RulePass("own", ()), inner))])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "what"),
-    [
-        pytest.param("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'", id="import"),
-        pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="exception"),
-        pytest.param("def (", "SyntaxError", id="syntax"),
-        pytest.param("import sys\nsys.exit(0)", "SystemExit: 0", id="exit"),
-        pytest.param("class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh", id="own BaseException"),
-        pytest.param(
-            "from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds", id="rule"
-        ),
-    ],
+    {
+        "import": ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        "exception": ("1 / 0", "ZeroDivisionError: division by zero"),
+        "syntax": ("def (", "SyntaxError"),
+        "exit": ("import sys\nsys.exit(0)", "SystemExit: 0"),
+        "own BaseException": ("class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh"),
+        "rule": ("from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds"),
+    },
 )
 def test_failing_import_of_a_package(install: Install, content: str, what: str) -> None:
     install("broken-plugin", content, version="3.1", mine="broken_plugin")
@@ -344,22 +342,20 @@ def test_malformed_entry_point_is_reported(install: Install, value: str) -> None
         installed_passes()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "message"),
-    [
-        pytest.param(code_of("one"), "which provides odd-plugin", id="a rule"),
-        pytest.param("", "which provides no pass, rule or pipeline", id="nothing"),
-        pytest.param(
+    {
+        "a rule": (code_of("one"), "which provides odd-plugin"),
+        "nothing": ("", "which provides no pass, rule or pipeline"),
+        "several": (
             "from passwright.core import Plugin, RulePass\nPLUGIN = Plugin([RulePass(f'p{i}', ()) for i in range(6)])",
             r"provides p0, p1, p2, p3, p4, \.\.\.$",
-            id="several",
         ),
-        pytest.param(
+        "another version": (
             "from passwright.core import Plugin\nPLUGIN = Plugin(pipelines={'a': 'none'}, passwright='>=9')",
             "^odd-plugin 0.9 requires passwright >=9",
-            id="another version",
         ),
-    ],
+    },
 )
 def test_entry_point_without_such_a_pass(install: Install, content: str, message: str) -> None:
     install("odd-plugin", content, mine="odd_plugin")
@@ -384,24 +380,24 @@ def test_plugin_output_goes_to_stderr(tmp_path: Path) -> None:
     assert set(result.stderr.split()) == {"imported", "called"}
 
 
-@pytest.mark.parametrize("thing", ["3", "'text'", "print", "RulePass"], ids=["number", "text", "function", "class"])
+@cases("thing", {"number": "3", "text": "'text'", "function": "print", "class": "RulePass"})
 def test_other_objects_are_rejected(install: Install, thing: str) -> None:
     install("odd-plugin", f"from passwright.core import RulePass\nTHING = {thing}", mine="odd_plugin:THING")
     with pytest.raises(PluginError, match=r"mine of odd-plugin 0\.9 is not a pass, rule, plugin or module"):
         installed_passes()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "code", "line"),
-    [
-        pytest.param(["list"], 0, "warning: entry point broken-plugin", id="list"),
-        pytest.param(["run", "m.onnx"], 0, "", id="run"),
-        pytest.param(["run", "m.onnx", "--enable", "fuse-gemm"], 0, "", id="another built-in pass"),
-        pytest.param(["run", "m.onnx", "--enable", "good-plugin"], 0, "", id="another"),
-        pytest.param(["run", "m.onnx", "--enable", "broken-plugin"], 1, "error: entry point broken", id="itself"),
-        pytest.param(["check", "cancel_negations", "--budget", "1"], 0, "", id="check of another"),
-        pytest.param(["check", "broken-plugin"], 1, "error: entry point broken", id="check of itself"),
-    ],
+    {
+        "list": (["list"], 0, "warning: entry point broken-plugin"),
+        "run": (["run", "m.onnx"], 0, ""),
+        "another built-in pass": (["run", "m.onnx", "--enable", "fuse-gemm"], 0, ""),
+        "another": (["run", "m.onnx", "--enable", "good-plugin"], 0, ""),
+        "itself": (["run", "m.onnx", "--enable", "broken-plugin"], 1, "error: entry point broken"),
+        "check of another": (["check", "cancel_negations", "--budget", "1"], 0, ""),
+        "check of itself": (["check", "broken-plugin"], 1, "error: entry point broken"),
+    },
 )
 def test_broken_package_stops_only_its_users(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, line: str
@@ -487,34 +483,32 @@ def test_supported_passwright_versions(install: Install, wanted: str, fits: bool
     make_pipeline("fine")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "message"),
-    [
-        pytest.param("Plugin(passwright='soon')", "passwright='soon' is not of the form >=0.1,<1", id="versions"),
-        pytest.param("Plugin(opsets=(25, 13))", r"opsets=\(25, 13\) is not the first and the last opset", id="opsets"),
-        pytest.param("Plugin(opsets=13)", "opsets=13 is not the first and the last", id="one opset"),
-        pytest.param("Plugin(passes=[RulePass])", "is neither a pass nor a rule", id="a class"),
-        pytest.param("Plugin(passes=[Mine])", "Mine is a class; an instance may be one, as in Mine()", id="own class"),
-        pytest.param("Plugin(passes=ABS)", r"passes must be a tuple or a list, not Rule\(.*\.\.\.", id="a rule"),
-        pytest.param("Plugin(pipelines=['a'])", r"pipelines must be a dict by name, not \['a'\]", id="pipelines"),
-        pytest.param("Plugin(passwright=1)", "passwright=1 is not of the form >=0.1,<1", id="a number for versions"),
-        pytest.param("Plugin(passwright=None)", "passwright=None is not of the form", id="None for versions"),
-        pytest.param(
-            "Plugin([PassPlacement(ABS, before=None)])", "before must be names, .* not None", id="before None"
-        ),
-        pytest.param("Plugin([PassPlacement(ABS, after=3)])", "after must be names, .* not 3", id="after a number"),
-        pytest.param("RulePass(' pad', ())", "' pad' is not a name", id="a space before a name"),
-        pytest.param("RulePass('a\\x1b[31mb', ())", r"is not a name", id="an escape in a name"),
-        pytest.param("RulePass('a\\ud800b', ())", r"is not a name", id="half a character in a name"),
-        pytest.param("Plugin(pipelines={'a': 3})", "pipeline a is neither a text nor a pass: 3", id="a number"),
-        pytest.param("Plugin([RulePass('a,b', ())])", "'a,b' is not a name", id="commas in a name"),
-        pytest.param("RulePass('', ())", "'' is not a name", id="no name"),
-        pytest.param("Plugin(pipelines={'a{': 'none'})", "'a{' is not a name", id="braces in a name"),
-        pytest.param("type('P', (), {'name': property(lambda s: 1 / 0), 'run': 3})()", "ZeroDivision", id="raises"),
-        pytest.param("type('P', (), {'name': 3, 'run': 3})()", "3 is not a name", id="a number for a name"),
-        pytest.param("Plugin(p for p in [RulePass('a', ())])", "passes must be a tuple or a list", id="generator"),
-        pytest.param("Plugin(); OTHER = Plugin()", "defines more than one Plugin", id="two"),
-    ],
+    {
+        "versions": ("Plugin(passwright='soon')", "passwright='soon' is not of the form >=0.1,<1"),
+        "opsets": ("Plugin(opsets=(25, 13))", r"opsets=\(25, 13\) is not the first and the last opset"),
+        "one opset": ("Plugin(opsets=13)", "opsets=13 is not the first and the last"),
+        "a class": ("Plugin(passes=[RulePass])", "is neither a pass nor a rule"),
+        "own class": ("Plugin(passes=[Mine])", "Mine is a class; an instance may be one, as in Mine()"),
+        "a rule": ("Plugin(passes=ABS)", r"passes must be a tuple or a list, not Rule\(.*\.\.\."),
+        "pipelines": ("Plugin(pipelines=['a'])", r"pipelines must be a dict by name, not \['a'\]"),
+        "a number for versions": ("Plugin(passwright=1)", "passwright=1 is not of the form >=0.1,<1"),
+        "None for versions": ("Plugin(passwright=None)", "passwright=None is not of the form"),
+        "before None": ("Plugin([PassPlacement(ABS, before=None)])", "before must be names, .* not None"),
+        "after a number": ("Plugin([PassPlacement(ABS, after=3)])", "after must be names, .* not 3"),
+        "a space before a name": ("RulePass(' pad', ())", "' pad' is not a name"),
+        "an escape in a name": ("RulePass('a\\x1b[31mb', ())", r"is not a name"),
+        "half a character in a name": ("RulePass('a\\ud800b', ())", r"is not a name"),
+        "a number": ("Plugin(pipelines={'a': 3})", "pipeline a is neither a text nor a pass: 3"),
+        "commas in a name": ("Plugin([RulePass('a,b', ())])", "'a,b' is not a name"),
+        "no name": ("RulePass('', ())", "'' is not a name"),
+        "braces in a name": ("Plugin(pipelines={'a{': 'none'})", "'a{' is not a name"),
+        "raises": ("type('P', (), {'name': property(lambda s: 1 / 0), 'run': 3})()", "ZeroDivision"),
+        "a number for a name": ("type('P', (), {'name': 3, 'run': 3})()", "3 is not a name"),
+        "generator": ("Plugin(p for p in [RulePass('a', ())])", "passes must be a tuple or a list"),
+        "two": ("Plugin(); OTHER = Plugin()", "defines more than one Plugin"),
+    },
 )
 def test_bad_plugins_are_rejected(install: Install, content: str, message: str) -> None:
     mine = "from passwright.core import PassPlacement, Plugin\nclass Mine:\n    name, run = 'mine', print\n"
@@ -648,42 +642,36 @@ def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert listed("other:part")["passes"][0]["source"] == "other"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "passes"),
-    [
-        pytest.param(code_of("a"), {"my-file": ["a"]}, id="a loose rule"),
-        pytest.param(code_of("a") + code_of("b", "Ceil"), {"my-file": ["a", "b"]}, id="two loose rules"),
-        pytest.param(code_of("a", name="own"), {"own": ["a"]}, id="a pass"),
-        pytest.param(code_of("a", name="own") + code_of("b", "Ceil"), {"own": ["a"], "my-file": ["b"]}, id="both"),
-        pytest.param(
+    {
+        "a loose rule": (code_of("a"), {"my-file": ["a"]}),
+        "two loose rules": (code_of("a") + code_of("b", "Ceil"), {"my-file": ["a", "b"]}),
+        "a pass": (code_of("a", name="own"), {"own": ["a"]}),
+        "both": (code_of("a", name="own") + code_of("b", "Ceil"), {"own": ["a"], "my-file": ["b"]}),
+        "groups": (
             code_of("a", group="mine") + code_of("b", "Ceil", group="yours") + code_of("c", "Floor", group="mine"),
             {"mine": ["a", "c"], "yours": ["b"]},
-            id="groups",
         ),
-        pytest.param(
-            code_of("a", group="mine") + code_of("b"), {"mine": ["a"], "my-file": ["b"]}, id="a group and a rule"
-        ),
-        pytest.param(
+        "a group and a rule": (code_of("a", group="mine") + code_of("b"), {"mine": ["a"], "my-file": ["b"]}),
+        "a placed group": (
             code_of("a", group="mine")
             + "from passwright.core import Plugin, PassPlacement, rule_pass\n"
             + "PLUGIN = Plugin((PassPlacement(rule_pass(__name__, 'mine'), stage='fuse'),))",
             {"mine": ["a"]},
-            id="a placed group",
         ),
-        pytest.param(
+        "a group of a plugin in its order": (
             code_of("a", group="mine")
             + code_of("b", group="mine")
             + "from passwright.core import Plugin\nP = Plugin((b, a))",
             {"mine": ["b", "a"]},
-            id="a group of a plugin in its order",
         ),
-        pytest.param(code_of("a") + "again = a\n", {"my-file": ["a"]}, id="one rule under two names"),
-        pytest.param(
+        "one rule under two names": (code_of("a") + "again = a\n", {"my-file": ["a"]}),
+        "imported rule": (
             "from passwright.passes.linear.gemm import matmul_add_to_gemm\n" + code_of("a"),
             {"my-file": ["a"]},
-            id="imported rule",
         ),
-    ],
+    },
 )
 def test_passes_of_a_file(tmp_path: Path, content: str, passes: dict[str, list[str]]) -> None:
     (tmp_path / "my_file.py").write_text(content)
@@ -698,13 +686,13 @@ def test_file_and_its_imported_pass_run_together(tmp_path: Path) -> None:
     assert "my-file" in catalogue([tmp_path / "my_file.py"])
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "what"),
-    [
-        pytest.param("import sys\nsys.exit(0)", "SystemExit: 0", id="exit"),
-        pytest.param("class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh", id="own BaseException"),
-        pytest.param("raise GeneratorExit", "GeneratorExit", id="GeneratorExit"),
-    ],
+    {
+        "exit": ("import sys\nsys.exit(0)", "SystemExit: 0"),
+        "own BaseException": ("class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh"),
+        "GeneratorExit": ("raise GeneratorExit", "GeneratorExit"),
+    },
 )
 def test_failing_file_is_reported(tmp_path: Path, content: str, what: str) -> None:
     (tmp_path / "my_file.py").write_text(content)

@@ -8,6 +8,7 @@ import pytest
 from passwright.core import EXACT, ChangeLog, Graph, RewriteBuilder, RulePass, Value, rule
 from passwright.core.errors import VerificationError
 from passwright.testing.rewriting import becomes, canonical_nodes, load, stays
+from rewriting import cases
 
 NEGATIONS = "g (float[N] x) => (float[N] y) { a = Neg(x) y = Neg(a) }"
 NOTHING = "g (float[N] x) => (float[N] y) { y = Identity(x) }"
@@ -65,37 +66,39 @@ def test_stays_names_the_changing_rule() -> None:
         stays(NEGATIONS, Quiet())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b"),
-    [
-        pytest.param(
+    {
+        "as many constants as one likes": (
             "<float k = {1}> { p = Add(x, k) q = Abs(p) y = Mul(q, k) }",
             "<float k = {2}, float l = {3}> { p = Add(x, k) q = Abs(p) y = Mul(q, l) }",
-            id="as many constants as one likes",
         ),
-        pytest.param("{ p = Abs(x) y = Neg(p) }", "{ other = Abs(x) y = Neg(other) }", id="other names"),
-        pytest.param(
-            "<float k = {1}> { y = If(c) <then_branch = t () => (float[N] z) { z = Add(x, k) },"
-            "else_branch = e () => (float[N] w) { w = Abs(x) }> }",
-            "<float l = {1}> { y = If(c) <then_branch = t () => (float[N] z) { z = Add(x, l) },"
-            "else_branch = e () => (float[N] w) { w = Abs(x) }> }",
-            id="constants of an enclosing graph",
+        "other names": ("{ p = Abs(x) y = Neg(p) }", "{ other = Abs(x) y = Neg(other) }"),
+        "constants of an enclosing graph": (
+            (
+                "<float k = {1}> { y = If(c) <then_branch = t () => (float[N] z) { z = Add(x, k) },"
+                "else_branch = e () => (float[N] w) { w = Abs(x) }> }"
+            ),
+            (
+                "<float l = {1}> { y = If(c) <then_branch = t () => (float[N] z) { z = Add(x, l) },"
+                "else_branch = e () => (float[N] w) { w = Abs(x) }> }"
+            ),
         ),
-    ],
+    },
 )
 def test_only_structure_is_compared(a: str, b: str) -> None:
     first, second = (canonical_nodes(load(f"g (float[N] x, bool c) => (float[N] y) {text}").graph) for text in (a, b))
     assert first == second
 
 
-@pytest.mark.parametrize(
+@cases(
     ("a", "b"),
-    [
-        pytest.param("{ y = Abs(x) }", "{ y = Neg(x) }", id="operator"),
-        pytest.param("{ y = Sub(x, u) }", "{ y = Sub(u, x) }", id="order of operands"),
-        pytest.param("{ y = Elu(x) }", "{ y = Elu <alpha = 2.0> (x) }", id="attribute"),
-        pytest.param("<float k = {1}> { y = Add(x, k) }", "{ y = Add(x, u) }", id="constant or input"),
-    ],
+    {
+        "operator": ("{ y = Abs(x) }", "{ y = Neg(x) }"),
+        "order of operands": ("{ y = Sub(x, u) }", "{ y = Sub(u, x) }"),
+        "attribute": ("{ y = Elu(x) }", "{ y = Elu <alpha = 2.0> (x) }"),
+        "constant or input": ("<float k = {1}> { y = Add(x, k) }", "{ y = Add(x, u) }"),
+    },
 )
 def test_structure_is_compared(a: str, b: str) -> None:
     first, second = (

@@ -533,10 +533,7 @@ BUILT: dict[str, tuple[Any, Any]] = {
         lambda x: x,
     ),
     "Clip by value": (lambda g, x: g.Clip(x, None, g.const(0.25, like=x)), lambda x: np.minimum(x, 0.25)),
-    "Slice by value": (
-        lambda g, x: g.Slice(x, *(g.const(np.array([n])) for n in (1, 3, 1))),
-        lambda x: x[:, 1:3],
-    ),
+    "Slice by value": (lambda g, x: g.Slice(x, *(g.const(np.array([n])) for n in (1, 3, 1))), lambda x: x[:, 1:3]),
 }
 
 

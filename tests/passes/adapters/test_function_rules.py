@@ -9,7 +9,7 @@ import pytest
 from pass_loading import passes_from_file
 from passwright.core import Rule
 from passwright.core.errors import RuleError
-from rewriting import becomes, load, op_types, stays
+from rewriting import becomes, cases, load, op_types, stays
 
 from passwright import optimize, rule_from_functions
 
@@ -153,15 +153,15 @@ class Refusal:
         return False
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "condition"),
-    [
-        pytest.param("y = Add(t, b)", lambda **_: False, id="a false condition"),
-        pytest.param("y = Add(t, b)", lambda **_: Refusal(), id="a result with a reason"),
-        pytest.param("y = Add(t, b)", lambda w: w.const is None, id="a condition on an unknown constant"),
-        pytest.param("y = Sub(t, b)", None, id="another operator"),
-        pytest.param("y = Mul(t, t)", None, id="another pattern"),
-    ],
+    {
+        "a false condition": ("y = Add(t, b)", lambda **_: False),
+        "a result with a reason": ("y = Add(t, b)", lambda **_: Refusal()),
+        "a condition on an unknown constant": ("y = Add(t, b)", lambda w: w.const is None),
+        "another operator": ("y = Sub(t, b)", None),
+        "another pattern": ("y = Mul(t, t)", None),
+    },
 )
 def test_rule_declines(text: str, condition: Any) -> None:
     stays(f"{F} {{ t = MatMul(x, w) {text} }}", rule_from_functions(pattern_gemm, to_gemm, condition))
@@ -176,7 +176,7 @@ def test_match_failure_declines() -> None:
     stays(f"{F} {{ t = MatMul(x, w) y = Add(t, b) }}", rule_from_functions(pattern_gemm, to_gemm, check))
 
 
-@pytest.mark.parametrize("value", [pytest.param(2, id="another number"), pytest.param(0, id="half is not an integer")])
+@cases("value", {"another number": 2, "half is not an integer": 0})
 def test_constants_are_compared_by_value(value: int) -> None:
     text = (
         f"g (int32[2] x) => (int32[2] y) <int32 one = {{1}}, int32 c = {{{value}}}> {{ t = Mul(x, one) y = Add(t, c) }}"
@@ -215,21 +215,21 @@ def two_roots(op: Any, x: Any) -> Any:
     return op.Relu(x), op.Neg(x)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pattern", "message"),
-    [
-        pytest.param(two_roots, "several roots", id="several roots"),
-        pytest.param(lambda _, x: x, "an output of an operator", id="no operator"),
-        pytest.param(lambda op, x: op.Relu(x, _check=bool), "_check", id="a check inside"),
-        pytest.param(lambda op, *xs: op.Max(*xs), "xs is not supported", id="any number of inputs"),
-        pytest.param(lambda op, x: op.Relu(x.shape), "cannot be traced: AttributeError", id="the shape of a variable"),
-        pytest.param(lambda op, x: op.Relu(x, keep=x > 0), "cannot be traced: TypeError", id="a comparison"),
-        pytest.param(lambda: None, "cannot be traced: TypeError", id="no parameter for op"),
-        pytest.param(lambda op: op.Relu(print), "cannot be a builtin", id="an invalid input"),
-        pytest.param(lambda op, x: op.Elu(x, alpha=print), "alpha cannot be compared", id="an invalid attribute"),
-        pytest.param(lambda op, x: op.Add(x, op.Constant()), "takes one attribute", id="a Constant without a value"),
-        pytest.param(lambda op, y: op.Relu(y), "takes x, which", id="an unbound variable"),
-    ],
+    {
+        "several roots": (two_roots, "several roots"),
+        "no operator": (lambda _, x: x, "an output of an operator"),
+        "a check inside": (lambda op, x: op.Relu(x, _check=bool), "_check"),
+        "any number of inputs": (lambda op, *xs: op.Max(*xs), "xs is not supported"),
+        "the shape of a variable": (lambda op, x: op.Relu(x.shape), "cannot be traced: AttributeError"),
+        "a comparison": (lambda op, x: op.Relu(x, keep=x > 0), "cannot be traced: TypeError"),
+        "no parameter for op": (lambda: None, "cannot be traced: TypeError"),
+        "an invalid input": (lambda op: op.Relu(print), "cannot be a builtin"),
+        "an invalid attribute": (lambda op, x: op.Elu(x, alpha=print), "alpha cannot be compared"),
+        "a Constant without a value": (lambda op, x: op.Add(x, op.Constant()), "takes one attribute"),
+        "an unbound variable": (lambda op, y: op.Relu(y), "takes x, which"),
+    },
 )
 def test_unsupported_pattern_raises_rule_error(pattern: Any, message: str) -> None:
     with pytest.raises(RuleError, match=message):

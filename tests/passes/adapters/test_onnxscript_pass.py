@@ -16,7 +16,7 @@ from passwright.core import ChangeLog, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PluginError, UnknownNameError
 from passwright.core.io.model_source import model_source
 from passwright.core.run.pipeline import rule_names
-from rewriting import apply_passes, load, op_types, require_equivalent
+from rewriting import apply_passes, cases, load, op_types, require_equivalent
 
 from passwright import optimize
 
@@ -241,14 +241,14 @@ def test_bad_rule_name_is_reported_in_one_line(rules: str, name: str, error: typ
 RUN = "g (float[N] x) => (float[N] y) { a = Elu(x) y = Identity(a) }"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "ops"),
-    [
-        pytest.param({"skip": ["elu-to-relu"]}, ["Elu"], id="skip one"),
-        pytest.param({"skip": ["elu-to-relu", "no-identity"]}, ["Elu", "Identity"], id="skip all"),
-        pytest.param({"only": ["elu-to-relu"]}, ["Relu", "Identity"], id="only one"),
-        pytest.param({}, ["Relu"], id="all"),
-    ],
+    {
+        "skip one": ({"skip": ["elu-to-relu"]}, ["Elu"]),
+        "skip all": ({"skip": ["elu-to-relu", "no-identity"]}, ["Elu", "Identity"]),
+        "only one": ({"only": ["elu-to-relu"]}, ["Relu", "Identity"]),
+        "all": ({}, ["Relu"]),
+    },
 )
 def test_rules_are_selected_by_name(rules: str, options: dict[str, Any], ops: list[str]) -> None:
     result = optimize(load(RUN), f"{rules}:BOTH", verify=False, **options)

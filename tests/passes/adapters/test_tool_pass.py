@@ -17,7 +17,7 @@ from passwright.core.io.foreign_models import plan_foreign_merge, proto_without_
 from passwright.core.io.model_source import model_source
 from passwright.core.processes.worker_process import WorkerProcess
 from passwright.core.rewriting.change_log import ChangeLog
-from rewriting import apply_passes, load, op_types, require_equivalent
+from rewriting import apply_passes, cases, load, op_types, require_equivalent
 
 from passwright import optimize
 
@@ -311,17 +311,17 @@ def test_local_functions_are_kept() -> None:
     assert result.model.functions == model.functions
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (float[2] x) => (float[2] x) {}", id="no node"),
-        pytest.param("g () => (float[2] w) <float[2] w = {1,2}> {}", id="an initializer as output"),
-        pytest.param("g (float[0] x) => (float[0] y) { y = Neg(x) }", id="no elements"),
-        pytest.param('g (string[2] x) => (string[2] y) <string[2] w = {"a", "b"}> { y = Identity(x) }', id="strings"),
-        pytest.param("g (float[2] x) => (float[2] y) { a = Neg(x) b = Neg(x) y = Add(a, b) }", id="equal ops"),
-        pytest.param("g (float[2] x) => (float[2] y, float[2] z) { y, _ = Dropout(x) z = Clip(x, , y) }", id="holes"),
-        pytest.param("g (float16[2] x) => (float16[2] y) <float16[2] w = {1,2}> { y = Add(x, w) }", id="halves"),
-    ],
+    {
+        "no node": "g (float[2] x) => (float[2] x) {}",
+        "an initializer as output": "g () => (float[2] w) <float[2] w = {1,2}> {}",
+        "no elements": "g (float[0] x) => (float[0] y) { y = Neg(x) }",
+        "strings": 'g (string[2] x) => (string[2] y) <string[2] w = {"a", "b"}> { y = Identity(x) }',
+        "equal ops": "g (float[2] x) => (float[2] y) { a = Neg(x) b = Neg(x) y = Add(a, b) }",
+        "holes": "g (float[2] x) => (float[2] y, float[2] z) { y, _ = Dropout(x) z = Clip(x, , y) }",
+        "halves": "g (float16[2] x) => (float16[2] y) <float16[2] w = {1,2}> { y = Add(x, w) }",
+    },
 )
 def test_unusual_models_round_trip(text: str) -> None:
     model = load(text)

@@ -19,7 +19,7 @@ from passwright.core.errors import UsageError
 from passwright.core.ort.backends import OnnxReference
 from passwright.core.rewriting.change_log import Exclusions
 from passwright.passes.quantization.half import ConvertToHalf, StoreWeights, crashes_onnxruntime
-from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+from rewriting import apply_passes, cases, initializers, load, op_types, run, table, to_onnx
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(0, 0.3, (4, 4)).astype(np.float32)
@@ -53,67 +53,51 @@ def require_near(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Mapping
         assert np.abs(old - new).max(initial=0) <= share * np.abs(old).max(initial=1e-3)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "left"),
-    [
-        pytest.param("a = MatMul(x, w) y = Relu(a)", ["Cast", "MatMul", "Relu", "Cast"], id="chain"),
-        pytest.param(
-            "a = MatMul(x, w) b = Transpose<perm=[1,0]>(a) y = MatMul(b, w)",
-            ["Cast", "MatMul", "Transpose", "MatMul", "Cast"],
-            id="movement between products",
-        ),
-        pytest.param(
-            "a = MatMul(x, w) e = Exp(a) y = MatMul(e, w)",
-            ["Cast", "MatMul", "Cast", "Exp", "Cast", "MatMul", "Cast"],
-            id="wide op between halves",
-        ),
-        pytest.param(
-            "a = Cast<to=10>(x) b = Relu(a) c = Cast<to=1>(b) y = Tanh(c)",
-            ["Cast", "Relu", "Tanh", "Cast"],
-            id="an op behind halves joins them",
-        ),
-        pytest.param("i = Constant<value_int=1>() b = Cast<to=9>(x) f = Cast<to=1>(b) a = MatMul(x, w) y = Mul(a, f)",
-                     ["Constant", "Cast", "Cast", "Cast", "MatMul", "Mul", "Cast"], id="truth values become halves"),
-        pytest.param("a = MatMul(x, w) b = Cast<to=10>(a) c = Relu(b) y = Cast<to=1>(c)",
-                     ["Cast", "MatMul", "Relu", "Cast"], id="before halves"),
-        pytest.param("a = MatMul(x, w) s = Shape(a) y = Reshape(a, s)", ["Cast", "MatMul", "Shape", "Reshape", "Cast"],
-                     id="shape of a half"),
-        pytest.param("z = Constant<value = float[1] {0.5}>() a = MatMul(x, w) y = Add(a, z)",
-                     ["Cast", "MatMul", "Add", "Cast"], id="constant op"),
-    ],
-)  # fmt: skip
-def test_neighbours_share_one_cast(text: str, left: list[str]) -> None:
+    table("""
+    chain: a = MatMul(x, w) y = Relu(a) => Cast MatMul Relu Cast
+    movement between products: a = MatMul(x, w) b = Transpose<perm=[1,0]>(a) y = MatMul(b, w)
+        => Cast MatMul Transpose MatMul Cast
+    wide op between halves: a = MatMul(x, w) e = Exp(a) y = MatMul(e, w) => Cast MatMul Cast Exp Cast MatMul Cast
+    an op behind halves joins them: a = Cast<to=10>(x) b = Relu(a) c = Cast<to=1>(b) y = Tanh(c) => Cast Relu Tanh Cast
+    truth values become halves: i = Constant<value_int=1>() b = Cast<to=9>(x) f = Cast<to=1>(b) a = MatMul(x, w)
+        y = Mul(a, f) => Constant Cast Cast Cast MatMul Mul Cast
+    before halves: a = MatMul(x, w) b = Cast<to=10>(a) c = Relu(b) y = Cast<to=1>(c) => Cast MatMul Relu Cast
+    shape of a half: a = MatMul(x, w) s = Shape(a) y = Reshape(a, s) => Cast MatMul Shape Reshape Cast
+    constant op: z = Constant<value = float[1] {0.5}>() a = MatMul(x, w) y = Add(a, z) => Cast MatMul Add Cast
+"""),
+)
+def test_neighbours_share_one_cast(text: str, left: str) -> None:
     graph = f"g (float[4,4] x) => (float[4,4] y) {{ {text} }}"
     weights = {"w": W} if "w)" in text else {}
     model = load(graph, weights=weights)
     made, _ = converted(load(graph), **weights)
-    assert [t for t in op_types(made) if t != "Constant"] == [t for t in left if t != "Constant"]
+    assert [t for t in op_types(made) if t != "Constant"] == [t for t in left.split() if t != "Constant"]
     require_near(model, made, feeds_of(model), 4e-3)
     assert all(a.dtype == np.float16 for a in initializers(made).values())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "place", "reason"),
-    [
-        pytest.param("a = MatMul(x, w) y = Exp(a)", "y", "may overflow", id="steep"),
-        pytest.param("a = MatMul(x, w) y = ReduceMean<axes=[1]>(a)", "y", "not calibrated", id="sum"),
-        pytest.param("a = MatMul(x, w) y = Div(x, a)", "y", "not calibrated", id="computed divisor"),
-        pytest.param("a = MatMul(x, w) y = Add(a, big)", "y", "big has elements beyond 65504", id="large weight"),
-        pytest.param("a = MatMul(x, w) y = Add(a, tiny)", "y", "tiny is as small as 1e-10", id="small weight"),
-        pytest.param("a = MatMul(x, w) y = Max(a, tiny)", "y", "takes much longer", id="slow kernel"),
-        pytest.param("a = MatMul(x, w) p = Reshape(a, image) y = GridSample(p, q)", "y", "coordinates", id="grid"),
-        pytest.param("s = Shape(x) f = Cast<to=1>(s) a = MatMul(x, w) m = ReduceSum(f) y = Mul(a, m)", "f",
-                     "integers may exceed 2048", id="counts"),
-        pytest.param("a = MatMul(x, w) y = Celu(a)", "y", "no form of half precision at opset 17", id="schema"),
-        pytest.param("q = QuantizeLinear(x, s) d = DequantizeLinear(q, s) y = MatMul(d, w)", "y", "quantized group",
-                     id="quantized"),
-        pytest.param("s = SequenceConstruct(x, x) y = SequenceAt(s, zero) a = MatMul(x, w)", "y", "sequence",
-                     id="sequence"),
-        pytest.param("u = Neg(w) t = Transpose(u) y = MatMul(x, t)", "u", "from constants", id="of constants"),
-        pytest.param("y = Tanh(x)", "y", "no op with weights", id="nothing to gain"),
-        pytest.param("y = local.f(x)", "y", "ONNX defines no", id="operator of another domain"),
-    ],
-)  # fmt: skip
+    table("""
+    steep: a = MatMul(x, w) y = Exp(a) => y => may overflow
+    sum: a = MatMul(x, w) y = ReduceMean<axes=[1]>(a) => y => not calibrated
+    computed divisor: a = MatMul(x, w) y = Div(x, a) => y => not calibrated
+    large weight: a = MatMul(x, w) y = Add(a, big) => y => big has elements beyond 65504
+    small weight: a = MatMul(x, w) y = Add(a, tiny) => y => tiny is as small as 1e-10
+    slow kernel: a = MatMul(x, w) y = Max(a, tiny) => y => takes much longer
+    grid: a = MatMul(x, w) p = Reshape(a, image) y = GridSample(p, q) => y => coordinates
+    counts: s = Shape(x) f = Cast<to=1>(s) a = MatMul(x, w) m = ReduceSum(f) y = Mul(a, m)
+        => f => integers may exceed 2048
+    schema: a = MatMul(x, w) y = Celu(a) => y => no form of half precision at opset 17
+    quantized: q = QuantizeLinear(x, s) d = DequantizeLinear(q, s) y = MatMul(d, w) => y => quantized group
+    sequence: s = SequenceConstruct(x, x) y = SequenceAt(s, zero) a = MatMul(x, w) => y => sequence
+    of constants: u = Neg(w) t = Transpose(u) y = MatMul(x, t) => u => from constants
+    nothing to gain: y = Tanh(x) => y => no op with weights
+    operator of another domain: y = local.f(x) => y => ONNX defines no
+"""),
+)
 def test_ops_that_stay_wide_say_why(text: str, place: str, reason: str) -> None:
     numbers = {
         "w": W,
@@ -302,28 +286,26 @@ def test_stored_weights_are_cast_when_onnxruntime_loads(to: str, share: float, t
     assert "Cast" not in [*op_types(loaded), *inner]
 
 
-@pytest.mark.parametrize(
-    ("text", "weights", "to", "opset", "reason"),
-    [
-        pytest.param("y = MatMul(x, w)", {"w": W}, "float16", 17, "w is small or not read", id="small"),
-        pytest.param("y = Mul(x, w)", {"w": np.full((99, 4), 1e5, np.float32)}, "float16", 17,
-                     "w has elements beyond 65504, the largest half", id="overflow"),
-        pytest.param("y = Mul(x, w)", {"w": np.full((99, 4), 1e-6, np.float32)}, "float16", 17,
-                     "w is as small as 1e-06, where halves lose digits", id="underflow"),
-        pytest.param("y = Mul(x, w)", {"w": np.full((99, 4), 3.4e38, np.float32)}, "bfloat16", 17, "w overflows",
-                     id="overflow of bfloat16"),
-        pytest.param("y = Mul(x, w)", {"w": np.ones((99, 4), np.float32)}, "bfloat16", 12, "bfloat16 needs opset 13",
-                     id="older opset"),
-        pytest.param("y = Mul(x, w)", {"w": np.ones((99, 4), np.float64)}, "float16", 17,
-                     "w is not of single precision", id="double"),
-        pytest.param("q = QuantizeLinear<axis=0>(x, w) y = DequantizeLinear<axis=0>(q, w)",
-                     {"w": np.ones(300, np.float32)}, "float16", 17, "w belongs to quantized groups", id="scales"),
-    ],
-)  # fmt: skip
-def test_weights_that_are_not_stored_say_why(
-    text: str, weights: Mapping[str, Any], to: str, opset: int, reason: str
-) -> None:
-    model = load(f"g (float[99,4] x) => (float[n,m] y) {{ {text} }}", opset, weights)
+def filled(number: float) -> np.ndarray:
+    return np.full((99, 4), number, np.float32)
+
+
+@cases(
+    ("weights", "to", "opset", "reason"),
+    {
+        "overflow": (filled(1e5), "float16", 17, "w has elements beyond 65504, the largest half"),
+        "underflow": (filled(1e-6), "float16", 17, "w is as small as 1e-06, where halves lose digits"),
+        "overflow of bfloat16": (filled(3.4e38), "bfloat16", 17, "w overflows"),
+        "older opset": (filled(1), "bfloat16", 12, "bfloat16 needs opset 13"),
+        "double": (filled(1).astype(np.float64), "float16", 17, "w is not of single precision"),
+        "small": (W[:1], "float16", 17, "w is small or not read"),
+        "scales": (np.ones(300, np.float32), "float16", 17, "w belongs to quantized groups"),
+    },
+)
+def test_weights_that_are_not_stored_say_why(weights: np.ndarray, to: str, opset: int, reason: str) -> None:
+    quantized = "q = QuantizeLinear<axis=0>(x, w) y = DequantizeLinear<axis=0>(q, w)"
+    text = quantized if weights.ndim == 1 else "y = Mul(x, w)"
+    model = load(f"g (float[99,4] x) => (float[n,m] y) {{ {text} }}", opset, {"w": weights})
     result, change_log = apply_passes(model, StoreWeights(to))
     assert to_onnx(result) == model
     assert reason in change_log.declines["store-half-weights"].values()

@@ -18,8 +18,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 from node_cases import FREEZE_MODES, backend_cases, freeze_inputs
+from planted import MISTAKES
 from small_pipeline import PASS_NAMES
-from test_planted import NAMES, planted
+
+PLUGIN = """import sys
+
+sys.path.append({tests!r})
+from planted import MISTAKES
+
+PLUGIN = MISTAKES[{name!r}].plugin
+"""
 
 
 def write_backend(folder: Path, names: Iterable[str] | None = None) -> None:
@@ -30,21 +38,22 @@ def write_backend(folder: Path, names: Iterable[str] | None = None) -> None:
             onnx.save(freeze_inputs(backend_cases()[name], mode).model, folder / f"{name}.{number}.onnx")
 
 
-def write_planted(folder: Path, names: Iterable[str] = tuple(NAMES)) -> Path:
-    """Write the models of planted mistakes, and inputs if they need some, to a new folder; the table beside it."""
+def write_planted(folder: Path, names: Iterable[str] = tuple(MISTAKES)) -> Path:
+    """Write planted mistakes to a new folder: model, plugin, and inputs if it needs some; the table beside it."""
     folder.mkdir(parents=True)
     table = folder.with_suffix(".csv")
     with table.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
         rows.writerow(("model", "plugin", "only", "inputs"))
         for name in names:
-            mistake, inputs = planted(name), folder / f"{name}.npz"
+            mistake, plugin, inputs = MISTAKES[name], folder / f"{name}.py", folder / f"{name}.npz"
+            plugin.write_text(PLUGIN.format(tests=str(Path(__file__).parent), name=name), encoding="utf-8")
             onnx.save(mistake.model, folder / f"{name}.onnx")
             if mistake.inputs is not None:
                 np.savez(inputs, **mistake.inputs)
             given = "" if mistake.inputs is None else json.dumps([str(inputs.absolute())])
             only = (*PASS_NAMES, *dict.fromkeys(by for by, _ in mistake.wrong))
-            rows.writerow((f"{folder.name}/{name}.onnx", json.dumps([str(mistake.path)]), json.dumps(only), given))
+            rows.writerow((f"{folder.name}/{name}.onnx", json.dumps([str(plugin.absolute())]), json.dumps(only), given))
     return table
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from corpora import write_backend, write_planted
 from node_cases import backend_cases
-from test_planted import NAMES, planted
+from planted import MISTAKES
 
 pytestmark = pytest.mark.slow
 
@@ -25,10 +25,10 @@ def batch(folder: Path, *arguments: str | Path) -> list[dict[str, str]]:
 
 
 def test_planted_mistakes(tmp_path: Path) -> None:
-    names = NAMES[::24]
+    names = list(MISTAKES)[::24]
     rows = batch(tmp_path / "out", write_planted(tmp_path / "planted", names), "--trust-settings")
     found = {Path(row["model"]).stem: {tuple(pair) for pair in json.loads(row["rejected"])} for row in rows}
-    assert found == {name: set(planted(name).wrong) for name in names}
+    assert found == {name: set(MISTAKES[name].wrong) for name in names}
 
 
 def test_node_cases(tmp_path: Path) -> None:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import islice
 from pathlib import Path
 
-import onnx
 import pytest
-from pass_loading import passes_from_file
 from passwright.app.cli.entry import app
 from passwright.app.registry.guarantees import NO_GUARANTEE, guarantee_counts, proved_text, recorded_proofs
-from passwright.core import Rule
-from passwright.core.plugins.pass_registry import FILE_MODULE_PREFIX, all_rules
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.run.report import PassRecord
 from passwright.core.verify.proof_guarantees import PROOFS, Guarantee
+from planted import MISTAKES
 from prove import built_in_rules, models_of, proof_of
 from rewriting import load
-from test_check_planted import FOLDER, NAMES, is_wrong
 from tiers import slow_unless
 from typer.testing import CliRunner
 
@@ -57,18 +52,6 @@ def test_what_is_recorded_as_proved_is_proved(name: str) -> None:
     assert not proof.models or proof.is_proved, list(proof.lines())
 
 
-def wrong_rules() -> list[tuple[str, Rule]]:
-    rules = ((n, r) for n in NAMES for f in passes_from_file(FOLDER / f"{n}.py").values() for r in all_rules(f.item))
-    return [(n, r) for n, r in rules if is_wrong(n, r.name)]
-
-
-def planted_model(name: str) -> onnx.ModelProto:
-    """The model of a file on which its rule is wrong."""
-    passes_from_file(FOLDER / f"{name}.py")
-    module = sys.modules[f"{FILE_MODULE_PREFIX}{name}"]
-    return load(module.MODEL, getattr(module, "OPSET", 17), getattr(module, "WEIGHTS", None))
-
-
 def test_changes_of_a_run_are_counted_by_guarantee() -> None:
     own = next(p for p in recorded_proofs().items() if p[1].is_proved)
     passes = [PassRecord(own[1].pass_name, 3, {own[0]: 3}, 0.0), PassRecord("mine", 2, {own[0]: 2}, 0.0)]
@@ -87,11 +70,8 @@ VISIBLE_OVER_THE_REALS = (
 
 @pytest.mark.parametrize("name", slow_unless(set(VISIBLE_OVER_THE_REALS[:6]), VISIBLE_OVER_THE_REALS))
 def test_rules_that_are_wrong_over_the_reals_are_not_proved(name: str) -> None:
-    rules = [r for n, r in wrong_rules() if n == name]
-    assert rules
-    for rule in rules:
-        proof = prove_rule(rule, [planted_model(name)], Prover())
-        assert not proof.is_proved, list(proof.lines())
+    proof = prove_rule(MISTAKES[name].rules[name], [MISTAKES[name].model], Prover())
+    assert not proof.is_proved, list(proof.lines())
 
 
 def test_table_of_a_run_gives_the_guarantee_of_each_rule(tmp_path: Path) -> None:

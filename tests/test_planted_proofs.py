@@ -6,15 +6,12 @@ others; rules whose faults are of such a kind may have one.
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
-from passwright.core import Rule, RulePass
 from passwright.core.proof.prover import Prover, prove_rule
 from passwright.core.verify.proof_guarantees import PROOFS, Guarantee
 from passwright.testing.check import default_prover
-from test_planted import NAMES, planted
+from planted import MISTAKES
 from tiers import slow_unless
 
 RIGHT_OVER_THE_REALS = {
@@ -36,19 +33,12 @@ def prover() -> Prover:
     return default_prover()
 
 
-def rules_of(name: str) -> list[Rule]:
-    """The rules of a planted file that its mistake names."""
-    members = list(vars(sys.modules[f"planted_{name}"]).values())
-    rules = {r for m in members for r in ((m,) if isinstance(m, Rule) else m.rules if isinstance(m, RulePass) else ())}
-    return [r for r in rules if any(by == r.name for by, _ in planted(name).wrong)]
-
-
-@pytest.mark.parametrize("name", slow_unless(FIRST, NAMES))
+@pytest.mark.parametrize("name", slow_unless(FIRST, MISTAKES))
 def test_no_proof_contradicts_the_fault(name: str, prover: Prover) -> None:
-    model = planted(name).model
-    for rule in rules_of(name):
+    mistake = MISTAKES[name]
+    for rule in (mistake.rules[by] for by, _ in mistake.wrong if by in mistake.rules):
         with np.errstate(all="ignore"):
-            found = prove_rule(rule, [model], prover)
+            found = prove_rule(rule, [mistake.model], prover)
         if name in RIGHT_AT_SMALL_SIZES | RIGHT_ALONE:
             continue
         allowed = {Guarantee.REALS} if name in RIGHT_OVER_THE_REALS else set[Guarantee]()

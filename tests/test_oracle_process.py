@@ -10,6 +10,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import onnx
@@ -26,7 +27,7 @@ from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.oracle_start import ORACLE_WORKER
 from passwright.core.verify.verification_spec import VerificationSpec
-from rewriting import load
+from rewriting import cases, load
 from test_cli import UNVERIFIED, invoke
 from test_signals import PATIENCE, RUN, is_gone, wait_until
 from tiers import slow_unless
@@ -54,8 +55,6 @@ seeded_session.TIMEOUT_FACTOR = 0.0
 from passwright.core.verify.oracle_worker import main
 main()
 """
-
-
 WITH_REGIONS = ComparisonOptions(compare_regions=True)
 
 
@@ -115,10 +114,8 @@ def test_crash_of_a_rewritten_model_is_a_mismatch() -> None:
         assert process.compare(message_of(SHORT_RELU)).to_data() == good
         wrong = process.compare(message_of(ABS)).failure
         assert wrong is not None
-        assert (
-            process.compare(message_of(ABS), ComparisonOptions(input_sets=[process.runs[0].input_set])).failure
-            is not None
-        )
+        first = ComparisonOptions(input_sets=[process.runs[0].input_set])
+        assert process.compare(message_of(ABS), first).failure is not None
 
 
 def test_regions_have_the_same_verdict() -> None:
@@ -139,7 +136,8 @@ def test_crash_is_a_mismatch_where_regions_are_compared() -> None:
         assert process.compare(message_of(SHORT_RELU), WITH_REGIONS).failure is None
 
 
-def test_original_that_crashes_on_all_inputs() -> None:
+def test_original_that_crashes_on_all_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_process, "MAX_FIRST_CRASHES", 2)
     with pytest.raises(UnverifiableError) as error:
         process_of(ABORTS).wait()
     tried = "all inputs that were tried, normal inputs first"
@@ -152,13 +150,7 @@ def test_original_that_crashes_on_some_inputs() -> None:
         process_of(DIVIDES, extremes).wait()
 
 
-@pytest.mark.parametrize(
-    "crash",
-    [
-        pytest.param("os.abort()", id="at once"),
-        pytest.param("self.abort = True", id="between calls"),
-    ],
-)
+@cases("crash", {"at once": "os.abort()", "between calls": "self.abort = True"})
 def test_inputs_on_which_the_original_crashes_are_left_out(crash: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
         "import os, passwright.core.ort.backends as b; run = b.OnnxRuntime.run\n"
@@ -187,12 +179,12 @@ def test_inputs_on_which_the_original_crashes_are_left_out(crash: str, monkeypat
         assert all(a.input_set.feeds["x"].any() for a in process.runs)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "message"),
-    [
-        pytest.param("os.kill(os.getpid(), 11)", r"onnxruntime crashed \(SIGSEGV\)", id="crash"),
-        pytest.param("time.sleep(600)", "onnxruntime did not end within 0.3 s", id="hang"),
-    ],
+    {
+        "crash": ("os.kill(os.getpid(), 11)", r"onnxruntime crashed \(SIGSEGV\)"),
+        "hang": ("time.sleep(600)", "onnxruntime did not end within 0.3 s"),
+    },
 )
 def test_original_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, message: str) -> None:
     text = (
@@ -206,12 +198,12 @@ def test_original_that_does_not_load(tmp_path: Path, monkeypatch: pytest.MonkeyP
         OracleProcess(path, VerificationSpec.of(from_onnx(load(RELU))), label="m.onnx").wait()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("fault", "error", "message"),
-    [
-        pytest.param("open('/none/w.bin')", ModelError, "cannot use /none/w.bin: No such file or directory", id="file"),
-        pytest.param("exec('raise OSError(12, 12)')", UnverifiableError, "needs more memory", id="memory"),
-    ],
+    {
+        "file": ("open('/none/w.bin')", ModelError, "cannot use /none/w.bin: No such file or directory"),
+        "memory": ("exec('raise OSError(12, 12)')", UnverifiableError, "needs more memory"),
+    },
 )
 def test_failure_of_the_system_is_one_line(
     monkeypatch: pytest.MonkeyPatch, fault: str, error: type[Exception], message: str
@@ -239,10 +231,7 @@ def test_hang_that_onnxruntime_cannot_end_is_a_mismatch() -> None:
 
 @pytest.mark.parametrize("message", ["std::bad_alloc", "pthread_create failed, error code: 12"])
 def test_lack_of_memory_for_a_session_is_said(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
-    def fail(*_: object) -> None:
-        raise RuntimeError(message)
-
-    monkeypatch.setattr("passwright.core.ort.backends.create_session", fail)
+    monkeypatch.setattr("passwright.core.ort.backends.create_session", Mock(side_effect=RuntimeError(message)))
     with pytest.raises(ModelLoadError, match="onnxruntime needs more memory than there is") as error:
         OnnxRuntime(b"")
     assert is_lack_of_memory(error.value)
@@ -269,7 +258,8 @@ def test_outputs_beyond_the_budget_are_computed_again() -> None:
     assert Oracle(model.SerializeToString(), spec).compare(message_of(ABS)).to_data() == kept
 
 
-def test_command_and_function_end_in_one_line(tmp_path: Path) -> None:
+def test_commands_end_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_process, "MAX_FIRST_CRASHES", 1)
     path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(load(ABORTS), path)
     for arguments in (("run", path, "-o", out), ("verify", path, path)):
@@ -277,8 +267,6 @@ def test_command_and_function_end_in_one_line(tmp_path: Path) -> None:
         assert result.stderr.startswith(f"error: {path}: onnxruntime crashed (SIGABRT) on all inputs")
         assert result.stderr.count("\n") == 1
     assert not out.exists()
-    with pytest.raises(UnverifiableError, match="crashed"):
-        optimize(path)
 
 
 CRASHING_RULE = f"""
@@ -297,12 +285,12 @@ def crash(g, x):
 
 def test_crashing_change_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text(CRASHING_RULE)
-    model = load("g (float[2] x) => (float[2] y) { a = Softsign(x) b = Identity(a) c = Relu(b) y = Softsign(c) }")
+    model = load("g (float[2] x) => (float[2] y) { a = Softsign(x) b = Identity(a) y = Relu(b) }")
     result = optimize(model, plugins=[tmp_path / "rules.py"], only=["crash", "drop-identity"])
-    rejected = result.report.rejected
-    assert [(q.by, q.place) for q in rejected] == [("crash", "a"), ("crash", "y")]
-    assert all("onnxruntime crashed (SIGFPE)" in q.message for q in rejected)
-    assert [n.op_type for n in result.model.graph.node] == ["Softsign", "Relu", "Softsign"]
+    (rejected,) = result.report.rejected
+    assert (rejected.by, rejected.place) == ("crash", "a")
+    assert "onnxruntime crashed (SIGFPE)" in rejected.message
+    assert [n.op_type for n in result.model.graph.node] == ["Softsign", "Relu"]
 
 
 def test_worker_is_kept_and_unverified_runs_start_none() -> None:
@@ -322,8 +310,8 @@ def test_worker_is_kept_and_unverified_runs_start_none() -> None:
 
 
 def test_threads_have_workers_of_their_own() -> None:
-    with ThreadPoolExecutor(3) as pool:
-        results = list(pool.map(lambda _: optimize(load(RELU)).report.verification, range(6)))
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(lambda _: optimize(load(RELU)).report.verification, range(4)))
     assert all(v is not None and v.failure is None for v in results)
 
 
@@ -336,23 +324,15 @@ def ops():
 """
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        pytest.param("print(ops())", id="script without a main"),
-        pytest.param("sys.path.insert(0, 'shadows')\nprint(ops())", id="names of the standard library"),
-        pytest.param(
-            "optimize(model)\nchild = os.fork()\nprint(ops(), flush=True)\nif child: os.waitpid(child, 0)", id="fork"
-        ),
-    ],
-)
-def test_scripts(tmp_path: Path, end: str) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT + end)
+def test_script_without_a_main(tmp_path: Path) -> None:
+    """With names of the standard library beside it, and a process that goes on in a copy of itself."""
+    end = "optimize(model)\nchild = os.fork()\nprint(ops(), flush=True)\nif child: os.waitpid(child, 0)"
+    (tmp_path / "script.py").write_text(f"{SCRIPT}sys.path.insert(0, 'shadows')\n{end}")
     (tmp_path / "shadows").mkdir()
     for name in ("enum", "random"):  # as a script may have beside it, which imported its own enum before
         (tmp_path / "shadows" / f"{name}.py").write_text("raise SystemExit(1)")
     run = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert set(run.stdout.splitlines()) == {"['Relu']"}
+    assert run.stdout.splitlines() == ["['Relu']"] * 2
     assert run.stderr == ""
 
 

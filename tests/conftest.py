@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -14,8 +14,10 @@ from passwright.core.processes.process_limits import let_idle_threads_sleep
 from passwright.core.support import gc_pause
 
 if TYPE_CHECKING:
+    from passwright.core.calibration.collection_worker import CollectionWorker
     from passwright.core.ort.remote_backend import RemoteBackend
     from passwright.core.ort.sessions import SessionConfig
+    from passwright.core.processes.worker_process import WorkerProcess
 
 let_idle_threads_sleep()  # of all processes that tests start
 gc_pause.collect_seldom()  # as processes of this project do
@@ -68,6 +70,28 @@ def _commands_share_process(shared_remote: RemoteBackend) -> Iterator[None]:
             "quantize.sensitivity",
         ):
             patch.setattr(f"passwright.app.{module}.RemoteBackend", reuse)
+        yield
+
+
+@pytest.fixture(scope="session")
+def shared_collection_worker() -> Iterator[WorkerProcess[CollectionWorker]]:
+    """A process for statistics that all tests share."""
+    from passwright.core.calibration.collection import RUN_TIMEOUT, WORKER, WorkerProcess
+
+    with WorkerProcess[Any](WORKER, RUN_TIMEOUT) as worker:
+        yield worker
+
+
+@pytest.fixture(scope="module")
+def _collections_share_process(shared_collection_worker: WorkerProcess[CollectionWorker]) -> Iterator[None]:
+    """Collect statistics in the shared process, not in one for each collection."""
+
+    class Shared:
+        def __class_getitem__(cls, _: type) -> Callable[..., AbstractContextManager[WorkerProcess[CollectionWorker]]]:
+            return lambda *_: nullcontext(shared_collection_worker)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("passwright.core.calibration.collection.WorkerProcess", Shared)
         yield
 
 

@@ -13,6 +13,7 @@ from passwright.core.calibration.methods import METHODS, Method, calibrated_rang
 from passwright.core.calibration.statistics import BINS, StatisticsCollector, ValueStatistics
 from passwright.core.errors import ModelError
 from passwright.core.ir.quantization_spec import Range
+from rewriting import cases
 
 Array = np.ndarray[Any, Any]
 LOWEST = float(np.finfo(np.float32).min)
@@ -68,26 +69,26 @@ def test_at_least_half_of_the_bins_are_used() -> None:
         assert used[-1] - used[0] >= BINS / 2 - 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("numbers", "ends", "masks", "infinities"),
-    [
-        pytest.param([3, -2, LOWEST], (-2, 3), 1, 0, id="lowest number"),
-        pytest.param([3, -2, -1e9, -1e9], (-2, 3), 2, 0, id="-1e9"),
-        pytest.param([3, -2, -65504, -65501, -65506], (-2, 3), 3, 0, id="mask added to scores"),
-        pytest.param([100, -10_000], (0, 100), 1, 0, id="-10000 next to 100"),
-        pytest.param([200, -10_000], (-10_000, 200), 0, 0, id="-10000 next to 200"),
-        pytest.param([5, 4_000, -10_000], (-10_000, 4_000), 0, 0, id="numbers between"),
-        pytest.param([5, -1e4, -1e9, LOWEST], (0, 5), 3, 0, id="several masks"),
-        pytest.param([5, -1e4, 9e4, -1e9], (-1e4, 9e4), 1, 0, id="a mask beyond large numbers"),
-        pytest.param([0, LOWEST], (0, 0), 1, 0, id="a mask of zeros"),
-        pytest.param([LOWEST, LOWEST], (LOWEST, 0), 0, 0, id="nothing but the mask"),
-        pytest.param([0.5, 1e6], (0, 1e6), 0, 0, id="a large positive number"),
-        pytest.param([0.5, 1e9], (0, 0.5), 1, 0, id="a positive mask"),
-        pytest.param([0, 2e6], (0, 2e6), 0, 0, id="zeros and large numbers"),
-        pytest.param([3, -inf, inf, -2], (-2, 3), 0, 2, id="infinities"),
-        pytest.param([3, -inf, -1e9, -2], (-2, 3), 1, 1, id="infinity and mask"),
-        pytest.param([inf], (0, 0), 0, 1, id="infinity alone"),
-    ],
+    {
+        "lowest number": ([3, -2, LOWEST], (-2, 3), 1, 0),
+        "-1e9": ([3, -2, -1e9, -1e9], (-2, 3), 2, 0),
+        "mask added to scores": ([3, -2, -65504, -65501, -65506], (-2, 3), 3, 0),
+        "-10000 next to 100": ([100, -10_000], (0, 100), 1, 0),
+        "-10000 next to 200": ([200, -10_000], (-10_000, 200), 0, 0),
+        "numbers between": ([5, 4_000, -10_000], (-10_000, 4_000), 0, 0),
+        "several masks": ([5, -1e4, -1e9, LOWEST], (0, 5), 3, 0),
+        "a mask beyond large numbers": ([5, -1e4, 9e4, -1e9], (-1e4, 9e4), 1, 0),
+        "a mask of zeros": ([0, LOWEST], (0, 0), 1, 0),
+        "nothing but the mask": ([LOWEST, LOWEST], (LOWEST, 0), 0, 0),
+        "a large positive number": ([0.5, 1e6], (0, 1e6), 0, 0),
+        "a positive mask": ([0.5, 1e9], (0, 0.5), 1, 0),
+        "zeros and large numbers": ([0, 2e6], (0, 2e6), 0, 0),
+        "infinities": ([3, -inf, inf, -2], (-2, 3), 0, 2),
+        "infinity and mask": ([3, -inf, -1e9, -2], (-2, 3), 1, 1),
+        "infinity alone": ([inf], (0, 0), 0, 1),
+    },
 )
 def test_masks_do_not_count(numbers: list[float], ends: tuple[float, float], masks: int, infinities: int) -> None:
     for samples in ([numbers], [[x] for x in numbers], [[x] for x in reversed(numbers)]):
@@ -151,17 +152,17 @@ def test_few_numbers_stay_exact(method: Method, symmetric: bool, numbers: list[f
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-@pytest.mark.parametrize(
+@cases(
     "numbers",
-    [
-        pytest.param(NORMAL, id="normal"),
-        pytest.param(np.maximum(NORMAL, 0), id="relu"),
-        pytest.param(-np.maximum(NORMAL, 0), id="negative"),
-        pytest.param(3 * NORMAL / (1 + np.exp(-3 * NORMAL)), id="silu"),
-        pytest.param(RNG.laplace(size=40_000).astype(np.float32), id="laplace"),
-        pytest.param(RNG.uniform(-1, 3, 40_000).astype(np.float32), id="uniform"),
-        pytest.param(np.append(NORMAL, np.float32(300)), id="one outlier"),
-    ],
+    {
+        "normal": NORMAL,
+        "relu": np.maximum(NORMAL, 0),
+        "negative": -np.maximum(NORMAL, 0),
+        "silu": 3 * NORMAL / (1 + np.exp(-3 * NORMAL)),
+        "laplace": RNG.laplace(size=40_000).astype(np.float32),
+        "uniform": RNG.uniform(-1, 3, 40_000).astype(np.float32),
+        "one outlier": np.append(NORMAL, np.float32(300)),
+    },
 )
 def test_mse_is_least_among_ranges(numbers: Array, symmetric: bool) -> None:
     found = statistics_of(numbers)
@@ -211,14 +212,14 @@ def divergence(counts: Array, start: int, end: int, levels: int) -> float:
     return float((p * np.log(p / q)).sum())
 
 
-@pytest.mark.parametrize(
+@cases(
     ("numbers", "symmetric"),
-    [
-        pytest.param(NORMAL, True, id="normal symmetric"),
-        pytest.param(np.maximum(NORMAL, 0), False, id="relu"),
-        pytest.param(NORMAL + np.float32(0.5), False, id="asymmetric"),
-        pytest.param(np.append(NORMAL, np.float32([300, -200])), False, id="outliers"),
-    ],
+    {
+        "normal symmetric": (NORMAL, True),
+        "relu": (np.maximum(NORMAL, 0), False),
+        "asymmetric": (NORMAL + np.float32(0.5), False),
+        "outliers": (np.append(NORMAL, np.float32([300, -200])), False),
+    },
 )
 def test_entropy_is_least_among_windows(numbers: Array, symmetric: bool) -> None:
     found = statistics_of(numbers)

@@ -21,7 +21,7 @@ from passwright.core.errors import ModelError, PassesError
 from passwright.core.io.model_source import model_source
 from passwright.core.verify import given_inputs
 from passwright.core.verify.input_specs import InputSpec, input_specs
-from rewriting import load
+from rewriting import cases, load
 
 Array = np.ndarray[Any, Any]
 ROWS = np.arange(20, dtype=np.float32).reshape(10, 2)
@@ -68,16 +68,16 @@ def once(count: int) -> Iterator[dict[str, Array]]:
     return ({"x": ROWS[i : i + 1]} for i in range(count))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "expected"),
-    [
-        pytest.param({"x": ROWS}, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18], id="arrays"),
-        pytest.param({"x": ROWS, "labels": np.arange(10)}, list(range(0, 20, 2)), id="labels"),
-        pytest.param([{"x": ROWS[:1]}, {"x": ROWS[3:4]}], [0, 6], id="list"),
-        pytest.param([{"x": [[7.0, 1.0]]}], [7], id="numbers"),
-        pytest.param(once(3), [0, 2, 4], id="generator"),
-        pytest.param(DataReader(3), [2, 1, 0], id="CalibrationDataReader"),
-    ],
+    {
+        "arrays": ({"x": ROWS}, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]),
+        "labels": ({"x": ROWS, "labels": np.arange(10)}, list(range(0, 20, 2))),
+        "list": ([{"x": ROWS[:1]}, {"x": ROWS[3:4]}], [0, 6]),
+        "numbers": ([{"x": [[7.0, 1.0]]}], [7]),
+        "generator": (once(3), [0, 2, 4]),
+        "CalibrationDataReader": (DataReader(3), [2, 1, 0]),
+    },
 )
 def test_python_data(data: Any, expected: list[float]) -> None:
     found = read_calibration_data(data, BATCHED)
@@ -99,18 +99,18 @@ def make_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@cases(
     ("names", "expected"),
-    [
-        pytest.param("a.npz", list(range(0, 20, 2)), id=".npz"),
-        pytest.param(["a.npz", "b.npz"], [*range(0, 20, 2), 100, 102], id="several .npz"),
-        pytest.param("cases", [0, 2, 4], id="folder of test data"),
-        pytest.param("cases/test_data_set_1", [2], id="one set of test data"),
-        pytest.param(["b.npz", "cases", "data.py"], [100, 102, 0, 2, 4, 0, 1, 2, 3], id="all kinds"),
-        pytest.param("data.py", [0, 1, 2, 3], id="file.py"),
-        pytest.param("data.py:reader", [0, 1, 2, 3], id="file.py:function"),
-        pytest.param("data.py:arrays", [0, 0, 0], id="function with arrays"),
-    ],
+    {
+        ".npz": ("a.npz", list(range(0, 20, 2))),
+        "several .npz": (["a.npz", "b.npz"], [*range(0, 20, 2), 100, 102]),
+        "folder of test data": ("cases", [0, 2, 4]),
+        "one set of test data": ("cases/test_data_set_1", [2]),
+        "all kinds": (["b.npz", "cases", "data.py"], [100, 102, 0, 2, 4, 0, 1, 2, 3]),
+        "file.py": ("data.py", [0, 1, 2, 3]),
+        "file.py:function": ("data.py:reader", [0, 1, 2, 3]),
+        "function with arrays": ("data.py:arrays", [0, 0, 0]),
+    },
 )
 def test_files(folder: Path, names: str | list[str], expected: list[float]) -> None:
     data = folder / names if isinstance(names, str) else [str(folder / name) for name in names]
@@ -127,17 +127,15 @@ def test_one_file_is_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert read[5:] == ["b.npz"]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("inputs", "arrays", "shapes"),
-    [
-        pytest.param("float[2,2] x", {"x": ROWS[:7]}, [(2, 2)] * 3, id="fixed batch of 2"),
-        pytest.param("float[1,2] x", {"x": ROWS}, [(1, 2)] * 10, id="fixed batch of 1"),
-        pytest.param("float[T,batch] x", {"x": ROWS}, [(10, 1)] * 2, id="batch on another axis"),
-        pytest.param(
-            "float[N,2] x, float[3] z", {"x": ROWS, "z": ROWS[0, [0, 0, 0]]}, [(1, 2)] * 10, id="shared input"
-        ),
-        pytest.param("float x, float[3] z", {"x": np.float32(1), "z": np.zeros(3, np.float32)}, [()], id="no batch"),
-    ],
+    {
+        "fixed batch of 2": ("float[2,2] x", {"x": ROWS[:7]}, [(2, 2)] * 3),
+        "fixed batch of 1": ("float[1,2] x", {"x": ROWS}, [(1, 2)] * 10),
+        "batch on another axis": ("float[T,batch] x", {"x": ROWS}, [(10, 1)] * 2),
+        "shared input": ("float[N,2] x, float[3] z", {"x": ROWS, "z": ROWS[0, [0, 0, 0]]}, [(1, 2)] * 10),
+        "no batch": ("float x, float[3] z", {"x": np.float32(1), "z": np.zeros(3, np.float32)}, [()]),
+    },
 )
 def test_samples_of_arrays(inputs: str, arrays: dict[str, Array], shapes: list[tuple[int, ...]]) -> None:
     found = read_calibration_data(arrays, specs(inputs))
@@ -145,36 +143,25 @@ def test_samples_of_arrays(inputs: str, arrays: dict[str, Array], shapes: list[t
     assert all(sample.keys() == arrays.keys() for sample in found)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("data", "message"),
-    [
-        pytest.param("none.npz", "none.npz does not exist", id="no file"),
-        pytest.param("data.py", "is not an .npz file of arrays: File is not a zip file", id="not an .npz"),
-        pytest.param([], "the data: there are no samples", id="empty list"),
-        pytest.param(DataReader(0), "the data: there are no samples", id="empty reader"),
-        pytest.param({"x": ROWS[:0]}, "the data: x has no rows", id="no rows"),
-        pytest.param(
-            {"y": ROWS}, "the given (the data) inputs name y, which is not an input of the model (x)", id="name"
-        ),
-        pytest.param([{}], "the given (the data: sample 1) inputs lack x", id="missing input"),
-        pytest.param(
-            {"x": ROWS.astype(int)}, "x of the given (the data) inputs is int64; the model needs float32", id="type"
-        ),
-        pytest.param(
+    {
+        "no file": ("none.npz", "none.npz does not exist"),
+        "not an .npz": ("data.py", "is not an .npz file of arrays: File is not a zip file"),
+        "empty list": ([], "the data: there are no samples"),
+        "empty reader": (DataReader(0), "the data: there are no samples"),
+        "no rows": ({"x": ROWS[:0]}, "the data: x has no rows"),
+        "name": ({"y": ROWS}, "the given (the data) inputs name y, which is not an input of the model (x)"),
+        "missing input": ([{}], "the given (the data: sample 1) inputs lack x"),
+        "type": ({"x": ROWS.astype(int)}, "x of the given (the data) inputs is int64; the model needs float32"),
+        "shape": (
             {"x": np.zeros((4, 3), np.float32)},
             "x of the given (the data: row 0) inputs has shape [1,3]; the model needs [N,2]",
-            id="shape",
         ),
-        pytest.param(
-            [{"x": ROWS[0]}],
-            "x of the given (the data: sample 1) inputs has shape [2]; the model needs [N,2]",
-            id="rank",
-        ),
-        pytest.param(
-            [ROWS], "the data: sample 1: it is of type ndarray, not arrays by name", id="arrays without names"
-        ),
-        pytest.param(5, "the data: int is no source of samples; give files, or an iterable", id="number"),
-    ],
+        "rank": ([{"x": ROWS[0]}], "x of the given (the data: sample 1) inputs has shape [2]; the model needs [N,2]"),
+        "arrays without names": ([ROWS], "the data: sample 1: it is of type ndarray, not arrays by name"),
+        "number": (5, "the data: int is no source of samples; give files, or an iterable"),
+    },
 )
 def test_errors(tmp_path: Path, data: Any, message: str) -> None:
     if isinstance(data, str):
@@ -186,17 +173,15 @@ def test_errors(tmp_path: Path, data: Any, message: str) -> None:
     assert "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
-    [
-        pytest.param("data.py:other", "data.py has no function other", id="no function"),
-        pytest.param("data.py:broken", "data.py:broken: ValueError: no more files", id="raises"),
-        pytest.param(
-            "data.py:nothing", "data.py:nothing: int is no source of samples; give files, or an iterable", id="5"
-        ),
-        pytest.param("data.py:a b", "data.py:a b: not of the form file.py:function", id="no name"),
-        pytest.param("other.py", "other.py is not a Python file: No such file or directory", id="no file"),
-    ],
+    {
+        "no function": ("data.py:other", "data.py has no function other"),
+        "raises": ("data.py:broken", "data.py:broken: ValueError: no more files"),
+        "5": ("data.py:nothing", "data.py:nothing: int is no source of samples; give files, or an iterable"),
+        "no name": ("data.py:a b", "data.py:a b: not of the form file.py:function"),
+        "no file": ("other.py", "other.py is not a Python file: No such file or directory"),
+    },
 )
 def test_errors_of_functions(folder: Path, text: str, message: str) -> None:
     with pytest.raises(PassesError) as e:

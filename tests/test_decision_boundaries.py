@@ -13,7 +13,7 @@ from passwright.core.verify.decision_boundaries import MAX_BOUNDARIES, decision_
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets, variant_count
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from rewriting import load, oracle_of
+from rewriting import cases, load, oracle_of
 
 WEIGHTS = {
     "two": np.float32(2),
@@ -28,32 +28,32 @@ def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17)
     return decision_boundaries(model.graph.inputs[0]).points
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "want"),
-    [
-        pytest.param("y = Relu(x)", (), id="none"),
-        pytest.param("y = Greater(x, two)", (2,), id="compared"),
-        pytest.param("y = LessOrEqual(two, x)", (2,), id="operands swapped"),
-        pytest.param("y = Equal(x, x)", (), id="no constant"),
-        pytest.param("y = Clip(x, two, six)", (2, 6), id="clipped"),
-        pytest.param("y = Clip(x, , six)", (6,), id="clipped above"),
-        pytest.param("a = Max(x, two) y = Min(a, six)", (2, 6), id="two bounds"),
-        pytest.param("a = Neg(x) y = Less(a, two)", (-2,), id="negated"),
-        pytest.param("a = Add(x, two) y = Less(a, six)", (4,), id="shifted"),
-        pytest.param("a = Sub(two, x) y = Less(a, six)", (-4,), id="subtracted from a constant"),
-        pytest.param("a = Mul(x, two) b = Sub(a, two) y = Less(b, six)", (4,), id="scaled and shifted"),
-        pytest.param("a = Div(x, two) y = Less(a, six)", (12,), id="divided"),
-        pytest.param("a = Div(two, x) y = Less(a, six)", (), id="divisor"),
-        pytest.param("a = Transpose(x) y = Less(a, six)", (6,), id="transposed"),
-        pytest.param("a = Trilu(x) y = Less(a, six)", (6,), id="Trilu"),
-        pytest.param("a = ScatterND(x, n, x) y = Less(a, six)", (6,), id="scattered"),
-        pytest.param("a = Exp(x) y = Less(a, six)", (), id="computed"),
-        pytest.param("y = ThresholdedRelu<alpha=1.5>(x)", (1.5,), id="ThresholdedRelu"),
-        pytest.param("y = Shrink<lambd=1.5>(x)", (-1.5, 1.5), id="Shrink"),
-        pytest.param("y = HardSigmoid<alpha=0.5, beta=0.5>(x)", (-1, 1), id="HardSigmoid"),
-        pytest.param("y = HardSwish(x)", (-3, 3), id="HardSwish"),
-        pytest.param("c = Equal(x, two) y = Where(c, x, six)", (2,), id="Where"),
-    ],
+    {
+        "none": ("y = Relu(x)", ()),
+        "compared": ("y = Greater(x, two)", (2,)),
+        "operands swapped": ("y = LessOrEqual(two, x)", (2,)),
+        "no constant": ("y = Equal(x, x)", ()),
+        "clipped": ("y = Clip(x, two, six)", (2, 6)),
+        "clipped above": ("y = Clip(x, , six)", (6,)),
+        "two bounds": ("a = Max(x, two) y = Min(a, six)", (2, 6)),
+        "negated": ("a = Neg(x) y = Less(a, two)", (-2,)),
+        "shifted": ("a = Add(x, two) y = Less(a, six)", (4,)),
+        "subtracted from a constant": ("a = Sub(two, x) y = Less(a, six)", (-4,)),
+        "scaled and shifted": ("a = Mul(x, two) b = Sub(a, two) y = Less(b, six)", (4,)),
+        "divided": ("a = Div(x, two) y = Less(a, six)", (12,)),
+        "divisor": ("a = Div(two, x) y = Less(a, six)", ()),
+        "transposed": ("a = Transpose(x) y = Less(a, six)", (6,)),
+        "Trilu": ("a = Trilu(x) y = Less(a, six)", (6,)),
+        "scattered": ("a = ScatterND(x, n, x) y = Less(a, six)", (6,)),
+        "computed": ("a = Exp(x) y = Less(a, six)", ()),
+        "ThresholdedRelu": ("y = ThresholdedRelu<alpha=1.5>(x)", (1.5,)),
+        "Shrink": ("y = Shrink<lambd=1.5>(x)", (-1.5, 1.5)),
+        "HardSigmoid": ("y = HardSigmoid<alpha=0.5, beta=0.5>(x)", (-1, 1)),
+        "HardSwish": ("y = HardSwish(x)", (-3, 3)),
+        "Where": ("c = Equal(x, two) y = Where(c, x, six)", (2,)),
+    },
 )
 def test_boundaries_are_found(body: str, want: tuple[float, ...]) -> None:
     assert points_of(body) == pytest.approx(want)
@@ -117,14 +117,14 @@ def outputs_of(text: str) -> tuple[Oracle, list[Any]]:
     return oracle, [a.outputs["y"] for a in oracle.runs]
 
 
-@pytest.mark.parametrize(
+@cases(
     "condition",
-    [
-        pytest.param("c = Greater(x, six)", id="a scalar"),
-        pytest.param("n = Neg(x) c = Less(n, six)", id="negated"),
-        pytest.param("c = Equal(x, six)", id="equal"),
-        pytest.param("d = Less(x, six) e = Greater(x, two) c = And(d, e)", id="between two"),
-    ],
+    {
+        "a scalar": "c = Greater(x, six)",
+        "negated": "n = Neg(x) c = Less(n, six)",
+        "equal": "c = Equal(x, six)",
+        "between two": "d = Less(x, six) e = Greater(x, two) c = And(d, e)",
+    },
 )
 def test_scalars_take_both_branches(condition: str) -> None:
     branches = "<then_branch = t () => (float a) { a = Exp(two) }, else_branch = e () => (float b) { b = Neg(two) }>"

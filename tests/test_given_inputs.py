@@ -14,7 +14,7 @@ from passwright.core.errors import ModelError
 from passwright.core.verify.given_inputs import fitting_inputs, read_inputs, sizes_from_shapes
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, input_specs
-from rewriting import load
+from rewriting import cases, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,13 +55,13 @@ def as_sets(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "kinds"),
-    [
-        pytest.param(as_npz, ["given (in.npz)"], id="npz"),
-        pytest.param(as_folder, ["given (data)"], id="one folder"),
-        pytest.param(as_sets, ["given (test_data_set_0)", "given (test_data_set_1)"], id="every test_data_set"),
-    ],
+    {
+        "npz": (as_npz, ["given (in.npz)"]),
+        "one folder": (as_folder, ["given (data)"]),
+        "every test_data_set": (as_sets, ["given (test_data_set_0)", "given (test_data_set_1)"]),
+    },
 )
 def test_inputs_are_read(tmp_path: Path, make: Callable[[Path], Path], kinds: list[str]) -> None:
     input_sets, notes = read_inputs(make(tmp_path), inputs_of(TWO))
@@ -97,14 +97,14 @@ def test_inputs_with_defaults_are_optional() -> None:
         assert fitting_inputs(InputSet("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("feeds", "message"),
-    [
-        pytest.param({"x": X}, "lack i", id="one missing"),
-        pytest.param({"x": X, "i": I, "z": X}, "z, which is not an input", id="one too many"),
-        pytest.param({"x": X.astype(np.float64), "i": I}, "x of the given inputs is float64", id="other type"),
-        pytest.param({"x": X, "i": I.astype(np.int32)}, "i of the given inputs is int32", id="other integer"),
-    ],
+    {
+        "one missing": ({"x": X}, "lack i"),
+        "one too many": ({"x": X, "i": I, "z": X}, "z, which is not an input"),
+        "other type": ({"x": X.astype(np.float64), "i": I}, "x of the given inputs is float64"),
+        "other integer": ({"x": X, "i": I.astype(np.int32)}, "i of the given inputs is int32"),
+    },
 )
 def test_mismatched_inputs_are_refused(feeds: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
@@ -114,17 +114,17 @@ def test_mismatched_inputs_are_refused(feeds: dict[str, Any], message: str) -> N
 HALF = ml_dtypes.bfloat16
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "dtype", "want"),
-    [
-        pytest.param([[1, 2, 3]], "float", np.array([[1, 2, 3]], np.float32), id="a list of integers"),
-        pytest.param([[1.5, 2, 3]], "float16", np.array([[1.5, 2, 3]], np.float16), id="a list of floats"),
-        pytest.param(2, "int64", np.array(2), id="a number"),
-        pytest.param(np.float32(2), "float", np.float32(2), id="a NumPy number"),
-        pytest.param(np.array([1, 2], ">f4"), "float", np.array([1, 2], np.float32), id="other byte order"),
-        pytest.param(np.array([1, 2], HALF).view("V2"), "bfloat16", np.array([1, 2], HALF), id="bfloat16 from .npz"),
-        pytest.param(["a", "b"], "string", np.array(["a", "b"], object), id="a list of text"),
-    ],
+    {
+        "a list of integers": ([[1, 2, 3]], "float", np.array([[1, 2, 3]], np.float32)),
+        "a list of floats": ([[1.5, 2, 3]], "float16", np.array([[1.5, 2, 3]], np.float16)),
+        "a number": (2, "int64", np.array(2)),
+        "a NumPy number": (np.float32(2), "float", np.float32(2)),
+        "other byte order": (np.array([1, 2], ">f4"), "float", np.array([1, 2], np.float32)),
+        "bfloat16 from .npz": (np.array([1, 2], HALF).view("V2"), "bfloat16", np.array([1, 2], HALF)),
+        "a list of text": (["a", "b"], "string", np.array(["a", "b"], object)),
+    },
 )
 def test_values_are_converted_to_arrays(value: Any, dtype: str, want: Any) -> None:
     text = f"g ({dtype}[{','.join('abc'[: np.ndim(want)])}] x) => ({dtype}[n] y) {{ y = Identity(x) }}"
@@ -135,16 +135,16 @@ def test_values_are_converted_to_arrays(value: Any, dtype: str, want: Any) -> No
     np.testing.assert_array_equal(found, want)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "kind"),
-    [
-        pytest.param(None, "NoneType", id="None"),
-        pytest.param("x", "str", id="text"),
-        pytest.param([[1], [2, 3]], "not an array", id="ragged"),
-        pytest.param({"a": 1}, "dict", id="a map"),
-        pytest.param([1j], "complex128", id="complex numbers"),
-        pytest.param([1.5], "float64", id="floats for integers"),
-    ],
+    {
+        "None": (None, "NoneType"),
+        "text": ("x", "str"),
+        "ragged": ([[1], [2, 3]], "not an array"),
+        "a map": ({"a": 1}, "dict"),
+        "complex numbers": ([1j], "complex128"),
+        "floats for integers": ([1.5], "float64"),
+    },
 )
 def test_unconvertible_values_are_refused(value: Any, kind: str) -> None:
     with pytest.raises(ModelError, match=f"x of the given inputs is {kind}"):
@@ -208,26 +208,26 @@ def as_test_data(*arrays: Any) -> Callable[[Path], Path]:
     return make
 
 
-@pytest.mark.parametrize(
+@cases(
     ("make", "message"),
-    [
-        pytest.param(lambda p: p / "none.npz", "does not exist", id="missing"),
-        pytest.param(bad_file("in.npz", b"PK"), "is not an .npz", id="broken archive"),
-        pytest.param(bad_file("in.txt", b"1 2 3"), "is not an .npz", id="text"),
-        pytest.param(bad_file("in.npz", b""), "is not an .npz", id="empty file"),
-        pytest.param(array_file, "is not an .npz", id="one array"),
-        pytest.param(objects_file, "in.npz: x.npy holds pickled objects, which are never read", id="pickled objects"),
-        pytest.param(lambda p: p, "holds no input_", id="empty folder"),
-        pytest.param(damaged, "input_0.pb", id="damaged tensor"),
-        pytest.param(truncated, "input_0.pb", id="tensor with too few elements"),
-        pytest.param(as_npz_of(**{"../x": X}), r"given \(in.npz: ..\) inputs lack i", id="name with a folder"),
-        pytest.param(as_npz_of(x=X.astype(np.float64)), "in.npz. inputs is float64", id="type of a header"),
-        pytest.param(as_npz_of(x=X[0]), r"x of the given \(in.npz\) inputs has shape \[3\]", id="rank of a header"),
-        pytest.param(as_npz_of(x=X[:, :2]), r"has shape \[2,2\]; the model needs \[N,3\]", id="dim of a header"),
-        pytest.param(as_test_data(X[0]), r"input_0.pb: x of the given .* has shape \[3\]", id="rank of a tensor"),
-        pytest.param(as_test_data(I), "input_0.pb: x of the given .* is int64", id="type of a tensor"),
-        pytest.param(lambda p: p / ("x" * 300), "File name too long", id="long name"),
-    ],
+    {
+        "missing": (lambda p: p / "none.npz", "does not exist"),
+        "broken archive": (bad_file("in.npz", b"PK"), "is not an .npz"),
+        "text": (bad_file("in.txt", b"1 2 3"), "is not an .npz"),
+        "empty file": (bad_file("in.npz", b""), "is not an .npz"),
+        "one array": (array_file, "is not an .npz"),
+        "pickled objects": (objects_file, "in.npz: x.npy holds pickled objects, which are never read"),
+        "empty folder": (lambda p: p, "holds no input_"),
+        "damaged tensor": (damaged, "input_0.pb"),
+        "tensor with too few elements": (truncated, "input_0.pb"),
+        "name with a folder": (as_npz_of(**{"../x": X}), r"given \(in.npz: ..\) inputs lack i"),
+        "type of a header": (as_npz_of(x=X.astype(np.float64)), "in.npz. inputs is float64"),
+        "rank of a header": (as_npz_of(x=X[0]), r"x of the given \(in.npz\) inputs has shape \[3\]"),
+        "dim of a header": (as_npz_of(x=X[:, :2]), r"has shape \[2,2\]; the model needs \[N,3\]"),
+        "rank of a tensor": (as_test_data(X[0]), r"input_0.pb: x of the given .* has shape \[3\]"),
+        "type of a tensor": (as_test_data(I), "input_0.pb: x of the given .* is int64"),
+        "long name": (lambda p: p / ("x" * 300), "File name too long"),
+    },
 )
 def test_unreadable_inputs_are_refused(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
     with pytest.raises(ModelError, match=message) as caught:
@@ -235,27 +235,23 @@ def test_unreadable_inputs_are_refused(tmp_path: Path, make: Callable[[Path], Pa
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shapes", "sizes"),
-    [
-        pytest.param({}, {}, id="none"),
-        pytest.param({"x": (5, 3)}, {"N": 5}, id="symbol"),
-        pytest.param({"x": (5, 3), "i": (4,)}, {"N": 5, "M": 4}, id="two inputs"),
-    ],
+    {"none": ({}, {}), "symbol": ({"x": (5, 3)}, {"N": 5}), "two inputs": ({"x": (5, 3), "i": (4,)}, {"N": 5, "M": 4})},
 )
 def test_sizes_from_shapes(shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
     assert sizes_from_shapes(shapes, inputs_of(TWO)) == sizes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shapes", "message"),
-    [
-        pytest.param({"z": (1,)}, "no such input", id="unknown input"),
-        pytest.param({"x": (1,)}, "1 dims given, the input has 2", id="rank"),
-        pytest.param({"x": (1, 4)}, "fixed at 3 cannot be 4", id="fixed dim"),
-        pytest.param({"x": (1, 3), "z": (1, 2)}, "z", id="second input"),
-        pytest.param({"x": (-1, 3)}, "-1 is not a size", id="negative"),
-    ],
+    {
+        "unknown input": ({"z": (1,)}, "no such input"),
+        "rank": ({"x": (1,)}, "1 dims given, the input has 2"),
+        "fixed dim": ({"x": (1, 4)}, "fixed at 3 cannot be 4"),
+        "second input": ({"x": (1, 3), "z": (1, 2)}, "z"),
+        "negative": ({"x": (-1, 3)}, "-1 is not a size"),
+    },
 )
 def test_impossible_shapes(shapes: dict[str, tuple[int, ...]], message: str) -> None:
     with pytest.raises(ModelError, match=message):

@@ -15,15 +15,11 @@ from passwright.core.errors import ModelError, UnverifiableError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.dim_expressions import extent
-from passwright.core.verify.input_generation import (
-    KINDS,
-    distinct_kinds,
-    generate_input_sets,
-)
+from passwright.core.verify.input_generation import KINDS, distinct_kinds, generate_input_sets
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, free_symbols, input_specs
 from passwright.core.verify.size_assignments import MAX_ELEMENTS, element_count, size_assignments, with_ones
-from rewriting import load, oracle_of
+from rewriting import cases, load, oracle_of
 
 Feeds = dict[str, Any]
 
@@ -46,31 +42,28 @@ MAX = np.finfo(np.float32).max
 BIG = "g (float[100,100] x) => (float[100,100] y) { y = Relu(x) }"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "holds"),
-    [
-        pytest.param("normal", lambda x: abs(x.mean()) < 0.1 and 0.9 < x.std() < 1.1, id="normal"),
-        pytest.param("negative", lambda x: -3.1 < x.mean() < -2.9 and (x < 0).mean() > 0.99, id="shifted below zero"),
-        pytest.param("zeros", lambda x: not x.any(), id="zeros"),
-        pytest.param(
+    {
+        "normal": ("normal", lambda x: abs(x.mean()) < 0.1 and 0.9 < x.std() < 1.1),
+        "shifted below zero": ("negative", lambda x: -3.1 < x.mean() < -2.9 and (x < 0).mean() > 0.99),
+        "zeros": ("zeros", lambda x: not x.any()),
+        "limits of the type among normal numbers": (
             "extremes",
             lambda x: {MAX, -MAX, MAX / 2, np.float32(1.1754944e-38)} <= set(x.flat) and (abs(x) < 5).mean() > 0.8,
-            id="limits of the type among normal numbers",
         ),
-        pytest.param(
+        "some NaN, none in the first half": (
             "nan",
             lambda x: 0 < np.isnan(x).sum() < x.size / 4 and np.isfinite(x[:50]).all(),
-            id="some NaN, none in the first half",
         ),
-        pytest.param(
+        "infinities of both signs": (
             "inf",
             lambda x: (
                 np.isposinf(x).any() and np.isneginf(x).any() and np.isfinite(x[:50]).all() and not np.isnan(x).any()
             ),
-            id="infinities of both signs",
         ),
-        pytest.param("wide", lambda x: (x[:50] > 0).all() and 2.8 < x[50:].std() < 3.2, id="larger deviation"),
-    ],
+        "larger deviation": ("wide", lambda x: (x[:50] > 0).all() and 2.8 < x[50:].std() < 3.2),
+    },
 )
 def test_kinds_of_floats(kind: str, holds: Any) -> None:
     assert holds(first_input_set(BIG, kind).feeds["x"])
@@ -87,8 +80,7 @@ DTYPES = (
 
 
 @pytest.mark.parametrize(
-    ("kind", "dtype"),
-    [pytest.param(kind, dtype, id=f"{kind} {dtype}") for kind in KINDS for dtype in DTYPES],
+    ("kind", "dtype"), [pytest.param(kind, dtype, id=f"{kind} {dtype}") for kind in KINDS for dtype in DTYPES]
 )
 def test_inputs_have_declared_types(kind: str, dtype: str) -> None:
     x = first_input_set(f"g ({dtype}[50] x) => ({dtype}[50] y) {{ y = Identity(x) }}", kind).feeds["x"]
@@ -154,15 +146,15 @@ def test_only_two_kinds_are_not_finite(kind: str) -> None:
     assert InputSet(kind).is_finite == (kind not in {"nan", "inf"})
 
 
-@pytest.mark.parametrize(
+@cases(
     ("head", "want"),
-    [
-        pytest.param("float[8] x", {*KINDS} - {"boundaries"}, id="floats"),
-        pytest.param("int32[8] x", {"normal", "negative", "mixed", "zeros", "extremes"}, id="integers"),
-        pytest.param("bool[8] x", {"normal", "negative", "mixed", "zeros"}, id="bools"),
-        pytest.param("string[8] x", {"normal", "negative"}, id="strings"),
-        pytest.param("float[8] x, bool[8] c", {*KINDS} - {"boundaries"}, id="floats and bools"),
-    ],
+    {
+        "floats": ("float[8] x", {*KINDS} - {"boundaries"}),
+        "integers": ("int32[8] x", {"normal", "negative", "mixed", "zeros", "extremes"}),
+        "bools": ("bool[8] x", {"normal", "negative", "mixed", "zeros"}),
+        "strings": ("string[8] x", {"normal", "negative"}),
+        "floats and bools": ("float[8] x, bool[8] c", {*KINDS} - {"boundaries"}),
+    },
 )
 def test_redundant_kinds_are_omitted(head: str, want: set[str]) -> None:
     inputs = inputs_of(f"g ({head}) => (y) {{ y = Identity(x) }}")
@@ -226,21 +218,21 @@ def declared(*shapes: tuple[int | str | None, ...]) -> list[InputSpec]:
     return input_specs(from_onnx(model))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("shapes", "want"),
-    [
-        pytest.param([("N", "C", 3), ("N", "T")], [(2, 3, 3), (2, 4)], id="equal names, equal sizes"),
-        pytest.param([(2, 3)], [(2, 3)], id="fixed"),
-        pytest.param([()], [()], id="scalar"),
-        pytest.param([(None, None), (None, 4)], [(2, 3), (2, 4)], id="unnamed first dims are one batch"),
-        pytest.param([("past", 2), ("seq",), ("past + seq",)], [(2, 2), (3,), (5,)], id="sum"),
-        pytest.param([("n",), ("2*n",), ("n+1",)], [(2,), (4,), (3,)], id="product and sum with a number"),
-        pytest.param([("n",), ("n//2",), ("n/2",)], [(2,), (1,), (1,)], id="quotient"),
-        pytest.param([("batch size",)], [(2,)], id="name with a blank"),
-        pytest.param([("unk__12",), ("?",)], [(2,), (3,)], id="odd names"),
-        pytest.param([("8",)], [(8,)], id="a number as a name"),
-        pytest.param([("f(n)", "n[0]")], [(2, 3)], id="name that looks like code"),
-    ],
+    {
+        "equal names, equal sizes": ([("N", "C", 3), ("N", "T")], [(2, 3, 3), (2, 4)]),
+        "fixed": ([(2, 3)], [(2, 3)]),
+        "scalar": ([()], [()]),
+        "unnamed first dims are one batch": ([(None, None), (None, 4)], [(2, 3), (2, 4)]),
+        "sum": ([("past", 2), ("seq",), ("past + seq",)], [(2, 2), (3,), (5,)]),
+        "product and sum with a number": ([("n",), ("2*n",), ("n+1",)], [(2,), (4,), (3,)]),
+        "quotient": ([("n",), ("n//2",), ("n/2",)], [(2,), (1,), (1,)]),
+        "name with a blank": ([("batch size",)], [(2,)]),
+        "odd names": ([("unk__12",), ("?",)], [(2,), (3,)]),
+        "a number as a name": ([("8",)], [(8,)]),
+        "name that looks like code": ([("f(n)", "n[0]")], [(2, 3)]),
+    },
 )
 def test_first_sizes(shapes: list[tuple[int | str | None, ...]], want: list[tuple[int, ...]]) -> None:
     inputs = declared(*shapes)
@@ -306,13 +298,13 @@ def test_any_dim_name_has_an_extent(name: str) -> None:
 BOTH = "g (float[N,M] x) => (y) { y = Relu(x) }"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("kind", "want"),
-    [
-        pytest.param("mixed", {"N": 17, "M": 17}, id="more than the first 16"),
-        pytest.param("negative", {"N": 3, "M": 3}, id="all the same"),
-        pytest.param("wide", {"N": 64, "M": 17}, id="a large batch"),
-    ],
+    {
+        "more than the first 16": ("mixed", {"N": 17, "M": 17}),
+        "all the same": ("negative", {"N": 3, "M": 3}),
+        "a large batch": ("wide", {"N": 64, "M": 17}),
+    },
 )
 def test_kinds_with_special_sizes(kind: str, want: dict[str, int]) -> None:
     assert [a.input_set.sizes for a in oracle_of(load(BOTH)).runs if a.input_set.kind == kind] == [want]
@@ -333,33 +325,29 @@ def test_sums_hold_at_special_sizes() -> None:
     assert seen["negative"] == {"P": 3, "T": 3, "S": 6}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "want"),
-    [
-        pytest.param("g (float[N] x) => (y) { y = Relu(x) }", [{"N": 0}], id="an empty batch"),
-        pytest.param(BOTH, [{"N": 0, "M": 3}, {"N": 2, "M": 0}], id="two at most"),
-        pytest.param(
+    {
+        "an empty batch": ("g (float[N] x) => (y) { y = Relu(x) }", [{"N": 0}]),
+        "two at most": (BOTH, [{"N": 0, "M": 3}, {"N": 2, "M": 0}]),
+        "each alone": (
             "g (float[N] x, float[P] p) => (y) { y = Concat<axis=0>(x, p) }",
             [{"N": 0, "P": 3}, {"N": 2, "P": 0}],
-            id="each alone",
         ),
-        pytest.param("g (float[N] x) => (y) <int64 i = {0}> { y = Gather(x, i) }", [], id="refused"),
-        pytest.param("g (float[2] x) => (y) { y = Relu(x) }", [], id="fixed"),
-        pytest.param('g (float[N,M] x) => (y) { y = Einsum<equation="ij->ji">(x) }', [], id="may end the process"),
-        pytest.param(
-            "g (float[N,2,4,4] x, float[2,2,2,2] w) => (y) { y = Conv(x, w) }", [{"N": 0}], id="fixed windows"
-        ),
-        pytest.param("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Conv(x, w) }", [], id="may have no window"),
-        pytest.param("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { v = Neg(w) y = Conv(x, v) }", [], id="computed"),
-        pytest.param("g (float[1,C,4,4] x, float[2,C,2,2] w) => (y) { y = Conv(x, w) }", [], id="may have no channels"),
-        pytest.param(
+        "refused": ("g (float[N] x) => (y) <int64 i = {0}> { y = Gather(x, i) }", []),
+        "fixed": ("g (float[2] x) => (y) { y = Relu(x) }", []),
+        "may end the process": ('g (float[N,M] x) => (y) { y = Einsum<equation="ij->ji">(x) }', []),
+        "fixed windows": ("g (float[N,2,4,4] x, float[2,2,2,2] w) => (y) { y = Conv(x, w) }", [{"N": 0}]),
+        "may have no window": ("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Conv(x, w) }", []),
+        "computed": ("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { v = Neg(w) y = Conv(x, v) }", []),
+        "may have no channels": ("g (float[1,C,4,4] x, float[2,C,2,2] w) => (y) { y = Conv(x, w) }", []),
+        "may have no window, in a branch": (
             """g (float[1,2,4,4] x, float[2,2,K,K] w, bool c) => (y) {
                 y = If (c) <then_branch = t () => (a) { a = Conv(x, w) }, else_branch = e () => (b) { b = Neg(x) }>
             }""",
             [],
-            id="may have no window, in a branch",
         ),
-    ],
+    },
 )
 def test_size_of_zero_is_tried_where_it_runs(text: str, want: list[dict[str, int]]) -> None:
     oracle = oracle_of(load(text))
@@ -402,10 +390,7 @@ def test_windows_of_convolutions_are_not_empty() -> None:
 EMPTY_WINDOW = InputSet("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np.ones((2, 2, 0, 0), np.float32)})
 
 
-@pytest.mark.parametrize(
-    "options",
-    [pytest.param({"given_inputs": [EMPTY_WINDOW]}, id="given"), pytest.param({"fixed_sizes": {"K": 0}}, id="fixed")],
-)
+@cases("options", {"given": {"given_inputs": [EMPTY_WINDOW]}, "fixed": {"fixed_sizes": {"K": 0}}})
 def test_empty_window_of_convolution_is_refused(options: dict[str, Any]) -> None:
     model = load(CONV)
     message = "if w is empty, a convolution may be one that sums over no elements"
@@ -475,59 +460,30 @@ def reached(text: str, name: str, opset: int = 17) -> set[int]:
     return {int(v) for k in KINDS for v in next(generate_input_sets(inputs, k, plan, (0, 1))).feeds[name].flat}
 
 
-GATHER = "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}>"
+INDEX = "g (int64[200] i) => (float[n] y)"
+GATHER = f"{INDEX} <float[5] w = {{1,2,3,4,5}}, int64[1] a = {{0}}>"
+ROWS = f"{INDEX} <float[2,3] w = {{1,2,3,4,5,6}}>"
+TABLES = "g (int64[200] i) => (float[n] y, float[m] z) <float[5] w = {1,2,3,4,5}, float[3] v = {1,2,3}>"
+DEPTH = "g (int64[200] i) => (float[n,k] y) <int64 d = {4}, float[2] v = {0,1}>"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "want"),
-    [
-        pytest.param(f"{GATHER} {{ y = Gather(w, i) }}", {*range(-5, 5)}, id="index"),
-        pytest.param(
-            f"{GATHER} {{ j = Identity(i) y = Gather(w, j) }}", {*range(-5, 5)}, id="index behind an Identity"
-        ),
-        pytest.param(
-            "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}, int64[1] a = {0}>"
-            " { j = Cast<to=6>(i) k = Unsqueeze(j, a) y = Gather(w, k) }",
+    {
+        "index": (f"{GATHER} {{ y = Gather(w, i) }}", {*range(-5, 5)}),
+        "index behind an Identity": (f"{GATHER} {{ j = Identity(i) y = Gather(w, j) }}", {*range(-5, 5)}),
+        "index behind two ops": (
+            f"{GATHER} {{ j = Cast<to=6>(i) k = Unsqueeze(j, a) y = Gather(w, k) }}",
             {*range(-5, 5)},
-            id="index behind two ops",
         ),
-        pytest.param(
-            f"{GATHER} {{ y = GatherElements(w, i) }}",
-            {*range(-5, 5)},
-            id="GatherElements",
-        ),
-        pytest.param(
-            "g (int64[200] i) => (float[n] y) <float[2,3] w = {1,2,3,4,5,6}> { y = Gather<axis=1>(w, i) }",
-            {*range(-3, 3)},
-            id="along the axis",
-        ),
-        pytest.param(
-            "g (int64[200] i) => (float[n] y) <float[2,3] w = {1,2,3,4,5,6}> { y = Gather<axis=-1>(w, i) }",
-            {*range(-3, 3)},
-            id="along an axis from the end",
-        ),
-        pytest.param(
-            "g (int64[200] i) => (float[n] y, float[m] z) <float[5] w = {1,2,3,4,5}, float[3] v = {1,2,3}>"
-            " { y = Gather(w, i) z = Gather(v, i) }",
-            {0, 1, 2},
-            id="the smaller of two tables",
-        ),
-        pytest.param(
-            "g (int64[200] i) => (float[n,k] y) <int64 d = {4}, float[2] v = {0,1}> { y = OneHot(i, d, v) }",
-            {*range(-4, 4)},
-            id="OneHot",
-        ),
-        pytest.param(
-            "g (int64[200] i) => (bool[n] y) { y = Cast<to=9>(i) }",
-            {*range(-9, 2)},
-            id="cast to bool",
-        ),
-        pytest.param(
-            "g (int64[2] s, float[1,1] x) => (float[n,m] y) { y = Expand(x, s) }",
-            {1, 2, 3},
-            id="extent",
-        ),
-    ],
+        "GatherElements": (f"{GATHER} {{ y = GatherElements(w, i) }}", {*range(-5, 5)}),
+        "along the axis": (f"{ROWS} {{ y = Gather<axis=1>(w, i) }}", {*range(-3, 3)}),
+        "along an axis from the end": (f"{ROWS} {{ y = Gather<axis=-1>(w, i) }}", {*range(-3, 3)}),
+        "the smaller of two tables": (f"{TABLES} {{ y = Gather(w, i) z = Gather(v, i) }}", {0, 1, 2}),
+        "OneHot": (f"{DEPTH} {{ y = OneHot(i, d, v) }}", {*range(-4, 4)}),
+        "cast to bool": ("g (int64[200] i) => (bool[n] y) { y = Cast<to=9>(i) }", {*range(-9, 2)}),
+        "extent": ("g (int64[2] s, float[1,1] x) => (float[n,m] y) { y = Expand(x, s) }", {1, 2, 3}),
+    },
 )
 def test_integers_stay_in_range(text: str, want: set[int]) -> None:
     found = reached(text, "s" if "int64[2] s" in text else "i")
@@ -535,13 +491,13 @@ def test_integers_stay_in_range(text: str, want: set[int]) -> None:
     assert {min(want), max(want)} <= found
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("g (int64[2] i) => (y) <int64[0] d = {}, float[2] v = {0,1}> { y = OneHot(i, d, v) }", id="depth"),
-        pytest.param(f"{GATHER} {{ y = Gather<axis=5>(w, i) }}", id="axis"),
-        pytest.param(f"{GATHER} {{ y = Gather<axis=-3>(w, i) }}", id="negative axis"),
-    ],
+    {
+        "depth": "g (int64[2] i) => (y) <int64[0] d = {}, float[2] v = {0,1}> { y = OneHot(i, d, v) }",
+        "axis": f"{GATHER} {{ y = Gather<axis=5>(w, i) }}",
+        "negative axis": f"{GATHER} {{ y = Gather<axis=-3>(w, i) }}",
+    },
 )
 def test_invalid_operands_are_tolerated(text: str) -> None:
     assert reached(text, "i")
@@ -607,14 +563,14 @@ OVERRIDABLE = "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, -2
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
+@cases(
     "default",
-    [
-        pytest.param(np.array([1, -2], np.float32), id="floats"),
-        pytest.param(np.array(3, np.float32), id="one float"),
-        pytest.param(np.array([1, 127], np.int8), id="integers"),
-        pytest.param(np.array(True), id="one bool"),
-    ],
+    {
+        "floats": np.array([1, -2], np.float32),
+        "one float": np.array(3, np.float32),
+        "integers": np.array([1, 127], np.int8),
+        "one bool": np.array(True),
+    },
 )
 def test_default_is_overridden_in_two_kinds(kind: str, default: np.ndarray[Any, Any]) -> None:
     dtype = {"f": "float", "i": "int8", "b": "bool"}[default.dtype.kind]
@@ -678,45 +634,38 @@ def weighted(text: str, **weights: Any) -> dict[str, int]:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "weights", "want"),
-    [
-        pytest.param("(float[N,C,H,W] x) => (y) { y = Conv(x, w) }", {"w": (5, 7, 3, 3)}, {"C": 7}, id="Conv"),
-        pytest.param("(float[N,C,H] x) => (y) { y = Conv<group=4>(x, w) }", {"w": (8, 1, 3)}, {"C": 4}, id="groups"),
-        pytest.param(
-            "(float[N,C,H] x) => (y) { y = ConvTranspose(x, w) }", {"w": (8, 1, 3)}, {"C": 8}, id="transposed"
-        ),
-        pytest.param("(float[N,K] x) => (y) { y = MatMul(x, w) }", {"w": (9, 2)}, {"K": 9}, id="MatMul"),
-        pytest.param("(float[N,K] x) => (y) { y = MatMul(w, x) }", {"w": (2, 9)}, {"N": 9}, id="MatMul, on the right"),
-        pytest.param("(float[N,K] x) => (y) { y = MatMul(x, w) }", {"w": (9,)}, {"K": 9}, id="vector"),
-        pytest.param("(float[N,K] x) => (y) { y = Gemm<transB=1>(x, w) }", {"w": (2, 9)}, {"K": 9}, id="Gemm"),
-        pytest.param("(float[N,K] x) => (y) { y = Gemm<transA=1>(x, w) }", {"w": (9, 2)}, {"N": 9}, id="transposed A"),
-        pytest.param(
-            "(float[N,C,H] x) => (y) { y = BatchNormalization(x, s, s, s, s) }", {"s": (6,)}, {"C": 6}, id="BatchNorm"
-        ),
-        pytest.param("(float[N,H] x) => (y) { y = LayerNormalization(x, s) }", {"s": (6,)}, {"H": 6}, id="LayerNorm"),
-        pytest.param("(float[N,H] x) => (y) { y = Add(s, x) }", {"s": (1, 6)}, {"H": 6}, id="Add"),
-        pytest.param("(float[N,H] x) => (y) { y = Max(s, x) }", {"s": (1, 6)}, {"H": 6}, id="Max"),
-        pytest.param("(float[N,C,H] x) => (y) { y = PRelu(x, s) }", {"s": (6, 1)}, {"C": 6}, id="PRelu"),
-        pytest.param(
+    {
+        "Conv": ("(float[N,C,H,W] x) => (y) { y = Conv(x, w) }", {"w": (5, 7, 3, 3)}, {"C": 7}),
+        "groups": ("(float[N,C,H] x) => (y) { y = Conv<group=4>(x, w) }", {"w": (8, 1, 3)}, {"C": 4}),
+        "transposed": ("(float[N,C,H] x) => (y) { y = ConvTranspose(x, w) }", {"w": (8, 1, 3)}, {"C": 8}),
+        "MatMul": ("(float[N,K] x) => (y) { y = MatMul(x, w) }", {"w": (9, 2)}, {"K": 9}),
+        "MatMul, on the right": ("(float[N,K] x) => (y) { y = MatMul(w, x) }", {"w": (2, 9)}, {"N": 9}),
+        "vector": ("(float[N,K] x) => (y) { y = MatMul(x, w) }", {"w": (9,)}, {"K": 9}),
+        "Gemm": ("(float[N,K] x) => (y) { y = Gemm<transB=1>(x, w) }", {"w": (2, 9)}, {"K": 9}),
+        "transposed A": ("(float[N,K] x) => (y) { y = Gemm<transA=1>(x, w) }", {"w": (9, 2)}, {"N": 9}),
+        "BatchNorm": ("(float[N,C,H] x) => (y) { y = BatchNormalization(x, s, s, s, s) }", {"s": (6,)}, {"C": 6}),
+        "LayerNorm": ("(float[N,H] x) => (y) { y = LayerNormalization(x, s) }", {"s": (6,)}, {"H": 6}),
+        "Add": ("(float[N,H] x) => (y) { y = Add(s, x) }", {"s": (1, 6)}, {"H": 6}),
+        "Max": ("(float[N,H] x) => (y) { y = Max(s, x) }", {"s": (1, 6)}, {"H": 6}),
+        "PRelu": ("(float[N,C,H] x) => (y) { y = PRelu(x, s) }", {"s": (6, 1)}, {"C": 6}),
+        "behind elementwise ops": (
             "(float[N,C] x) => (y) { a = HardSwish(x) b = Pow(a, two) y = MatMul(b, w) }",
             {"two": (), "w": (9, 2)},
             {"C": 9},
-            id="behind elementwise ops",
         ),
-        pytest.param(
+        "GRU with a constant state": (
             "(float[T,B,I] x) => (y) { y = GRU<hidden_size=3>(x, w, r, , , h) }",
             {"w": (1, 9, 6), "r": (1, 9, 3), "h": (1, 1, 3)},
             {"I": 6, "B": 1},
-            id="GRU with a constant state",
         ),
-        pytest.param(
+        "behind a Transpose": (
             "(float[N,H,W,C] x) => (y) { r = Relu(x) t = Transpose<perm=[0,3,1,2]>(r) y = Conv(t, w) }",
             {"w": (5, 7, 3, 3)},
             {"C": 7},
-            id="behind a Transpose",
         ),
-    ],
+    },
 )
 def test_weights_determine_sizes(text: str, weights: dict[str, tuple[int, ...]], want: dict[str, int]) -> None:
     assert weighted(f"g {text}", **weights).items() >= want.items()
@@ -727,14 +676,7 @@ def test_ones_are_tried_last() -> None:
     assert plans[-1] == {"a": 1, "b": 1}
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        pytest.param([(1 << 40, 22)], id="terabytes"),
-        pytest.param([("1000000*1000000",)], id="a product"),
-        pytest.param([("N", 1 << 30)], id="at any size"),
-    ],
-)
+@cases("shapes", {"terabytes": [(1 << 40, 22)], "a product": [("1000000*1000000",)], "at any size": [("N", 1 << 30)]})
 def test_oversized_inputs_are_not_generated(shapes: list[tuple[int | str | None, ...]]) -> None:
     assert list(size_assignments(declared(*shapes), {})) == []
 

@@ -19,7 +19,7 @@ from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.run_budgets import SizeCosts, TimeBudget
 from passwright.core.verify.sensitivity import has_generic_values
 from passwright.core.verify.size_assignments import combined_sizes, sizes_near
-from rewriting import load, oracle_of
+from rewriting import cases, load, oracle_of
 
 NO_SYMBOLS: frozenset[str] = frozenset()
 INDICES = "g (float[N,4] x, int64[2] i) => (y) { t = Transpose(x) y = Gather<axis=1>(t, i) }"
@@ -96,60 +96,44 @@ def test_sizes_near_constants(constants: tuple[int, ...], base: dict[str, int], 
     assert [*sizes_near(constants, base, NO_SYMBOLS)][: len(want)] == want
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "sizes"),
-    [
-        pytest.param(
+    {
+        "by axis": (
             "g (float[a,b] x, float[c,d] m) => (y) { s = Sub(x, m) p = Concat<axis=0>(x, m) y = Gemm<transB=1>(p, s) }",
             {"a": 2, "b": 3, "c": 2, "d": 3},
-            id="by axis",
         ),
-        pytest.param("g (float[N,4] x) => (a, b, c) { a, b, c = Split(x) }", {"N": 6}, id="thirds"),
-        pytest.param(
-            "g (float[N,1,H,W] x) => (y) { y = SpaceToDepth<blocksize=8>(x) }",
-            {"N": 9, "H": 16, "W": 24},
-            id="multiples",
-        ),
-        pytest.param(
+        "thirds": ("g (float[N,4] x) => (a, b, c) { a, b, c = Split(x) }", {"N": 6}),
+        "multiples": ("g (float[N,1,H,W] x) => (y) { y = SpaceToDepth<blocksize=8>(x) }", {"N": 9, "H": 16, "W": 24}),
+        "pairs": (
             "g (float[a,b] x, float[c,d] m) => (y) { t = Transpose(m) y = Sub(x, t) }",
             {"a": 3, "b": 4, "c": 4, "d": 3},
-            id="pairs",
         ),
-    ],
+    },
 )
 def test_sizes_differ_where_they_may(text: str, sizes: dict[str, int]) -> None:
     assert oracle_of(load(text, opset=13)).runs[0].input_set.sizes == sizes
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "kind", "holds"),
-    [
-        pytest.param(
-            "g (float[N] x) => (y) { y = Floor(x) }", "whole", lambda x: (x * 2 == np.round(x * 2)).all(), id="whole"
-        ),
-        pytest.param(
+    {
+        "whole": ("g (float[N] x) => (y) { y = Floor(x) }", "whole", lambda x: (x * 2 == np.round(x * 2)).all()),
+        "integers of all magnitudes": (
             "g (int64[N] x) => (y) { y = Neg(x) }",
             "magnitudes",
             lambda x: (abs(x) > 2**40).any() and (abs(x) < 2**20).any() and x.min() > np.iinfo(np.int64).min,
-            id="integers of all magnitudes",
         ),
-        pytest.param("g (uint8[N] x) => (y) { y = Identity(x) }", "magnitudes", lambda x: x.max() > 100, id="bytes"),
-        pytest.param(
-            "g (int64[N] x) => (y) { y = Neg(x) }", "adjacent", lambda x: np.ptp(x) <= 4, id="adjacent integers"
-        ),
-        pytest.param(
+        "bytes": ("g (uint8[N] x) => (y) { y = Identity(x) }", "magnitudes", lambda x: x.max() > 100),
+        "adjacent integers": ("g (int64[N] x) => (y) { y = Neg(x) }", "adjacent", lambda x: np.ptp(x) <= 4),
+        "adjacent floats": (
             "g (float[N] x) => (y) { y = Neg(x) }",
             "adjacent",
             lambda x: 0 < min(np.diff(np.unique(x)) / abs(np.unique(x)[1:])) < 0.004,
-            id="adjacent floats",
         ),
-        pytest.param(
-            "g (int64 x, float[N] z) => (y) { y = Gather(z, x) }", "far", lambda x: -128 <= x < 128, id="index"
-        ),
-        pytest.param(
-            "g (int64[4] x, float[N,4] z) => (y) { y = Pad(z, x) }", "far", lambda x: abs(x).max() <= 1, id="pads"
-        ),
-    ],
+        "index": ("g (int64 x, float[N] z) => (y) { y = Gather(z, x) }", "far", lambda x: -128 <= x < 128),
+        "pads": ("g (int64[4] x, float[N,4] z) => (y) { y = Pad(z, x) }", "far", lambda x: abs(x).max() <= 1),
+    },
 )
 def test_values_of_special_kinds(text: str, kind: str, holds: Any) -> None:
     assert holds(drawn(text, {"x": kind})["x"])

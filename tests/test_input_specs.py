@@ -11,7 +11,7 @@ from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets
 from passwright.core.verify.input_specs import control_values, input_role, input_specs
 from passwright.core.verify.transitive_uses import is_selection_only
-from rewriting import load, oracle_of
+from rewriting import cases, load, oracle_of
 
 BRANCHES = "<then_branch = t () => (float[2] a) { a = Exp(x) }, else_branch = e () => (float[2] b) { b = Sub(x, x) }>"
 NESTED = (
@@ -22,57 +22,45 @@ COUNT = "<body = l (int64 j, bool c, float[2] s) => (bool d, float[2] e) { d = I
 ONE = {"o": np.ones(2, np.float32)}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param(f"g (float[2] x, bool c) => (y) {{ y = If(c) {BRANCHES} }}", id="bool"),
-        pytest.param(f"g (float[2] x, bool c) => (y) {{ n = Not(c) y = If(n) {BRANCHES} }}", id="Not"),
-        pytest.param(f"g (float[2] x, bool c, bool d) => (y) {{ n = And(c, d) y = If(n) {BRANCHES} }}", id="And"),
-        pytest.param(f"g (float[2] x, bool c, bool d) => (y) {{ n = Xor(c, d) y = If(n) {BRANCHES} }}", id="Xor"),
-        pytest.param(f"g (float[2] x, bool c, bool d) => (y) {{ y = If(c) {NESTED} }}", id="If in a branch"),
-        pytest.param(f"g (float[2] x, int64 i) => (y) {{ c = Cast<to=9>(i) y = If(c) {BRANCHES} }}", id="integer"),
-        pytest.param(
-            f"g (float[2] x, int64[1] i) => (y) {{ c = Cast<to=9>(i) n = Squeeze(c) y = If(n) {BRANCHES} }}",
-            id="integer of rank 1",
+@cases(
+    ("inputs", "body"),
+    {
+        "bool": ("bool c", f"y = If(c) {BRANCHES}"),
+        "Not": ("bool c", f"n = Not(c) y = If(n) {BRANCHES}"),
+        "And": ("bool c, bool d", f"n = And(c, d) y = If(n) {BRANCHES}"),
+        "Xor": ("bool c, bool d", f"n = Xor(c, d) y = If(n) {BRANCHES}"),
+        "If in a branch": ("bool c, bool d", f"y = If(c) {NESTED}"),
+        "integer": ("int64 i", f"c = Cast<to=9>(i) y = If(c) {BRANCHES}"),
+        "integer of rank 1": ("int64[1] i", f"c = Cast<to=9>(i) n = Squeeze(c) y = If(n) {BRANCHES}"),
+        "integer equal to a number": ("int64 i", f"k = Constant<value_int=37>() c = Equal(i, k) y = If(c) {BRANCHES}"),
+        "integer above a number": (
+            "int32 i",
+            f"k = Constant<value = int32 {{5000}}>() c = Less(k, i) y = If(c) {BRANCHES}",
         ),
-        pytest.param(
-            f"g (float[2] x, int64 i) => (y) <int64 k = {{37}}> {{ c = Equal(i, k) y = If(c) {BRANCHES} }}",
-            id="integer equal to a number",
+        "a mean": (
+            "float[3] z",
+            f"k = Constant<value_float=77.0>() m = ReduceMean<keepdims=0>(z) c = Greater(m, k) y = If(c) {BRANCHES}",
         ),
-        pytest.param(
-            f"g (float[2] x, int32 i) => (y) <int32 k = {{5000}}> {{ c = Less(k, i) y = If(c) {BRANCHES} }}",
-            id="integer above a number",
-        ),
-        pytest.param(
-            f"g (float[2] x, float[3] z) => (y) <float k = {{77}}> {{ m = ReduceMean<keepdims=0>(z) c = Greater(m, k)"
-            f" y = If(c) {BRANCHES} }}",
-            id="a mean",
-        ),
-    ],
+    },
 )
-def test_both_branches_are_taken(text: str) -> None:
-    oracle = oracle_of(load(text, 17))
+def test_both_branches_are_taken(inputs: str, body: str) -> None:
+    oracle = oracle_of(load(f"g (float[2] x, {inputs}) => (y) {{ {body} }}", 17))
     kept = [a.outputs["y"].any() for a in oracle.runs if a.input_set.is_finite]
     assert {bool(k) for k in kept} == {True, False}
     assert oracle.notes == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(
-            f"g (int64 n, float[2] x) => (y) <bool t = {{1}}> {{ y = Loop(n, t, x) {COUNT} }}", id="trip count"
-        ),
-        pytest.param(
-            f"g (bool t, float[2] x) => (y) <int64 n = {{3}}> {{ y = Loop(n, t, x) {COUNT} }}", id="first condition"
-        ),
-        pytest.param(
+    {
+        "trip count": f"g (int64 n, float[2] x) => (y) <bool t = {{1}}> {{ y = Loop(n, t, x) {COUNT} }}",
+        "first condition": f"g (bool t, float[2] x) => (y) <int64 n = {{3}}> {{ y = Loop(n, t, x) {COUNT} }}",
+        "carried condition": (
             "g (float[2] x, bool t) => (y) <int64 n = {3}, bool g = {1}> { y, u = Loop(n, g, x, t) <body = l"
             " (int64 j, bool c, float[2] s, bool w) => (bool w, float[2] e, bool v) { e = Add(s, o) v = Identity(w) }>"
-            " }",
-            id="carried condition",
+            " }"
         ),
-    ],
+    },
 )
 def test_loops_have_different_trip_counts(text: str) -> None:
     oracle = oracle_of(load(text, 17, ONE))
@@ -217,46 +205,43 @@ LOOP = (
 )
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "want"),
-    [
-        pytest.param("g (int64[2] x) => (y) { y = Neg(x) }", False, id="none"),
-        pytest.param("g (int64[2] x) => (y) { a = Mul(x, x) y = ConstantOfShape(a) }", True, id="computed shape"),
-        pytest.param("g (float[2] x) => (y) { a = Shape(x) y = ConstantOfShape(a) }", False, id="only its shape"),
-        pytest.param("g (int64[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", True, id="divided"),
-        pytest.param("g (float[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", False, id="floats divided"),
-        pytest.param("g (float x) => (y) { a = Cast<to=7>(x) y = Range(a, a, a) }", True, id="a Range, cast"),
-        pytest.param(LOOP % "Neg", True, id="the condition of a Loop"),
-        pytest.param(
+    {
+        "none": ("g (int64[2] x) => (y) { y = Neg(x) }", False),
+        "computed shape": ("g (int64[2] x) => (y) { a = Mul(x, x) y = ConstantOfShape(a) }", True),
+        "only its shape": ("g (float[2] x) => (y) { a = Shape(x) y = ConstantOfShape(a) }", False),
+        "divided": ("g (int64[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", True),
+        "floats divided": ("g (float[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", False),
+        "a Range, cast": ("g (float x) => (y) { a = Cast<to=7>(x) y = Range(a, a, a) }", True),
+        "the condition of a Loop": (LOOP % "Neg", True),
+        "the shape of a MaxUnpool": (
             "g (int64[4] s, float[1,1,2,2] x, int64[1,1,2,2] i) => (y) { y = MaxUnpool<kernel_shape=[2,2]>(x, i, s) }",
             True,
-            id="the shape of a MaxUnpool",
         ),
-        pytest.param("g (float[2,2] x) => (y) { a = EyeLike<dtype=7>(x) y = Tile(x, a) }", False, id="EyeLike"),
-        pytest.param(
-            'g (int64[2] x) => (y) { a = BitShift<direction="LEFT">(x, x) y = Div(a, a) }', True, id="shifted"
-        ),
-    ],
+        "EyeLike": ("g (float[2,2] x) => (y) { a = EyeLike<dtype=7>(x) y = Tile(x, a) }", False),
+        "shifted": ('g (int64[2] x) => (y) { a = BitShift<direction="LEFT">(x, x) y = Div(a, a) }', True),
+    },
 )
 def test_control_values(text: str, want: bool) -> None:
     graph = from_onnx(load(text)).graph
     assert (graph.inputs[0] in control_values(graph)) == want
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "want"),
-    [
-        pytest.param("y = Relu(x)", True, id="Relu"),
-        pytest.param("a = Transpose(x) y = Max(a, a)", True, id="transposed and selected"),
-        pytest.param("a = Trilu(x) y = ThresholdedRelu(a)", True, id="Trilu and threshold"),
-        pytest.param("a = Greater(x, x) b = Not(a) y = And(a, b)", True, id="compared, and combined"),
-        pytest.param("y = Hardmax(x)", True, id="Hardmax"),
-        pytest.param("a = Relu(x) y = Softmax(a)", False, id="normalized"),
-        pytest.param("y = Add(x, x)", False, id="added"),
-        pytest.param("a = Neg(x) y = MatMul(a, a)", False, id="multiplied later"),
-        pytest.param("a = Shape(x) y = Mul(a, a)", True, id="only its shape is used"),
-        pytest.param("a = Greater(x, x) b = Cast<to=1>(a) y = Exp(b)", True, id="only its comparison is used"),
-    ],
+    {
+        "Relu": ("y = Relu(x)", True),
+        "transposed and selected": ("a = Transpose(x) y = Max(a, a)", True),
+        "Trilu and threshold": ("a = Trilu(x) y = ThresholdedRelu(a)", True),
+        "compared, and combined": ("a = Greater(x, x) b = Not(a) y = And(a, b)", True),
+        "Hardmax": ("y = Hardmax(x)", True),
+        "normalized": ("a = Relu(x) y = Softmax(a)", False),
+        "added": ("y = Add(x, x)", False),
+        "multiplied later": ("a = Neg(x) y = MatMul(a, a)", False),
+        "only its shape is used": ("a = Shape(x) y = Mul(a, a)", True),
+        "only its comparison is used": ("a = Greater(x, x) b = Cast<to=1>(a) y = Exp(b)", True),
+    },
 )
 def test_selection_only_inputs(body: str, want: bool) -> None:
     assert is_selection_only(from_onnx(load(f"g (float[2,2] x) => (y) {{ {body} }}")).graph.inputs[0]) == want

@@ -10,6 +10,7 @@ import pytest
 from node_cases import model_outputs
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
 from passwright.core.verify.reference.judgement import Decision, Judgement, judge, narrows
+from rewriting import cases
 
 Feeds = dict[str, np.ndarray]
 MATRIX = "(float[N, M] x) => (float[N, M] y)"
@@ -110,21 +111,21 @@ OVERFLOW = "k = Constant<value_float = 3.4e38>() s = Mul(x, k) y = Div(s, k)"
 BEYOND = {"x": np.where(normal(6, 64, seed=1) > 2, np.float32(20), normal(6, 64))}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pair", "feeds"),
-    [
-        pytest.param(Pair("y = Identity(x)", SHIFT), {"x": normal(6, 64)}, id="loses digits"),
-        pytest.param(Pair(NORMALIZE, ONE_PASS), {"x": normal(6, 64, offset=100)}, id="variance in one pass"),
-        pytest.param(Pair(NORMALIZE, UNGUARDED), {"x": normal(6, 64)}, id="epsilon forgotten"),
-        pytest.param(Pair(GELU, GELU.replace("1.41421354", "1.414")), {"x": normal(6, 64)}, id="constant cut short"),
-        pytest.param(Pair(f"y = {POOL}(x)", f"y = {UNCOUNTED}(x)", IMAGE), images(0)[0], id="pads"),
-        pytest.param(Pair("y = Gelu(x)", 'y = Gelu<approximate = "tanh">(x)'), {"x": normal(6, 64)}, id="tanh"),
-        pytest.param(Pair("y = Relu(x)", "s = Sigmoid(x) y = Mul(x, s)"), {"x": normal(6, 64)}, id="other function"),
-        pytest.param(Pair("y = Relu(x)", "y = Transpose(x)"), {"x": normal(6, 64)}, id="another shape"),
-        pytest.param(Pair("y = Floor(x)", "y = Round(x)"), {"x": normal(6, 64)}, id="rounded otherwise"),
-        pytest.param(Pair(f"s = Exp(x) {MASKED}", f"s = Sub(x, x) {MASKED}"), BEYOND, id="beside a sentinel"),
-        pytest.param(Pair("y = Identity(x)", OVERFLOW), {"x": normal(6, 64)}, id="overflows"),
-    ],
+    {
+        "loses digits": (Pair("y = Identity(x)", SHIFT), {"x": normal(6, 64)}),
+        "variance in one pass": (Pair(NORMALIZE, ONE_PASS), {"x": normal(6, 64, offset=100)}),
+        "epsilon forgotten": (Pair(NORMALIZE, UNGUARDED), {"x": normal(6, 64)}),
+        "constant cut short": (Pair(GELU, GELU.replace("1.41421354", "1.414")), {"x": normal(6, 64)}),
+        "pads": (Pair(f"y = {POOL}(x)", f"y = {UNCOUNTED}(x)", IMAGE), images(0)[0]),
+        "tanh": (Pair("y = Gelu(x)", 'y = Gelu<approximate = "tanh">(x)'), {"x": normal(6, 64)}),
+        "other function": (Pair("y = Relu(x)", "s = Sigmoid(x) y = Mul(x, s)"), {"x": normal(6, 64)}),
+        "another shape": (Pair("y = Relu(x)", "y = Transpose(x)"), {"x": normal(6, 64)}),
+        "rounded otherwise": (Pair("y = Floor(x)", "y = Round(x)"), {"x": normal(6, 64)}),
+        "beside a sentinel": (Pair(f"s = Exp(x) {MASKED}", f"s = Sub(x, x) {MASKED}"), BEYOND),
+        "overflows": (Pair("y = Identity(x)", OVERFLOW), {"x": normal(6, 64)}),
+    },
 )  # fmt: skip
 def test_wrong_rewrites_are_wrong(pair: Pair, feeds: Feeds) -> None:
     assert judgement(pair.before, pair.after, feeds, pair.head).decision == WRONG

@@ -13,7 +13,7 @@ from passwright.core.io.files import split_model
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, has_generic_floats, perturb, perturb_weights
 from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps, relative_noise_floor
-from rewriting import load, op_types, oracle_of
+from rewriting import cases, load, op_types, oracle_of
 from tiers import slow_unless
 
 from passwright import optimize
@@ -32,8 +32,7 @@ def f32(*values: float) -> Array:
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2],
+    "dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
 )
 def test_floats_move_by_one_ulp(dtype: Any) -> None:
     most = float(ml_dtypes.finfo(dtype).max)
@@ -47,17 +46,17 @@ def test_floats_move_by_one_ulp(dtype: Any) -> None:
     assert not np.array_equal(b, perturb({"x": a}, 1)["x"])
 
 
-@pytest.mark.parametrize(
+@cases(
     "value",
-    [
-        pytest.param(f32(NAN, INF, -INF), id="not finite"),
-        pytest.param(np.array([1, 2]), id="integers"),
-        pytest.param(np.array([True]), id="bools"),
-        pytest.param(np.array(["a"], object), id="strings"),
-        pytest.param(np.array([1], ml_dtypes.int4), id="int4"),
-        pytest.param(None, id="an optional without a value"),
-        pytest.param([], id="an empty sequence"),
-    ],
+    {
+        "not finite": f32(NAN, INF, -INF),
+        "integers": np.array([1, 2]),
+        "bools": np.array([True]),
+        "strings": np.array(["a"], object),
+        "int4": np.array([1], ml_dtypes.int4),
+        "an optional without a value": None,
+        "an empty sequence": [],
+    },
 )
 def test_non_floats_stay(value: Any) -> None:
     assert compare_outputs(value, perturb({"x": value}, 0)["x"], exact=True).reason == ""
@@ -72,14 +71,14 @@ def test_elements_and_complex_parts_move() -> None:
     assert (other.imag != z.imag).all()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("feeds", "want"),
-    [
-        pytest.param({"i": np.array([1]), "x": f32(1)}, True, id="one of two"),
-        pytest.param({"s": [f32(1)]}, True, id="in a sequence"),
-        pytest.param({"i": np.array([1]), "s": [], "o": None}, False, id="none"),
-        pytest.param({"x": f32()}, False, id="no elements"),
-    ],
+    {
+        "one of two": ({"i": np.array([1]), "x": f32(1)}, True),
+        "in a sequence": ({"s": [f32(1)]}, True),
+        "none": ({"i": np.array([1]), "s": [], "o": None}, False),
+        "no elements": ({"x": f32()}, False),
+    },
 )
 def test_has_floats(feeds: dict[str, Any], want: bool) -> None:
     assert has_floats(feeds) is want
@@ -102,21 +101,19 @@ def noise(*moves: Any, usual: float = 0.0, excuses: bool = True, more: Sequence[
 HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("off", "found", "allowed"),
-    [
-        pytest.param(1e-5, noise(HUNDRED), 16 * 2**-23, id="no movement: the base"),
-        pytest.param(1e-5, noise(HUNDRED + f32(1e-6)), NOISE_MULTIPLE * 1e-6, id="a multiple of the floor"),
-        pytest.param(1e-5, noise(HUNDRED, HUNDRED - f32(1e-6)), NOISE_MULTIPLE * 1e-6, id="of the largest movement"),
-        pytest.param(1e-5, noise(HUNDRED, usual=1e-6), NOISE_MULTIPLE * 1e-6, id="of the usual noise elsewhere"),
-        pytest.param(
-            1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 1)]), NOISE_MULTIPLE * 1.5e-6, id="of other kernels"
-        ),
-        pytest.param(1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 2)]), 16 * 2**-23, id="not of larger moves"),
-        pytest.param(1e-3, noise(HUNDRED + f32(1e-2)), MAX_TOLERANCE["float32"], id="never more than the cap"),
-        pytest.param(1e-3, noise(), MAX_TOLERANCE["float32"], id="the cap for unknown noise"),
-        pytest.param(1e-3, noise(HUNDRED[:9]), MAX_TOLERANCE["float32"], id="a moved output of another shape"),
-    ],
+    {
+        "no movement: the base": (1e-5, noise(HUNDRED), 16 * 2**-23),
+        "a multiple of the floor": (1e-5, noise(HUNDRED + f32(1e-6)), NOISE_MULTIPLE * 1e-6),
+        "of the largest movement": (1e-5, noise(HUNDRED, HUNDRED - f32(1e-6)), NOISE_MULTIPLE * 1e-6),
+        "of the usual noise elsewhere": (1e-5, noise(HUNDRED, usual=1e-6), NOISE_MULTIPLE * 1e-6),
+        "of other kernels": (1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 1)]), NOISE_MULTIPLE * 1.5e-6),
+        "not of larger moves": (1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 2)]), 16 * 2**-23),
+        "never more than the cap": (1e-3, noise(HUNDRED + f32(1e-2)), MAX_TOLERANCE["float32"]),
+        "the cap for unknown noise": (1e-3, noise(), MAX_TOLERANCE["float32"]),
+        "a moved output of another shape": (1e-3, noise(HUNDRED[:9]), MAX_TOLERANCE["float32"]),
+    },
 )
 def test_tolerance_by_noise(off: float, found: Noise, allowed: float) -> None:
     difference = compare_outputs(HUNDRED, HUNDRED + f32(off), exact=False, noise=found)
@@ -124,12 +121,12 @@ def test_tolerance_by_noise(off: float, found: Noise, allowed: float) -> None:
     assert (difference.reason != "") is (off > allowed)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("count", "allowed"),
-    [
-        pytest.param(1, NOISE_MULTIPLE * 5e-6, id="a single element, whose noise those that are no larger show"),
-        pytest.param(99, NOISE_MULTIPLE * 1e-6, id="many"),
-    ],
+    {
+        "a single element, whose noise those that are no larger show": (1, NOISE_MULTIPLE * 5e-6),
+        "many": (99, NOISE_MULTIPLE * 1e-6),
+    },
 )
 def test_noise_is_that_of_elements_that_differ(count: int, allowed: float) -> None:
     want = np.array([*HUNDRED[:99], 0.1, 1e5], np.float32)
@@ -148,20 +145,20 @@ def test_typical_noise_is_relative_to_what_moves() -> None:
     assert relative_noise_floor(want, noise()) == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("value", "want"),
-    [
-        pytest.param(np.linspace(0.1, 0.9, 9, dtype=np.float32), True, id="fractions"),
-        pytest.param(np.linspace(0.1, 0.9, 9).astype(np.float16), True, id="fractions in 16 bits"),
-        pytest.param([np.linspace(0.1, 0.9, 9)], True, id="fractions in a sequence"),
-        pytest.param(np.linspace(0.1, 0.9, 9) * (1 + 1j), True, id="complex fractions"),
-        pytest.param(np.eye(3), False, id="one-hot"),
-        pytest.param(np.arange(9) * 0.25, False, id="a grid"),
-        pytest.param(np.arange(9) + 1e6, False, id="large whole numbers"),
-        pytest.param(np.array([NAN, INF, 0.1]), False, id="most not finite"),
-        pytest.param(np.arange(3), False, id="integers"),
-        pytest.param(None, False, id="no value"),
-    ],
+    {
+        "fractions": (np.linspace(0.1, 0.9, 9, dtype=np.float32), True),
+        "fractions in 16 bits": (np.linspace(0.1, 0.9, 9).astype(np.float16), True),
+        "fractions in a sequence": ([np.linspace(0.1, 0.9, 9)], True),
+        "complex fractions": (np.linspace(0.1, 0.9, 9) * (1 + 1j), True),
+        "one-hot": (np.eye(3), False),
+        "a grid": (np.arange(9) * 0.25, False),
+        "large whole numbers": (np.arange(9) + 1e6, False),
+        "most not finite": (np.array([NAN, INF, 0.1]), False),
+        "integers": (np.arange(3), False),
+        "no value": (None, False),
+    },
 )
 def test_generic_floats(value: Any, want: bool) -> None:
     assert has_generic_floats({"x": value}) is want
@@ -229,49 +226,48 @@ def steps(count: int, start: int = 0) -> Array:
     return np.asarray(MANY + ((start <= MANY) & (start + count > MANY)))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("want", "got", "found", "excused"),
-    [
-        pytest.param(INTS, plus(1, 0, 0, 0), noise(INTS, plus(2, 0, 0, 0)), 1, id="the original changes it too"),
-        pytest.param(INTS, plus(1, 0, 0, 0), noise(plus(0, 1, 0, 0)), None, id="it changes another"),
-        pytest.param(INTS, plus(1, 1, 0, 0), noise(plus(1, 0, 0, 0)), None, id="it changes one of two"),
-        pytest.param(INTS, INTS + 1, noise(INTS + 1), None, id="never most of an output"),
-        pytest.param(INTS, plus(9, 0, 0, 0), noise(plus(2, 0, 0, 0)), None, id="it does not change it as far"),
-        pytest.param(
+    {
+        "the original changes it too": (INTS, plus(1, 0, 0, 0), noise(INTS, plus(2, 0, 0, 0)), 1),
+        "it changes another": (INTS, plus(1, 0, 0, 0), noise(plus(0, 1, 0, 0)), None),
+        "it changes one of two": (INTS, plus(1, 1, 0, 0), noise(plus(1, 0, 0, 0)), None),
+        "never most of an output": (INTS, INTS + 1, noise(INTS + 1), None),
+        "it does not change it as far": (INTS, plus(9, 0, 0, 0), noise(plus(2, 0, 0, 0)), None),
+        "not under larger moves where sides matter": (
             INTS,
             plus(1, 0, 0, 0),
             Noise(list[Any], lambda: 0.0, lambda: [(plus(1, 0, 0, 0), 1)], False),
             None,
-            id="not under larger moves where sides matter",
         ),
-        pytest.param(MANY, steps(9), noise(*[steps(1, i) for i in range(9)]), None, id="more than in any single run"),
-        pytest.param(MANY, steps(4), noise(*[steps(1, i) for i in range(9)]), 4, id="some more than in a single run"),
-        pytest.param(MANY, steps(2), at_jumps(steps(2)), 2, id="one in a hundred where sides matter"),
-        pytest.param(MANY, steps(3), at_jumps(steps(3)), None, id="more than one in a hundred where sides matter"),
-        pytest.param(WORDS, np.array(["b", "b"], object), noise(np.array(["b", "b"], object)), 1, id="a word"),
-        pytest.param(WORDS, np.array(["c", "b"], object), noise(np.array(["b", "b"], object)), None, id="another word"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, 4), noise(f32(1, 2, 4), excuses=False), None, id="a float on a side"),
-        pytest.param(INTS, plus(1, 0, 0, 0), noise(INTS + 1, excuses=False), None, id="not where sides matter"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, 4), noise(f32(1, 2, 4)), 1, id="a float that jumps"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, 9), noise(f32(1, 2, 4)), None, id="a float that jumps further"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, 3.01), noise(f32(1, 2.1, 3)), None, id="another float jumps"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, INF), noise(f32(1, 2, INF)), 1, id="a float that overflows"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, NAN), noise(f32(1, 2, INF)), None, id="NaN is not an overflow"),
-        pytest.param(f32(1, 2, 3), f32(2, 3, 4), noise(f32(2, 3, 4)), None, id="never most floats"),
-        pytest.param([INTS], [plus(1, 0, 0, 0)], noise([plus(2, 0, 0, 0)]), 1, id="in a sequence"),
-        pytest.param([INTS], [plus(1, 0, 0, 0)], noise([]), None, id="a shorter sequence"),
-        pytest.param(INTS, plus(1, 0, 0, 0), further(plus(2, 0, 0, 0)), 1, id="under larger moves"),
-        pytest.param(INTS, plus(1, 0, 0, 0), further(plus(0, 1, 0, 0)), None, id="another under larger moves"),
-        pytest.param(INTS, plus(1, 1, 0, 0), further(plus(1, 0, 0, 0)), None, id="one of two under larger moves"),
-        pytest.param(INTS, plus(1, 1, 0, 0), further(plus(1, 0, 0, 0), plus(0, 1, 0, 0)), 2, id="each under another"),
-        pytest.param(INTS, INTS + 1, further(INTS + 1), None, id="never most, under larger moves"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, 4), further(f32(1, 2, 4)), 1, id="a float under larger moves"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, 9), further(f32(1, 2, 4)), None, id="further than under larger moves"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, 3.01), further(f32(1, 2.1, 3)), None, id="another float under them"),
-        pytest.param(f32(1, 2, 3), f32(2, 3, 4), further(f32(2, 3, 4)), None, id="never most floats under them"),
-        pytest.param(f32(1, 2, 3), f32(1, 2, INF), further(f32(1, 2, INF)), 1, id="an overflow under larger moves"),
-        pytest.param([INTS], [plus(1, 0, 0, 0)], further([plus(2, 0, 0, 0)]), 1, id="larger moves of a sequence"),
-    ],
+        "more than in any single run": (MANY, steps(9), noise(*[steps(1, i) for i in range(9)]), None),
+        "some more than in a single run": (MANY, steps(4), noise(*[steps(1, i) for i in range(9)]), 4),
+        "one in a hundred where sides matter": (MANY, steps(2), at_jumps(steps(2)), 2),
+        "more than one in a hundred where sides matter": (MANY, steps(3), at_jumps(steps(3)), None),
+        "a word": (WORDS, np.array(["b", "b"], object), noise(np.array(["b", "b"], object)), 1),
+        "another word": (WORDS, np.array(["c", "b"], object), noise(np.array(["b", "b"], object)), None),
+        "a float on a side": (f32(1, 2, 3), f32(1, 2, 4), noise(f32(1, 2, 4), excuses=False), None),
+        "not where sides matter": (INTS, plus(1, 0, 0, 0), noise(INTS + 1, excuses=False), None),
+        "a float that jumps": (f32(1, 2, 3), f32(1, 2, 4), noise(f32(1, 2, 4)), 1),
+        "a float that jumps further": (f32(1, 2, 3), f32(1, 2, 9), noise(f32(1, 2, 4)), None),
+        "another float jumps": (f32(1, 2, 3), f32(1, 2, 3.01), noise(f32(1, 2.1, 3)), None),
+        "a float that overflows": (f32(1, 2, 3), f32(1, 2, INF), noise(f32(1, 2, INF)), 1),
+        "NaN is not an overflow": (f32(1, 2, 3), f32(1, 2, NAN), noise(f32(1, 2, INF)), None),
+        "never most floats": (f32(1, 2, 3), f32(2, 3, 4), noise(f32(2, 3, 4)), None),
+        "in a sequence": ([INTS], [plus(1, 0, 0, 0)], noise([plus(2, 0, 0, 0)]), 1),
+        "a shorter sequence": ([INTS], [plus(1, 0, 0, 0)], noise([]), None),
+        "under larger moves": (INTS, plus(1, 0, 0, 0), further(plus(2, 0, 0, 0)), 1),
+        "another under larger moves": (INTS, plus(1, 0, 0, 0), further(plus(0, 1, 0, 0)), None),
+        "one of two under larger moves": (INTS, plus(1, 1, 0, 0), further(plus(1, 0, 0, 0)), None),
+        "each under another": (INTS, plus(1, 1, 0, 0), further(plus(1, 0, 0, 0), plus(0, 1, 0, 0)), 2),
+        "never most, under larger moves": (INTS, INTS + 1, further(INTS + 1), None),
+        "a float under larger moves": (f32(1, 2, 3), f32(1, 2, 4), further(f32(1, 2, 4)), 1),
+        "further than under larger moves": (f32(1, 2, 3), f32(1, 2, 9), further(f32(1, 2, 4)), None),
+        "another float under them": (f32(1, 2, 3), f32(1, 2, 3.01), further(f32(1, 2.1, 3)), None),
+        "never most floats under them": (f32(1, 2, 3), f32(2, 3, 4), further(f32(2, 3, 4)), None),
+        "an overflow under larger moves": (f32(1, 2, 3), f32(1, 2, INF), further(f32(1, 2, INF)), 1),
+        "larger moves of a sequence": ([INTS], [plus(1, 0, 0, 0)], further([plus(2, 0, 0, 0)]), 1),
+    },
 )
 def test_jumps_are_excused(want: Any, got: Any, found: Noise, excused: int | None) -> None:
     difference = compare_outputs(want, got, exact=False, noise=found)
@@ -343,13 +339,7 @@ def perceptron(bias: float, half: bool = False, ids: bool = False) -> onnx.Model
 
 
 @pytest.mark.parametrize("ids", [False, True], ids=["floats fed", "integers fed"])
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        pytest.param({"bias": 0}, id="bias lost"),
-        pytest.param({"bias": 1, "half": True}, id="a weight through float16"),
-    ],
-)
+@cases("wrong", {"bias lost": {"bias": 0}, "a weight through float16": {"bias": 1, "half": True}})
 def test_small_errors_are_found(wrong: dict[str, Any], ids: bool) -> None:
     model = perceptron(1, ids=ids)
     assert judge(model, perceptron(**wrong, ids=ids)).failure is not None

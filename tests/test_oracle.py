@@ -26,7 +26,7 @@ from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle import Verdict
 from passwright.core.verify.regions.region_comparison import ChangedRegions
 from passwright.core.verify.verdict import MismatchError
-from rewriting import load, oracle_of, require_equivalent
+from rewriting import cases, load, oracle_of, require_equivalent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,15 +134,15 @@ def test_message_names_output_error_tolerance_and_inputs() -> None:
     assert str(caught.value).endswith("on normal inputs with N=2")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "what"),
-    [
-        pytest.param("y = Cast<to=11>(x)", "float32[2, 3] became float64[2, 3]", id="type"),
-        pytest.param("y = Transpose(x)", "float32[2, 3] became float32[3, 2]", id="shape"),
-        pytest.param("y = Foo(x)", "the rewritten model does not load", id="no such operator"),
-        pytest.param("z = Relu(x)", "the rewritten model does not load", id="output lost"),
-        pytest.param("y = Reshape(x, k)", "the rewritten model fails on normal inputs", id="fails"),
-    ],
+    {
+        "type": ("y = Cast<to=11>(x)", "float32[2, 3] became float64[2, 3]"),
+        "shape": ("y = Transpose(x)", "float32[2, 3] became float32[3, 2]"),
+        "no such operator": ("y = Foo(x)", "the rewritten model does not load"),
+        "output lost": ("z = Relu(x)", "the rewritten model does not load"),
+        "fails": ("y = Reshape(x, k)", "the rewritten model fails on normal inputs"),
+    },
 )
 def test_other_failures(body: str, what: str) -> None:
     before = load("g (float[N,3] x) => (y) { y = Identity(x) }")
@@ -212,20 +212,18 @@ def test_wrong_model_has_a_failing_verdict() -> None:
     assert data["failure"]["difference"]["reason"] == found.reason
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "start"),
-    [
-        pytest.param(
+    {
+        "refused": (
             "g (float[N] x) => (float[N] a, float[N] y) { a = Abs(x) y = Foo(x) }",
             "the rewritten model does not load: ",
-            id="refused",
         ),
-        pytest.param(
+        "fails": (
             "g (float[N] x) => (float[N] a, float[N] y) <int64[1] k = {5}> { a = Abs(x) y = Reshape(x, k) }",
             "the rewritten model fails on normal inputs with N=2: ",
-            id="fails",
         ),
-    ],
+    },
 )
 def test_failing_model_has_a_failing_verdict(text: str, start: str) -> None:
     found = oracle_of(load(RELU)).compare(load(text).SerializeToString()).failure
@@ -298,12 +296,9 @@ def test_nonfinite_inputs_are_reported_apart() -> None:
 DIVIDED = "g (float[N] x) => (int64[N] y) { d = %s(x, t) f = Floor(d) y = Cast<to=7>(f) }"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("divisor", "first", "others", "excused"),
-    [
-        pytest.param(0.7, 13.999999, 8.1234, 1, id="arbitrary numbers"),
-        pytest.param(41, 41, 9, None, id="whole numbers are on jumps on purpose"),
-    ],
+    {"arbitrary numbers": (0.7, 13.999999, 8.1234, 1), "whole numbers are on jumps on purpose": (41, 41, 9, None)},
 )
 def test_jumps_of_given_inputs_are_noted(divisor: float, first: float, others: float, excused: int | None) -> None:
     t = np.float32(divisor)
@@ -332,20 +327,18 @@ def test_input_sets_have_every_kind_and_two_sizes() -> None:
         assert len(sizes) >= 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "accepted"),
-    [
-        pytest.param(
+    {
+        "sizes in lockstep are searched for": (
             "g (float[N] x, float[M] z) => (float[k] y) { a = Concat<axis=0>(x, z) y = Mul(a, w) }",
             {"N": 4, "M": 4},
-            id="sizes in lockstep are searched for",
         ),
-        pytest.param(
+        "a sum without a formula": (
             "g (float[P] p, float[S] s, float[T] m) => (float[k] y) { a = Concat<axis=0>(p, s) y = Mul(a, m) }",
             None,
-            id="a sum without a formula",
         ),
-    ],
+    },
 )
 def test_sizes_are_searched_for(text: str, accepted: dict[str, int] | None) -> None:
     runs = oracle_of(load(text, weights={"w": np.ones(8, np.float32)} if accepted else {})).runs
@@ -445,19 +438,18 @@ def test_the_seed_changes_the_numbers() -> None:
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize(
+@cases(
     "model",
-    [
-        pytest.param(load("g (int16[2,2] x) => (int16[2,2] y) { y = Gemm(x, x) }"), id="type without a kernel"),
-        pytest.param(
+    {
+        "type without a kernel": load("g (int16[2,2] x) => (int16[2,2] y) { y = Gemm(x, x) }"),
+        "complex numbers": (
             model_of(
                 [helper.make_node("Identity", ["x"], ["y"])],
                 [info("x", TensorProto.COMPLEX64, [3])],
                 [info("y", TensorProto.COMPLEX64, [3])],
-            ),
-            id="complex numbers",
+            )
         ),
-    ],
+    },
 )
 def test_reference_evaluator_is_the_fallback(model: onnx.ModelProto) -> None:
     with pytest.raises(EvaluationError):
@@ -466,9 +458,7 @@ def test_reference_evaluator_is_the_fallback(model: onnx.ModelProto) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype",
-    [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4],
-    ids=["bfloat16", "float8", "int4"],
+    "dtype", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4], ids=["bfloat16", "float8", "int4"]
 )
 def test_types_without_numpy_dtype_are_supported(dtype: int) -> None:
     nodes = [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)]
@@ -520,23 +510,19 @@ def test_reference_evaluator_finds_errors() -> None:
         check(load(text % "Abs"), load(text % "Neg"))
 
 
-@pytest.mark.parametrize(
+@cases(
     "model",
-    [
-        pytest.param(load("g (float[2] x) => (float[2] y) { y = NoSuchOp(x) }"), id="unknown operator"),
-        pytest.param(
-            model_of([helper.make_node("Foo", ["x"], ["y"], domain="my")], [info("x", 1, [2])], [info("y", 1, [2])]),
-            id="unknown domain",
+    {
+        "unknown operator": load("g (float[2] x) => (float[2] y) { y = NoSuchOp(x) }"),
+        "unknown domain": model_of(
+            [helper.make_node("Foo", ["x"], ["y"], domain="my")], [info("x", 1, [2])], [info("y", 1, [2])]
         ),
-        pytest.param(
-            load("g (float[2] x) => (float[n] y) <int64[1] s = {7}> { y = Reshape(x, s) }"), id="fails on all inputs"
+        "fails on all inputs": load("g (float[2] x) => (float[n] y) <int64[1] s = {7}> { y = Reshape(x, s) }"),
+        "axis out of range": load("g (float[2] x, int64[1] i) => (y) { y = Gather<axis=5>(x, i) }"),
+        "input without a type": model_of(
+            [helper.make_node("Relu", ["x"], ["y"])], [onnx.ValueInfoProto(name="x")], [info("y", 1, [2])]
         ),
-        pytest.param(load("g (float[2] x, int64[1] i) => (y) { y = Gather<axis=5>(x, i) }"), id="axis out of range"),
-        pytest.param(
-            model_of([helper.make_node("Relu", ["x"], ["y"])], [onnx.ValueInfoProto(name="x")], [info("y", 1, [2])]),
-            id="input without a type",
-        ),
-    ],
+    },
 )
 def test_model_that_cannot_run_is_unverifiable(model: onnx.ModelProto) -> None:
     with pytest.raises(UnverifiableError, match="the original") as caught:
@@ -564,26 +550,22 @@ def test_an_optional_input() -> None:
 MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
 
 
-@pytest.mark.parametrize(
+@cases(
     "kind",
-    [
-        pytest.param(MAP, id="map"),
-        pytest.param(helper.make_sparse_tensor_type_proto(TensorProto.FLOAT, [2]), id="sparse"),
-        pytest.param(
+    {
+        "map": MAP,
+        "sparse": helper.make_sparse_tensor_type_proto(TensorProto.FLOAT, [2]),
+        "optional sequence": (
             helper.make_optional_type_proto(
                 helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
-            ),
-            id="optional sequence",
+            )
         ),
-    ],
+    },
 )
 def test_inputs_that_cannot_be_generated_are_unverifiable(kind: onnx.TypeProto) -> None:
     node = helper.make_node("Identity", ["m"], ["y"])
     model = model_of([node], [helper.make_value_info("m", kind)], [helper.make_value_info("y", kind)])
-    with pytest.raises(
-        UnverifiableError,
-        match=r"input m of the original \(.*\) cannot be generated|cannot be run",
-    ):
+    with pytest.raises(UnverifiableError, match=r"input m of the original \(.*\) cannot be generated|cannot be run"):
         check(model, model)
 
 
@@ -612,18 +594,14 @@ def test_float32_in_maps_may_round() -> None:
     assert 0 < verdict.differences["y"].error < 1e-4
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "want"),
-    [
-        pytest.param(
-            "z = Sub(x, x) y = Div(x, z)",
-            ["y is finite on no inputs, so only where it is not was compared"],
-            id="never",
-        ),
-        pytest.param("y = Log(x)", [], id="on some"),
-        pytest.param("l = Log(x) y = ReduceMean<axes=[1]>(l)", [], id="where a row is above zero"),
-        pytest.param("y = Shape(x)", [], id="integers"),
-    ],
+    {
+        "never": ("z = Sub(x, x) y = Div(x, z)", ["y is finite on no inputs, so only where it is not was compared"]),
+        "on some": ("y = Log(x)", []),
+        "where a row is above zero": ("l = Log(x) y = ReduceMean<axes=[1]>(l)", []),
+        "integers": ("y = Shape(x)", []),
+    },
 )
 def test_never_finite_outputs_are_noted(body: str, want: list[str]) -> None:
     assert oracle_of(load(f"g (float[N,4] x) => (y) {{ {body} }}")).notes == want

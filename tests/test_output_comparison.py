@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from onnx.reference.op_run import SparseTensor
 from passwright.core.verify.output_comparison import compare_outputs
+from rewriting import cases
 
 NAN, INF = float("nan"), float("inf")
 
@@ -159,18 +160,18 @@ def test_different_in_bits(want: Any, got: Any) -> None:
     assert compare_outputs(want, got, exact=True).reason
 
 
-@pytest.mark.parametrize(
+@cases(
     ("want", "got", "same"),
-    [
-        pytest.param(f32(1), f32(2), True, id="values do not count"),
-        pytest.param([f32(1)], [f32(2)], True, id="values in a sequence do not count"),
-        pytest.param(f32(1), f64(1), False, id="the type does"),
-        pytest.param(f32(1), f32(1, 2), True, id="extents do not count"),
-        pytest.param(f32(1), f32(1).reshape(1, 1), False, id="the rank does"),
-        pytest.param([f32(1)], [f32(1), f32(1)], True, id="the length does not count"),
-        pytest.param([f32(1)], [f64(1), f64(1)], False, id="the type in a sequence does"),
-        pytest.param([f32(1)], f32(1), False, id="being a sequence does"),
-    ],
+    {
+        "values do not count": (f32(1), f32(2), True),
+        "values in a sequence do not count": ([f32(1)], [f32(2)], True),
+        "the type does": (f32(1), f64(1), False),
+        "extents do not count": (f32(1), f32(1, 2), True),
+        "the rank does": (f32(1), f32(1).reshape(1, 1), False),
+        "the length does not count": ([f32(1)], [f32(1), f32(1)], True),
+        "the type in a sequence does": ([f32(1)], [f64(1), f64(1)], False),
+        "being a sequence does": ([f32(1)], f32(1), False),
+    },
 )
 def test_comparison_of_type_and_rank_only(want: Any, got: Any, same: bool) -> None:
     assert (not compare_outputs(want, got, exact=True, compare_values=False).reason) is same

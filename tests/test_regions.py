@@ -21,7 +21,7 @@ from passwright.core.verify.regions.region_models import cut_region, value_type
 from passwright.core.verify.regions.shared_values import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.verdict import Mismatch
-from rewriting import load, oracle_of
+from rewriting import cases, load, oracle_of
 
 X = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
 ENDS = "g (float[2,4] x, bool c) => (float[2,4] y)"
@@ -46,27 +46,26 @@ LOOP = """y = If(c) <then_branch = g1 () => (float[2,4] r) {{ r = {op}(t) }},
     else_branch = g2 () => (float[2,4] r) {{ r = Identity(x) }}>"""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "cut_points"),
-    [
-        pytest.param("a = Abs(x) y = Neg(a)", "a = Abs(x) y = Neg(a)", (), id="same"),
-        pytest.param("a = Abs(x) y = Neg(a)", "a = Abs(x) b = Neg(a) y = Identity(b)", ("y",), id="one-more"),
-        pytest.param("a = Abs(x) b = Neg(a) y = Exp(b)", "a = Relu(x) b = Neg(a) y = Exp(b)", ("a",), id="inner-only"),
-        pytest.param("a = Abs(x) b = Neg(a) y = Exp(b)", "q = Relu(x) b = Neg(q) y = Exp(b)", ("b",), id="renamed"),
-        pytest.param("a = Add(x, x) y = Abs(a)", "a = Sub(x, x) y = Abs(a)", ("a",), id="other-op"),
-        pytest.param("a = Sub(x, x) y = Sub(a, x)", "a = Sub(x, x) y = Sub(x, a)", ("y",), id="other-order"),
-        pytest.param(
+    {
+        "same": ("a = Abs(x) y = Neg(a)", "a = Abs(x) y = Neg(a)", ()),
+        "one-more": ("a = Abs(x) y = Neg(a)", "a = Abs(x) b = Neg(a) y = Identity(b)", ("y",)),
+        "inner-only": ("a = Abs(x) b = Neg(a) y = Exp(b)", "a = Relu(x) b = Neg(a) y = Exp(b)", ("a",)),
+        "renamed": ("a = Abs(x) b = Neg(a) y = Exp(b)", "q = Relu(x) b = Neg(q) y = Exp(b)", ("b",)),
+        "other-op": ("a = Add(x, x) y = Abs(a)", "a = Sub(x, x) y = Abs(a)", ("a",)),
+        "other-order": ("a = Sub(x, x) y = Sub(a, x)", "a = Sub(x, x) y = Sub(x, a)", ("y",)),
+        "other-output": (
             "p, q = Split <axis=1> (x, s) y = Concat <axis=1> (p, q)",
             "p, q = Split <axis=1> (x, s) y = Concat <axis=1> (q, p)",
             ("y",),
-            id="other-output",
         ),
-        pytest.param("y = Softmax <axis=0> (x)", "y = Softmax <axis=1> (x)", ("y",), id="attribute"),
-        pytest.param("t = Neg(x)" + LOOP.format(op="Abs"), "t = Neg(x)" + LOOP.format(op="Abs"), (), id="body-same"),
-        pytest.param("t = Neg(x)" + LOOP.format(op="Abs"), "t = Neg(x)" + LOOP.format(op="Exp"), ("y",), id="body"),
-        pytest.param("t = Neg(x)" + LOOP.format(op="Abs"), "t = Exp(x)" + LOOP.format(op="Abs"), ("t",), id="captured"),
-        pytest.param("k = Abs(v) y = Add(k, x)", "y = Add(k, x)", ("k",), id="folded"),
-    ],
+        "attribute": ("y = Softmax <axis=0> (x)", "y = Softmax <axis=1> (x)", ("y",)),
+        "body-same": ("t = Neg(x)" + LOOP.format(op="Abs"), "t = Neg(x)" + LOOP.format(op="Abs"), ()),
+        "body": ("t = Neg(x)" + LOOP.format(op="Abs"), "t = Neg(x)" + LOOP.format(op="Exp"), ("y",)),
+        "captured": ("t = Neg(x)" + LOOP.format(op="Abs"), "t = Exp(x)" + LOOP.format(op="Abs"), ("t",)),
+        "folded": ("k = Abs(v) y = Add(k, x)", "y = Add(k, x)", ("k",)),
+    },
 )
 def test_cut_points(before: str, after: str, cut_points: tuple[str, ...]) -> None:
     weights = {"s": np.array([2, 2]), "v": np.arange(4, dtype=np.float32), "k": np.arange(4, dtype=np.float32)}
@@ -121,43 +120,37 @@ def test_region_reads_given_values() -> None:
     assert np.array_equal(got[1], 10 * X + X)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "cut_point"),
-    [
-        pytest.param("a = Exp(x) b = Mul(a, a) y = Abs(b)", "a = Exp(x) b = Add(a, a) y = Abs(b)", "b", id="inner"),
-        pytest.param("a = Exp(x) b = Add(a, a) y = Abs(b)", "a = Exp(x) b = Mul(a, two) y = Abs(b)", None, id="right"),
-        pytest.param(
-            "a = Exp(x) b = Mul(a, two) y = Sign(b)", "a = Exp(x) b = Mul(a, a) y = Sign(b)", "b", id="hidden-by-sign"
-        ),
-        pytest.param(
+    {
+        "inner": ("a = Exp(x) b = Mul(a, a) y = Abs(b)", "a = Exp(x) b = Add(a, a) y = Abs(b)", "b"),
+        "right": ("a = Exp(x) b = Add(a, a) y = Abs(b)", "a = Exp(x) b = Mul(a, two) y = Abs(b)", None),
+        "hidden-by-sign": ("a = Exp(x) b = Mul(a, two) y = Sign(b)", "a = Exp(x) b = Mul(a, a) y = Sign(b)", "b"),
+        "first-of-two": (
             "a = Exp(x) b = Mul(a, a) c1 = Neg(b) y = Exp(c1)",
             "a = Exp(x) b = Add(a, a) c1 = Abs(b) y = Exp(c1)",
             "b",
-            id="first-of-two",
         ),
-        pytest.param("a = Add(x, two) y = Neg(a)", "a = Cast <to=11> (x) y0 = Neg(x) y = Sub(y0, two)", "a", id="type"),
-        pytest.param("a = Add(two, two) y = Mul(x, a)", "y = Mul(x, a)", "a", id="wrong-constant"),
-        pytest.param(
+        "type": ("a = Add(x, two) y = Neg(a)", "a = Cast <to=11> (x) y0 = Neg(x) y = Sub(y0, two)", "a"),
+        "wrong-constant": ("a = Add(two, two) y = Mul(x, a)", "y = Mul(x, a)", "a"),
+        "body": (
             "t = Neg(x)" + LOOP.format(op="Abs") + "z = Sign(y)",
             "t = Neg(x)" + LOOP.format(op="Relu") + "z = Sign(y)",
             "y",
-            id="body",
         ),
-        pytest.param(
+        "sequence": (
             "q = SequenceConstruct(x, two) p = SequenceAt(q, zero) y = Neg(p)",
             "q = SequenceConstruct(two, x) p = SequenceAt(q, zero) y = Neg(p)",
             "p",
-            id="sequence",
         ),
-        pytest.param(
+        "optional": (
             "q = Optional(x) p = OptionalGetElement(q) y = Sign(p)",
             "r = Abs(x) q = Optional(r) p = OptionalGetElement(q) y = Sign(p)",
             "p",
-            id="optional",
         ),
-        pytest.param("s = Shape(x) r = Reshape(x, s) y = Abs(r)", "r = Reshape(x, wide) y = Abs(r)", "r", id="shape"),
-        pytest.param("a = Neg(x) y = Reshape(a, minus)", "a = Neg(x) y = Reshape(a, three)", "y", id="fails"),
-    ],
+        "shape": ("s = Shape(x) r = Reshape(x, s) y = Abs(r)", "r = Reshape(x, wide) y = Abs(r)", "r"),
+        "fails": ("a = Neg(x) y = Reshape(a, minus)", "a = Neg(x) y = Reshape(a, three)", "y"),
+    },
 )
 def test_first_wrong_site(before: str, after: str, cut_point: str | None) -> None:
     weights: dict[str, Any] = {
@@ -206,36 +199,31 @@ IN_FLOATS = (
 IN_HALVES = "h = Cast <to=10> (x) q0 = Mul(h, h) m = Sqrt(q0) y = Cast <to=1> (m)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "scale", "cut_point"),
-    [
-        pytest.param(IN_FLOATS, IN_HALVES, 1, None, id="in range"),
-        pytest.param(IN_FLOATS, IN_HALVES, 1000, "m", id="overflow"),
-        pytest.param(
-            IN_HALVES, IN_HALVES.replace("q0 = Mul(h, h)", "a = Abs(h) q0 = Mul(a, a)"), 1000, None, id="in both"
-        ),
-        pytest.param(
+    {
+        "in range": (IN_FLOATS, IN_HALVES, 1, None),
+        "overflow": (IN_FLOATS, IN_HALVES, 1000, "m"),
+        "in both": (IN_HALVES, IN_HALVES.replace("q0 = Mul(h, h)", "a = Abs(h) q0 = Mul(a, a)"), 1000, None),
+        "digits": (
             "q = Mul(x, x) y = Sign(q)",
             "h = Cast <to=10> (x) p = Mul(h, h) q = Cast <to=1> (p) y = Sign(q)",
             1,
             "q",
-            id="digits",
         ),
-        pytest.param(
+        "overflow in another order": (
             "h = Cast<to=10>(x) a = Mul(h, half) m = Mul(a, h) y = Cast<to=1>(m)",
             "h = Cast<to=10>(x) q0 = Mul(h, h) m = Mul(q0, half) y = Cast<to=1>(m)",
             300,
             "m",
-            id="overflow in another order",
         ),
-        pytest.param(
+        "another order in range": (
             "h = Cast<to=10>(x) a = Mul(h, half) m = Mul(a, h) y = Cast<to=1>(m)",
             "h = Cast<to=10>(x) q0 = Mul(h, h) m = Mul(q0, half) y = Cast<to=1>(m)",
             1,
             None,
-            id="another order in range",
         ),
-    ],
+    },
 )
 def test_ops_of_16_bits_round_their_results(before: str, after: str, scale: float, cut_point: str | None) -> None:
     """onnxruntime removes casts between them, and its results of both versions are the same."""
@@ -335,18 +323,16 @@ def test_close_values_are_so_beside_the_elements_that_differ(a: list[float], b: 
 SATURATING = "(float[N, 4] x) => (float[N, 4] y)"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "is_right"),
-    [
-        pytest.param("s = Softmax(x) y = Log(s)", "y = LogSoftmax(x)", True, id="log-softmax"),
-        pytest.param(
-            "s = Softmax(x) l = Log(s) y = Add(l, x)", "l = LogSoftmax(x) y = Add(l, x)", True, id="before-it"
-        ),
-        pytest.param("r = Reciprocal(x) y = Mul(x, r)", "y = Div(x, x)", True, id="reciprocal"),
-        pytest.param("s = Softmax(x) y = Log(s)", "s = LogSoftmax(x) y = Clip(s, m)", False, id="other-values"),
-        pytest.param("y = Div(x, x)", "q = Div(x, x) n = IsNaN(q) y = Where(n, m, q)", False, id="guard"),
-        pytest.param("y = LogSoftmax(x)", "s = Softmax(x) y = Log(s)", False, id="saturates-more"),
-    ],
+    {
+        "log-softmax": ("s = Softmax(x) y = Log(s)", "y = LogSoftmax(x)", True),
+        "before-it": ("s = Softmax(x) l = Log(s) y = Add(l, x)", "l = LogSoftmax(x) y = Add(l, x)", True),
+        "reciprocal": ("r = Reciprocal(x) y = Mul(x, r)", "y = Div(x, x)", True),
+        "other-values": ("s = Softmax(x) y = Log(s)", "s = LogSoftmax(x) y = Clip(s, m)", False),
+        "guard": ("y = Div(x, x)", "q = Div(x, x) n = IsNaN(q) y = Where(n, m, q)", False),
+        "saturates-more": ("y = LogSoftmax(x)", "s = Softmax(x) y = Log(s)", False),
+    },
 )
 def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> None:
     weights = {"m": np.array(-50, np.float32)}
@@ -359,18 +345,17 @@ def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> N
     assert oracle.compare(rewritten.SerializeToString()).failure is not None
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "is_right"),
-    [
-        pytest.param("d = Add(m, m) y = Mul(d, h)", "y = Identity(m)", True, id="half-of-double"),
-        pytest.param("d = Add(m, m) y = Mul(d, h)", "y = Mul(m, h)", False, id="other-values"),
-        pytest.param(
+    {
+        "half-of-double": ("d = Add(m, m) y = Mul(d, h)", "y = Identity(m)", True),
+        "other-values": ("d = Add(m, m) y = Mul(d, h)", "y = Mul(m, h)", False),
+        "nan-dropped": (
             "d = Add(m, x) y = Mul(d, h)",
             "n = IsNaN(x) z = Where(n, m, x) a = Add(m, z) y = Mul(a, h)",
             False,
-            id="nan-dropped",
         ),
-    ],
+    },
 )
 def test_outputs_may_saturate_less_on_nan_inputs(before: str, after: str, is_right: bool) -> None:
     """MaxPool of onnxruntime gives the lowest number for NaN, which doubled is infinite."""
@@ -383,14 +368,14 @@ def test_outputs_may_saturate_less_on_nan_inputs(before: str, after: str, is_rig
     assert (verdict.failure is None) == is_right
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "is_right"),
-    [
-        pytest.param("a = Add(x, k) y = Sub(a, k)", "y = Identity(x)", True, id="less-cancellation"),
-        pytest.param("y = Identity(x)", "a = Add(x, k) y = Sub(a, k)", False, id="more-cancellation"),
-        pytest.param("a = Add(x, k) y = Sub(a, k)", "y = Mul(x, e)", False, id="another-function"),
-        pytest.param("a = Mul(x, k) b = Sub(a, k) y = Exp(b)", "b = Mul(x, k) y = Exp(b)", False, id="of-two"),
-    ],
+    {
+        "less-cancellation": ("a = Add(x, k) y = Sub(a, k)", "y = Identity(x)", True),
+        "more-cancellation": ("y = Identity(x)", "a = Add(x, k) y = Sub(a, k)", False),
+        "another-function": ("a = Add(x, k) y = Sub(a, k)", "y = Mul(x, e)", False),
+        "of-two": ("a = Mul(x, k) b = Sub(a, k) y = Exp(b)", "b = Mul(x, k) y = Exp(b)", False),
+    },
 )
 def test_outputs_may_differ_by_rounding_alone(before: str, after: str, is_right: bool) -> None:
     """No tolerance of outputs counts if all regions are right, and the same in float64."""
@@ -509,17 +494,15 @@ def body_regions(body: str, before: str, after: str) -> ChangedRegions:
 
 
 @pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "cut_point"),
-    [
-        pytest.param("k1 = Softmax({0}) j = Sqrt(k1)", "k1 = Softmax({0}) j = Identity(k1)", "j", id="other values"),
-        pytest.param("a = Exp({0}) j = Mul(a, a)", "a = Exp({0}) j = Identity(a)", "j", id="the same order"),
-        pytest.param("a = Exp({0}) j = Neg(a)", "h1 = Exp({0}) j = Neg(h1)", None, id="renamed"),
-        pytest.param(
-            "a = Exp({0}) d1 = Add(a, a) j = Neg(d1)", "a = Exp({0}) d1 = Sum(a, a) j = Neg(d1)", None, id="right"
-        ),
-        pytest.param("a = Add({0}, {0}) j = Abs(a)", "k2 = Abs({0}) j = Add(k2, k2)", None, id="moved"),
-    ],
+    {
+        "other values": ("k1 = Softmax({0}) j = Sqrt(k1)", "k1 = Softmax({0}) j = Identity(k1)", "j"),
+        "the same order": ("a = Exp({0}) j = Mul(a, a)", "a = Exp({0}) j = Identity(a)", "j"),
+        "renamed": ("a = Exp({0}) j = Neg(a)", "h1 = Exp({0}) j = Neg(h1)", None),
+        "right": ("a = Exp({0}) d1 = Add(a, a) j = Neg(d1)", "a = Exp({0}) d1 = Sum(a, a) j = Neg(d1)", None),
+        "moved": ("a = Add({0}, {0}) j = Abs(a)", "k2 = Abs({0}) j = Add(k2, k2)", None),
+    },
 )
 def test_changes_in_bodies_that_outputs_do_not_show(body: str, before: str, after: str, cut_point: str | None) -> None:
     regions = body_regions(body, before, after)

@@ -16,7 +16,7 @@ from passwright.core.ort.remote_backend import RemoteBackend
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
-from rewriting import load
+from rewriting import cases, load
 
 ALL = SessionConfig("ENABLE_ALL", prepack_weights=True)
 SUM = "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { y = Add(x, x) z = Neg(y) }"
@@ -85,12 +85,9 @@ def test_errors_equal_those_of_a_local_session() -> None:
         assert session.run(["y"], {"x": np.ones((1, 3), np.float32)})[0].tolist() == [[2, 2, 2]]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("script", "message"),
-    [
-        pytest.param(DIES, "crashed .*SIGKILL.* as it loads it", id="crash"),
-        pytest.param(HANGS, "did not end within 0.5 s as it loads it", id="hang"),
-    ],
+    {"crash": (DIES, "crashed .*SIGKILL.* as it loads it"), "hang": (HANGS, "did not end within 0.5 s as it loads it")},
 )
 def test_crash_while_loading(script: str, message: str) -> None:
     limit = 0.5 if script == HANGS else 60.0

@@ -21,7 +21,7 @@ from passwright.testing.case import Case, FaultKind
 from passwright.testing.fault_report import format_fault, write_repro
 from passwright.testing.fuzzing import apply_rule
 from passwright.testing.model_comparison import compare_case, compare_models, is_explained_by_rounding
-from rewriting import load
+from rewriting import cases, load
 
 BUDGET = 60
 CALLS = itertools.count()
@@ -195,14 +195,14 @@ def inverse_rule(outer: str, inner: str, contract: Contract) -> Any:
     return drop_inverse
 
 
-@pytest.mark.parametrize(
+@cases(
     ("outer", "inner", "contract", "kind"),
-    [
-        pytest.param("Log", "Exp", EXACT, FaultKind.WRONG, id="exact"),
-        pytest.param("Log", "Exp", ROUNDING, None, id="rounding, and no overflow"),
-        pytest.param("Exp", "Log", ROUNDING, FaultKind.WRONG, id="rounding, and no NaN"),
-        pytest.param("Exp", "Log", conditional("x is positive"), None, id="conditional"),
-    ],
+    {
+        "exact": ("Log", "Exp", EXACT, FaultKind.WRONG),
+        "rounding, and no overflow": ("Log", "Exp", ROUNDING, None),
+        "rounding, and no NaN": ("Exp", "Log", ROUNDING, FaultKind.WRONG),
+        "conditional": ("Exp", "Log", conditional("x is positive"), None),
+    },
 )
 def test_contracts(outer: str, inner: str, contract: Contract, kind: FaultKind | None) -> None:
     text = f"g (float[N] x) => (float[N] y) {{ a = {inner}(x) y = {outer}(a) }}"

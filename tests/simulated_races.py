@@ -8,8 +8,11 @@ from random import Random
 from statistics import median
 from typing import Any
 
+import pytest
+from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics, median_latency_interval
+from passwright.core.ort.sessions import CPU
 
 ROUNDS = 3
 CALLS = 5  # of a round
@@ -31,6 +34,11 @@ class SimulatedMachine:
     jitter: float = 0.01
     peak: Callable[[BenchmarkTarget], int] = lambda _: 50_000_000
     races: list[list[BenchmarkTarget]] = field(default_factory=list[list[BenchmarkTarget]])
+
+    def replace_real_one(self, monkeypatch: pytest.MonkeyPatch) -> SimulatedMachine:
+        """Measure on this machine in all commands."""
+        monkeypatch.setattr(benchmark, "run_benchmark", self.run_benchmark)
+        return self
 
     def run_benchmark(
         self,
@@ -59,7 +67,8 @@ class SimulatedMachine:
             middle = median(t for r in rounds for t in r)
             latencies[batch] = Latency(batch, CALLS, middle, low, high, middle, max(tails), rounds, tails)
         peaks = tuple(round(self.peak(target) * random.uniform(0.999, 1.001)) for _ in range(sets))
-        return ModelMetrics(peak_bytes=peaks[0], latencies=latencies, threads=2, set_peaks=peaks)
+        memory = (9 * peaks[0] // 10, peaks[0], peaks[0] // 2)
+        return ModelMetrics("", 0.1, *memory, {CPU: 1}, latencies, target.config.intra_op_threads or 2, peaks)
 
     def _calls(self, true: float, random: Random) -> list[list[float]]:
         """The calls of a process, by round."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
@@ -26,7 +25,7 @@ from passwright.app.compare.render import (
 )
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
-from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
+from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.registry import adapter_names
@@ -37,7 +36,8 @@ from passwright.core.ort.remote_backend import RemoteBackend
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.verification_spec import VerificationSpec
-from rewriting import load
+from rewriting import cases, load
+from simulated_races import SimulatedMachine
 from typer.testing import CliRunner
 
 from passwright import ComparisonReport, Conditions, compare
@@ -73,15 +73,9 @@ def fake(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _without_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give all models the same metrics."""
-    latency = Latency(1, 9, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, ((1e-3,) * 9,))
-
-    def run_benchmark(targets: Sequence[BenchmarkTarget], *_: object) -> list[ModelMetrics]:
-        return [ModelMetrics(latencies={1: latency}) for _ in targets]
-
-    monkeypatch.setattr("passwright.app.compare.rows.run_benchmark", run_benchmark)
+    SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
 
 
 def rows_of(
@@ -100,7 +94,11 @@ def found(_commands_share_process: None, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("pad")
     model = written(PAD, folder)
     before = model.read_bytes()
-    found = compare(model, tool_names=["ort"], conditions=QUICK, keep_to=folder / "kept", report_to=folder / "out.json")
+    with pytest.MonkeyPatch.context() as patch:
+        SimulatedMachine(lambda _: 1e-3).replace_real_one(patch)
+        found = compare(
+            model, tool_names=["ort"], conditions=QUICK, keep_to=folder / "kept", report_to=folder / "out.json"
+        )
     assert model.read_bytes() == before
     assert json.loads((folder / "out.json").read_text())["rows"][1]["online"] is True
     return found
@@ -166,17 +164,17 @@ def test_json_contains_all_rows(found: ComparisonReport) -> None:
     assert data["rows"][0]["measured"]["latencies"]["1"]["median"] > 0
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "message"),
-    [
-        pytest.param("os.abort()", "it crashed (SIGABRT)", id="aborts"),
-        pytest.param("os._exit(3)", "it ended with exit code 3", id="exits"),
-        pytest.param("sys.exit('done with')", "SystemExit: done with", id="SystemExit"),
-        pytest.param("raise ValueError('no\\nsuch op')", "ValueError: no such op", id="raises"),
-        pytest.param("return 'a model', True", "TypeError: it returned 'a model', not a model", id="no-model"),
-        pytest.param("return None, True", "FileNotFoundError: it returned no model", id="no file"),
-        pytest.param("time.sleep(600)", "it did not end within 2 s", id="hangs"),
-    ],
+    {
+        "aborts": ("os.abort()", "it crashed (SIGABRT)"),
+        "exits": ("os._exit(3)", "it ended with exit code 3"),
+        "SystemExit": ("sys.exit('done with')", "SystemExit: done with"),
+        "raises": ("raise ValueError('no\\nsuch op')", "ValueError: no such op"),
+        "no-model": ("return 'a model', True", "TypeError: it returned 'a model', not a model"),
+        "no file": ("return None, True", "FileNotFoundError: it returned no model"),
+        "hangs": ("time.sleep(600)", "it did not end within 2 s"),
+    },
 )
 def test_failing_tool_is_one_line(body: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(body, tmp_path, monkeypatch)
@@ -185,23 +183,23 @@ def test_failing_tool_is_one_line(body: str, message: str, tmp_path: Path, monke
 
 
 def test_working_tool_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake("print('noise'); time.sleep(0.2); return onnx.load(path), True", tmp_path, monkeypatch)
+    fake("print('noise'); time.sleep(0.02); return onnx.load(path), True", tmp_path, monkeypatch)
     made = run_tool(FAKE, written(SMALL, tmp_path), tmp_path)
     assert made.row.failure == ""
     assert made.row.seconds is not None
-    assert made.row.seconds >= 0.2
+    assert made.row.seconds >= 0.02
     assert len(onnx.load(made.file).graph.node) == 2
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "message"),
-    [
-        pytest.param(SMALL.replace("Relu", "Abs"), "y: off by up to ", id="wrong"),
-        pytest.param(SMALL.replace("y", "z"), "output y is missing", id="output"),
-        pytest.param(SMALL.replace("x", "b"), "input b is new; input x is missing", id="input"),
-        pytest.param(SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)"),
-                     "input x is a tensor of double, not a tensor of float", id="type"),
-    ],
+    {
+        "wrong": (SMALL.replace("Relu", "Abs"), "y: off by up to "),
+        "output": (SMALL.replace("y", "z"), "output y is missing"),
+        "input": (SMALL.replace("x", "b"), "input b is new; input x is missing"),
+        "type": (SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)"),
+                     "input x is a tensor of double, not a tensor of float"),
+    },
 )  # fmt: skip
 def test_non_equivalent_model_is_reported_wrong(
     text: str, message: str, shared_remote: RemoteBackend, tmp_path: Path
@@ -325,7 +323,6 @@ def test_no_operators_where_what_runs_is_unknown(found: ComparisonReport) -> Non
     assert "Operators under ORT ALL" not in compare_page(report, samples.report(), None)
 
 
-@pytest.mark.usefixtures("_without_measurement")
 def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     """Both have the NCHWc convolution; a Gelu and its bias are fused by onnxruntime, or by us and then by it."""
     text = """g (float[1,16,8,8] x, float[N,8] u) => (float[1,16,8,8] y, float[N,8] z)
@@ -422,7 +419,6 @@ def test_kept_file_does_not_overwrite_model(tmp_path: Path) -> None:
         compare(model, tool_names=[], keep_to=tmp_path)
 
 
-@pytest.mark.usefixtures("_without_measurement")
 def test_verification_uses_given_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
     found = compare(written(SMALL, tmp_path), tool_names=[], inputs=tmp_path / "in.npz", conditions=QUICK)

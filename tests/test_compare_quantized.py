@@ -22,16 +22,16 @@ from passwright.app.compare.quantized import compare_quantized, selected_quantiz
 from passwright.app.compare.quantized_page import quantized_comparison_page
 from passwright.app.compare.render_quantized import show_quantized_comparison
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval
-from passwright.app.quantize import quantize
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.quantize import QuantizationOptions
 from passwright.app.registry.quantizers import QUANTIZERS, Quantizer
 from passwright.app.report.terminal import Terminal
 from passwright.core.errors import UsageError
 from rewriting import load
+from simulated_races import SimulatedMachine
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs")
 USAGE = 2
 RNG = np.random.default_rng(0)
 NET = "g (float[N,16] x) => (float[N,4] y) { h = MatMul(x, w) r = Relu(h) p = MatMul(r, v) y = Softmax(p) }"
@@ -119,9 +119,8 @@ def test_tools_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that takes nothing, and a recipe of a tool that does not exist."""
-    monkeypatch.setattr(quantize, "SEARCH_SETS", 1)
-    monkeypatch.setattr(quantize, "FINAL_SETS", 1)
+    """Simulated times, and a recipe of a tool that does not exist."""
+    SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     recipes = {"ORT dynamic": QUANTIZERS["ORT dynamic"], MISSING: Quantizer("ort", "", QUANTIZERS["NNCF"].load)}
     monkeypatch.setattr(quantized, "QUANTIZERS", recipes)
 

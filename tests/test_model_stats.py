@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 from passwright.app.measure.model_stats import ModelStats, compute_model_stats
 from passwright.core.errors import ModelError
-from rewriting import load
+from rewriting import cases, load
 
 IF = """g (bool c, float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> {
     y = If(c) <then_branch = t () => (float[2] a) { i = Identity(x) a = Add(i, w) unread = Neg(x) },
@@ -25,22 +25,18 @@ def saved(model: onnx.ModelProto, folder: Path) -> ModelStats:
     return compute_model_stats(folder / "m.onnx")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "ops", "parameters"),
-    [
-        pytest.param("g (float[2] x) => (float[2] y) { y = Relu(x) }", {"Relu": 1}, 0, id="one"),
-        pytest.param("g (float[2] x) => (float[2] y) { d = Abs(x) y = Relu(x) }", {"Abs": 1, "Relu": 1}, 0, id="dead"),
-        pytest.param("g (float[2] x) => (float[2] y) { d = Abs(x) y = Mul(d, d) }", {"Abs": 1, "Mul": 1}, 0, id="two"),
-        pytest.param(IF, {"If": 1, "Identity": 1, "Add": 1, "Mul": 1, "Neg": 1}, 4, id="bodies"),
-        pytest.param(
-            "g (float[2] x) => (float[2] y) { k = Constant<value_floats=[1.0,2.0]>() y = Add(x, k) }",
-            {"Add": 1}, 2, id="listed",
-        ),
-        pytest.param(
-            "g (float[2] x) => (float[2] y) { k = Constant<value_float=1.0>() y = Add(x, k) }",
-            {"Add": 1}, 1, id="single",
-        ),
-    ],
+    {
+        "one": ("g (float[2] x) => (float[2] y) { y = Relu(x) }", {"Relu": 1}, 0),
+        "dead": ("g (float[2] x) => (float[2] y) { d = Abs(x) y = Relu(x) }", {"Abs": 1, "Relu": 1}, 0),
+        "two": ("g (float[2] x) => (float[2] y) { d = Abs(x) y = Mul(d, d) }", {"Abs": 1, "Mul": 1}, 0),
+        "bodies": (IF, {"If": 1, "Identity": 1, "Add": 1, "Mul": 1, "Neg": 1}, 4),
+        "listed": ("g (float[2] x) => (float[2] y) { k = Constant<value_floats=[1.0,2.0]>() y = Add(x, k) }",
+            {"Add": 1}, 2),
+        "single": ("g (float[2] x) => (float[2] y) { k = Constant<value_float=1.0>() y = Add(x, k) }",
+            {"Add": 1}, 1),
+    },
 )  # fmt: skip
 def test_ops_but_constants_are_counted(text: str, ops: dict[str, int], parameters: int, tmp_path: Path) -> None:
     found = saved(load(text, 18), tmp_path)

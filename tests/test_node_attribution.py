@@ -21,6 +21,7 @@ from passwright.core.errors import ModelError
 from passwright.core.io.files import ModelFile, load, load_without_weights
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.core.serialization.proto_queries import all_nodes
+from rewriting import cases
 from tiers import slow_unless
 
 if TYPE_CHECKING:
@@ -46,84 +47,73 @@ SUM = """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
     [m] p = MatMul(x, w) [n] q = MatMul(p, w) [s] t = Add(p, q) [e] y = Exp(t) }"""
 
 
-@pytest.mark.parametrize(
-    ("file", "ran", "expected", "left"),
-    [
-        pytest.param(FILE, FILE, {"m": "m", "a": "a", "r": "r", "d": "d", "e": "e"}, "", id="unchanged"),
-        pytest.param(
-            FILE,
-            """(float[N,4] x) => (float[N,4] y) <float[4,4] w, float[4] b> {
-            [f] s = com.microsoft.FusedGemm(x, w, b) [e] y = Exp(s) }""",
-            {"f": "m a r", "e": "d e"},
-            "",
-            id="fused under other names",
-        ),
-        pytest.param(
-            CHAIN,
-            "(float[N,4] x) => (float[N,4] y) { [a] q = My(x) [d] y = Exp(q) }",
-            {"a": "a b", "d": "c d"},
-            "",
-            id="the name of the first, the result of the second",
-        ),
-        pytest.param(
-            CHAIN,
-            """(float[N,4] x) => (float[N,4] y) { [ReorderInput] u = ReorderInput(x) [q_nchwc] v = Neg(u)
-            [ReorderOutput] q = ReorderOutput(v) [r_token_3] w = Abs(q) [d] y = Exp(w) }""",
-            {"ReorderInput": "", "q_nchwc": "a b", "ReorderOutput": "", "r_token_3": "c", "d": "d"},
-            "",
-            id="another layout",
-        ),
-        pytest.param(
-            CHAIN,
-            """(float[N,4] x) => (float[N,4] y) { [InsertedPrecisionFreeCast_x] u = Cast<to=1>(x) [a] v = Neg(u)
-            [b] w = Relu(v) [back] r = Cast<to=10>(w) [d] y = Exp(r) }""",
-            {"InsertedPrecisionFreeCast_x": "", "a": "a", "b": "b c", "back": "", "d": "d"},
-            "",
-            id="casts put in",
-        ),
-        pytest.param(
-            SUM,
-            """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
-            [p_nchwc] u = MatMul(x, w) [q_nchwc] v = My(u, w, u) [e] y = Exp(v) }""",
-            {"p_nchwc": "m", "q_nchwc": "n s", "e": "e"},
-            "",
-            id="a sum merged into the last operand",
-        ),
-        pytest.param(
-            "(float[N,4] x) => (float[N,4] y) <int64[1] n = {4}> { [c] k = ConstantOfShape(n) [a] y = Add(x, k) }",
-            "(float[N,4] x) => (float[N,4] y) <float[4] shared = {0,0,0,0}> { [a] y = Add(x, shared) }",
-            {"a": "a"},
-            "c",
-            id="folded",
-        ),
-        pytest.param(
-            "(float[N] x) => (float[N] y) { [a] p = Relu(x) [b] q = Relu(x) [c] y = Add(p, q) }",
-            "(float[N] x) => (float[N] y) { [a] p = Relu(x) [c] y = Add(p, p) }",
-            {"a": "a", "c": "b c"},
-            "",
-            id="an equal one merged stands behind its reader",
-        ),
-        pytest.param(
-            "(float[N] x) => (float[N] y) { [call] h = Block(x) [d] y = Exp(h) }",
-            """(float[N] x) => (float[N] y) {
-            [_inlfunc_Block_n] u = Neg(x) [_inlfunc_Block_m] h = Relu(u) [d] y = Exp(h) }""",
-            {"_inlfunc_Block_n": "call", "_inlfunc_Block_m": "call", "d": "d"},
-            "",
-            id="a function inlined",
-        ),
-        pytest.param(
-            """(float[N] x, bool c) => (float[N] y) { [i] y = If(c) <
-            then_branch = t () => (float[N] p) { [n] o = Neg(x) [r] p = Relu(o) },
-            else_branch = e () => (float[N] q) { [s] q = Exp(x) }> }""",
-            """(float[N] x, bool c) => (float[N] y) { [i] y = If(c) <
-            then_branch = t () => (float[N] p) { [fused] p = My(x) },
-            else_branch = e () => (float[N] q) { [s] q = Exp(x) }> }""",
-            {"i": "i", "fused": "n r", "s": "s"},
-            "",
-            id="in bodies",
-        ),
-    ],
+XY, IF = (
+    "(float[N,4] x) => (float[N,4] y)",
+    "(float[N] x, bool c) => (float[N] y) { [i] y = If(c) <then_branch = t () =>",
 )
+ELSE = "else_branch = e () => (float[N] q) { [s] q = Exp(x) }> }"
+ATTRIBUTED: dict[str, tuple[str, str, dict[str, str], str]] = {
+    "unchanged": (FILE, FILE, {"m": "m", "a": "a", "r": "r", "d": "d", "e": "e"}, ""),
+    "fused under other names": (
+        FILE,
+        f"{XY} <float[4,4] w, float[4] b> {{ [f] s = com.microsoft.FusedGemm(x, w, b) [e] y = Exp(s) }}",
+        {"f": "m a r", "e": "d e"},
+        "",
+    ),
+    "the name of the first, the result of the second": (
+        CHAIN,
+        f"{XY} {{ [a] q = My(x) [d] y = Exp(q) }}",
+        {"a": "a b", "d": "c d"},
+        "",
+    ),
+    "another layout": (
+        CHAIN,
+        f"""{XY} {{ [ReorderInput] u = ReorderInput(x) [q_nchwc] v = Neg(u)
+            [ReorderOutput] q = ReorderOutput(v) [r_token_3] w = Abs(q) [d] y = Exp(w) }}""",
+        {"ReorderInput": "", "q_nchwc": "a b", "ReorderOutput": "", "r_token_3": "c", "d": "d"},
+        "",
+    ),
+    "casts put in": (
+        CHAIN,
+        f"""{XY} {{ [InsertedPrecisionFreeCast_x] u = Cast<to=1>(x) [a] v = Neg(u)
+            [b] w = Relu(v) [back] r = Cast<to=10>(w) [d] y = Exp(r) }}""",
+        {"InsertedPrecisionFreeCast_x": "", "a": "a", "b": "b c", "back": "", "d": "d"},
+        "",
+    ),
+    "a sum merged into the last operand": (
+        SUM,
+        f"{XY} <float[4,4] w> {{ [p_nchwc] u = MatMul(x, w) [q_nchwc] v = My(u, w, u) [e] y = Exp(v) }}",
+        {"p_nchwc": "m", "q_nchwc": "n s", "e": "e"},
+        "",
+    ),
+    "folded": (
+        f"{XY} <int64[1] n = {{4}}> {{ [c] k = ConstantOfShape(n) [a] y = Add(x, k) }}",
+        f"{XY} <float[4] shared = {{0,0,0,0}}> {{ [a] y = Add(x, shared) }}",
+        {"a": "a"},
+        "c",
+    ),
+    "an equal one merged stands behind its reader": (
+        f"{XY} {{ [a] p = Relu(x) [b] q = Relu(x) [c] y = Add(p, q) }}",
+        f"{XY} {{ [a] p = Relu(x) [c] y = Add(p, p) }}",
+        {"a": "a", "c": "b c"},
+        "",
+    ),
+    "a function inlined": (
+        f"{XY} {{ [call] h = Block(x) [d] y = Exp(h) }}",
+        f"{XY} {{ [_inlfunc_Block_n] u = Neg(x) [_inlfunc_Block_m] h = Relu(u) [d] y = Exp(h) }}",
+        {"_inlfunc_Block_n": "call", "_inlfunc_Block_m": "call", "d": "d"},
+        "",
+    ),
+    "in bodies": (
+        f"{IF} (float[N] p) {{ [n] o = Neg(x) [r] p = Relu(o) }}, {ELSE}",
+        f"{IF} (float[N] p) {{ [fused] p = My(x) }}, {ELSE}",
+        {"i": "i", "fused": "n r", "s": "s"},
+        "",
+    ),
+}
+
+
+@cases(("file", "ran", "expected", "left"), ATTRIBUTED)
 def test_attributed_file_nodes(file: str, ran: str, expected: dict[str, str], left: str) -> None:
     whole = graph(file)
     assert attribution(whole, graph(ran)) == expected

@@ -9,6 +9,7 @@ import pytest
 from passwright.app.measure.profile_recording import MAX_EVENTS, MAX_RUNS, MIN_RUNS, WARMUP_RUNS, max_runs, repeat
 from passwright.app.measure.profile_trace import ProfiledRun, parse_runs, read_trace
 from passwright.core.errors import EvaluationError
+from rewriting import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,46 +34,37 @@ def owns(run: ProfiledRun) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("events", "expected"),
-    [
-        pytest.param([node("a", 1, 4), node("b", 5, 3), run(0, 10)], [{"a": 4, "b": 3}], id="one after the other"),
-        pytest.param(
-            [node("in", 3, 4), node("in", 8, 1), node("loop", 2, 9, "Loop"), run(0, 12)],
-            [{"loop": 4, "in": 5}],
-            id="a body",
-        ),
-        pytest.param(
-            [node("deep", 4, 2), node("if", 3, 5, "If"), node("loop", 2, 9, "Loop"), run(0, 12)],
-            [{"loop": 4, "if": 3, "deep": 2}],
-            id="a body in a body",
-        ),
-        pytest.param([node("in", 2, 3), node("if", 2, 3, "If"), run(0, 9)], [{"if": 0, "in": 3}], id="all in the body"),
-        pytest.param([node("a", 2, 3), node("b", 3, 5, tid=2), run(0, 9)], [{"a": 3, "b": 5}], id="two threads"),
-        pytest.param([node("a", 1, 4), run(0, 5), node("b", 11, 2), run(10, 5)], [{"a": 4}, {"b": 2}], id="two runs"),
-        pytest.param([run(0, 5), node("a", 1, 4), node("b", 11, 2)], [{"a": 4}], id="a run that was cut off"),
-        pytest.param([node("a", 2, 0), run(2, 3)], [{"a": 0}], id="too short to tell"),
-        pytest.param([run(0, 3)], [{}], id="no nodes"),
-        pytest.param([], [], id="nothing"),
-        pytest.param(
-            [
-                {"cat": "Session", "name": "session_initialization", "ts": 0, "dur": 4, "args": {}},
-                {"cat": "Session", "name": "SequentialExecutor::Execute", "ts": 5, "dur": 3, "args": {}},
-                {"cat": "Node", "name": "a_fence_before", "ts": 5, "dur": 1, "args": {"op_name": "Add"}},
-                {"cat": "Kernel", "name": "volta_sgemm", "ts": 6, "dur": 7, "args": {"stream": "7"}},
-                {"cat": "Api", "name": "cudaLaunchKernel", "ts": 6, "dur": 1},
-                {"name": "process_name", "ph": "M", "args": {"name": "x"}},
-                {"cat": "Node", "name": "b_kernel_time", "ts": None, "dur": 1},
-                "text",
-                None,
-                node("a", 6, 2, provider="CUDAExecutionProvider"),
-                run(4, 9),
-            ],
-            [{"a": 2}],
-            id="events of other kinds",
-        ),
-    ],
-)
+OTHER_EVENTS: list[Any] = [
+    {"cat": "Session", "name": "session_initialization", "ts": 0, "dur": 4, "args": {}},
+    {"cat": "Session", "name": "SequentialExecutor::Execute", "ts": 5, "dur": 3, "args": {}},
+    {"cat": "Node", "name": "a_fence_before", "ts": 5, "dur": 1, "args": {"op_name": "Add"}},
+    {"cat": "Kernel", "name": "volta_sgemm", "ts": 6, "dur": 7, "args": {"stream": "7"}},
+    {"cat": "Api", "name": "cudaLaunchKernel", "ts": 6, "dur": 1},
+    {"name": "process_name", "ph": "M", "args": {"name": "x"}},
+    {"cat": "Node", "name": "b_kernel_time", "ts": None, "dur": 1},
+    "text",
+    None,
+]
+LOOP = node("loop", 2, 9, "Loop")
+RUNS: dict[str, tuple[list[Any], list[dict[str, int]]]] = {
+    "one after the other": ([node("a", 1, 4), node("b", 5, 3), run(0, 10)], [{"a": 4, "b": 3}]),
+    "a body": ([node("in", 3, 4), node("in", 8, 1), LOOP, run(0, 12)], [{"loop": 4, "in": 5}]),
+    "a body in a body": (
+        [node("deep", 4, 2), node("if", 3, 5, "If"), LOOP, run(0, 12)],
+        [{"loop": 4, "if": 3, "deep": 2}],
+    ),
+    "all in the body": ([node("in", 2, 3), node("if", 2, 3, "If"), run(0, 9)], [{"if": 0, "in": 3}]),
+    "two threads": ([node("a", 2, 3), node("b", 3, 5, tid=2), run(0, 9)], [{"a": 3, "b": 5}]),
+    "two runs": ([node("a", 1, 4), run(0, 5), node("b", 11, 2), run(10, 5)], [{"a": 4}, {"b": 2}]),
+    "a run that was cut off": ([run(0, 5), node("a", 1, 4), node("b", 11, 2)], [{"a": 4}]),
+    "too short to tell": ([node("a", 2, 0), run(2, 3)], [{"a": 0}]),
+    "no nodes": ([run(0, 3)], [{}]),
+    "nothing": ([], []),
+    "others": ([*OTHER_EVENTS, node("a", 6, 2, provider="CUDAExecutionProvider"), run(4, 9)], [{"a": 2}]),
+}
+
+
+@cases(("events", "expected"), RUNS)
 def test_parse_runs(events: list[Any], expected: list[dict[str, int]]) -> None:
     found = parse_runs(events)
     assert [owns(r) for r in found] == expected
@@ -135,14 +127,14 @@ def test_max_runs_of_a_profile(kernels: int, most: int) -> None:
     assert max_runs(kernels) == most
 
 
-@pytest.mark.parametrize(
+@cases(
     ("each", "seconds", "most", "count"),
-    [
-        pytest.param(1.0, 5.0, 100, 5, id="for a time"),
-        pytest.param(1.0, 0.0, 100, MIN_RUNS, id="at least"),
-        pytest.param(60.0, 5.0, 100, MIN_RUNS, id="slow"),
-        pytest.param(1.0, 50.0, 10, 10, id="at most"),
-    ],
+    {
+        "for a time": (1.0, 5.0, 100, 5),
+        "at least": (1.0, 0.0, 100, MIN_RUNS),
+        "slow": (60.0, 5.0, 100, MIN_RUNS),
+        "at most": (1.0, 50.0, 10, 10),
+    },
 )
 def test_repeat(each: float, seconds: float, most: int, count: int) -> None:
     now = [0.0]

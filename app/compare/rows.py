@@ -20,7 +20,7 @@ from ...core.ort.sessions import CPU, DISABLE_ALL, ENABLE_ALL, LEVELS, SessionCo
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
-from ..measure.benchmark import BenchmarkTarget, run_benchmark
+from ..measure import benchmark
 from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
@@ -162,12 +162,12 @@ def measure_rows(
     """Time the rows that load, interleaved; their ratios are to the row `baseline`."""
     indices = [i for i, row in enumerate(rows) if not row.failure and conditions.is_timed(row)]
     configs = [conditions.session_config(ENABLE_ALL if rows[i].online else DISABLE_ALL) for i in indices]
-    targets = [BenchmarkTarget(files[rows[i].made_by], c) for i, c in zip(indices, configs, strict=True)]
+    targets = [benchmark.BenchmarkTarget(files[rows[i].made_by], c) for i, c in zip(indices, configs, strict=True)]
     first = indices.index(baseline) if baseline in indices else 0
     result = list(rows)
     if targets and feeds:
         with timer.phase(MEASURING):
-            measured = run_benchmark(targets, feeds, conditions.effort, timer.progress, first)
+            measured = benchmark.run_benchmark(targets, feeds, conditions.effort, timer.progress, first)
         for i, metrics in zip(indices, measured, strict=True):
             result[i] = replace(result[i], measured=metrics, failure=metrics.failure)
     base = result[baseline].measured

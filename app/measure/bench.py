@@ -27,13 +27,13 @@ from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress
+from . import benchmark
 from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
-from .benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from .execution_provider import optimization_level, parse_provider
 from .feeds import Feeds, isolated_run_check, make_feeds
 from .metrics import ModelMetrics, RatioInterval, latency_ratios
 
-DEFAULT_EFFORT = BenchmarkConfig()
+DEFAULT_EFFORT = benchmark.BenchmarkConfig()
 
 
 class ModelBenchmark(Struct, frozen=True):
@@ -108,7 +108,7 @@ def bench(
     provider: str = "cpu",
     labelled_set: str | Path | None = None,
     metric: str = "",
-    effort: BenchmarkConfig = DEFAULT_EFFORT,
+    effort: benchmark.BenchmarkConfig = DEFAULT_EFFORT,
     seed: int = 0,
     report_to: str | Path | None = None,
     progress: Progress = None,
@@ -150,9 +150,11 @@ def bench(
 
         feeds = _choose_feeds(loaded, choose)
     own_feeds = [m.own_feeds.by_batch if m.own_feeds is not None else None for m in loaded]
-    targets = [BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)]
+    targets = [
+        benchmark.BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)
+    ]
     with timer.phase(MEASURING):
-        measured = run_benchmark(targets, feeds.by_batch, structs.replace(effort, seed=seed), timer.progress)
+        measured = benchmark.run_benchmark(targets, feeds.by_batch, structs.replace(effort, seed=seed), timer.progress)
     results = [
         ModelBenchmark(m.source.label, m.source.size, metrics, own_inputs=own is not None)
         for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.quantize import quantize
 from passwright.app.quantize.candidates import Candidate, replaced_operators
 from passwright.app.quantize.inventory import float_ops, quantized_ops
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
@@ -24,6 +23,7 @@ from passwright.core.io.model_source import model_source
 from passwright.passes.quantization.static_groups import quantized_weight, required_spec, usable_scales, weight_scales
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import cases, load, op_types, run
+from simulated_races import SimulatedMachine
 from tiers import slow_unless
 
 SPEC = QUANTIZATION_TARGETS["portable"].spec({})
@@ -197,11 +197,10 @@ def test_rules_of_plugins_take_part(tmp_path: Path) -> None:
         lossy_passes([cancel_negations])
 
 
-@pytest.mark.usefixtures("_commands_share_process")
+@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs")
 @pytest.mark.parametrize("schemes", slow_unless({"half-weights"}, ("half-weights", "static,half-weights")))
 def test_a_model_is_quantized_from_end_to_end(schemes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for sets in ("SEARCH_SETS", "FINAL_SETS"):
-        monkeypatch.setattr(quantize, sets, 1)
+    SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     options = QuantizationOptions(
         data=FEEDS * 3, scheme=schemes, budget="5%", min_time=0.02, output=tmp_path / "q.onnx",
         report_to=tmp_path / "report.json",

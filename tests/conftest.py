@@ -96,6 +96,19 @@ def _collections_share_process(shared_collection_worker: WorkerProcess[Collectio
 
 
 @pytest.fixture(scope="module")
+def _verifies_in_process() -> Iterator[None]:
+    """Run the models of verification in the process of the tests: starting another takes longer than a small model."""
+    from rewriting import LocalOracle
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("optimize.run_setup", "optimize.repro", "verify.verify"):
+            patch.setattr(f"passwright.app.{module}.OracleProcess", LocalOracle)
+        for module in ("core.verify.oracle_start", "app.optimize.optimize", "app.verify.verify"):
+            patch.setattr(f"passwright.{module}.start_oracle_worker", lambda: None)
+        yield
+
+
+@pytest.fixture(scope="module")
 def _commands_measure_briefly() -> Iterator[None]:
     """Let commands measure in two sets of processes, the least that has an interval, in place of five."""
     from passwright.app.measure import benchmark

@@ -97,7 +97,7 @@ class LocalOracle(Oracle):
 
     is_open = True
 
-    def __init__(self, *arguments: Any, label: str, report: object) -> None:
+    def __init__(self, *arguments: Any, label: str = "", report: object = None) -> None:
         super().__init__(*arguments)
         self.label, self.report = label, report
 
@@ -108,4 +108,7 @@ class LocalOracle(Oracle):
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass
+        self.close()
+
+    def close(self) -> None:
+        """Release nothing."""

@@ -22,12 +22,12 @@ from passwright.core.errors import FailureKind, ModelError
 from passwright.core.io.writer import encode_text
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP
 from passwright.core.plugins.pass_spec import PassSpec
-from rewriting import load, op_types
+from rewriting import cases, load, op_types
 from typer.testing import CliRunner, Result
 
 from passwright import optimize
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 RULES = '''
 from dataclasses import dataclass
@@ -107,16 +107,13 @@ def rules(tmp_path: Path) -> Path:
     return tmp_path / "my_rules.py"
 
 
-def repros(
-    model: onnx.ModelProto | Path, rules: Path, to: Path, only: str, **options: Any
-) -> list[tuple[str, list[str], list[str]]]:
-    """The wrong passes and rules, and the ops of their repro models."""
-    report = optimize(model, plugins=[rules], only=[only], repro_to=to, **options).report
-    found: list[tuple[str, list[str], list[str]]] = []
-    for entry in report.rejected:
-        after = Path(entry.repro) / "after.onnx"
-        ops = op_types(onnx.load(after)) if after.exists() else []
-        found.append((entry.place, op_types(onnx.load(Path(entry.repro) / "before.onnx")), ops))
+def repros(model: onnx.ModelProto, rules: Path, to: Path, only: str) -> list[str]:
+    """The places of wrong changes, and the ops of their repro models before and after, where the command fails."""
+    found: list[str] = []
+    for entry in optimize(model, plugins=[rules], only=[only], repro_to=to).report.rejected:
+        files = [Path(entry.repro) / name for name in ("before.onnx", "after.onnx")]
+        ops = [" ".join(op_types(onnx.load(file))) if file.exists() else "" for file in files]
+        found.append(f"{entry.place}: {ops[0]} => {ops[1]}")
         shown = shows(Path(entry.repro))
         assert shown.exit_code == 3, shown.output
     return found
@@ -136,7 +133,8 @@ def shows(folder: Path) -> Result:
 
 
 LONG = "a = Exp(x) b = Softmax(a) c = Sub(x, b) d = MatMul(c, w) e = Relu(d) f = Erf(e) h = Softmax(f)"
-W = {"w": np.eye(4, dtype=np.float32)}
+WEIGHTS = {"w": np.eye(4, dtype=np.float32), "w2": np.ones(4, np.float32)}
+RELU = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
 CONSTANTS = """g (float[4] x) => (float[4] y) <float[4] u = {1,2,3,4}, float[4] v = {1,1,1,1}> {
     c = Add(u, v) y = Mul(x, c)
 }"""
@@ -148,123 +146,48 @@ LOOP = """g (float[2,4] x, int64 n) => (float[2,4] y) <bool t = {1}> {
 }"""
 
 CONSTANT_OP = f"k = Constant<value_float=2.0>() {LONG}"
-CONSTANT_AROUND = LOOP.replace("h = Sin(x)", "h = Sin(x) k = Constant<value_float=2.0>()").replace(
-    "Sub(v, x)", "Sub(v, k)"
-)
+CONSTANT_AROUND = LOOP.replace("Sin(x)", "Sin(x) k = Constant<value_float=2.0>()").replace("Sub(v, x)", "Sub(v, k)")
 
 
-@pytest.mark.parametrize(
-    ("text", "only", "weights", "expected"),
-    [
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
-            "drop_relu",
-            W,
-            [("e", ["Relu", "Erf"], ["Erf"])],
-            id="in the middle",
-        ),
-        pytest.param(
-            "g (float[N,4] x) => (float[N,4] y) { a = Sin(x) y = Relu(a) }",
-            "drop_relu",
-            {},
-            [("y", ["Sin", "Relu"], ["Sin"])],
-            id="an output",
-        ),
-        pytest.param(
-            "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }",
-            "drop_relu",
-            {},
-            [("y", ["Relu"], ["Identity"])],
-            id="input to output",
-        ),
-        pytest.param(
-            CONSTANTS,
-            "folds-wrongly",
-            {},
-            [("c", ["Add"], ["Identity"])],
-            id="a constant",
-        ),
-        pytest.param(LOOP, "drop_relu", {}, [("r", ["Loop"], ["Loop"])], id="in a body"),
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
-            "unasked",
-            W,
-            [("", ["Sub"], ["Sub"])],
-            id="a pass that does not ask",
-        ),
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Mul(h, w2) }}",
-            "raises",
-            {**W, "w2": np.ones(4, np.float32)},
-            [("y", ["Mul"], [])],
-            id="an exception",
-        ),
-        pytest.param(
+N4 = "g (float[N,4] x) => (float[N,4] y)"
+LONG_GRAPH = f"{N4} {{ {LONG} y = Exp(h) }}"
+
+
+@cases(
+    ("text", "only", "expected"),
+    {
+        "in the middle": (LONG_GRAPH, "drop_relu", ["e: Relu Erf => Erf"]),
+        "an output": (f"{N4} {{ a = Sin(x) y = Relu(a) }}", "drop_relu", ["y: Sin Relu => Sin"]),
+        "input to output": (f"{N4} {{ y = Relu(x) }}", "drop_relu", ["y: Relu => Identity"]),
+        "a constant": (CONSTANTS, "folds-wrongly", ["c: Add => Identity"]),
+        "in a body": (LOOP, "drop_relu", ["r: Loop => Loop"]),
+        "a pass that does not ask": (LONG_GRAPH, "unasked", [": Sub => Sub"]),
+        "an exception": (f"{N4} {{ {LONG} y = Mul(h, w2) }}", "raises", ["y: Mul => "]),
+        "an input called file, of 16 bits": (
             "g (float16[N,4] file) => (float16[N,4] y) { a = Sin(file) b = Relu(a) y = Neg(b) }",
             "drop_relu",
-            {},
-            [("b", ["Relu", "Neg"], ["Neg"])],
-            id="an input called file, of 16 bits",
+            ["b: Relu Neg => Neg"],
         ),
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {CONSTANT_OP} i = Sub(h, k) j = Relu(i) y = Sub(j, k) }}",
+        "beside a Constant": (
+            f"{N4} {{ {CONSTANT_OP} i = Sub(h, k) j = Relu(i) y = Sub(j, k) }}",
             "drop_relu",
-            W,
-            [("e", ["Relu", "Erf"], ["Erf"]), ("j", ["Relu", "Sub"], ["Sub"])],
-            id="beside a Constant",
+            ["e: Relu Erf => Erf", "j: Relu Sub => Sub"],
         ),
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {CONSTANT_OP} y = Mul(h, k) }}",
-            "raises",
-            W,
-            [("y", ["Mul"], [])],
-            id="an exception about a Constant",
-        ),
-        pytest.param(CONSTANT_AROUND, "drop_relu", {}, [("r", ["Loop"], ["Loop"])], id="a body that reads a Constant"),
-        pytest.param(
-            CONSTANT_AROUND.replace("Relu(s)", "Mul(s, k)"),
-            "raises",
-            {},
-            [("r", ["Loop"], [])],
-            id="an exception in a body",
-        ),
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
-            "foreign",
-            W,
-            [("f", ["Erf"], ["Erf"])],
-            id="refused",
-        ),
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
-            "ring",
-            W,
-            [("f", ["Relu", "Erf", "Softmax"], [])],
-            id="a cycle",
-        ),
-        pytest.param(
-            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
-            "unwritable",
-            W,
-            [("e", ["Relu"], [])],
-            id="unserializable",
-        ),
-    ],
+        "an exception about a Constant": (f"{N4} {{ {CONSTANT_OP} y = Mul(h, k) }}", "raises", ["y: Mul => "]),
+        "a body that reads a Constant": (CONSTANT_AROUND, "drop_relu", ["r: Loop => Loop"]),
+        "an exception in a body": (CONSTANT_AROUND.replace("Relu(s)", "Mul(s, k)"), "raises", ["r: Loop => "]),
+        "refused": (LONG_GRAPH, "foreign", ["f: Erf => Erf"]),
+        "a cycle": (LONG_GRAPH, "ring", ["f: Relu Erf Softmax => "]),
+        "unserializable": (LONG_GRAPH, "unwritable", ["e: Relu => "]),
+    },
 )
-def test_repro_models_are_small(
-    tmp_path: Path,
-    rules: Path,
-    text: str,
-    only: str,
-    weights: Mapping[str, Any],
-    expected: list[tuple[str, list[str], list[str]]],
-) -> None:
+def test_repro_models_are_small(tmp_path: Path, rules: Path, text: str, only: str, expected: list[str]) -> None:
+    weights = {name: array for name, array in WEIGHTS.items() if f" {name})" in text}
     assert repros(load(text, weights=weights), rules, tmp_path / "r", only) == expected
 
 
 def test_content_of_a_folder(tmp_path: Path, rules: Path) -> None:
-    model = load(f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}", weights=W)
-    repros(model, rules, tmp_path / "r", "drop_relu")
+    repros(load(LONG_GRAPH, weights={"w": WEIGHTS["w"]}), rules, tmp_path / "r", "drop_relu")
     (folder,) = (tmp_path / "r").iterdir()
     assert folder.name == "01-drop_relu-e"
     assert sorted(p.name for p in folder.iterdir()) == ["README.md", "after.onnx", "before.onnx", "inputs.npz"]
@@ -277,9 +200,8 @@ def test_content_of_a_folder(tmp_path: Path, rules: Path) -> None:
 
 
 def test_folders_are_never_replaced(tmp_path: Path, rules: Path) -> None:
-    model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
     for _ in range(2):
-        repros(model, rules, tmp_path / "r", "drop_relu")
+        repros(RELU, rules, tmp_path / "r", "drop_relu")
     assert sorted(p.name for p in (tmp_path / "r").iterdir()) == ["01-drop_relu-y", "02-drop_relu-y"]
 
 
@@ -295,7 +217,7 @@ def test_names_are_made_valid_file_names(tmp_path: Path, rules: Path) -> None:
 
 def test_strict_run_writes_a_repro(tmp_path: Path, rules: Path) -> None:
     model = tmp_path / "m.onnx"
-    onnx.save(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), model)
+    onnx.save(RELU, model)
     arguments = ["run", model, "--strict", "--plugin", rules, "--repro", tmp_path / "r", "-o", tmp_path / "o.onnx"]
     result = CliRunner().invoke(app, [*map(str, arguments)])
     assert result.exit_code == 3
@@ -304,16 +226,15 @@ def test_strict_run_writes_a_repro(tmp_path: Path, rules: Path) -> None:
 
 
 def test_correct_run_writes_no_repro(tmp_path: Path) -> None:
-    optimize(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"), repro_to=tmp_path / "r")
+    optimize(RELU, repro_to=tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
 @pytest.mark.parametrize("name", ["file/below", "file"])
 def test_bad_folders_are_rejected(tmp_path: Path, rules: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
-    model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
     with pytest.raises(ModelError, match="is not a folder"):
-        optimize(model, plugins=[rules], repro_to=tmp_path / name)
+        optimize(RELU, plugins=[rules], repro_to=tmp_path / name)
 
 
 HEAD = """
@@ -321,18 +242,13 @@ from dataclasses import dataclass
 
 from passwright.core import EXACT, RulePass, rule
 """
-UNWRITABLE = (
-    HEAD
-    + '''
+UNWRITABLE = f'''{HEAD}
 @rule(lambda g, x: g.Elu(x), contract=EXACT)
 def unwritable(g, x):
     """Elu(x) => Transpose(x), of no list"""
     return g.Transpose(x, perm=1)
 '''
-)
-CHASE = (
-    HEAD
-    + '''
+CHASE = f'''{HEAD}
 @rule(lambda g, x: g.Neg(x), contract=EXACT)
 def neg_to_sub(g, x):
     """Neg(x) => Sub(0, x)"""
@@ -348,10 +264,7 @@ def sub_to_neg(g, z, x):
 there = RulePass("there", (neg_to_sub,))
 back = RulePass("back", (sub_to_neg,))
 '''
-)
-RAISES = (
-    HEAD
-    + """
+RAISES = f"""{HEAD}
 @dataclass(frozen=True)
 class Raises:
     name: str = "raises-there"
@@ -364,7 +277,6 @@ class Raises:
 
 raises_there = Raises()
 """
-)
 FUNCTION = """<ir_version: 10, opset_import: ["" : 17, "me" : 1]> g (float[N,4] x) => (float[N,4] y) { y = me.F(x) }
 <domain: "me", opset_import: ["" : 17]> F (u) => (v) { s = Sin(u) v = Neg(s) }"""
 SMALL = "g (float[N,4] x) => (float[N,4] y) { a = Sin(x) y = Neg(a) }"
@@ -395,36 +307,20 @@ def test_unserializable_change_has_no_repro(tmp_path: Path) -> None:
         assert shows(folder).exit_code == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "model", "options", "command"),
-    [
-        pytest.param(CHASE, SMALL, {}, "--plugin P", id="no end between two passes"),
-        pytest.param(
-            CHASE, SMALL, {"skip": ["fuse-gemm"]}, "--plugin P --skip fuse-gemm", id="no end, with something left out"
+    {
+        "no end between two passes": (CHASE, SMALL, {}, ""),
+        "no end, with something left out": (CHASE, SMALL, {"skip": ["fuse-gemm"]}, "--skip fuse-gemm"),
+        "functions": (
+            RAISES.replace("CONDITION", 'any(graph.ops("F"))'), FUNCTION, {"keep_functions": True},
+            "--keep-functions --only raises-there",
         ),
-        pytest.param(
-            RAISES.replace("CONDITION", 'any(graph.ops("F"))'),
-            FUNCTION,
-            {"keep_functions": True},
-            "--plugin P --keep-functions --only raises-there",
-            id="functions",
+        "only for exact rewrites": (
+            RAISES.replace("CONDITION", "change_log.exact_only"), SMALL, {"exact": True}, "--exact --only raises-there",
         ),
-        pytest.param(
-            RAISES.replace("CONDITION", "change_log.exact_only"),
-            SMALL,
-            {"exact": True},
-            "--plugin P --exact --only raises-there",
-            id="only for exact rewrites",
-        ),
-        pytest.param(
-            RAISES.replace("CONDITION", "True"),
-            SMALL,
-            {"pipeline": "none"},
-            "--pipeline none --plugin P --only raises-there",
-            id="another pipeline",
-        ),
-    ],
-)
+    },
+)  # fmt: skip
 def test_command_repeats_relevant_options(
     tmp_path: Path, text: str, model: str, options: Mapping[str, Any], command: str
 ) -> None:
@@ -433,7 +329,16 @@ def test_command_repeats_relevant_options(
     optimize(proto, plugins=[plugin], repro_to=tmp_path / "r", **options)
     folder = min((tmp_path / "r").iterdir())
     readme = (folder / "README.md").read_text()
-    assert f"\n    passes bisect before.onnx {command}\n".replace(" P", f" {plugin}") in readme
+    assert f"\n    passes bisect before.onnx --plugin {plugin} {command}".rstrip() + "\n" in readme
+    assert shows(folder).exit_code == 3
+
+
+def test_command_repeats_another_pipeline(tmp_path: Path) -> None:
+    plugin = written(tmp_path / "p.py", RAISES.replace("CONDITION", "True"))
+    optimize(load(SMALL), "none", plugins=[plugin], repro_to=tmp_path / "r")
+    (folder,) = (tmp_path / "r").iterdir()
+    command = f"passes bisect before.onnx --pipeline none --plugin {plugin} --only raises-there\n"
+    assert command in (folder / "README.md").read_text()
     assert shows(folder).exit_code == 3
 
 
@@ -449,18 +354,18 @@ def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.Monk
     assert shows(folder).exit_code == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "expected"),
-    [
-        pytest.param(CommandOptions(), ["--only my-rules"], id="nothing"),
-        pytest.param(CommandOptions(only=["my-rules", "other"]), ["--only my-rules"], id="the pass"),
-        pytest.param(CommandOptions(only=["drop_relu"]), ["--only drop_relu", "--only ring"], id="its rules"),
-        pytest.param(CommandOptions(skip=["raises"]), ["--only drop_relu", "--only ring"], id="others left out"),
-        pytest.param(
+    {
+        "nothing": (CommandOptions(), ["--only my-rules"]),
+        "the pass": (CommandOptions(only=["my-rules", "other"]), ["--only my-rules"]),
+        "its rules": (CommandOptions(only=["drop_relu"]), ["--only drop_relu", "--only ring"]),
+        "others left out": (CommandOptions(skip=["raises"]), ["--only drop_relu", "--only ring"]),
+        "options of the pass": (
             CommandOptions(["--exact"], enable=[PassSpec("my-rules", {"n": "3"}), PassSpec("x")]),
             ["--exact", "--enable 'my-rules{n=3}'", "--only my-rules"],
         ),
-    ],
+    },
 )
 def test_arguments_for_one_pass(rules: Path, options: CommandOptions, expected: Sequence[str]) -> None:
     found = passes_from_file(rules)["my-rules"].item
@@ -492,8 +397,7 @@ def test_full_disk_does_not_stop_the_run(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(repro, "encode_text", full)
-    model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
-    (found,) = optimize(model, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.rejected
+    (found,) = optimize(RELU, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.rejected
     assert found.repro == ""
     assert "cannot write a repro" in caplog.text
     assert not any((tmp_path / "r").iterdir())

@@ -16,6 +16,7 @@ from pass_loading import make_pipeline
 from passwright.app.cli.entry import app
 from passwright.app.registry.plugin_writer import TEMPLATE_TARGETS, names_for
 from passwright.core import leaves
+from rewriting import cases
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
@@ -84,47 +85,47 @@ def test_plugin_may_have_the_name_of_its_file(name: str, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     ("text", "name", "module"),
-    [
-        pytest.param("my-plugin", "my-plugin", "my_plugin", id="kebab"),
-        pytest.param("my_plugin", "my-plugin", "my_plugin", id="snake"),
-        pytest.param("My.Plugin", "my-plugin", "my_plugin", id="capitals and dots"),
-        pytest.param("my--plugin", "my-plugin", "my_plugin", id="two dashes"),
-        pytest.param("x", "x", "x", id="one letter"),
-        pytest.param("net2", "net2", "net2", id="digit at the end"),
-        pytest.param("match", "match", "match", id="a word that Python lets one use"),
-    ],
+    {
+        "kebab": ("my-plugin", "my-plugin", "my_plugin"),
+        "snake": ("my_plugin", "my-plugin", "my_plugin"),
+        "capitals and dots": ("My.Plugin", "my-plugin", "my_plugin"),
+        "two dashes": ("my--plugin", "my-plugin", "my_plugin"),
+        "one letter": ("x", "x", "x"),
+        "digit at the end": ("net2", "net2", "net2"),
+        "a word that Python lets one use": ("match", "match", "match"),
+    },
 )
 def test_names(text: str, name: str, module: str) -> None:
     made = names_for(text)
     assert (made.name, made.module) == (name, module)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "why"),
-    [
-        pytest.param("", "'' is not a name for a package", id="empty"),
-        pytest.param("my plugin", "not a name for a package", id="space"),
-        pytest.param("my-plugin-", "not a name for a package", id="dash at the end"),
-        pytest.param("../plugin", "not a name for a package", id="path"),
-        pytest.param("a/b", "not a name for a package", id="slash"),
-        pytest.param("größe", "not a name for a package", id="letters beyond ascii"),
-        pytest.param("a\nb", "not a name for a package", id="line break"),
-        pytest.param("a\n", "not a name for a package", id="line break at the end"),
-        pytest.param("$name", "not a name for a package", id="placeholder"),
-        pytest.param("x" * 61, "too long", id="too long"),
-        pytest.param("3d-plugin", "3d_plugin cannot be imported", id="digit at the start"),
-        pytest.param("import", "import cannot be imported", id="keyword"),
-        pytest.param("Class", "class cannot be imported", id="keyword in capitals"),
-        pytest.param("json", "Python has a module json", id="module of Python"),
-        pytest.param("numpy", "numpy [0-9.]+ is installed", id="installed package"),
-        pytest.param("google", "a module google is installed", id="installed module of another package"),
-        pytest.param("passwright", "installed", id="passwright"),
-        pytest.param("fuse-gemm", "a pass, rule or pipeline of passwright", id="a pass"),
-        pytest.param("cancel_negations", "a pass, rule or pipeline of passwright", id="a rule"),
-        pytest.param("basic", "a pass, rule or pipeline of passwright", id="a pipeline"),
-    ],
+    {
+        "empty": ("", "'' is not a name for a package"),
+        "space": ("my plugin", "not a name for a package"),
+        "dash at the end": ("my-plugin-", "not a name for a package"),
+        "path": ("../plugin", "not a name for a package"),
+        "slash": ("a/b", "not a name for a package"),
+        "letters beyond ascii": ("größe", "not a name for a package"),
+        "line break": ("a\nb", "not a name for a package"),
+        "line break at the end": ("a\n", "not a name for a package"),
+        "placeholder": ("$name", "not a name for a package"),
+        "too long": ("x" * 61, "too long"),
+        "digit at the start": ("3d-plugin", "3d_plugin cannot be imported"),
+        "keyword": ("import", "import cannot be imported"),
+        "keyword in capitals": ("Class", "class cannot be imported"),
+        "module of Python": ("json", "Python has a module json"),
+        "installed package": ("numpy", "numpy [0-9.]+ is installed"),
+        "installed module of another package": ("google", "a module google is installed"),
+        "passwright": ("passwright", "installed"),
+        "a pass": ("fuse-gemm", "a pass, rule or pipeline of passwright"),
+        "a rule": ("cancel_negations", "a pass, rule or pipeline of passwright"),
+        "a pipeline": ("basic", "a pass, rule or pipeline of passwright"),
+    },
 )
 def test_bad_names_are_rejected(name: str, why: str, tmp_path: Path) -> None:
     result = new("--into", tmp_path, "--", name)

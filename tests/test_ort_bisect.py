@@ -9,7 +9,7 @@ import onnx
 import pytest
 from passwright.app.cli.entry import app
 from passwright.app.commands.bisect import with_default_level
-from rewriting import load
+from rewriting import cases, load
 from typer.testing import CliRunner, Result
 
 from passwright import bisect_ort
@@ -70,16 +70,16 @@ def test_pass_options_are_rejected(model: Path, tmp_path: Path) -> None:
     assert "leave out options of passes" in result.stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "read"),
-    [
-        pytest.param(["m", "--ort"], ["m", "--ort=all"], id="last"),
-        pytest.param(["--ort", "m"], ["--ort=all", "m"], id="first"),
-        pytest.param(["--ort", "basic", "m"], ["--ort", "basic", "m"], id="with a level"),
-        pytest.param(["--ort", "--seed", "3"], ["--ort=all", "--seed", "3"], id="before an option"),
-        pytest.param(["--", "--ort"], ["--", "--ort"], id="a model of that name"),
-        pytest.param(["m"], ["m"], id="without"),
-    ],
+    {
+        "last": (["m", "--ort"], ["m", "--ort=all"]),
+        "first": (["--ort", "m"], ["--ort=all", "m"]),
+        "with a level": (["--ort", "basic", "m"], ["--ort", "basic", "m"]),
+        "before an option": (["--ort", "--seed", "3"], ["--ort=all", "--seed", "3"]),
+        "a model of that name": (["--", "--ort"], ["--", "--ort"]),
+        "without": (["m"], ["m"]),
+    },
 )
 def test_level_is_optional(given: list[str], read: list[str]) -> None:
     assert with_default_level(given) == read

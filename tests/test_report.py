@@ -11,7 +11,7 @@ import onnx
 import pytest
 from passwright.core import PassesError, leaves
 from passwright.passes.pipelines import PIPELINES
-from rewriting import load
+from rewriting import cases, load
 from tiers import slow_unless
 
 from passwright import optimize
@@ -83,14 +83,14 @@ def test_verdict_is_reported() -> None:
     assert verdict["notes"] == []
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "verification"),
-    [
-        pytest.param({"verify": False}, None, id="not verified"),
-        pytest.param({"exact": True}, True, id="exact"),
-        pytest.param({"pipeline": "none"}, True, id="no passes"),
-        pytest.param({}, False, id="rounding"),
-    ],
+    {
+        "not verified": ({"verify": False}, None),
+        "exact": ({"exact": True}, True),
+        "no passes": ({"pipeline": "none"}, True),
+        "rounding": ({}, False),
+    },
 )
 def test_verification_by_options(options: dict[str, Any], verification: bool | None) -> None:
     found = strict(report_of(**options).to_json())["verification"]
@@ -110,14 +110,14 @@ def test_ops_of_subgraphs_and_other_domains_are_counted() -> None:
     assert report.before.nodes == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("y = Div(x, z)", id="infinities and NaN"),
-        pytest.param("l = Log(x) y = Add(l, c)", id="NaN"),
-        pytest.param("e = Exp(x) y = MatMul(e, w)", id="overflow"),
-        pytest.param("m = MatMul(x, w) a = Add(m, c) y = Div(a, z)", id="beside a rounding rule"),
-    ],
+    {
+        "infinities and NaN": "y = Div(x, z)",
+        "NaN": "l = Log(x) y = Add(l, c)",
+        "overflow": "e = Exp(x) y = MatMul(e, w)",
+        "beside a rounding rule": "m = MatMul(x, w) a = Add(m, c) y = Div(a, z)",
+    },
 )
 def test_outputs_that_are_not_finite(body: str) -> None:
     text = f"g (float[N,4] i) => (float[N,4] y) {{ x = Identity(i) {body} }}"

@@ -9,13 +9,16 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
-from rewriting import load
+from rewriting import cases, load
 from typer.testing import CliRunner, Result
 
 from passwright import verify
 
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
+
 OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
 MODEL = "g (float[N,4] x) => (float[N,4] y) { a = MatMul(x, w) y = Relu(a) }"
+OTHER_ORDER = "the outputs come in another order: a, y"
 W = {"w": np.eye(4, dtype=np.float32)}
 RULES = '''
 from passwright.core import EXACT, rule
@@ -39,22 +42,15 @@ def invoke(*arguments: str | Path, code: int = OK) -> Result:
     return result
 
 
-@pytest.mark.parametrize(
+@cases(
     ("other", "code", "message"),
-    [
-        pytest.param("a = MatMul(x, w) y = Relu(a)", OK, "verified", id="equal"),
-        pytest.param("a = MatMul(x, w) b = Relu(a) y = Relu(b)", OK, "verified", id="another way"),
-        pytest.param("y = MatMul(x, w)", WRONG, "b.onnx is wrong: y: off by up to", id="other values"),
-        pytest.param(
-            "a = MatMul(x, w) y = Tile(a, k)", WRONG, "b.onnx is wrong: y: float32[2, 4] became", id="other shape"
-        ),
-        pytest.param(
-            "a = MatMul(x, w) y = Reshape(a, k)",
-            WRONG,
-            "b.onnx is wrong: it fails on normal inputs with N=2: ",
-            id="fails",
-        ),
-    ],
+    {
+        "equal": ("a = MatMul(x, w) y = Relu(a)", OK, "verified"),
+        "another way": ("a = MatMul(x, w) b = Relu(a) y = Relu(b)", OK, "verified"),
+        "other values": ("y = MatMul(x, w)", WRONG, "b.onnx is wrong: y: off by up to"),
+        "other shape": ("a = MatMul(x, w) y = Tile(a, k)", WRONG, "b.onnx is wrong: y: float32[2, 4] became"),
+        "fails": ("a = MatMul(x, w) y = Reshape(a, k)", WRONG, "b.onnx is wrong: it fails on normal inputs with N=2: "),
+    },
 )
 def test_differing_values(tmp_path: Path, other: str, code: int, message: str) -> None:
     head = (
@@ -68,35 +64,31 @@ def test_differing_values(tmp_path: Path, other: str, code: int, message: str) -
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("other", "message"),
-    [
-        pytest.param(
-            "g (float[N,4] z) => (float[N,4] y) { y = Relu(z) }", ["input x is missing", "input z is new"], id="input"
-        ),
-        pytest.param("g (float[N,4] x) => (float[N,4] z) { z = Relu(x) }", ["output y is missing"], id="output"),
-        pytest.param(
+    {
+        "input": ("g (float[N,4] z) => (float[N,4] y) { y = Relu(z) }", ["input x is missing", "input z is new"]),
+        "output": ("g (float[N,4] x) => (float[N,4] z) { z = Relu(x) }", ["output y is missing"]),
+        "type": (
             "g (double[N,4] x) => (double[N,4] y) { y = Relu(x) }",
             ["input x is a tensor of double, not a tensor of float"],
-            id="type",
         ),
-    ],
+    },
 )
 def test_differing_interfaces(tmp_path: Path, other: str, message: list[str]) -> None:
     result = invoke("verify", saved(tmp_path, "a.onnx"), saved(tmp_path, "b.onnx", other), code=WRONG)
     assert result.stdout.splitlines() == [f"{tmp_path}/b.onnx: {line}" for line in message]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("other", "message"),
-    [
-        pytest.param("(float[N,4] x) => (float[N,4] y, float[N,4] a)", "", id="an output more"),
-        pytest.param(
+    {
+        "an output more": ("(float[N,4] x) => (float[N,4] y, float[N,4] a)", ""),
+        "an output more, in front": (
             "(float[N,4] x) => (float[N,4] a, float[N,4] y)",
-            "the outputs come in another order: a, y",
-            id="an output more, in front",
+            OTHER_ORDER,
         ),
-    ],
+    },
 )
 def test_input_order(tmp_path: Path, other: str, message: str) -> None:
     b = saved(tmp_path, "b.onnx", f"g {other} {{ a = MatMul(x, w) y = Relu(a) }}")

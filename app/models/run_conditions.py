@@ -51,10 +51,10 @@ def pipeline_sources(choice: ResolvedPipeline) -> list[Mapping[str, str]]:
     """Digests of the files with the passes and pipelines of a choice, and versions of their packages, by name."""
     from ..registry.plugin_sources import plugin_sources  # noqa: PLC0415 - imports the adapters
 
-    found = plugin_sources(choice)
-    files = sorted({_seen_from_here(file) for file in (*choice.read_files, *found.files)})
+    sources, packages = plugin_sources(choice)
+    files = sorted({_seen_from_here(file) for file in (*choice.read_files, *sources)})
     digests = {file: regular_file_digest(Path(file)) for file in files}
-    return [digests, {package: _version(package) for package in sorted(found.packages)}]
+    return [digests, {package: _version(package) for package in sorted(packages)}]
 
 
 def options_digest(options: RunOptions) -> str:

@@ -57,9 +57,14 @@ TRAP_MODEL = """g (float[3] x, int32[1] n) => (int32[1] y)
                else_branch = el () => (int32[1] e) { e = Identity(n) }> }"""
 
 
-def blamed(text: str, level: str, opset: int = 18) -> OptimizerBisection | None:
-    model = load(text, opset)
-    return bisect_optimizers(oracle_of(model), model.SerializeToString(), level)
+def bisection(model: onnx.ModelProto, level: str, **options: Any) -> OptimizerBisection | None:
+    return bisect_optimizers(oracle_of(model, **options), model.SerializeToString(), level)
+
+
+def blamed(text: str, level: str, **options: Any) -> OptimizerBisection:
+    found = bisection(load(text, 18), level, **options)
+    assert found is not None
+    return found
 
 
 def fails(text: str, level: str, disabled: Collection[str], opset: int = 18, **options: Any) -> bool:
@@ -88,7 +93,6 @@ def guarded(producer: str) -> str:
 @pytest.mark.parametrize("level", slow_unless({"basic"}, LEVELS))
 def test_padding_merged_into_max_pool(level: str) -> None:
     found = blamed(PAD_MODEL, level)
-    assert found is not None
     assert (found.optimizers, found.level, found.input_set) == (("Pad_Fusion",), level, "normal inputs")
     assert found.failure.startswith("y: off by up to ")
     assert found.failure.endswith(", on normal inputs")
@@ -100,7 +104,6 @@ def test_padding_merged_into_max_pool(level: str) -> None:
 
 def test_model_that_cannot_be_loaded() -> None:
     found = blamed(CLIP_MODEL, "basic")
-    assert found is not None
     assert (found.optimizers, found.input_set) == (("FuseReluClip",), None)
     assert found.failure.startswith("onnxruntime cannot load it: ")
     assert "Unexpected data type" in found.failure
@@ -113,11 +116,9 @@ PARTNERS = {"Identity(b)": "EliminateIdentity", "Cast<to=1>(b)": "CastEliminatio
 
 @pytest.mark.parametrize("producer", slow_unless({"Identity(b)"}, PARTNERS))
 def test_joint_failure_names_culprit_and_partner(producer: str) -> None:
-    model = load(guarded(producer), 18)
     # Wrong on tiny inputs even without the partner.
     given = [InputSet("given", {}, {n: np.full((2, 3), 2, np.float32) for n in "xb"})]
-    found = bisect_optimizers(oracle_of(model, given_inputs=given), model.SerializeToString(), "basic")
-    assert found is not None
+    found = blamed(guarded(producer), "basic", given_inputs=given)
     assert found.optimizers == ("DivMulFusion",)
     assert found.culprits[0].partners == (PARTNERS[producer],)
     assert found.failure == found.culprits[0].failure
@@ -127,7 +128,6 @@ def test_joint_failure_names_culprit_and_partner(producer: str) -> None:
 
 def test_two_culprits_are_named_in_order() -> None:
     found = blamed(TWO_MODEL, "basic")
-    assert found is not None
     assert found.optimizers == ("FuseReluClip", "Pad_Fusion")
     clip, pad = found.culprits
     assert (clip.input_set, pad.input_set) == (None, "normal inputs")
@@ -143,7 +143,6 @@ def test_two_culprits_are_named_in_order() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
 def test_crash_is_a_failure() -> None:
     found = blamed(TRAP_MODEL, "basic")
-    assert found is not None
     assert (found.optimizers, found.failure) == (("ConstantFolding",), "onnxruntime crashed (SIGFPE)")
     assert found.culprits[0].failure == found.failure
 
@@ -167,14 +166,12 @@ def test_correct_model_has_no_culprit(level: str) -> None:
     },
 )
 def test_values_of_all_kinds_reach_the_worker(text: str) -> None:
-    model = load(text)
-    assert bisect_optimizers(oracle_of(model), model.SerializeToString(), "all") is None
+    assert bisection(load(text), "all") is None
 
 
 def test_undeclared_random_outputs_are_compared() -> None:
-    model = load("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }")
-    found = bisect_optimizers(oracle_of(model, random_outputs=()), model.SerializeToString(), "basic")
-    assert found is not None
+    text = "g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }"
+    found = blamed(text, "basic", random_outputs=())
     assert found.optimizers == ()
     assert found.remark.endswith("it fails with optimization off, too, so no optimizer is to blame")
 
@@ -192,17 +189,15 @@ def test_model_in_a_file_with_external_weights(tmp_path: Path) -> None:
     assert found.optimizers == ("Pad_Fusion",)
 
 
-def test_given_inputs_are_used(tmp_path: Path) -> None:
-    model = load(PAD_MODEL)
+def test_given_inputs_are_used() -> None:
     positive = InputSet("given", {}, {"x": np.ones((1, 1, 4, 4), np.float32)})
-    assert bisect_optimizers(oracle_of(model, given_inputs=[positive]), model.SerializeToString(), "basic") is None
+    assert bisection(load(PAD_MODEL), "basic", given_inputs=[positive]) is None
 
 
 def test_unknown_level_is_rejected() -> None:
-    model = load(RIGHT_MODEL)
     for level in ("none", "BASIC", ""):
         with pytest.raises(UsageError, match="choose from basic, extended, layout, all"):
-            bisect_optimizers(oracle_of(model), model.SerializeToString(), level)
+            bisection(load(RIGHT_MODEL), level)
 
 
 def test_probe_times_out() -> None:
@@ -217,7 +212,6 @@ def test_unknown_rule_is_attributed_to_its_transformer(monkeypatch: pytest.Monke
     known = [n for n in known_optimizers("basic") if n not in unknown]
     monkeypatch.setattr(ort_bisect, "known_optimizers", lambda _: known)
     found = blamed(PAD_MODEL, "basic")
-    assert found is not None
     assert found.optimizers == (RULE_BASED_TRANSFORMERS[0],)
 
 
@@ -225,7 +219,6 @@ def test_unknown_optimizer_is_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ort_bisect, "known_optimizers", lambda _: ["ConstantFolding"])
     monkeypatch.setattr(ort_bisect, "logged_optimizers", lambda _: [])
     found = blamed(PAD_MODEL, "basic")
-    assert found is not None
     assert found.optimizers == ()
     assert found.remark.startswith("still wrong with every optimizer we know disabled: y: off by up to ")
     assert found.remark.endswith("right with optimization off, so it is one that has no name here")

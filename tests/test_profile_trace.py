@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from passwright.app.measure.profile_recording import MAX_EVENTS, MAX_RUNS, MIN_RUNS, WARMUP_RUNS, max_runs, repeat
 from passwright.app.measure.profile_trace import ProfiledRun, parse_runs, read_trace
+from passwright.app.profile.profile_recording import MAX_EVENTS, MAX_RUNS, MIN_RUNS, WARMUP_RUNS, max_runs, repeat
 from passwright.core.errors import EvaluationError
 from rewriting import cases
 

@@ -99,6 +99,18 @@ def _run_in_batches_of(
     }
 
 
+def accuracy(
+    model: Session, inputs: Sequence[InputSpec], outputs: Sequence[str], examples: LabelledSet, metric: Metric
+) -> float:
+    """The value of a metric for a model's outputs on a labelled set.
+
+    Raises ModelError for a set that does not fit the model, EvaluationError if the model does not run.
+    """
+    labels = examples.labels(inputs)
+    feeds, batched = examples.feeds(inputs, len(labels))
+    return metric(run_in_batches(model, inputs, outputs, feeds, batched), labels)
+
+
 Metric = Callable[[Mapping[str, Any], Array], float]
 """The accuracy of outputs by name, for labels."""
 TOP_1 = "top-1"

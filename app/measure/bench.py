@@ -28,7 +28,7 @@ from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress
 from . import benchmark
-from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
+from .accuracy import LabelledSet, Metric, accuracy, load_metric
 from .execution_provider import optimization_level, parse_provider
 from .feeds import Feeds, isolated_run_check, make_feeds
 from .metrics import ModelMetrics, RatioInterval, latency_ratios
@@ -244,14 +244,8 @@ def _with_accuracy(
 
 
 def accuracy_of(source: ModelSource, config: SessionConfig, examples: LabelledSet, metric: Metric) -> float:
-    """The value of a metric for a model's outputs on a labelled set.
-
-    Raises ModelError for a set that does not fit the model, EvaluationError if the model does not run.
-    """
+    """The value of a metric for a model's outputs on a labelled set, as `accuracy`, in a process of its own."""
     model = source.load()
-    inputs, outputs = input_specs(model), [v.name for v in model.graph.outputs]
-    labels = examples.labels(inputs)
-    feeds, batched_inputs = examples.feeds(inputs, len(labels))
     with RemoteBackend(config) as remote:
-        results = run_in_batches(remote(source.loadable()), inputs, outputs, feeds, batched_inputs)
-    return metric(results, labels)
+        outputs = [v.name for v in model.graph.outputs]
+        return accuracy(remote(source.loadable()), input_specs(model), outputs, examples, metric)

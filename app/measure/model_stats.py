@@ -58,7 +58,7 @@ def compute_model_stats(path: Path) -> ModelStats:
     model = load_without_weights(path)
     nodes = [*all_nodes([*model.graph.node, *(n for f in model.functions for n in f.node)])]
     graphs = [model.graph, *(body for n in nodes for body in subgraphs(n))]
-    constants = [a for n in nodes if _is_constant(n) for a in n.attribute]
+    constants = [a for n in nodes if is_constant_node(n) for a in n.attribute]
     tensors = [t for g in graphs for t in (*g.initializer, *(s.values for s in g.sparse_initializer))]
     tensors += [a.t for a in constants if a.HasField("t")]
     tensors += [a.sparse_tensor.values for a in constants if a.HasField("sparse_tensor")]
@@ -67,36 +67,13 @@ def compute_model_stats(path: Path) -> ModelStats:
     size = sum(f.stat().st_size for f in files if f.is_file())
     parameters = sum(prod(t.dims) for t in tensors)
     parameters += sum(len(a.floats) + len(a.ints) + len(a.strings) + (a.name in SCALAR_ATTRIBUTES) for a in constants)
-    flat = _inlined(model)
-    counted = (n for n in all_nodes(flat.graph.node) if not _is_constant(n))
+    flat = inlined(model)
+    counted = (n for n in all_nodes(flat.graph.node) if not is_constant_node(n))
     ops = dict(sorted(Counter(qualified_op_type(canonical_domain(n.domain), n.op_type) for n in counted).items()))
     return ModelStats(ops, parameters, size, _nonstandard_operators(flat), _checker_error(path))
 
 
-def live_op_counts(model: onnx.ModelProto) -> Counter[str]:
-    """Ops by type on which the outputs depend: local functions inlined, bodies included, Constant ops left out."""
-    return _count_live(_inlined(model).graph)
-
-
-def _count_live(graph: onnx.GraphProto) -> Counter[str]:
-    makers = {name: node for node in graph.node for name in node.output if name}
-    wanted, seen, ops = [o.name for o in graph.output], set[int](), Counter[str]()
-    while wanted:
-        node = makers.get(wanted.pop())
-        if node is None or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if not _is_constant(node):
-            ops[qualified_op_type(canonical_domain(node.domain), node.op_type)] += 1
-        inner = [*all_nodes([node])]
-        wanted += (name for n in inner for name in n.input)
-        wanted += (o.name for n in inner for body in subgraphs(n) for o in body.output)
-        for body in subgraphs(node):
-            ops += _count_live(body)
-    return ops
-
-
-def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with local functions inlined; unchanged if that fails, as for functions that call themselves."""
     if not model.functions:
         return model
@@ -107,7 +84,8 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
 
 
-def _is_constant(node: onnx.NodeProto) -> bool:
+def is_constant_node(node: onnx.NodeProto) -> bool:
+    """Whether a node is a Constant op of the standard domain."""
     return node.op_type == "Constant" and not canonical_domain(node.domain)
 
 

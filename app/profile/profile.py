@@ -19,7 +19,6 @@ from ...core.verify.given_inputs import Inputs, sizes_from_shapes
 from ...core.verify.input_specs import input_specs
 from ..measure.execution_provider import ExecutionProvider, optimization_level
 from ..measure.feeds import make_feeds
-from ..measure.profile_recording import record_profile
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
 from ..registry.environment import versions
@@ -27,6 +26,7 @@ from ..registry.pass_sources import PluginLike
 from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress
 from .profile_builder import RecordedProfile, build_profile, timeline
+from .profile_recording import record_profile
 from .profile_report import ProfileReport
 
 

@@ -12,9 +12,9 @@ from msgspec import Struct
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
 from ...core.support.printable_text import json_text
-from ..measure.profile_recording import Recording
 from ..measure.profile_trace import KernelExecution, KernelKey, ProfiledRun
 from .node_attribution import NodeAttribution, attribute_nodes, eliminated_nodes
+from .profile_recording import Recording
 from .profile_report import NodeTime, Profile, TypeTime
 
 MAX_RUNS = 10  # runs of each model, from the median one on

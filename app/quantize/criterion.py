@@ -20,7 +20,7 @@ from ...core.operators.table import ops_with
 from ...core.ort.remote_backend import RemoteBackend, RemoteSession
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.verify.input_specs import InputSpec
-from ..measure.accuracy import LabelledSet, Metric, run_in_batches
+from ..measure.accuracy import LabelledSet, Metric, accuracy
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
@@ -105,14 +105,11 @@ class MetricCriterion:
 
     def score(self, model: Loadable) -> Score:
         """The metric of a model, and its loss against the reference."""
-        labels = self.examples.labels(self.inputs)
-        feeds, batched = self.examples.feeds(self.inputs, len(labels))
         try:
             with RemoteBackend(AS_USERS_RUN) as remote:
-                found = run_in_batches(remote(model), self.inputs, self.outputs, feeds, batched)
+                figure = accuracy(remote(model), self.inputs, self.outputs, self.examples, self.metric)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
-        figure = self.metric(found, labels)
         lost = self.reference - figure
         return Score(figure, lost if self.budget.is_absolute else lost / (abs(self.reference) or 1.0))
 

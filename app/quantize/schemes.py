@@ -150,7 +150,11 @@ class Calibration:
 
     def after(self, change: Pass) -> Calibration | None:
         """The calibration of the model that a pass makes of the float model; None if it changes nothing."""
-        changed = transformed_source(self.source, [lambda model: _run(change, model)])
+
+        def transform(model: Model) -> None:
+            change.run(model.graph, ChangeLog())
+
+        changed = transformed_source(self.source, [transform])
         has_changes = change.run(self.source.load().graph, ChangeLog()) > 0
         return Calibration(changed, self.feeds, self.progress) if has_changes else None
 
@@ -167,10 +171,6 @@ def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
             )
         found += lossy
     return found
-
-
-def _run(change: Pass, model: Model) -> None:
-    change.run(model.graph, ChangeLog())
 
 
 def requested_schemes(text: str, calibrate: str, output_format: str) -> tuple[list[Scheme], list[Method]]:
@@ -237,71 +237,62 @@ def _variants(
     scheme: Scheme, source: ModelSource, calibration: Calibration | None, spec: QuantizationSpec
 ) -> Iterator[tuple[str, Variant]]:
     """The variants of a scheme without ranges; those that need Gram matrices only where there are data."""
+
+    def with_extremes(settings: Mapping[str, Any], _: object) -> CandidateBuilder:
+        """The extremes of values serve as their ranges, where there are data."""
+        extremes = calibration.extremes if scheme.takes_extremes and calibration is not None else spec.ranges
+        return CandidateBuilder(source, scheme, replace(spec, ranges=extremes, **settings))
+
+    def with_grams(data: Calibration, settings: Mapping[str, Any], _: object) -> CandidateBuilder | None:
+        grams = data.grams()
+        return CandidateBuilder(data.source, scheme, replace(spec, grams=grams, **settings)) if grams else None
+
     for name, changes in scheme.variants:
         settings: dict[str, Any] = {**scheme.settings, **changes}
         if settings.get("rounding") != "gptq":
-            builder = CandidateBuilder(source, scheme, replace(spec, **settings))
-            extremes = calibration if scheme.takes_extremes else None
-            yield name, partial(_with_extremes, builder, extremes)
+            yield name, partial(with_extremes, settings)
         elif calibration is not None:
-            yield name, partial(_with_grams, scheme, calibration, replace(spec, **settings))
-
-
-def _with_extremes(builder: CandidateBuilder, calibration: Calibration | None, _: object) -> CandidateBuilder:
-    """The same with the extremes of values as their ranges, where there are data."""
-    return builder if calibration is None else replace(builder, spec=replace(builder.spec, ranges=calibration.extremes))
-
-
-def _with_grams(scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, _: object) -> CandidateBuilder | None:
-    grams = calibration.grams()
-    return CandidateBuilder(calibration.source, scheme, replace(spec, grams=grams)) if grams else None
+            yield name, partial(with_grams, calibration, settings)
 
 
 def _calibrated_variants(
     scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, methods: Sequence[Method]
 ) -> Iterator[tuple[str, Variant]]:
     """A variant for each method; then the best of them with corrected biases, and of a model with other scales."""
+
+    def calibrated(data: Calibration, base: QuantizationSpec, method: Method) -> CandidateBuilder:
+        operators = base.operators | STORED_OPERATORS
+        with_ranges = replace(base, ranges=data.ranges(method), operators=operators, **scheme.settings)
+        return CandidateBuilder(data.source, scheme, with_ranges, method)
+
+    def with_corrected_biases(best: BuiltCandidate) -> CandidateBuilder | None:
+        """The best variant without the mean errors of its layers."""
+        builder, quantized = best.builder, model_source(best.path, inline=True)
+        pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
+        channels = calibration.channels(operand_channels(pairs), builder.source)
+        errors = mean_errors(pairs, {name: c.means for name, c in channels.items()})
+        corrected = replace(builder.scheme, after=(*builder.scheme.after, CorrectBiases(errors)))
+        return replace(builder, scheme=corrected) if errors else None
+
+    def after(change: Pass, best: BuiltCandidate) -> CandidateBuilder | None:
+        """The best method of calibration for a model with other scales."""
+        changed = calibration.after(change)
+        return None if changed is None else calibrated(changed, best.builder.spec, best.builder.method)
+
+    def with_smoothed_activations(best: BuiltCandidate) -> CandidateBuilder | None:
+        axes = smoothable_channels(calibration.source.load().graph)
+        maxima = {name: c.maxima for name, c in calibration.channels(axes).items()}
+        return after(SmoothActivations(maxima), best)
+
+    def with_unsigned_weights(best: BuiltCandidate) -> CandidateBuilder:
+        """Unsigned weights, which all processors add exactly, but more slowly."""
+        unsigned = replace(best.builder.spec, weights=TensorProto.UINT8, weight_limit=UNSIGNED_LIMIT)
+        return calibrated(calibration, unsigned, best.builder.method)
+
     for method in methods:
-        yield method, partial(_calibrated, scheme, calibration, spec, method)
-    yield "corrected biases", partial(_with_corrected_biases, calibration)
-    yield "equalized channels", partial(_after, EqualizeChannels, scheme, calibration)
-    yield "smoothed activations", partial(_after, partial(_smoothing, calibration), scheme, calibration)
+        yield method, lambda _, method=method: calibrated(calibration, spec, method)
+    yield "corrected biases", with_corrected_biases
+    yield "equalized channels", partial(after, EqualizeChannels())
+    yield "smoothed activations", with_smoothed_activations
     if spec.weight_limit < UNSIGNED_LIMIT:
-        yield "weights of 8 bits", partial(_with_unsigned_weights, scheme, calibration)
-
-
-def _calibrated(
-    scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, method: Method, _: object
-) -> CandidateBuilder:
-    operators = spec.operators | STORED_OPERATORS
-    with_ranges = replace(spec, ranges=calibration.ranges(method), operators=operators, **scheme.settings)
-    return CandidateBuilder(calibration.source, scheme, with_ranges, method)
-
-
-def _with_unsigned_weights(scheme: Scheme, calibration: Calibration, best: BuiltCandidate) -> CandidateBuilder:
-    """The best method of calibration with unsigned weights, which all processors add exactly, but more slowly."""
-    spec = replace(best.builder.spec, weights=TensorProto.UINT8, weight_limit=UNSIGNED_LIMIT)
-    return _calibrated(scheme, calibration, spec, best.builder.method, None)
-
-
-def _with_corrected_biases(calibration: Calibration, best: BuiltCandidate) -> CandidateBuilder | None:
-    """The best variant without the mean errors of its layers."""
-    builder, quantized = best.builder, model_source(best.path, inline=True)
-    pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
-    channels = calibration.channels(operand_channels(pairs), builder.source)
-    errors = mean_errors(pairs, {name: c.means for name, c in channels.items()})
-    corrected = replace(builder.scheme, after=(*builder.scheme.after, CorrectBiases(errors)))
-    return replace(builder, scheme=corrected) if errors else None
-
-
-def _after(
-    make_change: Callable[[], Pass], scheme: Scheme, calibration: Calibration, best: BuiltCandidate
-) -> CandidateBuilder | None:
-    """The best method of calibration for a model with other scales."""
-    changed, builder = calibration.after(make_change()), best.builder
-    return None if changed is None else _calibrated(scheme, changed, builder.spec, builder.method, None)
-
-
-def _smoothing(calibration: Calibration) -> Pass:
-    axes = smoothable_channels(calibration.source.load().graph)
-    return SmoothActivations({name: c.maxima for name, c in calibration.channels(axes).items()})
+        yield "weights of 8 bits", with_unsigned_weights

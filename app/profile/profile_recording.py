@@ -23,7 +23,7 @@ from ...core.ort.sessions import SessionConfig
 from ...core.ort.value_files import with_arrays
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.support.scratch_folder import ScratchFolder
-from .profile_trace import ProfiledRun, read_trace
+from ..measure.profile_trace import ProfiledRun, read_trace
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
 WORKER = module_command(__name__)

@@ -30,7 +30,7 @@ def process() -> Iterator[ComparisonProcess]:
     ("tested", "other_rules"),
     [
         pytest.param(
-            r, p.rules, id=f"{p.name}-{r.name}", marks=pytest.mark.slow if i % 18 or p in DECOMPOSITION else ()
+            r, p.rules, id=f"{p.name}-{r.name}", marks=pytest.mark.slow if i % 36 or p in DECOMPOSITION else ()
         )
         for i, (p, r) in enumerate(RULES)
     ],

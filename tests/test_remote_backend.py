@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -45,44 +46,40 @@ serve(Fake())
     return sys.executable, "-c", script
 
 
-def test_results_equal_those_of_a_local_session() -> None:
+def test_results_equal_those_of_a_local_session(shared_remote: RemoteBackend) -> None:
     text = """g (float[N] x, string[N] s, bool[N] b) => (seq(float[N]) q, string[N] t, bool[N] c) {
         q = SequenceConstruct(x, x) t = Identity(s) c = Not(b) }"""
     model = load(text, 18).SerializeToString()
     feeds = {"x": np.float32([1, np.nan]), "s": np.array(["a", "ü"], object), "b": np.array([True, False])}
-    with RemoteBackend() as remote:
-        found = remote(model).run(["q", "t", "c"], feeds)
+    found = shared_remote(model).run(["q", "t", "c"], feeds)
     for got, want in zip(found, OnnxRuntime(model).run(["q", "t", "c"], feeds), strict=True):
         np.testing.assert_equal(got, want)
 
 
-def test_two_sessions_alternate_in_one_process() -> None:
+def test_two_sessions_alternate_in_one_process(shared_remote: RemoteBackend) -> None:
     one, other = load(SUM, 18).SerializeToString(), load(PAD, 18).SerializeToString()
     x = {"x": np.ones((1, 3), np.float32)}
-    with RemoteBackend() as remote:
-        first = remote(one)
-        assert remote(other).run(["y"], {"x": np.zeros((1, 1, 4, 4), np.float32)})[0].shape == (1, 1, 5, 5)
-        np.testing.assert_array_equal(first.run(["z"], x)[0], -2 * x["x"])
+    first = shared_remote(one)
+    assert shared_remote(other).run(["y"], {"x": np.zeros((1, 1, 4, 4), np.float32)})[0].shape == (1, 1, 5, 5)
+    np.testing.assert_array_equal(first.run(["z"], x)[0], -2 * x["x"])
 
 
-def test_weights_beside_a_file_and_beside_bytes_are_found(tmp_path: Path) -> None:
+def test_weights_beside_a_file_and_beside_bytes_are_found(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     model = load("g (float[N,64] x) => (float[N,4] y) { y = MatMul(x, w) }", 18, weights={"w": np.ones((64, 4), "f4")})
     path = tmp_path / "m.onnx"
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=1)
     x = {"x": np.ones((2, 64), np.float32)}
-    with RemoteBackend() as remote:
-        for session in (remote(path), remote(split_model(path))):
-            np.testing.assert_array_equal(session.run(["y"], x)[0], np.full((2, 4), 64, np.float32))
+    for session in (shared_remote(path), shared_remote(split_model(path))):
+        np.testing.assert_array_equal(session.run(["y"], x)[0], np.full((2, 4), 64, np.float32))
 
 
-def test_errors_equal_those_of_a_local_session() -> None:
-    with RemoteBackend() as remote:
-        with pytest.raises(ModelLoadError, match=r"onnxruntime cannot load it"):
-            remote(b"no model")
-        session = remote(load(SUM, 18).SerializeToString())
-        with pytest.raises(EvaluationError, match=r"onnxruntime cannot run it"):
-            session.run(["y"], {"x": np.ones((1, 4), np.float32)})
-        assert session.run(["y"], {"x": np.ones((1, 3), np.float32)})[0].tolist() == [[2, 2, 2]]
+def test_errors_equal_those_of_a_local_session(shared_remote: RemoteBackend) -> None:
+    with pytest.raises(ModelLoadError, match=r"onnxruntime cannot load it"):
+        shared_remote(b"no model")
+    session = shared_remote(load(SUM, 18).SerializeToString())
+    with pytest.raises(EvaluationError, match=r"onnxruntime cannot run it"):
+        session.run(["y"], {"x": np.ones((1, 4), np.float32)})
+    assert session.run(["y"], {"x": np.ones((1, 3), np.float32)})[0].tolist() == [[2, 2, 2]]
 
 
 @cases(
@@ -109,17 +106,13 @@ def test_crash_while_running_is_an_evaluation_error(monkeypatch: pytest.MonkeyPa
         remote(b"anything").run(["y"], {}, 0.1)
 
 
-def test_oracle_compares_with_another_session_config() -> None:
+def test_oracle_compares_with_another_session_config(shared_remote: RemoteBackend) -> None:
     model = load(PAD, 18)
     oracle, data = oracle_of(model), model.SerializeToString()
-    with (
-        RemoteBackend() as off,
-        RemoteBackend(ALL) as on,
-        RemoteBackend(SessionConfig("ENABLE_ALL", ("Pad_Fusion",), prepack_weights=True)) as without,
-    ):
-        assert oracle.compare(data, backend=off).failure is None
-        assert oracle.compare(data, backend=without).failure is None
-        failure = oracle.compare(data, backend=on).failure
+    without = SessionConfig("ENABLE_ALL", ("Pad_Fusion",), prepack_weights=True)
+    assert oracle.compare(data, backend=shared_remote).failure is None
+    assert oracle.compare(data, backend=partial(shared_remote, config=without)).failure is None
+    failure = oracle.compare(data, backend=partial(shared_remote, config=ALL)).failure
     assert failure is not None
     assert (failure.output, str(failure.input_set)[:13]) == ("y", "normal inputs")
 
@@ -132,20 +125,19 @@ def test_oracle_reports_a_crash() -> None:
     assert failure.reason.startswith("onnxruntime crashed")
 
 
-def test_random_operators_give_the_same_numbers() -> None:
+def test_random_operators_give_the_same_numbers(shared_remote: RemoteBackend) -> None:
     model = load(RANDOM, 18)
     other = load(RANDOM.replace("Add(x, r)", "Sub(x, r)"), 18)
-    oracle = oracle_of(model)
-    with RemoteBackend(ALL) as remote:
-        assert oracle.compare(model.SerializeToString(), backend=remote).failure is None
-        assert oracle.compare(other.SerializeToString(), backend=remote).failure is not None
+    oracle, backend = oracle_of(model), partial(shared_remote, config=ALL)
+    assert oracle.compare(model.SerializeToString(), backend=backend).failure is None
+    assert oracle.compare(other.SerializeToString(), backend=backend).failure is not None
 
 
-def test_optimized_model_is_saved(tmp_path: Path) -> None:
+def test_optimized_model_is_saved(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     text = "g (float[N,3] x) => (float[N,3] y) { a = Identity(x) b = Relu(a) y = Identity(b) }"
     saved = tmp_path / "left.onnx"
-    with RemoteBackend(ALL) as remote:
-        remote(load(text, 18).SerializeToString(), config=SessionConfig("ENABLE_ALL", optimized_model_path=str(saved)))
+    config = SessionConfig("ENABLE_ALL", optimized_model_path=str(saved))
+    shared_remote(load(text, 18).SerializeToString(), config=config)
     assert [n.op_type for n in onnx.load(saved).graph.node] == ["Relu"]
 
 

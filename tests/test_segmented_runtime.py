@@ -14,10 +14,9 @@ from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 from passwright.core.errors import EvaluationError, ModelLoadError
 from passwright.core.io.files import split_model
 from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.verify import segmented_runtime
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.segmented_runtime import (
-    MAX_WHOLE_NODES,
-    MAX_WIDTH,
     SegmentedRuntime,
     SegmentLimits,
     load_by_size,
@@ -25,7 +24,8 @@ from passwright.core.verify.segmented_runtime import (
     segments,
     takes_quadratic_time,
 )
-from rewriting import LocalOracle, load
+from rewriting import LocalOracle, cases, load
+from tiers import GOLDEN_SAMPLE, slow_unless
 
 from passwright import optimize
 
@@ -43,32 +43,29 @@ def model(body: str) -> bytes:
     return load(body if body.startswith(("g ", "<")) else f"{ENDS} {{ {body} }}", weights=WEIGHTS).SerializeToString()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("body", "sessions"),
-    [
-        pytest.param("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)", 1, id="equal"),
-        pytest.param("a = MatMul(x, u) b = MatMul(a, u) y = MatMul(b, w)", 2, id="weight read twice"),
-        pytest.param("a = MatMul(x, u) n = Neg(a) b = MatMul(n, v) c = MatMul(b, w) y = Add(c, a)", 3, id="long use"),
-        pytest.param("a = MatMul(x, u) t = Neg(a) z = MatMul(t, v) y = MatMul(a, w)", 1, id="unused"),
-        pytest.param(
+    {
+        "equal": ("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)", 1),
+        "weight read twice": ("a = MatMul(x, u) b = MatMul(a, u) y = MatMul(b, w)", 2),
+        "long use": ("a = MatMul(x, u) n = Neg(a) b = MatMul(n, v) c = MatMul(b, w) y = Add(c, a)", 3),
+        "unused": ("a = MatMul(x, u) t = Neg(a) z = MatMul(t, v) y = MatMul(a, w)", 1),
+        "constant node": (
             "a = MatMul(x, u) k = Constant<value = float {2}>() b = Mul(a, k) c = MatMul(b, v) y = Mul(c, k)",
             1,
-            id="constant node",
         ),
-        pytest.param(
+        "subgraph": (
             """a = MatMul(x, u) c = Constant<value = bool {1}>()
             b = If (c) <then_branch = t () => (float[N,32] p) { p = MatMul(a, v) },
                         else_branch = e () => (float[N,32] q) { q = Identity(a) }> y = MatMul(b, w)""",
             2,
-            id="subgraph",
         ),
-        pytest.param(
-            "a = MatMul(x, u) s = SequenceConstruct(a, x) m = MatMul(x, v) t = SequenceInsert(s, m) "
-            "i = Constant<value = int64 {2}>() b = SequenceAt(t, i) y = MatMul(b, w)",
+        "sequence": (
+            """a = MatMul(x, u) s = SequenceConstruct(a, x) m = MatMul(x, v) t = SequenceInsert(s, m)
+            i = Constant<value = int64 {2}>() b = SequenceAt(t, i) y = MatMul(b, w)""",
             3,
-            id="sequence",
         ),
-    ],
+    },
 )
 def test_outputs_are_those_of_a_whole_session(body: str, sessions: int) -> None:
     whole = OnnxRuntime(model(body)).run(["y"], {"x": X})[0]
@@ -122,40 +119,52 @@ def test_error_of_a_run_is_that_of_onnxruntime() -> None:
         SegmentedRuntime(model("a = MatMul(x, u) y = MatMul(a, v)"), HEAVY).run(["y"], {"x": X[:, :3]})
 
 
+WIDTH, WHOLE_NODES = 100, 1000
+
+
+@pytest.fixture
+def _low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits for models that are run whole, lower than usual."""
+    monkeypatch.setattr(segmented_runtime, "MAX_WIDTH", WIDTH)
+    monkeypatch.setattr(segmented_runtime, "MAX_WHOLE_NODES", WHOLE_NODES)
+
+
 def wide(ends: str, body: str) -> onnx.ModelProto:
-    """A model with `{}` in its text for each number below MAX_WIDTH + 1, where it stands between bars."""
+    """A model with `{}` in its text for each number up to WIDTH, where it stands between bars."""
     parts = f"g ({ends} {{ {body} }}".split("|")
     return load("".join(p if i % 2 == 0 else _each(p) for i, p in enumerate(parts)))
 
 
 def _each(text: str) -> str:
-    return (", " if "=" not in text else " ").join(text.replace("#", str(i)) for i in range(MAX_WIDTH + 1))
+    return (", " if "=" not in text else " ").join(text.replace("#", str(i)) for i in range(WIDTH + 1))
 
 
 FEW = "float[N] x) => (float[M] y)"
 
 
-@pytest.mark.parametrize(
+@pytest.mark.usefixtures("_low_limits")
+@cases(
     ("graph", "expected"),
-    [
-        pytest.param(wide("float[N] x) => (|v#|)", "|v# = Sin(x)|"), True, id="outputs"),
-        pytest.param(wide("|float[2] x#|) => (float[2] y)", "y = Sum(|x#|)"), True, id="inputs"),
-        pytest.param(wide(FEW, "|v# = Sin(x)| y = Sum(|v#|)"), True, id="independent ops"),
-        pytest.param(wide(FEW, "v0 = Neg(x) t = Sin(v0) |w# = Exp(t)| y = Sum(|w#|)"), True, id="later ops"),
-        pytest.param(wide(FEW, "|s# = Sin(x)| c = Cos(s0) y = Sum(|s#|, c)"), True, id="ops of several levels"),
-        pytest.param(load("g (float[N] x) => (float[N] y) { y = Neg(x) }"), False, id="small"),
-    ],
+    {
+        "outputs": (wide("float[N] x) => (|v#|)", "|v# = Sin(x)|"), True),
+        "inputs": (wide("|float[2] x#|) => (float[2] y)", "y = Sum(|x#|)"), True),
+        "independent ops": (wide(FEW, "|v# = Sin(x)| y = Sum(|v#|)"), True),
+        "later ops": (wide(FEW, "v0 = Neg(x) t = Sin(v0) |w# = Exp(t)| y = Sum(|w#|)"), True),
+        "ops of several levels": (wide(FEW, "|s# = Sin(x)| c = Cos(s0) y = Sum(|s#|, c)"), True),
+        "small": (load("g (float[N] x) => (float[N] y) { y = Neg(x) }"), False),
+    },
 )
 def test_wide_models(graph: onnx.ModelProto, expected: bool) -> None:
     assert takes_quadratic_time(graph) == expected
 
 
-@pytest.mark.parametrize("nodes", [MAX_WIDTH + 1, MAX_WHOLE_NODES, MAX_WHOLE_NODES + 1])
+@pytest.mark.usefixtures("_low_limits")
+@pytest.mark.parametrize("nodes", [WIDTH + 1, WHOLE_NODES, WHOLE_NODES + 1])
 def test_long_models(nodes: int) -> None:
     chain = [helper.make_node("Neg", [f"v{i}"], [f"v{i + 1}"]) for i in range(nodes)]
     ends = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("v0", f"v{nodes}"))
     graph = helper.make_graph(chain, "g", *([end] for end in ends))
-    assert takes_quadratic_time(helper.make_model(graph)) == (nodes > MAX_WHOLE_NODES)
+    assert takes_quadratic_time(helper.make_model(graph)) == (nodes > WHOLE_NODES)
 
 
 def test_segments_have_few_nodes() -> None:
@@ -163,8 +172,9 @@ def test_segments_have_few_nodes() -> None:
     assert [len(s.nodes) for s in segments(graph, ["y"], SegmentLimits(nodes=2))] == [2, 1]
 
 
+@pytest.mark.usefixtures("_low_limits")
 def test_wide_models_compute_the_same_in_segments() -> None:
-    n = MAX_WIDTH + 1
+    n = WIDTH + 1
     data = wide("|float[2] x#|) => (|v#|, float[2] s)", "|v# = Sin(x#)| s = Max(|v#|)").SerializeToString()
     feeds = {f"x{i}": np.float32([i, -i]) for i in range(n)}
     names = [*(f"v{i}" for i in range(0, n, 7)), "s"]
@@ -177,6 +187,7 @@ def test_wide_models_compute_the_same_in_segments() -> None:
     assert np.array_equal(largest, sines.max(0))
 
 
+@pytest.mark.usefixtures("_low_limits")
 def test_wide_model_without_a_kernel_is_refused() -> None:
     decoder = wide("uint8[N] x) => (uint8[H,W,C] y, |v#|)", "y = ImageDecoder(x) |v# = Identity(x)|")
     with pytest.raises(ModelLoadError, match="no kernel for ImageDecoder"):
@@ -211,7 +222,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize("name", ["llama", "loop_if", "crnn", "functions", "cnn_qdq", "mixer_external"])
+@pytest.mark.parametrize(
+    "name", slow_unless(GOLDEN_SAMPLE, ["llama", "loop_if", "crnn", "functions", "cnn_qdq", "mixer_external"])
+)
 def test_golden_models_in_segments(name: str) -> None:
     verdict = optimize(GOLDEN / f"{name}.onnx", memory=1).report.verification
     assert verdict is not None
@@ -221,28 +234,28 @@ def test_golden_models_in_segments(name: str) -> None:
 
 @pytest.fixture(scope="module")
 def decoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A decoder of four layers with 29 MB of weights, most of them holes of a sparse file."""
+    """A decoder of two layers with 15 MB of weights, most of them holes of a sparse file."""
     path = tmp_path_factory.mktemp("decoder") / "m.onnx"
-    write_decoder(path, Sizes(4, width=384, heads=4, hidden=1024, vocabulary=500, filled=0.2))
+    write_decoder(path, Sizes(2, width=384, heads=4, hidden=1024, vocabulary=500, filled=0.2))
     return path
 
 
 @rule(lambda g, x: g.Sigmoid(x), contract=EXACT)
 def harden_sigmoid(g: RewriteBuilder, x: Value) -> Value:
-    """Sigmoid(x) => HardSigmoid(x), in layer 2 alone"""
+    """Sigmoid(x) => HardSigmoid(x), in layer 1 alone"""
     assert x.producer is not None
     weight = x.producer.inputs[1]
-    require(weight is not None and weight.name == "layer2.mlp.gate", "another layer")
+    require(weight is not None and weight.name == "layer1.mlp.gate", "another layer")
     return g.HardSigmoid(x)
 
 
 @pytest.mark.usefixtures("in_this_process")
 def test_wrong_change_in_one_layer_is_found_by_regions(decoder: Path, tmp_path: Path) -> None:
-    report = optimize(decoder, plugins=[harden_sigmoid], memory=8 << 20, output=tmp_path / "out.onnx").report
+    report = optimize(decoder, plugins=[harden_sigmoid], memory=4 << 20, output=tmp_path / "out.onnx").report
     (found,) = report.rejected
     proto = onnx.load(decoder, load_external_data=False)
     (place,) = (
-        n.output[0] for n in proto.graph.node if n.op_type == "Sigmoid" and _gate(proto, n) == "layer2.mlp.gate"
+        n.output[0] for n in proto.graph.node if n.op_type == "Sigmoid" and _gate(proto, n) == "layer1.mlp.gate"
     )
     assert (found.by, found.place, found.output) == ("harden_sigmoid", place, place)
     assert "from the original's values before it" in found.message

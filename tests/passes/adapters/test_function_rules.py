@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from pass_loading import passes_from_file
-from passwright.core import Rule
 from passwright.core.errors import RuleError
-from rewriting import becomes, cases, load, op_types, stays
+from rewrite_tables import Rewrites
+from rewriting import cases, load, op_types, stays
 
 from passwright import optimize, rule_from_functions
 
-F = "g (float[N,4] x, float[4,4] w, float[4] b) => (float[N,4] y)"
+products = Rewrites("g (float[N,4] x, float[4,4] w, float[4] b) => (float[N,4] y)")
 
 
 def pattern_gemm(op: Any, x: Any, w: Any, b: Any) -> Any:
@@ -33,24 +33,8 @@ def to_add(op: Any, x: Any) -> Any:
     return op.Add(x, 0.5)
 
 
-def pattern_transpose(op: Any, x: Any, perm: Any) -> Any:
-    return op.Transpose(x, perm=perm)
-
-
 def to_same(op: Any, x: Any, **_: Any) -> Any:
     return op.Identity(x)
-
-
-def pattern_leaky(op: Any, x: Any) -> Any:
-    return op.LeakyRelu(x, alpha=0.1)
-
-
-def to_prelu(op: Any, x: Any) -> Any:
-    return op.PRelu(x, op.Constant(value_float=0.1))
-
-
-def pattern_split(op: Any, x: Any) -> Any:
-    return op.Split(x, axis=1, _outputs=2, _allow_other_attributes=True)
 
 
 def to_swapped(op: Any, x: Any) -> Any:
@@ -58,90 +42,50 @@ def to_swapped(op: Any, x: Any) -> Any:
     return op.Identity(first), second
 
 
-def pattern_clip(op: Any, x: Any) -> Any:
-    return op.Clip(x, None, 6.0)
-
-
-def to_min(op: Any, x: Any) -> Any:
-    return op.Min(x, op.initializer(np.float32(6)))
-
-
 def pattern_drop(op: Any, x: Any) -> Any:
     kept, _mask = op.Dropout(x, _outputs=["kept", "mask"])
     return kept
 
 
-def pattern_contrib(op: Any, x: Any) -> Any:
-    return op.Erf(x)
-
-
-def to_contrib(op: Any, x: Any) -> Any:
-    return op.Sub(0.0, op.Neg(op.Erf(x)))
-
-
-def pattern_sum(op: Any, x: Any) -> Any:
-    return op.Sum(op.Neg(x), _allow_other_inputs=True)
-
-
-ROWS = [
-    pytest.param(
-        rule_from_functions(pattern_sum, lambda op, x: op.Neg(x)), f"{F} {{ n = Neg(x) y = Sum(n) }}",
-        f"{F} {{ y = Neg(x) }}", id="other inputs: none",
+RULES = {
+    "sum": rule_from_functions(
+        lambda op, x: op.Sum(op.Neg(x), _allow_other_inputs=True), lambda op, x: op.Neg(x), name="sum"
     ),
-    pytest.param(
-        rule_from_functions(pattern_gemm, to_gemm), f"{F} {{ t = MatMul(x, w) y = Add(b, t) }}",
-        f"{F} {{ y = Gemm(x, w, b) }}", id="names bind values, sums go either way",
+    "gemm": rule_from_functions(pattern_gemm, to_gemm),
+    "ones": rule_from_functions(pattern_ones, to_add),
+    "transpose": rule_from_functions(
+        lambda op, x, perm: op.Transpose(x, perm=perm), to_same, lambda perm: perm == sorted(perm), name="transpose"
     ),
-    pytest.param(
-        rule_from_functions(pattern_ones, to_add),
-        "g (float[2] x) => (float[2] y) <float a = {1.0}, float[1] h = {0.5}> { t = Mul(x, a) y = Add(t, h) }",
-        "g (float[2] x) => (float[2] y) <float half = {0.5}> { y = Add(x, half) }", id="numbers and arithmetic",
+    "leaky": rule_from_functions(
+        lambda op, x: op.LeakyRelu(x, alpha=0.1), lambda op, x: op.PRelu(x, op.Constant(value_float=0.1)), name="leaky"
     ),
-    pytest.param(
-        rule_from_functions(pattern_transpose, to_same, lambda perm: perm == sorted(perm)),
-        "g (float[2,3] x) => (float[2,3] y) { y = Transpose<perm=[0,1]>(x) }",
-        "g (float[2,3] x) => (float[2,3] y) { y = Identity(x) }", id="an attribute and a condition",
+    "split": rule_from_functions(
+        lambda op, x: op.Split(x, axis=1, _outputs=2, _allow_other_attributes=True), to_swapped, name="split"
     ),
-    pytest.param(
-        rule_from_functions(pattern_leaky, to_prelu), "g (float[2] x) => (float[2] y) { y = LeakyRelu<alpha=0.1>(x) }",
-        "g (float[2] x) => (float[2] y) <float s = {0.1}> { y = PRelu(x, s) }", id="a number as ONNX stores it",
+    "clip": rule_from_functions(
+        lambda op, x: op.Clip(x, None, 6.0), lambda op, x: op.Min(x, op.initializer(np.float32(6))), name="clip"
     ),
-    pytest.param(
-        rule_from_functions(pattern_split, to_swapped),
-        "g (float[2,4] x) => (float[2,2] y, float[2,2] z) <int64[2] s = {2,2}> { y, z = Split<axis=1>(x, s) }", None,
-        id="a pattern without an input that is there does not match",
+    "drop": rule_from_functions(
+        pattern_drop, to_same, lambda context, kept, **_: kept is context.root.outputs[0], name="drop"
     ),
-    pytest.param(
-        rule_from_functions(pattern_split, to_swapped),
-        "g (float[2,4] x) => (float[2,2] y, float[2,2] z) { y, z = Split<axis=1, num_outputs=2>(x) }",
-        "g (float[2,4] x) => (float[2,2] y, float[2,2] z) <int64[2] s = {2,2}>"
-        " { t, z = Split<axis=1>(x, s) y = Identity(t) }", id="several outputs",
-    ),
-    pytest.param(
-        rule_from_functions(pattern_clip, to_min),
-        "g (float[2] x) => (float[2] y) <float six = {6.0}> { y = Clip(x, , six) }",
-        "g (float[2] x) => (float[2] y) <float six = {6.0}> { y = Min(x, six) }", id="an input left out",
-    ),
-    pytest.param(
-        rule_from_functions(pattern_drop, to_same, lambda context, kept, **_: kept is context.root.outputs[0]),
-        "g (float[2] x) => (float[2] y) { y = Dropout(x) }", "g (float[2] x) => (float[2] y) { y = Identity(x) }",
-        id="a named output and a context",
-    ),
-    pytest.param(
-        rule_from_functions(pattern_contrib, to_contrib, allow_other_uses=True),
-        "g (float[2] x) => (float[2] y) { y = Tanh(x) }",
-        None, id="another operator",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("rule", "before", "after"), ROWS)
-def test_rule_applies_its_functions(rule: Rule, before: str, after: str | None) -> None:
-    opset = 18 if "num_outputs" in before else 17
-    if after is None:
-        stays(before, rule, opset=opset)
-    else:
-        becomes(before, after, rule, opset=opset)
+}
+HALVES = "g (float[2,4] x) => (float[2,2] y, float[2,2] z)"
+applied = products.using(*RULES.values(), weights={"a": 1.0, "h": [0.5], "six": 6.0, "s": [2, 2]})
+test_rule_applies_its_functions = applied.all_become(f"""
+    other inputs, none: n = Neg(x) y = Sum(n) => y = Neg(x)
+    names bind values, sums go either way: t = MatMul(x, w) y = Add(b, t) => y = Gemm(x, w, b)
+    numbers and arithmetic: t = Mul(x, a) y = Add(t, h) => y = Add(x, k)
+    an attribute and a condition: y = Transpose<perm=[0,1]>(x) => y = Identity(x)
+    a number as ONNX stores it: y = LeakyRelu<alpha=0.1>(x) => y = PRelu(x, k)
+    several outputs [graph={HALVES}; opset=18]: y, z = Split<axis=1, num_outputs=2>(x)
+        => t, z = Split<axis=1>(x, k) y = Identity(t)
+    an input left out: y = Clip(x, , six) => y = Min(x, k)
+    a named output and a context: y = Dropout(x) => y = Identity(x)
+""")
+test_rule_does_not_match = applied.all_stay(f"""
+    a pattern without an input that is there [graph={HALVES}]: y, z = Split<axis=1>(x, s)
+    another operator: y = Tanh(x)
+""")
 
 
 class Refusal:
@@ -164,7 +108,7 @@ class Refusal:
     },
 )
 def test_rule_declines(text: str, condition: Any) -> None:
-    stays(f"{F} {{ t = MatMul(x, w) {text} }}", rule_from_functions(pattern_gemm, to_gemm, condition))
+    products.using(rule_from_functions(pattern_gemm, to_gemm, condition)).stays(f"t = MatMul(x, w) {text}")
 
 
 def test_match_failure_declines() -> None:
@@ -173,7 +117,7 @@ def test_match_failure_declines() -> None:
     def check(context: Any, x: Any, **_: Any) -> bool:
         raise basics.MatchFailureError("not this one")
 
-    stays(f"{F} {{ t = MatMul(x, w) y = Add(t, b) }}", rule_from_functions(pattern_gemm, to_gemm, check))
+    products.using(rule_from_functions(pattern_gemm, to_gemm, check)).stays("t = MatMul(x, w) y = Add(t, b)")
 
 
 @cases("value", {"another number": 2, "half is not an integer": 0})
@@ -185,14 +129,8 @@ def test_constants_are_compared_by_value(value: int) -> None:
 
 
 def test_omitted_attributes_have_defaults() -> None:
-    def pattern(op: Any, x: Any, w: Any) -> Any:
-        return op.Gemm(x, w)
-
-    def replacement(op: Any, x: Any, w: Any) -> Any:
-        return op.MatMul(x, w)
-
-    rule = rule_from_functions(pattern, replacement)
-    stays("g (float[2,3] x, float[3,2] w) => (float[2,2] y) { y = Gemm<alpha=2.0>(x, w) }", rule)
+    rule = rule_from_functions(lambda op, x, w: op.Gemm(x, w), lambda op, x, w: op.MatMul(x, w), name="product")
+    products.using(rule).stays("y = Gemm<alpha=2.0>(x, w)")
 
 
 def test_named_outputs_are_graph_values() -> None:

@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -186,25 +187,24 @@ def test_plugin_passes_can_be_selected(on_path: Path) -> None:
 
 
 def test_command_finds_plugin_passes(example: Path, tmp_path: Path) -> None:
-    onnx.save(load(TEXT), tmp_path / "m.onnx")
     env = {**os.environ, "PYTHONPATH": str(example)}
-
-    def passes(*arguments: str) -> str:
-        done = subprocess.run(
-            [COMMAND, *arguments], env=env, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
-        )
-        return done.stdout
-
-    listed = passes("list").splitlines()
+    run = partial(subprocess.run, env=env, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
+    listed = run([COMMAND, "list"]).stdout.splitlines()
     assert "passes from passwright-example 1.2.3" in listed
     assert any(line.split() == ["tangent", "1", "rule", *["Sin(x)", "/", "Cos(x)", "=>", "Tan(x)"]] for line in listed)
     assert "  example (passwright-example 1.2.3): basic,drop-scales{tolerance=1e-9}" in listed
-    told = passes("list", "hyperbolic", "drop-scales").splitlines()
+
+
+def test_command_runs_plugin_passes(on_path: Path, tmp_path: Path) -> None:
+    told = CliRunner().invoke(app, ["list", "hyperbolic", "drop-scales"]).stdout.splitlines()
     assert "    quotient_to_tanh  [conditional: Cosh(x) does not overflow]" in told
     assert "drop-scales, a pass (passwright-example 1.2.3), where it is enabled, opsets 13 to 25" in told
     assert "    stage cleanup, after drop-identity" in told
     assert "    {tolerance=0.0}  float: how far a factor may be from 1" in told
-    assert "verified" in passes("run", "m.onnx", "-o", "out.onnx", "--enable", "tangent", "--enable", "hyperbolic")
+    onnx.save(load(TEXT), tmp_path / "m.onnx")
+    files = [str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx")]
+    done = CliRunner().invoke(app, ["run", *files, "--enable", "tangent", "--enable", "hyperbolic"])
+    assert "verified" in done.stdout
     assert op_types(onnx.load(tmp_path / "out.onnx")) == ["Sin", "Tanh", "Tan", "Abs", "Cosh"]
 
 

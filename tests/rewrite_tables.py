@@ -74,8 +74,8 @@ class Rewrites:
         if settings.get("in_if"):
             graph, body = _in_branch(graph, body)
         text = body if body.startswith("g (") else f"{graph} {{ {body} }}"
-        for name, value in settings.items():
-            text = text.replace(f"{{{name}}}", str(value))
+        for name in settings.keys() - {"weights"}:
+            text = text.replace(f"{{{name}}}", str(settings[name]))
         text = re.sub(r"\bfloat\b", dtype, text)
         shared = self.settings.get("weights", {})
         weights = {**(shared(**settings) if callable(shared) else shared), **changes.get("weights", {})}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,6 +16,7 @@ from passwright.core import Pass, Rule
 from passwright.core.serialization.proto_queries import captured_names
 from rewriting import ARROW, OPSET, becomes, cases, initializers, load, stays, table
 
+OPERAND = re.compile(r"(?<![^ ])(-?\d[\d.e-]*|\[[-\d.,e\[\]]*\])(?![^,])")
 Rows = str | Mapping[str, str | tuple[Any, ...]]
 
 
@@ -33,7 +35,8 @@ class Rewrites:
     Rows are those of `table`, or a dict of them. Settings: `opset`, `runs`, `graph`, `weights`, `dtype` in place of
     float, `in_if` to put the body into a branch of an If, and values of the names in braces. Names that nothing defines
     are initializers in `weights`, which may be a function of the settings; in an expected body, they stand for any
-    constants. `[] y` as the last output has its inferred rank. A body may be a whole graph, `g (...) => (...) { ... }`.
+    constants. Operands may be numbers, `Add(x, 1.0)`, and lists, `Reshape(x, [0,-1])`; equal ones are one initializer.
+    `[] y` as the last output has its inferred rank. A body may be a whole graph, `g (...) => (...) { ... }`.
     """
 
     def __init__(self, graph: str, *passes: Rule | Pass, **settings: Any) -> None:
@@ -77,8 +80,9 @@ class Rewrites:
         for name in settings.keys() - {"weights"}:
             text = text.replace(f"{{{name}}}", str(settings[name]))
         text = re.sub(r"\bfloat\b", dtype, text)
+        text, numbers = _without_literals(text)
         shared = self.settings.get("weights", {})
-        weights = {**(shared(**settings) if callable(shared) else shared), **changes.get("weights", {})}
+        weights = {**(shared(**settings) if callable(shared) else shared), **changes.get("weights", {}), **numbers}
         names = captured_names(parse_graph(text))
         used = {name: _as_array(weights[name], dtype) for name in names if name in weights}
         options = {name: settings[name] for name in ("opset", "runs") if name in settings}
@@ -95,6 +99,14 @@ def _test_of(check: Callable[..., Any], rows: Rows) -> Callable[..., None]:
     return test
 
 
+def _without_literals(text: str) -> tuple[str, dict[str, Any]]:
+    """The text with names in place of operands that are numbers or lists, and the numbers by name."""
+    names: dict[str, str] = {}
+    calls = re.compile(r"(?<=[\w>]\()[^()]*(?=\))")
+    text = calls.sub(lambda c: OPERAND.sub(lambda o: names.setdefault(o[0], f"literal{len(names)}"), c[0]), text)
+    return text, {name: json.loads(literal) for literal, name in names.items()}
+
+
 def _in_branch(graph: str, body: str) -> tuple[str, str]:
     """The graph with a condition, and an If with the body in one branch, and the first input in the other."""
     first = re.search(r" (\w+)[,)]", graph)[1]
@@ -106,8 +118,8 @@ def _in_branch(graph: str, body: str) -> tuple[str, str]:
 def _with_rank(text: str, opset: int, weights: Mapping[str, np.ndarray]) -> str:
     if "[] y)" not in text:
         return text
-    rank = len(infer_shapes(load(text, opset, weights)).graph.output[-1].type.tensor_type.shape.dim)
-    return text.replace("[] y)", f"[{','.join(f'y{i}' for i in range(rank))}] y)")
+    dims = infer_shapes(load(text, opset, weights)).graph.output[-1].type.tensor_type.shape.dim
+    return text.replace("[] y)", f"[{','.join(f'y{i}' for i in range(len(dims)))}] y)" if dims else " y)")
 
 
 def _as_array(value: Any, dtype: str) -> np.ndarray:

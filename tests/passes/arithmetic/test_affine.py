@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import constant_chains
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 MERGE_AFFINE_CHAINS = rule_pass(constant_chains, "merge-affine-chains")
 MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
@@ -77,47 +78,32 @@ def test_long_chain_at_every_opset(opset: int) -> None:
     becomes(model(before), model(AFTER), MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS, MERGE_AFFINE_CHAINS, opset=opset)
 
 
-@cases(
-    "body",
-    {
-        "a product and a sum": ("a = Mul(x, two) y = Add(a, one)"),
-        "a sum and a product": ("a = Add(x, two) y = Mul(a, three)"),
-        "a product that is computed": ("a = Add(x, one) b = Mul(a, x) y = Add(b, one)"),
-        "a sum that is computed": ("a = Add(x, one) b = Mul(a, two) y = Add(b, x)"),
-        "the first sum is computed": ("a = Add(x, x) b = Mul(a, two) y = Add(b, one)"),
-        "the first sum is read too": ("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, a)"),
-        "the product is read too": ("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, b)"),
-        "a reciprocal": ("a = Add(x, one) b = Div(two, a) y = Add(b, one)"),
-        "divided by 0": ("a = Add(x, one) b = Div(a, nil) y = Add(b, one)"),
-        "centred far from 0": ("a = Add(x, far) b = Mul(a, two) y = Add(b, one)"),
-        "not affine": ("a = Add(x, one) b = Relu(a) c = Mul(b, two) y = Add(c, one)"),
-    },
-)
-def test_stays(body: str) -> None:
-    stays(model(body), MERGE_AFFINE_CHAINS)
+affine = Rewrites("g (float[2,3] x) => (float[] y)", MERGE_AFFINE_CHAINS)
 
+test_stays = affine.all_stay("""
+    a product and a sum: a = Mul(x, 2.0) y = Add(a, 1.0)
+    a sum and a product: a = Add(x, 2.0) y = Mul(a, 3.0)
+    a product that is computed: a = Add(x, 1.0) b = Mul(a, x) y = Add(b, 1.0)
+    a sum that is computed: a = Add(x, 1.0) b = Mul(a, 2.0) y = Add(b, x)
+    the first sum is computed: a = Add(x, x) b = Mul(a, 2.0) y = Add(b, 1.0)
+    the first sum is read too: a = Add(x, 1.0) b = Mul(a, 2.0) c = Add(b, 1.0) y = Sub(c, a)
+    the product is read too: a = Add(x, 1.0) b = Mul(a, 2.0) c = Add(b, 1.0) y = Sub(c, b)
+    a reciprocal: a = Add(x, 1.0) b = Div(2.0, a) y = Add(b, 1.0)
+    divided by 0: a = Add(x, 1.0) b = Div(a, 0.0) y = Add(b, 1.0)
+    centred far from 0: a = Add(x, 100.0) b = Mul(a, 2.0) y = Add(b, 1.0)
+    not affine: a = Add(x, 1.0) b = Relu(a) c = Mul(b, 2.0) y = Add(c, 1.0)
+""")
 
-@cases(
-    "text",
-    {
-        "integer quotient": (
-            "g (int32[2] x) => (int32[2] y) <int32 k = {2}> { a = Add(x, k) b = Div(a, k) y = Add(b, k) }"
-        ),
-        "overridable initializer": (
-            "g (float[2] x, float k = {2}) => (float[2] y) { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }"
-        ),
-        "an inner value is an output": (
-            "g (float[2] x) => (float[2] b, float[2] y) <float k = {2}> { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }"
-        ),
-        "across the border of an If body": (
-            "g (bool c, float[2] x) => (float[n] y) <float k = {2}> { u = Add(x, k) y = If (c) <"
-            "then_branch = a () => (float[n] r) { v = Mul(u, k) r = Add(v, k) }, "
-            "else_branch = b () => (float[n] s) { s = Neg(x) }> }"
-        ),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, MERGE_AFFINE_CHAINS)
+test_stays_elsewhere = affine.all_stay("""
+    integer quotient [graph=g (int32[2] x) => (int32[] y) <int32 k = {2}>]: a = Add(x, k) b = Div(a, k) y = Add(b, k)
+    overridable initializer [graph=g (float[2] x, float k = {2}) => (float[] y)]:
+        a = Add(x, k) b = Mul(a, k) y = Add(b, k)
+    an inner value is an output [graph=g (float[2] x) => (float[2] b, float[] y)]:
+        a = Add(x, 2.0) b = Mul(a, 2.0) y = Add(b, 2.0)
+    across the border of an If body [graph=g (bool c, float[2] x) => (float[] y)]: u = Add(x, 2.0)
+        y = If(c) <then_branch = a () => (float[n] r) { v = Mul(u, 2.0) r = Add(v, 2.0) },
+        else_branch = b () => (float[n] s) { s = Neg(x) }>
+""")
 
 
 @pytest.mark.parametrize("number", [np.inf, np.nan, 3e38])

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import constant_chains
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
@@ -66,9 +67,16 @@ def test_becomes(before: str, after: str, c: Any) -> None:
     assert np.array_equal(made, np.float32(c))
 
 
-def test_quotient_by_less_than_one() -> None:
-    g = "g (float[2,3] x) => (float[n,m] y) <float c = {3}, float d = {0.5}>"
-    becomes(f"{g} {{ t = Div(c, x) y = Div(t, d) }}", f"{g} {{ y = Div(c, x) }}", *PASSES)
+chains = Rewrites(
+    "g ({x}) => (float[] y)",
+    *PASSES,
+    weights={"h": 3.0000000054977558e38, "i": 2.9000000188361036e38, "f": -np.inf, "n": np.nan, "a": 2.0},
+    x="float[2,3] x",
+)
+
+test_becomes_quotient_by_less_than_one = chains.all_become("""
+    quotient by less than one: t = Div(3.0, x) y = Div(t, 0.5) => y = Div(c, x)
+""")
 
 
 @pytest.mark.parametrize("dtype", ["double", "float16"])
@@ -119,67 +127,41 @@ def test_every_opset(opset: int) -> None:
     becomes(model(before), model("b = Add(x, one) y = Mul(b, one)"), *PASSES, opset=opset)
 
 
-@cases(
-    "body",
-    {
-        "one constant": ("y = Add(x, one)"),
-        "a sum and a product": ("t = Add(x, one) y = Mul(t, two)"),
-        "a product and a sum": ("t = Mul(x, two) y = Add(t, one)"),
-        "one product twice": ("t = Mul(x, two) y = Add(t, t)"),
-        "no constant inside": ("t = Add(x, x) y = Add(t, one)"),
-        "no constant outside": ("t = Add(x, one) y = Add(t, x)"),
-        "the sum twice": ("t = Add(x, one) y = Add(t, t)"),
-        "the inner value is read elsewhere": ("t = Add(x, one) u = Add(t, two) y = Mul(t, u)"),
-        "0 times something, divided": ("t = Mul(x, nil) y = Div(t, two)"),
-        "divided by 0": ("t = Div(x, nil) y = Mul(t, two)"),
-        "divided by a product with 0": ("t = Mul(x, gaps) y = Div(three, t)"),
-        "a quotient that may overflow": ("t = Div(three, x) y = Div(t, eight)"),
-        "rounding there and back": ("t = Add(x, three) y = Sub(t, three)"),
-        "a sum that is small beside its terms": ("t = Add(x, h) y = Sub(t, i)"),
-        "a product that overflows": ("t = Mul(x, h) y = Mul(t, h)"),
-        "a divisor that overflows": ("t = Div(x, h) y = Div(t, h)"),
-        "a factor that underflows": ("t = Div(x, h) y = Mul(t, s)"),
-        "an infinite term": ("t = Add(x, f) y = Add(t, one)"),
-        "not a number": ("t = Mul(x, n) y = Mul(t, two)"),
-    },
-)
-def test_stays(body: str) -> None:
-    known = {"h": 3e38, "i": 2.9e38, "s": 1e-10, "f": -np.inf, "n": np.nan}
-    weights = {n: np.float32(v) for n, v in known.items() if f"{n})" in body}
-    stays(model(body), *PASSES, weights=weights)
+test_stays = chains.all_stay("""
+    one constant: y = Add(x, 1.0)
+    a sum and a product: t = Add(x, 1.0) y = Mul(t, 2.0)
+    a product and a sum: t = Mul(x, 2.0) y = Add(t, 1.0)
+    one product twice: t = Mul(x, 2.0) y = Add(t, t)
+    no constant inside: t = Add(x, x) y = Add(t, 1.0)
+    no constant outside: t = Add(x, 1.0) y = Add(t, x)
+    the sum twice: t = Add(x, 1.0) y = Add(t, t)
+    the inner value is read elsewhere: t = Add(x, 1.0) u = Add(t, 2.0) y = Mul(t, u)
+    0 times something, divided: t = Mul(x, 0.0) y = Div(t, 2.0)
+    divided by 0: t = Div(x, 0.0) y = Mul(t, 2.0)
+    divided by a product with 0: t = Mul(x, [0.0,2.0,0.0]) y = Div(3.0, t)
+    a quotient that may overflow: t = Div(3.0, x) y = Div(t, 8.0)
+    rounding there and back: t = Add(x, 3.0) y = Sub(t, 3.0)
+    a sum that is small beside its terms: t = Add(x, h) y = Sub(t, i)
+    a product that overflows: t = Mul(x, h) y = Mul(t, h)
+    a divisor that overflows: t = Div(x, h) y = Div(t, h)
+    a factor that underflows: t = Div(x, h) y = Mul(t, 1.000000013351432e-10)
+    an infinite term: t = Add(x, f) y = Add(t, 1.0)
+    not a number: t = Mul(x, n) y = Mul(t, 2.0)
+""")
 
-
-@cases(
-    "text",
-    {
-        "the inner value is an output": (
-            "g (float[2] x) => (float[2] t, float[2] y) <float a = {2}> { t = Mul(x, a) y = Mul(t, a) }"
-        ),
-        "overridable initializer": (
-            "g (float[2] x, float a = {2}) => (float[2] y) <float b = {2}> { t = Mul(x, a) y = Mul(t, b) }"
-        ),
-        "negative divisors": ("g (int32[2] x) => (int32[2] y) <int32 a = {-2}> { t = Div(x, a) y = Div(t, a) }"),
-        "too large a divisor": ("g (int8[2] x) => (int8[2] y) <int8 a = {100}> { t = Div(x, a) y = Div(t, a) }"),
-        "different factors": (
-            "g (float[2] x, float[2] z) => (float[2] y) <float a = {2}, float b = {3}>"
-            " { t = Mul(x, a) u = Mul(z, b) y = Add(t, u) }"
-        ),
-        "a common factor that is computed": (
-            "g (float[2] x, float[2] z, float[2] a) => (float[2] y) { t = Mul(x, a) u = Mul(z, a) y = Add(t, u) }"
-        ),
-        "integer quotient": ("g (int32[2] x) => (int32[2] y) <int32 a = {2}> { t = Mul(x, a) y = Div(t, a) }"),
-        "no elements": (
-            "g (float[1] x) => (float[0] y) <float[0] a = {}, float b = {2}> { t = Mul(x, a) y = Mul(t, b) }"
-        ),
-        "across the border of an If body": (
-            "g (bool c, float[2] x) => (float[n] y) <float a = {2}> { t = Mul(x, a) y = If (c) <"
-            "then_branch = a () => (float[n] r) { r = Mul(t, a) }, "
-            "else_branch = b () => (float[n] s) { s = Neg(x) }> }"
-        ),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, *PASSES)
+test_stays_elsewhere = chains.all_stay("""
+    the inner value is an output [graph=g (float[2] x) => (float[2] t, float[] y)]: t = Mul(x, 2.0) y = Mul(t, 2.0)
+    overridable initializer [x=float[2] x, float a = {2}]: t = Mul(x, a) y = Mul(t, 2.0)
+    negative divisors [graph=g (int32[2] x) => (int32[] y) <int32 a = {-2}>]: t = Div(x, a) y = Div(t, a)
+    too large a divisor [graph=g (int8[2] x) => (int8[] y) <int8 a = {100}>]: t = Div(x, a) y = Div(t, a)
+    different factors [x=float[2] x, float[2] z]: t = Mul(x, 2.0) u = Mul(z, 3.0) y = Add(t, u)
+    a common factor that is computed [x=float[2] x, float[2] z, float[2] a]: t = Mul(x, a) u = Mul(z, a) y = Add(t, u)
+    integer quotient [graph=g (int32[2] x) => (int32[] y) <int32 a = {2}>]: t = Mul(x, a) y = Div(t, a)
+    no elements [graph=g (float[1] x) => (float[] y) <float[0] a = {}>]: t = Mul(x, a) y = Mul(t, 2.0)
+    across the border of an If body [x=bool c, float[2] x]: t = Mul(x, a)
+        y = If(c) <then_branch = a () => (float[n] r) { r = Mul(t, a) }, else_branch = b () => (float[n] s) {
+        s = Neg(x) }>
+""")
 
 
 def test_large_combined_constant_stays() -> None:

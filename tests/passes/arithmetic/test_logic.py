@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import logic
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 MERGE_LOGIC = rule_pass(logic, "merge-logic")
@@ -23,26 +24,29 @@ def numbers(body: str, dtype: str = "int32", out: str = "bool") -> str:
     return f"g (bool[2,3] p, {dtype}[2,3] a, {dtype}[3] b, {dtype}[2,1] c) => ({out}[n,m] y) {{ {body} }}"
 
 
-@cases(
-    ("before", "after"),
-    {
-        "not not": ("t = Not(p) u = Not(t) y = And(u, q)", "y = And(p, q)"),
-        "and itself": ("t = And(p, p) y = Not(t)", "y = Not(p)"),
-        "or itself": ("t = Or(p, p) y = Not(t)", "y = Not(p)"),
-        "xor true": ("y = Xor(p, yes)", "y = Not(p)"),
-        "true xor, a row": ("y = Xor(row, p)", "y = Not(p)"),
-        "equal true": ("t = Equal(p, yes) y = And(t, q)", "y = And(p, q)"),
-        "equal false": ("y = Equal(no, p)", "y = Not(p)"),
-        "neither": ("t = Not(p) u = Not(q) y = And(t, u)", "t = Or(p, q) y = Not(t)"),
-        "not both": ("t = Not(p) u = Not(r) y = Or(t, u)", "t = And(p, r) y = Not(t)"),
-        "not neither": ("t = Not(p) u = Not(q) v = And(t, u) y = Not(v)", "y = Or(p, q)"),
-        "xor of nots": ("t = Not(p) u = Not(q) y = Xor(t, u)", "y = Xor(p, q)"),
-        "xor true twice": ("t = Xor(p, yes) y = Xor(t, yes)", "y = Identity(p)"),
-        "the inner not is read too": ("t = Not(p) u = Not(t) y = Or(t, u)", "t = Not(p) y = Or(t, p)"),
-    },
+rewrites = Rewrites(
+    "g (bool[2,3] p, bool[2,3] q, bool[3] r) => (bool[] y)",
+    MERGE_LOGIC,
+    weights={"yes": np.bool_(1), "row": np.array([1, 1, 1], np.bool_), "no": np.bool_(0)},
 )
-def test_logic_becomes(before: str, after: str) -> None:
-    becomes(truths(before), truths(after), MERGE_LOGIC)
+
+test_logic_becomes = rewrites.all_become("""
+    not not: t = Not(p) u = Not(t) y = And(u, q) => y = And(p, q)
+    and itself: t = And(p, p) y = Not(t) => y = Not(p)
+    or itself: t = Or(p, p) y = Not(t) => y = Not(p)
+    xor true: y = Xor(p, yes) => y = Not(p)
+    true xor, a row: y = Xor(row, p) => y = Not(p)
+    equal true: t = Equal(p, yes) y = And(t, q) => y = And(p, q)
+    equal false: y = Equal(no, p) => y = Not(p)
+    neither: t = Not(p) u = Not(q) y = And(t, u) => t = Or(p, q) y = Not(t)
+    not both: t = Not(p) u = Not(r) y = Or(t, u) => t = And(p, r) y = Not(t)
+    not neither: t = Not(p) u = Not(q) v = And(t, u) y = Not(v) => y = Or(p, q)
+    xor of nots: t = Not(p) u = Not(q) y = Xor(t, u) => y = Xor(p, q)
+    xor true twice: t = Xor(p, yes) y = Xor(t, yes) => y = Identity(p)
+    the inner not is read too: t = Not(p) u = Not(t) y = Or(t, u) => t = Not(p) y = Or(t, p)
+    bits [opset=18; graph=g (int32[2,3] a) => (int32[] y)]:
+        t = BitwiseNot(a) u = BitwiseNot(t) v = BitwiseAnd(u, u) w = BitwiseOr(v, v) y = Abs(w) => y = Abs(a)
+""")
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
@@ -69,21 +73,11 @@ def test_where(before: str, after: str, dtype: str) -> None:
     becomes(numbers(before, dtype, dtype), numbers(after, dtype, dtype), MERGE_LOGIC)
 
 
-@cases(
-    ("before", "after"),
-    {
-        "true or false": ("t = Where(p, yes, no) y = And(t, q)", "y = And(p, q)"),
-        "false or true": ("y = Where(p, no, row)", "y = Not(p)"),
-    },
-)
-def test_where_of_bools(before: str, after: str) -> None:
-    becomes(truths(before), truths(after), MERGE_LOGIC, runs=False)  # onnxruntime has no Where of bools
-
-
-def test_bits() -> None:
-    g = "g (int32[2,3] a) => (int32[2,3] y)"
-    before = "t = BitwiseNot(a) u = BitwiseNot(t) v = BitwiseAnd(u, u) w = BitwiseOr(v, v) y = Abs(w)"
-    becomes(f"{g} {{ {before} }}", f"{g} {{ y = Abs(a) }}", MERGE_LOGIC, opset=18)
+# onnxruntime has no Where of bools
+test_where_of_bools = rewrites.using(runs=False).all_become("""
+    true or false: t = Where(p, yes, no) y = And(t, q) => y = And(p, q)
+    false or true: y = Where(p, no, row) => y = Not(p)
+""")
 
 
 @cases(
@@ -164,10 +158,9 @@ def test_where_of_equal_bools_and_of_floats_stays() -> None:
     stays("g (bool[2] p) => (float[2] y) <float a = {1}, float b = {0}> { y = Where(p, a, b) }", MERGE_LOGIC)
 
 
-def test_older_comparisons_stay() -> None:
-    text = "g (int32[2] a, int32[2] b) => (bool[2] y) { t = Less(a, b) y = Not(t) }"
-    stays(text, MERGE_LOGIC, opset=11)
-
+test_stays_older_comparisons_stay = rewrites.all_stay("""
+    older comparisons stay [opset=11; graph=g (int32[2] a, int32[2] b) => (bool[] y)]: t = Less(a, b) y = Not(t)
+""")
 
 STEPS = st.sampled_from([
     "Not({0})", "And({0}, {0})", "And({0}, {1})", "Or({0}, {1})", "Xor({0}, {1})", "Xor({0}, yes)", "Equal({0}, no)",

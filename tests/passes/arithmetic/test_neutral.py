@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 DROP_NEUTRAL_OPERANDS = rule_pass(no_op_arithmetic, "drop-neutral-operands")
@@ -49,17 +50,18 @@ def test_neutral_scalar_is_dropped(op: str, c: Any, shape: str) -> None:
     becomes(model(before(op), shape=shape), model("y = Abs(x)", shape=shape), *PASSES, weights=weights)
 
 
-@cases(
-    ("op", "c"),
-    {
-        "a row of zeros": ("Add(x, c)", [0, 0, 0]),
-        "a column of ones": ("Mul(x, c)", [[1], [1]]),
-        "as large as x": ("Div(x, c)", [[1, 1, 1], [1, 1, 1]]),
-        "zeros of either sign": ("Add(x, c)", [0, -0.0, 0]),
-    },
-)
-def test_neutral_vector_is_dropped(op: str, c: Any) -> None:
-    becomes(model(before(op)), model("y = Abs(x)"), *PASSES, weights={"c": np.float32(c)})
+neutral = Rewrites("g ({x}) => (float[] y)", *PASSES, x="float[2,3] x")
+
+test_neutral_vector_is_dropped = neutral.all_become("""
+    a row of zeros: t = Add(x, [0.0,0.0,0.0]) y = Abs(t) => y = Abs(x)
+    a column of ones: t = Mul(x, [[1.0],[1.0]]) y = Abs(t) => y = Abs(x)
+    as large as x: t = Div(x, [[1.0,1.0,1.0],[1.0,1.0,1.0]]) y = Abs(t) => y = Abs(x)
+    zeros of either sign: t = Add(x, [0.0,-0.0,0.0]) y = Abs(t) => y = Abs(x)
+    inside an if body [x=bool c, float[2,3] x]: y = If(c) <then_branch = a () => (float[n,m] r) { t = Mul(x, 1.0)
+        r = Relu(t) }, else_branch = b () => (float[n,m] s) { s = Neg(x) }> =>
+        y = If(c) <then_branch = a () => (float[n,m] r) { r = Relu(x) }, else_branch = b () => (float[n,m] s) {
+        s = Neg(x) }>
+""")
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "int32", "int64", "uint8", "uint64"])
@@ -135,65 +137,47 @@ def test_absorbing_operand(op: str, dtype: str, c: Any) -> None:
     require_equivalent(load(text, 18, {"c": data}), to_onnx(out), exact=True)
 
 
-@pytest.mark.parametrize("opset", [7, 13, 21, 26])
-def test_every_opset(opset: int) -> None:
-    body = "a = Add(x, o) b = Mul(a, i) c = Div(b, i) d = Pow(c, i) y = Neg(d)"
-    weights = {"o": np.float32(0), "i": np.float32(1)}
-    becomes(model(body), model("y = Neg(x)"), *PASSES, opset=opset, weights=weights, runs=opset < 26)
-
-
-@cases(
-    ("body", "c"),
+test_every_opset = neutral.all_become(
     {
-        "x + 1": ("y = Add(x, c)", 1),
-        "x * 0 of floats": ("y = Mul(x, c)", 0),
-        "x * -1": ("y = Mul(x, c)", -1),
-        "0 - x": ("y = Sub(c, x)", 0),
-        "1 / x": ("y = Div(c, x)", 1),
-        "1 ** x": ("y = Pow(c, x)", 1),
-        "x ** 0": ("y = Pow(x, c)", 0),
-        "nearly 0": ("y = Add(x, c)", [0, 0, 1e-30]),
-        "nearly 1": ("y = Mul(x, c)", [1, 1, 1.0000001]),
-        "not a number": ("y = Add(x, c)", [0, np.nan, 0]),
-        "another op": ("y = Max(x, c)", 0),
-    },
+        case: ("a = Add(x, 0.0) b = Mul(a, 1.0) c = Div(b, 1.0) d = Pow(c, 1.0) y = Neg(d) => y = Neg(x)", settings)
+        for case, settings in {
+            "7": {"opset": 7},
+            "13": {"opset": 13},
+            "21": {"opset": 21},
+            "26": {"opset": 26, "runs": False},
+        }.items()
+    }
 )
-def test_stays(body: str, c: Any) -> None:
-    stays(model(body), *PASSES, weights={"c": np.float32(c)})
 
+test_stays = neutral.all_stay("""
+    x + 1: y = Add(x, 1.0)
+    x * 0 of floats: y = Mul(x, 0.0)
+    x * -1: y = Mul(x, -1.0)
+    0 - x: y = Sub(0.0, x)
+    1 / x: y = Div(1.0, x)
+    1 ** x: y = Pow(1.0, x)
+    x ** 0: y = Pow(x, 0.0)
+    nearly 0: y = Add(x, [0.0,0.0,1.0000000031710769e-30])
+    nearly 1: y = Mul(x, [1.0,1.0,1.0000001192092896])
+    not a number [graph=g (float[2,3] x) => (float[] y) <float[3] c = {0.0,nan,0.0}>]: y = Add(x, c)
+    another op: y = Max(x, 0.0)
+    older broadcasting stays [opset=6; runs=False]: y = Mul<axis=0, broadcast=1>(x, [1.0,1.0])
+""")
 
-@cases(
-    "text",
-    {
-        "raises the rank": ("g (float[3] x) => (float[1,3] y) <float[1,1] c = {0}> { y = Add(x, c) }"),
-        "stretches": ("g (float[1,3] x) => (float[2,3] y) <float[2,1] c = {1,1}> { y = Mul(x, c) }"),
-        "may stretch": ("g (float[a,3] x) => (float[n,3] y) <float[2,1] c = {1,1}> { y = Mul(x, c) }"),
-        "makes a scalar a vector": ("g (float x) => (float[1] y) <float[1] c = {1}> { y = Mul(x, c) }"),
-        "leaves nothing": ("g (float[1] x) => (float[0] y) <float[0] c = {}> { y = Mul(x, c) }"),
-        "overridable": ("g (float[2] x, float c = {0}) => (float[2] y) { y = Add(x, c) }"),
-        "an input": ("g (float[2] x, float c) => (float[2] y) { y = Mul(x, c) }"),
-        "powers of large integers": ("g (int64[2] x) => (int64[2] y) <int64 c = {1}> { y = Pow(x, c) }"),
-        "xor true": ("g (bool[2] x) => (bool[2] y) <bool c = {1}> { y = Xor(x, c) }"),
-        "absorbs, of unknown size": ("g (bool[a] x) => (bool[a] y) <bool c = {0}> { y = And(x, c) }"),
-        "absorbs too much": ("g (int32[40,40] x) => (int32[n,m] y) <int32 c = {0}> { y = Mul(x, c) }"),
-        "absorbs in part": ("g (int32[2] x) => (int32[2] y) <int32[2] c = {0, 1}> { y = Mul(x, c) }"),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, *PASSES)
-
-
-def test_older_broadcasting_stays() -> None:
-    text = "g (float[2,3] x) => (float[2,3] y) <float[2] c = {1,1}> { y = Mul<axis=0, broadcast=1>(x, c) }"
-    stays(text, *PASSES, opset=6, runs=False)
-
-
-def test_inside_an_if_body() -> None:
-    text = (
-        "g (bool c, float[2,3] x) => (float[n,m] y) <float o = {{1}}> {{ y = If (c) <"
-        "then_branch = a () => (float[n,m] r) {{ {} }}, else_branch = b () => (float[n,m] s) {{ s = Neg(x) }}> }}"
-    )
-    becomes(text.format("t = Mul(x, o) r = Relu(t)"), text.format("r = Relu(x)"), *PASSES)
+test_stays_elsewhere = neutral.all_stay("""
+    raises the rank [x=float[3] x]: y = Add(x, [[0.0]])
+    stretches [x=float[1,3] x]: y = Mul(x, [[1.0],[1.0]])
+    may stretch [x=float[a,3] x]: y = Mul(x, [[1.0],[1.0]])
+    makes a scalar a vector [x=float x]: y = Mul(x, [1.0])
+    leaves nothing [graph=g (float[1] x) => (float[] y) <float[0] c = {}>]: y = Mul(x, c)
+    overridable [x=float[2] x, float c = {0}]: y = Add(x, c)
+    an input [x=float[2] x, float c]: y = Mul(x, c)
+    powers of large integers [x=float[2] x; dtype=int64]: y = Pow(x, 1)
+    xor true [graph=g (bool[2] x) => (bool[] y) <bool c = {1}>]: y = Xor(x, c)
+    absorbs, of unknown size [graph=g (bool[a] x) => (bool[] y) <bool c = {0}>]: y = And(x, c)
+    absorbs too much [graph=g (int32[40,40] x) => (int32[] y) <int32 c = {0}>]: y = Mul(x, c)
+    absorbs in part [graph=g (int32[2] x) => (int32[] y) <int32[2] c = {0,1}>]: y = Mul(x, c)
+""")
 
 
 @given(

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent
 
 DROP_IDEMPOTENT = rule_pass(no_op_arithmetic, "drop-idempotent")
 
@@ -39,25 +40,17 @@ def test_becomes(before: str, after: str, dtype: str) -> None:
     becomes(model(before, dtype), model(after, dtype), DROP_IDEMPOTENT)
 
 
-@cases(
-    ("before", "after"),
-    {
-        "of an integer": ("t = Cast<to=1>(i) y = Floor(t)", "y = Cast<to=1>(i)"),
-        "of a bool": ("t = Cast<to=1>(b) y = Round(t)", "y = Cast<to=1>(b)"),
-        "a bool is not negative": ("t = Cast<to=1>(b) y = Abs(t)", "y = Cast<to=1>(b)"),
-        "moved": (
-            "t = Floor(x) u = Transpose(t) v = Relu(u) y = Round(v)",
-            "t = Floor(x) u = Transpose(t) y = Relu(u)",
-        ),
-        "above 0": (
-            "c = Constant<value_float=1.0>() t = Max(x, c) y = Abs(t)",
-            "c = Constant<value_float=1.0>() y = Max(x, c)",
-        ),
-        "the inner one is read too": ("t = Abs(x) u = Abs(t) y = Add(t, u)", "t = Abs(x) y = Add(t, t)"),
-    },
-)
-def test_becomes_of_float(before: str, after: str) -> None:
-    becomes(model(before), model(after), DROP_IDEMPOTENT)
+repeated = Rewrites("g (float[2,3] x, int32[2,3] i, bool[2,3] b) => (float[] y)", DROP_IDEMPOTENT)
+
+test_becomes_of_float = repeated.all_become("""
+    of an integer: t = Cast<to=1>(i) y = Floor(t) => y = Cast<to=1>(i)
+    of a bool: t = Cast<to=1>(b) y = Round(t) => y = Cast<to=1>(b)
+    a bool is not negative: t = Cast<to=1>(b) y = Abs(t) => y = Cast<to=1>(b)
+    moved: t = Floor(x) u = Transpose(t) v = Relu(u) y = Round(v) => t = Floor(x) u = Transpose(t) y = Relu(u)
+    above 0: c = Constant<value_float=1.0>() t = Max(x, c) y = Abs(t) => c = Constant<value_float=1.0>() y = Max(x, c)
+    the inner one is read too: t = Abs(x) u = Abs(t) y = Add(t, u) => t = Abs(x) y = Add(t, t)
+    abs of unsigned integers [dtype=uint8]: t = Clip(x) u = Abs(t) y = Clip(u) => t = Clip(x) y = Clip(t)
+""")
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
@@ -66,50 +59,31 @@ def test_integers(dtype: str) -> None:
     becomes(model(before, dtype), model("u = Abs(x) y = Sign(u)", dtype), DROP_IDEMPOTENT)
 
 
-def test_abs_of_unsigned_integers() -> None:
-    becomes(
-        model("t = Clip(x) u = Abs(t) y = Clip(u)", "uint8"), model("t = Clip(x) y = Clip(t)", "uint8"), DROP_IDEMPOTENT
-    )
-
-
 @pytest.mark.parametrize("opset", [7, 13, 22])
 def test_every_opset(opset: int) -> None:
     before = "t = Floor(x) u = Ceil(t) v = Neg(u) y = Abs(v)"
     becomes(model(before), model("t = Floor(x) y = Abs(t)"), DROP_IDEMPOTENT, opset=opset)
 
 
-@cases(
-    "body",
-    {
-        "floor": ("y = Floor(x)"),
-        "abs": ("y = Abs(x)"),
-        "sign": ("y = Sign(x)"),
-        "of a possibly negative value": ("t = Tanh(x) y = Abs(t)"),
-        "a root of integral values": ("t = Floor(x) u = Sqrt(t) y = Floor(u)"),
-        "a sum with a fraction": ("t = Floor(x) u = Add(t, x) y = Floor(u)"),
-        "sign of abs": ("t = Abs(x) y = Sign(t)"),
-        "neg of abs": ("t = Abs(x) y = Neg(t)"),
-        "a float in another type": ("t = Cast<to=11>(x) u = Floor(t) y = Cast<to=1>(u)"),
-        "no second rounding": ("t = Round(x) y = Add(t, x)"),
-    },
-)
-def test_stays(body: str) -> None:
-    stays(model(body), DROP_IDEMPOTENT)
+test_stays = repeated.all_stay("""
+    floor: y = Floor(x)
+    abs: y = Abs(x)
+    sign: y = Sign(x)
+    of a possibly negative value: t = Tanh(x) y = Abs(t)
+    a root of integral values: t = Floor(x) u = Sqrt(t) y = Floor(u)
+    a sum with a fraction: t = Floor(x) u = Add(t, x) y = Floor(u)
+    sign of abs: t = Abs(x) y = Sign(t)
+    neg of abs: t = Abs(x) y = Neg(t)
+    a float in another type: t = Cast<to=11>(x) u = Floor(t) y = Cast<to=1>(u)
+    no second rounding: t = Round(x) y = Add(t, x)
+""")
 
-
-@cases(
-    "text",
-    {
-        "a square wraps around": ("g (int32[2] x) => (int32[2] y) { t = Mul(x, x) y = Abs(t) }"),
-        "inside an If body": (
-            "g (bool c, float[2] x) => (float[n] y) { t = Abs(x) y = If (c) <"
-            "then_branch = a () => (float[n] r) { u = Neg(t) r = Exp(u) }, "
-            "else_branch = b () => (float[n] s) { s = Abs(x) }> }"
-        ),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, DROP_IDEMPOTENT)
+test_stays_elsewhere = repeated.all_stay("""
+    a square wraps around [graph=g (int32[2] x) => (int32[] y)]: t = Mul(x, x) y = Abs(t)
+    inside an If body [graph=g (bool c, float[2] x) => (float[] y)]: t = Abs(x)
+        y = If(c) <then_branch = a () => (float[n] r) { u = Neg(t) r = Exp(u) }, else_branch = b () => (float[n] s) {
+        s = Abs(x) }>
+""")
 
 
 @given(

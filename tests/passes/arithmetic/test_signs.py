@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import negations
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 CANONICALIZE_NEGATIONS = rule_pass(negations, "canonicalize-negations")
 MERGE_NEGATIONS = rule_pass(negations, "merge-negations")
@@ -83,50 +84,37 @@ def test_negations_read_elsewhere_cancel_too() -> None:
     require_equivalent(load(model(before)), out, exact=True)
 
 
-@cases(
-    "body",
-    {
-        "alone": ("y = Neg(x)"),
-        "a difference": ("y = Sub(x, z)"),
-        "-x - z": ("t = Neg(x) y = Sub(t, z)"),
-        "-x * z": ("t = Neg(x) y = Mul(t, z)"),
-        "-(x * z)": ("t = Mul(x, z) y = Neg(t)"),
-        "-(x + z)": ("t = Add(x, z) y = Neg(t)"),
-        "read elsewhere": ("t = Neg(x) u = Mul(t, c) y = Add(t, u)"),
-        "the product is read elsewhere": ("t = Mul(x, c) u = Neg(t) y = Max(t, u)"),
-        "the difference is read elsewhere": ("t = Sub(x, z) u = Neg(t) y = Max(t, u)"),
-        "-1 / x": ("y = Div(m, x)"),
-        "x - 0": ("y = Sub(x, o)"),
-        "3 - x": ("y = Sub(c, x)"),
-        "x * 3": ("y = Mul(x, c)"),
-        "apart": ("t = Neg(x) u = Relu(t) y = Neg(u)"),
-    },
-)
-def test_stays(body: str) -> None:
-    stays(model(body), *PASSES)
+signs = Rewrites("g ({x}) => (float[] y)", *PASSES, x="float[2,3] x")
 
+test_stays = signs.all_stay("""
+    alone: y = Neg(x)
+    a difference [x=float[2,3] x, float[2,3] z]: y = Sub(x, z)
+    -x - z [x=float[2,3] x, float[2,3] z]: t = Neg(x) y = Sub(t, z)
+    -x * z [x=float[2,3] x, float[2,3] z]: t = Neg(x) y = Mul(t, z)
+    -(x * z) [x=float[2,3] x, float[2,3] z]: t = Mul(x, z) y = Neg(t)
+    -(x + z) [x=float[2,3] x, float[2,3] z]: t = Add(x, z) y = Neg(t)
+    read elsewhere: t = Neg(x) u = Mul(t, 3.0) y = Add(t, u)
+    the product is read elsewhere: t = Mul(x, 3.0) u = Neg(t) y = Max(t, u)
+    the difference is read elsewhere [x=float[2,3] x, float[2,3] z]: t = Sub(x, z) u = Neg(t) y = Max(t, u)
+    -1 / x: y = Div(-1.0, x)
+    x - 0: y = Sub(x, 0.0)
+    3 - x: y = Sub(3.0, x)
+    x * 3: y = Mul(x, 3.0)
+    apart: t = Neg(x) u = Relu(t) y = Neg(u)
+""")
 
-@cases(
-    "text",
-    {
-        "integer quotient": ("g (int32[2] x) => (int32[2] y) <int32 m = {3}> { t = Neg(x) y = Div(t, m) }"),
-        "integers by -1": ("g (int32[2] x) => (int32[2] y) <int32 m = {-1}> { y = Div(x, m) }"),
-        "no sign to turn": ("g (uint32[2] x) => (uint32[2] y) <uint32 o = {0}> { y = Sub(o, x) }"),
-        "raises the rank": ("g (float[2] x) => (float[1,2] y) <float[1,1] m = {-1}> { y = Mul(x, m) }"),
-        "stretches": ("g (float[1] x) => (float[3] y) <float[3] o = {0,0,0}> { y = Sub(o, x) }"),
-        "overridable initializer": ("g (float[2] x, float m = {-1}) => (float[2] y) { y = Mul(x, m) }"),
-        "overridable factor": ("g (float[2] x, float m = {3}) => (float[2] y) { t = Neg(x) y = Mul(t, m) }"),
-        "the inner value is an output": (
-            "g (float[2] x, float[2] z) => (float[2] t, float[2] y) { t = Neg(x) y = Add(t, z) }"
-        ),
-        "across the border of an If body": (
-            "g (bool c, float[2] x) => (float[n] y) { t = Neg(x) y = If (c) <"
-            "then_branch = a () => (float[n] r) { r = Neg(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }> }"
-        ),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, *PASSES)
+test_stays_elsewhere = signs.all_stay("""
+    integer quotient [graph=g (int32[2] x) => (int32[] y) <int32 m = {3}>]: t = Neg(x) y = Div(t, m)
+    integers by -1 [graph=g (int32[2] x) => (int32[] y) <int32 m = {-1}>]: y = Div(x, m)
+    no sign to turn [graph=g (uint32[2] x) => (uint32[] y) <uint32 o = {0}>]: y = Sub(o, x)
+    raises the rank [x=float[2] x]: y = Mul(x, [[-1.0]])
+    stretches [x=float[1] x]: y = Sub([0.0,0.0,0.0], x)
+    overridable initializer [x=float[2] x, float m = {-1}]: y = Mul(x, m)
+    overridable factor [x=float[2] x, float m = {3}]: t = Neg(x) y = Mul(t, m)
+    the inner value is an output [graph=g (float[2] x, float[2] z) => (float[2] t, float[] y)]: t = Neg(x) y = Add(t, z)
+    across the border of an If body [x=bool c, float[2] x]: t = Neg(x) y = If(c) <then_branch = a () => (float[n] r) {
+        r = Neg(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }>
+""")
 
 
 def test_shared_large_constant_stays() -> None:

@@ -19,6 +19,7 @@ from passwright.passes.cleanup.casts import (
     merge_casts,
     merge_casts_around_movement,
 )
+from rewrite_tables import Rewrites
 from rewriting import becomes, cases, stays
 
 MERGE_CASTS = rule_pass(casts, "merge-casts")
@@ -40,65 +41,30 @@ def pair(a: str, b: str, c: str, last: str = "") -> str:
     return f"g ({a}[n] x) => ({c}[m] y) {{ {last or both} }}"
 
 
-@cases(
-    ("before", "after"),
-    {
-        "to its own type": (
-            "g (float[n] x) => (float[m] y) { t = Cast<to=1>(x) y = Neg(t) }",
-            "g (float[n] x) => (float[m] y) { y = Neg(x) }",
-        ),
-        "from input to output": (
-            "g (float[n] x) => (float[n] y) { y = Cast<to=1>(x) }",
-            "g (float[n] x) => (float[n] y) { y = Identity(x) }",
-        ),
-        "strings to strings": (
-            "g (string[n] x) => (string[m] y) { t = Cast<to=8>(x) y = Concat<axis=0>(t, x) }",
-            "g (string[n] x) => (string[m] y) { y = Concat<axis=0>(x, x) }",
-        ),
-        "three times the same": (
-            "g (int32[n] x) => (float[m] y) { t = Cast<to=1>(x) u = Cast<to=1>(t) v = Cast<to=1>(u) y = Neg(v) }",
-            "g (int32[n] x) => (float[m] y) { t = Cast<to=1>(x) y = Neg(t) }",
-        ),
-        "CastLike, the same type": (
-            "g (float[n] x, float z) => (float[m] y) { t = CastLike(x, z) y = Neg(t) }",
-            "g (float[n] x, float z) => (float[m] y) { y = Neg(x) }",
-        ),
-        "CastLike, a known type": (
-            "g (float[n] x, int64 z) => (int64[m] y, int64 u) { u = Abs(z) y = CastLike(x, u) }",
-            "g (float[n] x, int64 z) => (int64[m] y, int64 u) { u = Abs(z) y = Cast<to=7>(x) }",
-        ),
-        "CastLike back": (
-            "g (float[n] x, float z) => (float[m] y) { t = Cast<to=11>(x) y = CastLike(t, z) }",
-            "g (float[n] x, float z) => (float[m] y) { y = Identity(x) }",
-        ),
-        "the value between is an output": (
-            "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(t) }",
-            "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(x) }",
-        ),
-        "inside an If body, of a captured value": (
-            (
-                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
-                "then_branch = a () => (float[n] r) { t = Cast<to=11>(x) u = Cast<to=1>(t) r = Neg(u) }, "
-                "else_branch = b () => (float[n] s) { s = Relu(x) }> }"
-            ),
-            (
-                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
-                "then_branch = a () => (float[n] r) { r = Neg(x) }, "
-                "else_branch = b () => (float[n] s) { s = Relu(x) }> }"
-            ),
-        ),
-        "overridable initializer": (
-            "g (int32[2] x = {1,2}) => (int32[2] y) { t = Cast<to=7>(x) u = Cast<to=6>(t) y = Neg(u) }",
-            "g (int32[2] x = {1,2}) => (int32[2] y) { y = Neg(x) }",
-        ),
-        "saturation, which is the default": (
-            "g (float16[n] x) => (double[m] y) { s = Cast<to=1,saturate=1>(x) y = Cast<to=11>(s) }",
-            "g (float16[n] x) => (double[m] y) { y = Cast<to=11>(x) }",
-        ),
-    },
-)
-def test_becomes(before: str, after: str) -> None:
-    becomes(before, after, *RULES, opset=19)
+rewrites = Rewrites("g ({x}) => (float[] y)", *RULES, x="float[n] x", opset=19)
+
+test_becomes = rewrites.all_become("""
+    to its own type: t = Cast<to=1>(x) y = Neg(t) => y = Neg(x)
+    from input to output: y = Cast<to=1>(x) => y = Identity(x)
+    strings to strings [graph=g (string[n] x) => (string[] y)]: t = Cast<to=8>(x) y = Concat<axis=0>(t, x)
+        => y = Concat<axis=0>(x, x)
+    three times the same [x=int32[n] x]: t = Cast<to=1>(x) u = Cast<to=1>(t) v = Cast<to=1>(u) y = Neg(v)
+        => t = Cast<to=1>(x) y = Neg(t)
+    CastLike, the same type [x=float[n] x, float z]: t = CastLike(x, z) y = Neg(t) => y = Neg(x)
+    CastLike, a known type [graph=g (float[n] x, int64 z) => (int64[m] y, int64 u)]: u = Abs(z) y = CastLike(x, u)
+        => u = Abs(z) y = Cast<to=7>(x)
+    CastLike back [x=float[n] x, float z]: t = Cast<to=11>(x) y = CastLike(t, z) => y = Identity(x)
+    the value between is an output [graph=g (float16[n] x) => (float[m] t, double[] y)]:
+        t = Cast<to=1>(x) y = Cast<to=11>(t) => t = Cast<to=1>(x) y = Cast<to=11>(x)
+    inside an If body, of a captured value [x=bool c, float[n] x]: y = If(c) <then_branch = a () => (float[n] r) {
+        t = Cast<to=11>(x) u = Cast<to=1>(t) r = Neg(u) }, else_branch = b () => (float[n] s) { s = Relu(x) }> =>
+        y = If(c) <then_branch = a () => (float[n] r) { r = Neg(x) }, else_branch = b () => (float[n] s) {
+        s = Relu(x) }>
+    overridable initializer [x=float[2] x = {1,2}; dtype=int32]: t = Cast<to=7>(x) u = Cast<to=6>(t) y = Neg(u)
+        => y = Neg(x)
+    saturation, which is the default [x=float16[n] x; dtype=double]: s = Cast<to=1,saturate=1>(x) y = Cast<to=11>(s)
+        => y = Cast<to=11>(x)
+""")
 
 
 @pytest.mark.parametrize(
@@ -141,30 +107,32 @@ def test_both_casts_stay(a: str, b: str, c: str) -> None:
     stays(pair(a, b, c), *RULES)
 
 
-@cases(
-    "text",
+test_stays = rewrites.all_stay("""
+    another type [graph=g (float[n] x) => (double[] y)]: y = Cast<to=11>(x)
+    between ops [graph=g (float[n] x) => (double[] y)]: t = Cast<to=11>(x) y = Neg(t)
+    narrowing [x=double[n] x]: t = Neg(x) u = Cast<to=1>(t) y = Relu(u)
+    by way of strings: t = Cast<to=8>(x) y = Cast<to=1>(t)
+    an op between: t = Cast<to=11>(x) u = Neg(t) y = Cast<to=1>(u)
+    by way of float8: t = Cast<to=17>(x) y = Cast<to=1>(t)
+    by way of float8, not saturated: t = Cast<to=17,saturate=0>(x) y = Cast<to=1>(t)
+    ties [x=float[n,2] x; dtype=int64]: t = Cast<to=1>(x) y = ArgMax<keepdims=0>(t)
+""")
+
+test_every_opset = rewrites.using(x="float16[n] x", dtype="double").all_become(
     {
-        "another type": ("g (float[n] x) => (double[m] y) { y = Cast<to=11>(x) }"),
-        "between ops": ("g (float[n] x) => (double[m] y) { t = Cast<to=11>(x) y = Neg(t) }"),
-        "narrowing": ("g (double[n] x) => (float[m] y) { t = Neg(x) u = Cast<to=1>(t) y = Relu(u) }"),
-        "by way of strings": ("g (float[n] x) => (float[m] y) { t = Cast<to=8>(x) y = Cast<to=1>(t) }"),
-        "an op between": ("g (float[n] x) => (float[m] y) { t = Cast<to=11>(x) u = Neg(t) y = Cast<to=1>(u) }"),
-        "by way of float8": ("g (float[n] x) => (float[m] y) { t = Cast<to=17>(x) y = Cast<to=1>(t) }"),
-        "by way of float8, not saturated": (
-            "g (float[n] x) => (float[m] y) { t = Cast<to=17,saturate=0>(x) y = Cast<to=1>(t) }"
-        ),
-        "ties": ("g (int64[n,2] x) => (int64[m] y) { t = Cast<to=1>(x) y = ArgMax<keepdims=0>(t) }"),
-    },
+        case: ("s = Cast<to=10>(x) t = Cast<to=1>(s) y = Cast<to=11>(t) => y = Cast<to=11>(x)", settings)
+        for case, settings in {
+            "7": {"opset": 7},
+            "9": {"opset": 9},
+            "12": {"opset": 12},
+            "13": {"opset": 13},
+            "19": {},
+            "21": {"opset": 21},
+            "23": {"opset": 23},
+            "24": {"opset": 24},
+        }.items()
+    }
 )
-def test_stays(text: str) -> None:
-    stays(text, *RULES, opset=19)
-
-
-@pytest.mark.parametrize("opset", [7, 9, 12, 13, 19, 21, 23, 24])
-def test_every_opset(opset: int) -> None:
-    text = "g (float16[n] x) => (double[m] y) {{ {} }}"
-    before = "s = Cast<to=10>(x) t = Cast<to=1>(s) y = Cast<to=11>(t)"
-    becomes(text.format(before), text.format("y = Cast<to=11>(x)"), *RULES, opset=opset)
 
 
 @pytest.mark.parametrize("opset", [7, 11, 12, 13, 18])
@@ -215,41 +183,26 @@ def test_becomes_around_movement(node: str, a: str, b: str, c: str) -> None:
     )
 
 
-@cases(
-    "text",
-    {
-        "the type between is narrower": (
-            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=10>(x) u = Transpose(t) y = Cast<to=1>(u) }"
-        ),
-        "the moved value is an output": (
-            "g (float[3,4] x) => (float[p,q] y, double[p,q] u)"
-            " { t = Cast<to=11>(x) u = Transpose(t) y = Cast<to=1>(u) }"
-        ),
-        "the first cast is read elsewhere": (
-            "g (float[3,4] x) => (float[p,q] y, double[p,q] z)"
-            " { t = Cast<to=11>(x) z = Neg(t) u = Transpose(t) y = Cast<to=1>(u) }"
-        ),
-        "an op between that computes": (
-            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=11>(x) u = Exp(t) y = Cast<to=1>(u) }"
-        ),
-        "the cast is not of the moved value": (
-            "g (float[3,4] x, int32[2] s) => (int32[p,q] y) { t = Cast<to=7>(s) u = Reshape(x, t) y = Cast<to=6>(u) }"
-        ),
-    },
-)
-def test_stays_around_movement(text: str) -> None:
-    stays(text, *RULES, runs=False)
+test_stays_around_movement = rewrites.using(runs=False, opset=17).all_stay("""
+    the type between is narrower [x=float[3,4] x]: t = Cast<to=10>(x) u = Transpose(t) y = Cast<to=1>(u)
+    the moved value is an output [graph=g (float[3,4] x) => (float[p,q] y, double[p,q] u)]:
+        t = Cast<to=11>(x) u = Transpose(t) y = Cast<to=1>(u)
+    the first cast is read elsewhere [graph=g (float[3,4] x) => (float[p,q] y, double[p,q] z)]:
+        t = Cast<to=11>(x) z = Neg(t) u = Transpose(t) y = Cast<to=1>(u)
+    an op between that computes [x=float[3,4] x]: t = Cast<to=11>(x) u = Exp(t) y = Cast<to=1>(u)
+    the cast is not of the moved value [graph=g (float[3,4] x, int32[2] s) => (int32[] y)]:
+        t = Cast<to=7>(s) u = Reshape(x, t) y = Cast<to=6>(u)
+""")
 
 
-@pytest.mark.parametrize("opset", [8, 9])
-def test_movement_of_types_that_it_takes(opset: int) -> None:
-    cast, moved = (f"y = Cast<to={F32}>({name})" for name in ("u", "v"))
-    before = f"g (uint8[4] x) => (float[1,4] y) {{ t = Cast<to={F32}>(x) u = Flatten<axis=0>(t) {cast} }}"
-    after = f"g (uint8[4] x) => (float[1,4] y) {{ v = Flatten<axis=0>(x) {moved} }}"
-    if opset < 9:  # the first version of Flatten takes floats alone
-        stays(before, merge_casts_around_movement, opset=opset, runs=False)
-    else:
-        becomes(before, after, merge_casts_around_movement, opset=opset)
+# the first version of Flatten takes floats alone
+test_movement_of_types_that_it_takes = rewrites.using(merge_casts_around_movement).all_become("""
+    9 [opset=9; x=uint8[4] x]: t = Cast<to=1>(x) u = Flatten<axis=0>(t) y = Cast<to=1>(u)
+        => v = Flatten<axis=0>(x) y = Cast<to=1>(v)
+""")
+test_movement_of_types_that_it_takes_stays = rewrites.using(merge_casts_around_movement, runs=False).all_stay("""
+    8 [opset=8; x=uint8[4] x]: t = Cast<to=1>(x) u = Flatten<axis=0>(t) y = Cast<to=1>(u)
+""")
 
 
 def test_the_pass_has_all_rules() -> None:

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.constants import MergeConstants
-from rewriting import apply_passes, becomes, cases, initializers, load, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, cases, initializers, load, require_equivalent
 
 NAN = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.float32)
 OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
@@ -109,153 +110,66 @@ def test_two_encodings_of_one_tensor_merge(kind: int, values: list[float]) -> No
     assert list(initializers(to_onnx(result))) == ["a"]
 
 
-@cases(
-    ("before", "after"),
-    {
-        "three of a kind": (
-            (
-                "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u = {1,2}>"
-                " { a = Add(x, v) b = Mul(a, w) y = Sub(b, u) }"
-            ),
-            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}> { a = Add(x, v) b = Mul(a, v) y = Sub(b, v) }",
-        ),
-        "the same value twice": (
-            (
-                "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}>"
-                " { a = Sum(v, w, v) y = Add(x, a) }"
-            ),
-            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}> { a = Sum(v, v, v) y = Add(x, a) }",
-        ),
-        "one is a graph output": (
-            (
-                "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u ="
-                " {1,2}>"
-                " { a = Mul(x, w) b = Add(u, v) y = Sub(a, b) }"
-            ),
-            (
-                "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}>"
-                " { a = Mul(x, w) b = Add(w, v) y = Sub(a, b) }"
-            ),
-        ),
-        "inside an If body, into the outer one": (
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
-                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(z, w) }, "
-                "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
-                "then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
-                "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }"
-            ),
-        ),
-        "within an If body": (
-            (
-                "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
-                " <float[2] w = {1,2}, float[2] u = {1,2}> { t = Mul(x, w) r = Sub(t, u) }, "
-                "else_branch = q () => (float[n] s) { s = Neg(x) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
-                " <float[2] w = {1,2}> { t = Mul(x, w) r = Sub(t, w) }, "
-                "else_branch = q () => (float[n] s) { s = Neg(x) }> }"
-            ),
-        ),
-        "captured by If bodies": (
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}> { z = Add(x, v) y ="
-                " If (c)"
-                " <then_branch = p () => (float[n] r) { r = Mul(z, w) }, "
-                "else_branch = q () => (float[n] s) { s = Div(w, z) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c)"
-                " <then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
-                "else_branch = q () => (float[n] s) { s = Div(v, z) }> }"
-            ),
-        ),
-        "in different If bodies": (
-            (
-                "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
-                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
-                "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { y = If (c) <"
-                "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
-                "else_branch = q () => (float[n] s) { s = Div(x, w) }> }"
-            ),
-        ),
-        "in different If bodies, under a name that is borne outside": (
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}> { v = Add(x, w) y = If (c) <"
-                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { a = Mul(v, w) r = Sub(a, w) }, "
-                "else_branch = q () => (float[n] s) <float[2] u = {1,2}, float[2] k = {1,2}> { b = Div(v, u)"
-                " s = Add(b, k) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}, float[2] l = {1,2}> { v = Add(x, w) y ="
-                " If (c)"
-                " <then_branch = p () => (float[n] r) { a = Mul(v, l) r = Sub(a, l) }, "
-                "else_branch = q () => (float[n] s) { b = Div(v, l) s = Add(b, l) }> }"
-            ),
-        ),
-        "in three bodies, at different depths": (
-            (
-                "g (bool c, float[2] x) => (float[n] y) { t = If (c) <"
-                "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
-                "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
-                " { a = If (c) <then_branch = d () => (float[n] e) <float[2] u = {1,2}> { e = Div(x, u) }, "
-                "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
-                "else_branch = m () => (float[n] o) <float[2] i = {1,2}> { o = Abs(i) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { t = If (c) <"
-                "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
-                "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
-                " { a = If (c) <then_branch = d () => (float[n] e) { e = Div(x, w) }, "
-                "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
-                "else_branch = m () => (float[n] o) { o = Abs(w) }> }"
-            ),
-        ),
-    },
+merge_constants = Rewrites(
+    "g (bool c, float[2] x) => (float[] y)",
+    MergeConstants(),
+    weights={"v": [1.0, 2.0], "w": [1.0, 2.0], "u": [1.0, 2.0]},
 )
-def test_becomes(before: str, after: str) -> None:
-    becomes(before, after, MergeConstants())
 
+test_becomes = merge_constants.all_become("""
+    three of a kind [graph=g (float[2] x) => (float[] y)]: a = Add(x, v) b = Mul(a, w) y = Sub(b, u)
+        => a = Add(x, v) b = Mul(a, v) y = Sub(b, v)
+    the same value twice [graph=g (float[2] x) => (float[] y)]: a = Sum(v, w, v) y = Add(x, a)
+        => a = Sum(v, v, v) y = Add(x, a)
+    one is a graph output [graph=g (float[2] x) => (float[n] y, float[2] v)]: a = Mul(x, w) b = Add(u, v) y = Sub(a, b)
+        => a = Mul(x, w) b = Add(w, v) y = Sub(a, b)
+    inside an If body, into the outer one: z = Add(x, v)
+        y = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(z, w) },
+        else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> => z = Add(x, v)
+        y = If(c) <then_branch = p () => (float[n] r) { r = Mul(z, v) },
+        else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }>
+    within an If body: y = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}, float[2] u = {1,2}> {
+        t = Mul(x, w) r = Sub(t, u) }, else_branch = q () => (float[n] s) { s = Neg(x) }> =>
+        y = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}> { t = Mul(x, w) r = Sub(t, w) },
+        else_branch = q () => (float[n] s) { s = Neg(x) }>
+    captured by If bodies: z = Add(x, v) y = If(c) <then_branch = p () => (float[n] r) { r = Mul(z, w) },
+        else_branch = q () => (float[n] s) { s = Div(w, z) }> => z = Add(x, v)
+        y = If(c) <then_branch = p () => (float[n] r) { r = Mul(z, v) }, else_branch = q () => (float[n] s) {
+        s = Div(v, z) }>
+    in different If bodies: y = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) },
+        else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> =>
+        y = If(c) <then_branch = p () => (float[n] r) { r = Mul(x, w) }, else_branch = q () => (float[n] s) {
+        s = Div(x, w) }>
+    in different If bodies, under a name that is borne outside [graph=g (bool c, float[2] x) => (float[] y) <float[2] w
+        = {3,4}>]: v = Add(x, w) y = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}> { a = Mul(v, w)
+        r = Sub(a, w) }, else_branch = q () => (float[n] s) <float[2] u = {1,2}, float[2] k = {1,2}> { b = Div(v, u)
+        s = Add(b, k) }> => v = Add(x, w) y = If(c) <then_branch = p () => (float[n] r) { a = Mul(v, l) r = Sub(a, l) },
+        else_branch = q () => (float[n] s) { b = Div(v, l) s = Add(b, l) }>
+    in three bodies, at different depths: t = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}> {
+        r = Mul(x, w) }, else_branch = q () => (float[n] s) { s = Neg(x) }>
+        y = If(c) <then_branch = k () => (float[n] l) {
+        a = If(c) <then_branch = d () => (float[n] e) <float[2] u = {1,2}> { e = Div(x, u) },
+        else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) },
+        else_branch = m () => (float[n] o) <float[2] i = {1,2}> { o = Abs(i) }> =>
+        t = If(c) <then_branch = p () => (float[n] r) { r = Mul(x, w) }, else_branch = q () => (float[n] s) {
+        s = Neg(x) }> y = If(c) <then_branch = k () => (float[n] l) { a = If(c) <then_branch = d () => (float[n] e) {
+        e = Div(x, w) }, else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) },
+        else_branch = m () => (float[n] o) { o = Abs(w) }>
+""")
 
-@cases(
-    "text",
-    {
-        "both are graph outputs": (
-            "g (float[2] x) => (float[n] y, float[2] v, float[2] w) <float[2] v = {1,2}, float[2] w = {1,2}>"
-            " { t = Add(x, v) y = Add(t, w) }"
-        ),
-        "one is overridable": (
-            "g (float[2] x, float[2] v = {1,2}) => (float[n] y) <float[2] w = {1,2}> { t = Add(x, v) y = Add(t, w) }"
-        ),
-        "both are overridable": (
-            "g (float[2] x, float[2] v = {1,2}, float[2] w = {1,2}) => (float[n] y) { t = Add(x, v) y = Add(t, w) }"
-        ),
-        "one is returned by a body": (
-            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
-            "then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }"
-        ),
-        "in different If bodies, other content": (
-            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
-            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
-            "else_branch = q () => (float[n] s) <float[2] u = {1,3}> { s = Div(x, u) }> }"
-        ),
-        "a body may not return an outer value itself": (
-            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
-            "then_branch = p () => (float[2] w) <float[2] w = {1,2}> { }, "
-            "else_branch = q () => (float[n] s) { s = Neg(z) }> }"
-        ),
-    },
-)
-def test_stays(text: str) -> None:
-    stays(text, MergeConstants())
+test_stays = merge_constants.all_stay("""
+    both are graph outputs [graph=g (float[2] x) => (float[n] y, float[2] v, float[2] w)]: t = Add(x, v) y = Add(t, w)
+    one is overridable [graph=g (float[2] x, float[2] v = {1,2}) => (float[] y)]: t = Add(x, v) y = Add(t, w)
+    both are overridable [graph=g (float[2] x, float[2] v = {1,2}, float[2] w = {1,2}) => (float[] y)]:
+        t = Add(x, v) y = Add(t, w)
+    one is returned by a body: y = If(c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { },
+        else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }>
+    in different If bodies, other content: y = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}> {
+        r = Mul(x, w) }, else_branch = q () => (float[n] s) <float[2] u = {1,3}> { s = Div(x, u) }>
+    a body may not return an outer value itself: z = Add(x, v)
+        y = If(c) <then_branch = p () => (float[2] w) <float[2] w = {1,2}> { }, else_branch = q () => (float[n] s) {
+        s = Neg(z) }>
+""")
 
 
 def test_annotated_constants_stay() -> None:

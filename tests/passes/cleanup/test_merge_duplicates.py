@@ -11,193 +11,105 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper, numpy_helper
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
-G = "g (float[6,3] x, float[6,3] w) => (float[n,m] y)"
+rewrites = Rewrites("g (float[6,3] x, float[6,3] w) => (float[] y)", MergeDuplicates(), weights={"t": np.bool_(1)})
+
+test_becomes = rewrites.all_become("""
+    of one input: a = Relu(x) b = Relu(x) y = Add(a, b) => a = Relu(x) y = Add(a, a)
+    of two inputs: a = Sub(x, w) b = Sub(x, w) y = Mul(a, b) => a = Sub(x, w) y = Mul(a, a)
+    commutative: a = Add(x, w) b = Add(w, x) y = Sub(a, b) => a = Add(x, w) y = Sub(a, a)
+    three of a kind: a = Relu(x) b = Relu(x) c = Relu(x) d = Add(a, b) y = Add(c, d)
+        => a = Relu(x) d = Add(a, a) y = Add(a, d)
+    transitive: a = Relu(x) b = Relu(x) c = Neg(a) d = Neg(b) y = Add(c, d) => a = Relu(x) c = Neg(a) y = Add(c, c)
+    equal attributes: a = Softmax<axis=1>(x) b = Softmax<axis=1>(x) y = Add(a, b)
+        => a = Softmax<axis=1>(x) y = Add(a, a)
+    default attribute spelled out, first: a = Softmax<axis=-1>(x) b = Softmax(x) y = Add(a, b)
+        => a = Softmax<axis=-1>(x) y = Add(a, a)
+    an axis from the front and from the back: a = Softmax<axis=0>(x) b = Softmax<axis=-2>(x) y = Add(a, b)
+        => a = Softmax<axis=0>(x) y = Add(a, a)
+    an axis of a normalization: a = LpNormalization<axis=0>(x) b = LpNormalization<axis=-2>(x) y = Add(a, b)
+        => a = LpNormalization<axis=0>(x) y = Add(a, a)
+    the last axis, by default and by number: a = Softmax(x) b = Softmax<axis=1>(x) y = Add(a, b)
+        => a = Softmax(x) y = Add(a, a)
+    default attribute spelled out, second: a = LeakyRelu(x) b = LeakyRelu<alpha=0.01>(x) y = Add(a, b)
+        => a = LeakyRelu(x) y = Add(a, a)
+    optional input left out: a = Clip(x, , 0.5) b = Clip(x, , 0.5) y = Add(a, b) => a = Clip(x, , s) y = Add(a, a)
+    several outputs, transitive: a, i = TopK(x, [2]) b, j = TopK(x, [2]) c = Cast<to=1>(i) d = Cast<to=1>(j)
+        e = Add(a, b) f = Add(c, d) y = Add(e, f)
+        => a, i = TopK(x, k) c = Cast<to=1>(i) e = Add(a, a) f = Add(c, c) y = Add(e, f)
+    different outputs used: a, i = TopK(x, [2]) b = Neg(a) c, j = TopK(x, [2]) d = Cast<to=1>(j) y = Add(b, d)
+        => a, i = TopK(x, k) b = Neg(a) d = Cast<to=1>(i) y = Add(b, d)
+    Dropout: a = Dropout(x) b = Dropout(x) y = Add(a, b) => a = Dropout(x) y = Add(a, a)
+    default integer spelled out: a = Shape<start=0>(x) b = Shape(x) c = Expand(x, a) y = Expand(c, b)
+        => a = Shape<start=0>(x) c = Expand(x, a) y = Expand(c, a)
+""")
 
 
-@cases(
-    ("before", "after"),
-    {
-        "of one input": ("a = Relu(x) b = Relu(x) y = Add(a, b)", "a = Relu(x) y = Add(a, a)"),
-        "of two inputs": ("a = Sub(x, w) b = Sub(x, w) y = Mul(a, b)", "a = Sub(x, w) y = Mul(a, a)"),
-        "commutative": ("a = Add(x, w) b = Add(w, x) y = Sub(a, b)", "a = Add(x, w) y = Sub(a, a)"),
-        "three of a kind": (
-            "a = Relu(x) b = Relu(x) c = Relu(x) d = Add(a, b) y = Add(c, d)",
-            "a = Relu(x) d = Add(a, a) y = Add(a, d)",
-        ),
-        "transitive": (
-            "a = Relu(x) b = Relu(x) c = Neg(a) d = Neg(b) y = Add(c, d)",
-            "a = Relu(x) c = Neg(a) y = Add(c, c)",
-        ),
-        "equal attributes": (
-            "a = Softmax<axis=1>(x) b = Softmax<axis=1>(x) y = Add(a, b)",
-            "a = Softmax<axis=1>(x) y = Add(a, a)",
-        ),
-        "default attribute spelled out, first": (
-            "a = Softmax<axis=-1>(x) b = Softmax(x) y = Add(a, b)",
-            "a = Softmax<axis=-1>(x) y = Add(a, a)",
-        ),
-        "an axis from the front and from the back": (
-            "a = Softmax<axis=0>(x) b = Softmax<axis=-2>(x) y = Add(a, b)",
-            "a = Softmax<axis=0>(x) y = Add(a, a)",
-        ),
-        "an axis of a normalization": (
-            "a = LpNormalization<axis=0>(x) b = LpNormalization<axis=-2>(x) y = Add(a, b)",
-            "a = LpNormalization<axis=0>(x) y = Add(a, a)",
-        ),
-        "the last axis, by default and by number": (
-            "a = Softmax(x) b = Softmax<axis=1>(x) y = Add(a, b)",
-            "a = Softmax(x) y = Add(a, a)",
-        ),
-        "default attribute spelled out, second": (
-            "a = LeakyRelu(x) b = LeakyRelu<alpha=0.01>(x) y = Add(a, b)",
-            "a = LeakyRelu(x) y = Add(a, a)",
-        ),
-        "optional input left out": (
-            "a = Clip(x, , s) b = Clip(x, , s) y = Add(a, b)",
-            "a = Clip(x, , s) y = Add(a, a)",
-        ),
-        "several outputs, transitive": (
-            (
-                "a, i = TopK(x, k) b, j = TopK(x, k) c = Cast<to=1>(i) d = Cast<to=1>(j) e = Add(a, b) f = Add(c, d)"
-                " y = Add(e, f)"
-            ),
-            "a, i = TopK(x, k) c = Cast<to=1>(i) e = Add(a, a) f = Add(c, c) y = Add(e, f)",
-        ),
-        "different outputs used": (
-            "a, i = TopK(x, k) b = Neg(a) c, j = TopK(x, k) d = Cast<to=1>(j) y = Add(b, d)",
-            "a, i = TopK(x, k) b = Neg(a) d = Cast<to=1>(i) y = Add(b, d)",
-        ),
-        "Dropout": ("a = Dropout(x) b = Dropout(x) y = Add(a, b)", "a = Dropout(x) y = Add(a, a)"),
-        "default integer spelled out": (
-            "a = Shape<start=0>(x) b = Shape(x) c = Expand(x, a) y = Expand(c, b)",
-            "a = Shape<start=0>(x) c = Expand(x, a) y = Expand(c, a)",
-        ),
-    },
-)
-def test_becomes(before: str, after: str) -> None:
-    head = f"{G} <float s = {{0.5}}, int64[1] k = {{2}}>"
-    becomes(f"{head} {{ {before} }}", f"{head} {{ {after} }}", MergeDuplicates())
+test_becomes_elsewhere = rewrites.all_become("""
+    the first is a graph output [graph=g (float[n] x) => (float[n] y, float[n] z)]: y = Relu(x) b = Relu(x) z = Neg(b)
+        => y = Relu(x) z = Neg(y)
+    the second is a graph output [graph=g (float[n] x) => (float[n] y, float[n] z)]: b = Relu(x) z = Neg(b) y = Relu(x)
+        => y = Relu(x) z = Neg(y)
+    inside an If body [graph=g (bool c, float[n] x) => (float[] y)]: y = If(c) <then_branch = p () => (float[n] r) {
+        a = Abs(x) b = Abs(x) r = Add(a, b) }, else_branch = q () => (float[n] s) { s = Neg(x) }> =>
+        y = If(c) <then_branch = p () => (float[n] r) { a = Abs(x) r = Add(a, a) }, else_branch = q () => (float[n] s) {
+        s = Neg(x) }>
+    captured by If bodies [graph=g (bool c, float[n] x) => (float[] y)]: a = Abs(x) b = Abs(x)
+        y = If(c) <then_branch = p () => (float[n] r) { r = Neg(a) }, else_branch = q () => (float[n] s) {
+        s = Relu(b) }> => a = Abs(x) y = If(c) <then_branch = p () => (float[n] r) { r = Neg(a) },
+        else_branch = q () => (float[n] s) { s = Relu(a) }>
+    of an overridable initializer [graph=g (float[n] x, float[2] w = {1,2}) => (float[] y)]:
+        a = Add(x, w) b = Add(w, x) y = Mul(a, b) => a = Add(x, w) y = Mul(a, a)
+    strings [graph=g (string[n] x) => (string[] y)]: a = Identity(x) b = Identity(x) y = Concat<axis=0>(a, b)
+        => a = Identity(x) y = Concat<axis=0>(a, a)
+    sequences, transitive [graph=g (float[n] x) => (float[] y)]: s = SequenceConstruct(x, x) t = SequenceConstruct(x, x)
+        u = ConcatFromSequence<axis=0>(s) v = ConcatFromSequence<axis=0>(t) y = Add(u, v)
+        => s = SequenceConstruct(x, x) u = ConcatFromSequence<axis=0>(s) y = Add(u, u)
+""")
 
+test_stays = rewrites.all_stay("""
+    other ops: a = Relu(x) b = Abs(x) y = Add(a, b)
+    other inputs: a = Relu(x) b = Relu(w) y = Add(a, b)
+    not commutative: a = Sub(x, w) b = Sub(w, x) y = Mul(a, b)
+    not commutative, Div: a = Div(x, w) b = Div(w, x) y = Mul(a, b)
+    attributes differ: a = Softmax<axis=0>(x) b = Softmax<axis=1>(x) y = Add(a, b)
+    non-default attribute: a = Softmax<axis=0>(x) b = Softmax(x) y = Add(a, b)
+    another input left out: a = Clip(x, 0.5) b = Clip(x, , 0.5) y = Add(a, b)
+    Max of 0 and -0: a = Max(x, w) b = Max(w, x) y = Div(x, a) z = Div(x, b)
+    three inputs in another order: a = Sum(x, w, x) b = Sum(x, x, w) y = Sub(a, b)
+    random [runs=False]: a = RandomNormalLike(x) b = RandomNormalLike(x) y = Add(a, b)
+    random, seeded [runs=False]: a = RandomNormalLike<seed=1.0>(x) b = RandomNormalLike<seed=1.0>(x) y = Add(a, b)
+    random uniform [runs=False]: a = RandomUniformLike(x) b = RandomUniformLike(x) y = Add(a, b)
+    random, of a function operator [runs=False]: p = Sigmoid(x) a = Bernoulli(p) b = Bernoulli(p) y = Add(a, b)
+    Dropout in training [runs=False]: a = Dropout(x, 0.5, t) b = Dropout(x, 0.5, t) y = Add(a, b)
+    batchnorm outputs that select training stay [opset=9; graph=g (float[2,3] x, float[3] s) => (float[n,m] y, float[k]
+        z); runs=False]: a, b, c, d, e = BatchNormalization(x, s, s, s, s) f = BatchNormalization(x, s, s, s, s)
+        y = Sub(a, f) z = Add(b, c)
+    bodies with random ops stay [graph=g (bool c, int64 k, float[2] x, float[2] z) => (float[] y); runs=False]:
+        a = If(c) <then_branch = then () => (float[2] r) { u = RandomNormalLike(x) r = Neg(u) },
+        else_branch = else () => (float[2] s) { s = Neg(x) }> b = If(c) <then_branch = then () => (float[2] r) {
+        u = RandomNormalLike(x) r = Neg(u) }, else_branch = else () => (float[2] s) { s = Neg(x) }> y = Sub(a, b)
+""")
 
-IF = "y = If (c) <then_branch = p () => (float[n] r) {{ {} }}, else_branch = q () => (float[n] s) {{ {} }}>"
-
-
-@cases(
-    ("before", "after"),
-    {
-        "the first is a graph output": (
-            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) b = Relu(x) z = Neg(b) }",
-            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Neg(y) }",
-        ),
-        "the second is a graph output": (
-            "g (float[n] x) => (float[n] y, float[n] z) { b = Relu(x) z = Neg(b) y = Relu(x) }",
-            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Neg(y) }",
-        ),
-        "inside an If body": (
-            "g (bool c, float[n] x) => (float[n] y) { "
-            + IF.format("a = Abs(x) b = Abs(x) r = Add(a, b)", "s = Neg(x)")
-            + " }",
-            "g (bool c, float[n] x) => (float[n] y) { " + IF.format("a = Abs(x) r = Add(a, a)", "s = Neg(x)") + " }",
-        ),
-        "captured by If bodies": (
-            "g (bool c, float[n] x) => (float[n] y) { a = Abs(x) b = Abs(x) "
-            + IF.format("r = Neg(a)", "s = Relu(b)")
-            + " }",
-            "g (bool c, float[n] x) => (float[n] y) { a = Abs(x) " + IF.format("r = Neg(a)", "s = Relu(a)") + " }",
-        ),
-        "of an overridable initializer": (
-            "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { a = Add(x, w) b = Add(w, x) y = Mul(a, b) }",
-            "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { a = Add(x, w) y = Mul(a, a) }",
-        ),
-        "strings": (
-            "g (string[n] x) => (string[n] y) { a = Identity(x) b = Identity(x) y = Concat<axis=0>(a, b) }",
-            "g (string[n] x) => (string[n] y) { a = Identity(x) y = Concat<axis=0>(a, a) }",
-        ),
-        "sequences, transitive": (
-            (
-                "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) t = SequenceConstruct(x, x)"
-                " u = ConcatFromSequence<axis=0>(s) v = ConcatFromSequence<axis=0>(t) y = Add(u, v) }"
-            ),
-            (
-                "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) u = ConcatFromSequence<axis=0>(s)"
-                " y = Add(u, u) }"
-            ),
-        ),
-    },
-)
-def test_becomes_elsewhere(before: str, after: str) -> None:
-    becomes(before, after, MergeDuplicates())
-
-
-@cases(
-    "body",
-    {
-        "other ops": ("a = Relu(x) b = Abs(x) y = Add(a, b)"),
-        "other inputs": ("a = Relu(x) b = Relu(w) y = Add(a, b)"),
-        "not commutative": ("a = Sub(x, w) b = Sub(w, x) y = Mul(a, b)"),
-        "not commutative, Div": ("a = Div(x, w) b = Div(w, x) y = Mul(a, b)"),
-        "attributes differ": ("a = Softmax<axis=0>(x) b = Softmax<axis=1>(x) y = Add(a, b)"),
-        "non-default attribute": ("a = Softmax<axis=0>(x) b = Softmax(x) y = Add(a, b)"),
-        "another input left out": ("a = Clip(x, s) b = Clip(x, , s) y = Add(a, b)"),
-        "Max of 0 and -0": ("a = Max(x, w) b = Max(w, x) y = Div(x, a) z = Div(x, b)"),
-        "three inputs in another order": ("a = Sum(x, w, x) b = Sum(x, x, w) y = Sub(a, b)"),
-        "random": ("a = RandomNormalLike(x) b = RandomNormalLike(x) y = Add(a, b)"),
-        "random, seeded": ("a = RandomNormalLike<seed=1.0>(x) b = RandomNormalLike<seed=1.0>(x) y = Add(a, b)"),
-        "random uniform": ("a = RandomUniformLike(x) b = RandomUniformLike(x) y = Add(a, b)"),
-        "random, of a function operator": ("p = Sigmoid(x) a = Bernoulli(p) b = Bernoulli(p) y = Add(a, b)"),
-        "Dropout in training": ("a = Dropout(x, s, t) b = Dropout(x, s, t) y = Add(a, b)"),
-    },
-)
-def test_stays(body: str) -> None:
-    random = any(op in body for op in ("Random", "Bernoulli", "Dropout"))
-    stays(f"{G} <float s = {{0.5}}, bool t = {{1}}> {{ {body} }}", MergeDuplicates(), runs=not random)
-
-
-@cases(
-    "text",
-    {
-        "both are graph outputs": ("g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Relu(x) }"),
-        "how many outputs there are says how to split": (
-            "g (float[6] x) => (float[n] y, float[m] z) { a, b, c = Split(x) d, e = Split(x)"
-            " f = Add(a, b) y = Add(f, c) z = Add(d, e) }"
-        ),
-        "in different If bodies": (
-            "g (bool c, float[n] x) => (float[n] y) { " + IF.format("r = Relu(x)", "s = Relu(x)") + " }"
-        ),
-        "an axis of an unknown rank": (
-            "g (float[n,m] x, int64[r] k) => (float[a,b] y)"
-            " { r = Reshape(x, k) a = Softmax<axis=-1>(r) b = Softmax<axis=1>(r) y = Add(a, b) }"
-        ),
-        "two different Ifs": (
-            "g (bool c, float[n] x) => (float[n] y) { a = If (c) <then_branch = p () => (float[n] r) { r = Abs(x) }, "
-            "else_branch = q () => (float[n] s) { s = Neg(x) }> b = If (c) <then_branch = v () => (float[n] t)"
-            " { t = Neg(x) }, else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b) }"
-        ),
-        "random, without inputs": (
-            "g () => (float[3] y) { a = RandomUniform<shape=[3]>() b = RandomUniform<shape=[3]>() y = Sub(a, b) }"
-        ),
-        "random, Multinomial": (
-            "g (float[2,3] x) => (int32[n,m] y)"
-            " { a = Multinomial<sample_size=9>(x) b = Multinomial<sample_size=9>(x) y = Sub(a, b) }"
-        ),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, MergeDuplicates(), runs="Random" not in text and "Multinomial" not in text)
-
-
-def test_batchnorm_outputs_that_select_training_stay() -> None:
-    """BatchNormalization before opset 14 trains if it has more than one output."""
-    stays(
-        "g (float[2,3] x, float[3] s) => (float[n,m] y, float[k] z) {"
-        " a, b, c, d, e = BatchNormalization(x, s, s, s, s) f = BatchNormalization(x, s, s, s, s)"
-        " y = Sub(a, f) z = Add(b, c) }",
-        MergeDuplicates(),
-        opset=9,
-        runs=False,
-    )
+test_stays_elsewhere = rewrites.all_stay("""
+    both are graph outputs [graph=g (float[n] x) => (float[n] y, float[n] z)]: y = Relu(x) z = Relu(x)
+    how many outputs there are says how to split [graph=g (float[6] x) => (float[n] y, float[m] z)]:
+        a, b, c = Split(x) d, e = Split(x) f = Add(a, b) y = Add(f, c) z = Add(d, e)
+    in different If bodies [graph=g (bool c, float[n] x) => (float[] y)]:
+        y = If(c) <then_branch = p () => (float[n] r) { r = Relu(x) }, else_branch = q () => (float[n] s) {
+        s = Relu(x) }>
+    an axis of an unknown rank [graph=g (float[n,m] x, int64[r] k) => (float[a,b] y)]:
+        r = Reshape(x, k) a = Softmax<axis=-1>(r) b = Softmax<axis=1>(r) y = Add(a, b)
+    two different Ifs [graph=g (bool c, float[n] x) => (float[] y)]: a = If(c) <then_branch = p () => (float[n] r) {
+        r = Abs(x) }, else_branch = q () => (float[n] s) { s = Neg(x) }> b = If(c) <then_branch = v () => (float[n] t) {
+        t = Neg(x) }, else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b)
+    random, without inputs [graph=g () => (float[] y); runs=False]:
+        a = RandomUniform<shape=[3]>() b = RandomUniform<shape=[3]>() y = Sub(a, b)
+    random, Multinomial [graph=g (float[2,3] x) => (int32[] y); runs=False]:
+        a = Multinomial<sample_size=9>(x) b = Multinomial<sample_size=9>(x) y = Sub(a, b)
+""")
 
 
 def custom(text: str, domain: str, opset: int = 17) -> ModelProto:
@@ -358,11 +270,6 @@ def test_other_bodies_stay(other: str) -> None:
 )
 def test_scopes_stay(text: str) -> None:
     stays(f"{H} {{ {text} }}", MergeDuplicates())
-
-
-def test_bodies_with_random_ops_stay() -> None:
-    draw = when("u = RandomNormalLike(x) r = Neg(u)", "s = Neg(x)")
-    stays(f"{H} {{ a = {draw} b = {draw} y = Sub(a, b) }}", MergeDuplicates(), runs=False)
 
 
 def test_constants_in_bodies_count() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
+from rewrite_tables import Rewrites
 from rewriting import becomes, cases, stays
 
 DROP_NO_OP_SPLIT_CONCAT = rule_pass(no_ops, "drop-no-op-split-concat")
@@ -22,55 +23,37 @@ IF = (
     " else_branch = b () => (float[p,q] s) { s = Relu(x) }> }"
 )
 
-
-@cases(
-    ("before", "after"),
-    {
-        "Concat of one": ("t = Concat<axis=1>(x) y = Neg(t)", "y = Neg(x)"),
-        "Concat of one, from input to output": ("y = Concat<axis=-1>(x)", "y = Identity(x)"),
-        "with an empty constant": ("t = Concat<axis=1>(x, e) y = Neg(t)", "y = Neg(x)"),
-        "with an empty input": ("t = Concat<axis=-1>(z, x) y = Neg(t)", "y = Neg(x)"),
-        "along the other axis": ("t = Concat<axis=0>(v, x, v) y = Neg(t)", "y = Neg(x)"),
-        "two are left": ("y = Concat<axis=1>(x, z, x, e)", "y = Concat<axis=1>(x, x)"),
-        "nothing but empty pieces": ("t = Concat<axis=1>(z, e) y = Neg(t)", "y = Neg(z)"),
-        "empty on the way": ("t = Relu(z) y = Concat<axis=1>(x, t, x)", "y = Concat<axis=1>(x, x)"),
-        "Split into one": ("t = Split<axis=1>(x) y = Neg(t)", "y = Neg(x)"),
-        "Split off nothing": ("t, u = Split<axis=0>(x, s) y = Neg(u)", "y = Neg(x)"),
-        "Split into one, from input to output": ("y = Split(x)", "y = Identity(x)"),
-        "both, of a shared value": (
-            "a = Relu(x) b = Split(a) c = Concat<axis=0>(b) d = Abs(a) y = Add(c, d)",
-            "a = Relu(x) d = Abs(a) y = Add(a, d)",
-        ),
-    },
+no_op_concat_split = Rewrites(
+    "g (float[2,n] x, float[2,0] z, float[0,n] v) => (float[] y)", *RULES, weights={"e": np.array([[], []], np.float32)}
 )
-def test_becomes(before: str, after: str) -> None:
-    weights = {**NONE, "s": np.array([0, 2])}
-    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", *RULES, weights=weights)
 
+test_becomes = no_op_concat_split.all_become("""
+    Concat of one: t = Concat<axis=1>(x) y = Neg(t) => y = Neg(x)
+    Concat of one, from input to output: y = Concat<axis=-1>(x) => y = Identity(x)
+    with an empty constant: t = Concat<axis=1>(x, e) y = Neg(t) => y = Neg(x)
+    with an empty input: t = Concat<axis=-1>(z, x) y = Neg(t) => y = Neg(x)
+    along the other axis: t = Concat<axis=0>(v, x, v) y = Neg(t) => y = Neg(x)
+    two are left: y = Concat<axis=1>(x, z, x, e) => y = Concat<axis=1>(x, x)
+    nothing but empty pieces: t = Concat<axis=1>(z, e) y = Neg(t) => y = Neg(z)
+    empty on the way: t = Relu(z) y = Concat<axis=1>(x, t, x) => y = Concat<axis=1>(x, x)
+    Split into one: t = Split<axis=1>(x) y = Neg(t) => y = Neg(x)
+    Split off nothing: t, u = Split<axis=0>(x, [0,2]) y = Neg(u) => y = Neg(x)
+    Split into one, from input to output: y = Split(x) => y = Identity(x)
+    both, of a shared value: a = Relu(x) b = Split(a) c = Concat<axis=0>(b) d = Abs(a) y = Add(c, d)
+        => a = Relu(x) d = Abs(a) y = Add(a, d)
+""")
 
-@cases(
-    ("before", "after"),
-    {
-        "strings": (
-            "g (string[n] x) => (string[m] y) <string[0] e = {}> { y = Concat<axis=0>(x, e) }",
-            "g (string[n] x) => (string[m] y) { y = Identity(x) }",
-        ),
-        "an overridable empty input": (
-            "g (float[n] x, float[0] e = {}) => (float[m] y) { t = Concat<axis=0>(x, e) y = Neg(t) }",
-            "g (float[n] x, float[0] e = {}) => (float[m] y) { y = Neg(x) }",
-        ),
-        "inside an If body, captured": (IF % "t = Concat<axis=0>(x) u = Split(t) r = Neg(u)", IF % "r = Neg(x)"),
-        "a piece of unknown rank": (
-            (
-                "g (float[n] x, int64[k] s) => (float[m] y) <float[0] e = {}>"
-                " { t = Reshape(x, s) y = Concat<axis=0>(t, e, x) }"
-            ),
-            "g (float[n] x, int64[k] s) => (float[m] y) { t = Reshape(x, s) y = Concat<axis=0>(t, x) }",
-        ),
-    },
-)
-def test_becomes_elsewhere(before: str, after: str) -> None:
-    becomes(before, after, *RULES, runs="int64[k] s" not in before)
+test_becomes_elsewhere = no_op_concat_split.all_become("""
+    strings [graph=g (string[n] x) => (string[] y) <string[0] e = {}>]: y = Concat<axis=0>(x, e) => y = Identity(x)
+    an overridable empty input [graph=g (float[n] x, float[0] e = {}) => (float[] y)]:
+        t = Concat<axis=0>(x, e) y = Neg(t) => y = Neg(x)
+    inside an If body, captured [graph=g (bool c, float[2,3] x) => (float[] y)]:
+        y = If(c) <then_branch = a () => (float[p,q] r) { t = Concat<axis=0>(x) u = Split(t) r = Neg(u) },
+        else_branch = b () => (float[p,q] s) { s = Relu(x) }> => y = If(c) <then_branch = a () => (float[p,q] r) {
+        r = Neg(x) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }>
+    a piece of unknown rank [graph=g (float[n] x, int64[k] s) => (float[m] y) <float[0] e = {}>; runs=False]:
+        t = Reshape(x, s) y = Concat<axis=0>(t, e, x) => t = Reshape(x, s) y = Concat<axis=0>(t, x)
+""")
 
 
 @pytest.mark.parametrize("opset", [7, 11, 13, 18, 26])
@@ -81,10 +64,10 @@ def test_every_opset(opset: int) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ y = Neg(x) }}", *RULES, opset=opset)
 
 
-@pytest.mark.parametrize("opset", [7, 11])
-def test_sizes_as_an_attribute(opset: int) -> None:
-    before = "t, u = Split<axis=0,split=[2,0]>(x) y = Neg(t)"
-    becomes(f"{G} {{ {before} }}", f"{G} {{ y = Neg(x) }}", *RULES, opset=opset)
+test_sizes_as_an_attribute = no_op_concat_split.all_become("""
+    7 [opset=7]: t, u = Split<axis=0,split=[2,0]>(x) y = Neg(t) => y = Neg(x)
+    11 [opset=11]: t, u = Split<axis=0,split=[2,0]>(x) y = Neg(t) => y = Neg(x)
+""")
 
 
 @cases(

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, stays
 
 DROP_NO_OP_POOL_RESIZE = rule_pass(no_ops, "drop-no-op-pool-resize")
@@ -45,68 +46,29 @@ def test_becomes(head: str, node: str) -> None:
     becomes(f"{head} {{ y = {node} }}", f"{head} {{ y = Identity(x) }}", *RULES, weights=weights)
 
 
-@cases(
-    ("before", "after", "opset"),
-    {
-        "one spatial dim": (
-            "g (float[1,2,4] x) => (float[p,q,r] y) { t = AveragePool<kernel_shape=[1]>(x) y = Neg(t) }",
-            "g (float[1,2,4] x) => (float[p,q,r] y) { y = Neg(x) }",
-            17,
-        ),
-        "Resize of an axis": (
-            "g (float[n,2,4,h] x) => (float[p,q,r,s] y) { t = Resize<axes=[-2]>(x, , , f) y = Neg(t) }",
-            "g (float[n,2,4,h] x) => (float[p,q,r,s] y) { y = Neg(x) }",
-            18,
-        ),
-        "Resize, antialiased": (
-            (
-                "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
-                ' { t = Resize<axes=[2,3],antialias=1,mode="linear">(x, , o) y = Neg(t) }'
-            ),
-            "g (float[n,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
-            18,
-        ),
-        "Resize, its aspect kept": (
-            (
-                "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
-                ' { t = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , f) y = Neg(t) }'
-            ),
-            "g (float[n,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
-            18,
-        ),
-        "Resize, symmetric": (
-            (
-                "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
-                ' { t = Resize<coordinate_transformation_mode="half_pixel_symmetric">(x, , , z) y = Neg(t) }'
-            ),
-            "g (float[1,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
-            19,
-        ),
-        "inside an If body, captured": (
-            (
-                "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () =>"
-                " (float[p,q,r,s] e)"
-                " { t = AveragePool<kernel_shape=[1,1]>(x) e = Neg(t) }, else_branch = b () => (float[p,q,r,s] d)"
-                " { d = Relu(x) }> }"
-            ),
-            (
-                "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () =>"
-                " (float[p,q,r,s] e)"
-                " { e = Neg(x) }, else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }> }"
-            ),
-            17,
-        ),
-        "overridable initializer": (
-            "g (float[1,1,1,1] x = {1}) => (float[p,q,r,s] y) { t = GlobalAveragePool(x) y = Neg(t) }",
-            "g (float[1,1,1,1] x = {1}) => (float[p,q,r,s] y) { y = Neg(x) }",
-            17,
-        ),
-    },
+no_op_pools = Rewrites(
+    "g (float[1,2,4,3] x, float[1,2,1,1] s) => (float[] y)", *RULES, weights={"n": np.array([], np.float32)}
 )
-def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
-    weights = {"z": SIZES, "f": np.array([4]), "o": np.ones(2, np.float32)}
-    becomes(before, after, *RULES, opset=opset, weights=weights)
 
+test_becomes_elsewhere = no_op_pools.using(opset=17).all_become("""
+    one spatial dim [graph=g (float[1,2,4] x) => (float[] y)]: t = AveragePool<kernel_shape=[1]>(x) y = Neg(t)
+        => y = Neg(x)
+    Resize of an axis [opset=18; graph=g (float[n,2,4,h] x) => (float[] y)]:
+        t = Resize<axes=[-2]>(x, , , [4]) y = Neg(t) => y = Neg(x)
+    Resize, antialiased [opset=18; graph=g (float[n,2,4,3] x) => (float[] y)]:
+        t = Resize<axes=[2,3],antialias=1,mode="linear">(x, , [1.0,1.0]) y = Neg(t) => y = Neg(x)
+    Resize, its aspect kept [opset=18; graph=g (float[n,2,4,3] x) => (float[] y)]:
+        t = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , [4]) y = Neg(t) => y = Neg(x)
+    Resize, symmetric [opset=19; graph=g (float[1,2,4,3] x) => (float[] y)]:
+        t = Resize<coordinate_transformation_mode="half_pixel_symmetric">(x, , , [1,2,4,3]) y = Neg(t) => y = Neg(x)
+    inside an If body, captured [graph=g (bool c, float[1,1,2,2] x) => (float[] y)]:
+        y = If(c) <then_branch = a () => (float[p,q,r,s] e) { t = AveragePool<kernel_shape=[1,1]>(x) e = Neg(t) },
+        else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }> =>
+        y = If(c) <then_branch = a () => (float[p,q,r,s] e) { e = Neg(x) }, else_branch = b () => (float[p,q,r,s] d) {
+        d = Relu(x) }>
+    overridable initializer [graph=g (float[1,1,1,1] x = {1}) => (float[] y)]: t = GlobalAveragePool(x) y = Neg(t)
+        => y = Neg(x)
+""")
 
 INTS = "g (int8[1,1,4,h] x) => (float[p,q,r,s] y)"
 
@@ -144,76 +106,40 @@ def test_every_opset(opset: int, node: str, weights: dict[str, Any]) -> None:
     becomes(before, after, *RULES, opset=opset, weights=weights)
 
 
-@cases(
-    "node",
-    {
-        "AveragePool of two": ("AveragePool<kernel_shape=[2,1]>(x)"),
-        "AveragePool, strides": ("AveragePool<kernel_shape=[1,1],strides=[1,2]>(x)"),
-        "AveragePool, pads": ("AveragePool<kernel_shape=[1,1],pads=[0,0,1,0]>(x)"),
-        "MaxPool of floats, that may be NaN": ("MaxPool<kernel_shape=[1,1]>(x)"),
-        "MaxPool of two": ("MaxPool<kernel_shape=[1,2]>(x)"),
-        "GlobalMaxPool of floats, that may be NaN": ("GlobalMaxPool(s)"),
-        "LpPool is an absolute value": ("LpPool<kernel_shape=[1,1]>(x)"),
-        "GlobalAveragePool of several": ("GlobalAveragePool(x)"),
-        "GlobalMaxPool of several": ("GlobalMaxPool(x)"),
-        "GlobalLpPool is an absolute value": ("GlobalLpPool(s)"),
-        "Resize, by two": ("Resize(x, , two)"),
-        "Resize, by nearly one": ("Resize(x, , nearly)"),
-        "Resize to other sizes": ("Resize(x, , , other)"),
-        "Resize of a part": ('Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, roi, c)'),
-    },
-)
-def test_stays(node: str) -> None:
-    head = "g (float[1,2,4,3] x, float[1,2,1,1] s) => (float[p,q,r,t] y)"
-    weights = {
-        "two": np.array([1, 1, 2, 2], np.float32), "nearly": np.array([1, 1, 1.2, 1], np.float32), "c": ONES,
-        "other": np.array([1, 2, 4, 4]), "roi": np.array([0, 0, 0, 0, 1, 1, 0.5, 0.5], np.float32),
-    }  # fmt: skip
-    stays(f"{head} {{ y = {node} }}", *RULES, weights=weights, runs=False)
+test_stays = no_op_pools.using(runs=False).all_stay("""
+    AveragePool of two: y = AveragePool<kernel_shape=[2,1]>(x)
+    AveragePool, strides: y = AveragePool<kernel_shape=[1,1],strides=[1,2]>(x)
+    AveragePool, pads: y = AveragePool<kernel_shape=[1,1],pads=[0,0,1,0]>(x)
+    MaxPool of floats, that may be NaN: y = MaxPool<kernel_shape=[1,1]>(x)
+    MaxPool of two: y = MaxPool<kernel_shape=[1,2]>(x)
+    GlobalMaxPool of floats, that may be NaN: y = GlobalMaxPool(s)
+    LpPool is an absolute value: y = LpPool<kernel_shape=[1,1]>(x)
+    GlobalAveragePool of several: y = GlobalAveragePool(x)
+    GlobalMaxPool of several: y = GlobalMaxPool(x)
+    GlobalLpPool is an absolute value: y = GlobalLpPool(s)
+    Resize, by two: y = Resize(x, , [1.0,1.0,2.0,2.0])
+    Resize, by nearly one: y = Resize(x, , [1.0,1.0,1.2000000476837158,1.0])
+    Resize to other sizes: y = Resize(x, , , [1,2,4,4])
+    Resize of a part: y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x,
+        [0.0,0.0,0.0,0.0,1.0,1.0,0.5,0.5], [1.0,1.0,1.0,1.0])
+""")
 
-
-@cases(
-    ("text", "opset"),
-    {
-        "open extents": ("g (float[n,2,h,w] x) => (float[p,q,r,s] y) { y = GlobalAveragePool(x) }", 17),
-        "no spatial dims": ("g (float[n,2] x) => (float[p,q] y) { y = GlobalAveragePool(x) }", 17),
-        "unknown extents, strides": (
-            "g (float[n,2,h,w] x) => (float[p,q,r,s] y) { y = AveragePool<kernel_shape=[1,1],strides=[2,2]>(x) }",
-            17,
-        ),
-        "the indices are an output": (
-            "g (int8[1,1,2,2] x) => (int8[p,q,r,s] y, int64[p,q,r,s] i) { y, i = MaxPool<kernel_shape=[1,1]>(x) }",
-            17,
-        ),
-        "open size": ("g (float[1,2,4,w] x) => (float[p,q,r,s] y) { y = Resize(x, , , z) }", 17),
-        "scales": ("g (float[n,2,4,w] x, float[4] c) => (float[p,q,r,s] y) { y = Resize(x, , c) }", 17),
-        "overridable scales": (
-            "g (float[1,1,2,2] x, float[4] c = {1,1,1,1}) => (float[p,q,r,s] y) { y = Resize(x, , c) }",
-            17,
-        ),
-        "MaxPool, strides": (
-            "g (uint8[1,1,2,2] x) => (uint8[p,q,r,s] y) { y = MaxPool<kernel_shape=[1,1],strides=[2,1]>(x) }",
-            17,
-        ),
-        "MaxPool, same ratio": (
-            (
-                "g (uint8[1,1,2,2] x) => (uint8[p,q,r,s] y)"
-                ' { y = MaxPool<kernel_shape=[1,1],strides=[2,2],auto_pad="SAME_UPPER">(x) }'
-            ),
-            17,
-        ),
-        "half an element off, says the operator": (
-            (
-                'g (float[1,2,4,3] x) => (float[p,q,r,s] y) <float[0] n = {}> { y = Resize<mode="nearest",'
-                'coordinate_transformation_mode="tf_half_pixel_for_nn">(x, n, n, z) }'
-            ),
-            11,
-        ),
-    },
-)
-def test_stays_elsewhere(text: str, opset: int) -> None:
-    stays(text, *RULES, opset=opset, weights={"z": SIZES}, runs=False)
-
+test_stays_elsewhere = no_op_pools.using(runs=False).all_stay("""
+    open extents [graph=g (float[n,2,h,w] x) => (float[] y)]: y = GlobalAveragePool(x)
+    no spatial dims [graph=g (float[n,2] x) => (float[] y)]: y = GlobalAveragePool(x)
+    unknown extents, strides [graph=g (float[n,2,h,w] x) => (float[] y)]:
+        y = AveragePool<kernel_shape=[1,1],strides=[2,2]>(x)
+    the indices are an output [graph=g (int8[1,1,2,2] x) => (int8[p,q,r,s] y, int64[p,q,r,s] i)]:
+        y, i = MaxPool<kernel_shape=[1,1]>(x)
+    open size [graph=g (float[1,2,4,w] x) => (float[] y)]: y = Resize(x, , , [1,2,4,3])
+    scales [graph=g (float[n,2,4,w] x, float[4] c) => (float[] y)]: y = Resize(x, , c)
+    overridable scales [graph=g (float[1,1,2,2] x, float[4] c = {1,1,1,1}) => (float[] y)]: y = Resize(x, , c)
+    MaxPool, strides [graph=g (uint8[1,1,2,2] x) => (uint8[] y)]: y = MaxPool<kernel_shape=[1,1],strides=[2,1]>(x)
+    MaxPool, same ratio [graph=g (uint8[1,1,2,2] x) => (uint8[] y)]:
+        y = MaxPool<kernel_shape=[1,1],strides=[2,2],auto_pad="SAME_UPPER">(x)
+    half an element off, says the operator [opset=11; graph=g (float[1,2,4,3] x) => (float[] y)]:
+        y = Resize<mode="nearest",coordinate_transformation_mode="tf_half_pixel_for_nn">(x, n, n, [1,2,4,3])
+""")
 
 RESIZED = (
     "g (float[1,1,2,2] x, int64[4] s, float[4] c) => (float[1,1,2,2] y) <float[1,1,2,2] t> {{ t = {} y = Neg(t) }}"

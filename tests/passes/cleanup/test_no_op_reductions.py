@@ -16,6 +16,7 @@ from passwright.passes.cleanup.no_ops import (
     drop_scan_of_unit_axis,
     drop_sum_of_unit_axes,
 )
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, stays
 
 DROP_NO_OP_REDUCTIONS = rule_pass(no_ops, "drop-no-op-reductions")
@@ -46,10 +47,20 @@ def test_reductions_without_sums_are_exact(op: str, kind: str) -> None:
     becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_unit_axes, opset=18, weights=AXES)
 
 
-@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
-def test_exact_sums_of_whole_numbers(op: str) -> None:
-    text = "g (int32[n,1] x) => (int32[p,q] y) {{ y = {} }}"
-    becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_unit_axes, opset=18, weights=AXES)
+no_op_reductions = Rewrites(
+    "g ({x}) => (float[] y)",
+    *RULES,
+    weights={"b": [1], "c": [-1], "none": np.array([], np.int64)},
+    x="float[2,1,3] x",
+    opset=18,
+)
+
+test_exact_sums_of_whole_numbers = no_op_reductions.using(
+    drop_reduction_of_unit_axes, x="float[n,1] x", dtype="int32"
+).all_become("""
+    ReduceMean: y = ReduceMean(x, [1]) => y = Identity(x)
+    ReduceSum: y = ReduceSum(x, [1]) => y = Identity(x)
+""")
 
 
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceProd", "ReduceSum"])
@@ -74,95 +85,43 @@ def test_empty_axes_with_noop_flag(op: str, inputs: str) -> None:
     becomes(before, text.format("Identity(x)"), drop_no_op_reduction, opset=18, weights=AXES)
 
 
-@cases(
-    ("before", "after"),
-    {
-        "the other extents are open": (
-            "g (float[n,m,1] x) => (float[p,q,r] y) { t = Abs(x) u = ReduceSum(x, c) y = Add(t, u) }",
-            "g (float[n,m,1] x) => (float[p,q,r] y) { t = Abs(x) y = Add(t, x) }",
-        ),
-        "all axes": (
-            "g (float[1,1] x) => (float[p,q] y) { t = ReduceMean(x) y = Neg(t) }",
-            "g (float[1,1] x) => (float[p,q] y) { y = Neg(x) }",
-        ),
-        "all axes, to a scalar": (
-            "g (float[1,1] x) => (float y) { t = ReduceMean<keepdims=0>(x) y = Neg(t) }",
-            "g (float[1,1] x) => (float y) <int64[2] c = {0,1}> { t = Squeeze(x, c) y = Neg(t) }",
-        ),
-        "a scalar": (
-            "g (float x) => (float y) { t = ReduceSum<keepdims=0>(x) y = Neg(t) }",
-            "g (float x) => (float y) { y = Neg(x) }",
-        ),
-        "negative axes": (
-            "g (float[1,3] x) => (float[p] y) { t = ReduceSum<keepdims=0>(x, d) y = Neg(t) }",
-            "g (float[1,3] x) => (float[p] y) <int64[1] d = {0}> { t = Squeeze(x, d) y = Neg(t) }",
-        ),
-        "there may be no elements": (
-            "g (float[1,n] x) => (float[p] y) { t = ReduceSum<keepdims=0>(x, z) y = Neg(t) }",
-            "g (float[1,n] x) => (float[p] y) <int64[1] z = {0}> { t = Squeeze(x, z) y = Neg(t) }",
-        ),
-        "nothing": (
-            "g (float[0,1] x) => (float[p,q] y) { t = ReduceMax(x, c) y = Neg(t) }",
-            "g (float[0,1] x) => (float[p,q] y) { y = Neg(x) }",
-        ),
-        "CumSum": (
-            "g (float[n,1] x) => (float[p,q] y) { t = CumSum(x, i) y = Neg(t) }",
-            "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }",
-        ),
-        "CumSum from behind, of integers": (
-            "g (int64[n,1] x) => (int64[p,q] y) { t = CumSum<reverse=1>(x, k) y = Neg(t) }",
-            "g (int64[n,1] x) => (int64[p,q] y) { y = Neg(x) }",
-        ),
-        "ReverseSequence": (
-            "g (float[1,2,m] x) => (float[p,q,r] y) { t = ReverseSequence(x, l) y = Neg(t) }",
-            "g (float[1,2,m] x) => (float[p,q,r] y) { y = Neg(x) }",
-        ),
-        "ReverseSequence, batches first": (
-            "g (float[2,1] x) => (float[p,q] y) { t = ReverseSequence<batch_axis=0,time_axis=1>(x, l) y = Neg(t) }",
-            "g (float[2,1] x) => (float[p,q] y) { y = Neg(x) }",
-        ),
-        "inside an If body, captured": (
-            (
-                "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
-                " { t = ReduceMax(x, b) r = Neg(t) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }"
-            ),
-            (
-                "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
-                " { r = Neg(x) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }"
-            ),
-        ),
-        "overridable initializer": (
-            "g (float[1] x = {1}) => (float[p] y) { t = ReduceMax(x) y = Neg(t) }",
-            "g (float[1] x = {1}) => (float[p] y) { y = Neg(x) }",
-        ),
-    },
-)
-def test_becomes(before: str, after: str) -> None:
-    weights = {"b": np.array([1]), "c": np.array([-1]), "d": np.array([-2]), "i": np.array(1), "k": np.array(-1)}
-    becomes(before, after, *RULES, opset=18, weights={**weights, "l": np.array([1, 1]), "z": np.array([0])})
+test_becomes = no_op_reductions.all_become("""
+    the other extents are open [x=float[n,m,1] x]: t = Abs(x) u = ReduceSum(x, [-1]) y = Add(t, u)
+        => t = Abs(x) y = Add(t, x)
+    all axes [x=float[1,1] x]: t = ReduceMean(x) y = Neg(t) => y = Neg(x)
+    all axes, to a scalar [x=float[1,1] x]: t = ReduceMean<keepdims=0>(x) y = Neg(t) => t = Squeeze(x, c) y = Neg(t)
+    a scalar [x=float x]: t = ReduceSum<keepdims=0>(x) y = Neg(t) => y = Neg(x)
+    negative axes [x=float[1,3] x]: t = ReduceSum<keepdims=0>(x, [-2]) y = Neg(t) => t = Squeeze(x, d) y = Neg(t)
+    there may be no elements [x=float[1,n] x]: t = ReduceSum<keepdims=0>(x, [0]) y = Neg(t)
+        => t = Squeeze(x, z) y = Neg(t)
+    nothing [x=float[0,1] x]: t = ReduceMax(x, [-1]) y = Neg(t) => y = Neg(x)
+    CumSum [x=float[n,1] x]: t = CumSum(x, 1) y = Neg(t) => y = Neg(x)
+    CumSum from behind, of integers [x=float[n,1] x; dtype=int64]: t = CumSum<reverse=1>(x, -1) y = Neg(t) => y = Neg(x)
+    ReverseSequence [x=float[1,2,m] x]: t = ReverseSequence(x, [1,1]) y = Neg(t) => y = Neg(x)
+    ReverseSequence, batches first [x=float[2,1] x]: t = ReverseSequence<batch_axis=0,time_axis=1>(x, [1,1]) y = Neg(t)
+        => y = Neg(x)
+    inside an If body, captured [graph=g (bool c, float[2,1] x) => (float[p,q] y)]:
+        y = If(c) <then_branch = a () => (float[p,q] r) { t = ReduceMax(x, b) r = Neg(t) },
+        else_branch = b () => (float[p,q] s) { s = Relu(x) }> => y = If(c) <then_branch = a () => (float[p,q] r) {
+        r = Neg(x) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }>
+    overridable initializer [x=float[1] x = {1}]: t = ReduceMax(x) y = Neg(t) => y = Neg(x)
+""")
 
-
-@cases(
-    "body",
-    {
-        "several elements": ("y = ReduceMax(x, c)"),
-        "one axis of extent 1, one of more": ("y = ReduceSum(x, d)"),
-        "all axes": ("y = ReduceSum(x)"),
-        "empty axes, which mean all": ("y = ReduceSum(x, none)"),
-        "L1": ("y = ReduceL1(x, a)"),
-        "L2": ("y = ReduceL2(x, a)"),
-        "sum of squares": ("y = ReduceSumSquare(x, a)"),
-        "log of a sum": ("y = ReduceLogSum(x, a)"),
-        "log of a sum of powers": ("y = ReduceLogSumExp(x, a)"),
-        "L1 of each": ("y = ReduceL1<noop_with_empty_axes=1>(x)"),
-        "CumSum without the element": ("y = CumSum<exclusive=1>(x, i)"),
-        "CumSum of several": ("y = CumSum(x, z)"),
-        "sequences of two": ("y = ReverseSequence(x, l)"),
-    },
-)
-def test_stays(body: str) -> None:
-    weights = {**AXES, "c": np.array([0]), "d": np.array([0, 1]), "z": np.array(0), "l": np.array([2])}
-    stays(f"{HEAD} {{ {body} }}", *RULES, opset=18, weights=weights, runs=False)
+test_stays = no_op_reductions.using(runs=False).all_stay("""
+    several elements: y = ReduceMax(x, [0])
+    one axis of extent 1, one of more: y = ReduceSum(x, [0,1])
+    all axes: y = ReduceSum(x)
+    empty axes, which mean all: y = ReduceSum(x, none)
+    L1: y = ReduceL1(x, [1])
+    L2: y = ReduceL2(x, [1])
+    sum of squares: y = ReduceSumSquare(x, [1])
+    log of a sum: y = ReduceLogSum(x, [1])
+    log of a sum of powers: y = ReduceLogSumExp(x, [1])
+    L1 of each: y = ReduceL1<noop_with_empty_axes=1>(x)
+    CumSum without the element: y = CumSum<exclusive=1>(x, 1)
+    CumSum of several: y = CumSum(x, 0)
+    sequences of two: y = ReverseSequence(x, [2])
+""")
 
 
 @cases(
@@ -188,10 +147,9 @@ def test_possibly_negative_zeros_stay(op: str) -> None:
     assert not change_log.changes
 
 
-def test_running_products() -> None:
-    text = "g (float[n,1] x) => (float[p,q] y) {{ t = {} y = Neg(t) }}"
-    after = "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }"
-    becomes(text.format("CumProd(x, i)"), after, drop_scan_of_unit_axis, opset=26, weights=AXES)
+test_becomes_running_products = no_op_reductions.using(drop_scan_of_unit_axis).all_become("""
+    running products [opset=26; x=float[n,1] x]: t = CumProd(x, 1) y = Neg(t) => y = Neg(x)
+""")
 
 
 @given(

@@ -2,69 +2,41 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.structure import sequences
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, initializers, load, op_types, run, stays
 
 DROP_OPTIONALS = rule_pass(sequences, "drop-optionals")
 
 RULES = DROP_OPTIONALS.rules
 
+optionals = Rewrites("g (float[n] x) => (float[] y)", *RULES, opset=18)
 
-@cases(
-    ("before", "after"),
+test_becomes = optionals.all_become("""
+    the wrapped value: o = Optional(x) t = OptionalGetElement(o) y = Neg(t) => y = Neg(x)
+    from input to output: o = Optional(x) y = OptionalGetElement(o) => y = Identity(x)
+    a tensor: t = OptionalGetElement(x) y = Neg(t) => y = Neg(x)
+    a sequence [graph=g (float[n] x, int64 i) => (float[] y)]:
+        s = SequenceConstruct(x, x) t = OptionalGetElement(s) y = SequenceAt(t, i)
+        => s = SequenceConstruct(x, x) y = SequenceAt(s, i)
+    a sequence that was put in [graph=g (float[n] x, int64 i) => (float[] y)]:
+        s = SequenceConstruct(x, x) o = Optional(s) t = OptionalGetElement(o) y = SequenceAt(t, i)
+        => s = SequenceConstruct(x, x) y = SequenceAt(s, i)
+    inside an If body, captured [graph=g (bool c, float[n] x) => (float[] y)]:
+        y = If(c) <then_branch = a () => (float[n] r) { o = Optional(x) t = OptionalGetElement(o) r = Neg(t) },
+        else_branch = b () => (float[n] s) { s = Relu(x) }> => y = If(c) <then_branch = a () => (float[n] r) {
+        r = Neg(x) }, else_branch = b () => (float[n] s) { s = Relu(x) }>
+""")
+
+test_every_opset = optionals.all_become(
     {
-        "the wrapped value": (
-            "g (float[n] x) => (float[m] y) { o = Optional(x) t = OptionalGetElement(o) y = Neg(t) }",
-            "g (float[n] x) => (float[m] y) { y = Neg(x) }",
-        ),
-        "from input to output": (
-            "g (float[n] x) => (float[m] y) { o = Optional(x) y = OptionalGetElement(o) }",
-            "g (float[n] x) => (float[m] y) { y = Identity(x) }",
-        ),
-        "a tensor": (
-            "g (float[n] x) => (float[m] y) { t = OptionalGetElement(x) y = Neg(t) }",
-            "g (float[n] x) => (float[m] y) { y = Neg(x) }",
-        ),
-        "a sequence": (
-            (
-                "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) t = OptionalGetElement(s)"
-                " y = SequenceAt(t, i) }"
-            ),
-            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
-        ),
-        "a sequence that was put in": (
-            (
-                "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) o = Optional(s)"
-                " t = OptionalGetElement(o) y = SequenceAt(t, i) }"
-            ),
-            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
-        ),
-        "inside an If body, captured": (
-            (
-                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
-                " { o = Optional(x) t = OptionalGetElement(o) r = Neg(t) }, else_branch = b () => (float[n] s)"
-                " { s = Relu(x) }> }"
-            ),
-            (
-                "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
-                " { r = Neg(x) }, else_branch = b () => (float[n] s) { s = Relu(x) }> }"
-            ),
-        ),
-    },
+        case: ("o = Optional(x) t = OptionalGetElement(o) y = Neg(t) => y = Neg(x)", settings)
+        for case, settings in {"15": {"opset": 15}, "18": {}, "26": {"opset": 26}}.items()
+    }
 )
-def test_becomes(before: str, after: str) -> None:
-    becomes(before, after, *RULES, opset=18)
-
-
-@pytest.mark.parametrize("opset", [15, 18, 26])
-def test_every_opset(opset: int) -> None:
-    text = "g (float[n] x) => (float[m] y) {{ {} }}"
-    before = "o = Optional(x) t = OptionalGetElement(o) y = Neg(t)"
-    becomes(text.format(before), text.format("y = Neg(x)"), *RULES, opset=opset)
 
 
 @cases(

@@ -12,81 +12,41 @@ from passwright.core import rule_pass, to_onnx
 from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.cleanup.quantization import cancel_quantization, drop_clamp_before_quantization, move_integers
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
 
-INTEGERS = "g (int8[N,4] x) => (int8[n,m] y)"
-P = "<float s = {0.1}, int8 z = {3}>"
-VECTORS = "<float[4] s = {0.1, 2, 0.003, 5}, int8[4] z = {3, 0, -128, 127}>"
 OPSETS = [10, 13, 19, 21, 23]
 
+rewrites = Rewrites("g ({x}) => (int8[] y)", SIMPLIFY_QUANTIZATION, weights={"z": np.int8(3)}, x="int8[N,4] x")
 
-@pytest.mark.parametrize("opset", OPSETS)
-def test_pair_becomes(opset: int) -> None:
-    becomes(
-        f"{INTEGERS} {P} {{ d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }}",
-        f"{INTEGERS} {{ y = Identity(x) }}",
-        cancel_quantization,
-        opset=opset,
-    )
-
-
-@cases(
-    ("before", "after"),
+test_pair_becomes = rewrites.using(cancel_quantization).all_become(
     {
-        "twice": (
-            (
-                f"g (float[N,4] x) => (float[N,4] y) {P} {{ a = QuantizeLinear(x, s, z) b = DequantizeLinear(a, s, z)"
-                " c = QuantizeLinear(b, s, z) y = DequantizeLinear(c, s, z) }"
-            ),
-            f"g (float[N,4] x) => (float[N,4] y) {P} {{ a = QuantizeLinear(x, s, z) y = DequantizeLinear(a, s, z) }}",
-        ),
-        "a vector of one scale, and a zero point left out": (
-            (
-                f"{INTEGERS} <float s = {{0.1}}, float[1] t = {{0.1}}, int8 z = {{0}}>"
-                " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, t, z) }"
-            ),
-            f"{INTEGERS} {{ y = Identity(x) }}",
-        ),
-        "no zero points": (
-            (
-                "g (uint8[N,4] x) => (uint8[N,4] y) <float s = {0.1}>"
-                " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, s) }"
-            ),
-            "g (uint8[N,4] x) => (uint8[N,4] y) { y = Identity(x) }",
-        ),
-        "by axis": (
-            f"{INTEGERS} {VECTORS} {{ d = DequantizeLinear<axis = -1>(x, s, z) y = QuantizeLinear(d, s, z) }}",
-            f"{INTEGERS} {{ y = Identity(x) }}",
-        ),
-        "the floats are an output as well": (
-            (
-                "g (int8[N,4] x) => (int8[N,4] y, float[N,4] d)"
-                f" {P} {{ d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }}"
-            ),
-            f"g (int8[N,4] x) => (int8[N,4] y, float[N,4] d) {P} {{ d = DequantizeLinear(x, s, z) y = Identity(x) }}",
-        ),
-        "no elements": (
-            f"g (int8[0,4] x) => (int8[0,4] y) {P} {{ d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }}",
-            "g (int8[0,4] x) => (int8[0,4] y) { y = Identity(x) }",
-        ),
-        "inside an If body": (
-            (
-                f"g (bool b, int8[N] x) => (int8[N] y) {P} {{ y = If (b) <then_branch = t () => (int8[N] u)"
-                " { d = DequantizeLinear(x, s, z) u = QuantizeLinear(d, s, z) },"
-                " else_branch = f () => (int8[N] w) { w = Concat<axis = 0>(x) }> }"
-            ),
-            (
-                "g (bool b, int8[N] x) => (int8[N] y) { y = If (b) <then_branch = t () => (int8[N] u) { u ="
-                " Identity(x) },"
-                " else_branch = f () => (int8[N] w) { w = Concat<axis = 0>(x) }> }"
-            ),
-        ),
-    },
+        str(n): ("d = DequantizeLinear(x, 0.1, z) y = QuantizeLinear(d, 0.1, z) => y = Identity(x)", {"opset": n})
+        for n in (10, 13, 19, 21, 23)
+    }
 )
-def test_cancels(before: str, after: str) -> None:
-    becomes(before, after, cancel_quantization)
+
+test_cancels = rewrites.using(cancel_quantization).all_become("""
+    twice [graph=g (float[N,4] x) => (float[] y)]: a = QuantizeLinear(x, 0.1, z) b = DequantizeLinear(a, 0.1, z)
+        c = QuantizeLinear(b, 0.1, z) y = DequantizeLinear(c, 0.1, z)
+        => a = QuantizeLinear(x, s, z) y = DequantizeLinear(a, s, z)
+    a vector of one scale, and a zero point left out [graph=g (int8[N,4] x) => (int8[] y) <int8 z = {0}>]:
+        d = DequantizeLinear(x, 0.1) y = QuantizeLinear(d, [0.1], z) => y = Identity(x)
+    no zero points [graph=g (uint8[N,4] x) => (uint8[] y)]: d = DequantizeLinear(x, 0.1) y = QuantizeLinear(d, 0.1)
+        => y = Identity(x)
+    by axis [graph=g (int8[N,4] x) => (int8[] y) <int8[4] z = {3,0,-128,127}>]:
+        d = DequantizeLinear<axis = -1>(x, [0.1,2.0,0.003,5.0], z) y = QuantizeLinear(d, [0.1,2.0,0.003,5.0], z)
+        => y = Identity(x)
+    the floats are an output as well [graph=g (int8[N,4] x) => (int8[N,4] y, float[N,4] d)]:
+        d = DequantizeLinear(x, 0.1, z) y = QuantizeLinear(d, 0.1, z) => d = DequantizeLinear(x, s, z) y = Identity(x)
+    no elements [x=int8[0,4] x]: d = DequantizeLinear(x, 0.1, z) y = QuantizeLinear(d, 0.1, z) => y = Identity(x)
+    inside an If body [x=bool b, int8[N] x]: y = If(b) <then_branch = t () => (int8[N] u) {
+        d = DequantizeLinear(x, 0.1, z) u = QuantizeLinear(d, 0.1, z) }, else_branch = f () => (int8[N] w) {
+        w = Concat<axis = 0>(x) }> => y = If(b) <then_branch = t () => (int8[N] u) { u = Identity(x) },
+        else_branch = f () => (int8[N] w) { w = Concat<axis = 0>(x) }>
+""")
 
 
 @pytest.mark.parametrize(
@@ -116,94 +76,30 @@ def test_every_type(kind: str, floats: str) -> None:
     )
 
 
-@cases(
-    ("text", "opset"),
-    {
-        "other scale": (
-            (
-                f"{INTEGERS} <float s = {{0.1}}, float t = {{0.2}}, int8 z = {{3}}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, t, z) }"
-            ),
-            17,
-        ),
-        "other zero point": (
-            (
-                f"{INTEGERS} <float s = {{0.1}}, int8 z = {{3}}, int8 w = {{4}}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, w) }"
-            ),
-            17,
-        ),
-        "other type": (
-            (
-                "g (int8[N,4] x) => (uint8[N,4] y) <float s = {0.1}>"
-                " { d = DequantizeLinear(x, s) y = QuantizeLinear(d, s) }"
-            ),
-            17,
-        ),
-        "other axis": (
-            (
-                f"g (int8[4,4] x) => (int8[4,4] y) {VECTORS}"
-                " { d = DequantizeLinear<axis = 0>(x, s, z) y = QuantizeLinear<axis = 1>(d, s, z) }"
-            ),
-            17,
-        ),
-        "computed scale": (
-            (
-                "g (int8[N,4] x, float s) => (int8[N,4] y) <int8 z = {3}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
-            ),
-            17,
-        ),
-        "overridable initializer": (
-            (
-                "g (int8[N,4] x, float s = {0.1}) => (int8[N,4] y) <int8 z = {3}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
-            ),
-            17,
-        ),
-        "scale 0": (
-            (
-                f"{INTEGERS} <float s = {{0}}, int8 z = {{3}}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
-            ),
-            17,
-        ),
-        "overflow": (
-            (
-                f"{INTEGERS} <float s = {{1e37}}, int8 z = {{3}}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
-            ),
-            17,
-        ),
-        "the other way round": (
-            (
-                "g (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {3}>"
-                " { d = QuantizeLinear(x, s, z) y = DequantizeLinear(d, s, z) }"
-            ),
-            17,
-        ),
-        "something between": (
-            f"{INTEGERS} {P} {{ d = DequantizeLinear(x, s, z) n = Neg(d) y = QuantizeLinear(n, s, z) }}",
-            17,
-        ),
-        "onnxruntime has no Identity of 4 bits": (
-            (
-                "g (int4[N,4] x) => (int4[N,4] y) <float s = {0.1}, int4 z = {3}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
-            ),
-            21,
-        ),
-        "8-bit floats": (
-            (
-                "g (float8e4m3fn[N,4] x) => (float8e4m3fn[N,4] y) <float s = {0.1}, float8e4m3fn z = {0}>"
-                " { d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z) }"
-            ),
-            19,
-        ),
-    },
-)
-def test_stays(text: str, opset: int) -> None:
-    stays(text, SIMPLIFY_QUANTIZATION, opset=opset)
+test_stays = rewrites.all_stay("""
+    other scale: d = DequantizeLinear(x, 0.1, z) y = QuantizeLinear(d, 0.2, z)
+    other zero point [graph=g (int8[N,4] x) => (int8[] y) <int8 w = {4}>]:
+        d = DequantizeLinear(x, 0.1, z) y = QuantizeLinear(d, 0.1, w)
+    other type [graph=g (int8[N,4] x) => (uint8[] y)]: d = DequantizeLinear(x, 0.1) y = QuantizeLinear(d, 0.1)
+    other axis [graph=g (int8[4,4] x) => (int8[] y) <int8[4] z = {3,0,-128,127}>]:
+        d = DequantizeLinear<axis = 0>(x, [0.1,2.0,0.003,5.0], z)
+        y = QuantizeLinear<axis = 1>(d, [0.1,2.0,0.003,5.0], z)
+    computed scale [x=int8[N,4] x, float s]: d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z)
+    overridable initializer [x=int8[N,4] x, float s = {0.1}]: d = DequantizeLinear(x, s, z) y = QuantizeLinear(d, s, z)
+    scale 0: d = DequantizeLinear(x, 0.0, z) y = QuantizeLinear(d, 0.0, z)
+    overflow: d = DequantizeLinear(x, 1e37, z) y = QuantizeLinear(d, 1e37, z)
+    the other way round [graph=g (float[N,4] x) => (float[] y)]:
+        d = QuantizeLinear(x, 0.1, z) y = DequantizeLinear(d, 0.1, z)
+    something between: d = DequantizeLinear(x, 0.1, z) n = Neg(d) y = QuantizeLinear(n, 0.1, z)
+    onnxruntime has no Identity of 4 bits [opset=21; graph=g (int4[N,4] x) => (int4[] y) <int4 z = {3}>]:
+        d = DequantizeLinear(x, 0.1, z) y = QuantizeLinear(d, 0.1, z)
+    8-bit floats [opset=19; graph=g (float8e4m3fn[N,4] x) => (float8e4m3fn[] y) <float8e4m3fn z = {0}>]:
+        d = DequantizeLinear(x, 0.1, z) y = QuantizeLinear(d, 0.1, z)
+    split stays where a part is an output [graph=g (uint8[N,4] x) => (uint8[N,2] y, float[N,2] u) <uint8 z = {3}>]:
+        d = DequantizeLinear(x, 0.1, z) t, u = Split<axis = 1>(d) y = QuantizeLinear(t, 0.1, z)
+    clamp that one channel needs stays [graph=g (float[N,2] x) => (uint8[] y) <uint8[2] z = {0,9}>]:
+        c = Relu(x) y = QuantizeLinear(c, [0.1,0.2], z)
+""")
 
 
 def test_more_digits_than_the_floats_have_stay() -> None:
@@ -271,74 +167,26 @@ PAIR = (
     " p = QuantizeLinear(t, s, z) y = DequantizeLinear(p, s, z) }}"
 )
 
-
-@cases(
-    ("before", "after", "opset"),
-    {
-        "pool": (
-            (
-                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
-                " s, z)"
-                " t = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(d)"
-                " y = QuantizeLinear(t, s, z) }"
-            ),
-            (
-                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y)"
-                " { y = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(x) }"
-            ),
-            12,
-        ),
-        "blocks": (
-            (
-                "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
-                " s, z)"
-                " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            "g (int8[N,8,1,1] x) => (int8[a,b,c,d] y) { y = DepthToSpace<blocksize = 2>(x) }",
-            13,
-        ),
-        "concat": (
-            (
-                "g (int8[N,2] x, int8[M,2] w) => (int8[a,b] y) <float s = {0.1}, int8 z = {3}> {"
-                " d = DequantizeLinear(x, s, z)"
-                " e = DequantizeLinear(w, s, z) t = Concat<axis = 0>(d, e, d) y = QuantizeLinear(t, s, z) }"
-            ),
-            "g (int8[N,2] x, int8[M,2] w) => (int8[a,b] y) { y = Concat<axis = 0>(x, w, x) }",
-            17,
-        ),
-        "the floats are an output as well": (
-            (
-                "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
-                " d = DequantizeLinear(x, s, z)"
-                " t = Transpose(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            (
-                "g (int8[N,2] x) => (int8[a,b] y, float[N,2] d) <float s = {0.1}, int8 z = {3}> {"
-                " d = DequantizeLinear(x, s, z) y = Transpose(x) }"
-            ),
-            17,
-        ),
-        "between pairs": (
-            f"g (float[N,2] x) => (float[2,N] y) {PAIR.format('uint8')}",
-            (
-                "g (float[N,2] x) => (float[2,N] y) <float s = {0.1}, uint8 z = {3}> {"
-                " q = QuantizeLinear(x, s, z) t = Transpose(q) y = DequantizeLinear(t, s, z) }"
-            ),
-            17,
-        ),
-        "opset 10": (
-            (
-                "g (int8[N,2] x) => (int8[a,b,c] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-                " t = Unsqueeze<axes = [0]>(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            "g (int8[N,2] x) => (int8[a,b,c] y) { y = Unsqueeze<axes = [0]>(x) }",
-            10,
-        ),
-    },
-)
-def test_movement_becomes_elsewhere(before: str, after: str, opset: int) -> None:
-    becomes(before, after, move_integers, opset=opset)
-
+test_movement_becomes_elsewhere = rewrites.using(move_integers).all_become("""
+    pool [opset=12; x=int8[N,2,5,5] x]: d = DequantizeLinear(x, 0.1, z)
+        t = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(d)
+        y = QuantizeLinear(t, 0.1, z)
+        => y = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(x)
+    blocks [opset=13; x=int8[N,8,1,1] x]:
+        d = DequantizeLinear(x, 0.1, z) t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, 0.1, z)
+        => y = DepthToSpace<blocksize = 2>(x)
+    concat [x=int8[N,2] x, int8[M,2] w]: d = DequantizeLinear(x, 0.1, z) e = DequantizeLinear(w, 0.1, z)
+        t = Concat<axis = 0>(d, e, d) y = QuantizeLinear(t, 0.1, z) => y = Concat<axis = 0>(x, w, x)
+    the floats are an output as well [graph=g (int8[N,2] x) => (int8[a,b] y, float[N,2] d)]:
+        d = DequantizeLinear(x, 0.1, z) t = Transpose(d) y = QuantizeLinear(t, 0.1, z)
+        => d = DequantizeLinear(x, s, z) y = Transpose(x)
+    between pairs [graph=g (float[N,2] x) => (float[] y) <uint8 z = {3}>]: q = QuantizeLinear(x, 0.1, z)
+        d = DequantizeLinear(q, 0.1, z) t = Transpose(d) p = QuantizeLinear(t, 0.1, z) y = DequantizeLinear(p, 0.1, z)
+        => q = QuantizeLinear(x, s, z) t = Transpose(q) y = DequantizeLinear(t, s, z)
+    opset 10 [opset=10; x=int8[N,2] x]:
+        d = DequantizeLinear(x, 0.1, z) t = Unsqueeze<axes = [0]>(d) y = QuantizeLinear(t, 0.1, z)
+        => y = Unsqueeze<axes = [0]>(x)
+""")
 
 SPLIT = "g (uint8[N,4] x) => (uint8[N,2] y, uint8[N,2] v) <float s = {0.1}, uint8 z = {3}, uint8 w = {4}>"
 
@@ -358,144 +206,63 @@ def test_split_becomes(opset: int, outputs: str) -> None:
     )
 
 
-def test_split_of_moved_integers_becomes() -> None:
-    becomes(
-        "g (uint8[4,N] x) => (uint8[a,b] y) <float s = {0.1}, uint8 z = {3}> { d = DequantizeLinear(x, s, z)"
-        " r = Transpose(d) t, u = Split<axis = 1>(r) y = QuantizeLinear(t, s, z) }",
-        "g (uint8[4,N] x) => (uint8[a,b] y) { r = Transpose(x) y, v = Split<axis = 1>(r) }",
-        SIMPLIFY_QUANTIZATION,
-        RemoveUnused(),
-    )
+test_becomes = rewrites.using(SIMPLIFY_QUANTIZATION, RemoveUnused()).all_become("""
+    split of moved integers becomes [graph=g (uint8[4,N] x) => (uint8[] y) <uint8 z = {3}>]:
+        d = DequantizeLinear(x, 0.1, z) r = Transpose(d) t, u = Split<axis = 1>(r) y = QuantizeLinear(t, 0.1, z)
+        => r = Transpose(x) y, v = Split<axis = 1>(r)
+""")
 
+test_split_stays = rewrites.using(
+    graph="g (uint8[N,4] x) => (uint8[N,2] y, uint8[N,2] v) <uint8 z = {3}, uint8 w = {4}>"
+).all_stay("""
+    other zero point: d = DequantizeLinear(x, 0.1, z) t, u = Split<axis = 1>(d) y = QuantizeLinear(t, 0.1, z)
+        v = QuantizeLinear(u, 0.1, w)
+    one read elsewhere [graph=g (uint8[N,4] x) => (uint8[N,2] y, uint8[N,2] v) <uint8 z = {3}>]:
+        d = DequantizeLinear(x, 0.1, z) t, u = Split<axis = 1>(d) y = QuantizeLinear(t, 0.1, z) n = Neg(u)
+        v = QuantizeLinear(n, 0.1, z)
+    others than before: d = DequantizeLinear(x, 0.1, z) t, u = Split<axis = 1>(d) y = QuantizeLinear(t, 0.1, w)
+        v = QuantizeLinear(u, 0.1, w)
+""")
 
-@cases(
-    "body",
-    {
-        "other zero point": ("y = QuantizeLinear(t, s, z) v = QuantizeLinear(u, s, w)"),
-        "one read elsewhere": ("y = QuantizeLinear(t, s, z) n = Neg(u) v = QuantizeLinear(n, s, z)"),
-        "others than before": ("y = QuantizeLinear(t, s, w) v = QuantizeLinear(u, s, w)"),
-    },
-)
-def test_split_stays(body: str) -> None:
-    stays(f"{SPLIT} {{ d = DequantizeLinear(x, s, z) t, u = Split<axis = 1>(d) {body} }}", SIMPLIFY_QUANTIZATION)
+test_movement_stays = rewrites.using(x="int8[N,2] x, float[M,2] f").all_stay("""
+    other scale: d = DequantizeLinear(x, 0.1, z) t = Transpose(d) y = QuantizeLinear(t, 0.2, z)
+    other zero point [graph=g (int8[N,2] x, float[M,2] f) => (int8[] y) <int8 w = {4}>]:
+        d = DequantizeLinear(x, 0.1, z) t = Transpose(d) y = QuantizeLinear(t, 0.1, w)
+    shared inner value: d = DequantizeLinear(x, 0.1, z) t = Transpose(d) n = Relu(t) y = QuantizeLinear(t, 0.1, z)
+    something between: d = DequantizeLinear(x, 0.1, z) n = Relu(d) t = Transpose(n) y = QuantizeLinear(t, 0.1, z)
+    two: d = DequantizeLinear(x, 0.1, z) e = DequantizeLinear(x, 0.2, z) t = Concat<axis = 0>(d, e)
+        y = QuantizeLinear(t, 0.1, z)
+    concat with floats: d = DequantizeLinear(x, 0.1, z) t = Concat<axis = 0>(d, f) y = QuantizeLinear(t, 0.1, z)
+    pad: d = DequantizeLinear(x, 0.1, z) t = Pad(d, [0,1,0,1], 0.2) y = QuantizeLinear(t, 0.1, z)
+""")
 
-
-def test_split_stays_where_a_part_is_an_output() -> None:
-    text = SPLIT.replace("uint8[N,2] v", "float[N,2] u")
-    body = "d = DequantizeLinear(x, s, z) t, u = Split<axis = 1>(d) y = QuantizeLinear(t, s, z)"
-    stays(f"{text} {{ {body} }}", SIMPLIFY_QUANTIZATION)
-
-
-@cases(
-    "body",
-    {
-        "other scale": ("t = Transpose(d) y = QuantizeLinear(t, q, z)"),
-        "other zero point": ("t = Transpose(d) y = QuantizeLinear(t, s, w)"),
-        "shared inner value": ("t = Transpose(d) n = Relu(t) y = QuantizeLinear(t, s, z)"),
-        "something between": ("n = Relu(d) t = Transpose(n) y = QuantizeLinear(t, s, z)"),
-        "two": ("e = DequantizeLinear(x, q, z) t = Concat<axis = 0>(d, e) y = QuantizeLinear(t, s, z)"),
-        "concat with floats": ("t = Concat<axis = 0>(d, f) y = QuantizeLinear(t, s, z)"),
-        "pad": ("t = Pad(d, p, q) y = QuantizeLinear(t, s, z)"),
-    },
-)
-def test_movement_stays(body: str) -> None:
-    constants = "<float s = {0.1}, float q = {0.2}, int8 z = {3}, int8 w = {4}, int64[4] p = {0,1,0,1}>"
-    text = f"g (int8[N,2] x, float[M,2] f) => (int8[a,b] y) {constants} {{ d = DequantizeLinear(x, s, z) {body} }}"
-    stays(text, SIMPLIFY_QUANTIZATION)
-
-
-@cases(
-    ("text", "opset"),
-    {
-        "pool before opset 12": (
-            (
-                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
-                " s, z)"
-                " t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            11,
-        ),
-        "pool with indices": (
-            (
-                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y, int64[e,f,g,h] j) <float s = {0.1}, int8 z = {3}>"
-                " { d = DequantizeLinear(x, s, z) t, j = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            17,
-        ),
-        "pool of 16 bits": (
-            (
-                "g (uint16[N,2,5,5] x) => (uint16[a,b,c,d] y) <float s = {0.1}, uint16 z = {3}>"
-                " { d = DequantizeLinear(x, s, z) t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            21,
-        ),
-        "mean": (
-            (
-                "g (int8[N,2,5,5] x) => (int8[a,b,c,d] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
-                " s, z)"
-                " t = AveragePool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            17,
-        ),
-        "between signed pairs": (f"g (float[N,2] x) => (float[2,N] y) {PAIR.format('int8')}", 17),
-        "before a signed pair": (
-            (
-                "g (int8[N,2] x) => (float[2,N] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x, s, z)"
-                " t = Transpose(d) p = QuantizeLinear(t, s, z) y = DequantizeLinear(p, s, z) }"
-            ),
-            17,
-        ),
-        "behind a signed pair": (
-            (
-                "g (float[N,2] x) => (int8[2,N] y) <float s = {0.1}, int8 z = {3}> { q = QuantizeLinear(x, s, z)"
-                " d = DequantizeLinear(q, s, z) t = Transpose(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            17,
-        ),
-        "blocks of 16 bits": (
-            (
-                "g (int16[N,8,1,1] x) => (int16[a,b,c,d] y) <float s = {0.1}, int16 z = {3}> {"
-                " d = DequantizeLinear(x, s, z)"
-                " t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            21,
-        ),
-        "4 bits": (
-            (
-                "g (int4[N,2] x) => (int4[a] y) <float s = {0.1}, int4 z = {3}, int64[1] r = {-1}>"
-                " { d = DequantizeLinear(x, s, z) t = Reshape(d, r) y = QuantizeLinear(t, s, z) }"
-            ),
-            21,
-        ),
-        "by axis": (
-            (
-                f"g (int8[4,4] x) => (int8[4,4] y) {VECTORS}"
-                " { d = DequantizeLinear(x, s, z) t = Transpose(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            17,
-        ),
-        "the moved floats are an output": (
-            (
-                "g (int8[N,2] x) => (int8[a,b] y, float[c,d] t) <float s = {0.1}, int8 z = {3}> {"
-                " d = DequantizeLinear(x, s, z)"
-                " t = Transpose(d) y = QuantizeLinear(t, s, z) }"
-            ),
-            17,
-        ),
-        "moved outside of the body": (
-            (
-                "g (bool b, int8[N,2] x) => (int8[p,q] y) <float s = {0.1}, int8 z = {3}> { d = DequantizeLinear(x,"
-                " s, z)"
-                " t = Transpose(d) y = If (b) <then_branch = t () => (int8[p,q] u) { u = QuantizeLinear(t, s, z) },"
-                " else_branch = f () => (int8[p,q] v) { v = Transpose(x) }> }"
-            ),
-            17,
-        ),
-    },
-)
-def test_movement_stays_elsewhere(text: str, opset: int) -> None:
-    stays(text, SIMPLIFY_QUANTIZATION, opset=opset)
-
+test_movement_stays_elsewhere = rewrites.all_stay("""
+    pool before opset 12 [opset=11; x=int8[N,2,5,5] x]:
+        d = DequantizeLinear(x, 0.1, z) t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, 0.1, z)
+    pool with indices [graph=g (int8[N,2,5,5] x) => (int8[a,b,c,d] y, int64[e,f,g,h] j)]:
+        d = DequantizeLinear(x, 0.1, z) t, j = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, 0.1, z)
+    pool of 16 bits [opset=21; graph=g (uint16[N,2,5,5] x) => (uint16[] y) <uint16 z = {3}>]:
+        d = DequantizeLinear(x, 0.1, z) t = MaxPool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, 0.1, z)
+    mean [x=int8[N,2,5,5] x]:
+        d = DequantizeLinear(x, 0.1, z) t = AveragePool<kernel_shape = [3,3]>(d) y = QuantizeLinear(t, 0.1, z)
+    between signed pairs [graph=g (float[N,2] x) => (float[] y)]: q = QuantizeLinear(x, 0.1, z)
+        d = DequantizeLinear(q, 0.1, z) t = Transpose(d) p = QuantizeLinear(t, 0.1, z) y = DequantizeLinear(p, 0.1, z)
+    before a signed pair [graph=g (int8[N,2] x) => (float[] y)]: d = DequantizeLinear(x, 0.1, z) t = Transpose(d)
+        p = QuantizeLinear(t, 0.1, z) y = DequantizeLinear(p, 0.1, z)
+    behind a signed pair [x=float[N,2] x]: q = QuantizeLinear(x, 0.1, z) d = DequantizeLinear(q, 0.1, z)
+        t = Transpose(d) y = QuantizeLinear(t, 0.1, z)
+    blocks of 16 bits [opset=21; graph=g (int16[N,8,1,1] x) => (int16[] y) <int16 z = {3}>]:
+        d = DequantizeLinear(x, 0.1, z) t = DepthToSpace<blocksize = 2>(d) y = QuantizeLinear(t, 0.1, z)
+    4 bits [opset=21; graph=g (int4[N,2] x) => (int4[] y) <int4 z = {3}>]:
+        d = DequantizeLinear(x, 0.1, z) t = Reshape(d, [-1]) y = QuantizeLinear(t, 0.1, z)
+    by axis [graph=g (int8[4,4] x) => (int8[] y) <int8[4] z = {3,0,-128,127}>]:
+        d = DequantizeLinear(x, [0.1,2.0,0.003,5.0], z) t = Transpose(d) y = QuantizeLinear(t, [0.1,2.0,0.003,5.0], z)
+    the moved floats are an output [graph=g (int8[N,2] x) => (int8[a,b] y, float[c,d] t)]:
+        d = DequantizeLinear(x, 0.1, z) t = Transpose(d) y = QuantizeLinear(t, 0.1, z)
+    moved outside of the body [x=bool b, int8[N,2] x]: d = DequantizeLinear(x, 0.1, z) t = Transpose(d)
+        y = If(b) <then_branch = t () => (int8[p,q] u) { u = QuantizeLinear(t, 0.1, z) },
+        else_branch = f () => (int8[p,q] v) { v = Transpose(x) }>
+""")
 
 FLOATS = "g (float[N,4] x) => ({kind}[N,4] y)"
 
@@ -529,10 +296,10 @@ def test_clamp_at_every_opset(opset: int) -> None:
     becomes(before, f"{text} {{ y = QuantizeLinear(x, s, z) }}", drop_clamp_before_quantization, opset=opset)
 
 
-def test_clamp_by_axis() -> None:
-    text = "g (float[N,2] x) => (uint8[N,2] y) <float[2] s = {0.1, 7}, uint8[2] z = {0, 0}>"
-    before = f"{text} {{ c = Relu(x) y = QuantizeLinear(c, s, z) }}"
-    becomes(before, f"{text} {{ y = QuantizeLinear(x, s, z) }}", drop_clamp_before_quantization)
+test_becomes_clamp_by_axis = rewrites.using(drop_clamp_before_quantization).all_become("""
+    clamp by axis [graph=g (float[N,2] x) => (uint8[] y) <uint8[2] z = {0,0}>]:
+        c = Relu(x) y = QuantizeLinear(c, [0.1,7.0], z) => y = QuantizeLinear(x, s, z)
+""")
 
 
 def test_clamp_of_infinities_that_do_not_saturate_stays() -> None:
@@ -542,29 +309,19 @@ def test_clamp_of_infinities_that_do_not_saturate_stays() -> None:
     stays(blocks, SIMPLIFY_QUANTIZATION, opset=21, weights={"s": np.ones((2, 2), np.float32)})
 
 
-@cases(
-    ("kind", "zero", "body"),
-    {
-        "an integer below zero": ("uint8", 1, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
-        "signed": ("int8", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
-        "an integer above": ("uint8", 0, "c = Clip(x, zero, five) y = QuantizeLinear(c, s, z)"),
-        "an integer below": ("uint8", 0, "c = Clip(x, one, nine) y = QuantizeLinear(c, s, z)"),
-        "computed bound": ("uint8", 0, "c = Clip(x, zero, hi) y = QuantizeLinear(c, s, z)"),
-        "shared": ("uint8", 0, "c = Relu(x) n = Neg(c) y = QuantizeLinear(c, s, z)"),
-        "something between": ("uint8", 0, "c = Relu(x) n = Neg(c) y = QuantizeLinear(n, s, z)"),
-        "computed scale": ("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, hi, z)"),
-        "other activation": ("uint8", 0, "c = LeakyRelu(x) y = QuantizeLinear(c, s, z)"),
-    },
-)
-def test_clamp_stays(kind: str, zero: int, body: str) -> None:
-    bounds = "float zero = {0}, float one = {1}, float five = {5}, float nine = {9}"
-    constants = f"<float s = {{0.0235294}}, {kind} z = {{{zero}}}, {bounds}>"
-    stays(f"g (float[N,4] x, float hi) => ({kind}[N,4] y) {constants} {{ {body} }}", SIMPLIFY_QUANTIZATION)
-
-
-def test_clamp_that_one_channel_needs_stays() -> None:
-    text = "g (float[N,2] x) => (uint8[N,2] y) <float[2] s = {0.1, 0.2}, uint8[2] z = {0, 9}>"
-    stays(f"{text} {{ c = Relu(x) y = QuantizeLinear(c, s, z) }}", SIMPLIFY_QUANTIZATION)
+test_clamp_stays = rewrites.using(graph="g (float[N,4] x, float hi) => (uint8[] y) <uint8 z = {0}>").all_stay("""
+    an integer below zero [graph=g (float[N,4] x, float hi) => (uint8[] y) <uint8 z = {1}>]:
+        c = Relu(x) y = QuantizeLinear(c, 0.0235294, z)
+    signed [graph=g (float[N,4] x, float hi) => (int8[] y) <int8 z = {0}>]:
+        c = Relu(x) y = QuantizeLinear(c, 0.0235294, z)
+    an integer above: c = Clip(x, 0.0, 5.0) y = QuantizeLinear(c, 0.0235294, z)
+    an integer below: c = Clip(x, 1.0, 9.0) y = QuantizeLinear(c, 0.0235294, z)
+    computed bound: c = Clip(x, 0.0, hi) y = QuantizeLinear(c, 0.0235294, z)
+    shared: c = Relu(x) n = Neg(c) y = QuantizeLinear(c, 0.0235294, z)
+    something between: c = Relu(x) n = Neg(c) y = QuantizeLinear(n, 0.0235294, z)
+    computed scale: c = Relu(x) y = QuantizeLinear(c, hi, z)
+    other activation: c = LeakyRelu(x) y = QuantizeLinear(c, 0.0235294, z)
+""")
 
 
 @given(

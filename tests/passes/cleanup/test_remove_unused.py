@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker, helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent
 
 G = "g (float[n] x) => (float[n] y)"
 LOOP = "y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) {{ {} }}>"
 
-
-@cases(
-    ("before", "after"),
-    {
-        "a dead op": ("a = Neg(x) y = Relu(x)", "y = Relu(x)"),
-        "a dead chain": ("a = Neg(x) b = Abs(a) c = Exp(b) y = Relu(x)", "y = Relu(x)"),
-        "a dead end of a live op": ("a = Neg(x) b = Abs(a) y = Relu(a)", "a = Neg(x) y = Relu(a)"),
-        "a dead diamond": ("a = Neg(x) b = Abs(a) c = Add(a, b) y = Relu(x)", "y = Relu(x)"),
-        "all outputs dead": ("a, i = TopK(x, k) y = Relu(x)", "y = Relu(x)"),
-        "random numbers nobody reads": ("a = RandomNormalLike(x) y = Relu(x)", "y = Relu(x)"),
-        "a dead Constant": ("k2 = Constant<value_float=1.0>() y = Relu(x)", "y = Relu(x)"),
-        "the same value twice": ("a = Neg(x) b = Add(a, a) y = Relu(x)", "y = Relu(x)"),
-    },
+remove_unused = Rewrites(
+    "g ({x}) => (float[] y)", RemoveUnused(), weights={"w": [1.0, 2.0], "t": np.bool_(1)}, x="float[n] x"
 )
-def test_becomes(before: str, after: str) -> None:
-    constants = "<int64[1] k = {1}>" if "k)" in before else ""
-    becomes(f"{G} {constants} {{ {before} }}", f"{G} {{ {after} }}", RemoveUnused())
+
+test_becomes = remove_unused.all_become("""
+    a dead op: a = Neg(x) y = Relu(x) => y = Relu(x)
+    a dead chain: a = Neg(x) b = Abs(a) c = Exp(b) y = Relu(x) => y = Relu(x)
+    a dead end of a live op: a = Neg(x) b = Abs(a) y = Relu(a) => a = Neg(x) y = Relu(a)
+    a dead diamond: a = Neg(x) b = Abs(a) c = Add(a, b) y = Relu(x) => y = Relu(x)
+    all outputs dead: a, i = TopK(x, [1]) y = Relu(x) => y = Relu(x)
+    random numbers nobody reads: a = RandomNormalLike(x) y = Relu(x) => y = Relu(x)
+    a dead Constant: k2 = Constant<value_float=1.0>() y = Relu(x) => y = Relu(x)
+    the same value twice: a = Neg(x) b = Add(a, a) y = Relu(x) => y = Relu(x)
+""")
 
 
 @cases(
@@ -98,42 +97,24 @@ def test_becomes_elsewhere(before: str, after: str) -> None:
     assert set(initializers(out)) == set(initializers(load(after)))
 
 
-@cases(
-    "text",
-    {
-        "unused input": ("g (float[2] x, float[2] z) => (float[2] y) { y = Neg(x) }"),
-        "unused overridable input": ("g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Neg(x) }"),
-        "a graph output": ("g (float[2] x) => (float[2] y, float[2] z) { z = Abs(x) y = Neg(x) }"),
-        "an initializer that is a graph output": (
-            "g (float[2] x) => (float[2] y, float[2] w) <float[2] w = {1,2}> { y = Neg(x) }"
-        ),
-        "one of two outputs is read": (
-            "g (float[4] x) => (float[4] y) <int64[1] k = {2}> { a, i = TopK(x, k) y = Concat<axis=0>(a, a) }"
-        ),
-        "read inside an If body alone": (
-            "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) y = If (c) <"
-            "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
-        ),
-        "read two bodies deep": (
-            "g (bool c, bool k, float[2] x) => (float[2] y) { e = Exp(x) y = If (c) <"
-            "then_branch = p () => (float[2] r) { r = If (k) <then_branch = u () => (float[2] v) { v = Neg(e) }, "
-            "else_branch = w () => (float[2] z) { z = Abs(x) }> }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
-        ),
-        "an initializer that a body returns": (
-            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
-            "then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
-            "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
-        ),
-        "unused inputs of a Loop body": (
-            f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
-            f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}"
-        ),
-    },
-)
-def test_stays(text: str) -> None:
-    stays(text, RemoveUnused())
+test_stays = remove_unused.all_stay("""
+    unused input [x=float[2] x, float[2] z]: y = Neg(x)
+    unused overridable input [x=float[2] x, float[2] w = {1,2}]: y = Neg(x)
+    a graph output [graph=g (float[2] x) => (float[2] y, float[2] z)]: z = Abs(x) y = Neg(x)
+    an initializer that is a graph output [graph=g (float[2] x) => (float[2] y, float[2] w)]: y = Neg(x)
+    one of two outputs is read [x=float[4] x]: a, i = TopK(x, [2]) y = Concat<axis=0>(a, a)
+    read inside an If body alone [x=bool c, float[2] x]: e = Exp(x) y = If(c) <then_branch = p () => (float[2] r) {
+        r = Mul(e, w) }, else_branch = q () => (float[2] s) { s = Relu(x) }>
+    read two bodies deep [x=bool c, bool k, float[2] x]: e = Exp(x) y = If(c) <then_branch = p () => (float[2] r) {
+        r = If(k) <then_branch = u () => (float[2] v) { v = Neg(e) }, else_branch = w () => (float[2] z) {
+        z = Abs(x) }> }, else_branch = q () => (float[2] s) { s = Relu(x) }>
+    an initializer that a body returns [x=bool c, float[2] x]:
+        y = If(c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, else_branch = q () => (float[2] s) {
+        s = Relu(x) }>
+    unused inputs of a Loop body [graph=g (int64 n, float[2] x) => (float[2] y)]:
+        y = Loop(n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) { d = Identity(c)
+        r = Abs(s) }>
+""")
 
 
 @cases(

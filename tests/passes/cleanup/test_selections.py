@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import drop_where_of_equals, fold_constant_where
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, stays
 
 DROP_NO_OP_WHERE = rule_pass(no_ops, "drop-no-op-where")
@@ -52,19 +53,18 @@ def test_becomes_bit_for_bit(text: str, condition: Any, left: str) -> None:
     becomes(before, after, fold_constant_where, weights={"c": np.array(condition)})
 
 
-def test_the_same_integers_twice() -> None:
-    text = "g (int64[n,2] x, bool[2] c) => (int64[p,q] y) {{ t = {} y = Neg(t) }}"
-    becomes(text.format("Where(c, x, x)"), text.format("Identity(x)").replace("t = Identity(x) ", "").replace(
-        "Neg(t)", "Neg(x)"
-    ), drop_where_of_equals)  # fmt: skip
+selections = Rewrites("g (int64[n,2] x, bool[2] c) => (int64[] y)", drop_where_of_equals, weights={"c": np.bool_(0)})
 
+test_becomes_the_same_integers_twice = selections.all_become("""
+    the same integers twice: t = Where(c, x, x) y = Neg(t) => y = Neg(x)
+""")
 
-def test_inside_a_body() -> None:
-    text = (
-        "g (bool b, float[2] x) => (float[p] y) <bool c = {{0}}> {{ y = If (b) <then_branch = a () => (float[p] r)"
-        " {{ {} }}, else_branch = d () => (float[p] s) {{ s = Relu(x) }}> }}"
-    )
-    becomes(text.format("n = Neg(x) t = Where(c, n, x) r = Abs(t)"), text.format("r = Abs(x)"), *RULES)
+test_becomes_inside_a_body = selections.using(*RULES).all_become("""
+    inside a body [graph=g (bool b, float[2] x) => (float[] y)]: y = If(b) <then_branch = a () => (float[p] r) {
+        n = Neg(x) t = Where(c, n, x) r = Abs(t) }, else_branch = d () => (float[p] s) { s = Relu(x) }> =>
+        y = If(b) <then_branch = a () => (float[p] r) { r = Abs(x) }, else_branch = d () => (float[p] s) {
+        s = Relu(x) }>
+""")
 
 
 @pytest.mark.parametrize("opset", [9, 16, 26])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import reshapes
+from rewrite_tables import Rewrites
 from rewriting import becomes, stays
 
 TRANSPOSE_WITHOUT_RESHAPES = rule_pass(reshapes, "transpose-without-reshapes")
@@ -17,24 +19,19 @@ DIMS = "s = Shape(x) n = Slice(s, zero, one) l = Slice(s, two, three)"
 MERGE = "m = Concat<axis=0>(minus, l, three) r = Reshape(x, m)"
 SPLIT = "p = Concat<axis=0>(n, two, three, l) y = Reshape(t, p)"
 
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        pytest.param(
-            f"{DIMS} {MERGE} t = Transpose<perm=[0,2,1]>(r) {SPLIT}", "y = Transpose<perm=[0,1,3,2]>(x)", id="symbolic"
-        ),
-        pytest.param(
-            f"{DIMS} {MERGE} t = Transpose<perm=[0,2,1]>(r) f = ReduceSum<keepdims=0>(r) {SPLIT.replace('y =', 'q =')}"
-            " y = Add(q, f)",
-            "s = Shape(x) l = Slice(s, two, three) m = Concat<axis=0>(minus, l, three) r = Reshape(x, m)"
-            " f = ReduceSum<keepdims=0>(r) q = Transpose<perm=[0,1,3,2]>(x) y = Add(q, f)",
-            id="the merged one is read elsewhere",
-        ),
-    ],
+batches = Rewrites(
+    "g (float[N,2,S,3] x) => (float[] y)",
+    TRANSPOSE_WITHOUT_RESHAPES,
+    weights={"zero": [0], "one": [1], "two": [2], "three": [3], "minus": [-1], "none": np.array([], np.int64)},
 )
-def test_becomes(before: str, after: str) -> None:
-    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", TRANSPOSE_WITHOUT_RESHAPES)
+
+test_becomes = batches.all_become(f"""
+    symbolic: {DIMS} {MERGE} t = Transpose<perm=[0,2,1]>(r) p = Concat<axis=0>(n, two, three, l) y = Reshape(t, p)
+        => y = Transpose<perm=[0,1,3,2]>(x)
+    the merged one is read elsewhere: {DIMS} {MERGE} t = Transpose<perm=[0,2,1]>(r) f = ReduceSum<keepdims=0>(r)
+        p = Concat<axis=0>(n, two, three, l) q = Reshape(t, p) y = Add(q, f) => s = Shape(x) l = Slice(s, two, three)
+        {MERGE} f = ReduceSum<keepdims=0>(r) q = Transpose<perm=[0,1,3,2]>(x) y = Add(q, f)
+""")
 
 
 def split(*pieces: str) -> str:
@@ -68,9 +65,6 @@ def test_any_perm_behind_the_batch(perm: list[int]) -> None:
             f"{head} {{ {after} }}", TRANSPOSE_WITHOUT_RESHAPES)  # fmt: skip
 
 
-def test_stays_for_scalars() -> None:
-    text = (
-        "g (float[1] x) => (float y) <int64[0] none = {}> "
-        "{ r = Reshape(x, none) t = Transpose(r) y = Reshape(t, none) }"
-    )
-    stays(text, TRANSPOSE_WITHOUT_RESHAPES)
+test_stays_stays_for_scalars = batches.all_stay("""
+    stays for scalars [graph=g (float[1] x) => (float[] y)]: r = Reshape(x, none) t = Transpose(r) y = Reshape(t, none)
+""")

@@ -13,6 +13,7 @@ from passwright.passes.movement.expands import (
     drop_expand_before_extremum,
     drop_expand_before_power,
 )
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, load, stays
 
 DROP_EXPAND_BEFORE_BROADCAST = rule_pass(expands, "drop-expand-before-broadcast")
@@ -92,29 +93,20 @@ def test_stays(given_: str, constants: str, body: str, rank: int) -> None:
     stays(f"{g} {{ {body} }}", *RULES, runs="MatMul" not in body and "N,4" not in given_)
 
 
-@pytest.mark.parametrize("opset", [8, 13, 22, 25])
-def test_every_opset(opset: int) -> None:
-    g = "g (int64[1] x, int64[3] z) => (int64[p] y) <int64[1] s = {3}>"
-    becomes(
-        f"{g} {{ u = Expand(x, s) y = Add(u, z) }}",
-        f"{g} {{ y = Add(x, z) }}",
-        drop_expand_before_broadcast,
-        opset=opset,
-    )
+broadcasts = Rewrites("g (int64[1] x, int64[3] z) => (int64[] y)", drop_expand_before_broadcast, opset=8)
 
+test_every_opset = broadcasts.all_become("""
+    8: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
+    13 [opset=13]: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
+    22 [opset=22]: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
+    25 [opset=25]: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
+    an output is kept [opset=17; graph=g (float[1,3] x, float[2,3] z) => (float[2,3] u, float[] y)]:
+        u = Expand(x, [2,3]) y = Add(u, z) => u = Expand(x, s) y = Add(x, z)
+""")
 
-def test_before_opset_8() -> None:
-    g = "g (float[1,3] x, float[2,3] z) => (float[p,q] y) <int64[2] s = {2,1}>"
-    stays(f"{g} {{ u = Tile(x, s) y = Add(u, z) }}", drop_expand_before_broadcast, opset=7)
-
-
-def test_an_output_is_kept() -> None:
-    g = "g (float[1,3] x, float[2,3] z) => (float[2,3] u, float[2,3] y) <int64[2] s = {2,3}>"
-    becomes(
-        f"{g} {{ u = Expand(x, s) y = Add(u, z) }}",
-        f"{g} {{ u = Expand(x, s) y = Add(x, z) }}",
-        drop_expand_before_broadcast,
-    )
+test_stays_before_opset_8 = broadcasts.all_stay("""
+    before opset 8 [opset=7; graph=g (float[1,3] x, float[2,3] z) => (float[] y)]: u = Tile(x, [2,1]) y = Add(u, z)
+""")
 
 
 def test_inexact_rules_are_declared() -> None:

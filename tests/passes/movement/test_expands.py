@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import expands
 from passwright.passes.movement.expands import drop_unsqueeze_before_expand, merge_expands, merge_tiles
-from rewriting import becomes, cases, initializers, stays
+from rewrite_tables import Rewrites
+from rewriting import becomes, initializers
 
 MERGE_EXPANDS = rule_pass(expands, "merge-expands")
 
@@ -47,52 +48,34 @@ def test_tiles() -> None:
     assert [a.tolist() for a in initializers(out).values()] == [[2, 6]]
 
 
-@cases(
-    ("x", "body", "after", "rank"),
-    {
-        "one": ("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, s)", "y = Expand(x, s)", 3),
-        "two": ("float[1] x", "u = Unsqueeze(x, both) y = Expand(u, s)", "y = Expand(x, s)", 3),
-        "a Reshape": ("float[4] x", "u = Reshape(x, ones) y = Expand(u, s)", "y = Expand(x, s)", 3),
-        "computed": ("float[N,1] x, int64[3] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", "y = Expand(x, k)", 3),
-        "read elsewhere": (
-            "float[N,1] x",
-            "u = Unsqueeze(x, zero) v = Expand(u, s) w = Neg(u) y = Add(v, w)",
-            "u = Unsqueeze(x, zero) v = Expand(x, s) w = Neg(u) y = Add(v, w)",
-            3,
-        ),
-    },
+rewrites = Rewrites("g (float[{x}] x) => (float[] y)", *RULES, x="N,1")
+
+test_leading_ones = rewrites.all_become("""
+    one: u = Unsqueeze(x, [0]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
+    two [x=1]: u = Unsqueeze(x, [0,1]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
+    a Reshape [x=4]: u = Reshape(x, [1,1,4]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
+    computed [graph=g (float[N,1] x, int64[3] k) => (float[] y); runs=False]: u = Unsqueeze(x, [0]) y = Expand(u, k)
+        => y = Expand(x, k)
+    read elsewhere: u = Unsqueeze(x, [0]) v = Expand(u, [2,1,4]) w = Neg(u) y = Add(v, w)
+        => u = Unsqueeze(x, zero) v = Expand(x, s) w = Neg(u) y = Add(v, w)
+""")
+
+test_stays = rewrites.using(runs=False).all_stay("""
+    not in front: u = Unsqueeze(x, [1]) y = Expand(u, [2,1,4])
+    a shorter shape: u = Unsqueeze(x, [0]) y = Expand(u, [1,4])
+    a shape of any length [graph=g (float[N,1] x, int64[k] k) => (float[p,q,r] y)]:
+        u = Unsqueeze(x, [0]) y = Expand(u, k)
+    a Reshape of elements [x=8]: u = Reshape(x, [1,2,4]) y = Expand(u, [2,1,4])
+    alone: y = Expand(x, [2,1,4])
+    apart [x=2,1]: u = Expand(x, [1,4]) v = Neg(u) y = Expand(v, [2,1,4])
+    computed [graph=g (float[1,1] x, int64[2] k) => (float[] y)]: u = Expand(x, k) y = Expand(u, [2,1,4])
+    a Tile and an Expand [x=1,1]: u = Tile(x, [1,4]) y = Expand(u, [2,1,4])
+    a computed Tile [graph=g (float[N,2] x, int64[2] k) => (float[] y)]: u = Tile(x, k) y = Tile(u, [1,4])
+""")
+
+test_every_opset = rewrites.using(x="1,1", dtype="int32").all_become(
+    {str(n): ("u = Expand(x, [3,1]) y = Expand(u, [1,2]) => y = Expand(x, s)", {"opset": n}) for n in (8, 12, 13, 25)}
 )
-def test_leading_ones(x: str, body: str, after: str, rank: int) -> None:
-    weights = ints(zero=[0], both=[0, 1], ones=[1, 1, 4], s=[2, 1, 4])
-    new = model(x, rank, after).replace(") {", ") <int64[1] zero = {0}, int64[1] s = {0}> {", 1)
-    becomes(model(x, rank, body), new, *RULES, weights=weights, runs="int64" not in x)
-
-
-@cases(
-    ("x", "body", "rank"),
-    {
-        "not in front": ("float[N,1] x", "u = Unsqueeze(x, one) y = Expand(u, s)", 3),
-        "a shorter shape": ("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, flat)", 3),
-        "a shape of any length": ("float[N,1] x, int64[k] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", 3),
-        "a Reshape of elements": ("float[8] x", "u = Reshape(x, cut) y = Expand(u, s)", 3),
-        "alone": ("float[N,1] x", "y = Expand(x, s)", 3),
-        "apart": ("float[2,1] x", "u = Expand(x, flat) v = Neg(u) y = Expand(v, s)", 3),
-        "computed": ("float[1,1] x, int64[2] k", "u = Expand(x, k) y = Expand(u, s)", 3),
-        "a Tile and an Expand": ("float[1,1] x", "u = Tile(x, flat) y = Expand(u, s)", 3),
-        "a computed Tile": ("float[N,2] x, int64[2] k", "u = Tile(x, k) y = Tile(u, flat)", 2),
-    },
-)
-def test_stays(x: str, body: str, rank: int) -> None:
-    weights = ints(zero=[0], one=[1], cut=[1, 2, 4], s=[2, 1, 4], flat=[1, 4])
-    stays(model(x, rank, body), *RULES, weights=weights, runs=False)
-
-
-@pytest.mark.parametrize("opset", [8, 12, 13, 25])
-def test_every_opset(opset: int) -> None:
-    x = "int32[1,1] x"
-    before = model(x, 2, "u = Expand(x, s) y = Expand(u, t)").replace("float[p", "int32[p")
-    new = model(x, 2, "y = Expand(x, s)").replace("float[p", "int32[p").replace(") {", ") <int64[1] s = {0}> {", 1)
-    becomes(before, new, *RULES, weights=ints(s=[3, 1], t=[1, 2]), opset=opset)
 
 
 def test_the_pass_has_all_rules() -> None:

@@ -18,6 +18,7 @@ from passwright.passes.movement.gathers import (
     squeeze_of_slice_to_gather,
 )
 from passwright.passes.structure.sequences import sequence_at_of_split
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, initializers, load, run, stays, to_onnx
 
 MERGE_GATHERS = rule_pass(gathers, "merge-gathers")
@@ -100,10 +101,12 @@ def test_reshape_indices(x: str, i: object, axis: int, outer: str, data: list[in
     assert [a.tolist() for a in initializers(model).values()] == [after]
 
 
-def test_computed_or_shared_indices() -> None:
-    g = "g (float[N,5] x, int64 k) => (float[p,q] y, float[r] z) <int64 i = {1}, int64[1] a = {0}>"
-    stays(f"{g} {{ u = Gather(x, k) y = Unsqueeze(u, a) z = Neg(u) }}", reshape_indices, runs=False)
-    stays(f"{g} {{ u = Gather<axis=1>(x, i) y = Unsqueeze(u, a) z = Neg(u) }}", reshape_indices)
+rewrites = Rewrites("g (float[N,5] x, int64 k) => (float[p,q] y, float[r] z)", reshape_indices)
+
+test_stays = rewrites.all_stay("""
+    computed or shared indices [runs=False]: u = Gather(x, k) y = Unsqueeze(u, [0]) z = Neg(u)
+    computed or shared indices, 2: u = Gather<axis=1>(x, 1) y = Unsqueeze(u, [0]) z = Neg(u)
+""")
 
 
 @pytest.mark.parametrize(

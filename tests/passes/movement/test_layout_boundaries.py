@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
-from rewriting import apply_passes, cases, load, op_types, stays, to_onnx
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, cases, load, op_types, to_onnx
 
 MOVE = MoveTransposes()
 IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
@@ -69,52 +70,35 @@ def test_stays_between(constants: str, body: str, opset: int) -> None:
     assert op_types(to_onnx(result)).count("Transpose") == 2
 
 
-X = "g (float[2,3,4] x, float[4,3,2] z) => (float[n,m,k] y)"
+layout_boundaries = Rewrites("g (float[2,3,4] x, float[4,3,2] z) => (float[] y)", MOVE)
 
-
-@cases(
-    "text",
-    {
-        "alone between input and output": (f"{X} {{ y = Transpose(x) }}"),
-        "up front": (f"{X} {{ t = Transpose(x) y = Relu(t) }}"),
-        "at the end": (f"{X} {{ r = Relu(x) y = Transpose(r) }}"),
-        "of one of two operands": (f"{X} {{ t = Transpose(x) y = Add(t, z) }}"),
-        "in the middle": (f"{X} {{ a = Relu(x) t = Transpose(a) b = Relu(t) y = Mul(z, b) }}"),
-        "read by two that meet": (f"{X} {{ t = Transpose(x) a = Neg(t) b = Relu(t) y = Add(a, b) }}"),
-        "read by two that do not meet": (
-            "g (float[2,3] x) => (float[a,b] y, float[a,b] z) { t = Transpose(x) y = Relu(t) z = Neg(t) }"
-        ),
-        "a graph output": (
-            "g (float[2,3] x) => (float[a,b] t, float[c,d] y) { t = Transpose(x) r = Relu(t) y = Neg(r) }"
-        ),
-        "as many would be needed": (
-            "g (float[2,3] x, float[3,2] z) => (float[a,b] y, float[c,d] w)"
-            " { t = Transpose(x) y = Add(t, z) u = Exp(z) w = Transpose(u) }"
-        ),
-        "into Flatten": ("g (float[2,3,4] x) => (float[a,b] y) { t = Transpose(x) y = Flatten(t) }"),
-        "of rows of a table, which would be turned round": (
-            "g (int64[4,5] i) => (float[a,b,c] y) <float[3,2] w = {1,2,3,4,5,6}>"
-            " { r = Gather(w, i) y = Transpose<perm=[2,0,1]>(r) }"
-        ),
-        "no rank": ("g (float[] x) => (float[] y) { t = Transpose(x) r = Relu(t) y = Transpose(r) }"),
-        "that move nothing": (
-            "g (float[2,2] x) => (float[a,b] y) { t = Transpose<perm=[0,1]>(x) r = Relu(t)"
-            " y = Transpose<perm=[0,1]>(r) }"
-        ),
-        "across the border of an If body": (
-            "g (bool c, float[2,3] x) => (float[n,m] y) { t = Transpose(x) y = If (c) <"
-            "then_branch = a () => (float[n,m] r) { r = Transpose(t) }, "
-            "else_branch = b () => (float[n,m] s) { u = Relu(x) s = Neg(u) }> }"
-        ),
-        "read by If bodies": (
-            "g (bool c, float[2,3] x) => (float[n,m] y) { t = Transpose(x) r = Relu(t) y = If (c) <"
-            "then_branch = a () => (float[n,m] p) { p = Neg(r) }, "
-            "else_branch = b () => (float[n,m] q) { q = Neg(t) }> }"
-        ),
-    },
-)
-def test_stays(text: str) -> None:
-    stays(text, MOVE)
+test_stays = layout_boundaries.all_stay("""
+    alone between input and output: y = Transpose(x)
+    up front: t = Transpose(x) y = Relu(t)
+    at the end: r = Relu(x) y = Transpose(r)
+    of one of two operands: t = Transpose(x) y = Add(t, z)
+    in the middle: a = Relu(x) t = Transpose(a) b = Relu(t) y = Mul(z, b)
+    read by two that meet: t = Transpose(x) a = Neg(t) b = Relu(t) y = Add(a, b)
+    read by two that do not meet [graph=g (float[2,3] x) => (float[a,b] y, float[a,b] z)]:
+        t = Transpose(x) y = Relu(t) z = Neg(t)
+    a graph output [graph=g (float[2,3] x) => (float[a,b] t, float[] y)]: t = Transpose(x) r = Relu(t) y = Neg(r)
+    as many would be needed [graph=g (float[2,3] x, float[3,2] z) => (float[a,b] y, float[c,d] w)]:
+        t = Transpose(x) y = Add(t, z) u = Exp(z) w = Transpose(u)
+    into Flatten [graph=g (float[2,3,4] x) => (float[] y)]: t = Transpose(x) y = Flatten(t)
+    of rows of a table, which would be turned round [graph=g (int64[4,5] i) => (float[] y)]:
+        r = Gather([[1.0,2.0],[3.0,4.0],[5.0,6.0]], i) y = Transpose<perm=[2,0,1]>(r)
+    no rank [graph=g (float[] x) => (float[] y)]: t = Transpose(x) r = Relu(t) y = Transpose(r)
+    that move nothing [graph=g (float[2,2] x) => (float[] y)]:
+        t = Transpose<perm=[0,1]>(x) r = Relu(t) y = Transpose<perm=[0,1]>(r)
+    across the border of an If body [graph=g (bool c, float[2,3] x) => (float[] y)]: t = Transpose(x)
+        y = If(c) <then_branch = a () => (float[n,m] r) { r = Transpose(t) }, else_branch = b () => (float[n,m] s) {
+        u = Relu(x) s = Neg(u) }>
+    read by If bodies [graph=g (bool c, float[2,3] x) => (float[] y)]: t = Transpose(x) r = Relu(t)
+        y = If(c) <then_branch = a () => (float[n,m] p) { p = Neg(r) }, else_branch = b () => (float[n,m] q) {
+        q = Neg(t) }>
+    broadcasting of opset 6 stays [opset=6; graph=g (float[2,3] x, float[3] c) => (float[] y); runs=False]:
+        t = Transpose(x) r = Add<axis=0,broadcast=1>(t, c) y = Transpose(r)
+""")
 
 
 def test_an_op_of_another_domain_is_opaque() -> None:
@@ -122,13 +106,6 @@ def test_an_op_of_another_domain_is_opaque() -> None:
     model = load(text)
     model.opset_import.add(domain="my.own", version=1)
     assert not apply_passes(model, MOVE)[1].changes
-
-
-def test_broadcasting_of_opset_6_stays() -> None:
-    text = "g (float[2,3] x, float[3] c) => (float[a,b] y)"
-    stays(
-        f"{text} {{ t = Transpose(x) r = Add<axis=0,broadcast=1>(t, c) y = Transpose(r) }}", MOVE, opset=6, runs=False
-    )
 
 
 @pytest.mark.parametrize("work", ["Sigmoid(t)", "Softmax<axis=0>(t)", "Exp(t)", "ReduceMean<axes=[0]>(t)", "Pow(t, t)"])

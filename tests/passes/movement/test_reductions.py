@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import reduced_axes
 from passwright.passes.movement.reduced_axes import keep_or_drop_reduced_axes, merge_extrema, merge_reductions
-from rewriting import apply_passes, becomes, cases, load, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, load
 
 MERGE_REDUCTIONS = rule_pass(reduced_axes, "merge-reductions")
 
@@ -20,69 +21,35 @@ def text(body: str, rank: int, x: str = "float[N,3,4] x", out: str = "float", co
     return f"g ({x}) => ({out}[{','.join('abcd'[:rank])}] y) {constants} {{ {body} }}"
 
 
-@cases(
-    ("before", "after", "rank"),
-    {
-        "both kept": ("u = ReduceSum(x, zero) y = ReduceSum(u, one)", "y = ReduceSum<keepdims=1>(x, both)", 3),
-        "none kept": (
-            "u = ReduceSum<keepdims=0>(x, one) y = ReduceSum<keepdims=0>(u, one)",
-            "y = ReduceSum<keepdims=0>(x, both)",
-            1,
-        ),
-        "means": (
-            "s = Sigmoid(x) u = ReduceMean<axes=[0]>(s) y = ReduceMean<axes=[2]>(u)",
-            "s = Sigmoid(x) y = ReduceMean<axes=[0,2], keepdims=1>(s)",
-            3,
-        ),
-        "products": (
-            "u = ReduceProd<axes=[0], keepdims=0>(x) y = ReduceProd<axes=[0], keepdims=0>(u)",
-            "y = ReduceProd<axes=[0,1], keepdims=0>(x)",
-            1,
-        ),
-        "all": ("u = ReduceSum(x) y = ReduceSum(u)", "y = ReduceSum<keepdims=1>(x, both)", 3),
-        "the second takes away what the first kept": (
-            "u = ReduceSum(x, zero) y = ReduceSum<keepdims=0>(u, both)",
-            "y = ReduceSum<keepdims=0>(x, both)",
-            1,
-        ),
-        "greatest": (
-            "u = ReduceMax<axes=[0]>(x) y = ReduceMax<axes=[1]>(u)",
-            "y = ReduceMax<axes=[0,1], keepdims=1>(x)",
-            3,
-        ),
-        "least": (
-            "u = ReduceMin<axes=[2]>(x) y = ReduceMin<axes=[1]>(u)",
-            "y = ReduceMin<axes=[1,2], keepdims=1>(x)",
-            3,
-        ),
-        "keeps what is put back": (
-            "u = ReduceSum<keepdims=0>(x, one) y = Unsqueeze(u, one)",
-            "y = ReduceSum<keepdims=1>(x, one)",
-            3,
-        ),
-        "drops what is taken away": (
-            "u = ReduceMean<axes=[0,1]>(x) y = Squeeze(u, both)",
-            "y = ReduceMean<axes=[0,1], keepdims=0>(x)",
-            1,
-        ),
-        "by a Flatten": ("u = ReduceL2<axes=[2]>(x) y = Flatten(u)", "y = ReduceL2<axes=[2], keepdims=0>(x)", 2),
-        "a wrong Reshape stays wrong": (
-            "u = ReduceSum<keepdims=0>(x, both) y = Reshape(u, flat)",
-            "u = ReduceSum<keepdims=0>(x, both) y = Reshape(u, flat)",
-            3,
-        ),
-        "other axes stay": (
-            "u = ReduceLogSumExp<axes=[1,2], keepdims=0>(x) y = Unsqueeze(u, both)",
-            "u = ReduceLogSumExp<axes=[1,2], keepdims=0>(x) y = Unsqueeze(u, both)",
-            3,
-        ),
-    },
-)
-def test_becomes(before: str, after: str, rank: int) -> None:
-    if before == after:
-        stays(text(before, rank), *RULES, runs=False)
-    else:
-        becomes(text(before, rank), text(after, rank), *RULES)
+reductions = Rewrites("g (float[{x}] x) => (float[] y)", *RULES, x="N,3,4")
+
+test_becomes = reductions.all_become("""
+    both kept: u = ReduceSum(x, [0]) y = ReduceSum(u, [1]) => y = ReduceSum<keepdims=1>(x, both)
+    none kept: u = ReduceSum<keepdims=0>(x, [1]) y = ReduceSum<keepdims=0>(u, [1]) => y = ReduceSum<keepdims=0>(x, both)
+    means: s = Sigmoid(x) u = ReduceMean<axes=[0]>(s) y = ReduceMean<axes=[2]>(u)
+        => s = Sigmoid(x) y = ReduceMean<axes=[0,2], keepdims=1>(s)
+    products: u = ReduceProd<axes=[0], keepdims=0>(x) y = ReduceProd<axes=[0], keepdims=0>(u)
+        => y = ReduceProd<axes=[0,1], keepdims=0>(x)
+    all: u = ReduceSum(x) y = ReduceSum(u) => y = ReduceSum<keepdims=1>(x, both)
+    the second takes away what the first kept: u = ReduceSum(x, [0]) y = ReduceSum<keepdims=0>(u, [0,1])
+        => y = ReduceSum<keepdims=0>(x, both)
+    greatest: u = ReduceMax<axes=[0]>(x) y = ReduceMax<axes=[1]>(u) => y = ReduceMax<axes=[0,1], keepdims=1>(x)
+    least: u = ReduceMin<axes=[2]>(x) y = ReduceMin<axes=[1]>(u) => y = ReduceMin<axes=[1,2], keepdims=1>(x)
+    keeps what is put back: u = ReduceSum<keepdims=0>(x, [1]) y = Unsqueeze(u, [1]) => y = ReduceSum<keepdims=1>(x, one)
+    drops what is taken away: u = ReduceMean<axes=[0,1]>(x) y = Squeeze(u, [0,1])
+        => y = ReduceMean<axes=[0,1], keepdims=0>(x)
+    by a Flatten: u = ReduceL2<axes=[2]>(x) y = Flatten(u) => y = ReduceL2<axes=[2], keepdims=0>(x)
+    negative axes [x=2,3,4]: u = ReduceMean<axes=[-2], keepdims=0>(x) y = Unsqueeze(u, [1])
+        => y = ReduceMean<axes=[1], keepdims=1>(x)
+    reshape that restores reduced axes [x=N,4,4,3]: u = ReduceMean<axes=[1,2], keepdims=0>(x) y = Reshape(u, [-1,1,1,3])
+        => y = ReduceMean<axes=[1,2], keepdims=1>(x)
+""")
+test_becomes_stays = reductions.using(runs=False).all_stay("""
+    a wrong Reshape stays wrong: u = ReduceSum<keepdims=0>(x, [0,1]) y = Reshape(u, [0,1,4])
+    other axes stay: u = ReduceLogSumExp<axes=[1,2], keepdims=0>(x) y = Unsqueeze(u, [0,1])
+    reshape that restores reduced axes [x=N,4,4,M]: u = ReduceMean<axes=[1,2], keepdims=0>(x) y = Reshape(u, [0,1,1,3])
+    means of integers stay [dtype=int32; runs]: u = ReduceMean<axes=[0]>(x) y = ReduceMean<axes=[1]>(u)
+""")
 
 
 @pytest.mark.parametrize(
@@ -101,26 +68,10 @@ def test_indices(before: str, after: str, rank: int) -> None:
     becomes(text(before, rank, out="int64"), text(after, rank, out="int64"), *RULES)
 
 
-def test_negative_axes() -> None:
-    before = "u = ReduceMean<axes=[-2], keepdims=0>(x) y = Unsqueeze(u, one)"
-    x = "float[2,3,4] x"
-    becomes(text(before, 3, x), text("y = ReduceMean<axes=[1], keepdims=1>(x)", 3, x), *RULES)
-
-
-def test_reshape_that_restores_reduced_axes() -> None:
-    c = "<int64[1] one = {1}, int64[4] back = {0,1,1,3}>"
-    before = "u = ReduceMean<axes=[1,2], keepdims=0>(x) y = Reshape(u, back)"
-    x = "float[N,4,4,3] x"
-    after = "y = ReduceMean<axes=[1,2], keepdims=1>(x)"
-    becomes(text(before.replace("back", "back"), 4, x, constants=c.replace("0,1", "-1,1")), text(after, 4, x), *RULES)
-    stays(text(before, 4, "float[N,4,4,M] x", constants=c), *RULES, runs=False)
-
-
-def test_extrema_of_integers_are_exact() -> None:
-    x = "int64[N,3,4] x"
-    before = "u = ReduceMax<axes=[0]>(x) y = ReduceMax<axes=[1]>(u)"
-    after = text("y = ReduceMax<axes=[0,1], keepdims=1>(x)", 3, x, "int64")
-    becomes(text(before, 3, x, "int64"), after, merge_extrema)
+test_becomes_extrema_of_integers_are_exact = reductions.using(merge_extrema).all_become("""
+    extrema of integers are exact [dtype=int64]: u = ReduceMax<axes=[0]>(x) y = ReduceMax<axes=[1]>(u)
+        => y = ReduceMax<axes=[0,1], keepdims=1>(x)
+""")
 
 
 def test_sums_of_integers_may_overflow() -> None:
@@ -131,43 +82,24 @@ def test_sums_of_integers_may_overflow() -> None:
     assert not apply_passes(load(before), MERGE_REDUCTIONS, exact_only=True)[1].changes
 
 
-@cases(
-    ("body", "rank", "x"),
-    {
-        "alone": ("y = ReduceSum(x, one)", 3, "float[N,3,4] x"),
-        "a negative axis of a possibly empty value": (
-            "u = ReduceMean<axes=[-2], keepdims=0>(x) y = Unsqueeze(u, one)",
-            3,
-            "float[N,3,4] x",
-        ),
-        "different kinds": ("u = ReduceSum(x, one) y = ReduceMean<axes=[0]>(u)", 3, "float[N,3,4] x"),
-        "norms": ("u = ReduceL1<axes=[0]>(x) y = ReduceL1<axes=[1]>(u)", 3, "float[N,3,4] x"),
-        "only the first kept": ("u = ReduceSum(x, one) y = ReduceSum<keepdims=0>(u, zero)", 2, "float[N,3,4] x"),
-        "only the second kept": ("u = ReduceSum<keepdims=0>(x, one) y = ReduceSum(u, zero)", 2, "float[N,3,4] x"),
-        "read elsewhere": ("u = ReduceSum(x, one) v = ReduceSum(u, zero) y = Add(u, v)", 3, "float[N,3,4] x"),
-        "the axes are computed": ("u = ReduceSum(x, one) y = ReduceSum(u, a)", 3, "float[N,3,4] x, int64[1] a"),
-        "reduces nothing": ("u = ReduceSum<noop_with_empty_axes=1>(x) y = ReduceSum(u, zero)", 3, "float[N,3,4] x"),
-        "put elsewhere": ("u = ReduceSum<keepdims=0>(x, one) y = Unsqueeze(u, zero)", 3, "float[N,3,4] x"),
-        "more taken away": ("u = ReduceSum(x, one) y = Squeeze(u, both)", 1, "float[1,3,4] x"),
-        "axes turn out": ("u = ReduceSum(x, one) y = Squeeze(u)", 2, "float[N,3,4] x"),
-        "flattens more": ("u = ReduceSum(x, last) y = Flatten<axis=1>(u)", 2, "float[N,M,3,4] x"),
-        "kept and read elsewhere": (
-            (
-                "u = ReduceSum(x, one) v = Squeeze(u, one) w = Unsqueeze(v, last) r = Transpose<perm=[0,2,1]>(w)"
-                " y = Add(u, r)"
-            ),
-            3,
-            "float[N,3,4] x",
-        ),
-    },
-)
-def test_stays(body: str, rank: int, x: str) -> None:
-    stays(text(body, rank, x), *RULES, runs="computed" not in body)
-
-
-def test_means_of_integers_stay() -> None:
-    body = "u = ReduceMean<axes=[0]>(x) y = ReduceMean<axes=[1]>(u)"
-    stays(text(body, 3, "int32[N,3,4] x", "int32"), *RULES)
+test_stays = reductions.all_stay("""
+    alone: y = ReduceSum(x, [1])
+    a negative axis of a possibly empty value: u = ReduceMean<axes=[-2], keepdims=0>(x) y = Unsqueeze(u, [1])
+    different kinds: u = ReduceSum(x, [1]) y = ReduceMean<axes=[0]>(u)
+    norms: u = ReduceL1<axes=[0]>(x) y = ReduceL1<axes=[1]>(u)
+    only the first kept: u = ReduceSum(x, [1]) y = ReduceSum<keepdims=0>(u, [0])
+    only the second kept: u = ReduceSum<keepdims=0>(x, [1]) y = ReduceSum(u, [0])
+    read elsewhere: u = ReduceSum(x, [1]) v = ReduceSum(u, [0]) y = Add(u, v)
+    the axes are computed [graph=g (float[N,3,4] x, int64[1] a) => (float[a,b,c] y)]:
+        u = ReduceSum(x, [1]) y = ReduceSum(u, a)
+    reduces nothing: u = ReduceSum<noop_with_empty_axes=1>(x) y = ReduceSum(u, [0])
+    put elsewhere: u = ReduceSum<keepdims=0>(x, [1]) y = Unsqueeze(u, [0])
+    more taken away [x=1,3,4]: u = ReduceSum(x, [1]) y = Squeeze(u, [0,1])
+    axes turn out [graph=g (float[N,3,4] x) => (float[a,b] y)]: u = ReduceSum(x, [1]) y = Squeeze(u)
+    flattens more [x=N,M,3,4]: u = ReduceSum(x, [-1]) y = Flatten<axis=1>(u)
+    kept and read elsewhere: u = ReduceSum(x, [1]) v = Squeeze(u, [1]) w = Unsqueeze(v, [-1])
+        r = Transpose<perm=[0,2,1]>(w) y = Add(u, r)
+""")
 
 
 @pytest.mark.parametrize(("opset", "axes"), [(11, "axes=[0],"), (13, ""), (18, ""), (20, "")])

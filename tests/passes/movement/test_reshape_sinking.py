@@ -15,6 +15,7 @@ from passwright.passes.movement.reshapes import (
     multiply_without_reshapes,
     sink_reshape,
 )
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, load, run, stays, to_onnx
 
 MULTIPLY_WITHOUT_RESHAPES = rule_pass(reshapes, "multiply-without-reshapes")
@@ -64,30 +65,24 @@ def test_elementwise(x: str, before: str, after: str, rank: int) -> None:
     becomes(model(x, rank, before, **c), model(x, rank, after, **c), sink_reshape)
 
 
-@pytest.mark.parametrize(
-    ("x", "body", "rank"),
-    [
-        pytest.param("float[N,3,4] x", "v = Relu(x) y = Reshape(v, back)", 3, id="one way"),
-        pytest.param("float[N,3,4] x", "u = Reshape(x, flat) v = Softmax(u) y = Reshape(v, back)", 3,
-                     id="along an axis"),
-        pytest.param("float[N,3,4] x, float[12] b", "u = Reshape(x, flat) v = Add(u, b) y = Reshape(v, back)", 3,
-                     id="a vector is added"),
-        pytest.param("float[N,3,4] x, float b", "u = Reshape(x, flat) v = Add(u, b) y = Reshape(v, back)", 3,
-                     id="a number from outside"),
-        pytest.param("float[N,3,4] x", "u = Reshape(x, flat) v = Relu(u) w = Reshape(v, back) z = Reshape(v, back)"
-                     " y = Add(w, z)", 3, id="the computed value is read twice"),
-        pytest.param("float[N,2,6] x", "u = Reshape(x, flat) v = Relu(u) w = Reshape(v, back) z = ReduceSum(u) "
-                     " y = Add(w, z)", 3, id="the first stays, and so would the second"),
-        pytest.param("float[N,3,4] x", "u = Transpose(x) v = Relu(u) y = Reshape(v, back)", 3, id="a Transpose"),
-        pytest.param("float[N,M] x", "u = Unsqueeze(x, one) v = Mul(u, cube) y = Squeeze(v, one)", 2, id="adds dims"),
-        pytest.param("float[N,3,4] x, float[N,12] z", "u = Reshape(x, flat) v = Add(u, z) y = Reshape(v, back)", 3,
-                     id="two operands"),
-    ],
-)  # fmt: skip
-def test_elementwise_stays(x: str, body: str, rank: int) -> None:
-    text = model(x, rank, body, flat=[-1, 12], back=[-1, 3, 4], one=[1])
-    stays(text, sink_reshape, weights={"cube": np.ones((1, 1, 1), np.float32)})
+reshape_sinking = Rewrites("g (float[{x}] x) => (float[] y)", sink_reshape, x="N,3,4")
 
+test_elementwise_stays = reshape_sinking.all_stay("""
+    one way: v = Relu(x) y = Reshape(v, [-1,3,4])
+    along an axis: u = Reshape(x, [-1,12]) v = Softmax(u) y = Reshape(v, [-1,3,4])
+    a vector is added [graph=g (float[N,3,4] x, float[12] b) => (float[] y)]:
+        u = Reshape(x, [-1,12]) v = Add(u, b) y = Reshape(v, [-1,3,4])
+    a number from outside [graph=g (float[N,3,4] x, float b) => (float[] y)]:
+        u = Reshape(x, [-1,12]) v = Add(u, b) y = Reshape(v, [-1,3,4])
+    the computed value is read twice:
+        u = Reshape(x, [-1,12]) v = Relu(u) w = Reshape(v, [-1,3,4]) z = Reshape(v, [-1,3,4]) y = Add(w, z)
+    the first stays, and so would the second [x=N,2,6]:
+        u = Reshape(x, [-1,12]) v = Relu(u) w = Reshape(v, [-1,3,4]) z = ReduceSum(u) y = Add(w, z)
+    a Transpose: u = Transpose(x) v = Relu(u) y = Reshape(v, [-1,3,4])
+    adds dims [x=N,M]: u = Unsqueeze(x, [1]) v = Mul(u, [[[1.0]]]) y = Squeeze(v, [1])
+    two operands [graph=g (float[N,3,4] x, float[N,12] z) => (float[] y)]:
+        u = Reshape(x, [-1,12]) v = Add(u, z) y = Reshape(v, [-1,3,4])
+""")
 
 W = {"w": np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5), "b": np.linspace(-1, 1, 5, dtype=np.float32)}
 W["r"] = W["w"].T.copy()

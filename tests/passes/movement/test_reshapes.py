@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.reshapes import merge_reshapes, transpose_to_reshape
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
 
 MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
@@ -161,34 +162,28 @@ def test_transpose_of_ones(shape: str, perm: str, after: list[int] | None) -> No
     assert [list(a) for a in initializers(model).values()] == [after]
 
 
-def test_reshape_and_transpose_of_unit_axes_cancel() -> None:
-    g = "g (float[N,4] x) => (float[a,b] y) <int64[3] s = {0,1,4}, int64[2] t = {0,4}>"
-    before = "u = Reshape(x, s) v = Transpose<perm=[0,2,1]>(u) w = Reshape(v, t) y = Neg(w)"
-    becomes(f"{g} {{ {before} }}", f"{g} {{ y = Neg(x) }}", transpose_to_reshape, merge_reshapes)
+rewrites = Rewrites("g (float[N,4] x) => (float[] y)", merge_reshapes)
 
+test_becomes_reshape_and_transpose_of_unit_axes_cancel = rewrites.using(
+    transpose_to_reshape, merge_reshapes
+).all_become("""
+    reshape and transpose of unit axes cancel:
+        u = Reshape(x, [0,1,4]) v = Transpose<perm=[0,2,1]>(u) w = Reshape(v, [0,4]) y = Neg(w) => y = Neg(x)
+""")
 
-def test_inner_value_is_a_graph_output() -> None:
-    g = "g (float[2,6] x) => (float[a,b] u, float[c] y) <int64[2] s = {3,4}, int64[1] t = {-1}>"
-    becomes(
-        f"{g} {{ u = Reshape(x, s) y = Reshape(u, t) }}",
-        f"{g} {{ u = Reshape(x, s) y = Reshape(x, t) }}",
-        merge_reshapes,
-    )
+test_becomes_inner_value_is_a_graph_output = rewrites.all_become("""
+    inner value is a graph output [graph=g (float[2,6] x) => (float[a,b] u, float[] y)]:
+        u = Reshape(x, [3,4]) y = Reshape(u, [-1]) => u = Reshape(x, s) y = Reshape(x, t)
+    inside an if body [graph=g (bool c, float[2,3] x) => (float[] y)]: y = If(c) <then_branch = p () => (float[n,m] r) {
+        u = Unsqueeze(x, [0]) v = Squeeze(u, [0]) r = Neg(v) }, else_branch = q () => (float[n,m] s) { s = Relu(x) }> =>
+        y = If(c) <then_branch = p () => (float[n,m] r) { r = Neg(x) }, else_branch = q () => (float[n,m] s) {
+        s = Relu(x) }>
+""")
 
-
-def test_an_overridable_shape_is_no_constant() -> None:
-    text = (
-        "g (float[2,3] x, int64[1] t = {0}) => (float[] y) { u = Flatten(x) y = Unsqueeze(u, t) z = Unsqueeze(y, t) }"
-    )
-    stays(text, merge_reshapes, runs=False)
-
-
-def test_inside_an_if_body() -> None:
-    g = (
-        "g (bool c, float[2,3] x) => (float[a,b] y) <int64[1] a = {{0}}> {{ y = If (c) <"
-        "then_branch = p () => (float[n,m] r) {{ {} }}, else_branch = q () => (float[n,m] s) {{ s = Relu(x) }}> }}"
-    )
-    becomes(g.format("u = Unsqueeze(x, a) v = Squeeze(u, a) r = Neg(v)"), g.format("r = Neg(x)"), merge_reshapes)
+test_stays_an_overridable_shape_is_no_constant = rewrites.using(runs=False).all_stay("""
+    an overridable shape is no constant [graph=g (float[2,3] x, int64[1] t = {0}) => (float[] y)]:
+        u = Flatten(x) y = Unsqueeze(u, t) z = Unsqueeze(y, t)
+""")
 
 
 def test_passes() -> None:

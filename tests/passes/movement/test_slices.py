@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import slices
 from passwright.passes.movement.slices import SliceRange, cancel_depth_and_space, compose_ranges, merge_slices
-from rewriting import apply_passes, becomes, cases, initializers, load, stays, to_onnx
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
 
 CANCEL_DEPTH_AND_SPACE = rule_pass(slices, "cancel-depth-and-space")
 MERGE_SLICES = rule_pass(slices, "merge-slices")
@@ -75,36 +76,25 @@ def test_two_reversals_cancel() -> None:
     becomes(text, "g (float[8] x) => (float[p] y) { v = Neg(x) y = Neg(v) }", merge_slices)
 
 
-def test_attributes_before_opset_10() -> None:
-    g = "g (float[N,M] x) => (float[p,q] y)"
-    before = "u = Slice<starts=[1], ends=[9]>(x) y = Slice<axes=[1,0], starts=[0,1], ends=[2,3]>(u)"
-    after = "y = Slice<starts=[2,0], ends=[4,2], axes=[0,1]>(x)"
-    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", merge_slices, opset=9)
-
-
-def test_omitted_axes_and_shared_inner_value() -> None:
-    g = "g (float[N,M] x) => (float[p,q] y, float[p,q] z) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {1}>"
-    becomes(
-        f"{g} {{ y = Slice(x, s, e) z = Slice(y, s, e, a) }}",
-        f"{g} {{ y = Slice(x, s, e) z = Slice(x, s, e, a) }}",
-        merge_slices,
-    )
-
-
-@cases(
-    "body",
-    {
-        "alone": ("y = Slice(x, s, e, a)"),
-        "apart": ("u = Slice(x, s, e, a) v = Neg(u) y = Slice(v, s, e, a)"),
-        "a computed start": ("u = Slice(x, k, e, a) y = Slice(u, s, e, b)"),
-        "a computed axis": ("u = Slice(x, s, e, a) y = Slice(u, s, e, k)"),
-        "an axis that may be another": ("u = Slice(x, s, e, d) y = Slice(u, s, e, a)"),
-    },
+rewrites = Rewrites(
+    "g (float[N,M] x, int64[1] k, int64[1] d = {0}) => (float[] y)", merge_slices, weights={"s": [1], "a": [1]}
 )
-def test_stays(body: str) -> None:
-    g = "g (float[N,M] x, int64[1] k, int64[1] d = {0}) => (float[p,q] y)"
-    stays(f"{g} <int64[1] s = {{1}}, int64[1] e = {{3}}, int64[1] a = {{1}}, int64[1] b = {{0}}> {{ {body} }}",
-          merge_slices, runs=False)  # fmt: skip
+
+test_becomes = rewrites.all_become("""
+    attributes before opset 10 [opset=9; graph=g (float[N,M] x) => (float[p,q] y)]:
+        u = Slice<starts=[1], ends=[9]>(x) y = Slice<axes=[1,0], starts=[0,1], ends=[2,3]>(u)
+        => y = Slice<starts=[2,0], ends=[4,2], axes=[0,1]>(x)
+    omitted axes and shared inner value [graph=g (float[N,M] x) => (float[p,q] y, float[p,q] z)]:
+        y = Slice(x, s, [3]) z = Slice(y, s, [3], a) => y = Slice(x, s, e) z = Slice(x, s, e, a)
+""")
+
+test_stays = rewrites.using(runs=False).all_stay("""
+    alone: y = Slice(x, s, [3], a)
+    apart: u = Slice(x, s, [3], a) v = Neg(u) y = Slice(v, s, [3], a)
+    a computed start: u = Slice(x, k, [3], a) y = Slice(u, s, [3], [0])
+    a computed axis: u = Slice(x, s, [3], a) y = Slice(u, s, [3], k)
+    an axis that may be another: u = Slice(x, s, [3], d) y = Slice(u, s, [3], a)
+""")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import concats
 from passwright.passes.movement.concats import bypass_gather_of_concat, bypass_slice_of_concat, bypass_split_of_concat
+from rewrite_tables import Rewrites
 from rewriting import becomes, initializers, stays
 
 BYPASS_CONCATS = rule_pass(concats, "bypass-concats")
@@ -59,14 +60,12 @@ def test_slice_of_open_pieces_stays(start: int, end: int) -> None:
     stays(piece("y = Slice(u, s, e, x)", g=OPEN, s=[start], e=[end], x=[1]), bypass_slice_of_concat)
 
 
-def test_the_last_piece_may_be_open() -> None:
-    constants = "<int64[1] s = {2}, int64[1] e = {9223372036854775807}, int64[1] x = {1}>"
-    g = f"g (float[N,2] a, float[N,M] b) => (float[p,q] y) {constants}"
-    becomes(
-        f"{g} {{ u = Concat<axis=1>(a, b) y = Slice(u, s, e, x) }}",
-        f"{g} {{ y = Identity(b) }}",
-        bypass_slice_of_concat,
-    )
+slices_of_concats = Rewrites("g (float[N,2] a, float[N,3] b, float[N,1] c) => (float[] y)", bypass_slice_of_concat)
+
+test_becomes = slices_of_concats.all_become("""
+    the last piece may be open [graph=g (float[N,2] a, float[N,M] b) => (float[] y)]:
+        u = Concat<axis=1>(a, b) y = Slice(u, [2], [9223372036854775807], [1]) => y = Identity(b)
+""")
 
 
 def test_backwards_within_a_piece() -> None:
@@ -96,18 +95,10 @@ def test_gather(indices: list[int], after: str, made: list[int] | None) -> None:
         assert [a.tolist() for a in initializers(model).values()] == [made]
 
 
-def test_gather_one() -> None:
-    g = G.format(rank="p")
-    becomes(
-        piece("y = Gather<axis=-1>(u, i)", "p", i=5),
-        f"{g} <int64[1] x = {{1}}> {{ y = Squeeze(c, x) }}",
-        bypass_gather_of_concat,
-    )
-    becomes(
-        piece("y = Gather<axis=1>(u, i)", "p", i=2),
-        f"{g} <int64 i = {{0}}> {{ y = Gather<axis=1>(b, i) }}",
-        bypass_gather_of_concat,
-    )
+test_becomes_gather_one = slices_of_concats.using(bypass_gather_of_concat).all_become("""
+    gather one: n = Neg(a) u = Concat<axis=1>(n, b, c) y = Gather<axis=-1>(u, 5) => y = Squeeze(c, x)
+    gather one, 2: n = Neg(a) u = Concat<axis=1>(n, b, c) y = Gather<axis=1>(u, 2) => y = Gather<axis=1>(b, i)
+""")
 
 
 @pytest.mark.parametrize("indices", [[1, 2], [0, -1], [0, 1, 2, 3, 4, 5]])

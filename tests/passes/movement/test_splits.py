@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.movement.slices import SlicesToSplit
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
 
 PASS = SlicesToSplit()
@@ -63,16 +64,17 @@ def test_stays(x: str, cuts: list[tuple[int, ...]]) -> None:
     stays(slices(x, *cuts), PASS)
 
 
-def test_computed_or_overridable_bounds_stay() -> None:
-    g = "g (float[N,6] x, int64[1] k, int64[1] d = {6}) => (float[p,q] y, float[r,s] z)"
-    c = "<int64[1] s = {0}, int64[1] e = {2}, int64[1] a = {1}>"
-    stays(f"{g} {c} {{ y = Slice(x, s, e, a) z = Slice(x, e, k, a) }}", PASS, runs=False)
-    stays(f"{g} {c} {{ y = Slice(x, s, e, a) z = Slice(x, e, d, a) }}", PASS, runs=False)
+splits = Rewrites("g (float[N,6] x, int64[1] k, int64[1] d = {6}) => (float[p,q] y, float[r,s] z)", PASS)
 
-
-def test_two_axes_stay() -> None:
-    c = "<int64[2] s = {0,0}, int64[2] m = {2,0}, int64[2] e = {6,4}>"
-    stays(f"g (float[6,4] x) => (float[p,q] y, float[r,s] z) {c} {{ y = Slice(x, s, m) z = Slice(x, m, e) }}", PASS)
+test_stays_computed_or_overridable_bounds_stay = splits.all_stay("""
+    computed or overridable bounds stay [runs=False]: y = Slice(x, [0], [2], [1]) z = Slice(x, [2], k, [1])
+    computed or overridable bounds stay, 2 [runs=False]: y = Slice(x, [0], [2], [1]) z = Slice(x, [2], d, [1])
+    two axes stay [graph=g (float[6,4] x) => (float[p,q] y, float[r,s] z)]:
+        y = Slice(x, [0,0], [2,0]) z = Slice(x, [2,0], [6,4])
+    inside an if body only [graph=g (bool c, float[2,6] x) => (float[n,m] y, float[p,q] z)]: z = Slice(x, [0], [2], [1])
+        y = If(c) <then_branch = p () => (float[n,m] r) { w = Slice(x, [2], [6], [1]) v = Relu(w)
+        r = Concat<axis=1>(w, v) }, else_branch = q () => (float[n,m] t) { t = Relu(x) }>
+""")
 
 
 @pytest.mark.parametrize("opset", [7, 9])
@@ -92,17 +94,13 @@ def test_later_opsets(opset: int) -> None:
         np.testing.assert_array_equal(a, b)
 
 
-def test_inside_an_if_body_only() -> None:
-    g = (
-        "g (bool c, float[2,6] x) => (float[n,m] y, float[p,q] z) <int64[1] s = {{0}}, int64[1] e = {{2}},"
-        " int64[1] f = {{6}}, int64[1] a = {{1}}>"
-        " {{ z = Slice(x, s, e, a) y = If (c) <"
-        "then_branch = p () => (float[n,m] r) {} r = Concat<axis=1>(w, v) }},"
-        " else_branch = q () => (float[n,m] t) {{ t = Relu(x) }}> }}"
-    )
-    inner = "{ v = Slice(x, s, e, a) w = Slice(x, e, f, a)"
-    becomes(g.format(inner), g.format("<int64[2] k = {2,4}> { v, w = Split<axis=1>(x, k)"), PASS)
-    stays(g.format("{ w = Slice(x, e, f, a) v = Relu(w)"), PASS)
+test_becomes_inside_an_if_body_only = splits.all_become("""
+    inside an if body only [graph=g (bool c, float[2,6] x) => (float[n,m] y, float[p,q] z)]: z = Slice(x, [0], [2], [1])
+        y = If(c) <then_branch = p () => (float[n,m] r) { v = Slice(x, [0], [2], [1]) w = Slice(x, [2], [6], [1])
+        r = Concat<axis=1>(w, v) }, else_branch = q () => (float[n,m] t) { t = Relu(x) }> => z = Slice(x, s, e, a)
+        y = If(c) <then_branch = p () => (float[n,m] r) <int64[2] k = {2,4}> { v, w = Split<axis=1>(x, k)
+        r = Concat<axis=1>(w, v) }, else_branch = q () => (float[n,m] t) { t = Relu(x) }>
+""")
 
 
 @given(inner=st.sets(st.integers(1, 6), min_size=1, max_size=4), order=st.permutations(range(5)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.shapes.fold_shapes import FoldShapes, MergeShapes
-from rewriting import becomes, cases, stays
+from rewrite_tables import Rewrites
+from rewriting import becomes, cases
 
 I64 = "int64 i = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] most = {-1}"
 G = f"g (float[N,3,4] x, float[N,M] z) => (int64[a] y) <{I64}>"
@@ -39,54 +40,39 @@ def test_becomes_a_constant(before: str, constant: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G[:-1]}, {constant}> {{}}", FoldShapes())
 
 
-@cases(
-    "text",
-    {
-        "a symbol": (f"{G} {{ s = Shape(x) y = Slice(s, zero, one) }}"),
-        "symbols among numbers": (f"{G} {{ s = Shape(x) t = Shape(z) y = Concat<axis=0>(s, t) }}"),
-        "two symbols": (f"{G} {{ s = Shape(z) a = Slice(s, zero, one) b = Slice(s, one, two) y = Sub(a, b) }}"),
-        "two dims that nobody named": (
-            f"g (float[?,?] x) => (int64[a] y) <{I64}> {{ s = Shape(x) a = Slice(s, zero, one)"
-            " b = Slice(s, one, two) y = Sub(a, b) }"
-        ),
-        "floats": ("g (float[N,3] x) => (float[a] y) { s = Shape(x) y = Cast<to=1>(s) }"),
-        "no shape at all": ("g (int64[2] x, int64[2] w = {1,1}) => (int64[2] y) { y = Sub(w, w) }"),
-        "unknown rank": ("g (float[] x) => (int64[a] y) { y = Shape(x) }"),
-    },
-)
-def test_no_constant(text: str) -> None:
-    stays(text, FoldShapes())
+rewrites = Rewrites("g (float[N,M] x, float[N,K] z) => (int64[a] y, int64[b] w)", FoldShapes())
 
+test_no_constant = rewrites.all_stay("""
+    a symbol [graph=g (float[N,3,4] x, float[N,M] z) => (int64[] y)]: s = Shape(x) y = Slice(s, [0], [1])
+    symbols among numbers [graph=g (float[N,3,4] x, float[N,M] z) => (int64[] y)]:
+        s = Shape(x) t = Shape(z) y = Concat<axis=0>(s, t)
+    two symbols [graph=g (float[N,3,4] x, float[N,M] z) => (int64[] y)]:
+        s = Shape(z) a = Slice(s, [0], [1]) b = Slice(s, [1], [2]) y = Sub(a, b)
+    two dims that nobody named [graph=g (float[?,?] x) => (int64[] y)]:
+        s = Shape(x) a = Slice(s, [0], [1]) b = Slice(s, [1], [2]) y = Sub(a, b)
+    floats [graph=g (float[N,3] x) => (float[] y)]: s = Shape(x) y = Cast<to=1>(s)
+    no shape at all [graph=g (int64[2] x, int64[2] w = {1,1}) => (int64[] y)]: y = Sub(w, w)
+    unknown rank [graph=g (float[] x) => (int64[] y)]: y = Shape(x)
+""")
 
 M = f"g (float[N,M] x, float[N,K] z) => (int64[a] y, int64[b] w) <{I64}>"
 
-
-@cases(
-    ("before", "after"),
-    {
-        "twice": ("s = Shape(x) t = Shape(x) y = Neg(s) w = Abs(t)", "s = Shape(x) y = Neg(s) w = Abs(s)"),
-        "one symbol in two inputs": (
-            "s = Shape(x) a = Slice(s, zero, one) t = Shape(z) b = Slice(t, zero, one) y = Neg(a) w = Abs(b)",
-            "s = Shape(x) a = Slice(s, zero, one) y = Neg(a) w = Abs(a)",
-        ),
-        "equal sums, and then equal negations": (
-            "s = Shape(x) a = Add(s, two) c = Add(s, one) d = Add(c, one) y = Neg(d) w = Neg(a)",
-            "s = Shape(x) a = Add(s, two) y = Neg(a) w = Neg(a)",
-        ),
-        "other sums": ("s = Shape(x) a = Add(s, one) b = Add(s, two) y = Neg(a) w = Neg(b)", None),
-        "another symbol": ("s = Shape(x) t = Shape(z) y = Neg(s) w = Neg(t)", None),
-        "both are outputs": ("y = Shape(x) w = Shape(x)", None),
-        "another type in between": (
-            "s = Shape(x) i32 = Cast<to=6>(s) t = Cast<to=7>(i32) y = Neg(t) w = Neg(s)",
-            "s = Shape(x) y = Neg(s) w = Neg(s)",
-        ),
-    },
-)
-def test_merges(before: str, after: str | None) -> None:
-    if after is None:
-        stays(f"{M} {{ {before} }}", MergeShapes())
-    else:
-        becomes(f"{M} {{ {before} }}", f"{M} {{ {after} }}", MergeShapes())
+test_merges = rewrites.using(MergeShapes()).all_become("""
+    twice: s = Shape(x) t = Shape(x) y = Neg(s) w = Abs(t) => s = Shape(x) y = Neg(s) w = Abs(s)
+    one symbol in two inputs:
+        s = Shape(x) a = Slice(s, [0], [1]) t = Shape(z) b = Slice(t, [0], [1]) y = Neg(a) w = Abs(b)
+        => s = Shape(x) a = Slice(s, zero, one) y = Neg(a) w = Abs(a)
+    equal sums, and then equal negations:
+        s = Shape(x) a = Add(s, [2]) c = Add(s, [1]) d = Add(c, [1]) y = Neg(d) w = Neg(a)
+        => s = Shape(x) a = Add(s, two) y = Neg(a) w = Neg(a)
+    another type in between: s = Shape(x) i32 = Cast<to=6>(s) t = Cast<to=7>(i32) y = Neg(t) w = Neg(s)
+        => s = Shape(x) y = Neg(s) w = Neg(s)
+""")
+test_merges_stays = rewrites.using(MergeShapes()).all_stay("""
+    other sums: s = Shape(x) a = Add(s, [1]) b = Add(s, [2]) y = Neg(a) w = Neg(b)
+    another symbol: s = Shape(x) t = Shape(z) y = Neg(s) w = Neg(t)
+    both are outputs: y = Shape(x) w = Shape(x)
+""")
 
 
 @given(start=st.integers(-4, 4), end=st.integers(-4, 4))

@@ -7,64 +7,39 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.shapes import range_indices
-from rewriting import becomes, cases, stays
+from rewrite_tables import Rewrites
+from rewriting import becomes
 
 DROP_RANGE_GATHERS = rule_pass(range_indices, "drop-range-gathers")
 
 CONST = "int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] a0 = {0}, int64[1] a1 = {1}, int64[2] a12 = {1,2}"
-G = f"g (float[N,M] x) => (float[a,b,c] y) <{CONST}>"
-F = f"g (float[N,M] x) => (float[a,b,c,d] y) <{CONST}>"
 DIMS = "s = Shape(x) n = Gather(s, zero) m = Gather(s, one) f = Flatten<axis=2>(x)"
 COUNT = "r = Range(zero, n, one) c = Range(zero, m, one)"
 
+indices = Rewrites("g (float[N,M] x) => (float[] y)", DROP_RANGE_GATHERS, weights={"zero": 0, "one": 1, "last": [-1]})
 
-@cases(
-    ("head", "before", "after"),
-    {
-        "all elements in order": (
-            G,
-            f"{DIMS} {COUNT} u = Unsqueeze(r, a1) p = Mul(u, m) i = Add(c, p) y = Gather(f, i)",
-            "y = Unsqueeze(x, a2)",
-        ),
-        "the other way round": (
-            G,
-            f"{DIMS} {COUNT} u = Unsqueeze(r, a1) p = Mul(m, u) i = Add(p, c) y = Gather<axis=0>(f, i)",
-            "y = Unsqueeze(x, a2)",
-        ),
-        "with a dim between": (
-            F,
-            f"{DIMS} {COUNT} u = Unsqueeze(r, a12) p = Mul(u, m) i = Add(c, p) y = Gather(f, i)",
-            "y = Unsqueeze(x, a13)",
-        ),
-    },
-)
-def test_becomes(head: str, before: str, after: str) -> None:
-    more = f"{head[:-1]}, int64[1] a2 = {{2}}, int64[2] a13 = {{1,3}}>"
-    becomes(f"{head} {{ {before} }}", f"{more} {{ {after} }}", DROP_RANGE_GATHERS)
+test_becomes = indices.all_become(f"""
+    all elements in order: {DIMS} {COUNT} u = Unsqueeze(r, [1]) p = Mul(u, m) i = Add(c, p) y = Gather(f, i)
+        => y = Unsqueeze(x, a2)
+    the other way round: {DIMS} {COUNT} u = Unsqueeze(r, [1]) p = Mul(m, u) i = Add(p, c) y = Gather<axis=0>(f, i)
+        => y = Unsqueeze(x, a2)
+    with a dim between: {DIMS} {COUNT} u = Unsqueeze(r, [1,2]) p = Mul(u, m) i = Add(c, p) y = Gather(f, i)
+        => y = Unsqueeze(x, a13)
+    matrix indexed by row and column [opset=18]: s = Shape(x) n = Gather(s, zero) m = Gather(s, one) {COUNT}
+        u = Unsqueeze(r, [1,2,3]) w = Max(u, c) t = Shape(w) e = Expand(u, t) f = Expand(c, t) p = Unsqueeze(e, last)
+        q = Unsqueeze(f, last) i = Concat<axis=-1>(p, q) y = GatherND(x, i) => y = Unsqueeze(x, a12)
+""")
 
-
-@cases(
-    "body",
-    {
-        "other step": (f"{DIMS} {COUNT} u = Unsqueeze(r, a1) p = Mul(u, n) i = Add(c, p) y = Gather(f, i)"),
-        "not as many columns": (
-            f"{DIMS} r = Range(zero, n, one) c = Range(zero, n, one) u = Unsqueeze(r, a1) p = Mul(u, m) i = Add(c, p)"
-            " y = Gather(f, i)"
-        ),
-        "every other row": (
-            f"{DIMS} r = Range(zero, n, two) c = Range(zero, m, one) u = Unsqueeze(r, a1) p = Mul(u, m) i = Add(c, p)"
-            " y = Gather(f, i)"
-        ),
-        "a diagonal": (f"{DIMS} {COUNT} u = Unsqueeze(r, a0) p = Mul(u, m) i = Add(c, p) y = Gather(f, i)"),
-        "one row": (
-            f"s = Shape(x) n = Gather(s, zero) m = Gather(s, one) f = Flatten<axis=0>(x) {COUNT} u = Unsqueeze(r, a1)"
-            " p = Mul(u, m) i = Add(c, p) y = Gather(f, i)"
-        ),
-    },
-)
-def test_stays(body: str) -> None:
-    stays(f"{G} {{ {body} }}", DROP_RANGE_GATHERS, runs=False)
-
+test_stays = indices.using(runs=False).all_stay(f"""
+    other step: {DIMS} {COUNT} u = Unsqueeze(r, [1]) p = Mul(u, n) i = Add(c, p) y = Gather(f, i)
+    not as many columns: {DIMS} r = Range(zero, n, one) c = Range(zero, n, one) u = Unsqueeze(r, [1]) p = Mul(u, m)
+        i = Add(c, p) y = Gather(f, i)
+    every other row: {DIMS} r = Range(zero, n, 2) c = Range(zero, m, one) u = Unsqueeze(r, [1]) p = Mul(u, m)
+        i = Add(c, p) y = Gather(f, i)
+    a diagonal: {DIMS} {COUNT} u = Unsqueeze(r, [0]) p = Mul(u, m) i = Add(c, p) y = Gather(f, i)
+    one row: s = Shape(x) n = Gather(s, zero) m = Gather(s, one) f = Flatten<axis=0>(x) {COUNT} u = Unsqueeze(r, [1])
+        p = Mul(u, m) i = Add(c, p) y = Gather(f, i)
+""")
 
 ND = "g (float[N,M] x) => (float[a,b,c,d] y) <int64 zero = {0}, int64 one = {1}, int64[3] a123 = {1,2,3},"
 ND += " int64[1] last = {-1}, int64[2] a12 = {1,2}>"
@@ -74,22 +49,17 @@ STEPS = (
     " p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>({}) y = GatherND({}x, i)"
 )
 
-
-def test_matrix_indexed_by_row_and_column() -> None:
-    becomes(f"{ND} {{ {STEPS.format('p, q', '')} }}", f"{ND} {{ y = Unsqueeze(x, a12) }}", DROP_RANGE_GATHERS, opset=18)
-
-
-@cases(
-    "body",
-    {
-        "by column and row": (STEPS.format("q, p", "")),
-        "backwards": (STEPS.format("p, q", "").replace("Range(zero, m, one)", "Range(zero, m, one) k = Neg(c)")
-                     .replace("f = Expand(c", "f = Expand(k")),
-        "not all rows": (STEPS.format("p, q", "").replace("Range(zero, n, one)", "Range(one, n, one)")),
-    },
-)  # fmt: skip
-def test_other_indices_stay(body: str) -> None:
-    stays(f"{ND} {{ {body} }}", DROP_RANGE_GATHERS, opset=18, runs=False)
+test_other_indices_stay = indices.using(runs=False, opset=18).all_stay(f"""
+    by column and row: s = Shape(x) n = Gather(s, zero) m = Gather(s, one) {COUNT} u = Unsqueeze(r, [1,2,3])
+        w = Max(u, c) t = Shape(w) e = Expand(u, t) f = Expand(c, t) p = Unsqueeze(e, last) q = Unsqueeze(f, last)
+        i = Concat<axis=-1>(q, p) y = GatherND(x, i)
+    backwards: s = Shape(x) n = Gather(s, zero) m = Gather(s, one) {COUNT} k = Neg(c) u = Unsqueeze(r, [1,2,3])
+        w = Max(u, c) t = Shape(w) e = Expand(u, t) f = Expand(k, t) p = Unsqueeze(e, last) q = Unsqueeze(f, last)
+        i = Concat<axis=-1>(p, q) y = GatherND(x, i)
+    not all rows: s = Shape(x) n = Gather(s, zero) m = Gather(s, one) r = Range(one, n, one) c = Range(zero, m, one)
+        u = Unsqueeze(r, [1,2,3]) w = Max(u, c) t = Shape(w) e = Expand(u, t) f = Expand(c, t) p = Unsqueeze(e, last)
+        q = Unsqueeze(f, last) i = Concat<axis=-1>(p, q) y = GatherND(x, i)
+""")
 
 
 @given(m=st.integers(1, 4), n=st.integers(1, 4))
@@ -100,96 +70,47 @@ def test_any_matrix(m: int, n: int) -> None:
     becomes(f"{head} {{ {body} p = Mul(u, n) i = Add(c, p) y = Gather(f, i) }}", after, DROP_RANGE_GATHERS)
 
 
-V = f"g (float[N,M] x) => (float[a,b] y) <{CONST}>"
 DIM = "s = Shape(x) n = Gather(s, zero) m = Gather(s, one)"
 
+test_gather_of_all_becomes_nothing = indices.using(DROP_RANGE_GATHERS, RemoveUnused()).all_become(f"""
+    rows [opset=11]: {DIM} r = Range(zero, n, one) y = Gather(x, r) => y = Identity(x)
+    columns: {DIM} r = Range(zero, m, one) y = Gather<axis=-1>(x, r) => y = Identity(x)
+    expanded by nothing: {DIM} r = Range(zero, m, one) e = Expand(r, [1]) v = Gather<axis=1>(x, e) y = Neg(v)
+        => y = Neg(x)
+    scatter of all cells becomes the updates [opset=18; graph=g (float[N,M,K] x, float[N,M,K] z) => (float[] y)]: {DIM}
+        {COUNT} u = Unsqueeze(r, [1]) v = Unsqueeze(c, [0]) w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t)
+        p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>(p, q) y = ScatterND(x, i, z)
+        => y = Identity(z)
+""")
 
-@cases(
-    ("before", "after", "opset"),
-    {
-        "rows": (f"{DIM} r = Range(zero, n, one) y = Gather(x, r)", "y = Identity(x)", 11),
-        "columns": (f"{DIM} r = Range(zero, m, one) y = Gather<axis=-1>(x, r)", "y = Identity(x)", 17),
-        "expanded by nothing": (
-            f"{DIM} r = Range(zero, m, one) e = Expand(r, a1) v = Gather<axis=1>(x, e) y = Neg(v)",
-            "y = Neg(x)",
-            17,
-        ),
-    },
-)
-def test_gather_of_all_becomes_nothing(before: str, after: str, opset: int) -> None:
-    becomes(f"{V} {{ {before} }}", f"{V} {{ {after} }}", DROP_RANGE_GATHERS, RemoveUnused(), opset=opset)
+test_other_gathers_stay = indices.using(runs=False).all_stay(f"""
+    not the first: {DIM} r = Range(one, n, one) y = Gather(x, r)
+    every other: {DIM} r = Range(zero, n, 2) y = Gather(x, r)
+    any n [graph=g (float[N,M] x, int64 n) => (float[] y)]: r = Range(zero, n, one) y = Gather(x, r)
+    any start [graph=g (float[N,M] x, int64 zero) => (float[] y)]:
+        s = Shape<end=1>(x) n = Squeeze(s) r = Range(zero, n, one) y = Gather(x, r)
+    a matrix: {DIM} r = Range(zero, n, one) i = Unsqueeze(r, [1]) y = Gather(x, i)
+""")
 
-
-@cases(
-    "text",
-    {
-        "not the first": (f"{V} {{ {DIM} r = Range(one, n, one) y = Gather(x, r) }}"),
-        "every other": (f"{V} {{ {DIM} r = Range(zero, n, two) y = Gather(x, r) }}"),
-        "any n": (f"{V.replace('x)', 'x, int64 n)')} {{ r = Range(zero, n, one) y = Gather(x, r) }}"),
-        "any start": (f"{V.replace('x)', 'x, int64 zero)').replace('int64 zero = {0}, ', '')}"
-                     " { s = Shape<end=1>(x) n = Squeeze(s) r = Range(zero, n, one) y = Gather(x, r) }"),
-        "a matrix": (f"{G} {{ {DIM} r = Range(zero, n, one) i = Unsqueeze(r, a1) y = Gather(x, i) }}"),
-    },
-)  # fmt: skip
-def test_other_gathers_stay(text: str) -> None:
-    stays(text, DROP_RANGE_GATHERS, runs=False)
-
-
-ROWS = "g (float[N,M] x, float[N,M] u) => (float[a,b] y) <int64 zero = {0}, int64 one = {1}, int64[1] last = {-1}>"
 INDEX = "s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Unsqueeze(r, last)"
 
-
-@cases(
-    ("before", "after", "opset"),
-    {
-        "each row": (
-            f"{ROWS} {{ {INDEX} y = ScatterND(x, i, u) }}",
-            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { y = Identity(u) }",
-            13,
-        ),
-        "reshaped to a column": (
-            (
-                f"{ROWS[:-1]}, int64[2] column = {{-1, 1}}> {{"
-                f" {INDEX.replace('Unsqueeze(r, last)', 'Reshape(r, column)')} y = ScatterND(x, i, u) }}"
-            ),
-            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { y = Identity(u) }",
-            17,
-        ),
-        "between other ops": (
-            f"{ROWS} {{ {INDEX} v = Neg(u) w = ScatterND(x, i, v) y = Relu(w) }}",
-            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { v = Neg(u) y = Relu(v) }",
-            18,
-        ),
-        "halves": (
-            ROWS.replace("float[", "float16[") + f" {{ {INDEX} y = ScatterND(x, i, u) }}",
-            "g (float16[N,M] x, float16[N,M] u) => (float16[a,b] y) { y = Identity(u) }",
-            16,
-        ),
-        "opset 11": (
-            (
-                f"{ROWS.replace('int64[1] last = {-1}', '')[:-3]}> {{"
-                f" {INDEX.replace('Unsqueeze(r, last)', 'Unsqueeze<axes=[1]>(r)')} y = ScatterND(x, i, u) }}"
-            ),
-            "g (float[N,M] x, float[N,M] u) => (float[a,b] y) { y = Identity(u) }",
-            11,
-        ),
-        "inside an If body": (
-            (
-                "g (bool b, float[N] x, float[N] u) => (float[n] y) <int64 zero = {0}, int64 one = {1},"
-                f" int64[1] last = {{-1}}> {{ y = If (b) <then_branch = t () => (float[n] p) {{ {INDEX}"
-                " p = ScatterND(x, i, u) }, else_branch = f () => (float[n] q) { q = Neg(x) }> }"
-            ),
-            (
-                "g (bool b, float[N] x, float[N] u) => (float[n] y) { y = If (b) <then_branch = t () => (float[n] p)"
-                " { p = Identity(u) }, else_branch = f () => (float[n] q) { q = Neg(x) }> }"
-            ),
-            17,
-        ),
-    },
-)
-def test_scatter_of_all_rows_becomes_the_updates(before: str, after: str, opset: int) -> None:
-    becomes(before, after, DROP_RANGE_GATHERS, RemoveUnused(), opset=opset)
-
+test_scatter_of_all_rows_becomes_the_updates = indices.using(
+    DROP_RANGE_GATHERS, RemoveUnused(), opset=17, graph="g (float[N,M] x, float[N,M] u) => (float[] y)"
+).all_become(f"""
+    each row [opset=13]: {INDEX} y = ScatterND(x, i, u) => y = Identity(u)
+    reshaped to a column:
+        s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Reshape(r, [-1,1]) y = ScatterND(x, i, u)
+        => y = Identity(u)
+    between other ops [opset=18]: {INDEX} v = Neg(u) w = ScatterND(x, i, v) y = Relu(w) => v = Neg(u) y = Relu(v)
+    halves [opset=16; graph=g (float16[N,M] x, float16[N,M] u) => (float16[] y)]: {INDEX} y = ScatterND(x, i, u)
+        => y = Identity(u)
+    opset 11 [opset=11]: s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Unsqueeze<axes=[1]>(r)
+        y = ScatterND(x, i, u) => y = Identity(u)
+    inside an If body [graph=g (bool b, float[N] x, float[N] u) => (float[] y)]:
+        y = If(b) <then_branch = t () => (float[n] p) {{ {INDEX} p = ScatterND(x, i, u) }},
+        else_branch = f () => (float[n] q) {{ q = Neg(x) }}> => y = If(b) <then_branch = t () => (float[n] p) {{
+        p = Identity(u) }}, else_branch = f () => (float[n] q) {{ q = Neg(x) }}>
+""")
 
 GRID = "g (float[N,M,K] x, float[N,M,K] z) => (float[a,b,c] y) <int64 zero = {0}, int64 one = {1}, int64[1] a0 = {0},"
 GRID += " int64[1] a1 = {1}, int64[1] last = {-1}>"
@@ -199,30 +120,19 @@ CELLS = (
     " p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>({}) y = ScatterND(x, i, z)"
 )
 
-
-def test_scatter_of_all_cells_becomes_the_updates() -> None:
-    after = "g (float[N,M,K] x, float[N,M,K] z) => (float[a,b,c] y) { y = Identity(z) }"
-    becomes(f"{GRID} {{ {CELLS.format('p, q')} }}", after, DROP_RANGE_GATHERS, RemoveUnused(), opset=18)
-
-
-@cases(
-    ("text", "opset"),
-    {
-        "not the first row": ((f"{ROWS} {{ {INDEX.replace('(zero, n, one)', '(one, n, one)')} v = Gather(u, r)"
-                     " y = ScatterND(x, i, v) }"), 13),
-        "backwards": (f"{ROWS} {{ {INDEX} b = Neg(i) y = ScatterND(x, b, u) }}", 13),
-        "added": (f'{ROWS} {{ {INDEX} y = ScatterND<reduction="add">(x, i, u) }}', 16),
-        "reshaped to a square": (
-                    ("g (float[4,M] x, float[2,2,M] u) => (float[a,b] y) <int64 zero = {0}, int64 one = {1},"
-                     " int64[3] square = {2, 2, 1}> { s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one)"
-                     " i = Reshape(r, square) y = ScatterND(x, i, u) }"), 17),
-        "any number of rows": (ROWS.replace("u)", "u, int64 n)") + " { r = Range(zero, n, one) i = Unsqueeze(r, last)"
-                     " y = ScatterND(x, i, u) }", 13),
-        "a diagonal": (("g (float[N,N] x, float[N] u) => (float[a,b] y) <int64 zero = {0}, int64 one = {1},"
-                     f" int64[1] last = {{-1}}> {{ {INDEX} j = Concat<axis=-1>(i, i) y = ScatterND(x, j, u) }}"), 13),
-        "transposed": ("g (float[N,N,K] x, float[N,N,K] z) => (float[a,b,c] y)" + GRID[GRID.index(" <") :]
-                     + f" {{ {CELLS.format('q, p')} }}", 18),
-    },
-)  # fmt: skip
-def test_other_scatters_stay(text: str, opset: int) -> None:
-    stays(text, DROP_RANGE_GATHERS, opset=opset)
+test_other_scatters_stay = indices.using(opset=13).all_stay(f"""
+    not the first row [graph=g (float[N,M] x, float[N,M] u) => (float[] y)]: s = Shape(x) n = Gather(s, zero)
+        r = Range(one, n, one) i = Unsqueeze(r, last) v = Gather(u, r) y = ScatterND(x, i, v)
+    backwards [graph=g (float[N,M] x, float[N,M] u) => (float[] y)]: {INDEX} b = Neg(i) y = ScatterND(x, b, u)
+    added [opset=16; graph=g (float[N,M] x, float[N,M] u) => (float[] y)]:
+        {INDEX} y = ScatterND<reduction="add">(x, i, u)
+    reshaped to a square [opset=17; graph=g (float[4,M] x, float[2,2,M] u) => (float[] y)]:
+        s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Reshape(r, [2,2,1]) y = ScatterND(x, i, u)
+    any number of rows [graph=g (float[N,M] x, float[N,M] u, int64 n) => (float[] y)]:
+        r = Range(zero, n, one) i = Unsqueeze(r, last) y = ScatterND(x, i, u)
+    a diagonal [graph=g (float[N,N] x, float[N] u) => (float[] y)]:
+        {INDEX} j = Concat<axis=-1>(i, i) y = ScatterND(x, j, u)
+    transposed [opset=18; graph=g (float[N,N,K] x, float[N,N,K] z) => (float[] y)]: {DIM} {COUNT} u = Unsqueeze(r, [1])
+        v = Unsqueeze(c, [0]) w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t) p = Unsqueeze(e, last)
+        q = Unsqueeze(f, last) i = Concat<axis=-1>(q, p) y = ScatterND(x, i, z)
+""")

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.shapes import fold_shapes
 from passwright.passes.shapes.fold_shapes import FoldDynamicShapeOperands
+from rewrite_tables import Rewrites
 from rewriting import becomes, cases, stays
 
 FOLD_SHAPE_OPERANDS = rule_pass(fold_shapes, "fold-shape-operands")
@@ -17,39 +18,22 @@ G = f"g (float[N,M,8] x) => (float[a,b,c] y) <{I64}>"
 H = f"g (float[N,M,8] x) => (float[a,b,c,d] y) <{I64}>"
 F = f"g (float[N,M,8] x) => (float[a,b] y) <{I64}>"
 
-
-@cases(
-    ("head", "before", "after", "constants"),
-    {
-        "heads are split off": (
-            H,
-            f"{DIMS} t = Concat<axis=0>(n, m, two, four) y = Reshape(x, t)",
-            "y = Reshape(x, k)",
-            "int64[4] k = {0,0,2,4}",
-        ),
-        "a -1 that is known": (
-            H,
-            f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape(x, t)",
-            "y = Reshape(x, k)",
-            "int64[4] k = {0,0,2,4}",
-        ),
-        "a -1 that is known, with allowzero": (
-            H,
-            f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape<allowzero=1>(x, t)",
-            "y = Reshape(x, k)",
-            "int64[4] k = {0,0,2,4}",
-        ),
-        "rows, the open extent": (
-            F,
-            f"{DIMS} p = Mul(n, m) e = Mul(two, four) t = Concat<axis=0>(p, e) y = Reshape(x, t)",
-            "y = Reshape(x, k)",
-            "int64[2] k = {-1,8}",
-        ),
-    },
+targets = Rewrites(
+    "g (float[{x}] x) => (float[] y)",
+    FOLD_SHAPE_OPERANDS,
+    weights={"zero": [0], "one": [1], "two": [2], "four": [4]},
+    x="N,M",
 )
-def test_reshape(head: str, before: str, after: str, constants: str) -> None:
-    becomes(f"{head} {{ {before} }}", f"{head[:-1]}, {constants}> {{ {after} }}", FOLD_SHAPE_OPERANDS)
+expand = targets.using(graph="g (float[N,1,8] x, float[K] z) => (float[] y)")
 
+test_reshape = targets.using(x="N,M,8").all_become(f"""
+    heads are split off: {DIMS} t = Concat<axis=0>(n, m, two, four) y = Reshape(x, t) => y = Reshape(x, k)
+    a -1 that is known: {DIMS} t = Concat<axis=0>(n, m, [-1], four) y = Reshape(x, t) => y = Reshape(x, k)
+    a -1 that is known, with allowzero: {DIMS} t = Concat<axis=0>(n, m, [-1], four) y = Reshape<allowzero=1>(x, t)
+        => y = Reshape(x, k)
+    rows, the open extent: {DIMS} p = Mul(n, m) e = Mul(two, four) t = Concat<axis=0>(p, e) y = Reshape(x, t)
+        => y = Reshape(x, k)
+""")
 
 OPEN = "e = Mul(m, two) f = Mul(e, four) t = Concat<axis=0>(n, f) r = Reshape({}, t)"
 
@@ -63,14 +47,11 @@ def test_open_extent_beside_a_possible_zero() -> None:
     stays(f"{F} {{ {DIMS} {OPEN.format('x')} y = Relu(r) }}", FoldDynamicShapeOperands(), FOLD_SHAPE_OPERANDS)
 
 
-def test_open_extent_beside_a_zero() -> None:
-    head = "g (float[N,0,8] x, float[1,32,8] w, float[1,32,8] v) => (float[a,b,c] z, float[d,e] y)"
-    stays(
-        f"{head} <{I64}> {{ z = Identity(x) h, j, l = LSTM<hidden_size=8>(x, w, v) {DIMS} e = Mul(n, two)"
-        " t = Concat<axis=0>(zero, e) y = Reshape<allowzero=1>(x, t) }",
-        FoldDynamicShapeOperands(),
-        runs=False,
-    )
+test_stays = targets.using(FoldDynamicShapeOperands(), runs=False).all_stay(f"""
+    open extent beside a zero [graph=g (float[N,0,8] x, float[1,32,8] w, float[1,32,8] v) => (float[a,b,c] z, float[]
+        y)]: z = Identity(x) h, j, l = LSTM<hidden_size=8>(x, w, v) {DIMS} e = Mul(n, two) t = Concat<axis=0>(zero, e)
+        y = Reshape<allowzero=1>(x, t)
+""")
 
 
 @cases(
@@ -99,87 +80,41 @@ def test_reshape_stays(text: str) -> None:
     stays(text, FOLD_SHAPE_OPERANDS)
 
 
-E = f"g (float[N,1,8] x, float[K] z) => (float[a,b,c] y) <{I64}>"
+test_expand = expand.all_become("""
+    one dim is stretched: s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, four, one) y = Expand(x, t)
+        => y = Expand(x, k)
+    to itself: s = Shape(x) y = Expand(x, s) => y = Expand(x, k)
+""")
+test_expand_stays = expand.all_stay("""
+    a dim of another extent: s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, two, n) y = Expand(x, t)
+    another's extent: s = Shape(z) t = Concat<axis=0>(s, one, one) y = Expand(x, t)
+    an open extent: s = Shape(z) t = Concat<axis=0>(one, s, one) y = Expand(x, t)
+""")
 
-
-@cases(
-    ("before", "after", "constants"),
-    {
-        "one dim is stretched": (
-            "s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, four, one) y = Expand(x, t)",
-            "y = Expand(x, k)",
-            "int64[3] k = {1,4,1}",
-        ),
-        "to itself": ("s = Shape(x) y = Expand(x, s)", "y = Expand(x, k)", "int64[3] k = {1,1,1}"),
-        "a dim of another extent": (
-            "s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, two, n) y = Expand(x, t)",
-            None,
-            "",
-        ),
-        "another's extent": ("s = Shape(z) t = Concat<axis=0>(s, one, one) y = Expand(x, t)", None, ""),
-        "an open extent": ("s = Shape(z) t = Concat<axis=0>(one, s, one) y = Expand(x, t)", None, ""),
-    },
-)
-def test_expand(before: str, after: str | None, constants: str) -> None:
-    if after is None:
-        stays(f"{E} {{ {before} }}", FOLD_SHAPE_OPERANDS)
-    else:
-        becomes(f"{E} {{ {before} }}", f"{E[:-1]}, {constants}> {{ {after} }}", FOLD_SHAPE_OPERANDS)
-
-
-S = f"g (float[N,M] x) => (float[a,b] y) <{I64}>"
 FAR = 2**63 - 1
 
+test_slice = targets.all_become("""
+    to the end: s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one) => y = Slice(x, b, e, a)
+    every second to the end: s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, two)
+        => y = Slice(x, b, e, a, t)
+""")
+test_slice_stays = targets.all_stay("""
+    another's extent: s = Shape(x) n = Slice(s, zero, one) y = Slice(x, one, n, one)
+    a computed start: s = Shape(x) m = Slice(s, one, two) y = Slice(x, m, m, one)
+    backwards: s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, [-1])
+    constants: y = Slice(x, one, two, one)
+""")
 
-@cases(
-    ("before", "after", "constants"),
-    {
-        "to the end": (
-            "s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one)",
-            "y = Slice(x, b, e, a)",
-            f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}",
-        ),
-        "every second to the end": (
-            "s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, two)",
-            "y = Slice(x, b, e, a, t)",
-            f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}, int64[1] t = {{2}}",
-        ),
-        "another's extent": ("s = Shape(x) n = Slice(s, zero, one) y = Slice(x, one, n, one)", None, ""),
-        "a computed start": ("s = Shape(x) m = Slice(s, one, two) y = Slice(x, m, m, one)", None, ""),
-        "backwards": ("s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, most)", None, ""),
-        "constants": ("y = Slice(x, one, two, one)", None, ""),
-    },
-)
-def test_slice(before: str, after: str | None, constants: str) -> None:
-    if after is None:
-        stays(f"{S} {{ {before} }}", FOLD_SHAPE_OPERANDS)
-    else:
-        becomes(f"{S} {{ {before} }}", f"{S[:-1]}, {constants}> {{ {after} }}", FOLD_SHAPE_OPERANDS)
-
-
-R = f"g (float[N,3,H,W] x) => (float[a,b,c,d] y) <{I64}, float[4] k = {{1.0, 1.0, 2.0, 2.0}}>"
 SIZES = "s = Shape(x) c = Slice(s, zero, two) hw = Slice(s, two, four)"
 
-
-@cases(
-    ("before", "after"),
-    {
-        "twice as large": (
-            f'{SIZES} d = Mul(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)',
-            'y = Resize<mode="nearest">(x, , k)',
-        ),
-        "no multiple": (
-            f'{SIZES} d = Add(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)',
-            None,
-        ),
-        "half": (f'{SIZES} d = Div(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)', None),
-    },
-)
-def test_resize(before: str, after: str | None) -> None:
-    if after is None:
-        stays(f"{R} {{ {before} }}", FOLD_SHAPE_OPERANDS)
-    else:
-        becomes(f"{R} {{ {before} }}", f"{R} {{ {after} }}", FOLD_SHAPE_OPERANDS)
+test_resize = targets.all_become(f"""
+    twice as large [x=N,3,H,W]: {SIZES} d = Mul(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)
+        => y = Resize<mode="nearest">(x, , k)
+""")
+test_resize_stays = targets.using(x="N,3,H,W").all_stay(f"""
+    no multiple: {SIZES} d = Add(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)
+    half: {SIZES} d = Div(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)
+""")
 
 
 @given(parts=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=3))

@@ -10,6 +10,7 @@ from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import GraphError
 from passwright.core.ir.graph import drop_output
 from passwright.passes.structure.drop_outputs import DropOutputs
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 LSTM = "g (float[S,2,3] x, float[1,16,3] w, float[1,16,4] r) => (float[a,b,d] y, float[e,f,h] z)"
@@ -17,77 +18,37 @@ GRU = "g (float[S,2,3] x, float[1,12,3] w, float[1,12,4] r) => (float[a,b,d] y)"
 G = "g (bool c, int64 k, float[2] x, float[2] z) => (float[n] y) <bool t = {1}>"
 S = "g (float[2] x, float[N,2] p, float[N,2] q) => (float[n] y)"
 
+rewrites = Rewrites("g (float[{x}] x) => (float[] y)", DropOutputs(), x="2,3")
 
-@cases(
-    ("text", "before", "after"),
-    {
-        "mask of Dropout": (
-            "g (float[2,3] x) => (float[2,3] y)",
-            "a, m = Dropout(x) y = Neg(a)",
-            "a = Dropout(x) y = Neg(a)",
-        ),
-        "the first output of an LSTM": (
-            LSTM,
-            "o, y, z = LSTM<hidden_size=4>(x, w, r)",
-            ", y, z = LSTM<hidden_size=4>(x, w, r)",
-        ),
-        "an inner one": (
-            LSTM,
-            "o, h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)",
-            ", h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)",
-        ),
-        "the first output of a GRU": (
-            GRU,
-            "o, h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
-            ", h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
-        ),
-        "of an RNN": (
-            "g (float[S,2,3] x, float[1,4,3] w, float[1,4,4] r) => (float[a,b,d] y)",
-            "o, y = RNN<hidden_size=4>(x, w, r)",
-            ", y = RNN<hidden_size=4>(x, w, r)",
-        ),
-        "mean and deviation": (
-            "g (float[2,3] x, float[3] s) => (float[2,3] y)",
-            "y, m, v = LayerNormalization(x, s)",
-            "y = LayerNormalization(x, s)",
-        ),
-        "the deviation alone": (
-            "g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m)",
-            "y, m, v = LayerNormalization(x, s)",
-            "y, m = LayerNormalization(x, s)",
-        ),
-        "some in the middle": (
-            "g (float[6] x) => (float[n] y, int64[m] k)",
-            "y, i, j, k = Unique(x)",
-            "y, , , k = Unique(x)",
-        ),
-        "the last three": ("g (float[6] x) => (float[n] y)", "y, i, j, k = Unique(x)", "y = Unique(x)"),
-    },
-)
-def test_optional_outputs(text: str, before: str, after: str) -> None:
-    becomes(f"{text} {{ {before} }}", f"{text} {{ {after} }}", DropOutputs())
+test_optional_outputs = rewrites.all_become("""
+    mask of Dropout: a, m = Dropout(x) y = Neg(a) => a = Dropout(x) y = Neg(a)
+    the first output of an LSTM [graph=g (float[S,2,3] x, float[1,16,3] w, float[1,16,4] r) => (float[a,b,d] y,
+        float[e,f,h] z)]: o, y, z = LSTM<hidden_size=4>(x, w, r) => , y, z = LSTM<hidden_size=4>(x, w, r)
+    an inner one [graph=g (float[S,2,3] x, float[1,16,3] w, float[1,16,4] r) => (float[a,b,d] y, float[e,f,h] z)]:
+        o, h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h) => , h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)
+    the first output of a GRU [graph=g (float[S,2,3] x, float[1,12,3] w, float[1,12,4] r) => (float[] y)]:
+        o, h = GRU<hidden_size=4>(x, w, r) y = Neg(h) => , h = GRU<hidden_size=4>(x, w, r) y = Neg(h)
+    of an RNN [graph=g (float[S,2,3] x, float[1,4,3] w, float[1,4,4] r) => (float[] y)]:
+        o, y = RNN<hidden_size=4>(x, w, r) => , y = RNN<hidden_size=4>(x, w, r)
+    mean and deviation [graph=g (float[2,3] x, float[3] s) => (float[] y)]: y, m, v = LayerNormalization(x, s)
+        => y = LayerNormalization(x, s)
+    the deviation alone [graph=g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m)]:
+        y, m, v = LayerNormalization(x, s) => y, m = LayerNormalization(x, s)
+    some in the middle [graph=g (float[6] x) => (float[n] y, int64[m] k)]: y, i, j, k = Unique(x)
+        => y, , , k = Unique(x)
+    the last three [x=6]: y, i, j, k = Unique(x) => y = Unique(x)
+""")
 
-
-@cases(
-    "text",
-    {
-        "TopK": ("g (float[4] x) => (float[n] y) <int64[1] k = {2}> { y, i = TopK(x, k) }"),
-        "Split": ("g (float[6,2] x) => (float[n,m] y) { y, i = Split<axis=0>(x) }"),
-        "MaxPool": ("g (float[1,1,4,4] x) => (float[a,b,d,e] y) { y, i = MaxPool<kernel_shape=[2,2]>(x) }"),
-        "all are read": (
-            "g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m) { y, m = LayerNormalization(x, s) }"
-        ),
-        "nothing is read": ("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) a, m = Dropout(x) }"),
-        "left out already": ("g (float[6] x) => (float[n] y, int64[m] k) { y, , , k = Unique(x) }"),
-    },
-)
-def test_needed_outputs_stay(text: str) -> None:
-    stays(text, DropOutputs(), opset=13 if "Split" in text else 17)
-
-
-def test_training_outputs_of_batchnorm_stay() -> None:
-    text = "y, b, c = BatchNormalization<training_mode=1>(x, s, s, s, s)"
-    stays(f"g (float[2,3] x, float[3] s) => (float[n,m] y) {{ {text} }}", DropOutputs(), runs=False)
+test_needed_outputs_stay = rewrites.all_stay("""
+    TopK [x=4]: y, i = TopK(x, [2])
+    Split [opset=13; x=6,2]: y, i = Split<axis=0>(x)
+    MaxPool [x=1,1,4,4]: y, i = MaxPool<kernel_shape=[2,2]>(x)
+    all are read [graph=g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m)]: y, m = LayerNormalization(x, s)
+    nothing is read: y = Neg(x) a, m = Dropout(x)
+    left out already [graph=g (float[6] x) => (float[n] y, int64[m] k)]: y, , , k = Unique(x)
+    training outputs of batchnorm stay [graph=g (float[2,3] x, float[3] s) => (float[] y); runs=False]:
+        y, b, c = BatchNormalization<training_mode=1>(x, s, s, s, s)
+""")
 
 
 def test_used_output_cannot_be_dropped() -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.structure.loops import HoistInvariants
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
 G = "g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w) => (float[n] y) <bool t = {1}>"
-S = "g (float[2] x, float[2] z, float[N,2] p) => (float[n] y)"
 KEEP = "o = Identity(c)"
 
 
@@ -63,46 +64,33 @@ def test_becomes(before: str, after: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", HoistInvariants())
 
 
-def test_constants_still_used_by_the_body() -> None:
-    before = f"y = {loop('e = Mul(z, v) f = Add(a, e) b = Sub(f, v)', constants='<float[1] v = {2}>')}"
-    after = f"e = Mul(z, v) y = {loop('f = Add(a, e) b = Sub(f, v)')}"
-    head = G.replace("{1}>", "{1}, float[1] v = {2}>")
-    becomes(f"{G} {{ {before} }}", f"{head} {{ {after} }}", HoistInvariants())
-
-
-def test_invariant_scan_output() -> None:
-    before = f"q, u = {loop('b = Identity(a) f = Mul(a, z)', outs='b f')} y = ReduceSum<keepdims=0>(u)"
-    after = f"u = {loop('f = Mul(x, z)', '', 'f', '')} y = ReduceSum<keepdims=0>(u)"
-    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", HoistInvariants())
-
-
-@cases(
-    ("before", "after"),
-    {
-        "an op": (
-            (
-                "y, q = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e)"
-                " { f = Exp(z) g = Add(a, f) d = Add(g, s) e = Neg(d) }, num_scan_inputs = 1>"
-            ),
-            (
-                "f = Exp(z) y, q = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e)"
-                " { g = Add(a, f) d = Add(g, s) e = Neg(d) }, num_scan_inputs = 1>"
-            ),
-        ),
-        "a carried value": (
-            (
-                "y, q = Scan (x, z, p) <body = b (float[2] a, float[2] l, float[2] s) => (float[2] d, float[2] e)"
-                " { g = Add(a, l) d = Add(g, s) e = Identity(l) }, num_scan_inputs = 1>"
-            ),
-            (
-                "y = Scan (x, p) <body = b (float[2] a, float[2] s) => (float[2] d)"
-                " { g = Add(a, z) d = Add(g, s) }, num_scan_inputs = 1>"
-            ),
-        ),
-    },
+hoist_invariants = Rewrites(
+    "g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w) => (float[n] y)",
+    HoistInvariants(),
+    weights={"t": np.bool_(1)},
 )
-def test_scans(before: str, after: str) -> None:
-    becomes(f"{S} {{ {before} }}", f"{S} {{ {after} }}", HoistInvariants())
+
+test_scans = hoist_invariants.using(graph="g (float[2] x, float[2] z, float[N,2] p) => (float[] y)").all_become("""
+    an op: y, q = Scan(x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e) { f = Exp(z) g = Add(a, f)
+        d = Add(g, s) e = Neg(d) }, num_scan_inputs = 1> => f = Exp(z)
+        y, q = Scan(x, p) <body = b (float[2] a, float[2] s) => (float[2] d, float[2] e) { g = Add(a, f) d = Add(g, s)
+        e = Neg(d) }, num_scan_inputs = 1>
+    a carried value: y, q = Scan(x, z, p) <body = b (float[2] a, float[2] l, float[2] s) => (float[2] d, float[2] e) {
+        g = Add(a, l) d = Add(g, s) e = Identity(l) }, num_scan_inputs = 1> =>
+        y = Scan(x, p) <body = b (float[2] a, float[2] s) => (float[2] d) { g = Add(a, z)
+        d = Add(g, s) }, num_scan_inputs = 1>
+    constants still used by the body [graph=g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w)
+        => (float[n] y)]:
+        y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) <float[1] v = {2}> {
+        o = Identity(c) e = Mul(z, v) f = Add(a, e) b = Sub(f, v) }> => e = Mul(z, v)
+        y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) { o = Identity(c)
+        f = Add(a, e) b = Sub(f, v) }>
+    invariant scan output [graph=g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w) => (float[n]
+        y)]: q, u = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b, float[2] f) {
+        o = Identity(c) b = Identity(a) f = Mul(a, z) }> y = ReduceSum<keepdims=0>(u) =>
+        u = Loop(k, t) <body = b (int64 i, bool c) => (bool o, float[2] f) { o = Identity(c) f = Mul(x, z) }>
+        y = ReduceSum<keepdims=0>(u)
+""")
 
 
 @cases(
@@ -118,38 +106,27 @@ def test_stays(text: str) -> None:
     stays(f"{G} {{ {text} }}", HoistInvariants())
 
 
-@cases(
-    "ops",
-    {
-        "an index may be out of range": ("e = Gather(z, j) b = Add(a, e)"),
-        "integers divided by zero": ("e = Div(j, j) f = Cast<to=1>(e) b = Add(a, f)"),
-        "text may not be a number": ("e = Cast<to=1>(w) b = Add(a, e)"),
-        "a shape may not fit": ("e = Expand(z, j) f = ReduceMax<keepdims=0>(e) b = Add(a, f)"),
-        "random": ("e = RandomNormalLike(z) b = Add(a, e)"),
-    },
-)
-def test_possibly_failing_ops_stay(ops: str) -> None:
-    stays(f"{G} {{ y = {loop(ops)} }}", HoistInvariants(), runs=False)
-
-
-def test_possibly_mismatched_shapes_stay() -> None:
-    text = G.replace("float[2] x", "float[2] x, float[A] f, float[B] g")
-    stays(f"{text} {{ y = {loop('e = Mul(f, g) l = ReduceSum<keepdims=0>(e) b = Add(a, l)')} }}", HoistInvariants(),
-          runs=False)  # fmt: skip
-
-
-def test_branches_stay() -> None:
-    """Ops inside an If may never run."""
-    branch = (
-        "If (c) <then_branch = q () => (float[2] r) { l = Exp(z) r = Mul(a, l) },"
-        " else_branch = s () => (float[2] v) { v = Neg(a) }>"
-    )
-    stays(f"{G} {{ y = {loop(f'b = {branch}')} }}", HoistInvariants())
-
-
-def test_loop_input_as_output_stays() -> None:
-    """An Identity would be needed between them."""
-    stays(f"{G} {{ e, y = {loop('b = Add(a, d)', 'a d', 'b d', 'x z')} }}", HoistInvariants())
+test_possibly_failing_ops_stay = hoist_invariants.using(runs=False).all_stay("""
+    an index may be out of range: y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) {
+        o = Identity(c) e = Gather(z, j) b = Add(a, e) }>
+    integers divided by zero: y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) {
+        o = Identity(c) e = Div(j, j) f = Cast<to=1>(e) b = Add(a, f) }>
+    text may not be a number: y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) {
+        o = Identity(c) e = Cast<to=1>(w) b = Add(a, e) }>
+    a shape may not fit: y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) {
+        o = Identity(c) e = Expand(z, j) f = ReduceMax<keepdims=0>(e) b = Add(a, f) }>
+    random: y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) { o = Identity(c)
+        e = RandomNormalLike(z) b = Add(a, e) }>
+    possibly mismatched shapes stay [graph=g (int64 k, float[2] x, float[A] f, float[B] g, float[2] z, float[2,2] m,
+        int64[2] j, string[2] w) => (float[n] y)]:
+        y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) { o = Identity(c)
+        e = Mul(f, g) l = ReduceSum<keepdims=0>(e) b = Add(a, l) }>
+    branches stay [runs]: y = Loop(k, t, x) <body = b (int64 i, bool c, float[2] a) => (bool o, float[2] b) {
+        o = Identity(c) b = If(c) <then_branch = q () => (float[2] r) { l = Exp(z) r = Mul(a, l) },
+        else_branch = s () => (float[2] v) { v = Neg(a) }> }>
+    loop input as output stays [runs]: e, y = Loop(k, t, x, z) <body = b (int64 i, bool c, float[2] a, float[2] d) =>
+        (bool o, float[2] b, float[2] d) { o = Identity(c) b = Add(a, d) }>
+""")
 
 
 @given(same=st.lists(st.booleans(), min_size=3, max_size=3))

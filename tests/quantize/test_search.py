@@ -94,42 +94,43 @@ def changed_places(built: BuiltCandidate) -> set[str]:
     return {c.place for c in built.candidate.changes}
 
 
+def searched(
+    tmp_path: Path, harmful: Collection[str] = (), **changes: Any
+) -> tuple[list[BuiltCandidate], Search, HarmfulPlaces]:
+    """The results of a search, the search, and its criterion."""
+    search, schemes = built_search(tmp_path, criterion := HarmfulPlaces(harmful), **changes)
+    return search.run(schemes), search, criterion
+
+
+EVERYTHING = {*(f"y{i}" for i in range(LAYERS)), *(f"m{i}" for i in range(1, LAYERS, 2))}
+
+
 def test_everything_is_quantized_where_nothing_does_harm(tmp_path: Path) -> None:
-    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
-    (best,) = search.run(schemes)
-    assert changed_places(best) == {*(f"y{i}" for i in range(LAYERS)), *(f"m{i}" for i in range(1, LAYERS, 2))}
-    assert search.scored == 1
+    (best,), search, _ = searched(tmp_path)
+    assert (changed_places(best), search.scored) == (EVERYTHING, 1)
 
 
 @pytest.mark.parametrize("harmful", [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")])
 def test_exactly_the_harmful_ops_stay_in_float(tmp_path: Path, harmful: tuple[str, ...]) -> None:
-    search, schemes = built_search(tmp_path, HarmfulPlaces(harmful))
-    (best,) = search.run(schemes)
-    whole, _ = built_search(tmp_path, HarmfulPlaces(()))
-    (everything,) = whole.run(schemes)
-    missing = changed_places(everything) - changed_places(best)
+    (best,), *_ = searched(tmp_path, harmful)
     # A Sigmoid is left with the convolution before it, which gives it no integers then.
-    assert set(harmful) <= missing <= {f"{kind}{name[1:]}" for name in harmful for kind in "my"}
+    assert set(harmful) <= EVERYTHING - changed_places(best) <= {f"{kind}{n[1:]}" for n in harmful for kind in "my"}
 
 
 def test_no_candidate_where_every_op_does_harm(tmp_path: Path) -> None:
-    places = [f"{kind}{i}" for kind in "my" for i in range(LAYERS)]
-    search, schemes = built_search(tmp_path, HarmfulPlaces(places))
-    assert not search.run(schemes)
+    found, search, _ = searched(tmp_path, [f"{kind}{i}" for kind in "my" for i in range(LAYERS)])
+    assert not found
     assert all(t.outcome for t in search.trials)
 
 
 def test_slower_candidates_are_not_scored(tmp_path: Path) -> None:
-    criterion = HarmfulPlaces(())
-    search, schemes = built_search(tmp_path, criterion, time=1.5)
-    assert not search.run(schemes)
-    assert criterion.scored == 0
+    found, search, criterion = searched(tmp_path, time=1.5)
+    assert (found, criterion.scored) == ([], 0)
     assert "slower" in {t.outcome for t in search.trials}
 
 
 def test_an_operator_that_is_faster_in_float_stays_there(tmp_path: Path) -> None:
-    search, schemes = built_search(tmp_path, HarmfulPlaces(()), sigmoid=1.5)
-    (best,) = search.run(schemes)
+    (best,), *_ = searched(tmp_path, sigmoid=1.5)
     assert not changed_places(best) & {"y1", "y3", "y5", "y7"}
     assert set(best.left.values()) == {"Sigmoid is faster in float here"}
 
@@ -158,8 +159,7 @@ def test_each_trial_says_what_came_of_it(tmp_path: Path) -> None:
 
 
 def test_requested_names_stay_in_float(tmp_path: Path) -> None:
-    search, schemes = built_search(tmp_path, HarmfulPlaces(()), leave=frozenset({"Sigmoid", "y2", "m4"}))
-    (best,) = search.run(schemes)
+    (best,), *_ = searched(tmp_path, leave=frozenset({"Sigmoid", "y2", "m4"}))
     assert changed_places(best) == {"y0", "y6", "m1", "m3", "m5", "m7"}
 
 
@@ -221,16 +221,12 @@ def test_unfused_groups_are_left_out_before_the_race(tmp_path: Path) -> None:
     def unfused(_: Path, changes: Collection[tuple[str, str]]) -> dict[tuple[str, str], str]:
         return {key: "onnxruntime does not fuse it" for key in changes if key[1] == "m3"}
 
-    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
-    (best,) = replace(search, unfused_groups=unfused).run(schemes)
+    (best,), *_ = searched(tmp_path, unfused_groups=unfused)
     assert "m3" not in changed_places(best)
 
 
 def test_the_number_of_trials_is_bounded(tmp_path: Path) -> None:
-    criterion = HarmfulPlaces(("y7",))
-    search, schemes = built_search(tmp_path, criterion, limits=Limits(3, 600))
-    search.run(schemes)
-    assert criterion.scored <= 3
+    assert searched(tmp_path, ("y7",), limits=Limits(3, 600))[2].scored <= 3
 
 
 def test_other_schemes_are_scored_before_a_long_search_in_the_fastest(tmp_path: Path) -> None:
@@ -246,14 +242,10 @@ def test_other_schemes_are_scored_before_a_long_search_in_the_fastest(tmp_path: 
 
 
 def test_a_journal_answers_a_repeated_search(tmp_path: Path) -> None:
-    results = []
-    for _ in range(2):
-        criterion = HarmfulPlaces(("y0", "m5"))
-        search, schemes = built_search(tmp_path, criterion, journal=Journal(tmp_path / "journal"))
-        (best,) = search.run(schemes)
-        results.append((changed_places(best), criterion.scored))
-    assert results[0][0] == results[1][0]
-    assert results[0][1] > 0 == results[1][1]
+    journals = (Journal(tmp_path / "journal") for _ in range(2))
+    first, again = (searched(tmp_path, ("y0", "m5"), journal=journal) for journal in journals)
+    assert [changed_places(b) for b in first[0]] == [changed_places(b) for b in again[0]] != []
+    assert first[2].scored > 0 == again[2].scored
 
 
 def test_a_journal_forgets_an_interrupted_line(tmp_path: Path) -> None:

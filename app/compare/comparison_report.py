@@ -243,7 +243,6 @@ class ComparisonReport:
             for name, stats in (("stats", row.stats), ("online_stats", row.online_stats)):
                 if stats is not None:
                     entry[name] |= {"nodes": stats.nodes, "is_portable": stats.is_portable}
-            entry["measured"] = None if row.measured is None else row.measured.to_data()
         return json_text(data)
 
     _repr_html_ = card_html
@@ -301,7 +300,4 @@ class QuantizedComparison:
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
-        data = to_builtins(self)
-        for row, entry in zip(self.rows, data["rows"], strict=True):
-            entry["measured"] = None if row.measured is None else row.measured.to_data()
-        return json_text(data)
+        return json_text(to_builtins(self))

@@ -86,7 +86,7 @@ class BenchReport:
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:
-    data: dict[str, Any] = to_builtins(model) | {"measured": model.measured.to_data()}
+    data: dict[str, Any] = to_builtins(model)
     for batch, latency in model.measured.latencies.items():
         rounds = {"rounds": sum(map(len, latency.rounds)), "sets": sum(map(bool, latency.rounds))}
         data["measured"]["latencies"][batch] |= rounds

@@ -17,16 +17,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median, stdev
-from typing import Any
-
-from msgspec import to_builtins
 
 from ...core.support.confidence_intervals import RatioInterval, mean_interval, median_interval, student_t
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds for one call with `batch` samples, over so many `calls`.
+    """Seconds for one call with `batch` samples, over so many `calls`, and the `throughput`, in samples per second.
 
     `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which pair with those of other models,
     has a list for each set of processes, with one median a round, empty for a set without this model. `tails` has the
@@ -42,11 +39,11 @@ class Latency:
     p99: float
     rounds: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     tails: tuple[float, ...] = field(default=(), repr=False)
+    throughput: float = field(init=False, repr=False)
 
-    @property
-    def throughput(self) -> float:
-        """Samples per second."""
-        return self.batch / self.median
+    def __post_init__(self) -> None:
+        """Compute the throughput, which reports have, too."""
+        object.__setattr__(self, "throughput", self.batch / self.median)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +66,6 @@ class ModelMetrics:
     latencies: dict[int, Latency] = field(default_factory=dict[int, Latency])
     threads: int = 0
     set_peaks: tuple[int, ...] = field(default=(), repr=False)
-
-    def to_data(self) -> dict[str, Any]:
-        """The metrics as data, with the throughput of each batch."""
-        data = to_builtins(self)
-        for batch, latency in self.latencies.items():
-            data["latencies"][batch]["throughput"] = latency.throughput
-        return data
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:

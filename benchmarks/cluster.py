@@ -24,8 +24,7 @@ from time import perf_counter
 from batch import Timing, write_models
 from distributed import LocalCluster
 from passwright.app.models.dask_pool import DaskPool
-from passwright.app.models.job_pool import JobPool
-from passwright.app.models.pool import Pool
+from passwright.app.models.pool import Pool, ProcessPool
 
 ECHO = (sys.executable, "-c", "for _ in __import__('sys').stdin: print('{\"failure\": null}', flush=True)")
 OPTIONS = ("--verify", "quick", "--quiet")
@@ -55,7 +54,7 @@ def measure(workers: int, requests: int, folder: Path, count: int) -> None:
     options = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": ":0", "host": "127.0.0.1"}
     with LocalCluster(**options) as cluster:
         places: Sequence[tuple[str, Pool, tuple[str, str]]] = (
-            ("processes", JobPool(ECHO, workers), ("--jobs", str(workers))),
+            ("processes", ProcessPool(ECHO, workers), ("--jobs", str(workers))),
             ("Dask", DaskPool(ECHO, cluster.scheduler_address), ("--on", cluster.scheduler_address)),
         )
         for name, pool, place in places:

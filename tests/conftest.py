@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -116,3 +117,26 @@ def _commands_measure_briefly() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(benchmark, "BenchmarkConfig", partial(benchmark.BenchmarkConfig, process_sets=2))
         yield
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Jobs of many models without worker processes; the names of those for which something was done."""
+    from passwright.app.models import actions, pool, worker
+    from passwright.app.models.exchange import REQUEST, unpacked
+
+    done = list[str]()
+    real = actions.perform
+
+    def perform(job: Any, request: Any) -> Any:
+        done.append(job.model.name)
+        return real(job, request)
+
+    def replies(_: object, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
+        worker._options_digest.cache_clear()  # as in a new worker
+        for number, request in enumerate(json.loads(json.dumps(requests))):
+            yield number, json.loads(json.dumps(worker.reply_to(unpacked(request[REQUEST]))))
+
+    monkeypatch.setattr(actions, "perform", perform)
+    monkeypatch.setattr(pool.ProcessPool, "replies", replies)
+    return done

@@ -10,11 +10,11 @@ from pathlib import Path
 from passwright.app.compare.comparison_report import ComparisonReport, ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
-from passwright.app.models.result_row import ResultRow
-from passwright.app.models.summary import Summary
+from passwright.app.models.rows import Summary
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
 from passwright.app.report.graph_layout import GraphLayout, Link, Point
 from passwright.app.report.picture import Box, BoxKind, Picture
+from passwright.app.report.result_row import ResultRow
 from passwright.app.report.visualization import GraphView, NodeView, Rewrite, Visualization
 from passwright.core.errors import FailureKind
 from passwright.core.rewriting.change_log import Change

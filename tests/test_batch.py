@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +18,10 @@ import onnx
 import pytest
 from dask_cluster import DaskCluster, kill
 from passwright.app.cli.entry import app
-from passwright.app.models import batch_conditions as conditions
-from passwright.app.models import batch_worker, job_pool, run_worker
-from passwright.app.models.finished_jobs import FILE
-from passwright.app.models.job_worker import Task
-from passwright.app.models.report_columns import comparison_columns
-from passwright.app.models.result_row import COLUMNS
-from passwright.app.models.summary_files import PAGE_NAME, TABLE_NAME
+from passwright.app.models.journal import FILE
+from passwright.app.models.many_models import PAGE_NAME, TABLE_NAME
 from passwright.app.report.rendering import decompress_json
+from passwright.app.report.result_row import COLUMNS
 from rewriting import load, op_types
 from sample_reports import comparison
 from test_many_runs import RUN, environment, group_members, wait_until
@@ -94,33 +90,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def serve_here(monkeypatch: pytest.MonkeyPatch, real: Task) -> list[str]:
-    """Let no worker process serve jobs; returns the names of models whose command was called, so far and later."""
-    called: list[str] = []
-
-    def perform(request: dict[str, Any], output: Path | None) -> Any:
-        called.append(Path(request["model"]).name)
-        return real.perform(request, output)
-
-    task = Task(real.conditions, perform)
-
-    def replies(_: object, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
-        for number, request in enumerate(requests):
-            reply = task.reply_to(json.loads(json.dumps(request)))
-            yield number, json.loads(json.dumps(reply))
-
-    monkeypatch.setattr(job_pool.JobPool, "replies", replies)
-    return called
-
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Jobs without worker processes; the names of models whose command was called."""
-    return serve_here(monkeypatch, batch_worker.TASK)
-
-
 def batch(*arguments: str | Path, code: int = OK) -> Result:
-    conditions._options_digest.cache_clear()  # of a worker that served another command
     result = CliRunner().invoke(app, ["batch", *map(str, arguments)])
     assert result.exit_code == code, result.output + repr(result.exception)
     return result
@@ -190,8 +160,8 @@ def test_summary_of_a_folder(folder: Path) -> None:
     assert (folder / "out" / TABLE_NAME).read_bytes() == before[TABLE_NAME]
 
 
-def test_summary_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    serve_here(monkeypatch, run_worker.TASK)
+@pytest.mark.usefixtures("in_process")
+def test_summary_of_runs() -> None:
     result = CliRunner().invoke(app, ["run", "zoo/a.onnx", "zoo/c.onnx", "--output-dir", "out", "--no-verify"])
     assert result.exit_code == OK
     batch("--summarize", "out")
@@ -203,7 +173,7 @@ def test_summary_of_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_options_are_those_of_the_command(folder: Path) -> None:
     (folder / "wrong.py").write_text(WRONG_RULE)
     result = batch("zoo/a.onnx", "zoo/c.onnx", "--plugin", "wrong.py", "--output-dir=out", "--verify=quick")
-    assert "zoo/a.onnx: warning: left out drop at" in result.stderr
+    assert "zoo/a.onnx: warning: left out wrong/drop #2 at" in result.stderr
     assert [left_out[0] for left_out in json.loads(cells("rejected")["a.onnx"])] == ["drop"]
     assert "drop at" in str(page_data()["rows"])
     assert '<td class="said"><span class="name">zoo/a.onnx</span> at' in Path("out", PAGE_NAME).read_text()
@@ -274,13 +244,6 @@ def test_options_of_each_row(folder: Path, suffix: str) -> None:
     assert op_types(onnx.load("out/other/a.onnx")) == ["Relu", "Mul"]
 
 
-@pytest.mark.usefixtures("in_process")
-def test_lists(folder: Path) -> None:
-    (folder / "zoo/list.txt").write_text("# some models\na.onnx\n\nsub\n*.onnx\n")
-    batch("zoo/list.txt", "--output-dir", "out", "--no-verify", code=BAD)
-    assert set(cells("outcome")) == {"a.onnx", "b.onnx", "c.onnx", "bad.onnx"}
-
-
 def changed(column: str, value: str = "abc") -> str:
     """A table with a column of options."""
     return f"model,{column}\nzoo/a.onnx,{value}\n"
@@ -290,9 +253,9 @@ def changed(column: str, value: str = "abc") -> str:
 @pytest.mark.parametrize(
     ("arguments", "files", "message"),
     [
-        pytest.param([], {}, "name models, folders, lists or tables, or give --summarize DIR", id="nothing"),
+        pytest.param([], {}, "name models, folders or tables, or give --summarize DIR", id="nothing"),
         pytest.param(["zoo", "--summarize", "zoo"], {}, "--summarize takes no models", id="both"),
-        pytest.param(["--summarize", "zoo"], {}, "zoo has no record of results", id="no record"),
+        pytest.param(["--summarize", "zoo"], {}, "zoo has no journal of results", id="no record"),
         pytest.param(["--summarize", "none"], {}, "none is not a folder", id="no folder"),
         pytest.param(["zoo/a.onnx"], {}, "--output-dir DIR has to say", id="no place"),
         pytest.param(["zoo", "--do", "nothing"], {}, "--do nothing: choose from run, quantize, ", id="no command"),
@@ -301,7 +264,6 @@ def changed(column: str, value: str = "abc") -> str:
         pytest.param(["zoo", "--table", "t.xls"], {}, "t.xls: a table ends in .csv or .parquet", id="table"),
         pytest.param(["zoo", "--table", "r.csv", "--html", "r.csv"], {}, "r.csv cannot hold both", id="same files"),
         pytest.param(["zoo", "--html", "zoo/a.onnx"], {}, "zoo/a.onnx is a model or the place of", id="html"),
-        pytest.param(["zoo", "--max-memory", "x"], {}, "x: not of the form", id="memory"),
         pytest.param(["zoo", "--jobs", "2", "--on", "tcp://x:1"], {}, "--jobs is for this machine", id="cluster"),
         pytest.param(["zoo/a.onnx", "--verify", "x"], {}, "--verify x: choose from", id="option of the command"),
         pytest.param(["t.csv"], {"t.csv": changed("opset")}, "t.csv, row 1: Invalid value for '--opset'", id="value"),
@@ -311,7 +273,7 @@ def changed(column: str, value: str = "abc") -> str:
         pytest.param(["t.csv"], {"t.csv": changed("exact")}, "row 1: exact is true or false", id="flag"),
         pytest.param(["t.csv"], {"t.csv": changed("output", "../x")}, "is not below", id="up"),
         pytest.param(["t.csv"], {"t.csv": "model\nzoo/a.onnx\nzoo/a.onnx\n"}, "is in t.csv, row 1, too", id="twice"),
-        pytest.param(["t.csv"], {"t.csv": changed("output", FILE)}, "is the record of the folder", id="record"),
+        pytest.param(["t.csv"], {"t.csv": changed("output", FILE)}, "is the journal of the folder", id="record"),
         pytest.param(["t.csv"], {"t.csv": "model\nzoo\n"}, "t.csv, row 1: zoo is not one model", id="folder"),
         pytest.param(["t.csv"], {"t.csv": "name\nx\n"}, "t.csv, row 1: no model", id="no model"),
         pytest.param(["t.csv"], {"t.csv": "model,model\na,b\n"}, "two columns are named model", id="two columns"),
@@ -321,9 +283,7 @@ def changed(column: str, value: str = "abc") -> str:
         pytest.param(["t.csv"], {"t.csv": "model\n"}, "t.csv has no rows", id="empty"),
         pytest.param(["t.parquet"], {"t.parquet": "PAR1"}, "t.parquet is not a table in Parquet", id="no parquet"),
         pytest.param(["t.csv"], {"t.csv": "model\na\0b\n"}, "row 1: model has a null character", id="null"),
-        pytest.param(["l.txt"], {"l.txt": "a\0b\n"}, "l.txt has a name with a null character", id="null in list"),
         pytest.param(["none.csv"], {}, "none.csv does not exist", id="no table"),
-        pytest.param(["l.txt"], {"l.txt": "# none\n"}, "l.txt names no models", id="empty list"),
     ],
 )  # fmt: skip
 def test_refused(folder: Path, arguments: list[str], files: dict[str, str], message: str) -> None:
@@ -352,8 +312,14 @@ def test_help_has_the_options_of_the_command() -> None:
     assert "--journal" not in text
 
 
-def test_results_are_kept(folder: Path, in_process: list[str]) -> None:
+def test_results_are_kept(
+    folder: Path,
+    in_process: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Each kind of change does the models again that it concerns, and no others; failures are done again."""
+    external = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
+    onnx.save(load(TEXT.replace("4]", "512]"), weights={"w": np.ones(512, np.float32)}), "zoo/a.onnx", **external)
 
     def done(*options: str, code: int = BAD) -> list[str]:
         in_process.clear()
@@ -367,24 +333,34 @@ def test_results_are_kept(folder: Path, in_process: list[str]) -> None:
     assert table() == expected
     write(folder / "zoo/sub/b.onnx", 3.5)
     assert done() == ["b.onnx"]
+    with (folder / "zoo/w.bin").open("r+b") as data:
+        data.write(np.float32(7).tobytes())
+    assert done() == ["a.onnx"]
     (folder / "out/c.onnx").unlink()
+    assert done() == ["c.onnx"]
+    (folder / "out/c.onnx").write_bytes(b"")
     assert done() == ["c.onnx"]
     assert done("--exact") == everything
     (folder / "p.py").write_text(WRONG_RULE)
     assert done("--skip", "drop", "--plugin", "p.py") == everything
-    assert done("--skip", "drop", "--plugin", "p.py") == []
+    assert done("--skip", "drop", "--plugin", "p.py", "--trust-settings", "--json", "r.json") == []
+    assert json.loads((folder / "r.json").read_text())["models"][0]["report"] is None
     (folder / "p.py").write_text(f"{WRONG_RULE}\n")
     assert done("--skip", "drop", "--plugin", "p.py") == everything
-    assert done("--skip", "drop", "--plugin", "p.py", "--trust-settings") == []
     write(folder / "zoo/bad.onnx")
     assert done("--skip", "drop", "--plugin", "p.py", code=OK) == ["bad.onnx"]
+    monkeypatch.setattr("passwright.app.models.conditions.versions", lambda: {"onnx": "2"})
+    assert done("--skip", "drop", "--plugin", "p.py", code=OK) == ["a.onnx", "b.onnx", "bad.onnx", "c.onnx"]
+    in_process.clear()
+    batch("zoo", "--output-dir", "out", "--no-verify")
+    assert len(in_process) == 4
 
 
 @pytest.mark.usefixtures("in_process")
-def test_reports_and_another_place(folder: Path) -> None:
-    batch("zoo/a.onnx", "--output-dir", "out", "--keep-reports", "--store", "stored/here", "--no-verify")
-    assert sorted(p.name for p in (folder / "stored/here").iterdir()) == ["a.onnx", "a.onnx.json"]
-    assert json.loads((folder / "stored/here/a.onnx.json").read_text())["after"]["nodes"] == 2
+def test_results_in_another_place(folder: Path) -> None:
+    batch("zoo/a.onnx", "--output-dir", "out", "--store", "stored/here", "--no-verify", "--json", "r.json")
+    assert [p.name for p in (folder / "stored/here").iterdir()] == ["a.onnx"]
+    assert json.loads((folder / "r.json").read_text())["models"][0]["report"]["after"]["nodes"] == 2
     assert sorted(p.name for p in (folder / "out").iterdir()) == [FILE, TABLE_NAME, PAGE_NAME]
     assert cells("output") == {"a.onnx": "stored/here/a.onnx"}
     (folder / "stored/here/a.onnx").write_bytes(b"")
@@ -394,7 +370,7 @@ def test_reports_and_another_place(folder: Path) -> None:
 
 def test_columns_of_comparisons() -> None:
     report = comparison()
-    columns = comparison_columns(json.loads(report.to_json()))
+    columns = report.columns
     assert columns["outcome"] == "compared"
     assert set(columns) <= set(COLUMNS)
     ours = report.row_of("passwright", online=True)
@@ -417,7 +393,7 @@ def test_crashes_and_hangs_cost_one_model(folder: Path) -> None:
     write_op(folder / "hang/Sign.onnx", "Sign")
     options = ("--output-dir=out", "--plugin=faults.py", "--no-verify", "--jobs=1")
     for models, more, error in (
-        ("crash", "--keep-reports", "crash/Abs.onnx: the process crashed (SIGABRT)"),
+        ("crash", "-q", "crash/Abs.onnx: the process crashed (SIGABRT)"),
         ("hang", "--timeout=1", "hang/Sign.onnx: the process did not end within 1 s"),
     ):
         process = start(models, *options, more)
@@ -426,7 +402,7 @@ def test_crashes_and_hangs_cost_one_model(folder: Path) -> None:
     assert cells("outcome") == {"Abs.onnx": "crashed", "Ceil.onnx": "unchanged", "Sign.onnx": "timed out"}
     assert cells("repeated")["Ceil.onnx"] == "the process crashed (SIGABRT)"
     names = {p.name for p in (folder / "out").iterdir()}
-    assert names == {"Ceil.onnx", "Ceil.onnx.json", FILE, TABLE_NAME, PAGE_NAME}
+    assert names == {"Ceil.onnx", FILE, TABLE_NAME, PAGE_NAME}
 
 
 @pytest.mark.parametrize("how", slow_unless({signal.SIGINT}, [signal.SIGINT, signal.SIGKILL]))

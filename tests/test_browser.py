@@ -23,7 +23,7 @@ from passwright.app.compare.comparison_report import ComparisonVerdict
 from passwright.app.compare.page import compare_page
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats
-from passwright.app.models.batch_page import batch_page
+from passwright.app.models.page import batch_page
 from passwright.app.optimize.page import run_page
 from passwright.app.profile.page import profile_page
 from passwright.app.profile.profile import profile

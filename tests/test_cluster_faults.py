@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 import pytest
 from dask_cluster import DaskCluster, kill, wait_until
-from passwright.app.models.finished_jobs import FILE
+from passwright.app.models.journal import FILE
 from rewriting import load
 from tiers import GOLDEN_SAMPLE
 

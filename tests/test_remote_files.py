@@ -13,14 +13,14 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.models import remote_files
-from passwright.app.models.job_exchange import JobReply, job_request
+from passwright.app.models.actions import action_command
+from passwright.app.models.exchange import JobReply, job_request
+from passwright.app.models.journal import FinishedJob
 from passwright.app.models.model_files import ModelJob
-from passwright.app.models.output_locations import is_remote, place_of
-from passwright.app.models.remote_files import fetch, job_files, remote_models
-from passwright.app.models.run_exchange import options_text
-from passwright.app.models.run_worker import TASK
+from passwright.app.models.pool import Message
+from passwright.app.models.remote_files import fetch, is_remote, job_files, place_of, remote_models
+from passwright.app.models.worker import reply_to
 from passwright.app.optimize.content_digests import model_digest
-from passwright.app.optimize.run_options import RunOptions
 from passwright.core.errors import ModelError, PassesError
 from rewriting import load
 
@@ -66,7 +66,7 @@ def test_places(given: str, place: str, remote: bool) -> None:
 
 
 def test_local_files_are_used_themselves(tmp_path: Path) -> None:
-    with job_files(f"file://{tmp_path}/a.onnx", str(tmp_path / "b.onnx")) as files:
+    with job_files(Path(f"file://{tmp_path}/a.onnx"), tmp_path / "b.onnx") as files:
         assert (files.model, files.output, files.result()) == (
             tmp_path / "a.onnx", tmp_path / "b.onnx", tmp_path / "b.onnx",
         )  # fmt: skip
@@ -95,10 +95,16 @@ def test_nothing_is_fetched_to_another_folder(memory: Any, tmp_path: Path, locat
     assert [p.name for p in (tmp_path / "copy").rglob("*")] == ["in", "a.onnx"]
 
 
-def reply(model: str, output: str | None, **options: Any) -> JobReply:
+def message(model: str | Path, output: str | None, finished: FinishedJob | None = None, **options: Any) -> Message:
+    """The reply of a worker."""
+    values = action_command("run").make_context("run", ["--no-verify", "-o", "x", "x"]).params | options
+    values = {name: value for name, value in values.items() if name not in {"files", "output"}}
     job = ModelJob(Path(model), None if output is None else Path(output))
-    text = options_text(RunOptions(verify=False, **options))
-    return JobReply.of(TASK.reply_to(job_request(job, text, keep=True, finished=None, verbose=False)))
+    return reply_to(job_request(job, "run", values, is_kept=True, finished=finished))
+
+
+def reply(model: str | Path, output: str | None, finished: FinishedJob | None = None, **options: Any) -> JobReply:
+    return JobReply.of(message(model, output, finished, **options))
 
 
 def test_result_is_that_of_a_local_run(memory: Any, tmp_path: Path) -> None:
@@ -153,35 +159,30 @@ def test_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(type(fsspec.filesystem("local")), "put_file", fail)
-    job = ModelJob(tmp_path / "a.onnx", Path(url))
-    request = job_request(job, options_text(RunOptions(verify=False)), keep=True, finished=None, verbose=False)
-    message = TASK.reply_to(request)
-    failure = JobReply.of(message).failure
+    full = message(tmp_path / "a.onnx", url)
+    failure = JobReply.of(full).failure
     assert failure == f"{url} cannot be written: OSError: [Errno 28] No space left on device"
-    assert message["shortage"] == failure
+    assert full["shortage"] == failure
     assert {p.name: p.read_bytes() for p in (tmp_path / "out").iterdir()} == {"a.onnx": b"old"}
 
 
 def test_finished_results_are_recognized(memory: Any, tmp_path: Path) -> None:
-    from passwright.app.models.finished_jobs import FinishedJob
-
     external_model(memory, tmp_path)
-    job = ModelJob(Path("memory://zoo/sub/a.onnx"), Path("memory://out/a.onnx"))
-    text = options_text(RunOptions(verify=False, external_data="always"))
 
-    def run(finished: FinishedJob | None) -> JobReply:
-        request = job_request(job, text, keep=True, finished=finished, verbose=False)
-        return JobReply.of(TASK.reply_to(request))
+    def is_known(finished: FinishedJob | None) -> bool:
+        done = reply("memory://zoo/sub/a.onnx", "memory://out/a.onnx", finished, external_data="always")
+        assert not done.failure
+        return done.columns is None
 
-    first = run(None)
+    first = reply("memory://zoo/sub/a.onnx", "memory://out/a.onnx", external_data="always")
     known = FinishedJob(first.conditions, first.result or "", {})
-    assert run(known).is_done_before
+    assert is_known(known)
     data = next(p for p in memory.find("memory://out") if not p.endswith(".onnx"))
     memory.pipe_file(data, b"x" * 4096 * 4)
-    assert not run(known).is_done_before
-    assert run(known).is_done_before
+    assert not is_known(known)
+    assert is_known(known)
     memory.rm("memory://out/a.onnx")
-    assert not run(known).is_done_before
+    assert not is_known(known)
 
 
 def test_messages_name_urls(memory: Any, tmp_path: Path) -> None:

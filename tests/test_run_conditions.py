@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from passwright.app.models import run_conditions
-from passwright.app.optimize.run_options import RunOptions
+from passwright.app.models import conditions
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 
 PLUGIN = '''
@@ -29,49 +27,37 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def conditions(**options: Any) -> str:
-    return run_conditions.options_digest(RunOptions(**options))
+OPTIONS: dict[str, Any] = {
+    "pipeline": "basic",
+    "inputs": ["x.npz"],
+    "plugin": [Path("p.py")],
+    "seed": 0,
+    "check": False,
+}
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"pipeline": "ort"}, {"exact": True}, {"seed": 1}, {"only": ["fold-constants"]}, {"skip": ["fold-constants"]},
-        {"verify": "quick"}, {"dims": {"N": 2}}, {"shapes": {"x": (2, 4)}}, {"opset": 20}, {"enable": ["debloat"]},
-        {"outputs": ["b"]}, {"cut_inputs": ["b"]}, {"drop_unused_inputs": True}, {"freeze_initializers": True},
-        {"keep_functions": True}, {"strict": True}, {"plan": True}, {"value_info": "keep"}, {"external_data": 100},
-        {"memory": 1 << 30}, {"time_limit": 9.0}, {"inputs": "x.npz"}, {"inputs": [{"x": np.ones(2)}]},
-        {"plugins": ["p.py"]},
-    ],
-    ids=lambda options: next(iter(options)),
-)  # fmt: skip
-def test_options_count(options: dict[str, Any]) -> None:
-    assert conditions(**options) != conditions()
-
-
-def test_places_do_not_count() -> None:
-    others = {
-        "output": "o.onnx",
-        "report_to": "r.json",
-        "map_to": "m",
-        "progress": False,
-    }
-    assert conditions(**others, in_place=True) == conditions()
-
-
-def test_files_and_versions_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    options: dict[str, Any] = {"inputs": ["x.npz"], "plugins": ["p.py"]}
-    seen = [conditions(**options)]
-    for name in ("x.npz", "p.py", "pipelines.toml"):
-        for content in ("a", "b"):
+def test_options_count_and_their_files_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("p.py").write_text(PLUGIN.replace("from helper", "#"))
+    seen = [digest()]
+    seen += [
+        digest(**c) for c in ({"pipeline": "ort"}, {"seed": 1}, {"inputs": ["y.npz"]}, {"skip": ["fold-constants"]})
+    ]
+    for name in ("x.npz", "pipelines.toml"):
+        for content in ("", "# a comment"):
             Path(name).write_text(content)
-            seen.append(conditions(**options))
-    assert conditions(**options) == seen[-1]
+            seen.append(digest())
+    Path("p.py").write_text(f"{Path('p.py').read_text()}\n")
+    seen.append(digest())
     for name, value in (("versions", dict), ("_machine", lambda: ["another processor"])):
         with monkeypatch.context() as patch:
-            patch.setattr(run_conditions, name, value)
-            seen.append(conditions(**options))
+            patch.setattr(conditions, name, value)
+            seen.append(digest())
     assert len(set(seen)) == len(seen)
+    assert digest(check=True, verbose=True, json=Path("r.json")) == digest()
+
+
+def digest(**changed: Any) -> str:
+    return conditions.options_digest("run", OPTIONS | changed)
 
 
 def test_modules_of_plugins_count(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -81,7 +67,7 @@ def test_modules_of_plugins_count(monkeypatch: pytest.MonkeyPatch, folder: Path)
     seen: list[Any] = []
     for amount in (1, 2):
         Path("helper.py").write_text(f"AMOUNT = {amount}\n")
-        files, _ = run_conditions.pipeline_sources(resolve_pipeline("basic", ["p.py"], (), (), ()))
+        files, _ = conditions.pipeline_sources(resolve_pipeline("basic", ["p.py"], (), (), ()))
         assert {"helper.py", "p.py"} <= files.keys()
         seen.append(files)
     assert seen[0]["p.py"] == seen[1]["p.py"]

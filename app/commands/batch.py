@@ -7,12 +7,13 @@ from typing import Annotated
 
 import typer
 
+from ...core.errors import UsageError
 from ..cli import options
 from ..cli.command_class import TRUST
 from ..cli.exit_codes import one_line_errors
+from ..cli.outputs import Outputs
 from ..models.actions import ACTIONS, DEFAULT
-from ..models.batch_command import ARGUMENTS, BatchCommand, action_options
-from ..models.batch_settings import ActionOptions, BatchConditions, OutputLocations
+from ..models.batch_command import ARGUMENTS, ActionOptions, BatchCommand, action_options
 
 COMMAND_CLASS = BatchCommand
 EXIT_CODES = """Exit codes: 0 done; 2 usage; else the highest of all models, as of the command that is done: 1 a model
@@ -28,8 +29,8 @@ Names = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="SOURCE",
-        help="Models, folders of them, patterns such as 'a/**/*.onnx', lists (.txt), and tables (.csv, .parquet) with "
-        "a column model and one for each option.",
+        help="Models, folders of them, patterns such as 'a/**/*.onnx', and tables (.csv, .parquet) with a column model "
+        "and one for each option.",
     ),
 ]
 
@@ -46,15 +47,12 @@ def batch(
     resume: Annotated[
         bool, options.output_option("--resume", help="Keep results for which model, options and versions are the same.")
     ] = False,
-    keep_reports: Annotated[
-        bool, options.output_option("--keep-reports", help="Write the report of each model as JSON beside its result.")
-    ] = False,
     store: Annotated[
         Path | None,
         options.output_option(
             metavar="PLACE",
-            help="A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the record, "
-            "the table and the page.",
+            help="A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the "
+            "journal, the table and the page.",
         ),
     ] = None,
     other: Annotated[
@@ -69,10 +67,6 @@ def batch(
     timeout: Annotated[
         float, options.speed_option(min=0.001, metavar="SECONDS", help="Time for a model, whose process is then ended.")
     ] = DEFAULT_SECONDS,
-    max_memory: Annotated[
-        str | None,
-        options.speed_option(metavar="SIZE", help="Estimated memory of all models at a time: 75 % of the machine's."),
-    ] = None,
     on: Annotated[
         str,
         options.speed_option(
@@ -98,24 +92,34 @@ def batch(
     """
     with one_line_errors():
         options.require(do in ACTIONS, f"--do {do}: choose from {', '.join(ACTIONS)}")
-        options.require(summarize or sources, "name models, folders, lists or tables, or give --summarize DIR")
-        options.require(not (summarize and sources), "--summarize takes no models: it reads the record of a folder")
-        places = OutputLocations(summarize or output_dir or Path(), table, html, json)
-        if summarize is not None:
-            from ..models.summary_files import summarize_folder  # noqa: PLC0415 - imports onnx
+        options.require(summarize or sources, "name models, folders or tables, or give --summarize DIR")
+        options.require(not (summarize and sources), "--summarize takes no models: it reads the journal of a folder")
+        from ..models.display import Display  # noqa: PLC0415 - imports onnx
+        from ..models.many_models import ResultFiles, do_many, summarize_folder  # noqa: PLC0415 - as above
 
-            summarize_folder(places, quiet=quiet)
+        display = Display(Outputs.parse((), json), quiet=quiet)
+        if summarize is not None:
+            summarize_folder(summarize, table, html, display)
             return
-        options.require(output_dir, "--output-dir DIR has to say where to write the results")
         with_other = [name for name, action in ACTIONS.items() if action.other]
         options.require(other is None or do in with_other, f"--other is for --do {' or '.join(with_other)}")
-        memory = options.parse_memory(max_memory, "--max-memory")
-        conditions = BatchConditions(timeout, processes, memory, on, store, resume, keep_reports)
-        from ..models.batch import run_batch  # noqa: PLC0415 - imports onnx
+        options.require(not (on and processes), "--jobs is for this machine: a cluster is given by --on")
+        if output_dir is None:
+            raise UsageError("--output-dir DIR has to say where to write the results")
+        from ..models.driver import Driver, make_folder, new_pool, open_journal  # noqa: PLC0415 - as above
         from ..models.sources import Sources  # noqa: PLC0415 - as above
 
         is_trusted = TRUST in ctx.meta[ARGUMENTS]
-        named = Sources(sources or (), action_options(do), is_trusted)
-        jobs = named.jobs(places.folder, other)
-        if code := run_batch(jobs, ActionOptions(ctx, do), places, conditions, quiet=quiet):
+        jobs = Sources(sources or (), action_options(do), is_trusted).jobs(output_dir, other)
+        chosen = ActionOptions(ctx, do)
+        is_timed = ACTIONS[do].is_timed(chosen.values())
+        terminal = display.terminal()
+        if is_timed and (processes or 1) > 1:
+            terminal.warning("warning: models that are measured at the same time slow each other down")
+        journal = open_journal(output_dir, terminal)
+        make_folder(output_dir)
+        files = ResultFiles.in_folder(output_dir, table, html, json, jobs)
+        driver = Driver(do, jobs, display, journal, resume, store, timeout)
+        pool = new_pool(processes or int(is_timed), verify=not chosen.values().get("no_verify"), cluster=on)
+        if code := do_many(driver, pool, chosen.of, files, f"written to {output_dir}"):
             raise typer.Exit(code)

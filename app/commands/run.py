@@ -36,11 +36,16 @@ Files = Annotated[
         "output.",
     ),
 ]
+OF_ALL_MODELS = frozenset({
+    "files", "output", "output_dir", "resume", "processes", "check", "limit", "formats", "json", "verbose", "quiet",
+})  # fmt: skip
+"""Parameters about all models together, or about the text that is printed for one."""
 DEFAULT_LIMIT = 20  # changes of a dry run
 DEFAULT_MIN_TIME = 2.0  # seconds
 
 
 def run(
+    ctx: typer.Context,
     files: Files,
     *,
     output: Annotated[
@@ -191,21 +196,27 @@ def run(
 
         max_changes = DEFAULT_LIMIT if limit is None else limit
         end = end_without_output(check=check, in_place=in_place, dry_run=dry_run)
-        display = Display(outputs, verbose, quiet, max_changes, end, is_check=check)
+        display = Display(outputs, verbose, quiet, max_changes, end, is_check=check, is_planned=dry_run)
         if is_single:
             from ..models.single_run import run_single  # noqa: PLC0415 - imports onnx and numpy
 
             code = run_single(jobs[0], run_options, display)
         else:
-            from ..models.many_runs import run_many  # noqa: PLC0415 - imports onnx and numpy
-
             of_one = {"--map": map_to, "--html": html, "--repro": verification.repro}
             refused = next((name for name, given in of_one.items() if given), "")
             options.require(not refused, f"{refused} is for one model: run that by itself, or use --json for all")
             is_raced_alone = not (check_speed and (processes or 1) > 1)
             options.require(is_raced_alone, "--check-speed runs one model at a time: leave out --jobs")
-            processes = 1 if check_speed else processes or 0
-            code = run_many(jobs, run_options, display, output_dir, processes, resume=resume)
+            from ..models.driver import Driver, new_pool, open_journal  # noqa: PLC0415 - imports onnx and numpy
+            from ..models.many_models import ResultFiles, do_many  # noqa: PLC0415 - as above
+
+            result_files = ResultFiles.of(jobs, output_dir, outputs.json)
+            journal = open_journal(output_dir, display.terminal()) if output_dir is not None else None
+            driver = Driver("run", jobs, display, journal, resume)
+            pool = new_pool(1 if check_speed else processes or 0, verify=bool(run_options.verify))
+            values = {name: value for name, value in ctx.params.items() if name not in OF_ALL_MODELS}
+            end = f"written to {output_dir}" if output_dir else "written in place" if in_place else end
+            code = do_many(driver, pool, lambda _: values, result_files, end)
         if code:
             raise typer.Exit(code)
 

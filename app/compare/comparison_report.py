@@ -20,6 +20,8 @@ from ..measure.model_stats import ModelStats
 from ..measure.tuned_settings import settings_words
 from ..quantize.criterion import Score
 from ..report.notebook_cards import card_html
+from ..report.result_row import COMPARED, UNVERIFIABLE, ResultRow, latency_columns
+from ..verify.render import NO_DIFFERENCE, WITHIN_TOLERANCE
 
 ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
 
@@ -234,6 +236,21 @@ class ComparisonReport:
         wrong = [row.made_by for row in (self.rows[self.baseline], ours) if row is not None and row.is_unusable]
         return " and ".join(wrong)
 
+    @property
+    def columns(self) -> ResultRow:
+        """Its columns in tables: our result beside the original, both under ORT ALL."""
+        columns: ResultRow = {"outcome": COMPARED if self.is_verified else UNVERIFIABLE}
+        for when, made_by in (("before", ORIGINAL), ("after", OURS)):
+            row = self.row_of(made_by, online=False)
+            if row is not None and row.stats is not None:
+                columns |= {f"nodes_{when}": row.stats.nodes, f"bytes_{when}": row.stats.bytes}
+        if (ours := self.row_of(OURS, online=True)) is None:
+            return columns
+        wrong = ours.verdict.wrong if ours.verdict is not None else ""
+        if ours.verdict is not None and not wrong:
+            columns["verdict"] = NO_DIFFERENCE if ours.verdict.is_exact else WITHIN_TOLERANCE
+        return columns | latency_columns(ours.ratios.values()) | {"error": ours.failure or wrong or None}
+
     def to_json(self) -> str:
         """The report as JSON text, with derived counts."""
         data = to_builtins(self)
@@ -297,6 +314,11 @@ class QuantizedComparison:
         """The sizes of batches that the original was measured with."""
         measured = self.rows[0].measured
         return [] if measured is None else list(measured.latencies)
+
+    @property
+    def columns(self) -> ResultRow:
+        """Its columns in tables."""
+        return {"outcome": COMPARED, "bytes_before": self.rows[0].bytes}
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""

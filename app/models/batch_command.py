@@ -1,15 +1,19 @@
-"""Command of a batch, which takes the options of the command that it does to each model."""
+"""Options of `passes batch`, which takes those of the command that it does to each model, too."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+import typer
 
 from ..cli.command_class import IGNORE, TRUST, Command
 from ..cli.help_pages import help_row, write_rows
+from ..cli.options import require
 from ..cli.settings import is_settable, key_of, types_of
-from .action_command import action_command
-from .actions import ACTIONS, DEFAULT
+from .actions import ACTIONS, DEFAULT, action_command
+from .model_files import ModelJob
 
 DO = "--do"
 ARGUMENTS = f"{__name__}.arguments"  # for the command that is done, in the data of a context
@@ -78,3 +82,42 @@ def action_options(name: str) -> dict[str, Any]:
 
 def _is_taken(name: str, types: tuple[type, ...]) -> bool:
     return name not in REFUSED and (name in ALSO or is_settable(name, types))
+
+
+@dataclass(slots=True)
+class ActionOptions:
+    """The values of the options of the command that is done, from the arguments of a context and settings."""
+
+    ctx: Any
+    name: str
+    _known: dict[tuple[str, ...], dict[str, Any]] = field(
+        default_factory=dict[tuple[str, ...], dict[str, Any]], init=False
+    )
+
+    def of(self, job: ModelJob) -> dict[str, Any]:
+        """The values by parameter for a job. Raises UsageError."""
+        action = ACTIONS[self.name]
+        is_lacking = action.other and job.other is None
+        require(not is_lacking, f"{job.place or job.model}: nothing to compare with: give --other DIR")
+        return self.values(job.arguments, job.place)
+
+    def values(self, arguments: tuple[str, ...] = (), place: str = "") -> dict[str, Any]:
+        """The values by parameter, with further `arguments`, which stand at a place in a table.
+
+        Raises UsageError for these, and typer.BadParameter for others.
+        """
+        if arguments not in self._known:
+            self._known[arguments] = self._parse(arguments, place)
+        return self._known[arguments]
+
+    def _parse(self, arguments: Sequence[str], place: str) -> dict[str, Any]:
+        command, action = action_command(self.name), ACTIONS[self.name]
+        stand_in = [*["--output=model"] * bool(action.output), "--", "model", *["other"] * bool(action.other)]
+        given = [*self.ctx.meta[ARGUMENTS], *arguments, *stand_in]
+        try:
+            ctx = command.make_context(self.name, given, parent=self.ctx.parent)
+        except typer.BadParameter as e:
+            require(not arguments, f"{place}: {e.format_message()}")
+            raise
+        set_for_each = {action.model, action.output, action.other}
+        return {name: value for name, value in ctx.params.items() if name not in set_for_each}

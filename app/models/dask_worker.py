@@ -12,8 +12,7 @@ from threading import Lock, Timer
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess
 from ...core.support.scratch_folder import ScratchFolder
 from ..cli.exit_codes import is_shortage
-from .job_pool import END_WAIT, reply_in_time
-from .pool import SHORTAGE, Message, RequestServer
+from .pool import END_WAIT, SHORTAGE, Message, RequestServer, reply_in_time
 
 PROCESSES_LOCK = Lock()
 IDLE_SECONDS = 60.0  # after which a process without a request ends, as the command that needed it may be gone

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ...core.errors import ModelError, UsageError
-from .output_locations import is_remote, place_of
+from .remote_files import is_remote, place_of, remote_models
 
 STREAM = Path("-")
 """Standard input or output in place of a file."""
@@ -18,10 +18,17 @@ SUFFIX = ".onnx"
 
 
 class ModelJob(Struct, frozen=True):
-    """A model to run, and the file for its result, None for none; in place if they are the same."""
+    """A model to run, and the file for its result, None for none; in place if they are the same.
+
+    `arguments` are options of this model alone, which stand at a `place` in a table. `other` is the second model of a
+    command that has one.
+    """
 
     model: Path
     output: Path | None = None
+    arguments: tuple[str, ...] = ()
+    place: str = ""
+    other: Path | None = None
 
 
 def single_job(files: Sequence[Path], output: Path | None) -> ModelJob:
@@ -96,8 +103,6 @@ def _named_files(argument: Path, output_dir: Path | None) -> tuple[Path, Sequenc
 
 def _remote_files(argument: Path) -> tuple[Path, Sequence[Path]]:
     """The folder and the models of a URL, as `_named_files`, with URLs as if they were relative paths."""
-    from .remote_files import remote_models  # noqa: PLC0415 - imports onnx
-
     files = [Path(url) for url in remote_models(place_of(argument), SUFFIX)]
     if not files:
         raise UsageError(f"{place_of(argument)} has no models: no file there is named *{SUFFIX}")

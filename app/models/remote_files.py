@@ -1,27 +1,55 @@
-"""Models and results at URLs, read and written by fsspec through copies in a temporary folder."""
+"""Models and results at URLs that fsspec knows, read and written through copies in a temporary folder."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import reduce
 from importlib import import_module
 from pathlib import Path, PurePosixPath
 from secrets import token_hex
-from typing import Any, cast
+from typing import Any
 
-import onnx
 from msgspec import Struct, field
 
 from ...core.errors import ModelError, PassesError, format_error
-from ...core.io.files import load_without_weights
-from ...core.serialization.proto_queries import inner_tensors
 from ...core.support.scratch_folder import ScratchFolder
-from .output_locations import LOCAL, is_remote, place_of, scheme_of
-from .pool import Message
 
+URL = re.compile(r"([a-z][a-z0-9+.-]+):/+(.+)", re.DOTALL)
+FILE = "file"
+LOCAL = frozenset({FILE, "local"})
+"""Schemes without a host."""
 STORES = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oss", "oci", "memory"})
 """Schemes of stores in which an object appears, or is replaced, as a whole once it is written."""
+
+
+def place_of(place: str | Path) -> str:
+    """The URL that an argument is, also if a Path has taken a slash from it; the path of another, or of a `file` URL.
+
+    >>> place_of(Path("s3://bucket/a.onnx"))
+    's3://bucket/a.onnx'
+    >>> place_of("file:///data/a.onnx")
+    '/data/a.onnx'
+    """
+    match = URL.fullmatch(str(place))
+    if match is None:
+        return str(place)
+    scheme, rest = match.groups()
+    if scheme == FILE:
+        return f"/{rest}"
+    return f"{scheme}://{'/' * (scheme in LOCAL)}{rest}"
+
+
+def scheme_of(place: str | Path) -> str:
+    """The scheme of a URL, "" for a path."""
+    match = URL.fullmatch(str(place))
+    return match[1] if match is not None else ""
+
+
+def is_remote(place: str | Path) -> bool:
+    """Whether a place is a URL, and not that of a local file."""
+    return scheme_of(place) not in {"", FILE}
 
 
 class JobFiles(Struct, frozen=True):
@@ -34,13 +62,6 @@ class JobFiles(Struct, frozen=True):
     output: Path | None = None
     folder: Path | None = None
     urls: dict[Path, str] = field(default_factory=dict[Path, str])
-
-    def local(self, request: Message) -> Message:
-        """A request with the paths in place of the URLs."""
-        local = {"model": str(self.model)}
-        if self.output in self.urls and request.get("report") is not None:
-            local["report"] = request["report"].replace(request["output"], str(self.output))
-        return request | local
 
     def result(self) -> Path | None:
         """The result of an earlier job, if there may be one. Raises ModelError if it is there and cannot be read."""
@@ -61,36 +82,30 @@ class JobFiles(Struct, frozen=True):
             for file in sorted(files, key=lambda file: (file == self.output, file)):
                 _put(fs, file, f"{folder}/{file.relative_to(self.output.parent).as_posix()}", scheme_of(url) in STORES)
 
-    def renamed(self, value: Any) -> Any:
-        """A text, or a dictionary of texts and other values, with the URLs in place of the copies."""
-        if not self.urls:
+    def renamed(self, value: object) -> Any:
+        """A value, in which a text has the URLs in place of the copies."""
+        if not isinstance(value, str):
             return value
-        if isinstance(value, dict):
-            return {key: self.renamed(item) for key, item in cast("dict[str, Any]", value).items()}
-        return reduce(lambda text, copy: text.replace(*copy), self._names(), value) if isinstance(value, str) else value
-
-    def _names(self) -> Iterator[tuple[str, str]]:
-        return ((str(path), url) for path, url in self.urls.items())
+        return reduce(lambda text, copy: text.replace(str(copy[0]), copy[1]), self.urls.items(), value)
 
 
 @contextmanager
-def job_files(model: str, output: str | None) -> Generator[JobFiles]:
+def job_files(model: Path, output: Path | None) -> Generator[JobFiles]:
     """The files of a job whose model and result are at paths or URLs, fetched if they are remote; see `place_of`.
 
     A PassesError names URLs, not the copies. Raises ModelError for a model that cannot be read.
     """
+    places = Path(place_of(model)), None if output is None else Path(place_of(output))
     if not is_remote(model) and (output is None or not is_remote(output)):
-        yield JobFiles(Path(place_of(model)), None if output is None else Path(place_of(output)))
+        yield JobFiles(*places)
         return
     with ScratchFolder() as folder:
-        urls = dict[Path, str]()
-        local = fetch(model, folder / "model") if is_remote(model) else Path(place_of(model))
-        assert local is not None
-        target = None if output is None else Path(place_of(output))
+        (local, target), urls = places, dict[Path, str]()
         if is_remote(model):
+            local = fetch(str(model), folder / "model") or local
             urls[local] = place_of(model)
         if output is not None and is_remote(output):
-            target = folder / "output" / _name(output)
+            target = folder / "output" / _name(str(output))
             target.parent.mkdir()
             urls[target] = place_of(output)
         files = JobFiles(local, target, folder, urls)
@@ -127,13 +142,18 @@ def fetch(url: str, folder: Path, *, is_required: bool = True) -> Path | None:
 
 def _external_locations(model: Path) -> list[str]:
     """The files of external data of a model, below its folder; none if it is damaged, which the loader tells."""
+    from onnx import TensorProto  # noqa: PLC0415 - heavy, and for models at URLs alone
+
+    from ...core.io.files import load_without_weights  # noqa: PLC0415 - as above
+    from ...core.serialization.proto_queries import inner_tensors  # noqa: PLC0415 - as above
+
     try:
         message = load_without_weights(model)
     except ModelError:
         return []
     nodes = (*message.graph.node, *(node for function in message.functions for node in function.node))
     tensors = (t for t in (*message.graph.initializer, *inner_tensors(nodes)))
-    external = (t for t in tensors if t.data_location == onnx.TensorProto.EXTERNAL)
+    external = (t for t in tensors if t.data_location == TensorProto.EXTERNAL)
     found = {e.value for t in external for e in t.external_data if e.key == "location"}
     return sorted(name for name in found if _is_below(name) and name != model.name)
 

@@ -30,22 +30,16 @@ def read_table(path: Path) -> Table:
     return rows
 
 
-def read_source(path: Path, kind: str, max_bytes: int) -> str:
-    """The text of a list or a table. Raises UsageError if it cannot be read."""
-    try:
-        return read_text(path, max_bytes)
-    except OSError as e:
-        raise UsageError(unreadable(path, e, kind)) from e
-    except UnicodeDecodeError as e:
-        raise UsageError(f"{path} is not a text in UTF-8") from e
-
-
 def _read_csv(path: Path) -> Table:
     csv.field_size_limit(MAX_BYTES)
-    text = COMMENTS.sub("", read_source(path, "table", MAX_BYTES))
-    reader = csv.DictReader(StringIO(text, newline=""), strict=True)
     try:
+        text = COMMENTS.sub("", read_text(path, MAX_BYTES))
+        reader = csv.DictReader(StringIO(text, newline=""), strict=True)
         rows = list(reader)
+    except OSError as e:
+        raise UsageError(unreadable(path, e, "table")) from e
+    except UnicodeDecodeError as e:
+        raise UsageError(f"{path} is not a text in UTF-8") from e
     except csv.Error as e:
         raise UsageError(f"{path} is not a table in CSV: {e}") from e
     names = reader.fieldnames or ()

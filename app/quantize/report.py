@@ -10,6 +10,7 @@ from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
 from ..report.notebook_cards import card_html
+from ..report.result_row import COMPRESSED, KEPT, ResultRow, latency_columns
 from .criterion import Score
 from .search import Trial
 
@@ -93,6 +94,17 @@ class QuantizationReport:
     def is_original(self) -> bool:
         """Whether nothing was better than the original."""
         return not self.scheme
+
+    @property
+    def columns(self) -> ResultRow:
+        """Its columns in tables."""
+        return {
+            "outcome": KEPT if self.is_original else COMPRESSED,
+            "scheme": " ".join(filter(None, (self.scheme, self.variant))) or None,
+            "bytes_before": self.original.bytes,
+            "bytes_after": self.result.bytes,
+            **latency_columns(self.result.ratios.values()),
+        }
 
     def to_json(self) -> str:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""

@@ -13,6 +13,7 @@ from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..measure.tuned_settings import Configuration, SessionSettings, settings_words
 from ..report.notebook_cards import card_html
+from ..report.result_row import KEPT, TUNED, ResultRow, latency_columns, verdict_columns
 from .objective import Objective
 from .racing import RaceEntry
 from .search import DecisionResult, RaceTrial
@@ -84,6 +85,19 @@ class TuneReport:
         made += [f"with {', '.join(recipe.enable)}"] if recipe.enable else []
         made += [f"opset {recipe.opset}"] if recipe.opset is not None else []
         return [*made, *settings_words(self.configuration.session), *([f"{callers} callers"] if callers > 1 else [])]
+
+    @property
+    def columns(self) -> ResultRow:
+        """Its columns in tables."""
+        recipe = self.configuration.recipe
+        return {
+            "outcome": KEPT if self.is_original else TUNED,
+            "scheme": None if self.is_original else recipe.scheme or recipe.pipeline,
+            "bytes_before": self.original.bytes,
+            "bytes_after": self.result.bytes,
+            **verdict_columns(self.verdict),
+            **latency_columns([] if self.is_original else [self.result.time, self.result.ratio]),
+        }
 
     def measured(self) -> Mapping[str, Any]:
         """The figures for a file of settings."""

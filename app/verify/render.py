@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from ...core.verify.verdict import OutputDifference, Verdict
+from ..report.result_row import BIT_IDENTICAL, NO_DIFFERENCE, WITHIN_TOLERANCE, WRONG
 from ..report.terminal import Terminal, new_table, plural
 
 if TYPE_CHECKING:
     from ...core.verify.proof_guarantees import ProofCounts
     from .verify import VerificationReport
 
-BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
-"""The verdicts: the first two are of correct models; `invalid` is a model to which the ONNX checker objects."""
-NO_DIFFERENCE = "no difference seen"  # where bits were not compared
+INVALID = "invalid"
+"""The verdict on a model to which the ONNX checker objects."""
 NOT_VERIFIED = "NOT VERIFIED, as requested"
 MAX_SHOWN_OUTPUTS = 3
 

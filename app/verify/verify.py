@@ -29,6 +29,7 @@ from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
 from ..report.progress import Progress, phase_callback, shows_progress
+from ..report.result_row import VERIFIED, WRONG, ResultRow, verdict_columns
 
 
 @dataclass(slots=True)
@@ -51,6 +52,14 @@ class VerificationReport:
     def agrees(self) -> bool:
         """Whether the interfaces and the outputs of the models agree."""
         return not self.interface_differences and self.verdict is not None and self.verdict.failure is None
+
+    @property
+    def columns(self) -> ResultRow:
+        """Its columns in tables; the error is the difference."""
+        failure = self.verdict.failure if self.verdict is not None else None
+        reasons = self.interface_differences or ([] if failure is None else [f"{failure.output}: {failure.reason}"])
+        outcome = VERIFIED if self.agrees else WRONG
+        return {"outcome": outcome, **verdict_columns(self.verdict), "error": "; ".join(reasons) or None}
 
     def to_json(self) -> str:
         """The comparison as JSON text."""

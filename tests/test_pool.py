@@ -13,11 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from passwright.app.models import job_pool
-from passwright.app.models.job_exchange import JobReply
-from passwright.app.models.job_pool import BASE_BYTES, BYTES_PER_BYTE, JobPool, default_processes, model_memory
-from passwright.app.models.job_worker import JobWorker, Task
-from passwright.app.models.pool import MEMORY, REPEATED, SECONDS, Message
+from passwright.app.models import actions
+from passwright.app.models.exchange import JobReply, job_request
+from passwright.app.models.model_files import ModelJob
+from passwright.app.models.pool import (
+    BASE_BYTES,
+    BYTES_PER_BYTE,
+    MEMORY,
+    REPEATED,
+    SECONDS,
+    ProcessPool,
+    default_processes,
+    model_memory,
+)  # fmt: skip
+from passwright.app.models.worker import JobWorker
 from passwright.core.processes.worker_process import WorkerExit
 
 # A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.
@@ -52,7 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def replies(processes: int, *jobs: dict[str, Any]) -> dict[int, Any]:
-    return dict(JobPool(COMMAND, processes).replies(jobs))
+    return dict(ProcessPool(COMMAND, processes).replies(jobs))
 
 
 def pids(folder: Path, kind: str) -> set[int]:
@@ -72,7 +81,7 @@ def test_jobs_are_shared(folder: Path) -> None:
 
 
 def test_replies_come_in_the_order_of_their_ends() -> None:
-    pool = JobPool(COMMAND, 2)
+    pool = ProcessPool(COMMAND, 2)
     started = list[set[int]]()
     pool.on_start = lambda: started.append(set(pool.running))
     numbers = [number for number, _ in pool.replies([{"do": "sleep", "for": 1}, {"do": "sleep"}, {"do": "sleep"}])]
@@ -94,7 +103,7 @@ def test_a_crash_costs_one_job(folder: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["sleep", "stubborn"])
 def test_a_hang_ends_at_the_time_limit(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(job_pool, "END_WAIT", 30.0 if kind == "sleep" else 0.3)
+    monkeypatch.setattr("passwright.app.models.pool.END_WAIT", 30.0 if kind == "sleep" else 0.3)
     found = replies(1, {"do": kind, "for": 600, SECONDS: 0.4}, {"do": "sleep"})
     assert isinstance(found[0], WorkerExit)
     assert found[0].describe("it") == "it did not end within 0.4 s"
@@ -103,7 +112,7 @@ def test_a_hang_ends_at_the_time_limit(folder: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_requests_start_as_they_fit_into_memory() -> None:
-    pool = JobPool(COMMAND, 3, memory=10)
+    pool = ProcessPool(COMMAND, 3, memory=10)
     together = list[set[int]]()
     pool.on_start = lambda: together.append(set(pool.running))
     needs = [6, 6, 4, 20, 1]
@@ -115,9 +124,9 @@ def test_requests_start_as_they_fit_into_memory() -> None:
 
 @pytest.mark.parametrize("kind", ["sleep", "stubborn"])
 def test_workers_end_with_the_consumer(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    monkeypatch.setattr(job_pool, "END_WAIT", 5.0 if kind == "sleep" else 0.3)
+    monkeypatch.setattr("passwright.app.models.pool.END_WAIT", 5.0 if kind == "sleep" else 0.3)
     start = time.monotonic()
-    with closing(JobPool(COMMAND, 2).replies([{"do": "sleep"}, *[{"do": kind, "for": 60}] * 3])) as found:
+    with closing(ProcessPool(COMMAND, 2).replies([{"do": "sleep"}, *[{"do": kind, "for": 60}] * 3])) as found:
         assert next(found)[0] == 0
         while len(pids(folder, "busy")) < 2:
             time.sleep(0.01)
@@ -129,13 +138,13 @@ def test_workers_end_with_the_consumer(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_worker_that_cannot_start_ends_the_pool() -> None:
     with pytest.raises(FileNotFoundError):
-        dict(JobPool(("/no/such/program",), 2).replies([{}]))
+        dict(ProcessPool(("/no/such/program",), 2).replies([{}]))
 
 
 def test_processes_and_models_fit_into_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
     for memory, processes in ((16 << 30, 8), (1 << 30, 1), (1 << 20, 1)):
-        monkeypatch.setattr(job_pool, "default_memory", lambda n=memory: n)
+        monkeypatch.setattr("passwright.app.models.pool.default_memory", lambda n=memory: n)
         assert default_processes() == processes
     model = folder / "m.onnx"
     assert model_memory(model) == BASE_BYTES
@@ -146,7 +155,7 @@ def test_processes_and_models_fit_into_memory(folder: Path, monkeypatch: pytest.
     assert model_memory(model) == BASE_BYTES + ((1 << 30) + 5) * BYTES_PER_BYTE
 
 
-def test_cycles_of_a_job_are_freed_after_it(tmp_path: Path) -> None:
+def test_cycles_of_a_job_are_freed_after_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph is a cycle, which holds the files of its weights open; a process that does many jobs collects seldom."""
 
     class Cycle:
@@ -155,16 +164,16 @@ def test_cycles_of_a_job_are_freed_after_it(tmp_path: Path) -> None:
 
     cycles = list[weakref.ref[Cycle]]()
 
-    def perform(request: Message, output: Path | None) -> JobReply:
+    def perform(*_: object) -> JobReply:
         cycles.append(weakref.ref(Cycle()))
-        return JobReply()
+        return JobReply({})
 
-    (tmp_path / "m.onnx").touch()
-    model = str(tmp_path / "m.onnx")
-    request = {"folder": str(tmp_path), "model": model, "output": None, "options": "", "keep": False, "finished": None}
+    monkeypatch.setattr(actions, "perform", perform)
+    (folder / "m.onnx").touch()
     gc.disable()
     try:
-        JobWorker(Task(lambda *_: "", perform)).reply_to(request)
+        JobWorker().reply_to(job_request(ModelJob(folder / "m.onnx"), "run", {}).message())
     finally:
         gc.enable()
+        gc.unfreeze()
     assert [cycle() for cycle in cycles] == [None]

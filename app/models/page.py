@@ -1,4 +1,4 @@
-"""Pages over the results of many models."""
+"""Pages about the results of many models."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from ..registry.environment import versions
 from ..report.charts import Bar, Chart, bar_chart, size_text
 from ..report.number_text import change, duration
 from ..report.rendering import compress_json
+from ..report.result_row import COLUMNS, ResultRow
 from ..report.terminal import plural
 from ..report.tile import Tile
-from .batch_render import rejected, rewrites
-from .result_row import COLUMNS, ResultRow
-from .summary import Summary
+from .rows import Summary, rejected, rewrites
 
 MAX_BARS = 12  # of the slowest and of the largest models
 MAX_PLACES = 20  # at which a rule was left out
@@ -29,15 +28,14 @@ def batch_page(summary: Summary) -> str:
     """The page of `passes batch`: all models, the rules, and the slowest and largest models."""
     columns = shown_columns(summary.rows)
     commands = " and ".join(sorted({f"passes {row['do']}" for row in summary.rows}))
-    counts = ", ".join(f"{count:,} {outcome}" for outcome, count in summary.outcomes.items())
     return page(
         "batch",
         plural(len(summary.rows), "model"),
-        f"{commands}: {counts}",
+        f"{commands}: {summary.counts}",
         versions(),
         batch_tiles(summary),
         batch=summary,
-        outcomes=summary.outcomes,
+        outcomes={outcome: len(found) for outcome, found in summary.by_outcome.items()},
         batch_rules=summary.rules,
         most_places=MAX_PLACES,
         extremes=list(extreme_charts(summary.rows)),
@@ -63,11 +61,10 @@ def shown_columns(rows: Sequence[ResultRow]) -> list[str]:
 
 def batch_tiles(summary: Summary) -> Iterator[Tile]:
     """The sums of nodes and bytes over all models, the failures, and the time."""
-    for label, name, text in (("nodes", "nodes", "{:,}".format), ("bytes", "bytes", decimal)):
-        before, after = summary.total(f"{name}_before"), summary.total(f"{name}_after")
+    for name, text in (("nodes", "{:,}".format), ("bytes", decimal)):
+        before, after = summary.totals(name)
         if before:
-            tone = "good" if after < before else ""
-            yield Tile(label, text(after), text(before), change(before, after), tone)
+            yield Tile(name, text(after), text(before), change(before, after), "good" if after < before else "")
     failed = sum(row.get("error") is not None for row in summary.rows)
     yield Tile("failures", f"{failed:,}", note=f"of {plural(len(summary.rows), 'model')}", tone="bad" if failed else "")
     seconds = sum(float(row.get("seconds") or 0) for row in summary.rows)

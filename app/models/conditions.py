@@ -1,0 +1,87 @@
+"""Conditions of a result: digests of the model, options, files, sources of passes, versions, and the processor."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from os.path import abspath
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import ModelError
+from ...core.support.printable_text import json_text
+from ..cli.settings import all_texts
+from ..optimize.content_digests import content_digest, file_content_digest, model_digest, regular_file_digest
+from ..registry.environment import own_files, vector_instructions, versions
+from ..registry.plugin_sources import plugin_sources
+from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
+from .model_files import SUFFIX
+
+WITHOUT_INFLUENCE = frozenset({
+    "check", "formats", "html", "in_place", "json", "limit", "no_settings", "output", "quiet", "show_settings",
+    "trust_settings", "verbose",
+})  # fmt: skip
+"""Options that change no result, or whose effect is in the values of others."""
+PIPELINES_FILE = Path("pipelines.toml")
+SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
+
+
+def options_digest(action: str, values: Mapping[str, Any]) -> str:
+    """A digest of all but the model: options, files that they name, files with passes and rules, and versions."""
+    counted = {name: value for name, value in values.items() if name not in WITHOUT_INFLUENCE}
+    given: dict[str, Any] = json.loads(json_text(counted, indent=None, default=str))
+    files = [(str(file), _file_digest(file)) for file in (*_named_files(given), PIPELINES_FILE)]
+    names = ("plugin", "only", "skip", "enable")
+    pipeline = resolve_pipeline(given.get("pipeline", "basic"), *(given.get(name) or () for name in names))
+    return content_digest([action, given, files, pipeline_sources(pipeline), versions(), *_machine()])
+
+
+def pipeline_sources(pipeline: ResolvedPipeline) -> list[Mapping[str, str]]:
+    """Digests of the files with the passes of a pipeline, and versions of their packages, by name."""
+    sources, packages = plugin_sources(pipeline)
+    files = sorted({_seen_from_here(file) for file in (*pipeline.read_files, *sources)})
+    digests = {file: regular_file_digest(Path(file)) for file in files}
+    return [digests, {package: _version(package) for package in sorted(packages)}]
+
+
+def _named_files(values: Any) -> Iterator[Path]:
+    """The files and folders that texts in options name, such as those in `a.npz` and `file.py:function`."""
+    for text in all_texts(values):
+        for name in dict.fromkeys((text, *SEPARATORS.split(text))):
+            with suppress(OSError, ValueError):  # such as a name that is too long
+                if name and Path(name).exists():
+                    yield Path(name)
+
+
+def _file_digest(file: Path) -> str:
+    """A digest of a file, of a model with its external data."""
+    if file.suffix.casefold() == SUFFIX:
+        with suppress(ModelError):
+            return model_digest(file)
+    return file_content_digest(file)
+
+
+@cache
+def _machine() -> Sequence[object]:
+    """Python, the sources of this package, and the processor, as far as kernels are chosen by it."""
+    own = [regular_file_digest(file) for file in own_files()]
+    machine = [platform.system(), platform.machine(), *vector_instructions()]
+    return _version("numpy"), platform.python_version(), machine, own
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _seen_from_here(file: Path) -> str:
+    """A path from the current folder for a file in it, so that a project may be moved; of others, the absolute one."""
+    path = Path(abspath(file))  # noqa: PTH100 - links stay
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,0 +1,234 @@
+"""One action for many models, in the workers of a pool."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from ...core.errors import UsageError
+from ...core.io.output_paths import require_writable_folder
+from ...core.io.publishing import finish_publications
+from ...core.processes.process_limits import default_memory
+from ...core.processes.worker_process import WorkerError, WorkerExit
+from ...core.run.report import Report
+from ..cli import exit_codes
+from ..cli.report_output import full_disk_behind_standard_output
+from ..report.card import Card
+from ..report.finding import Document, Failure
+from ..report.result_row import CRASHED, FAILED, LATE, UNVERIFIABLE, WOULD_CHANGE, WRONG, ResultRow
+from ..report.terminal import Terminal
+from .display import Display
+from .exchange import JobReply, job_request
+from .journal import FinishedJob, ResultJournal
+from .model_files import ModelJob
+from .pool import Message, Pool, PoolLost, ProcessPool, default_processes
+from .remote_files import place_of
+from .rows import DONE_BEFORE, Summary, row_line
+from .worker import VERIFY, WORKER, make_folder
+
+CODES = {WRONG: exit_codes.WRONG, UNVERIFIABLE: exit_codes.UNVERIFIED}
+"""The exit codes of outcomes other than success and failure."""
+OUTCOMES = {code: outcome for outcome, code in CODES.items()}
+NOW = 3  # models that progress names
+
+
+def new_pool(processes: int, *, verify: bool, cluster: str = "") -> Pool:
+    """The workers: processes of this machine, 0 for the default, or those of a cluster at an address."""
+    command = (*WORKER, *[VERIFY] * verify)
+    if not cluster:
+        return ProcessPool(command, processes or default_processes(), default_memory())
+    from .dask_pool import DaskPool  # noqa: PLC0415 - an extra, and heavy
+
+    return DaskPool(command, cluster)
+
+
+def open_journal(folder: Path, terminal: Terminal) -> ResultJournal:
+    """The journal of a folder for results, with a warning if a part of it is lost. Raises ModelError."""
+    require_writable_folder(folder)
+    journal = ResultJournal(folder)
+    if journal.damaged:
+        terminal.warning(f"warning: {journal.path} is damaged; models of which it says nothing are run again")
+    return journal
+
+
+@dataclass(slots=True)
+class Driver:
+    """An action for many models: a line for each, a table at the end, and the highest exit code.
+
+    `journal` keeps the rows in the folder of the results; with `resume`, results that would be the same are kept.
+    `store`: another folder for the results, known by their places in that of the journal. `seconds`: the time for a
+    model.
+    """
+
+    action: str
+    jobs: Sequence[ModelJob]
+    display: Display
+    journal: ResultJournal | None = None
+    resume: bool = False
+    store: Path | None = None
+    seconds: float | None = None
+    terminal: Terminal = field(init=False)
+    _rows: dict[int, ResultRow] = field(default_factory=dict[int, ResultRow], init=False)
+    _replies: dict[int, JobReply] = field(default_factory=dict[int, JobReply], init=False)
+    _kept: set[int] = field(default_factory=set[int], init=False)
+
+    def __post_init__(self) -> None:
+        self.terminal = self.display.terminal()
+
+    def run(self, pool: Pool, options: Callable[[ModelJob], Mapping[str, Any]]) -> None:
+        """Do all jobs, each with its `options`. Interrupted, remove the stages of workers, and say what is done.
+
+        Raises PoolLost with that, other errors of the pool, and UsageError if no options turn out to be usable.
+        """
+        if self.journal is not None:
+            make_folder(self.journal.folder)
+        requests = [self._request(job, options(job)) for job in self.jobs]
+        try:
+            with (
+                closing(pool.replies(requests)) as replies,
+                full_disk_behind_standard_output("results so far are written"),
+            ):
+                while len(self._rows) < len(self.jobs):
+                    with self.terminal.progress() as progress:
+                        pool.on_start = lambda: progress(self._progress_text(pool))
+                        pool.on_start()
+                        number, reply = next(replies)
+                    self._add(number, self._reply(number, reply))
+        except KeyboardInterrupt:
+            self.terminal.warning(f"interrupted: {self._end_early()}")
+            raise
+        except PoolLost as e:
+            raise PoolLost(f"{e}: {self._end_early()}") from e
+
+    def _request(self, job: ModelJob, values: Mapping[str, Any]) -> Message:
+        finished = self.journal.get(job.output) if self.journal is not None and self.resume and job.output else None
+        request = job_request(
+            self._stored(job),
+            self.action,
+            values,
+            is_kept=self.journal is not None,
+            finished=finished,
+            with_report=self.display.wants_reports,
+            with_declines=self.display.verbose,
+        )
+        return request.message(self.seconds)
+
+    def _stored(self, job: ModelJob) -> ModelJob:
+        """A job with the place that its result is written to."""
+        if self.store is None or self.journal is None or job.output is None:
+            return job
+        return replace(job, output=self.store / job.output.relative_to(self.journal.folder))
+
+    def _progress_text(self, pool: Pool) -> str:
+        """The number of models that are done, and the names of those that are being run."""
+        names = [self.jobs[number].model.name for number in sorted(pool.running.copy())]
+        others = f" and {len(names) - NOW} others" if len(names) > NOW else ""
+        now = f", now {', '.join(names[:NOW])}{others}" * bool(names)
+        return f"running models: {len(self._rows)} of {len(self.jobs)} done{now}"
+
+    def _reply(self, number: int, reply: Message | WorkerError) -> JobReply:
+        """The outcome of a job; that of one whose worker ended is a failure, and its stage is removed."""
+        if not isinstance(reply, WorkerError):
+            return JobReply.of(reply)
+        job = self.jobs[number]
+        remove_stages([job])
+        reason = reply.describe("the process") if isinstance(reply, WorkerExit) else str(reply)
+        end = LATE if isinstance(reply, WorkerExit) and reply.code is None else CRASHED
+        return JobReply(failure=f"{place_of(job.model)}: {reason}", code=exit_codes.BAD_INPUT, end=end)
+
+    def _end_early(self) -> str:
+        """Remove the stages of workers; the number of models that are done, in words."""
+        remove_stages(job for number, job in enumerate(self.jobs) if number not in self._rows)
+        kept = ", and their results are kept" if self._rows and any(job.output for job in self.jobs) else ""
+        again = "; --resume runs the others" if self.journal is not None else ""
+        return f"{len(self._rows)} of {len(self.jobs)} models are done{kept}{again}"
+
+    def _add(self, number: int, reply: JobReply) -> None:
+        """Add the reply about a job, keep its row for later commands, and print a line."""
+        job = self.jobs[number]
+        if reply.code == exit_codes.USAGE and reply.failure and not self._rows:
+            raise UsageError(reply.failure)
+        known = self.journal.get(job.output) if self.journal is not None and job.output is not None else None
+        if reply.columns is None and not reply.failure and known is not None:
+            self._rows[number] = known.row
+            self._kept.add(number)
+        else:
+            row = self._rows[number] = self._row(job, reply)
+            if self.journal is not None and job.output is not None:
+                self.journal.add(job.output, FinishedJob(reply.conditions, reply.result or "", row))
+            self._show(reply, row)
+        if self.display.wants_reports:
+            self._replies[number] = reply
+
+    def _row(self, job: ModelJob, reply: JobReply) -> ResultRow:
+        columns = reply.columns or {"outcome": reply.end or OUTCOMES.get(reply.code, FAILED), "error": reply.failure}
+        outcome = str(columns["outcome"])
+        output = self._stored(job).output
+        is_unoptimized = self.display.is_check and outcome == WOULD_CHANGE
+        is_written = reply.columns is not None and output is not None and self.action not in {"compare", "verify"}
+        return {
+            "model": place_of(job.model),
+            "do": self.action,
+            "exit_code": reply.code or CODES.get(outcome) or exit_codes.WRONG * is_unoptimized,
+            "error": None,
+            "output": place_of(output) if output is not None and is_written else None,
+            "repeated": reply.repeated or None,
+            "options": " ".join(job.arguments) or None,
+            **columns,
+        }
+
+    def _show(self, reply: JobReply, row: ResultRow) -> None:
+        model = str(row["model"])
+        if reply.failure:
+            name = "" if model in reply.failure else f"{model}: "
+            self.terminal.warning(f"error: {name}{reply.failure}")
+            for line in reply.traceback.splitlines():
+                self.terminal.warning(line)
+        elif isinstance(reply.report, Report) and self.display.is_detailed:
+            self.display.show(self.terminal, reply.report)
+            for line in reply.declines:
+                self.terminal.warning(line)
+        else:
+            for line in reply.warnings:
+                self.terminal.warning(f"{model}: {line}")
+            if row["error"]:
+                self.terminal.warning(f"error: {model}: {row['error']}")
+            else:
+                self.terminal.line(row_line(row))
+
+    @property
+    def summary(self) -> Summary:
+        """The rows and the reports, in the order of the jobs."""
+        reports = (reply.report for _, reply in sorted(self._replies.items()))
+        data = [None if report is None else json.loads(report.to_json()) for report in reports]
+        return Summary([row for _, row in sorted(self._rows.items())], data)
+
+    @property
+    def shown(self) -> Summary:
+        """The rows for the terminal, where results that are kept are done before."""
+        rows = sorted(self._rows.items())
+        return Summary([{**row, "outcome": DONE_BEFORE} if number in self._kept else row for number, row in rows])
+
+    def document(self) -> Document:
+        """The content of all formats about runs."""
+        outcomes = [self._outcome(str(self.jobs[n].model), reply) for n, reply in sorted(self._replies.items())]
+        return self.display.document(outcomes)
+
+    @staticmethod
+    def _outcome(model: str, reply: JobReply) -> Report | Failure | Card:
+        if reply.failure:
+            return Failure("passes run", model, reply.failure, reply.code)
+        return reply.report if isinstance(reply.report, Report) else Card("passes run", model, "good", DONE_BEFORE)
+
+
+def remove_stages(jobs: Iterable[ModelJob]) -> None:
+    """Remove the staging folders that workers left when they were killed."""
+    for folder in {os.path.dirname(os.path.realpath(job.output)) for job in jobs if job.output is not None}:  # noqa: PTH120
+        finish_publications(Path(folder))

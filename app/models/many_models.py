@@ -1,0 +1,96 @@
+"""Commands with many models: the driver, and files about all results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from msgspec import Struct
+
+from ...core.errors import ModelError
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
+from ..cli.options import report_file
+from ..cli.report_output import echo_json, full_disk_behind_standard_output
+from ..report.result_row import COLUMNS
+from .display import Display
+from .driver import Driver
+from .journal import FILE, ResultJournal
+from .model_files import ModelJob
+from .page import batch_page
+from .pool import Pool
+from .rows import Summary, show_summary
+from .tables import require_format, write_table
+
+TABLE_NAME, PAGE_NAME = "results.csv", "results.html"
+
+
+class ResultFiles(Struct, frozen=True):
+    """The files about all results: a table, a page and JSON, each if it is wanted."""
+
+    paths: OutputPaths
+    json: Path | None
+
+    @classmethod
+    def of(cls, jobs: Iterable[ModelJob], folder: Path | None, json: Path | None, **others: Path) -> Self:
+        """The files of a command with these jobs, whose journal is in a `folder`; `others` are `table` and `page`.
+
+        Raises UsageError for an unknown format, and ModelError if one cannot be written or has another use.
+        """
+        if "table" in others:
+            require_format(others["table"])
+        paths = OutputPaths.of(**others, report=report_file(json))
+        paths.require_distinct([])
+        taken = {os.path.realpath(path) for job in jobs for path in (job.model, job.output) if path is not None}
+        for file in (paths.table, paths.page, paths.report):
+            if file is not None and str(file.target) in taken:
+                raise ModelError(f"{file.path} is a model or the place of a result; choose another name")
+        if folder is not None and os.path.realpath(folder / FILE) in taken:
+            raise ModelError(f"{folder / FILE} is the journal of the folder; choose another name for the result")
+        return cls(paths, json)
+
+    @classmethod
+    def in_folder(
+        cls, folder: Path, table: Path | None, page: Path | None, json: Path | None, jobs: Iterable[ModelJob] = ()
+    ) -> Self:
+        """The files of a folder for results, whose table and page have the usual names by default; see `of`."""
+        return cls.of(jobs, folder, json, table=table or folder / TABLE_NAME, page=page or folder / PAGE_NAME)
+
+    def write(self, summary: Summary, asked: Summary) -> None:
+        """Write the table and the page of all rows, and those that were `asked` for as JSON. Raises ModelError."""
+        if self.paths.table is not None:
+            write_table(self.paths.table, summary.rows, COLUMNS)
+        publish_text(self.paths.page, lambda: batch_page(summary))
+        publish_text(self.paths.report, asked.to_json)
+        with full_disk_behind_standard_output():
+            echo_json(self.json, asked)
+
+
+def do_many(
+    driver: Driver, pool: Pool, options: Callable[[ModelJob], Mapping[str, Any]], files: ResultFiles, end: str
+) -> int:
+    """Do an action to many models, each with its `options`; print a line for each, a table and `end`.
+
+    Returns the highest exit code.
+    """
+    driver.run(pool, options)
+    asked = driver.summary
+    files.write(Summary(driver.journal.rows) if driver.journal is not None else asked, asked)
+    with full_disk_behind_standard_output():
+        show_summary(driver.terminal, driver.shown, end)
+        driver.display.outputs.write(driver.document)
+    return asked.exit_code
+
+
+def summarize_folder(folder: Path, table: Path | None, page: Path | None, display: Display) -> None:
+    """Write the table and the page of a folder's results again. Raises ModelError."""
+    if not folder.is_dir():
+        raise ModelError(f"{folder} is not a folder")
+    summary = Summary(ResultJournal(folder).rows)
+    if not summary.rows:
+        raise ModelError(f"{folder} has no journal of results")
+    ResultFiles.in_folder(folder, table, page, display.json).write(summary, summary)
+    with full_disk_behind_standard_output():
+        show_summary(display.terminal(), summary, f"table and page written to {folder}")

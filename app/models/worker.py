@@ -1,0 +1,130 @@
+"""Worker process that does an action to one model after the other."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import traceback
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from signal import SIGTERM
+from time import sleep
+
+from msgspec.structs import replace
+
+from ...core.errors import ModelError
+from ...core.processes.process_limits import limit_memory
+from ...core.processes.worker_process import Parent, module_command
+from ...core.verify.oracle_start import start_oracle_worker
+from ..cli.exit_codes import BAD_INPUT, expected_failure, is_shortage
+from ..cli.signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
+from .exchange import REQUEST, JobReply, JobRequest, unpacked
+from .pool import SHORTAGE, Message
+from .remote_files import is_remote, job_files, place_of
+
+WORKER = module_command(__name__)
+VERIFY = "verify"
+"""The argument of a worker whose jobs verify models."""
+
+
+class JobWorker:
+    """The worker of a pool."""
+
+    def reply_to(self, request: Message) -> Message:
+        """Do a job, after which its objects, such as graphs and their open files, are freed."""
+        reply = reply_to(unpacked(request[REQUEST]))
+        gc.collect()
+        if not gc.get_freeze_count():
+            gc.freeze()  # what is alive after the first job, as modules are, is traversed no more
+        return reply
+
+
+def reply_to(request: JobRequest) -> Message:
+    """Do a job; the reply is that of `JobReply.of`."""
+    try:
+        return _reply(request).message()
+    except Exception as e:  # noqa: BLE001 - a mistake of this program in one job must not end the others
+        code, message = expected_failure(e) or (BAD_INPUT, f"{type(e).__name__}: {e}")
+        text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
+        reply = JobReply(failure=message, code=code, traceback=text)
+        return reply.message() | ({SHORTAGE: message} if is_shortage(e) else {})
+
+
+def _reply(request: JobRequest) -> JobReply:
+    from .actions import perform  # noqa: PLC0415 - the worker for verification is started first
+
+    job, finished = request.job, request.finished
+    _enter(request)
+    with job_files(job.model, job.output) as files:
+        conditions = _conditions(files.model, request) if request.is_kept else ""
+        if finished is not None and (finished.conditions, finished.result) == (conditions, _digest(files.result())):
+            return JobReply()
+        if files.output is not None:
+            make_folder(files.output.parent)
+        reply = perform(replace(job, model=files.model, output=files.output), request)
+        files.publish()
+        columns = {name: files.renamed(cell) for name, cell in (reply.columns or {}).items()}
+        kept = _digest(files.output) if conditions else ""
+        return replace(reply, columns=columns, conditions=conditions, result=kept)
+
+
+def _enter(request: JobRequest) -> None:
+    """Go to the folder of the command, which may be on another machine. Raises ModelError if places need it."""
+    places = [str(place) for place in (request.job.model, request.job.output) if place is not None]
+    try:
+        os.chdir(request.folder)
+    except OSError as e:
+        if any(not is_remote(place) and not Path(place_of(place)).is_absolute() for place in places):
+            text = f"{places[0]}: {request.folder} is not a folder of this machine; give absolute paths"
+            raise ModelError(text) from e
+
+
+def _conditions(model: Path, request: JobRequest) -> str:
+    """The digest of all on which a result depends. Raises PassesError if the model or a pass is unusable."""
+    from ..optimize.content_digests import content_digest, model_digest  # noqa: PLC0415 - as above
+
+    other = request.job.other
+    digests = [model_digest(model), "" if other is None else model_digest(other)]
+    return content_digest([*digests, _options_digest(request.action, request.options)])
+
+
+@cache
+def _options_digest(action: str, options: str) -> str:
+    from .conditions import options_digest  # noqa: PLC0415 - as above
+
+    return options_digest(action, unpacked(options))
+
+
+def _digest(result: Path | None) -> str | None:
+    """The digest of a result; "" if there is none, None if it is damaged."""
+    from ..optimize.content_digests import model_digest  # noqa: PLC0415 - as above
+
+    with suppress(ModelError):
+        return model_digest(result) if result is not None and os.path.lexists(result) else ""
+    return None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those around it, unless it is there. Raises ModelError."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise ModelError(f"cannot make the folder {folder}: {e.strerror}") from e
+
+
+def main() -> None:
+    """Reply to requests for jobs until the input ends."""
+    if VERIFY in sys.argv:
+        start_oracle_worker()
+    limit_memory(None)
+    exit_on_bus_error()
+    with unwind_on_sigterm():
+        Parent().serve(JobWorker(), clean_up=_unwind)
+
+
+def _unwind() -> None:
+    """Let the job end, and remove its files, where the parent was killed."""
+    os.kill(os.getpid(), SIGTERM)
+    sleep(GRACE_PERIOD)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.quantization import static_groups
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+from weights import read_by
 
 SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
 QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
@@ -154,11 +154,11 @@ NEEDS = {
 def as_model(body: str, x: np.ndarray[Any, Any], opset: int) -> onnx.ModelProto:
     """The model with that body, an input like `x`, and the weights that it names; of a later opset if ops need it."""
     opset = max([opset, *(since for text, since in NEEDS.items() if text in body)])
-    used = {name: array for name, array in WEIGHTS.items() if re.search(rf"\b{name}\b", body)}
-    rank = 1 if "v1" in used else 4 if x.ndim > 3 else x.ndim
-    declared = ",".join(f"d{i}" for i in range(rank + ("v1" in used)))
+    rank = 2 if "v1" in body else x.ndim
+    declared = ",".join(f"d{i}" for i in range(rank))
     declared = "a0,a1,a2" if "Reshape(t" in body else declared
-    return load(f"g (float[{','.join(map(str, x.shape))}] x) => (float[{declared}] y) {{ {body} }}", opset, used)
+    text = f"g (float[{','.join(map(str, x.shape))}] x) => (float[{declared}] y) {{ {body} }}"
+    return load(text, opset, read_by(text, WEIGHTS))
 
 
 def distance(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> float:

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx.helper import tensor_dtype_to_np_dtype
-from onnx.parser import parse_graph
 from onnx.shape_inference import infer_shapes
 from passwright.core import Pass, Rule
-from passwright.core.serialization.proto_queries import captured_names
 from rewriting import ARROW, OPSET, becomes, cases, initializers, load, stays, table
+from weights import read_by
 
 OPERAND = re.compile(r"(?<![^ ])(-?\d[\d.e-]*|\[[-\d.,e\[\]]*\])(?![^,])")
 Rows = str | Mapping[str, str | tuple[Any, ...]]
@@ -83,8 +82,7 @@ class Rewrites:
         text, numbers = _without_literals(text)
         shared = self.settings.get("weights", {})
         weights = {**(shared(**settings) if callable(shared) else shared), **changes.get("weights", {}), **numbers}
-        names = captured_names(parse_graph(text))
-        used = {name: _as_array(weights[name], dtype) for name in names if name in weights}
+        used = {name: _as_array(value, dtype) for name, value in read_by(text, weights).items()}
         options = {name: settings[name] for name in ("opset", "runs") if name in settings}
         return _with_rank(text, settings.get("opset", OPSET), used), {"weights": used, **options}
 

@@ -6,13 +6,13 @@ overflows nor cancels.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 from passwright.core import to_onnx
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes, cases, load, op_types, require_equivalent, table
+from weights import read_by
 
 BASIC = PIPELINES["basic"]
 RNG = np.random.default_rng(0)
@@ -147,8 +147,7 @@ HEADS = {
 def test_single_rewrite_is_complete(head: str, left: str, body: str) -> None:
     last = body.rsplit(" = ", 1)[0].rsplit(" ", 1)[-1].removesuffix(",")
     text = f"{HEADS[head]} {{ x = Tanh(raw) {body} y = Softsign({last}) }}"
-    names = set(re.findall(r"\w+", body))
-    model = load(text, weights={n: a for n, a in WEIGHTS.items() if n in names})
+    model = load(text, weights=read_by(text, WEIGHTS))
     result, change_log = apply_passes(model, BASIC)
     out = to_onnx(result)
     require_equivalent(model, out, exact=change_log.is_exact)

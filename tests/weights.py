@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from onnx.parser import parse_graph
+from passwright.core.serialization.proto_queries import captured_names
 
-Weights = dict[str, np.ndarray]
 
-
-def weights_used_in(text: str, weights: Mapping[str, np.ndarray]) -> Weights:
-    """Those of `weights` that occur in `text` as operands."""
-    words = set(text.replace(",", " ").replace("(", " ").replace(")", " ").split())
-    return {name: array for name, array in weights.items() if name in words}
+def read_by(text: str, weights: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of `weights` that the graph `text` reads and does not define."""
+    return {name: weights[name] for name in captured_names(parse_graph(text)) if name in weights}
 
 
 def matrix(*dims: int) -> np.ndarray:

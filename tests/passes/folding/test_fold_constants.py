@@ -392,6 +392,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from onnx import TensorProto, helper
 from rewriting import apply_passes, load
+from weights import read_by
 from passwright.passes.folding.fold_constants import FoldConstants
 
 GIB = 1 << 30
@@ -431,10 +432,7 @@ for name, form, text, types in (
     ("many at a time", FLOAT, parts, {}),
     ("nested loops", FLOAT, loops, {"r": [1]}),
 ):
-    used = {k: v for k, v in weights.items() if k in text.replace("(", " ").replace(",", " ").replace(")", " ").split()}
-    if form is FLOAT:
-        used.pop("t0", None)
-    model = load(form.format(text), 20, used)
+    model = load(form.format(text), 20, read_by(form.format(text), weights))
     model.graph.value_info.extend(helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in types.items())
     start = process_time()
     _, change_log = apply_passes(model, FoldConstants())

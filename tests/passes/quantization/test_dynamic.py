@@ -31,6 +31,7 @@ from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
 from passwright.passes.quantization import dynamic as dynamic_rules
 from rewriting import apply_passes, cases, initializers, load, op_types, run, stays, to_onnx
+from weights import read_by
 
 QUANTIZE_DYNAMIC = rule_pass(dynamic_rules, "quantize-dynamic")
 
@@ -52,7 +53,7 @@ def quantized(model: onnx.ModelProto, spec: QuantizationSpec | None = SPEC, *bef
 
 
 def dynamic(text: str, weights: Mapping[str, Any], opset: int = 17, spec: QuantizationSpec = SPEC) -> onnx.ModelProto:
-    return quantized(load(text, opset, weights), spec)
+    return quantized(load(text, opset, read_by(text, weights)), spec)
 
 
 def dynamically_quantized(x: np.ndarray) -> np.ndarray:
@@ -95,7 +96,6 @@ W, B, X = normal(ROWS, COLUMNS), normal(COLUMNS), normal(5, ROWS)
 )
 def test_products_of_integers(text: str, weights: np.ndarray, wanted: Any, opset: int, spec: QuantizationSpec) -> None:
     named = {"w": weights, "b": B, "one": np.float32([1]), "rows": ROW_BIAS}
-    named = {name: array for name, array in named.items() if name in text.replace("(", " ").replace(")", " ")}
     made = dynamic(f"g (float[M,48] x) => (float[M,40] y) {{ {text} }}", named, opset, spec)
     assert {"DynamicQuantizeLinear", "MatMulInteger"} <= set(op_types(made))
     w = rounded_columns(W, spec.weight_limit, -2 if spec.per_channel else None)
@@ -294,9 +294,9 @@ LSTMS = {
 @pytest.mark.parametrize("spec", [SPEC, FULL, replace(SPEC, per_channel=False)], ids=["7 bits", "unsigned", "tensor"])
 def test_lstm_of_integers(name: str, spec: QuantizationSpec) -> None:
     call, weights = LSTMS[name]
-    named = {n: a for n, a in weights.items() if n in call[call.rindex("(") :]}
     dims = "1,2,40" if "v, y" in call else "5,1,2,40" if weights["w"].shape[0] == 1 else "5,2,2,40"
-    model = load(f"g (float[5,2,48] x) => (float[{dims}] y) {{ {call} }}", weights=named)
+    text = f"g (float[5,2,48] x) => (float[{dims}] y) {{ {call} }}"
+    model = load(text, weights=read_by(text, weights))
     made = quantized(model, spec)
     x = normal(5, 2, ROWS)
     operators, (got,) = loaded(made, {"x": x})
@@ -338,8 +338,7 @@ def test_lstm_against_its_equations() -> None:
     ids=["batch first", "computed weights"],
 )
 def test_lstm_stays(text: str, opset: int) -> None:
-    weights = lstm()
-    model = load(text, opset, {n: a for n, a in weights.items() if f"] {n}" not in text})
+    model = load(text, opset, read_by(text, lstm()))
     assert quantized(model) == model
 
 

@@ -14,6 +14,7 @@ from passwright.core import ChangeLog
 from passwright.passes.quantization.channel_scales import EqualizeChannels
 from quantized_accuracy import decibels, quantized_with
 from rewriting import apply_passes, initializers, load, op_types, require_equivalent, run, to_onnx
+from weights import read_by
 
 RNG = np.random.default_rng(0)
 NAME = EqualizeChannels().name
@@ -117,8 +118,8 @@ def test_the_maxima_of_channels_meet_in_the_middle() -> None:
 def test_values_that_are_not_scaled_say_why(text: str, place: str, reason: str) -> None:
     numbers = {"u": uneven(6, 4).T, "v": weights(6, 3), "b": weights(6), "low": np.float32(0), "high": np.float32(6),
                "one": np.ones(1, np.float32), "v4": weights(4, 3)}  # fmt: skip
-    read = {name for n in load(MATRICES + text + " }").graph.node for name in n.input}
-    model = load(MATRICES + text + " }", weights={n: a for n, a in numbers.items() if n in read})
+    text = f"{MATRICES} {text} }}"
+    model = load(text, weights=read_by(text, numbers))
     result, change_log = apply_passes(model, EqualizeChannels())
     assert not change_log.changes
     assert to_onnx(result) == model

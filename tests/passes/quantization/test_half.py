@@ -20,6 +20,7 @@ from passwright.core.ort.backends import OnnxReference
 from passwright.core.rewriting.change_log import Exclusions
 from passwright.passes.quantization.half import ConvertToHalf, StoreWeights, crashes_onnxruntime
 from rewriting import apply_passes, cases, initializers, load, op_types, run, table, to_onnx
+from weights import read_by
 
 RNG = np.random.default_rng(0)
 W = RNG.normal(0, 0.3, (4, 4)).astype(np.float32)
@@ -108,12 +109,8 @@ def test_ops_that_stay_wide_say_why(text: str, place: str, reason: str) -> None:
         "image": np.array([1, 1, 4, 4]),
         "q": np.zeros((1, 2, 2, 2), np.float32),
     }
-    model = load(f"g (float[4,4] x) => (float[n,m] y) {{ {text} }}")
-    made = {name for n in model.graph.node for name in n.output}
-    read = {name for n in model.graph.node for name in n.input} - made
-    if "local." in text:
-        model.opset_import.add(domain="local", version=1)
-    model.graph.initializer.extend(numpy_helper.from_array(a, n) for n, a in numbers.items() if n in read)
+    text = f"g (float[4,4] x) => (float[n,m] y) {{ {text} }}"
+    model = load(text, weights=read_by(text, numbers), domains={"local": 1} if "local." in text else {})
     _, change_log = apply_passes(model, ConvertToHalf())
     assert reason in change_log.declines[NAME][place]
 
@@ -369,9 +366,7 @@ def test_random_nets_stay_valid_and_near(steps: list[tuple[str, int, int]]) -> N
     text += f" {names[len(names) // 2]}x = Identity({names[len(names) // 2]}) }}"
     weights = {"w": W, "ww": np.concatenate([W, -W]), "c": W[0], "mask": W > 0, "low": np.array(-2, np.float32),
                "high": np.array(3e38, np.float32)}  # fmt: skip
-    read = {name for n in load(text).graph.node for name in n.input}
-    weights = {name: a for name, a in weights.items() if name in read}
-    model = load(text, weights=weights)
-    made, _ = converted(load(text), **weights)
+    model = load(text, weights=read_by(text, weights))
+    made, _ = converted(model)
     assert [v.type.tensor_type.elem_type for v in made.graph.output] == [TensorProto.FLOAT] * 2
     require_near(model, made, feeds_of(model), 0.03)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from passwright.passes.quantization.static_groups import (
 )
 from quantized_models import SIGNED, UNSIGNED, optimized_run
 from rewriting import apply_passes, load, op_types, run, to_onnx
+from weights import read_by
 
 RULES = RulePass("moves", (move_dequantization, split_dequantization, clamp_integers, scale_dequantization))
 Q = np.random.default_rng(0).integers(0, 256, (1, 4, 6, 6)).astype(np.uint8)
@@ -51,10 +51,9 @@ KEPT = [
 
 def dequantized_model(body: str, rank: int, opset: int, kind: str = "uint8") -> onnx.ModelProto:
     tensors = TENSORS | {"z": np.array(-28 if kind == "int8" else 100, kind)}
-    text = f"d = DequantizeLinear(x, s, z) {body}"
-    used = {k: v for k, v in tensors.items() if re.search(rf"\b{k}\b", text)}
     sizes = ",".join("abcdef"[:rank])
-    return load(f"g ({kind}[1,4,6,6] x) => (float[{sizes}] y) {{ {text} }}", opset, used)
+    text = f"g ({kind}[1,4,6,6] x) => (float[{sizes}] y) {{ d = DequantizeLinear(x, s, z) {body} }}"
+    return load(text, opset, read_by(text, tensors))
 
 
 def moved(model: onnx.ModelProto, spec: QuantizationSpec = UNSIGNED) -> onnx.ModelProto:

@@ -13,6 +13,7 @@ from passwright.core.errors import UsageError
 from passwright.passes.quantization.channel_scales import SmoothActivations, smoothable_channels
 from quantized_accuracy import decibels, quantized_with, values_of
 from rewriting import apply_passes, initializers, load, op_types, require_equivalent, run, to_onnx
+from weights import read_by
 
 RNG = np.random.default_rng(0)
 NAME = SmoothActivations().name
@@ -134,11 +135,9 @@ def test_convolutions_read_channels_of_axis_1() -> None:
 )  # fmt: skip
 def test_values_that_are_not_smoothed_say_why(text: str, given: dict[str, Any], reason: str) -> None:
     numbers = {"g": OUTLIERS, "v": V, "gg": np.ones((3, CHANNELS), np.float32), "one": np.ones(1, np.float32)}
-    head = TEXT.replace("N", "3", 1)
-    if "v0" in text:
-        text = f"v0 = ReduceMax<axes=[0], keepdims=0>(x) {text}"
-    read = {name for n in load(head + text + " }").graph.node for name in n.input}
-    model = load(head + text + " }", weights={n: a for n, a in numbers.items() if n in read})
+    computed = "v0 = ReduceMax<axes=[0], keepdims=0>(x)" if "v0" in text else ""
+    text = f"{TEXT.replace('N', '3', 1)} {computed} {text} }}"
+    model = load(text, weights=read_by(text, numbers))
     result, change_log = apply_passes(model, SmoothActivations(given))
     assert not change_log.changes
     assert to_onnx(result) == model

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,6 +55,7 @@ from quantized_models import (
 )
 from random_models import models
 from rewriting import apply_passes, cases, initializers, load, op_types, run, to_onnx
+from weights import read_by
 
 from passwright import optimize
 
@@ -253,8 +253,7 @@ BACK = "r = QuantizeLinear(c, s, z) y = DequantizeLinear(r, s, z)"
 def test_onnxruntime_quantizes_no_op_that_stays_in_float(body: str, x: Any, kept: str, tmp_path: Path) -> None:
     constants = {"s": np.float32(0.05), "z": np.uint8(128)}
     text = f"g (float[{','.join(map(str, x.shape))}] x) => (float[{','.join('abcd'[: x.ndim])}] y) {{ {body} }}"
-    used = {name: array for name, array in WEIGHTS.items() if re.search(rf"\b{name}\b", body)}
-    model = load(text, 17, used | constants)
+    model = load(text, 17, read_by(text, WEIGHTS | constants))
     spec = replace(UNSIGNED, operators=frozenset({"Conv"}))
     keep = Pipeline("keep", (KEEP_IN_FLOAT,), quantization=spec)
     made = to_onnx(apply_passes(model, keep)[0])
@@ -274,7 +273,7 @@ def test_weights_behind_other_ops_are_quantized_after_basic() -> None:
     text = """g (float[1,3,8,8] x) => (float[1,3,8,8] y) {
         i = Identity(w1) c = Conv<pads = [1, 1, 1, 1]>(x, i) t = Transpose<perm = [1, 0, 2, 3]>(w2) k = Identity(t)
         y = Conv<pads = [1, 1, 1, 1]>(c, k) }"""
-    model = load(text, 17, {name: WEIGHTS[name] for name in ("w1", "w2")})
+    model = load(text, 17, read_by(text, WEIGHTS))
     made = quantized(optimize(model).model, {"x": X})
     assert Counter(op_types(made)) == {"Conv": 2, "QuantizeLinear": 3, "DequantizeLinear": 5}
 
@@ -303,7 +302,7 @@ def test_bodies_are_quantized() -> None:
         c = Conv<pads = [1, 1, 1, 1]>(x, w1)
         y = If (b) <then_branch = t () => (float[1,3,8,8] o) { d = Conv<pads = [1, 1, 1, 1]>(c, w2) o = Relu(d) },
             else_branch = f () => (float[1,3,8,8] p) { p = Neg(c) }> z = Neg(x) }"""
-    model = load(text, 17, {name: WEIGHTS[name] for name in ("w1", "w2")})
+    model = load(text, 17, read_by(text, WEIGHTS))
     spec = replace(UNSIGNED, ranges={"x": Range(-1, 1), "c": Range(-3, 3), "o": Range(0, 5)})
     passes = Pipeline("static", (QUANTIZE_STATIC, SIMPLIFY_QUANTIZATION), quantization=spec)
     made = to_onnx(apply_passes(model, passes)[0])
@@ -332,9 +331,8 @@ def test_shared_weights_are_written_once() -> None:
 
 
 def test_empty_batches_run() -> None:
-    body = f"{C} r = Relu(c) g = GlobalAveragePool(r) y = Add(g, r)"
-    used = {name: WEIGHTS[name] for name in ("w1", "b1")}
-    model = load(f"g (float[N,3,8,8] x) => (float[N,3,8,8] y) {{ {body} }}", 17, used)
+    text = f"g (float[N,3,8,8] x) => (float[N,3,8,8] y) {{ {C} r = Relu(c) g = GlobalAveragePool(r) y = Add(g, r) }}"
+    model = load(text, 17, read_by(text, WEIGHTS))
     made = quantized(model, {"x": X})
     assert optimized_run(made, {"x": X[:0]})[0].shape == (0, 3, 8, 8)
 

@@ -20,6 +20,7 @@ from passwright.passes.quantization import weights as weights_rules
 from passwright.passes.quantization.weight_rounding import Grid, gram_inputs, rounded_weights
 from passwright.passes.quantization.weights import QUANTIZE_TABLES
 from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+from weights import read_by
 
 QUANTIZE_DYNAMIC = rule_pass(dynamic, "quantize-dynamic")
 QUANTIZE_WEIGHTS = rule_pass(weights_rules, "quantize-weights")
@@ -48,7 +49,7 @@ def quantized(model: onnx.ModelProto, spec: QuantizationSpec | None, p: RulePass
 def quantized_text(
     text: str, weights: Mapping[str, Any], spec: QuantizationSpec, opset: int = 21, p: RulePass = QUANTIZE_WEIGHTS
 ) -> onnx.ModelProto:
-    return quantized(load(text, opset, weights), spec, p)
+    return quantized(load(text, opset, read_by(text, weights)), spec, p)
 
 
 def rounded(w: np.ndarray, bits: int, block: int, *, symmetric: bool) -> np.ndarray:
@@ -129,8 +130,7 @@ def test_columns_of_zeros_bring_no_noise(spec: QuantizationSpec) -> None:
 )
 @pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (FOUR, 17)])
 def test_gemm(call: str, w: np.ndarray, wanted: Any, spec: QuantizationSpec, opset: int) -> None:
-    named = {"w": w, "b": B} if "b)" in call else {"w": w}
-    made = quantized_text(f"g (float[M,80] x) => (float[M,24] y) {{ {call} }}", named, spec, opset)
+    made = quantized_text(f"g (float[M,80] x) => (float[M,24] y) {{ {call} }}", {"w": w, "b": B}, spec, opset)
     operators, (got,) = loaded(made, {"x": X})
     assert "MatMulNBits" in operators
     assert decibels(wanted(rounded(W, spec.weight_bits, spec.block, symmetric=True)), got) > 35

@@ -96,8 +96,8 @@ def test_padding_merged_into_max_pool(level: str) -> None:
     assert (found.optimizers, found.level, found.input_set) == (("Pad_Fusion",), level, "normal inputs")
     assert found.failure.startswith("y: off by up to ")
     assert found.failure.endswith(", on normal inputs")
-    assert (found.culprits[0].partners, found.remark) == ((), "")
-    assert found.runs <= 14
+    assert found.remark == ""
+    assert found.runs <= 10
     assert fails(PAD_MODEL, level, ())
     assert not fails(PAD_MODEL, level, found.optimizers)
 
@@ -115,12 +115,11 @@ PARTNERS = {"Identity(b)": "EliminateIdentity", "Cast<to=1>(b)": "CastEliminatio
 
 
 @pytest.mark.parametrize("producer", slow_unless({"Identity(b)"}, PARTNERS))
-def test_joint_failure_names_culprit_and_partner(producer: str) -> None:
+def test_joint_failure_names_one_culprit(producer: str) -> None:
     # Wrong on tiny inputs even without the partner.
     given = [InputSet("given", {}, {n: np.full((2, 3), 2, np.float32) for n in "xb"})]
     found = blamed(guarded(producer), "basic", given_inputs=given)
     assert found.optimizers == ("DivMulFusion",)
-    assert found.culprits[0].partners == (PARTNERS[producer],)
     assert found.failure == found.culprits[0].failure
     assert fails(guarded(producer), "basic", (), given_inputs=given)
     assert not fails(guarded(producer), "basic", [PARTNERS[producer]], given_inputs=given)
@@ -133,8 +132,7 @@ def test_two_culprits_are_named_in_order() -> None:
     assert (clip.input_set, pad.input_set) == (None, "normal inputs")
     assert clip.failure.startswith("onnxruntime cannot load it")
     assert pad.failure.startswith("y: off by up to")
-    assert (clip.partners, pad.partners) == ((), ())
-    assert found.runs <= 24
+    assert found.runs <= 16
     assert all(fails(TWO_MODEL, "basic", [name]) for name in found.optimizers)
 
 

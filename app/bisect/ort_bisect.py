@@ -29,20 +29,16 @@ from ...core.verify.verification_spec import Effort, VerificationSpec, known_eff
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import Progress, phase_callback, shows_progress
-from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
+from .ort_optimizers import known_optimizers, logged_optimizers, merge_in_order
 from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, ProbeWorker, probe, probe_process, write_case
 
 
 class Culprit(Struct, frozen=True):
-    """An optimizer and the failure that it causes while the other culprits are disabled.
-
-    `partners` are optimizers without which it does no harm; disabling those would do as well.
-    """
+    """An optimizer and the failure that it causes while the other culprits are disabled."""
 
     optimizer: str
     failure: str
     input_set: str | None
-    partners: tuple[str, ...] = ()
 
 
 class OptimizerBisection(Struct, frozen=True):
@@ -215,11 +211,4 @@ class _Bisection:
     def _culprit(self, name: str, guilty: Collection[str]) -> Culprit:
         failure = self.failure_without(n for n in guilty if n != name)
         assert failure is not None  # no culprit is superfluous
-        others = [n for n in self.names if n not in guilty and n not in RULE_BASED_TRANSFORMERS]
-        # A transformer that holds rules is not an optimizer itself, but the rules need it.
-        enabled = {name, *(t for t in RULE_BASED_TRANSFORMERS if t not in guilty)}
-
-        def fails_with(chosen: Collection[str]) -> bool:
-            return self.failure_without(n for n in self.names if n not in enabled and n not in chosen) is not None
-
-        return Culprit(name, str(failure), failure.input_set, minimal_subset(others, fails_with))
+        return Culprit(name, str(failure), failure.input_set)

@@ -34,8 +34,6 @@ def show_ort_bisect(terminal: Terminal, report: OrtBisectReport) -> None:
     terminal.line(f"{subject} is wrong: {blame.failure}")
     for culprit in blame.culprits:
         terminal.line(f"    {culprit.optimizer}: {culprit.failure}")
-        if culprit.partners:
-            terminal.line(f"        only together with {', '.join(culprit.partners)}")
     names = ", ".join(f'"{name}"' for name in blame.optimizers)
     remedy = f"right with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
     terminal.line(f"{remedy} ({plural(blame.runs, 'probe')})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import chain, zip_longest
 from operator import attrgetter
@@ -11,11 +11,11 @@ from pathlib import Path
 
 import networkx as nx
 import onnx
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, field, structs, to_builtins
 
 from ...core.errors import FailureKind, ModelError
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, model_source, transformed_source
+from ...core.io.model_source import model_source, transformed_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.graph import Graph
@@ -120,9 +120,9 @@ class _RunOutcome(Struct, frozen=True):
     """A model, the changes that led to it (none, if it is as it was loaded), and those declined and left out."""
 
     model: Model
-    changes: list[Change]
-    declines: dict[str, dict[str, str]]
-    rejected: list[RejectedChange]
+    changes: Sequence[Change] = ()
+    declines: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    rejected: Sequence[RejectedChange] = ()
 
 
 @shows_progress
@@ -150,14 +150,15 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     if options.at:
         _require_op_name(options.at, original.graph)
     types = Counter(op.type for g in original.graph.with_subgraphs() for op in g.ops() if not options.at)
-    if not options.as_is:
-        run = _run(source, original, chosen, timer, options.exact)
-    elif subject.passes:  # the changes that they would make are those in a run on another copy
-        alone = replace(target, name="as it is", passes=subject.passes)
-        run = _run(source, source.load(), alone, timer, options.exact)
-        run = structs.replace(run, model=original)
-    else:
-        run = _RunOutcome(original, [], {}, [])
+    run = _RunOutcome(original)
+    if (
+        not options.as_is or subject.passes
+    ):  # passes without patterns run on a copy of a model that is explained as it is
+        pipeline = replace(target, name="as it is", passes=subject.passes) if options.as_is else chosen
+        attempt = PipelineRun(source.load, pipeline, options.exact, timer, record_changes=True)
+        result = attempt.rewrite(source.load() if options.as_is else original)
+        explained, log = original if options.as_is else result.model, result.change_log
+        run = _RunOutcome(explained, log.changes, log.declines, attempt.rejected)
     with gc_paused(), timer.phase("explaining"), target.on_target(run.model.graph):
         layers = _downstream_layers(_ops_named(run.model.graph, options.at)) if options.at else None
         rules = [_explain_rule(r, p, run, layers, types, options) for r, p in subject.rules]
@@ -189,13 +190,6 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     )  # fmt: skip
     publish_text(paths.report, found.to_json)
     return found
-
-
-def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer, exact: bool) -> _RunOutcome:
-    """Run the pipeline, without passes that raise, do not end or break the graph."""
-    run = PipelineRun(source.load, pipeline, exact, timer, record_changes=True)
-    result = run.rewrite(original)
-    return _RunOutcome(result.model, result.change_log.changes, result.change_log.declines, run.rejected)
 
 
 def _explain_rule(

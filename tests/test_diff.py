@@ -659,4 +659,4 @@ def test_effort_is_linear(build: Callable[..., onnx.ModelProto]) -> None:
         return lambda: diff(a, b)
 
     comparison(50)()  # fills the caches
-    assert count_calls(comparison(600)) < 3.6 * count_calls(comparison(200))
+    assert count_calls(comparison(240)) < 3.6 * count_calls(comparison(80))

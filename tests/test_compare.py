@@ -79,13 +79,17 @@ def _without_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(
-    remote: RemoteBackend, model: Path, file: Path, folder: Path, level: str = "", kept: Path | None = None
+    remote: RemoteBackend, folder: Path, original: str, other: str | None = None, level: str = "", kept: str = ""
 ) -> list[Row]:
-    """The rows of a file that replaces the optimized model."""
+    """The rows of a file in place of the optimized model: of another model, or of the original itself."""
+    model = written(original, folder)
+    file = model if other is None else folder / "other.onnx"
+    if other:
+        onnx.save(load(other, 18), file)
     source = model_source(model, inline=False)
-    original = source.load()
-    with OracleProcess(source.loadable(), VerificationSpec.of(original)) as oracle:
-        verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
+    loaded, kept_to = source.load(), folder / kept if kept else None
+    with OracleProcess(source.loadable(), VerificationSpec.of(loaded)) as oracle:
+        verifier = RowVerifier(remote, loaded, oracle, WRITTEN, ONLINE, folder, model, [], kept_to)
         return verifier.rows(OptimizerOutput(Row("other", "1", online=False), file, level))
 
 
@@ -191,22 +195,22 @@ def test_working_tool_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(onnx.load(made.file).graph.node) == 2
 
 
-@cases(
-    ("text", "message"),
-    {
-        "wrong": (SMALL.replace("Relu", "Abs"), "y: off by up to "),
-        "output": (SMALL.replace("y", "z"), "output y is missing"),
-        "input": (SMALL.replace("x", "b"), "input b is new; input x is missing"),
-        "type": (SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)"),
-                     "input x is a tensor of double, not a tensor of float"),
-    },
-)  # fmt: skip
+NOT_EQUIVALENT = {
+    "wrong": (SMALL.replace("Relu", "Abs"), "y: off by up to "),
+    "output": (SMALL.replace("y", "z"), "output y is missing"),
+    "input": (SMALL.replace("x", "b"), "input b is new; input x is missing"),
+    "type": (
+        SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)"),
+        "input x is a tensor of double, not a tensor of float",
+    ),
+}
+
+
+@cases(("text", "message"), NOT_EQUIVALENT)
 def test_non_equivalent_model_is_reported_wrong(
     text: str, message: str, shared_remote: RemoteBackend, tmp_path: Path
 ) -> None:
-    model = written(SMALL, tmp_path)
-    onnx.save(load(text, 18), tmp_path / "other.onnx")
-    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
+    for row in rows_of(shared_remote, tmp_path, SMALL, text):
         assert row.verdict is not None
         assert row.verdict.wrong.startswith(message)
         assert (row.failure, row.advice, verdict_word(row)) == ("", "", "wrong")
@@ -214,25 +218,23 @@ def test_non_equivalent_model_is_reported_wrong(
 
 def test_unreadable_result_is_reported(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     (tmp_path / "other.onnx").write_bytes(b"\xff" * 40)
-    rows = rows_of(shared_remote, written(SMALL, tmp_path), tmp_path / "other.onnx", tmp_path)
+    rows = rows_of(shared_remote, tmp_path, SMALL, "")
     assert [row.failure.startswith("its result cannot be read: ") for row in rows] == [True, True]
 
 
 def test_load_failure_by_optimization_advises_bisection(shared_remote: RemoteBackend, tmp_path: Path) -> None:
-    model = written(CLIP, tmp_path)
-    as_written, online = rows_of(shared_remote, model, model, tmp_path, kept=tmp_path / "kept")
+    as_written, online = rows_of(shared_remote, tmp_path, CLIP, kept="kept")
     assert not as_written.is_unusable
     assert online.failure.startswith("onnxruntime cannot load it: ")
     assert online.advice == f"passes bisect {tmp_path / 'kept' / 'm.onnx'} --ort all"
+    model = tmp_path / "m.onnx"
     assert bisect_ort(model, "all").blame is not None
-    (offline,) = rows_of(shared_remote, model, tmp_path / "missing.onnx", tmp_path, level="basic")
+    (offline,) = rows_of(shared_remote, tmp_path, CLIP, "", level="basic")  # there is no such file
     assert offline.advice == f"passes bisect {model} --ort basic"
 
 
 def test_wrong_saved_file_has_no_bisection_advice(shared_remote: RemoteBackend, tmp_path: Path) -> None:
-    model = written(SMALL, tmp_path)
-    onnx.save(load(SMALL.replace("Relu", "Abs"), 18), tmp_path / "other.onnx")
-    (row,) = rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path, level="all")
+    (row,) = rows_of(shared_remote, tmp_path, SMALL, SMALL.replace("Relu", "Abs"), level="all")
     assert row.advice.startswith("only the saved file is wrong")
 
 
@@ -487,33 +489,31 @@ def test_excused_elements_are_not_bit_identical(found: ComparisonReport) -> None
 
 
 def test_errors_are_relative_to_magnitude(shared_remote: RemoteBackend, tmp_path: Path) -> None:
-    model = written("g (float[N,4] x) => (float[N,4] y) <float k = {1e6}> { y = Mul(x, k) }", tmp_path)
-    other = load("g (float[N,4] x) => (float[N,4] y) <float k = {1000000.2}> { y = Mul(x, k) }", 18)
-    onnx.save(other, tmp_path / "other.onnx")
-    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
-        assert row.verdict is not None
-        assert row.verdict.error is not None
-        assert row.verdict.relative is not None
-        assert not row.verdict.wrong
-        assert row.verdict.error > 1e-2
-        assert row.verdict.relative < 1e-6
-        assert row.verdict.share is not None
-        assert 0 < row.verdict.share <= 1
+    text = "g (float[N,4] x) => (float[N,4] y) <float k = {1e6}> { y = Mul(x, k) }"
+    for row in rows_of(shared_remote, tmp_path, text, text.replace("1e6", "1000000.2")):
+        verdict = row.verdict
+        assert verdict is not None
+        assert not verdict.wrong
+        assert verdict.error is not None
+        assert verdict.relative is not None
+        assert verdict.share is not None
+        assert verdict.error > 1e-2
+        assert verdict.relative < 1e-6
+        assert 0 < verdict.share <= 1
+
+
+RELU = "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }"
 
 
 def test_saved_file_is_verified_at_size_0(shared_remote: RemoteBackend, tmp_path: Path) -> None:
     """A file is verified at the sizes of the original, whatever operators it contains."""
-    model = written("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", tmp_path)
-    onnx.save(load(BAD_AT_0, 18), tmp_path / "other.onnx")
-    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
+    for row in rows_of(shared_remote, tmp_path, RELU, BAD_AT_0):
         assert row.verdict is not None
         assert (verdict_word(row), row.failure) == ("wrong at N=0", "")
 
 
 def test_saved_file_that_does_not_run_at_size_0(shared_remote: RemoteBackend, tmp_path: Path) -> None:
-    model = written("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", tmp_path)
     body = "<int64[2] shape = {0, -1}> { r = Reshape(x, shape) y = Relu(r) }"
-    onnx.save(load(f"g (float[N,4] x) => (float[N,4] y) {body}", 18), tmp_path / "other.onnx")
-    for row in rows_of(shared_remote, model, tmp_path / "other.onnx", tmp_path):
+    for row in rows_of(shared_remote, tmp_path, RELU, f"g (float[N,4] x) => (float[N,4] y) {body}"):
         assert (verdict_word(row), row.failure, row.is_unusable) == ("fails at N=0", "", True)
         assert next(failure_lines([row])).startswith("it fails on ")

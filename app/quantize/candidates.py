@@ -18,6 +18,7 @@ from ...core.calibration.methods import Method
 from ...core.errors import PassesError
 from ...core.io.model import Model, serialize
 from ...core.io.model_source import ModelSource
+from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.io.writer import write_model
 from ...core.ir.op import Op
@@ -92,6 +93,12 @@ class Candidate:
     def keys(self) -> frozenset[ChangeKey]:
         """The changes as keys of exclusions."""
         return frozenset((c.by, c.place) for c in self.changes)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to `path`, whole or not at all; with external data if the original has some."""
+        with Publication(OutputPaths.of(model=path).model) as publication:
+            self.stage(publication)
+            publication.publish()
 
     def stage(self, publication: Publication) -> None:
         """Add the model to the files of `publication`, with external weights as the original."""

@@ -65,9 +65,7 @@ class QuantizationResult:
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path`, whole or not at all; with external data if the original has some."""
-        with Publication(OutputPaths.of(model=path).model) as publication:
-            self.candidate.stage(publication)
-            publication.publish()
+        self.candidate.save(path)
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from math import inf
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -143,24 +144,21 @@ class Search:
         builder = variant(None)
         built = None if builder is None else self._build(scheme, name, builder, {})
         for _ in range(MAX_REBUILDS):
-            unwanted = {} if built is None else {**self._requested(built), **self._unfused(built)}
+            unwanted = {} if built is None else self._unwanted(built)
             if built is None or not unwanted:
                 return built
             self.trials.remove(built.trial)
             built = self._build(scheme, name, built.builder, {**built.left, **unwanted})
         return built
 
-    def _unfused(self, built: BuiltCandidate) -> Mapping[ChangeKey, str]:
-        """The changes whose group onnxruntime does not compute on integers."""
-        is_grouped = built.builder.scheme.needs_ranges
-        return self.unfused_groups(built.path, built.candidate.keys) if is_grouped else {}
-
-    def _requested(self, built: BuiltCandidate) -> dict[ChangeKey, str]:
-        """The changes that the caller does not want."""
-        if not self.leave:
-            return {}
-        names = replaced_names(built.builder.source.load(), built.candidate.changes)
-        return dict.fromkeys((key for key in built.candidate.keys if self.leave & names[key]), "--leave names it")
+    def _unwanted(self, built: BuiltCandidate) -> dict[ChangeKey, str]:
+        """The changes that the caller does not want, and those whose group onnxruntime does not compute on integers."""
+        builder, candidate = built.builder, built.candidate
+        found: dict[ChangeKey, str] = {}
+        if self.leave:
+            names = replaced_names(builder.source.load(), candidate.changes)
+            found = {key: "--leave names it" for key in candidate.keys if self.leave & names[key]}
+        return {**found, **self.unfused_groups(built.path, candidate.keys)} if builder.scheme.needs_ranges else found
 
     def _build(
         self, scheme: str, variant: str, builder: CandidateBuilder, left: Mapping[ChangeKey, str]
@@ -187,7 +185,8 @@ class Search:
         entries: list[list[BuiltCandidate]] = []
         for whole in wholes:
             entries.append([])
-            kinds = {kind: keys for kind, keys in by_operator(self._operators(whole)) if kind not in LINEAR}
+            operators = replaced_operators(whole.builder.source.load(), whole.candidate.changes)
+            kinds = {kind: keys for kind, keys in by_operator(operators) if kind not in LINEAR}
             for kind, keys in kinds.items() if whole.builder.scheme.needs_ranges else ():
                 slow = dict.fromkeys(keys, f"{kind} is faster in float here")
                 built = self._build(whole.trial.scheme, f"{kind} in float", whole.builder, {**whole.left, **slow})
@@ -212,9 +211,6 @@ class Search:
             if b is not best:
                 b.trial.outcome = b.trial.outcome or "another choice of ops is faster"
         return best
-
-    def _operators(self, built: BuiltCandidate) -> dict[ChangeKey, str]:
-        return replaced_operators(built.builder.source.load(), built.candidate.changes)
 
     def _race(self, entries: Sequence[BuiltCandidate]) -> None:
         """Measure candidates in one race; results of earlier ones are replaced."""
@@ -265,7 +261,7 @@ class Search:
             if built is None:
                 continue
             built.trial.ratio = start.trial.ratio
-            best = min((best, self._scored(built)), key=_loss)
+            best = min((best, self._scored(built)), key=lambda b: inf if b.trial.score is None else b.trial.score.loss)
         if best.is_within or best.trial.score is None or best.trial.score.failure:
             return best if best.is_within else None
         return self._with_ops_left(best)
@@ -328,7 +324,8 @@ class Search:
             built = self._leaving(over, part)
             if built is not None:
                 return self._with_ops_put_back(over, part, built)
-            tried.append((self._last_loss(), part))
+            score = self.trials[-1].score
+            tried.append((inf if score is None else score.loss, part))
         tried.sort(key=lambda pair: pair[0])
         for count in range(2, PARTS // 2 + 1):
             together = [key for _, part in tried[:count] for key in part]
@@ -336,10 +333,6 @@ class Search:
             if built is not None:
                 return self._with_ops_put_back(over, together, built)
         return None
-
-    def _last_loss(self) -> float:
-        score = self.trials[-1].score
-        return float("inf") if score is None else score.loss
 
     def _with_first_left(self, over: BuiltCandidate, order: Sequence[ChangeKey], most: int) -> BuiltCandidate | None:
         """The candidate without the fewest first changes of an order, at most so many of them.
@@ -391,11 +384,7 @@ def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey
 
 def _time(built: BuiltCandidate) -> float:
     """The time relative to the original; infinite if it was not measured."""
-    return built.trial.ratio.ratio if built.trial.ratio is not None else float("inf")
-
-
-def _loss(built: BuiltCandidate) -> float:
-    return built.trial.score.loss if built.trial.score is not None else float("inf")
+    return built.trial.ratio.ratio if built.trial.ratio is not None else inf
 
 
 def _preference(finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[bool, float, float]]:

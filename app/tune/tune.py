@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from ...core.errors import PassesError
 from ...core.io.convert import to_onnx
-from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
@@ -30,6 +29,7 @@ from ..measure.execution_provider import ExecutionProvider, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
 from ..optimize.run_options import with_keywords
+from ..quantize.candidates import Candidate
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
 from ..quantize.search import Limits
@@ -65,23 +65,16 @@ class TuneResult:
 
     report: TuneReport
     settings: TunedSettings
-    _model: Model
-    _is_external: bool
+    candidate: Candidate
 
     @property
     def model(self) -> onnx.ModelProto:
         """The model as a message."""
-        return to_onnx(self._model)
-
-    def stage(self, publication: Publication) -> None:
-        """Add the model to the files of `publication`."""
-        publication.add_model(self._model, external=self._is_external)
+        return to_onnx(self.candidate.model)
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path`, whole or not at all; with external data if the original has some."""
-        with Publication(OutputPaths.of(model=path).model) as publication:
-            self.stage(publication)
-            publication.publish()
+        self.candidate.save(path)
 
     def __repr__(self) -> str:
         """The result in a line."""
@@ -166,7 +159,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             outcome.configuration, paths.model.name if paths.model is not None else "", report.measured()
         )
         loaded_result = model_source(made if not outcome.configuration.recipe.is_original else model, inline=False)
-        result = TuneResult(report, settings, loaded_result.load(), source.is_external)
+        result = TuneResult(report, settings, Candidate(loaded_result.load(), (), source.is_external))
         _publish(result, paths)
         return result
 
@@ -286,7 +279,7 @@ def _publish(result: TuneResult, paths: OutputPaths) -> None:
     report.written_to = [str(f.path) for f in written if f is not None]
     with Publication(paths.model) as publication:
         if paths.model is not None:
-            result.stage(publication)
+            result.candidate.stage(publication)
         publication.add_text(paths.settings, result.settings.to_json)
         if paths.script is not None:
             publication.add_text(paths.script, partial(_script, result, paths, paths.script))

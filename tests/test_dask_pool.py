@@ -116,7 +116,6 @@ def test_requests_that_were_placed_on_a_lost_machine(
     cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A machine that lacked something is asked again, as Dask alone would wait for the lost one for ever."""
-    monkeypatch.setattr(dask_pool, "CHECK_SECONDS", 0.2)
     lost: dict[str, Any] = {"tcp://127.0.0.1:1": {"resources": {}}}
     known = iter([lost, lost])  # at the start, and when the only worker has replied
     monkeypatch.setattr(dask_pool, "_workers", lambda _: next(known, {}))

@@ -29,8 +29,8 @@ Names = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="SOURCE",
-        help="Models, folders of them, patterns such as 'a/**/*.onnx', and tables (.csv, .parquet) with a column model "
-        "and one for each option.",
+        help="Models, folders of them, patterns such as 'a/**/*.onnx', and tables (.csv) with a column model and one "
+        "for each option.",
     ),
 ]
 

@@ -10,7 +10,7 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from logging import CRITICAL
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 from uuid import uuid4
@@ -35,7 +35,6 @@ CONNECT_SECONDS = 10.0
 START_SECONDS = 10.0  # to wait for the first worker
 END_SECONDS = 5.0  # to wait for the scheduler at the end
 REPETITIONS = 1  # of a request whose process ended
-CHECK_SECONDS = 5.0  # between looks for workers to which tasks are restricted
 MAX_PLACES = 3  # machines that try a request, where each lacks something
 LOGGERS = ("distributed", "distributed.client", "tornado.application")
 
@@ -77,7 +76,6 @@ class _Run:
         self.id = f"passes-{uuid4().hex}"
         self.workers = _required_workers(client, pool.address)
         self.tasks = dict[str, tuple[int, Any]]()  # the number of the request and the future, by key
-        self.placed = dict[str, set[str]]()  # the workers to which a task is restricted, by key
         self.tried = defaultdict[int, list[str]](list)
         self.ended = dict[int, str]()
         self.done = SimpleQueue[Any]()
@@ -95,15 +93,14 @@ class _Run:
         for memory, numbers in groups.items():
             self._submit(numbers, resources=None if memory is None else {"memory": memory})
 
-    def _submit(self, numbers: Sequence[int], **placement: Any) -> list[str]:
-        """Submit requests; return the keys of their tasks."""
+    def _submit(self, numbers: Sequence[int], **placement: Any) -> None:
+        """Submit requests as tasks, with arguments of Dask for their placement."""
         keys = [f"{self.id}-{number}-{uuid4().hex[:8]}" for number in numbers]
         requests = [self.requests[number] for number in numbers]
         options = {"key": keys, "retries": REPETITIONS, "pure": False, **placement}
         for number, task in zip(numbers, self.client.map(self.serve, numbers, requests, **options), strict=True):
             self.tasks[task.key] = number, task
             task.add_done_callback(self.done.put)
-        return keys
 
     def _note(self, event: tuple[float, Message]) -> None:
         """Take note that a request is served, or that its process ended."""
@@ -119,27 +116,12 @@ class _Run:
     def replies(self) -> Iterator[tuple[int, Message | WorkerError]]:
         """The replies in the order of their ends; a request whose machine lacks something is placed on others."""
         while self.tasks:
-            try:
-                task = self.done.get(timeout=CHECK_SECONDS)
-            except Empty:
-                self._release()
-                continue
-            if task.key in self.tasks:
-                number, _ = self.tasks.pop(task.key)
-                self.placed.pop(task.key, None)
-                reply = self._reply(number, task)
-                self.pool.running.discard(number)
-                if reply is not None:
-                    yield number, reply
-
-    def _release(self) -> None:
-        """Let any worker serve the requests that were placed on workers which are all gone."""
-        present = set(_workers(self.client)) if self.placed else set[str]()
-        for key in [key for key, workers in self.placed.items() if not workers & present]:
-            del self.placed[key]
-            number, task = self.tasks.pop(key)
-            task.cancel()
-            self._submit([number])
+            task = self.done.get()
+            number, _ = self.tasks.pop(task.key)
+            reply = self._reply(number, task)
+            self.pool.running.discard(number)
+            if reply is not None:
+                yield number, reply
 
     def _reply(self, number: int, task: Any) -> Message | WorkerError | None:
         """The reply of a task that ended; None if another one takes its place."""
@@ -155,8 +137,7 @@ class _Run:
             self.tried[number].append(result[WORKER])
             others = set(_workers(self.client)) - set(self.tried[number])
             if others and len(self.tried[number]) < MAX_PLACES:
-                (key,) = self._submit([number], workers=sorted(others))
-                self.placed[key] = others
+                self._submit([number], workers=sorted(others), allow_other_workers=True)  # if all of them are gone
                 return None
         if FAILED in result:
             return RequestFailed(*result[FAILED])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from ...core.support.suggestions import did_you_mean
 from ..cli.settings import key_of, may_run_code, moved_paths
 from .model_files import ModelJob, is_folder, is_pattern, model_jobs, require_distinct
 from .remote_files import is_remote
-from .tables import SUFFIXES, read_table
+from .tables import CSV, read_table
 
 MODEL, OUTPUT, OTHER = "model", "output", "other"
 """Columns of a table that are no options."""
@@ -38,7 +39,7 @@ class Sources(Struct, frozen=True):
 
         A table may name another place, and a model more than once. Raises UsageError.
         """
-        tables = [name for name in self.names if name.suffix.casefold() in SUFFIXES and not is_folder(name)]
+        tables = [name for name in self.names if name.suffix.casefold() == CSV and not is_folder(name)]
         rows = [row for table in tables for row in self._rows(table)]
         by_model = dict[str, ModelJob]()  # those without a place of their own
         for row in rows:
@@ -58,50 +59,47 @@ class Sources(Struct, frozen=True):
         """The models of a table; the places of results are relative."""
         for number, row in enumerate(read_table(table), 1):
             place = f"{table}, row {number}"
-            for name in (name for name, cell in row.items() if "\0" in str(cell)):
+            for name in (name for name, cell in row.items() if "\0" in (cell or "")):
                 raise UsageError(f"{place}: {name} has a null character")
-            if not (model := row.pop(MODEL, None)):
+            if not (model := row.pop(MODEL, "")):
                 raise UsageError(f"{place}: no {MODEL}; the column {MODEL} has the path of each")
-            path = _below(table.parent, str(model))
+            path = _below(table.parent, model)
             if is_folder(path) or is_pattern(path):
                 raise UsageError(f"{place}: {model} is not one model")
-            output, other = (str(row.pop(name, None) or "") for name in (OUTPUT, OTHER))
+            output, other = (row.pop(name, "") for name in (OUTPUT, OTHER))
             if output and (Path(output).is_absolute() or ".." in Path(output).parts):
                 raise UsageError(f"{place}: {OUTPUT} {output} is not below the folder of the results")
             arguments = tuple(a for name, cell in row.items() for a in self._arguments(table, place, name, cell))
             second = _below(table.parent, other) if other else None
             yield ModelJob(path, Path(output) if output else None, arguments, place, second)
 
-    def _arguments(self, table: Path, place: str, column: str, cell: Any) -> Iterator[str]:
+    def _arguments(self, table: Path, place: str, column: str, cell: str) -> Iterator[str]:
         """The arguments for a cell: none for an empty one, several for a list, one without a value for a flag."""
         option = self.options.get(column)
         if option is None:
             near = did_you_mean(column, self.options)
             raise UsageError(f"{table}: the column {column} is no option of the command{near}")
-        if cell is None or cell in ("", []) or cell != cell:  # noqa: PLR0124 - NaN, as pandas writes an empty cell
+        if not cell:
             return
         if option.is_flag:
-            word = str(cell).casefold()
+            word = cell.casefold()
             if word not in WORDS[True] | WORDS[False]:
                 raise UsageError(f"{place}: {column} is true or false, not {cell}")
             yield from [f"--{key_of(option)}"] * (word in WORDS[True])
             return
         for value in _values(cell):
-            text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-            moved = moved_paths(option.name, text, table.parent)
+            moved = moved_paths(option.name, value, table.parent)
             if not self.is_trusted and may_run_code(option.name, moved):
                 raise UsageError(f"{place}: {column} may run code: add --trust-settings if you trust the table")
             yield f"--{key_of(option)}={moved}"
 
 
-def _values(cell: Any) -> list[Any]:
-    """The values of a cell: of a list, or of a text that is a list of JSON."""
-    if isinstance(cell, str) and cell.startswith("["):
-        try:
-            cell = json.loads(cell)
-        except ValueError:
-            return [cell]
-    return cast("list[Any]", cell) if isinstance(cell, list) else [cell]
+def _values(cell: str) -> list[str]:
+    """The values of a cell: itself, or those of a list of JSON."""
+    if cell.startswith("["):
+        with suppress(ValueError):
+            return [str(value) for value in json.loads(cell)]
+    return [cell]
 
 
 def _absolute(path: Path) -> str:

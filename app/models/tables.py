@@ -1,4 +1,4 @@
-"""Tables in CSV and Parquet."""
+"""Tables: read from CSV, written in CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -19,18 +19,11 @@ from ...core.support.regular_files import read_text, unreadable
 CSV, PARQUET = SUFFIXES = (".csv", ".parquet")
 MAX_BYTES = 1 << 28  # of a table in CSV
 COMMENTS = re.compile(r"\A(?:#.*(?:\r\n|\r|\n|\Z))+")  # before the header
-Table = list[dict[str, Any]]
+Table = list[dict[str, str]]
 
 
 def read_table(path: Path) -> Table:
-    """The rows of a table with a header, by column. Raises UsageError for one that cannot be read."""
-    rows = _read_csv(path) if path.suffix.casefold() == CSV else _read_parquet(path)
-    if not rows:
-        raise UsageError(f"{path} has no rows")
-    return rows
-
-
-def _read_csv(path: Path) -> Table:
+    """The rows of a table in CSV with a header, by column. Raises UsageError for one that cannot be read."""
     csv.field_size_limit(MAX_BYTES)
     try:
         text = COMMENTS.sub("", read_text(path, MAX_BYTES))
@@ -49,17 +42,9 @@ def _read_csv(path: Path) -> Table:
     for number, row in enumerate(rows, 1):
         if None in row:
             raise UsageError(f"{path}, row {number}: more cells than columns")
+    if not rows:
+        raise UsageError(f"{path} has no rows")
     return rows
-
-
-def _read_parquet(path: Path) -> Table:
-    pyarrow, parquet = _pyarrow(path)
-    try:
-        return parquet.read_table(path).to_pylist()
-    except FileNotFoundError as e:
-        raise UsageError(f"{path} does not exist") from e
-    except (pyarrow.ArrowException, OSError, ValueError) as e:
-        raise UsageError(f"{path} is not a table in Parquet: {next(iter(str(e).splitlines()), '')}") from e
 
 
 def write_table(file: OutputFile, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, type]) -> None:

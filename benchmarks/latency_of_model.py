@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 from gemm_floor import products_run
+from passwright.app.compare.comparison_report import Conditions
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, latency_ratio
 from passwright.app.registry.environment import machine_summary
 
-from passwright import Conditions, optimize
+from passwright import optimize
 
 ORIGINAL = "original"
 Request = Mapping[str, Any]

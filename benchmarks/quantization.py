@@ -95,7 +95,7 @@ def race(subject: Subject, made: dict[str, Any], threads: int, batch: int, effor
         inputs = Path(folder) / "inputs.npz"
         first_rows(subject, inputs, batch)
         report = bench(
-            files, inputs, batches=(batch,), threads=threads, labelled_set=subject.data("labelled"),
+            files, inputs, batch=(batch,), threads=threads, labelled=subject.data("labelled"),
             metric=subject.metric, effort=effort,
         )  # fmt: skip
     machine = f"{machine_summary()}, {quantization_target().name}"

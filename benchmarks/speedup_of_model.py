@@ -11,13 +11,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from passwright.app.compare.comparison_report import Row
+from passwright.app.compare.comparison_report import Conditions, Row
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval, latency_ratio
 from passwright.app.registry.environment import machine_summary
 
-from passwright import Conditions, compare
+from passwright import compare
 
 ORIGINAL, OURS, ORT_SUFFIX = "original", "passwright", " + ORT ALL"
 LEVELS = ("ORT basic", "ORT extended", "ORT all")
@@ -28,7 +28,7 @@ TIMED_LABELS = (BASELINE, OURS_ONLINE, *LEVELS, *(peer + ORT_SUFFIX for peer in 
 
 def verify_candidates(model: Path, kept: Path) -> dict[str, Any]:
     """The result of every optimizer for the model, with its verdict, by label."""
-    found = compare(model, conditions=Conditions(is_timed=lambda _: False), keep_to=kept)
+    found = compare(model, conditions=Conditions(is_timed=lambda _: False), keep=kept)
     rows = {row.label: row_facts(row) for row in found.rows}
     return {"verification": found.verification, "notes": found.notes, "versions": found.versions, "rows": rows}
 

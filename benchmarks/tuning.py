@@ -67,10 +67,10 @@ def tune_model(model: Path, folder: Path, run: int, options: argparse.Namespace)
     report = tune(
         model,
         output=file,
-        report_to=file.with_suffix(".json"),
-        page_to=file.with_suffix(".html"),
+        json=file.with_suffix(".json"),
+        html=file.with_suffix(".html"),
         journal=file.with_suffix(".jsonl"),
-        seconds=options.time,
+        time=options.time,
         trials=options.trials,
         min_time=options.min_time,
         threads=options.threads,

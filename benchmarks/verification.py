@@ -147,7 +147,7 @@ def main() -> None:
         return
     for steps in CHANGE_COUNTS:
         places = (0, steps // 3, steps - 1)
-        replays = [optimize(chain(steps, at), plugins=[drop_relu]).report.replays for at in places]
+        replays = [optimize(chain(steps, at), plugin=[drop_relu]).report.replays for at in places]
         print(f"one wrong among {steps} changes: {max(replays)} replays at most")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .app.bisect.ort_bisect import OrtBisectReport, bisect_ort
     from .app.compare.compare import compare
-    from .app.compare.comparison_report import BenchmarkConfig, ComparisonReport, Conditions
+    from .app.compare.comparison_report import ComparisonReport
     from .app.diff.model_diff import DiffReport, diff
     from .app.explain.explain import Explanation, explain
     from .app.info.info import InfoReport, ModelInfo, info
@@ -31,7 +31,7 @@ _MODULES = {
     "measure.bench": ("BenchReport", "bench"),
     "bisect.ort_bisect": ("OrtBisectReport", "bisect_ort"),
     "compare.compare": ("compare",),
-    "compare.comparison_report": ("BenchmarkConfig", "ComparisonReport", "Conditions"),
+    "compare.comparison_report": ("ComparisonReport",),
     "diff.model_diff": ("DiffReport", "diff"),
     "explain.explain": ("Explanation", "explain"),
     "info.info": ("InfoReport", "ModelInfo", "info"),
@@ -45,9 +45,7 @@ _MODULES = {
 }
 __all__ = [
     "BenchReport",
-    "BenchmarkConfig",
     "ComparisonReport",
-    "Conditions",
     "DiffReport",
     "Explanation",
     "InfoReport",

@@ -96,7 +96,7 @@ def saved(folder: Path, **options: Any) -> Path:
 
 def test_package_exports() -> None:
     assert set(passwright.__all__) == {
-        "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation", "InfoReport",
+        "BenchReport", "ComparisonReport", "DiffReport", "Explanation", "InfoReport",
         "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result",
         "TuneReport", "TuneResult", "VerificationReport", "__version__", "bench", "bisect_ort", "compare",
         "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "rule_from_functions",
@@ -196,7 +196,7 @@ def test_output_is_written_only_if_verified(tmp_path: Path) -> None:
     optimize(model(), output=tmp_path / "out.onnx")
     assert op_types(onnx.load(tmp_path / "out.onnx")) == ["Gemm", "Relu"]
     with pytest.raises(VerificationError):
-        optimize(model(), plugins=[drop_relu], output=tmp_path / "wrong.onnx", strict=True)
+        optimize(model(), plugin=[drop_relu], output=tmp_path / "wrong.onnx", strict=True)
     assert [p.name for p in tmp_path.iterdir()] == ["out.onnx"]
 
 
@@ -218,13 +218,13 @@ def test_progress_reports_every_phase() -> None:
     ],
 )
 def test_plugins(plugin: Rule | Pass) -> None:
-    assert op_types(optimize(model(), plugins=[plugin]).model) == ["Gemm", "Elu"]
+    assert op_types(optimize(model(), plugin=[plugin]).model) == ["Gemm", "Elu"]
 
 
 def test_custom_pass() -> None:
-    assert op_types(optimize(model(), plugins=[Renames()], verify=False).model) == ["Gemm"]
+    assert op_types(optimize(model(), plugin=[Renames()], verify=False).model) == ["Gemm"]
     with pytest.raises(VerificationError, match=r"y: .*first broken by renames #"):
-        optimize(model(), plugins=[Renames()], strict=True)
+        optimize(model(), plugin=[Renames()], strict=True)
 
 
 @pytest.mark.parametrize("kind", [str, Path])
@@ -237,7 +237,7 @@ def test_plugin_file(tmp_path: Path, kind: type[str | Path]) -> None:
         '    "Relu(x) => Elu(x, alpha=0)"\n'
         "    return g.Elu(x, alpha=0.0)\n"
     )
-    result = optimize(model(), plugins=[kind(path)])
+    result = optimize(model(), plugin=[kind(path)])
     assert op_types(result.model) == ["Gemm", "Elu"]
     assert {p.name: p.changes for p in result.report.passes}["my-rules"] == 1
 
@@ -292,7 +292,7 @@ def test_non_array_inputs_are_refused(x: Any) -> None:
 
 
 def test_report_is_written_on_request(tmp_path: Path) -> None:
-    result = optimize(model(), report_to=tmp_path / "r.json")
+    result = optimize(model(), json=tmp_path / "r.json")
     assert (tmp_path / "r.json").read_text() == result.report.to_json() + "\n"
 
 
@@ -304,9 +304,9 @@ def shapes_of(model: onnx.ModelProto) -> dict[str, list[int | str]]:
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({"shapes": {"x": [7, 4]}}, id="shapes"),
-        pytest.param({"dims": {"N": 7}}, id="dims"),
-        pytest.param({"shapes": {"x": (7, 4)}, "dims": {"N": 7}}, id="both"),
+        pytest.param({"shape": {"x": [7, 4]}}, id="shapes"),
+        pytest.param({"dim": {"N": 7}}, id="dims"),
+        pytest.param({"shape": {"x": (7, 4)}, "dim": {"N": 7}}, id="both"),
     ],
 )
 def test_fixed_sizes(options: dict[str, Any], tmp_path: Path) -> None:
@@ -324,17 +324,17 @@ def test_fixed_sizes(options: dict[str, Any], tmp_path: Path) -> None:
 def test_shape_for_input_of_unknown_rank() -> None:
     given = load("g (float[N,4] x) => (float[N,M] y) { s = Sin(x) y = Cos(s) }")
     given.graph.input[0].type.tensor_type.ClearField("shape")
-    assert shapes_of(optimize(given, shapes={"x": [7, 4]}).model)["x"] == [7, 4]
+    assert shapes_of(optimize(given, shape={"x": [7, 4]}).model)["x"] == [7, 4]
 
 
 @pytest.mark.parametrize(("columns", "ops"), [(2, ["Identity"]), (4, ["Reshape"])])
 def test_values_decided_by_sizes_are_folded(columns: int, ops: list[str]) -> None:
     given = load("g (float[N,M] x) => (float[K,2] y) <int64[2] s = {-1,2}> { y = Reshape(x, s) }")
-    assert op_types(optimize(given, dims={"M": columns}).model) == ops
+    assert op_types(optimize(given, dim={"M": columns}).model) == ops
 
 
 def test_sizes_of_extracted_subgraph() -> None:
-    result = optimize(model(), dims={"N": 7}, outputs=["m"])
+    result = optimize(model(), dim={"N": 7}, outputs=["m"])
     assert shapes_of(result.model) == {"x": [7, 4], "m": [7, 4]}
     assert op_types(result.model) == ["MatMul"]
 
@@ -368,9 +368,9 @@ def test_seed_determines_input_sets() -> None:
         pytest.param({"pipeline": "turbo"}, UnknownNameError, "no pass or pipeline is named turbo", id="pipeline"),
         pytest.param({"only": ["turbo"]}, UnknownNameError, "turbo", id="only"),
         pytest.param({"enable": ["turbo"]}, UnknownNameError, "turbo", id="enable"),
-        pytest.param({"plugins": ["nowhere.py"]}, PluginError, "nowhere.py", id="no plugin file"),
+        pytest.param({"plugin": ["nowhere.py"]}, PluginError, "nowhere.py", id="no plugin file"),
         pytest.param(
-            {"plugins": [RulePass("fuse-gemm", (drop_relu,))]},
+            {"plugin": [RulePass("fuse-gemm", (drop_relu,))]},
             PluginError,
             "two passes are named fuse-gemm: one from passwright 0.1.0, one from the caller",
             id="name taken",
@@ -378,20 +378,18 @@ def test_seed_determines_input_sets() -> None:
         pytest.param({"inputs": {}}, ModelError, "lack x", id="no inputs"),
         pytest.param({"inputs": {"x": X.astype(int)}}, ModelError, "x of the given inputs is int64", id="type"),
         pytest.param({"inputs": "nowhere.npz"}, ModelError, "nowhere.npz does not exist", id="no inputs file"),
-        pytest.param({"shapes": {"x": [1]}}, ModelError, "x: 1 dims given", id="shape"),
-        pytest.param({"shapes": {"x": [1, -4]}}, ModelError, "x: -4 is not a size", id="negative size"),
-        pytest.param({"dims": {"M": 1}}, ModelError, r"M: the model has no such symbol \(it has N\)", id="symbol"),
+        pytest.param({"shape": {"x": [1]}}, ModelError, "x: 1 dims given", id="shape"),
+        pytest.param({"shape": {"x": [1, -4]}}, ModelError, "x: -4 is not a size", id="negative size"),
+        pytest.param({"dim": {"M": 1}}, ModelError, r"M: the model has no such symbol \(it has N\)", id="symbol"),
+        pytest.param({"dim": {"N": 2}, "shape": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1", id="conflict"),
         pytest.param(
-            {"dims": {"N": 2}, "shapes": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1", id="conflict"
-        ),
-        pytest.param(
-            {"plugins": [drop_relu], "strict": True},
+            {"plugin": [drop_relu], "strict": True},
             VerificationError,
             r"y: .* on .* inputs with N=\d; first broken by drop-relu/drop_relu #\d at y",
             id="wrong rule",
         ),
         pytest.param(
-            {"plugins": [relu_by_elu, raises], "strict": True},
+            {"plugin": [relu_by_elu, raises], "strict": True},
             VerificationError,
             "rule raises failed at Elu .*: ZeroDivisionError: .*; first broken by raises #3 at y",
             id="bug",
@@ -407,7 +405,7 @@ def test_errors(options: dict[str, Any], error: type[PassesError], message: str)
 
 def test_mutually_undoing_rules_are_rejected() -> None:
     given = load("g (float[2] x) => (float[2] y) { y = Abs(x) }")
-    (found,) = optimize(given, plugins=[RulePass("chase", (abs_to_neg, neg_to_abs))], verify=False).report.rejected
+    (found,) = optimize(given, plugin=[RulePass("chase", (abs_to_neg, neg_to_abs))], verify=False).report.rejected
     assert (found.pass_name, found.place, found.failure_kind) == ("chase", "", "endless")
     assert re.search(r"abs_to_neg \d+ times, neg_to_abs \d+ times", found.message)
 

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli import options
 from passwright.app.cli.entry import app
 from passwright.app.measure import bench_render as render
 from passwright.app.measure.accuracy import LabelledSet, load_metric, top_1
 from passwright.app.measure.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
+from passwright.app.options import parse_batch
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
@@ -111,7 +111,7 @@ def test_models_that_do_not_load_or_crash_do_not_stop_others(tmp_path: Path) -> 
 @pytest.mark.usefixtures("simulated")
 def test_model_with_other_inputs_gets_own_inputs(tmp_path: Path) -> None:
     other = saved(tmp_path, "g (float[N,2] u) => (float[N,2] v) { v = Relu(u) }", "other.onnx")
-    found = bench([saved(tmp_path, NAMES), other], batches=(1,), effort=QUICK)
+    found = bench([saved(tmp_path, NAMES), other], batch=(1,), effort=QUICK)
     assert [m.own_inputs for m in found.models] == [False, True]
     assert not found.failed
     assert 1 in found.models[1].ratios
@@ -143,13 +143,13 @@ def test_usage_errors(arguments: str, code: int, message: str, tmp_path: Path) -
 
 @pytest.mark.parametrize(("text", "batches"), [("1,32", (1, 32)), ("8", (1, 8)), (" 4 , 2,4", (1, 2, 4))])
 def test_batches(text: str, batches: tuple[int, ...]) -> None:
-    assert options.parse_batches(text) == batches
+    assert parse_batch(text) == batches
 
 
 @pytest.mark.parametrize("text", ["", "1,", "-1", "1.5", "0", "x", "99999999999"])
 def test_invalid_batches(text: str) -> None:
-    with pytest.raises(UsageError, match="not of the form 1,32"):
-        options.parse_batches(text)
+    with pytest.raises(ValueError, match="not of the form 1,32"):
+        parse_batch(text)
 
 
 def accuracy(path: Path, examples: Path, metric: str = "") -> float:

@@ -80,7 +80,7 @@ def _compare_page(model: Path) -> str:
 def _profile_page(model: Path) -> str:
     with TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
-        profile(model, min_time=0.05, threads=1, trace_to=Path(folder) / "trace.json", page_to=page)
+        profile(model, min_time=0.05, threads=1, trace=Path(folder) / "trace.json", html=page)
         return page.read_text("utf-8")
 
 

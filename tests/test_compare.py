@@ -14,7 +14,7 @@ import sample_reports as samples
 from msgspec import structs
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli.entry import app
-from passwright.app.compare.comparison_report import ComparisonVerdict, OnlineOptimization, Row
+from passwright.app.compare.comparison_report import ComparisonVerdict, Conditions, OnlineOptimization, Row
 from passwright.app.compare.page import compare_page
 from passwright.app.compare.render import (
     failure_lines,
@@ -40,7 +40,7 @@ from rewriting import cases, load
 from simulated_races import SimulatedMachine
 from typer.testing import CliRunner
 
-from passwright import ComparisonReport, Conditions, compare
+from passwright import ComparisonReport, compare
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 QUICK = Conditions(threads=1, effort=BenchmarkConfig(min_time=0.05, process_sets=1))
@@ -100,9 +100,7 @@ def found(_commands_share_process: None, tmp_path_factory: pytest.TempPathFactor
     before = model.read_bytes()
     with pytest.MonkeyPatch.context() as patch:
         SimulatedMachine(lambda _: 1e-3).replace_real_one(patch)
-        found = compare(
-            model, tool_names=["ort"], conditions=QUICK, keep_to=folder / "kept", report_to=folder / "out.json"
-        )
+        found = compare(model, with_tools=["ort"], conditions=QUICK, keep=folder / "kept", json=folder / "out.json")
     assert model.read_bytes() == before
     assert json.loads((folder / "out.json").read_text())["rows"][1]["online"] is True
     return found
@@ -335,7 +333,7 @@ def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     weight = np.random.default_rng(0).normal(size=(16, 16, 3, 3)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
     onnx.save(model, tmp_path / "m.onnx")
-    counts = {c.name: c for c in compare(tmp_path / "m.onnx", tool_names=[], conditions=QUICK).online_operators}
+    counts = {c.name: c for c in compare(tmp_path / "m.onnx", with_tools=[], conditions=QUICK).online_operators}
     convolutions = [c for name, c in counts.items() if name.endswith("Conv")]
     assert [(c.made_from_original, c.made_from_result) for c in convolutions] == [(1, 1)]
     assert counts["BiasGelu"].made_from_original == 1
@@ -418,12 +416,12 @@ def test_usage_errors_are_one_line(
 def test_kept_file_does_not_overwrite_model(tmp_path: Path) -> None:
     model = written(SMALL, tmp_path).rename(tmp_path / "passwright.onnx")
     with pytest.raises(ModelError, match="would overwrite"):
-        compare(model, tool_names=[], keep_to=tmp_path)
+        compare(model, with_tools=[], keep=tmp_path)
 
 
 def test_verification_uses_given_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
-    found = compare(written(SMALL, tmp_path), tool_names=[], inputs=tmp_path / "in.npz", conditions=QUICK)
+    found = compare(written(SMALL, tmp_path), with_tools=[], inputs=tmp_path / "in.npz", conditions=QUICK)
     assert "on 1 given sample" in found.verification
     assert len(found.rows) == 4
 

@@ -129,9 +129,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, told, shown = (model.with_name(name) for name in ("d.npz", "told.json", "page.html"))
     np.savez(data, x=X)
-    options = QuantizationOptions(
-        data=data, scheme="half", trials=1, min_time=0.01, threads=1, report_to=told, page_to=shown
-    )
+    options = QuantizationOptions(data=data, scheme="half", trials=1, min_time=0.01, threads=1, json=told, html=shown)
     report = compare_quantized(model, options, ["ort"])
     rows = {row.label: row for row in report.rows}
     assert list(rows) == ["original", "ORT dynamic", MISSING, "passwright"]

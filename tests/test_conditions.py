@@ -41,7 +41,7 @@ def drop_elu(g: RewriteBuilder, x: Value) -> Value:
 
 def run(body: str, *rules: Rule, strict: bool = False, output: Path | None = None, inputs: Any = None) -> Result:
     model = load(f"{HEAD} {{ {body} }}", weights=ZERO | BOUNDS)
-    return optimize(model, pipeline="remove-unused", plugins=list(rules), strict=strict, output=output, inputs=inputs)
+    return optimize(model, pipeline="remove-unused", plugin=list(rules), strict=strict, output=output, inputs=inputs)
 
 
 @rule(

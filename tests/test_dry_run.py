@@ -35,7 +35,7 @@ WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.ones(4, np.float32)}
 
 
 def plan_of(model: onnx.ModelProto | Path, **options: Any) -> ChangePlan:
-    plan = optimize(model, plan=True, verify=False, **options).report.plan
+    plan = optimize(model, dry_run=True, verify=False, **options).report.plan
     assert plan is not None
     return plan
 
@@ -94,7 +94,7 @@ def test_bodies_are_counted() -> None:
 
 @pytest.mark.parametrize("name", slow_unless(GOLDEN_SAMPLE, [p.stem for p in sorted(GOLDEN.glob("*.onnx"))]))
 def test_savings_of_golden_models_are_exact(name: str) -> None:
-    report = optimize(GOLDEN / f"{name}.onnx", plan=True, verify=False).report
+    report = optimize(GOLDEN / f"{name}.onnx", dry_run=True, verify=False).report
     assert report.plan is not None
     assert report.plan.unattributed == Savings()
     assert report.plan.saved.nodes == report.before.nodes - report.after.nodes
@@ -129,7 +129,7 @@ def test_other_runs_do_not_account_sizes() -> None:
 
 def test_planned_run_gives_same_model() -> None:
     model = load(TEXT, weights=WEIGHTS)
-    assert optimize(model, plan=True).model == optimize(model).model
+    assert optimize(model, dry_run=True).model == optimize(model).model
 
 
 class DropIdentities:
@@ -148,7 +148,7 @@ class DropIdentities:
 @pytest.mark.parametrize("others", [(), ("fuse-gemm",)], ids=["alone", "with others"])
 def test_unrequested_changes_are_planned(others: tuple[str, ...]) -> None:
     extra: Pass = DropIdentities()
-    plan = plan_of(load(TEXT, weights=WEIGHTS), plugins=[extra], only=["drop-identities", *others])
+    plan = plan_of(load(TEXT, weights=WEIGHTS), plugin=[extra], only=["drop-identities", *others])
     found = {c.by: c.nodes_saved for c in plan.changes}
     assert found == {"drop-identities": 1, **dict.fromkeys(["matmul_add_to_gemm"] * len(others), 1)}
     assert plan.unattributed == Savings()
@@ -161,7 +161,7 @@ def relu_to_abs(g: RewriteBuilder, x: Value) -> Value:
 
 
 def test_wrong_changes_are_not_planned() -> None:
-    report = optimize(load(TEXT, weights=WEIGHTS), plugins=[relu_to_abs], plan=True).report
+    report = optimize(load(TEXT, weights=WEIGHTS), plugin=[relu_to_abs], dry_run=True).report
     assert report.plan is not None
     assert [c.by for c in report.plan.changes] == ["drop_identity", "matmul_add_to_gemm"]
     assert [q.by for q in report.rejected] == ["relu_to_abs"]
@@ -175,7 +175,7 @@ def test_debloat_adds_nodes() -> None:
 
 
 def test_json_contains_plan() -> None:
-    report = optimize(load(TEXT, weights=WEIGHTS), plan=True).report
+    report = optimize(load(TEXT, weights=WEIGHTS), dry_run=True).report
     plan = json.loads(report.to_json())["plan"]
     assert plan.keys() == {"changes", "shares", "saved", "unattributed"}
     assert plan["changes"][1] == {

@@ -139,13 +139,13 @@ def test_choices_are_kept(text: str, opset: int) -> None:
 def test_rule_valid_for_given_inputs_only(tmp_path: Path) -> None:
     model = load("g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMax <axis = 1> (s) }")
     plugin = EXAMPLES / "rule_file" / "decide_on_logits.py"
-    result = optimize(model, plugins=[plugin])
+    result = optimize(model, plugin=[plugin])
     assert [(q.pass_name, q.by, q.place) for q in result.report.rejected] == [
         ("decide-on-logits", "choose_by_logits", "y")
     ]
     assert op_types(result.model) == ["Softmax", "ArgMax"]
     np.savez(tmp_path / "inputs.npz", x=RNG.standard_normal((100, 10), np.float32))
-    result = optimize(model, plugins=[plugin], inputs=tmp_path / "inputs.npz")
+    result = optimize(model, plugin=[plugin], inputs=tmp_path / "inputs.npz")
     assert list(result.report.rejected) == []
     assert op_types(result.model) == ["ArgMax"]
 
@@ -251,7 +251,7 @@ def test_changes_can_be_excluded_and_have_provenance() -> None:
 def test_pipeline_does_not_merge_split_blocks() -> None:
     model = load("g (float[N,4] x) => (float[N,10] y) { y = MatMul(x, w) }", weights={"w": W})
     plugin = EXAMPLES / "split_matmul" / "split_matmul.py"
-    result = optimize(model, plugins=[plugin], enable=["split-matmul{columns=2}"])
+    result = optimize(model, plugin=[plugin], enable=["split-matmul{columns=2}"])
     assert op_types(result.model) == [*["MatMul"] * 5, "Concat"]
 
 

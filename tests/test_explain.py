@@ -425,13 +425,13 @@ def test_rules_of_pipeline_are_ranked() -> None:
 def test_rules_of_pass_are_ranked() -> None:
     model = load("g (float[2] x) => (float[2] y) { e = Abs(x) y = Neg(e) }")
     far = RulePass("both", (gemm_of_gemm, add_negated_to_sub, negated_second_part, stumble_on_abs))
-    found = explain(model, "both", "none", plugins=[far])
+    found = explain(model, "both", "none", plugin=[far])
     assert [r.name for r in found.rules][:2] == ["stumble_on_abs", "negated_second_part"]
 
 
 def test_remark_names_change_that_removed_roots() -> None:
     model = load("g (float[2] x) => (float[2] y) { e = Exp(x) y = Relu(e) }")
-    _, report = only_rule(explain(model, "relu_to_mish", plugins=[relu_to_mish]))
+    _, report = only_rule(explain(model, "relu_to_mish", plugin=[relu_to_mish]))
     assert report.remark == "no op at all is Relu; the file had 1, and the last went with drop_no_op_clamp at y (#0)"
 
 
@@ -515,17 +515,17 @@ def test_pass_outside_pipeline() -> None:
 
 def test_failing_plugin_is_reported() -> None:
     model = load("g (float[2] x) => (float[2] y) { y = Neg(x) }")
-    found = explain(model, "stumble", plugins=[stumble])
+    found = explain(model, "stumble", plugin=[stumble])
     assert [(q.by, q.place) for q in found.rejected] == [("stumble", "y")]
     assert [m.kind.value for f in only_rule(found)[1].near_misses for m in f.failures] == ["raised"]
 
 
 def test_sizes_are_fixed_first() -> None:
-    assert [f.value for f in only_rule(explained(as_is=True, at="s", dims={"N": 3}))[1].matches] == ["s"]
+    assert [f.value for f in only_rule(explained(as_is=True, at="s", dim={"N": 3}))[1].matches] == ["s"]
 
 
 def test_json_is_complete(tmp_path: Path) -> None:
-    found = explained(report_to=tmp_path / "e.json")
+    found = explained(json=tmp_path / "e.json")
     data = json.loads((tmp_path / "e.json").read_text())
     assert data == json.loads(found.to_json())
     assert data.keys() == {
@@ -606,7 +606,7 @@ def test_command_writes_json(path: Path) -> None:
 def test_descriptions_of_constants(tmp_path: Path, name: str, dims: Any, text: str) -> None:
     """The elements of small constants are shown, those of large constants are not read."""
     onnx.save(load(f"{G} {{ y = Mul(x, {name}) }}", weights={name: np.ones(dims, np.float32)}), tmp_path / "m.onnx")
-    _, report = only_rule(explain(tmp_path / "m.onnx", "scale", "none", plugins=[scale]))
+    _, report = only_rule(explain(tmp_path / "m.onnx", "scale", "none", plugin=[scale]))
     assert [m.bindings for m in report.near_misses[0].failures] == [{"c": text}]
 
 

@@ -548,7 +548,7 @@ def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     text = "g (float[N,64] x) => (float[N,64] y) { a = MatMul(x, w) b = Neg(a) c = Neg(b) d = Abs(c) y = Neg(d) }"
     model = text_model(text, weights={"w": SQUARE})
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
-    report = optimize(tmp_path / "m.onnx", plugins=[drop_abs], output=tmp_path / "out.onnx").report
+    report = optimize(tmp_path / "m.onnx", plugin=[drop_abs], output=tmp_path / "out.onnx").report
     assert [q.by for q in report.rejected] == ["drop_abs"]
     assert report.replays > 0
     assert report.after.ops == {"Abs": 1, "MatMul": 1, "Neg": 1}

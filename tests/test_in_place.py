@@ -55,7 +55,7 @@ def test_model_without_changes_is_left(tmp_path: Path) -> None:
     onnx.save(message(), path)
     optimize(path, SMALL, in_place=True)
     content, status = path.read_bytes(), path.stat()
-    report = optimize(path, SMALL, in_place=True, report_to=tmp_path / "r.json").report
+    report = optimize(path, SMALL, in_place=True, json=tmp_path / "r.json").report
     assert (report.written_to, report.has_changes) == (None, False)
     assert path.read_bytes() == content
     assert path.stat().st_mtime_ns == status.st_mtime_ns
@@ -65,7 +65,7 @@ def test_model_without_changes_is_left(tmp_path: Path) -> None:
 def test_transformed_model_is_written_without_changes_by_passes(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(load("g (float[N] x) => (float[N] y) { y = Relu(x) }"), path)
-    assert optimize(path, "none", dims={"N": 3}, in_place=True).report.written_to == str(path)
+    assert optimize(path, "none", dim={"N": 3}, in_place=True).report.written_to == str(path)
     assert onnx.load(path).graph.input[0].type.tensor_type.shape.dim[0].dim_value == 3
 
 
@@ -131,7 +131,7 @@ def test_failure_leaves_everything(tmp_path: Path) -> None:
         optimize(path, SMALL, [rule], strict=True, in_place=True)
     assert {p: p.read_bytes() for p in tmp_path.iterdir() if p.name != "__pycache__"} == before
     with pytest.raises(ModelError, match="cannot hold both"):
-        optimize(path, SMALL, in_place=True, report_to=path)
+        optimize(path, SMALL, in_place=True, json=path)
 
 
 @pytest.mark.parametrize("other", [{"output": "o.onnx"}, {}])

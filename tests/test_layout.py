@@ -36,6 +36,7 @@ CORE_FLOORS = (
 """The parts of core; each imports only from earlier layers, or from its own without a cycle."""
 
 APP_FLOORS = (
+    {"options"},
     {"registry", "report"},
     {"check", "diff", "info", "listing", "measure", "verify"},
     {"optimize"},

@@ -286,7 +286,7 @@ def crash(g, x):
 def test_crashing_change_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "rules.py").write_text(CRASHING_RULE)
     model = load("g (float[2] x) => (float[2] y) { a = Softsign(x) b = Identity(a) y = Relu(b) }")
-    result = optimize(model, plugins=[tmp_path / "rules.py"], only=["crash", "drop-identity"])
+    result = optimize(model, plugin=[tmp_path / "rules.py"], only=["crash", "drop-identity"])
     (rejected,) = result.report.rejected
     assert (rejected.by, rejected.place) == ("crash", "a")
     assert "onnxruntime crashed (SIGFPE)" in rejected.message

@@ -130,7 +130,7 @@ def test_unknown_names_cannot_be_selected(name: str, message: str) -> None:
             make_pipeline("basic", **selection)
 
 
-@pytest.mark.parametrize("what", ["plugins", "only", "skip", "enable"])
+@pytest.mark.parametrize("what", ["plugin", "only", "skip", "enable"])
 def test_string_is_no_list_of_names(what: str) -> None:
     with pytest.raises(UsageError, match=rf"{what} must be a list, as in {what}=\['fuse-gemm'\]"):
         make_pipeline("basic", **{what: "fuse-gemm"})
@@ -206,7 +206,7 @@ def test_bad_enable_is_rejected(enable: list[str], message: str) -> None:
 def test_final_pass_runs_after_the_loop() -> None:
     p = make_pipeline("basic", [PassPlacement(Option(), stage="final")])
     assert shape_of(p) == ("P", "basic", "basic", "option{1}")
-    assert optimize(load(TEXT), plugins=[PassPlacement(Option(), stage="final")]).report.pipeline == "basic"
+    assert optimize(load(TEXT), plugin=[PassPlacement(Option(), stage="final")]).report.pipeline == "basic"
 
 
 def test_contradicting_placements_are_rejected() -> None:
@@ -225,7 +225,7 @@ def test_caller_passes_run_unless_pipeline_names_some() -> None:
 
 
 def test_caller_pass_as_pipeline(tmp_path: Path) -> None:
-    result = optimize(load(TEXT), Option(), plugins=[ceil_once], enable=["option{n=3}", "drop-identity"])
+    result = optimize(load(TEXT), Option(), plugin=[ceil_once], enable=["option{n=3}", "drop-identity"])
     assert [p.name for p in result.report.passes] == ["option", "ceil-once", "drop-identity"]
     assert "Identity" not in op_types(result.model)
 
@@ -301,7 +301,7 @@ def limited(first: int, last: int) -> Plugin:
 )
 def test_passes_run_at_supported_opsets_only(opset: int, opsets: tuple[int, int], unfit: list[str]) -> None:
     text = "g (float[N] x) => (float[N] y) { a = Ceil(x) y = Ceil(a) }"
-    report = optimize(load(text, opset), plugins=[limited(*opsets)]).report
+    report = optimize(load(text, opset), plugin=[limited(*opsets)]).report
     assert [u.reason for u in report.unfit] == unfit
     assert {p.name for p in report.passes}.isdisjoint({"option", "ceil-once"}) is bool(unfit)
     assert json.loads(report.to_json())["unfit"] == [

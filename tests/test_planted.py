@@ -56,7 +56,7 @@ FIRST = {*ONE_OF_EACH_FAILURE, *ONE_OF_EACH_DRAW, *MISUSES, WITH_INPUTS[0]}
 @pytest.mark.parametrize("name", slow_unless(FIRST, MISTAKES))
 def test_only_the_mistake_is_rejected(name: str) -> None:
     bug = MISTAKES[name]
-    result = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.plugin], inputs=bug.inputs, seed=0)
+    result = optimize(bug.model, SMALL_PIPELINE, plugin=[bug.plugin], inputs=bug.inputs, seed=0)
     found = result.report.rejected
     assert {(q.by, q.place): str(q.failure_kind) for q in found} == bug.wrong
     assert len(found) == len(bug.wrong)
@@ -75,7 +75,7 @@ def test_only_the_mistake_is_rejected(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n in MISTAKES if n not in WITH_INPUTS])
 def test_result_is_correct_on_other_inputs(name: str) -> None:
     bug = MISTAKES[name]
-    result = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.plugin], seed=0)
+    result = optimize(bug.model, SMALL_PIPELINE, plugin=[bug.plugin], seed=0)
     original_oracle(name, seed=7).check(result.model.SerializeToString())
 
 
@@ -84,14 +84,14 @@ def test_mistake_ends_a_strict_run(name: str, tmp_path: Path) -> None:
     bug = MISTAKES[name]
     options = {"strict": True, "inputs": bug.inputs, "output": tmp_path / "out.onnx"}
     with pytest.raises(PassesError):
-        optimize(bug.model, SMALL_PIPELINE, plugins=[bug.plugin], **options)
+        optimize(bug.model, SMALL_PIPELINE, plugin=[bug.plugin], **options)
     assert not list(tmp_path.iterdir())
 
 
 def shown_by(name: str) -> list[str]:
     """The kinds of draw on which the plugin's model differs from the original: beyond rounding, or else in bits."""
     bug = MISTAKES[name]
-    made = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.plugin], verify=False).model.SerializeToString()
+    made = optimize(bug.model, SMALL_PIPELINE, plugin=[bug.plugin], verify=False).model.SerializeToString()
     return differing(name, made, exact=False) or differing(name, made, exact=True)
 
 

@@ -721,7 +721,7 @@ def test_the_same_file_twice_is_one(tmp_path: Path) -> None:
     model = load("g (float[2] x) => (float[2] y) { a = ThresholdedRelu(x) y = ThresholdedRelu(a) }")
     twice = [tmp_path / "my_file.py"] * 2
     with suppress(PluginError):
-        assert op_types(optimize(model, plugins=twice).model) == ["ThresholdedRelu"]
+        assert op_types(optimize(model, plugin=twice).model) == ["ThresholdedRelu"]
 
 
 def test_pass_named_like_its_file_beside_loose_rules(tmp_path: Path) -> None:
@@ -758,7 +758,7 @@ def test_a_dataclass_works_in_a_file(tmp_path: Path) -> None:
         "COUNTING = Counting()\n"
     )
     assert set(passes_from_file(tmp_path / "counting.py")) == {"counting"}
-    report = optimize(load(TEXT), plugins=[tmp_path / "counting.py"]).report
+    report = optimize(load(TEXT), plugin=[tmp_path / "counting.py"]).report
     assert report.passes[-1].name == "counting"
     listed = CliRunner().invoke(app, ["list", "--plugin", str(tmp_path / "counting.py")]).stdout
     assert any(line.endswith("  Counts, and changes nothing.") for line in listed.splitlines())

@@ -51,7 +51,7 @@ def cnn(tmp_path: Path) -> Path:
 def found(tmp_path_factory: pytest.TempPathFactory) -> ProfileReport:
     """The profiles of the original and the result, with their timelines in a file."""
     folder = tmp_path_factory.mktemp("cnn")
-    return profile(cnn_in(folder), level="extended", min_time=0, threads=1, trace_to=folder / "t.json")
+    return profile(cnn_in(folder), level="extended", min_time=0.01, threads=1, trace=folder / "t.json")
 
 
 def passes(*arguments: Any) -> Result:
@@ -91,7 +91,7 @@ def test_fused_nodes_list_file_nodes(found: ProfileReport) -> None:
 
 @pytest.mark.parametrize("level", slow_unless({"disable"}, ["disable", "basic", "all"]))
 def test_levels(cnn: Path, level: str) -> None:
-    found = profile(cnn, level=level, min_time=0, threads=1, include_optimized=False)
+    found = profile(cnn, level=level, min_time=0.01, threads=1, no_optimize=True)
     assert found.after is None
     assert found.level == level
     ops = {n.op for n in found.before.nodes}
@@ -108,7 +108,7 @@ def test_levels(cnn: Path, level: str) -> None:
 )
 def test_golden_models(stem: str) -> None:
     """Models with bodies, external weights and strings."""
-    found = profile(GOLDEN / f"{stem}.onnx", min_time=0, threads=1, include_optimized=False)
+    found = profile(GOLDEN / f"{stem}.onnx", min_time=0.01, threads=1, no_optimize=True)
     adds_up(found.before)
     assert all(n.file_nodes for n in found.before.nodes if n.op != "ReorderOutput")
 
@@ -325,4 +325,4 @@ def test_external_weights_are_not_written(tmp_path: Path) -> None:
     for name in ("mixer_external.onnx", "mixer_external.onnx.data"):
         (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())
     with pytest.raises(ModelError, match="would overwrite"):
-        profile(tmp_path / "mixer_external.onnx", min_time=0, trace_to=tmp_path / "mixer_external.onnx.data")
+        profile(tmp_path / "mixer_external.onnx", min_time=0.01, trace=tmp_path / "mixer_external.onnx.data")

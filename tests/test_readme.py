@@ -54,7 +54,7 @@ def test_verdicts_are_those_of_the_table_of_results() -> None:
 def test_rule_of_the_readme_runs(tmp_path: Path) -> None:
     model = load("g (float[N] x) => (float[N] y) { a = Sin(x) b = Cos(x) y = Div(a, b) }")
     plugin = file_of(README, "my_rules.py", tmp_path)
-    assert op_types(optimize(model, plugins=[plugin]).model) == ["Tan"]
+    assert op_types(optimize(model, plugin=[plugin]).model) == ["Tan"]
 
 
 def test_correct_change_is_recorded_in_the_model(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_correct_change_is_recorded_in_the_model(tmp_path: Path) -> None:
         [pad] p = Pad(x, pads) [pool] y = MaxPool <kernel_shape = [2,2]> (p)
         [image_pad] q = Pad(u, pads) [image_pool] z = MaxPool <kernel_shape = [2,2]> (q) }""")
     result = optimize(
-        model, plugins=[file_of(DOCS / "wrong-changes.md", "pad_pool.py", tmp_path)], only=["pad-pool"]
+        model, plugin=[file_of(DOCS / "wrong-changes.md", "pad_pool.py", tmp_path)], only=["pad-pool"]
     ).model
     nodes = {n.name: {p.key: p.value for p in n.metadata_props} for n in result.graph.node}
     assert nodes["image_pool"] == {

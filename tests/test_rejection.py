@@ -222,7 +222,7 @@ def test_culprit_is_rejected(
     plugin: Any, guilty: list[tuple[str, str, str]], ops: list[str] | None, tmp_path: Path
 ) -> None:
     model, out = load(TEXT), tmp_path / "out.onnx"
-    result = optimize(model, plugins=[plugin], output=out)
+    result = optimize(model, plugin=[plugin], output=out)
     assert found(result) == guilty
     check(result, model)
     if ops is not None:
@@ -236,14 +236,14 @@ STRICT_FIRST = {"a rule, at one place of three", "a pass that does not ask", "a 
 def test_culprit_ends_a_strict_run(name: str, tmp_path: Path) -> None:
     plugin, guilty, _ = CULPRITS[name]
     with pytest.raises(VerificationError, match=f"first broken by .*{guilty[0][0]}") as caught:
-        optimize(load(TEXT), plugins=[plugin], strict=True, output=tmp_path / "out.onnx")
+        optimize(load(TEXT), plugin=[plugin], strict=True, output=tmp_path / "out.onnx")
     assert "\n" not in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 
 @cases("plugin", {"raises": Custom(raises), "invalid": Custom(breaks_edges), "endless": Custom(never_settles)})
 def test_invalid_changes_are_rejected_without_verification(plugin: Pass) -> None:
-    result = optimize(load(TEXT), plugins=[plugin], verify=False)
+    result = optimize(load(TEXT), plugin=[plugin], verify=False)
     assert [q.by for q in result.report.rejected] == ["custom"]
     assert op_types(result.model) == BASIC
 
@@ -263,7 +263,7 @@ def test_pass_that_broke_the_graph_is_named() -> None:
         return 0
 
     plugins = [Custom(breaks_edges), Custom(stumbles, "innocent")]
-    assert found(optimize(load(TEXT), plugins=plugins)) == [("custom", "a", "invalid")]
+    assert found(optimize(load(TEXT), plugin=plugins)) == [("custom", "a", "invalid")]
 
 
 def test_unreadable_weights_blame_no_pass() -> None:
@@ -271,7 +271,7 @@ def test_unreadable_weights_blame_no_pass() -> None:
         raise ModelError("w: the file is gone")
 
     with pytest.raises(ModelError, match="the file is gone"):
-        optimize(load(TEXT), plugins=[Custom(reads)])
+        optimize(load(TEXT), plugin=[Custom(reads)])
 
 
 def reject_for(mismatch: Mismatch) -> None:
@@ -307,7 +307,7 @@ def chain(*steps: str) -> onnx.ModelProto:
 def test_one_of_many_takes_few_replays(where: tuple[int, int]) -> None:
     at, steps = where
     model = chain(*["right"] * at, "wrong", *["right"] * (steps - at - 1))
-    result = optimize(model, plugins=[drop_elu])
+    result = optimize(model, plugin=[drop_elu])
     assert found(result) == [("drop_elu", f"r{at}", "wrong")]
     assert op_types(result.model).count("Elu") == 1
     assert result.report.replays <= 4
@@ -321,14 +321,14 @@ def test_one_of_many_takes_logarithmic_replays_without_regions(steps: int, repla
     model = chain(*["right"] * at, "wrong", *["right"] * (steps - at - 1))
     model.graph.node.append(helper.make_node("RandomNormalLike", ["x"], ["noise"]))
     model.graph.output.append(helper.make_tensor_value_info("noise", onnx.TensorProto.FLOAT, ["N", 3]))
-    result = optimize(model, plugins=[drop_elu])
+    result = optimize(model, plugin=[drop_elu])
     assert found(result) == [("drop_elu", f"r{at}", "wrong")]
     assert result.report.replays <= replays
 
 
 def test_several_wrong_changes_are_found_in_one_run() -> None:
     steps = ["wrong" if i in {3, 5, 18} else "right" for i in range(20)]
-    result = optimize(chain(*steps), plugins=[drop_elu])
+    result = optimize(chain(*steps), plugin=[drop_elu])
     assert {place for _, place, _ in found(result)} == {"r3", "r5", "r18"}
     assert op_types(result.model).count("Elu") == 3
 
@@ -342,7 +342,7 @@ def cap(monkeypatch: pytest.MonkeyPatch) -> int:
 
 def test_rule_beyond_the_cap_is_excluded(cap: int) -> None:
     model = chain(*["right", "wrong"] * (cap + 2))
-    result = optimize(model, plugins=[RulePass("eager", (drop_elu,))])
+    result = optimize(model, plugin=[RulePass("eager", (drop_elu,))])
     *each, whole = result.report.rejected
     assert len(each) == cap
     assert all(q.by == "drop_elu" and q.place for q in each)
@@ -353,7 +353,7 @@ def test_rule_beyond_the_cap_is_excluded(cap: int) -> None:
 
 def test_results_are_deterministic() -> None:
     steps = ["wrong" if i % 7 == 3 else "right" for i in range(12)]
-    first, second = (optimize(chain(*steps), plugins=[drop_elu]) for _ in range(2))
+    first, second = (optimize(chain(*steps), plugin=[drop_elu]) for _ in range(2))
     assert first.report.rejected == second.report.rejected
     assert first.model.SerializeToString() == second.model.SerializeToString()
 
@@ -409,7 +409,7 @@ def test_pass_without_change_count_is_excluded(back: Any) -> None:
 
 @cases(("error", "message"), {**ODD, **OF_OTHERS})
 def test_pass_is_named_for_any_exception(error: BaseException, message: str) -> None:
-    result = optimize(load(TEXT), plugins=[POSITIVE, raising(error)])
+    result = optimize(load(TEXT), plugin=[POSITIVE, raising(error)])
     assert found(result) == [("custom", "", "endless" if isinstance(error, NoFixpoint) else "raised")]
     assert result.report.rejected[0].message == message
     assert op_types(result.model) == RIGHT
@@ -421,7 +421,7 @@ def test_rule_is_named_for_any_exception(error: BaseException, message: str) -> 
     def breaks(g: RewriteBuilder, x: Value) -> Value:
         raise error
 
-    result = optimize(load(TEXT), plugins=[RulePass("mine", (drop_elu_of_positive, breaks))])
+    result = optimize(load(TEXT), plugin=[RulePass("mine", (drop_elu_of_positive, breaks))])
     assert found(result) == [("breaks", "z", "raised")]
     assert result.report.rejected[0].message == f"rule breaks failed at Neg z: {message}"
     assert op_types(result.model) == RIGHT
@@ -434,7 +434,7 @@ def test_interrupt_is_not_caught() -> None:
 
     for plugin in (interrupted, raising(KeyboardInterrupt())):
         with pytest.raises(KeyboardInterrupt):
-            optimize(load(TEXT), plugins=[plugin])
+            optimize(load(TEXT), plugin=[plugin])
 
 
 def flips_unasked(graph: Graph, change_log: ChangeLog) -> int:
@@ -446,20 +446,20 @@ def flips_unasked(graph: Graph, change_log: ChangeLog) -> int:
 @pytest.mark.parametrize("act", [never_settles, flips_unasked])
 @pytest.mark.parametrize("group", [Pipeline, Fixpoint])
 def test_endless_group_loses_one_pass(act: Callable[[Graph, ChangeLog], int], group: type[Pipeline | Fixpoint]) -> None:
-    result = optimize(load(TEXT), plugins=[group("mine", (POSITIVE, Custom(act)))])
+    result = optimize(load(TEXT), plugin=[group("mine", (POSITIVE, Custom(act)))])
     assert found(result) == [("custom", "", "endless")]
     assert op_types(result.model) == RIGHT
 
 
 def test_a_pass_named_like_a_rule() -> None:
-    result = optimize(load(TEXT), plugins=[POSITIVE, Custom(raises, "drop_elu_of_positive")])
+    result = optimize(load(TEXT), plugin=[POSITIVE, Custom(raises, "drop_elu_of_positive")])
     assert found(result) == [("drop_elu_of_positive", "", "raised")]
     assert op_types(result.model) == RIGHT
 
 
 def test_correct_rule_stays_beyond_the_cap(cap: int) -> None:
     model = chain(*["right", "wrong"] * (cap + 1))
-    result = optimize(model, plugins=[RulePass("eager", (drop_elu, drop_elu_of_positive))])
+    result = optimize(model, plugin=[RulePass("eager", (drop_elu, drop_elu_of_positive))])
     whole = result.report.rejected[-1]
     assert (len(found(result)), whole.pass_name, whole.by, whole.place) == (cap + 1, "eager", "drop_elu", "")
     assert op_types(result.model).count("Elu") == cap + 1
@@ -484,7 +484,7 @@ def test_failing_built_in_pass_is_restored(wrong: Rule) -> None:
         a = Elu(x) t = Transpose(a) u = Transpose(t) y = Neg(u) c = Constant<value = bool {1}>()
         z = If (c) <then_branch = p () => (float[N,4] m) { m = Sin(x) },
                     else_branch = q () => (float[N,4] o) { o = Cos(x) }> }""")
-    result = optimize(model, plugins=[wrong])
+    result = optimize(model, plugin=[wrong])
     assert [(q.by, q.place) for q in result.report.rejected] == [(wrong.name, "a")]
     assert op_types(result.model) == ["Elu", "Neg", "Sin"]
 
@@ -571,7 +571,7 @@ def test_invalid_graph_is_rejected(spoil: Callable[[Graph], None]) -> None:
         spoil(graph)
         return 1
 
-    result = optimize(load(TEXT), plugins=[POSITIVE, Custom(act)])
+    result = optimize(load(TEXT), plugin=[POSITIVE, Custom(act)])
     ((by, _, why),) = found(result)
     assert by == "custom"
     assert why == ("raised" if spoil is writes_attributes else why)
@@ -584,7 +584,7 @@ def test_empty_constant_names_the_rule() -> None:
     def clip(g: RewriteBuilder, x: Value, s: Op) -> Value:
         return g.Max(x, g.const(s.attr("alpha")))
 
-    result = optimize(load(TEXT), plugins=[clip])
+    result = optimize(load(TEXT), plugin=[clip])
     assert [(by, place) for by, place, _ in found(result)] == [("clip", "s")]
     assert op_types(result.model) == BASIC
 
@@ -641,14 +641,14 @@ def test_change_that_makes_a_loop_endless_is_rejected() -> None:
         return g.Not(g.Equal(a, b))
 
     model = load(LOOP % "e = Exp(x) s = ReduceSum<keepdims = 0>(e) i = Identity(s) p = Add(i, two)")
-    result = optimize(model, plugins=[less_as_unequal])
+    result = optimize(model, plugin=[less_as_unequal])
     assert found(result) == [("less_as_unequal", "d", "wrong")]
     assert "does not end within" in result.report.rejected[0].message
     assert op_types(result.model) == ["Exp", "ReduceSum", "Add", "Loop"]
 
 
 def test_record_of_a_wrong_change() -> None:
-    (record,) = optimize(load(TEXT), plugins=[drop_elu]).report.rejected
+    (record,) = optimize(load(TEXT), plugin=[drop_elu]).report.rejected
     assert record.label.startswith("drop-elu/drop_elu #")
     assert record.label.endswith(" at y")
     assert record.replaced == ("Elu y",)
@@ -690,7 +690,7 @@ def test_first_bad_takes_two_probes_where_it_is_expected() -> None:
 @pytest.mark.parametrize("name", ["again", "drop_elu", "mine"])
 def test_endless_rule_excludes_no_pass_of_its_name(name: str) -> None:
     other = RulePass("again", (sub_to_neg,)) if name != "again" else RulePass("other", (sub_to_neg,))
-    result = optimize(load(TEXT), plugins=[RulePass(name, (again,)), other])
+    result = optimize(load(TEXT), plugin=[RulePass(name, (again,)), other])
     assert found(result)[0] == ("again", "", "endless")
     assert {q.place for q in result.report.rejected} == {"", "b"}  # the other pass is judged separately
 
@@ -704,6 +704,6 @@ def test_place_may_be_an_op() -> None:
                 done += 1
         return done
 
-    result = optimize(load(TEXT), plugins=[Custom(asks_with_ops)])
+    result = optimize(load(TEXT), plugin=[Custom(asks_with_ops)])
     assert found(result) == [("custom", "Elu y", "wrong")]
     assert op_types(result.model) == RIGHT

@@ -110,7 +110,7 @@ def rules(tmp_path: Path) -> Path:
 def repros(model: onnx.ModelProto, rules: Path, to: Path, only: str) -> list[str]:
     """The places of wrong changes, and the ops of their repro models before and after, where the command fails."""
     found: list[str] = []
-    for entry in optimize(model, plugins=[rules], only=[only], repro_to=to).report.rejected:
+    for entry in optimize(model, plugin=[rules], only=[only], repro=to).report.rejected:
         files = [Path(entry.repro) / name for name in ("before.onnx", "after.onnx")]
         ops = [" ".join(op_types(onnx.load(file))) if file.exists() else "" for file in files]
         found.append(f"{entry.place}: {ops[0]} => {ops[1]}")
@@ -210,7 +210,7 @@ def test_names_are_made_valid_file_names(tmp_path: Path, rules: Path) -> None:
     for node in model.graph.node:
         for names in (node.input, node.output):
             names[:] = ["/a/../b c\n" if n == "b" else n for n in names]
-    optimize(model, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r")
+    optimize(model, plugin=[rules], only=["drop_relu"], repro=tmp_path / "r")
     (folder,) = (tmp_path / "r").iterdir()
     assert folder.name == "01-drop_relu-_a_.._b_c_"
 
@@ -226,7 +226,7 @@ def test_strict_run_writes_a_repro(tmp_path: Path, rules: Path) -> None:
 
 
 def test_correct_run_writes_no_repro(tmp_path: Path) -> None:
-    optimize(RELU, repro_to=tmp_path / "r")
+    optimize(RELU, repro=tmp_path / "r")
     assert not (tmp_path / "r").exists()
 
 
@@ -234,7 +234,7 @@ def test_correct_run_writes_no_repro(tmp_path: Path) -> None:
 def test_bad_folders_are_rejected(tmp_path: Path, rules: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="is not a folder"):
-        optimize(RELU, plugins=[rules], repro_to=tmp_path / name)
+        optimize(RELU, plugin=[rules], repro=tmp_path / name)
 
 
 HEAD = """
@@ -291,8 +291,8 @@ def written(path: Path, text: str) -> Path:
 def test_unserializable_change_has_no_repro(tmp_path: Path) -> None:
     model = load("g (float[N,4] x) => (float[N,4] y) { e = Exp(x) a = Elu(e) y = Transpose(a) }")
     plugin = written(tmp_path / "p.py", UNWRITABLE)
-    without = optimize(model, plugins=[plugin])
-    result = optimize(model, plugins=[plugin], repro_to=tmp_path / "r")
+    without = optimize(model, plugin=[plugin])
+    result = optimize(model, plugin=[plugin], repro=tmp_path / "r")
     assert result.model == without.model
     assert [q.label for q in result.report.rejected] == [q.label for q in without.report.rejected]
     folders = sorted((tmp_path / "r").iterdir())
@@ -326,7 +326,7 @@ def test_command_repeats_relevant_options(
 ) -> None:
     plugin = written(tmp_path / "p.py", text)
     proto = parser.parse_model(model) if model is FUNCTION else load(model)
-    optimize(proto, plugins=[plugin], repro_to=tmp_path / "r", **options)
+    optimize(proto, plugin=[plugin], repro=tmp_path / "r", **options)
     folder = min((tmp_path / "r").iterdir())
     readme = (folder / "README.md").read_text()
     assert f"\n    passes bisect before.onnx --plugin {plugin} {command}".rstrip() + "\n" in readme
@@ -335,7 +335,7 @@ def test_command_repeats_relevant_options(
 
 def test_command_repeats_another_pipeline(tmp_path: Path) -> None:
     plugin = written(tmp_path / "p.py", RAISES.replace("CONDITION", "True"))
-    optimize(load(SMALL), "none", plugins=[plugin], repro_to=tmp_path / "r")
+    optimize(load(SMALL), "none", plugin=[plugin], repro=tmp_path / "r")
     (folder,) = (tmp_path / "r").iterdir()
     command = f"passes bisect before.onnx --pipeline none --plugin {plugin} --only raises-there\n"
     assert command in (folder / "README.md").read_text()
@@ -348,7 +348,7 @@ def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.Monk
     written(info / "METADATA", "Metadata-Version: 2.1\nName: raising-package\nVersion: 1.0\n")
     written(info / "entry_points.txt", f"[{ENTRY_POINT_GROUP}]\nraises = raising_package:raises_there\n")
     monkeypatch.syspath_prepend(tmp_path)
-    optimize(load(SMALL), enable=["raises-there"], repro_to=tmp_path / "r")
+    optimize(load(SMALL), enable=["raises-there"], repro=tmp_path / "r")
     (folder,) = (tmp_path / "r").iterdir()
     assert "before.onnx --enable raises-there --only raises-there\n" in (folder / "README.md").read_text()
     assert shows(folder).exit_code == 3
@@ -377,7 +377,7 @@ def test_arguments_for_one_pass(rules: Path, options: CommandOptions, expected: 
 def test_path_that_is_not_utf8(tmp_path: Path) -> None:
     folder = tmp_path / os.fsdecode(b"\xff")
     plugin = written(folder / "p.py", RAISES.replace("CONDITION", "True"))
-    optimize(load(SMALL), plugins=[plugin], repro_to=folder / "r")
+    optimize(load(SMALL), plugin=[plugin], repro=folder / "r")
     (kept,) = (folder / "r").iterdir()
     assert shows(kept).exit_code == 3
 
@@ -397,7 +397,7 @@ def test_full_disk_does_not_stop_the_run(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(repro, "encode_text", full)
-    (found,) = optimize(RELU, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.rejected
+    (found,) = optimize(RELU, plugin=[rules], only=["drop_relu"], repro=tmp_path / "r").report.rejected
     assert found.repro == ""
     assert "cannot write a repro" in caplog.text
     assert not any((tmp_path / "r").iterdir())

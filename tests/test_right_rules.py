@@ -427,7 +427,7 @@ RIGHT = {r.rule.name: r for r in list(globals().values()) if isinstance(r, Right
 
 @cases("right", {name: r for name, r in RIGHT.items() if not r.saturates})
 def test_right_rules_are_kept(right: RightRule) -> None:
-    report = optimize(right.model, SMALL_PIPELINE, plugins=[right.rule]).report
+    report = optimize(right.model, SMALL_PIPELINE, plugin=[right.rule]).report
     assert [q.message for q in report.rejected] == []
     assert any(record.rules.get(right.rule.name) for record in report.passes)
 
@@ -435,6 +435,6 @@ def test_right_rules_are_kept(right: RightRule) -> None:
 @cases("right", {name: r for name, r in RIGHT.items() if r.saturates})
 def test_products_of_bytes_are_kept_where_they_do_not_saturate(right: RightRule) -> None:
     """Without VNNI, onnxruntime computes other numbers than the original, and ONNX."""
-    report = optimize(right.model, SMALL_PIPELINE, plugins=[right.rule]).report
+    report = optimize(right.model, SMALL_PIPELINE, plugin=[right.rule]).report
     is_kept = any(record.rules.get(right.rule.name) for record in report.passes)
     assert (len(report.rejected), is_kept) == ((1, False) if saturates_sums_of_bytes() else (0, True))

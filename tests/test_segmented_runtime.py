@@ -251,7 +251,7 @@ def harden_sigmoid(g: RewriteBuilder, x: Value) -> Value:
 
 @pytest.mark.usefixtures("in_this_process")
 def test_wrong_change_in_one_layer_is_found_by_regions(decoder: Path, tmp_path: Path) -> None:
-    report = optimize(decoder, plugins=[harden_sigmoid], memory=4 << 20, output=tmp_path / "out.onnx").report
+    report = optimize(decoder, plugin=[harden_sigmoid], memory=4 << 20, output=tmp_path / "out.onnx").report
     (found,) = report.rejected
     proto = onnx.load(decoder, load_external_data=False)
     (place,) = (
@@ -277,5 +277,5 @@ def _gate(proto: onnx.ModelProto, sigmoid: onnx.NodeProto) -> str:
 def test_model_larger_than_the_memory_of_the_process(tmp_path: Path) -> None:
     write_decoder(tmp_path / "m.onnx", Sizes(16, width=1024, heads=8, hidden=2816, vocabulary=1000, filled=0.02))
     assert (tmp_path / "m.onnx.data").stat().st_size > 700 << 20
-    report = optimize(tmp_path / "m.onnx", plugins=[harden_sigmoid], memory=400 << 20).report
+    report = optimize(tmp_path / "m.onnx", plugin=[harden_sigmoid], memory=400 << 20).report
     assert [q.by for q in report.rejected] == ["harden_sigmoid"]

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 
 OK, BAD, USAGE = range(3)
 WRITING = {
-    "output", "output_dir", "in_place", "resume", "json", "formats", "html", "map_to", "repro", "keep", "trace",
-    "journal", "no_verify",
+    "output", "output_dir", "in_place", "resume", "json", "format", "html", "map", "repro", "keep", "trace", "settings",
+    "journal", "no_verify", "script", "store", "summarize", "table", "into", "other",
 }  # fmt: skip
 
 
@@ -82,6 +82,8 @@ def test_sources_are_shown(project: Path) -> None:
         "exact": (True, "passwright.toml"),
         "skip": (["fuse-gemm"], "passwright.toml"),
         "seed": (4, "command line"),
+        "threads": (0, "default"),
+        "min-time": (2.0, "default"),
         "memory": ("2GB", "passwright.toml"),
         "time-limit": (60.0, "passwright.toml"),
     }
@@ -91,7 +93,12 @@ def test_sources_are_shown(project: Path) -> None:
     assert shown("verify")["memory"] == ("2GB", "passwright.toml")
     settle("[diff]\nlimit = 3\n")
     assert shown("diff") == {"limit": (3, "passwright.toml")}
-    assert shown("run", "--no-settings") == {"pipeline": ("basic", "default"), "seed": (0, "default")}
+    assert shown("run", "--no-settings") == {
+        "pipeline": ("basic", "default"),
+        "seed": (0, "default"),
+        "threads": (0, "default"),
+        "min-time": (2.0, "default"),
+    }
 
 
 def test_nearest_file_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,10 +239,12 @@ def test_settings_run_no_code_unless_trusted(project: Path) -> None:
 def test_values_that_may_run_code(project: Path, name: str, value: object, is_code: bool) -> None:
     settle('[mine]\npasses = ["basic"]\n', "pure.toml")
     settle('[mine]\npasses = ["basic", "\\u006fnnxscript:rules:RULES"]\n', "other.toml")
-    assert may_run_code(name, value) is is_code
+    group = get_command(app)
+    about = next(c.options[name] for c in (group.commands[n] for n in COMMANDS) if name in c.options)  # type: ignore[attr-defined]
+    assert may_run_code(name, about, value) is is_code
     if name == "pipeline" and value == "mine":  # such names are looked up in this file
         Path("other.toml").rename("pipelines.toml")
-        assert may_run_code(name, value)
+        assert may_run_code(name, about, value)
 
 
 def test_options_that_write_are_no_settings() -> None:
@@ -244,7 +253,8 @@ def test_options_that_write_are_no_settings() -> None:
     for name in COMMANDS:
         command = group.commands[name]  # type: ignore[attr-defined]
         for p in command.params:
-            if p.name in WRITING:
+            is_scheme = (name, p.name) == ("quantize", "format")
+            if p.param_type_name == "option" and p.name in WRITING and not is_scheme:
                 with pytest.raises(UsageError, match=r"is for the command line alone$"):
                     checked_settings(SettingsFile(Path("f.toml"), {}), name, {key_of(p): "x"}, command, None)
                 refused.add(p.name)

@@ -135,7 +135,7 @@ def test_results_that_are_taken(
 ) -> None:  # fmt: skip
     seen = measured_by(monkeypatch)
     out, page = tmp_path / "out.onnx", tmp_path / "page.html"
-    result = optimize(model, pipeline, output=out, check_speed=True, page_to=page, map_to=tmp_path / "names.json")
+    result = optimize(model, pipeline, output=out, check_speed=True, html=page, map=tmp_path / "names.json")
     assert op_types(onnx.load(out)) == op_types(result.model) == ops
     speed = result.report.speed
     assert speed is not None
@@ -238,7 +238,7 @@ def test_given_inputs_threads_and_time_are_used(model: Path, tmp_path: Path, mon
 
 def test_transformed_and_unverified_models_are_raced(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = measured_by(monkeypatch)
-    result = optimize(model, Pipeline("p", (SLOW,)), shapes={"x": [7, 256]}, verify=False, check_speed=True)
+    result = optimize(model, Pipeline("p", (SLOW,)), shape={"x": [7, 256]}, verify=False, check_speed=True)
     assert [np.shape(feeds[7]["x"]) for _, feeds, _ in seen] == [(7, 256)]
     assert (result.report.pipeline, result.report.verification) == ("none", None)
     assert result.model.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 7

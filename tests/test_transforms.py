@@ -464,9 +464,9 @@ def test_transforms_of_the_caller() -> None:
             raise ZeroDivisionError(model.graph.outputs)
 
     model = load(HALVES)
-    assert optimize(model, plugins=[Break()]).report.transforms == []
+    assert optimize(model, plugin=[Break()]).report.transforms == []
     with pytest.raises(PluginError, match="transform break-it fails: ZeroDivisionError"):
-        optimize(model, plugins=[Break()], enable=["break-it"])
+        optimize(model, plugin=[Break()], enable=["break-it"])
     report = optimize(model, enable=["unique-node-names{nameless=true}"]).report
     assert [(e.name, e.changes) for e in report.transforms] == [("unique-node-names", 2)]
 
@@ -488,7 +488,7 @@ def test_name_maps_begin_before_transforms(
         a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) d = Neg(x) z = Add(d, u)
     }"""
     model = load(text, weights={"w": np.full(4, 2, np.float32), "u": np.full(4, 3, np.float32)})
-    optimize(model, map_to=tmp_path / "map.json", verify=False, **options)
+    optimize(model, map=tmp_path / "map.json", verify=False, **options)
     found = json.loads((tmp_path / "map.json").read_text())
     assert found["tensors"].items() >= tensors.items()
     assert {"x", "y", "z", "u", "w"} <= found["tensors"].keys()

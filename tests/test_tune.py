@@ -21,11 +21,11 @@ import pytest
 from msgspec import structs
 from passwright.app.bisect.ort_optimizers import modifying_optimizers
 from passwright.app.cli.entry import app
-from passwright.app.commands.tune import parse_sizes
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics, combined_ratio, peak_ratio
 from passwright.app.measure.tuned_settings import DEFAULT_SESSION, Configuration, Recipe
+from passwright.app.options import parse_dim_sizes
 from passwright.app.quantize.journal import Journal
 from passwright.app.quantize.search import Limits
 from passwright.app.tune.decisions import (
@@ -433,7 +433,7 @@ def test_real_load(model: Path) -> None:
     for burner in burners:
         burner.start()
     try:
-        report = tune(model, pipelines=["none"], seconds=20, trials=3, min_time=0.1).report
+        report = tune(model, pipeline=["none"], time=20, trials=3, min_time=0.1).report
     finally:
         for burner in burners:
             burner.terminate()
@@ -461,15 +461,15 @@ def by_nodes(factors: Mapping[str, float], nodes: Mapping[int, float] | None = N
 
 def tuned(model: Path, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
-    return tune(model, **{"effort": "quick", "threads": 2, "providers": (), "trials": MODELS_AND_SESSIONS, **options})
+    return tune(model, **{"verify": "quick", "threads": 2, "ep": (), "trials": MODELS_AND_SESSIONS, **options})
 
 
 def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     progress: list[str] = []
     machine = SimulatedMachine(by_nodes({"one thread": 0.7, "no arena": 0.8}))
     result = tuned(
-        model, machine, monkeypatch, output=tmp_path / "t.onnx", report_to=tmp_path / "r.json",
-        page_to=tmp_path / "p.html", dims={"N": [1, 8]}, progress=progress.append, trials=200,
+        model, machine, monkeypatch, output=tmp_path / "t.onnx", json=tmp_path / "r.json",
+        html=tmp_path / "p.html", dim={"N": [1, 8]}, progress=progress.append, trials=200,
     )  # fmt: skip
     report = result.report
     assert op_types(onnx.load(tmp_path / "t.onnx")) == ["Relu", "Mul"] == op_types(result.model)
@@ -501,7 +501,7 @@ def test_script_makes_the_session(model: Path, tmp_path: Path, monkeypatch: pyte
     machine = SimulatedMachine(by_nodes({"one thread": 0.7, "parallel": 0.8, "extended": 0.9, "no arena": 0.9}))
     folder = tmp_path / "scripts"
     folder.mkdir()
-    tuned(model, machine, monkeypatch, output=tmp_path / "t'.onnx", script_to=folder / "s.py")
+    tuned(model, machine, monkeypatch, output=tmp_path / "t'.onnx", script=folder / "s.py")
     text = (folder / "s.py").read_text()
     made: dict[str, Any] = {"__file__": str(folder / "s.py")}
     exec(compile(text, "s.py", "exec"), made)
@@ -527,7 +527,7 @@ def test_choice_that_is_slower_in_the_last_race_is_left_out(
             return super().run_benchmark(*arguments)
 
     machine = Fickle(by_nodes({"one thread": 0.7}))
-    report = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx", pipelines=["basic"]).report
+    report = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx", pipeline=["basic"]).report
     assert [n for n in report.notes if n.startswith("left out")] == [
         "left out: basic, 1 intra-op thread: it is not surely better than the original in the last race"
     ]
@@ -557,7 +557,7 @@ def test_session_that_is_wrong_is_left_out(tmp_path: Path, monkeypatch: pytest.M
         one_thread = 0.9 if target.config.intra_op_threads == 1 else 1.0
         return one_thread * (0.5 if target.config.denormals_as_zero else 1.0)
 
-    report = tuned(path, SimulatedMachine(seconds), monkeypatch, pipelines=["none"]).report
+    report = tuned(path, SimulatedMachine(seconds), monkeypatch, pipeline=["none"]).report
     assert report.configuration.session == structs.replace(SESSION_OF_TWO, intra_op_threads=1)
     (note,) = [n for n in report.notes if n.startswith("left out")]
     assert "denormals as zero" in note
@@ -607,7 +607,7 @@ def test_loss_of_a_quantized_result(monkeypatch: pytest.MonkeyPatch) -> None:
         SimulatedMachine(lambda _: 1.0),
         monkeypatch,
         **{option: trained / name for option, name in files.items()},
-        goal="size", budget="1%", scheme="half-weights", pipelines=["none"],
+        goal="size", budget="1%", scheme="half-weights", pipeline=["none"],
     ).report  # fmt: skip
     assert report.configuration.recipe == Recipe(scheme="half-weights")
     assert report.result.bytes < 0.6 * report.original.bytes
@@ -694,7 +694,7 @@ def test_workloads(tmp_path: Path) -> None:
         (["--dim", "N=0"], "--dim N=0: not of the form batch=1,8"),
         (["--dim", "N=1,x"], "--dim N=1,x: not of the form batch=1,8"),
         (["--dim", "N=1", "--dim", "N=2"], "--dim N: given twice"),
-        (["--threads", "2000"], "threads 2000: onnxruntime gets 1024 at most"),
+        (["--threads", "2000"], "threads 2000: it has to be 1024 or less"),
         (["--ep", "cuda"], "this onnxruntime has no execution provider cuda"),
         (["--settings", "m.onnx"], "the settings would overwrite"),
         (["--script", "t.onnx"], "cannot hold both the model and the script"),
@@ -723,7 +723,7 @@ def test_journal_of_another_command(model: Path) -> None:
 
 
 def test_sizes() -> None:
-    assert parse_sizes(["N=8,1,8", "a=b=3"]) == {"N": [1, 8], "a=b": [3]}
+    assert parse_dim_sizes(["N=8,1,8", "a=b=3"]) == {"N": (1, 8), "a=b": (3,)}
 
 
 def test_output_of_the_command(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def test_documents_and_denotations_stay_where_all_is_written(model: onnx.ModelPr
 
 
 def test_inferred_sizes_replace_symbols_where_all_is_written(model: onnx.ModelProto) -> None:
-    result = optimize(model, shapes={"x": [3, 4]}, value_info="write")
+    result = optimize(model, shape={"x": [3, 4]}, value_info="write")
     assert entries(result.model) == {"a": [3, 4], "m": [3, 2], "f": [3, 4], "w": [4, 2], "t": [3, 4]}
 
 
@@ -173,7 +173,7 @@ def test_golden_models_are_the_same(path: Path, choice: str) -> None:
 def test_command_line(model: onnx.ModelProto, tmp_path: Path) -> None:
     path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(model, path)
-    for more, expected in (([], {"f": ["N", 4]}), (["--shapes", "keep"], KEPT)):
+    for more, expected in (([], {"f": ["N", 4]}), (["--value-info", "keep"], KEPT)):
         result = CliRunner().invoke(app, ["run", str(path), "-o", str(out), *more])
         assert result.exit_code == 0, result.output
         assert entries(onnx.load(out)) == expected
@@ -182,13 +182,13 @@ def test_command_line(model: onnx.ModelProto, tmp_path: Path) -> None:
 @cases(
     ("text", "message"),
     {
-        "unknown": ("all", "error: --shapes all: choose from keep, write, strip"),
+        "unknown": ("all", "error: --value-info all: choose from keep, write, strip"),
         "for --shape": ("x:3,4", "strip; --shape sets the shape of an input"),
     },
 )
 def test_unknown_choices(model: onnx.ModelProto, tmp_path: Path, text: str, message: str) -> None:
     onnx.save(model, tmp_path / "m.onnx")
-    result = CliRunner().invoke(app, ["run", str(tmp_path / "m.onnx"), "--shapes", text])
+    result = CliRunner().invoke(app, ["run", str(tmp_path / "m.onnx"), "--value-info", text])
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
     with pytest.raises(UsageError, match="choose from"):

@@ -164,7 +164,7 @@ def drop_elu(g: RewriteBuilder, x: Value) -> Value:
 
 def test_rejected_changes_are_not_shown() -> None:
     text = "g (float[N] x) => (float[N] y, float[N] z) { e = Exp(x) y = Elu(e) n = Neg(x) z = Elu(n) }"
-    result = optimize(load(text), plugins=[drop_elu], visualize=True)
+    result = optimize(load(text), plugin=[drop_elu], visualize=True)
     assert [q.place for q in result.report.rejected] == ["z"]
     assert result.report.replays
     trace = result.visualization

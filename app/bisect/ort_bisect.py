@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,14 +21,14 @@ from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_inputs import Inputs
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
-from ...core.verify.verification_spec import Effort, VerificationSpec, known_effort
+from ...core.verify.verification_spec import VerificationSpec, known_effort
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
-from ..report.progress import Progress, phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords
+from .bisect_options import OrtBisectOptions
 from .ort_optimizers import known_optimizers, logged_optimizers, merge_in_order
 from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, ProbeWorker, probe, probe_process, write_case
 
@@ -77,44 +77,36 @@ class OrtBisectReport:
         return json_text(to_builtins(self))
 
 
-@shows_progress
-def bisect_ort(
-    model: onnx.ModelProto | str | Path,
-    level: str = "all",
-    inputs: Inputs | None = None,
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    seed: int = 0,
-    effort: Effort = "default",
-    memory: int | None = None,
-    report_to: str | Path | None = None,
-    progress: Progress = None,
-) -> OrtBisectReport:
+def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOptions) -> OrtBisectReport:
     """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 
     `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols
     (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
     UsageError for a level or effort that does not exist, UnverifiableError if no inputs can be generated.
     """
-    timer = PhaseTimer(phase_callback(progress))
+    timer = PhaseTimer(phase_callback(options.progress))
     start_oracle_worker()
     source = model_source(model, inline=False)
-    paths = OutputPaths.of(report=report_to)
-    paths.require_distinct((*source.files, *data_files(inputs)))
+    paths = OutputPaths.of(report=options.json)
+    paths.require_distinct((*source.files, *data_files(options.inputs)))
     with gc_paused(), timer.phase(LOADING):
-        loaded, chosen = source.load(), known_effort(effort, "--verify")
-        given = read_given(inputs, loaded)
-        spec = VerificationSpec.of(loaded, given, shapes or {}, dims or {}, effort=chosen, memory=memory)
-    with OracleProcess(source.loadable(), spec, seed, label=source.label, report=timer.report) as oracle:
+        loaded, chosen = source.load(), known_effort(options.verify, "--verify")
+        given = read_given(options.inputs, loaded)
+        spec = VerificationSpec.of(
+            loaded, given, options.shape or {}, options.dim or {}, effort=chosen, memory=options.memory
+        )
+    with OracleProcess(source.loadable(), spec, options.seed, label=source.label, report=timer.report) as oracle:
         with timer.phase(RUNNING_ORIGINAL):
             oracle.wait()
         with timer.phase("bisecting onnxruntime"):
-            blame = bisect_optimizers(oracle, source.loadable(), level, timer.progress)
+            blame = bisect_optimizers(oracle, source.loadable(), options.ort, timer.progress)
             input_sets = tuple(str(run.input_set) for run in oracle.runs)
-    report = OrtBisectReport(source.label, level, input_sets, blame, timer.seconds, versions())
+    report = OrtBisectReport(source.label, options.ort, input_sets, blame, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report
+
+
+bisect_ort = with_keywords(OrtBisectOptions, "bisect_ort")(bisect_ort_model)
 
 
 def bisect_optimizers(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -17,11 +17,13 @@ from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, RulePass, leaves
 from ...core.support.printable_text import json_text
 from ...passes.pipelines import BUILT_IN
-from ...testing.check import DEFAULT_BUDGET, CheckResult, default_prover, examine
+from ...testing.check import CheckResult, default_prover, examine
 from ...testing.fault_report import model_text, write_repro
 from ...testing.model_comparison import ComparisonProcess
 from ..registry.environment import versions
 from ..registry.pass_sources import caller_registry, plugin_registries, search_passes, unknown_name_error
+from ..report.progress import phase_callback
+from .check_options import CheckOptions
 
 
 @dataclass(slots=True)
@@ -110,29 +112,19 @@ def _proof_data(proof: RuleProof) -> dict[str, Any]:
     }
 
 
-def check(
-    targets: Sequence[str],
-    *,
-    built_in: bool = False,
-    budget: int = DEFAULT_BUDGET,
-    seed: int = 0,
-    prove: bool = False,
-    float32: bool = False,
-    report_to: Path | None = None,
-    repro_to: Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
-) -> CheckReport:
+def check_rules(targets: Sequence[str], options: CheckOptions) -> CheckReport:
     """Check the rules of Python files and rules and passes by name, or all that are built in.
 
     Names select from the files, if there are any. With `prove`, results have proofs, and with `float32`
     exact rules are then run on every float32, too. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
-    if float32 and not prove:
+    if options.float32 and not options.prove:
         raise UsageError("--float32 needs --prove")
-    passes = select_passes(targets, built_in=built_in)
-    paths = OutputPaths.of(report=report_to, repro_folder=repro_to)
+    passes = select_passes(targets, built_in=options.built_in)
+    paths = OutputPaths.of(report=options.json, repro_folder=options.repro)
     paths.require_distinct([Path(t) for t in targets if is_file_path(t)])
-    report = CheckReport(budget, seed, prove)
+    report = CheckReport(options.budget, options.seed, options.prove)
+    progress = phase_callback(options.progress)
     rules: dict[Rule, list[Rule]] = {}  # each with the rules of its passes
     for p in (leaf for whole in passes for leaf in leaves(whole)):
         if isinstance(p, RulePass):
@@ -140,14 +132,18 @@ def check(
                 rules.setdefault(r, []).extend(p.rules)
         else:
             report.unchecked_passes.append(p.name)
-    prover = default_prover(float32=float32) if prove else None
+    prover = default_prover(float32=options.float32) if options.prove else None
     with ComparisonProcess() as process:
         for number, (rule, others) in enumerate(rules.items(), 1):
             progress(f"{rule.name} ({number} of {len(rules)})")
-            checked = examine(rule, budget=budget, seed=seed, other_rules=others, compare=process, prover=prover)
+            checked = examine(
+                rule, budget=options.budget, seed=options.seed, other_rules=others, compare=process, prover=prover
+            )
             report.checked.append(checked)
-    if repro_to is not None:
-        report.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in report.wrong if c.fault}
+    if options.repro is not None:
+        report.repros = {
+            c.rule.name: str(write_repro(c.rule, c.fault, Path(options.repro))) for c in report.wrong if c.fault
+        }
     publish_text(paths.report, report.to_json)
     return report
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import partial, wraps
-from inspect import Parameter, Signature
+from inspect import Parameter, Signature, signature
 from textwrap import wrap
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from . import options
+from ..options import GROUPS, SETTINGS, Option, require
 from .exit_codes import USAGE, one_line_errors, printable_messages
 from .help_pages import GroupedHelp, page_width
+from .parameters import option_classes, options_from, typer_parameters
 from .settings import (
-    OTHER_MEANING,
     OWN_FILE,
     PROJECT_FILE,
-    SHARED,
     SettingsFile,
     checked_settings,
     find_settings,
@@ -37,26 +35,13 @@ CHOICES = {
     TRUST: "Let settings name plugins and other code.",
     IGNORE: f"Read neither {OWN_FILE} nor {PROJECT_FILE}.",
 }
-PASS_OPTIONS = SHARED - {"inputs", "seed", "verify", "memory", "time_limit", "shape", "dim"}
-EXCLUDED = {
-    "--no-verify": frozenset({"verify"}),
-    "--quiet": frozenset({"verbose"}),
-    "-q": frozenset({"verbose"}),
-    "--verbose": frozenset({"quiet"}),
-    "-v": frozenset({"quiet"}),
-    "--no-optimize": frozenset({"pipeline", "plugin"}),
-    "--ort": PASS_OPTIONS,
-    "--settings": frozenset({"pipeline", "skip", "enable", "opset", "threads", "ep"}),
-    "--quantized": PASS_OPTIONS | {"inputs", "shape", "dim", "ep"},
-}
-"""Settings that do not count where an option is typed that excludes them."""
 
 
 class Command(GroupedHelp, TyperCommand):
-    """A command, which takes settings from a file. `function` is its own."""
+    """A command, which takes settings from a file. `options`: by parameter, see `options_by_parameter`."""
 
-    groups = options.GROUPS
-    function: Callable[..., None]
+    groups = GROUPS
+    options: Mapping[str, Option]
 
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Parse the arguments, with errors of usage whose messages are printable."""
@@ -71,7 +56,10 @@ class Command(GroupedHelp, TyperCommand):
         with one_line_errors():
             file = find_settings() if IGNORE not in typed else None
             values = {} if file is None else self._settings(file, ctx)
-        off = frozenset[str]().union(*(EXCLUDED[name] for name in typed & EXCLUDED.keys()))
+        names = {o: p.name for p in self.params for o in p.opts}
+        off = {
+            name for o in typed & names.keys() if names[o] in self.options for name in self.options[names[o]].excludes
+        }
         ctx.default_map = {name: value for name, value in values.items() if name not in off}
         ctx.meta[FILE] = str(file.path) if file is not None else ""
         if SHOW in typed:
@@ -106,8 +94,7 @@ class Command(GroupedHelp, TyperCommand):
         shared = {k: v for k, v in file.table.items() if k not in tables}
         values = checked_settings(file, "", shared, run, ctx)
         if self is not run:
-            own = {p.name for p in self.params}
-            values = {n: v for n, v in values.items() if n in SHARED & own and (self.name, n) not in OTHER_MEANING}
+            values = {n: v for n, v in values.items() if n in self.options and not self.options[n].is_own}
         name = self.name or ""
         return values | checked_settings(file, name, tables.get(name, {}), self, ctx)
 
@@ -118,9 +105,9 @@ class Command(GroupedHelp, TyperCommand):
     def _require_no_code(self, ctx: Any, file: SettingsFile) -> None:
         """Raise UsageError if a setting in force may execute code of the folder."""
         for p in self._settings_in_force(ctx):
-            is_code = may_run_code(p.name, ctx.default_map[p.name])
+            is_code = may_run_code(p.name, self.options[p.name], ctx.default_map[p.name])
             hint = f"add {TRUST} if you trust its folder, or {IGNORE}"
-            options.require(not is_code, f"{file.path}: {key_of(p)} may run code that is not installed: {hint}")
+            require(not is_code, f"{file.path}: {key_of(p)} may run code that is not installed: {hint}")
 
     def _show(self, ctx: Any, file: SettingsFile | None) -> None:
         """Print the options in force as TOML, each with its source."""
@@ -130,6 +117,8 @@ class Command(GroupedHelp, TyperCommand):
         shown, unset = list[str](), list[str]()
         for p in self.params:
             value = ctx.params.get(p.name)
+            if value is None and isinstance(default := getattr(p, "show_default", None), str):
+                value = default
             if p.param_type_name != "option" or f"--{key_of(p)}" in CHOICES:
                 continue
             if value in (None, "", (), []) or (value is False and _source(ctx, p) == "DEFAULT"):
@@ -143,27 +132,32 @@ class Command(GroupedHelp, TyperCommand):
         Terminal().lines([*comments(head), *shown, *comments(f"not set: {', '.join(unset)}")])
 
 
-def with_settings(function: Callable[..., None]) -> Callable[..., None]:
-    """The function of a command with a parameter for each option, and for those that choose settings."""
-    groups = options.option_groups(function)
+def with_options(command: Callable[..., int | None], bad_input: int) -> Callable[..., None]:
+    """The function of a command for typer: with a parameter for each option, and for those that choose settings.
 
-    @wraps(function)
-    def call(*, show_settings: bool, trust_settings: bool, no_settings: bool, **given: Any) -> None:
-        del show_settings, trust_settings, no_settings  # read by `parse_args`, before all others
-        for name, group in groups.items():
-            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
-        function(**given)
+    It ends with the exit code that the command returns, or with `bad_input` for an unusable model, input or plugin.
+    """
+    classes = option_classes(command)
 
+    @wraps(command)
+    def call(**given: Any) -> None:
+        with one_line_errors(bad_input):
+            options = {name: options_from(c, given) for name, c in classes.items()}
+            code = command(**{name: given[name] for name in arguments}, **options)
+        if code:
+            raise typer.Exit(code)
+
+    arguments = [name for name in signature(command).parameters if name not in classes]
     added = [
         Parameter(
-            option.strip("-").replace("-", "_"),
+            flag.lstrip("-").replace("-", "_"),
             Parameter.KEYWORD_ONLY,
             default=False,
-            annotation=Annotated[bool, typer.Option(option, help=text, rich_help_panel=options.SETTINGS)],
+            annotation=Annotated[bool, typer.Option(flag, help=text, rich_help_panel=SETTINGS)],
         )
-        for option, text in CHOICES.items()
+        for flag, text in CHOICES.items()
     ]
-    vars(call)["__signature__"] = Signature([*options.flat_parameters(function), *added])
+    vars(call)["__signature__"] = Signature([*typer_parameters(command), *added])
     return call
 
 

@@ -14,7 +14,7 @@ from typer.main import get_command as command_of
 
 from ...core.errors import ModelError
 from ...core.processes.process_limits import let_idle_threads_sleep, limit_memory
-from .exit_codes import USAGE, one_line_errors, printable_messages
+from .exit_codes import BAD_INPUT, USAGE, one_line_errors, printable_messages
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
 from .signals import INTERRUPTED, exit_on_bus_error, unwind_on_sigterm
 from .simple_values import convert_simply
@@ -74,18 +74,20 @@ class LazyCommands(Mapping[str, Any]):
 
 def load_command(name: str, entry: Entry) -> Any:
     """Import a command. Its module has the exit codes and the examples of its help."""
-    from .command_class import Command, with_settings  # noqa: PLC0415 - imports the options of commands
-    from .settings import types_of  # noqa: PLC0415 - as above
+    from .command_class import Command, with_options  # noqa: PLC0415 - imports the options of commands
+    from .parameters import argument_types, options_by_parameter  # noqa: PLC0415 - as above
 
     module = import_module(f"..commands.{name}", __package__)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    function = with_settings(getattr(module, entry.function))
-    alone.command(name, cls=getattr(module, "COMMAND_CLASS", Command), epilog=module.EXIT_CODES)(function)
+    function = getattr(module, entry.function)
+    call = with_options(function, getattr(module, "BAD_INPUT", BAD_INPUT))
+    alone.command(name, cls=getattr(module, "COMMAND_CLASS", Command), epilog=module.EXIT_CODES)(call)
     command: Any = command_of(alone)
-    command.examples, command.function = module.EXAMPLES, function
-    types = types_of(function)
+    command.examples, command.options = module.EXAMPLES, options_by_parameter(function)
+    types = argument_types(function)
     for p in command.params:
-        convert_simply(p, types[p.name])
+        p.about = about = command.options.get(p.name)
+        convert_simply(p, types.get(p.name, bool) if about is None else about.kind)
     return command
 
 
@@ -142,7 +144,7 @@ class Commands(GroupedHelp, TyperGroup):
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Parse the options before the name of a command."""
         for p in self.params:
-            convert_simply(p, (bool,))
+            convert_simply(p, bool)
         with printable_messages():
             return super().make_context(*args, **{"terminal_width": page_width(), **options})
 

@@ -33,7 +33,7 @@ class GroupedHelp:
         """The option --help, which is read for each command."""
         base: Any = super()
         option = base.get_help_option(ctx)
-        convert_simply(option, (bool,))
+        convert_simply(option, bool)
         return option
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
@@ -107,7 +107,7 @@ def _name(p: Any) -> str:
 
 
 def _description(p: Any, ctx: Any) -> str:
-    default = p.get_default(ctx, call=False)
+    default = p.show_default if isinstance(p.show_default, str) else p.get_default(ctx, call=False)
     is_shown = p.show_default and isinstance(default, str | int | float) and default is not False and default != ""
     return f"{p.help or ''}{f' [default: {default}]' if is_shown else ''}"
 

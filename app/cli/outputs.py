@@ -12,8 +12,8 @@ import typer
 from msgspec import Struct
 
 from ...core.errors import PassesError, UsageError
+from ..options import require
 from .exit_codes import BAD_INPUT, expected_failure
-from .options import require
 from .standard_streams import STANDARD_OUTPUT
 
 if TYPE_CHECKING:  # imports rich, jinja2 and onnx
@@ -32,10 +32,10 @@ class Outputs(Struct, frozen=True):
     files: tuple[tuple[str, Path], ...] = ()
 
     @classmethod
-    def parse(cls, texts: Iterable[str] | None, json: Path | None) -> Outputs:
+    def parse(cls, texts: Iterable[str], json: str | Path | None) -> Outputs:
         """The outputs of options such as `--format github --format sarif:FILE --json FILE`. Raises UsageError."""
         printed, files = list[str](), list[tuple[str, Path]]()
-        for text in texts or ():
+        for text in texts:
             name, colon, path = text.partition(":")
             require(name in FORMATS, f"--format {text}: choose from {', '.join(FORMATS)}")
             require(path or not colon, f"--format {text}: name a file, as in sarif:FILE")
@@ -45,8 +45,9 @@ class Outputs(Struct, frozen=True):
             else:
                 printed.append(name)
         if json is not None:
-            printed += [JSON] * (json == STANDARD_OUTPUT)
-            files += [(JSON, json)] * (json != STANDARD_OUTPUT)
+            place = Path(json)
+            printed += [JSON] * (place == STANDARD_OUTPUT)
+            files += [(JSON, place)] * (place != STANDARD_OUTPUT)
         one = "standard output is for one format"
         require(len(printed) < 2, f"{one}, not {' and '.join(printed)}: name files, as in sarif:FILE")
         jsons = [*(path for name, path in files if name == JSON), *[STANDARD_OUTPUT] * (printed == [JSON])]

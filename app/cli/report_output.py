@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import typer
 
 from ...core.errors import PassesError
+from ..options import ReportOptions
 from .exit_codes import FULL_DISK
 from .standard_streams import STANDARD_OUTPUT, discard_standard_output
 
@@ -32,26 +34,27 @@ class JsonReport(Protocol):
 
 COLLECTED: ContextVar[list[JsonReport] | None] = ContextVar("collected reports", default=None)
 AnyReport = TypeVar("AnyReport", bound=JsonReport)
+AnyOptions = TypeVar("AnyOptions", bound=ReportOptions)
 
 
 def show_progress_and_report(
-    json: Path | None,
-    compute: Callable[..., AnyReport],
+    options: AnyOptions,
+    compute: Callable[[AnyOptions], AnyReport],
     show: Callable[[Terminal, AnyReport], None],
-    terminal: Terminal | None = None,
     outputs: Outputs | None = None,
     describe: Callable[[AnyReport], Document] | None = None,
 ) -> AnyReport:
-    """Call `compute` with `progress`, and print its report, as JSON if `json` is standard output.
+    """Call `compute` with the options and with `progress`, and print its report, as JSON if that is standard output.
 
-    `outputs` are the other formats, whose content is that of `describe`.
+    `outputs` are the formats, whose content is that of `describe`; without them, the options say where JSON goes.
     """
     from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 
+    json = options.json if outputs is None else outputs.json
     is_quiet = json == STANDARD_OUTPUT or (outputs is not None and outputs.is_quiet)
-    terminal = terminal or Terminal(quiet=is_quiet)
+    terminal = Terminal(quiet=is_quiet)
     with shown_progress(terminal) as progress:
-        report = compute(progress=progress)
+        report = compute(replace(options, json=None if json == STANDARD_OUTPUT else json, progress=progress))
     print_report(json, report, show, terminal, outputs, describe)
     return report
 
@@ -70,7 +73,7 @@ def shown_progress(terminal: Terminal) -> Generator[Callable[[str], None]]:
 
 
 def print_report(
-    json: Path | None,
+    json: str | Path | None,
     report: AnyReport,
     show: Callable[[Terminal, AnyReport], None],
     terminal: Terminal,
@@ -112,7 +115,7 @@ def full_disk_behind_standard_output(outcome: str = "the output files are writte
         raise PassesError(f"cannot write to standard output: {e.strerror}; {outcome}") from e
 
 
-def echo_json(json: Path | None, report: JsonReport) -> None:
+def echo_json(json: str | Path | None, report: JsonReport) -> None:
     """Print a report as JSON if `json` is standard output."""
     if json == STANDARD_OUTPUT:
         typer.echo(report.to_json())

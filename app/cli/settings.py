@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
-from inspect import signature
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, cast, get_args, get_origin
+from typing import Any, cast
 
 import typer
 from msgspec import Struct
@@ -18,7 +15,7 @@ from ...core.errors import UsageError
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import read_text, unreadable
 from ...core.support.toml_tables import read_tables
-from . import options
+from ..options import Option, require
 
 OWN_FILE, PROJECT_FILE = "passwright.toml", "pyproject.toml"
 TABLE = ("tool", "passwright")  # of the file of a project
@@ -27,22 +24,10 @@ NAMED = re.compile(r"""tool\W{1,9}passwright|^\s*["']?passwright["']?\s*[.=]""",
 MAX_BYTES = 1 << 20  # of a file of settings
 REPOSITORY = ".git"  # is in the root of one
 PIPELINES_FILE = Path("pipelines.toml")  # of the current folder, in which names of pipelines are looked up
-SHARED = frozenset(f.name for group in (options.PipelineOptions, options.VerificationOptions) for f in fields(group))
-"""Options of `passes run` whose settings count for all commands that have them."""
-OTHER_MEANING = frozenset({("verify", "exact")})
-"""Options of commands that mean something else."""
-FILES_READ = frozenset({"plugin", "inputs", "labelled"})
-"""Options with paths of files to read.
-
-All others with paths write, and are for the command line alone.
-"""
-TEXTS_WITH_FILES = frozenset({"data", "metric"})
-SPECS = frozenset({"pipeline", "enable"})
-TYPED_ALONE = frozenset(
-    {"no_verify", "in_place", "resume", "formats", "show_settings", "trust_settings", "no_settings"}
-)
 WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", Path: "a text"}
 LIST_WORDS = "a list of texts"
+SPECS = frozenset({"pipeline", "enable"})
+"""Options whose texts name passes and pipelines."""
 PIPELINE_FILE = re.compile(r"([^,:{}\s][^,:{}]*\.toml):[^,:{}]*")
 """A pipeline in a file, among the names of passes."""
 
@@ -81,16 +66,16 @@ def _read(path: Path) -> SettingsFile | None:
         text = read_text(path, MAX_BYTES)
     except (OSError, UnicodeDecodeError) as e:
         reason = unreadable(path, e) if isinstance(e, OSError) else f"{path} is not a text in UTF-8"
-        options.require(not is_own or isinstance(e, FileNotFoundError), reason)
+        require(not is_own or isinstance(e, FileNotFoundError), reason)
         return None
     if not is_own and not NAMED.search(text):
         return None
     table: Any = _tables(path, text)
     for name in () if is_own else TABLE:
-        options.require(isinstance(table, dict), f"{path}: {'.'.join(TABLE)} is not a table")
+        require(isinstance(table, dict), f"{path}: {'.'.join(TABLE)} is not a table")
         if (table := table.get(name)) is None:
             return None
-    options.require(isinstance(table, dict), f"{path}: {'.'.join(TABLE)} is not a table")
+    require(isinstance(table, dict), f"{path}: {'.'.join(TABLE)} is not a table")
     return SettingsFile(path, table)
 
 
@@ -114,9 +99,8 @@ def checked_settings(
     `heading` is the name of the command if the table is for it alone. Raises UsageError for unknown keys and for values
     of another type.
     """
-    types = types_of(owner.function)
     known = {key_of(p): p for p in owner.params if p.param_type_name == "option"}
-    settable = {key: p for key, p in known.items() if is_settable(p.name, types[p.name])}
+    settable = {key: p for key, p in known.items() if p.name in owner.options and is_settable(owner.options[p.name])}
     values: dict[str, Any] = {}
     for key, value in table.items():
         place = file.place(heading, key)
@@ -125,8 +109,8 @@ def checked_settings(
 
             reason = "is for the command line alone" if key in known else f"is no option{did_you_mean(key, settable)}"
             raise UsageError(f"{place} {reason}")
-        p = settable[key]
-        values[p.name] = moved_paths(p.name, _typed_value(place, types[p.name], value), file.path.parent)
+        p, about = settable[key], owner.options[settable[key].name]
+        values[p.name] = moved_paths(p.name, about, _typed_value(place, about, value), file.path.parent)
         try:
             p.process_value(ctx, values[p.name])
         except typer.BadParameter as e:
@@ -134,57 +118,38 @@ def checked_settings(
     return values
 
 
-def is_settable(name: str, types: tuple[type, ...]) -> bool:
-    """Whether a parameter of these types may be a setting."""
-    return name not in TYPED_ALONE and (Path not in types or name in FILES_READ)
+def is_settable(about: Option) -> bool:
+    """Whether an option may be a setting: those with paths that are written are for the command line alone."""
+    return not about.is_typed and (about.kind is not Path or about.reads)
 
 
-def types_of(function: Callable[..., None]) -> dict[str, tuple[type, ...]]:
-    """The types in the annotations of a function, such as list and Path, by parameter."""
-    parameters = signature(function, eval_str=True).parameters
-    return {name: tuple(_members(p.annotation)) for name, p in parameters.items()}
-
-
-def _members(hint: Any) -> Iterator[type]:
-    """The types in an annotation, such as list and Path."""
-    if get_origin(hint) is Annotated:
-        yield from _members(get_args(hint)[0])
-    elif get_origin(hint) is not None:
-        yield from [list] if get_origin(hint) is list else []
-        for member in get_args(hint):
-            yield from _members(member)
-    elif hint is not NoneType:
-        yield hint
-
-
-def _typed_value(place: str, types: tuple[type, ...], value: Any) -> Any:
+def _typed_value(place: str, about: Option, value: Any) -> Any:
     """The value of a setting; a list if there may be several. Raises UsageError for another type."""
-    if list in types:
+    if about.repeated:
         values = cast("list[Any]", value if isinstance(value, list) else [value])
-        options.require(all(isinstance(v, str) for v in values), f"{place} must be {LIST_WORDS}")
+        require(all(isinstance(v, str) for v in values), f"{place} must be {LIST_WORDS}")
         return values
-    kind = next(k for k in WORDS if k in types)
-    accepted = (int, float) if kind is float else (str,) if kind is Path else (kind,)
-    options.require(type(value) in accepted, f"{place} must be {WORDS[kind]}")
+    accepted = (int, float) if about.kind is float else (str,) if about.kind is Path else (about.kind,)
+    require(type(value) in accepted, f"{place} must be {WORDS[about.kind]}")
     return value
 
 
-def moved_paths(name: str, value: Any, folder: Path) -> Any:
+def moved_paths(name: str, about: Option, value: Any, folder: Path) -> Any:
     """The value of an option, with paths as seen from the current folder instead of the folder of the file."""
     if isinstance(value, list):
-        return [moved_paths(name, v, folder) for v in cast("list[Any]", value)]
-    if name in FILES_READ | TEXTS_WITH_FILES:
+        return [moved_paths(name, about, v, folder) for v in cast("list[Any]", value)]
+    if about.reads:
         return str(folder / value) if value else value
     if name in SPECS:
         return PIPELINE_FILE.sub(lambda m: str(folder / m[0]), value)
     return value
 
 
-def may_run_code(name: str, value: Any) -> bool:
+def may_run_code(name: str, about: Option, value: Any) -> bool:
     """Whether the value of an option may execute code other than passes that are installed."""
     if isinstance(value, list):
-        return any(may_run_code(name, v) for v in cast("list[Any]", value))
-    if name in {"plugin", "on"} or (name == "ep" and "{" in value) or ".py" in str(value):
+        return any(may_run_code(name, about, v) for v in cast("list[Any]", value))
+    if (about.runs_code and (name != "ep" or "{" in value)) or ".py" in str(value):
         return True
     return name in SPECS and _spec_may_run_code(value)
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...core.errors import UsageError
-from ..cli import options
 from ..cli.command_class import TRUST
-from ..cli.exit_codes import one_line_errors
 from ..cli.outputs import Outputs
 from ..models.actions import ACTIONS, DEFAULT
 from ..models.batch_command import ARGUMENTS, ActionOptions, BatchCommand, action_options
+from ..options import ReportOptions, option, output_option, report_option, require, speed_option
 
 COMMAND_CLASS = BatchCommand
 EXIT_CODES = """Exit codes: 0 done; 2 usage; else the highest of all models, as of the command that is done: 1 a model
@@ -24,7 +24,6 @@ EXAMPLES = {
     "passes batch models/ --do verify --other small/ --output-dir checked/": "compares pairs of the same name",
     "passes batch --summarize small/": "writes the table and the page again",
 }
-DEFAULT_SECONDS = 3600.0  # for a model
 Names = Annotated[
     list[Path] | None,
     typer.Argument(
@@ -35,91 +34,78 @@ Names = Annotated[
 ]
 
 
-def batch(
-    ctx: typer.Context,
-    sources: Names = None,
-    do: Annotated[
-        str, typer.Option(metavar="COMMAND", help=f"{', '.join(ACTIONS)}; its options can be given, too.")
-    ] = DEFAULT,
-    output_dir: Annotated[
-        Path | None, options.output_option(metavar="DIR", help="Where to write results, a table and a page of them.")
-    ] = None,
-    resume: Annotated[
-        bool, options.output_option("--resume", help="Keep results for which model, options and versions are the same.")
-    ] = False,
-    store: Annotated[
-        Path | None,
-        options.output_option(
-            metavar="PLACE",
-            help="A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the "
-            "journal, the table and the page.",
-        ),
-    ] = None,
-    other: Annotated[
-        Path | None, options.output_option(metavar="DIR", help="For verify: the folder of the models to compare with.")
-    ] = None,
-    processes: Annotated[
-        int | None,
-        options.speed_option(
-            "--jobs", min=1, metavar="N", help="Models at a time; one for each core, or one where times are measured."
-        ),
-    ] = None,
-    timeout: Annotated[
-        float, options.speed_option(min=0.001, metavar="SECONDS", help="Time for a model, whose process is then ended.")
-    ] = DEFAULT_SECONDS,
-    on: Annotated[
-        str,
-        options.speed_option(
-            metavar="ADDRESS", help="The scheduler of a Dask cluster that does it, such as tcp://host:8786."
-        ),
-    ] = "",
-    table: Annotated[
-        Path | None,
-        options.report_option(metavar="FILE", help="The table, as .csv or .parquet: results.csv in the folder."),
-    ] = None,
-    html: Annotated[
-        Path | None, options.report_option(metavar="FILE", help="The page: results.html in the folder.")
-    ] = None,
-    summarize: Annotated[
-        Path | None, options.report_option(metavar="DIR", help="Write the table and the page of earlier results.")
-    ] = None,
-    json: options.Json = None,
-    quiet: Annotated[bool, options.report_option("-q", "--quiet", help="Print warnings and errors alone.")] = False,
-) -> None:
-    """Do a command to many models, each in one of several processes, and write a table and a page of the results.
+@dataclass(frozen=True, kw_only=True)
+class BatchOptions(ReportOptions):
+    """The options of `passes batch`."""
+
+    do: str = option(DEFAULT, f"{', '.join(ACTIONS)}; its options can be given, too.", "COMMAND")
+    output_dir: Path | None = output_option(
+        None, "Where to write results, a table and a page of them.", "DIR", kind=Path
+    )
+    resume: bool = output_option(
+        False, "Keep results for which model, options and versions are the same.", is_typed=True
+    )
+    store: Path | None = output_option(
+        None,
+        "A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the record, the "
+        "table and the page.",
+        "PLACE",
+        kind=Path,
+    )
+    other: Path | None = output_option(None, "For verify: the folder of the models to compare with.", "DIR", kind=Path)
+    jobs: int | None = speed_option(
+        None, "Models at a time; one for each core, or one where times are measured.", "N", kind=int, least=1
+    )
+    timeout: float = speed_option(
+        3600.0, "Time for a model, whose process is then ended.", "SECONDS", kind=float, least=0.001
+    )
+    on: str = speed_option(
+        "", "The scheduler of a Dask cluster that does it, such as tcp://host:8786.", "ADDRESS", runs_code=True
+    )
+    table: Path | None = report_option(
+        None, "The table, as .csv or .parquet: results.csv in the folder.", "FILE", kind=Path
+    )
+    html: Path | None = report_option(None, "The page: results.html in the folder.", "FILE", kind=Path)
+    summarize: Path | None = report_option(None, "Write the table and the page of earlier results.", "DIR", kind=Path)
+    quiet: bool = report_option(False, "Print only warnings and errors.", flags=("-q", "--quiet"))
+
+
+def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> int:
+    """Run a command over many models, each in one of several processes, and write a table and a page of the results.
 
     A model that crashes or takes too long is tried once more, and costs no other its result.
     """
-    with one_line_errors():
-        options.require(do in ACTIONS, f"--do {do}: choose from {', '.join(ACTIONS)}")
-        options.require(summarize or sources, "name models, folders or tables, or give --summarize DIR")
-        options.require(not (summarize and sources), "--summarize takes no models: it reads the journal of a folder")
-        from ..models.display import Display  # noqa: PLC0415 - imports onnx
-        from ..models.many_models import ResultFiles, do_many, summarize_folder  # noqa: PLC0415 - as above
+    do, folder = options.do, options.output_dir
+    require(do in ACTIONS, f"--do {do}: choose from {', '.join(ACTIONS)}")
+    require(options.summarize or sources, "name models, folders or tables, or give --summarize DIR")
+    require(not (options.summarize and sources), "--summarize takes no models: it reads the journal of a folder")
+    from ..models.display import Display  # noqa: PLC0415 - imports onnx
+    from ..models.many_models import ResultFiles, do_many, summarize_folder  # noqa: PLC0415 - as above
 
-        display = Display(Outputs.parse((), json), quiet=quiet)
-        if summarize is not None:
-            summarize_folder(summarize, table, html, display)
-            return
-        with_other = [name for name, action in ACTIONS.items() if action.other]
-        options.require(other is None or do in with_other, f"--other is for --do {' or '.join(with_other)}")
-        options.require(not (on and processes), "--jobs is for this machine: a cluster is given by --on")
-        if output_dir is None:
-            raise UsageError("--output-dir DIR has to say where to write the results")
-        from ..models.driver import Driver, make_folder, new_pool, open_journal  # noqa: PLC0415 - as above
-        from ..models.sources import Sources  # noqa: PLC0415 - as above
+    outputs = Outputs.parse((), options.json)
+    display = Display(outputs, quiet=options.quiet)
+    if options.summarize is not None:
+        summarize_folder(options.summarize, options.table, options.html, display)
+        return 0
+    with_other = [name for name, action in ACTIONS.items() if action.other]
+    require(options.other is None or do in with_other, f"--other is for --do {' or '.join(with_other)}")
+    require(not (options.on and options.jobs), "--jobs is for this machine: a cluster is given by --on")
+    if folder is None:
+        raise UsageError("--output-dir DIR has to say where to write the results")
+    from ..models.driver import Driver, make_folder, new_pool, open_journal  # noqa: PLC0415 - as above
+    from ..models.sources import Sources  # noqa: PLC0415 - as above
 
-        is_trusted = TRUST in ctx.meta[ARGUMENTS]
-        jobs = Sources(sources or (), action_options(do), is_trusted).jobs(output_dir, other)
-        chosen = ActionOptions(ctx, do)
-        is_timed = ACTIONS[do].is_timed(chosen.values())
-        terminal = display.terminal()
-        if is_timed and (processes or 1) > 1:
-            terminal.warning("warning: models that are measured at the same time slow each other down")
-        journal = open_journal(output_dir, terminal)
-        make_folder(output_dir)
-        files = ResultFiles.in_folder(output_dir, table, html, json, jobs)
-        driver = Driver(do, jobs, display, journal, resume, store, timeout)
-        pool = new_pool(processes or int(is_timed), verify=not chosen.values().get("no_verify"), cluster=on)
-        if code := do_many(driver, pool, chosen.of, files, f"written to {output_dir}"):
-            raise typer.Exit(code)
+    is_trusted = TRUST in ctx.meta[ARGUMENTS]
+    jobs = Sources(sources or (), action_options(do), is_trusted).jobs(folder, options.other)
+    chosen = ActionOptions(ctx, do)
+    is_timed = ACTIONS[do].is_timed(chosen.values())
+    terminal = display.terminal()
+    if is_timed and (options.jobs or 1) > 1:
+        terminal.warning("warning: models that are measured at the same time slow each other down")
+    journal = open_journal(folder, terminal)
+    make_folder(folder)
+    files = ResultFiles.in_folder(folder, options.table, options.html, outputs.json, jobs)
+    driver = Driver(do, jobs, display, journal, options.resume, options.store, options.timeout)
+    verify = not chosen.values().get("no_verify")
+    pool = new_pool(options.jobs or int(is_timed), verify=verify, cluster=options.on)
+    return do_many(driver, pool, chosen.of, files, f"written to {folder}")

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..cli import options
-from ..cli.exit_codes import USAGE, one_line_errors
+from ..cli.exit_codes import USAGE
 from ..cli.outputs import Outputs
 from ..cli.report_output import show_progress_and_report
+from ..diff.diff_options import DiffOptions
+from ..options import FormatOptions, option
 
-DIFFERENT = 1
+DIFFERENT, BAD_INPUT = 1, USAGE
 EXIT_CODES = """Exit codes, as those of diff: 0 the same; 1 they differ; 2 bad model or usage."""
 EXAMPLES = {"passes diff model.onnx small.onnx": "lists the changes of any tool"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffDisplayOptions(FormatOptions):
+    """Formats, and the length of lists."""
+
+    limit: int = option(12, "Lines of each region, and names in each list, to show.", "N", least=1, is_own=True)
 
 
 def diff(
     original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file before.")],
     other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file after.")],
-    include_names: Annotated[
-        bool, typer.Option("--all", help="Names, doc strings, metadata of nodes and places of constants count too.")
-    ] = False,
-    limit: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Lines of each region, and names in each list, to show.")
-    ] = 12,
-    formats: options.Format = None,
-    json: options.Json = None,
-) -> None:
+    options: DiffOptions,
+    shown: DiffDisplayOptions,
+) -> int:
     """List removed, added, replaced and changed nodes, by matching those that compute the same."""
-    with one_line_errors(bad_input=USAGE):
-        from ..diff.model_diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
-        from ..diff.render import difference_document, show_difference  # noqa: PLC0415 - imports rich
+    from ..diff.model_diff import compare_graphs  # noqa: PLC0415 - imports onnx and numpy
+    from ..diff.render import difference_document, show_difference  # noqa: PLC0415 - imports rich
 
-        outputs = Outputs.parse(formats, json)
-        outputs.require_distinct((original, other, outputs.json))
-        report_to = options.report_file(outputs.json)
-        compute = partial(compare, original, other, include_names=include_names, report_to=report_to)
-        show = partial(show_difference, limit=limit)
-        with outputs.failures_of("passes diff", other):
-            found = show_progress_and_report(outputs.json, compute, show, outputs=outputs, describe=difference_document)
-        if not found.is_equal:
-            raise typer.Exit(DIFFERENT)
+    outputs = Outputs.parse(shown.format, options.json)
+    outputs.require_distinct((original, other, outputs.json))
+    show = partial(show_difference, limit=shown.limit)
+    with outputs.failures_of("passes diff", other):
+        report = show_progress_and_report(
+            options, lambda o: compare_graphs(original, other, o), show, outputs, difference_document
+        )
+    return 0 if report.is_equal else DIFFERENT

@@ -18,71 +18,62 @@ from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_inputs import Inputs
+from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
+from ..measure.benchmark import BenchmarkConfig
+from ..measure.execution_provider import parse_provider
 from ..measure.feeds import Feeds, make_feeds
-from ..optimize.run_options import RunOptions
+from ..measure.tuned_settings import read_tuned_settings
+from ..optimize.run_options import RunOptions, plugin_files
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
-from ..report.progress import Progress, phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords
 from ..verify.render import input_sets_text
+from .compare_options import CompareOptions
 from .comparison_report import ORIGINAL, ComparisonReport, Conditions, Row
 from .rows import RowVerifier, measure_rows, online_optimizations
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 
 BASELINE_ROW = 1  # index of the original under ORT ALL
-DEFAULT_CONDITIONS = Conditions()
 
 
-@shows_progress
-def compare(
-    model: str | Path,
-    pipeline: str = "basic",
-    plugins: Sequence[str | Path] = (),
-    tool_names: Sequence[str] | None = None,
-    inputs: Inputs | None = None,
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    only: Sequence[str] = (),
-    skip: Sequence[str] = (),
-    enable: Sequence[str] = (),
-    conditions: Conditions = DEFAULT_CONDITIONS,
-    seed: int = 0,
-    report_to: str | Path | None = None,
-    page_to: str | Path | None = None,
-    keep_to: str | Path | None = None,
-    progress: Progress = None,
-) -> ComparisonReport:
+def compare_model(model: str | Path, options: CompareOptions) -> ComparisonReport:
     """Compare a model file with the results of passwright, onnxruntime and the optimizers `tool_names` for it.
 
     `pipeline`, `plugins`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; `shapes` of inputs and sizes of
     symbols (`dims`) apply to verification and measurement, and change no model. `tool_names`: ort, onnxsim, onnxslim,
-    onnxoptimizer, onnxscript; None for those installed. `report_to`: a file for the report as JSON, `page_to` for a
-    page; `keep_to`: a folder for the optimized files. A tool that fails or is wrong has a row with the reason; if the
+    onnxoptimizer, onnxscript; None for those installed. `json`: a file for the report as JSON, `html` for a
+    page; `keep`: a folder for the optimized files. A tool that fails or is wrong has a row with the reason; if the
     original cannot be run, nothing is verified, and the rest is measured all the same.
 
     Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
     """
-    timer = PhaseTimer(phase_callback(progress))
+    timer, conditions = PhaseTimer(phase_callback(options.progress)), options.conditions or _conditions(options)
     path = Path(model)
-    tools, skipped = select_tools(tool_names)
+    tools, skipped = select_tools(options.with_tools)
     source = model_source(path, inline=False)
-    paths = OutputPaths.of(report=report_to, page=page_to, repro_folder=keep_to)
+    paths = OutputPaths.of(report=options.json, page=options.html, repro_folder=options.keep)
     names = ["passwright", *(t.key for t in tools)]
-    read = [*data_files(inputs), *map(Path, plugins)]
+    read = [*data_files(options.inputs), *plugin_files(options.plugin)]
     _require_writable(paths, [path, *read], names)
     with gc_paused(), timer.phase(LOADING):
         original = source.load()
-        given = read_given(inputs, original)
+        given = read_given(options.inputs, original)
         try:
-            spec, failure = VerificationSpec.of(original, given, shapes or {}, dims or {}), ""
+            spec, failure = VerificationSpec.of(original, given, options.shape or {}, options.dim or {}), ""
         except UnverifiableError as e:
             spec, failure = None, str(e)
     _require_writable(paths, [*source.files, *read], names)
     run_options = RunOptions(
-        pipeline, plugins, inputs=given, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
+        options.pipeline,
+        options.plugin,
+        inputs=given,
+        only=options.only,
+        skip=options.skip,
+        enable=options.enable,
+        seed=options.seed,
+        visualize=options.html is not None,
     )
     with ScratchFolder() as folder, ExitStack() as exits:
         own_output, own, notes = run_own(path, run_options, folder, timer)
@@ -91,7 +82,7 @@ def compare(
             with timer.phase(f"optimizing with {tool.label}"):
                 outputs.append(run_tool(tool, path, folder))
         with timer.phase(RUNNING_ORIGINAL):
-            oracle, verification = _oracle(source, spec, failure, seed, timer)
+            oracle, verification = _oracle(source, spec, failure, options.seed, timer)
             if oracle is not None:
                 exits.enter_context(oracle)
         rows: list[Row] = []
@@ -110,14 +101,16 @@ def compare(
                 conditions.session_config(ENABLE_ALL),
                 folder,
                 path,
-                _bisect_options(inputs, shapes or {}, dims or {}, seed),
+                _bisect_options(options.inputs, options.shape or {}, options.dim or {}, options.seed),
                 paths.repro_folder,
             )
             for output in outputs:
                 timer.progress(f"verifying {output.row.made_by}")
                 rows += verifier.rows(output)
         try:
-            feeds = make_feeds(path, given, conditions.batches, spec.fixed_sizes if spec is not None else {}, seed)
+            feeds = make_feeds(
+                path, given, conditions.batches, spec.fixed_sizes if spec is not None else {}, options.seed
+            )
         except (UnverifiableError, EvaluationError) as e:
             feeds = Feeds({}, {}, f"nothing was measured: {e}")
         files = {output.row.made_by: output.file for output in outputs}
@@ -156,6 +149,18 @@ def compare(
     return report
 
 
+compare = with_keywords(CompareOptions, "compare")(compare_model)
+
+
+def _conditions(options: CompareOptions) -> Conditions:
+    """The conditions of measurements. Raises UsageError for an unusable provider, or file of settings."""
+    effort = BenchmarkConfig(options.min_time, seed=options.seed)
+    conditions = Conditions(options.threads, parse_provider(options.ep), options.batch, effort)
+    if options.settings is None:
+        return conditions
+    return conditions.in_session(read_tuned_settings(Path(options.settings)).session.config())
+
+
 def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[str]) -> None:
     """Raise ModelError unless all paths can be written, models of these `names` in the folder too."""
     paths.require_distinct(read)
@@ -179,7 +184,7 @@ def _oracle(
 
 
 def _bisect_options(
-    inputs: Inputs | None, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int], seed: int
+    inputs: Inputs | GivenSamples | None, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int], seed: int
 ) -> list[str]:
     """Options for `passes bisect` to use the same inputs."""
     given: Sequence[object] = inputs if isinstance(inputs, list | tuple) else [inputs]

@@ -22,8 +22,9 @@ from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ..registry.environment import versions
 from ..report.notebook_cards import card_html
-from ..report.progress import Progress, phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords_after_two
 from .constants import Constants
+from .diff_options import DiffOptions
 from .diff_result import Delta, GraphDifference, ModelDifference
 from .graph_diff import OuterPartner, diff_graphs, metadata_of
 from .node_data import DEFAULT_SUFFIX, plain_value
@@ -63,31 +64,28 @@ class DiffReport:
     _repr_html_ = card_html
 
 
-@shows_progress
-def diff(
-    original: onnx.ModelProto | str | Path,
-    other: onnx.ModelProto | str | Path,
-    *,
-    include_names: bool = False,
-    report_to: str | Path | None = None,
-    progress: Progress = None,
+def compare_graphs(
+    original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path, options: DiffOptions
 ) -> DiffReport:
     """Match the ops of two models by their results, and list the removed, added, replaced and changed ones.
 
     Names, doc strings, metadata of nodes and the holders of constants count only with `include_names`. Linear in the
     ops; only weights that look alike or changed are read. Raises ModelError for an unusable model.
     """
-    timer = PhaseTimer(phase_callback(progress))
+    timer = PhaseTimer(phase_callback(options.progress))
     first, second = (model_source(m, inline=False) for m in (original, other))
-    paths = OutputPaths.of(report=report_to)
+    paths = OutputPaths.of(report=options.json)
     with gc_paused():
         with timer.phase("loading"):
             a, b = first.load(), second.load()
         paths.require_distinct((*first.files, *second.files))
         with timer.phase("comparing"):
-            found = DiffReport(first.label, second.label, diff_models(a, b), include_names, versions())
+            found = DiffReport(first.label, second.label, diff_models(a, b), options.include_names, versions())
     publish_text(paths.report, found.to_json)
     return found
+
+
+diff = with_keywords_after_two(DiffOptions, "diff")(compare_graphs)
 
 
 def diff_models(a: Model, b: Model) -> ModelDifference:

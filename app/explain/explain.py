@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from operator import attrgetter
 from pathlib import Path
@@ -31,13 +31,14 @@ from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ..optimize.match_report import MatchReport, report_matches
-from ..optimize.run_options import SharedOptions, plugin_files, with_keywords
+from ..optimize.run_options import plugin_files
 from ..optimize.run_setup import optional_transforms
 from ..registry.environment import versions
-from ..registry.pass_sources import PluginLike, find_subject
+from ..registry.pass_sources import find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..report.descriptions import pass_doc
-from ..report.progress import phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords_after_two
+from .explain_options import ExplainOptions
 
 NO_ROOTS = (2,)
 """The rank of a rule without an op to start at."""
@@ -103,19 +104,6 @@ class Explanation:
         return json_text(to_builtins(self))
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainOptions(SharedOptions):
-    """The parameters of `explain` beside the model, described there."""
-
-    name: str
-    pipeline: str | Pass = "basic"
-    plugins: Sequence[PluginLike] = ()
-    _: KW_ONLY
-    as_is: bool = False
-    at: str = ""
-    limit: int = 10
-
-
 class _RunOutcome(Struct, frozen=True):
     """A model, the changes that led to it (none, if it is as it was loaded), and those declined and left out."""
 
@@ -125,9 +113,7 @@ class _RunOutcome(Struct, frozen=True):
     rejected: Sequence[RejectedChange] = ()
 
 
-@shows_progress
-@with_keywords(ExplainOptions, "explain")
-def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Explanation:
+def explain_model(model: onnx.ModelProto | str | Path, name: str, options: ExplainOptions) -> Explanation:
     """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in the result.
 
     `as_is`: in the model as it is loaded instead. `at`: only at a node, or at the producer of a value. `limit`: the
@@ -136,12 +122,12 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     """
     timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=not options.keep_functions)
-    paths = OutputPaths.of(report=options.report_to)
-    inputs = [*source.files, *plugin_files(options.plugins)]
+    paths = OutputPaths.of(report=options.json)
+    inputs = [*source.files, *plugin_files(options.plugin)]
     paths.require_distinct(inputs)
-    choice = resolve_pipeline(options.pipeline, options.plugins, (), (), options.enabled)
+    choice = resolve_pipeline(options.pipeline, options.plugin, (), (), options.enabled)
     source = transformed_source(source, [*optional_transforms(options), *choice.transforms])
-    subject = find_subject(options.name, choice.pipeline, options.plugins)
+    subject = find_subject(name, choice.pipeline, options.plugin)
     with gc_paused(), timer.phase("loading"):
         original = source.load()
     paths.require_distinct(inputs)
@@ -178,18 +164,21 @@ def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Exp
     for p in (p for p in subject.passes if isinstance(p, RemarkingPass)):
         notes += (f"{p.name}: {remark}" for remark in p.remarks(run.model.graph, exact_only=options.exact))
     if not subject.in_pipeline:
-        notes.append(f"{options.name} is not in the pipeline {chosen.name}; `passes run` takes its pass with --enable")
+        notes.append(f"{name} is not in the pipeline {chosen.name}; `passes run` takes its pass with --enable")
     if options.at and not _ops_named(run.model.graph, options.at):
         last = next((c for c in reversed(run.changes) if _concerns(c, options.at)), None)
         who = f": {last.by} {last.where} was the last to change it (#{last.ordinal})" if last is not None else ""
         notes.append(f"{options.at} is not there any more{who}")
     found = Explanation(
-        source.label, options.name, subject.is_group, chosen.name, options.as_is, options.at,
+        source.label, name, subject.is_group, chosen.name, options.as_is, options.at,
         sorted(rules, key=attrgetter("rank")), passes, [q for q in run.rejected if q.by in names], notes,
         timer.seconds, versions(),
     )  # fmt: skip
     publish_text(paths.report, found.to_json)
     return found
+
+
+explain = with_keywords_after_two(ExplainOptions, "explain")(explain_model)
 
 
 def _explain_rule(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,7 +19,9 @@ from ...core.ir.tensor import element_type
 from ...core.run.report import Stats
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
+from ..options import Progress
 from ..registry.environment import versions
+from ..report.progress import phase_callback
 
 
 class Weights(Struct, frozen=True):
@@ -115,20 +117,20 @@ class InfoReport:
 
 def info(
     *models: onnx.ModelProto | str | Path,
-    report_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    json: str | Path | None = None,
+    progress: Progress = None,
 ) -> InfoReport:
     """Operators, sizes and interfaces of `models`, without reading their weights.
 
-    A model that cannot be loaded is in `failures` of the report, and the others are reported. `report_to`: where to
-    write the report as JSON. `progress` is called with the name of each model.
+    A model that cannot be loaded is in `failures` of the report, and the others are reported. `json`: where to
+    write the report as JSON. `progress`: as for `optimize`, with the name of each model.
     """
-    sources = [model_source(m, inline=False) for m in models]
-    paths = OutputPaths.of(report=report_to)
+    sources, report_progress = [model_source(m, inline=False) for m in models], phase_callback(progress)
+    paths = OutputPaths.of(report=json)
     paths.require_distinct([p for s in sources for p in s.files])
     report = InfoReport(versions=versions())
     for source in sources:
-        progress(source.label)
+        report_progress(source.label)
         try:
             with gc_paused():
                 report.models.append(ModelInfo.of(source))

@@ -11,6 +11,7 @@ from msgspec import Struct, to_builtins
 from ...core.errors import UnknownNameError
 from ...core.plugins.pass_registry import LoadErrors, Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import options_of
+from ...core.plugins.plugin import PluginLike
 from ...core.rewriting.rules import ROUNDING, Rule
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, leaves, rules_in
 from ...core.run.report import option_of
@@ -22,7 +23,6 @@ from ..registry import adapter_names
 from ..registry.environment import versions
 from ..registry.guarantees import NO_GUARANTEE, recorded_proof
 from ..registry.name_resolver import FilePipeline, NameResolver
-from ..registry.pass_sources import PluginLike
 from ..report.descriptions import pass_doc
 
 TRANSFORM = "transform"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,14 +26,13 @@ from ...core.verify.input_specs import input_specs
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
-from ..report.progress import Progress, phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords
 from . import benchmark
 from .accuracy import LabelledSet, Metric, accuracy, load_metric
+from .bench_options import BenchOptions
 from .execution_provider import optimization_level, parse_provider
 from .feeds import Feeds, isolated_run_check, make_feeds
 from .metrics import ModelMetrics, RatioInterval, latency_ratios
-
-DEFAULT_EFFORT = benchmark.BenchmarkConfig()
 
 
 class ModelBenchmark(Struct, frozen=True):
@@ -95,24 +94,7 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
     return data
 
 
-@shows_progress
-def bench(
-    models: Sequence[str | Path],
-    inputs: Inputs | None = None,
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    batches: Sequence[int] = (1, 32),
-    level: str = "all",
-    threads: int = 0,
-    provider: str = "cpu",
-    labelled_set: str | Path | None = None,
-    metric: str = "",
-    effort: benchmark.BenchmarkConfig = DEFAULT_EFFORT,
-    seed: int = 0,
-    report_to: str | Path | None = None,
-    progress: Progress = None,
-) -> BenchReport:
+def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchReport:
     """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
 
     All have the same inputs (`inputs`, or generated from `seed` at `shapes` and `dims`) at each of the `batches`; a
@@ -122,31 +104,31 @@ def bench(
     A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
     UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.
     """
-    level_name = optimization_level(level)
-    if metric and labelled_set is None:
+    level_name = optimization_level(options.level)
+    if options.metric and options.labelled is None:
         raise UsageError("--metric is for a labelled set: give --labelled")
     if not models:
         raise UsageError("no model is given")
-    timer = PhaseTimer(phase_callback(progress))
-    config = parse_provider(provider).session_config(level_name, threads)
-    metric_name, metric_function = load_metric(metric) if labelled_set is not None else ("", None)
+    timer = PhaseTimer(phase_callback(options.progress))
+    config = parse_provider(options.ep).session_config(level_name, options.threads)
+    metric_name, metric_function = load_metric(options.metric) if options.labelled is not None else ("", None)
     loaded = [_LoadedModel.of(Path(m)) for m in models]
-    paths = OutputPaths.of(report=report_to)
-    read = [*data_files(inputs), *data_files(labelled_set)]
+    paths = OutputPaths.of(report=options.json)
+    read = [*data_files(options.inputs), *data_files(options.labelled)]
     paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
-    examples = LabelledSet.read(Path(labelled_set)) if labelled_set is not None else None
+    examples = LabelledSet.read(Path(options.labelled)) if options.labelled is not None else None
     samples = 0
     if examples is not None:  # an unusable set fails before anything is measured
         for m in (m.model for m in reversed(loaded) if m.model is not None):
             samples = len(examples.labels(input_specs(m)))
             examples.feeds(input_specs(m), samples)
     with gc_paused(), timer.phase(CHOOSING_INPUTS):
-        given: Inputs | GivenSamples | None = inputs
+        given: Inputs | GivenSamples | None = options.inputs
 
         def choose(source: ModelSource) -> Feeds:
             nonlocal given
             given = read_given(given, source.load())
-            return make_feeds(source, given, batches, dict(dims or {}), seed, shapes=shapes)
+            return make_feeds(source, given, options.batch, dict(options.dim or {}), options.seed, shapes=options.shape)
 
         feeds = _choose_feeds(loaded, choose)
     own_feeds = [m.own_feeds.by_batch if m.own_feeds is not None else None for m in loaded]
@@ -154,7 +136,10 @@ def bench(
         benchmark.BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)
     ]
     with timer.phase(MEASURING):
-        measured = benchmark.run_benchmark(targets, feeds.by_batch, structs.replace(effort, seed=seed), timer.progress)
+        effort = options.effort or benchmark.BenchmarkConfig(options.min_time)
+        measured = benchmark.run_benchmark(
+            targets, feeds.by_batch, structs.replace(effort, seed=options.seed), timer.progress
+        )
     results = [
         ModelBenchmark(m.source.label, m.source.size, metrics, own_inputs=own is not None)
         for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)
@@ -165,10 +150,13 @@ def bench(
             results = [
                 _with_accuracy(r, m, config, examples, metric_function) for r, m in zip(results, loaded, strict=True)
             ]
-    conditions = (level, config.provider, threads, list(feeds.by_batch), feeds.sizes)
+    conditions = (options.level, config.provider, options.threads, list(feeds.by_batch), feeds.sizes)
     report = BenchReport(results, *conditions, metric_name, samples, feeds.note, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report
+
+
+bench = with_keywords(BenchOptions, "bench")(bench_models)
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ import typer
 
 from ..cli.command_class import IGNORE, TRUST, Command
 from ..cli.help_pages import help_row, write_rows
-from ..cli.options import require
-from ..cli.settings import is_settable, key_of, types_of
+from ..cli.settings import is_settable, key_of
+from ..options import Option, require
 from .actions import ACTIONS, DEFAULT, action_command
 from .model_files import ModelJob
 
@@ -20,7 +20,7 @@ ARGUMENTS = f"{__name__}.arguments"  # for the command that is done, in the data
 CHOSEN = f"{__name__}.chosen"  # the name of that command, if there is a choice of one, in the same data
 ALSO = frozenset({"no_verify"})
 """Options that no setting may set, but a batch."""
-REFUSED = frozenset({"check", "dry_run", "limit", "processes", "quiet", "verbose"})
+REFUSED = frozenset({"check", "dry_run", "limit", "jobs", "quiet", "verbose"})
 """Options about all models together, or about the text that is printed for one."""
 
 
@@ -76,12 +76,13 @@ def _split(args: Sequence[str], own: Mapping[str, Any], others: Mapping[str, Any
 def action_options(name: str) -> dict[str, Any]:
     """The options of the command that is done, by name without dashes, as far as a batch takes them."""
     command = action_command(name)
-    types = types_of(command.function)
-    return {key_of(p): p for p in command.params if p.param_type_name == "option" and _is_taken(p.name, types[p.name])}
+    return {
+        key_of(p): p for p in command.params if p.name in command.options and _is_taken(p.name, command.options[p.name])
+    }
 
 
-def _is_taken(name: str, types: tuple[type, ...]) -> bool:
-    return name not in REFUSED and (name in ALSO or is_settable(name, types))
+def _is_taken(name: str, about: Option) -> bool:
+    return name not in REFUSED and (name in ALSO or is_settable(about))
 
 
 @dataclass(slots=True)

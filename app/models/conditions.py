@@ -23,7 +23,7 @@ from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .model_files import SUFFIX
 
 WITHOUT_INFLUENCE = frozenset({
-    "check", "formats", "html", "in_place", "json", "limit", "no_settings", "output", "quiet", "show_settings",
+    "check", "format", "html", "in_place", "json", "limit", "no_settings", "output", "quiet", "show_settings",
     "trust_settings", "verbose",
 })  # fmt: skip
 """Options that change no result, or whose effect is in the values of others."""

@@ -12,8 +12,8 @@ from msgspec import Struct
 from ...core.errors import ModelError
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
-from ..cli.options import report_file
 from ..cli.report_output import echo_json, full_disk_behind_standard_output
+from ..cli.standard_streams import STANDARD_OUTPUT
 from ..report.result_row import COLUMNS
 from .display import Display
 from .driver import Driver
@@ -41,7 +41,7 @@ class ResultFiles(Struct, frozen=True):
         """
         if "table" in others:
             require_format(others["table"])
-        paths = OutputPaths.of(**others, report=report_file(json))
+        paths = OutputPaths.of(**others, report=None if json == STANDARD_OUTPUT else json)
         paths.require_distinct([])
         taken = {os.path.realpath(path) for job in jobs for path in (job.model, job.output) if path is not None}
         for file in (paths.table, paths.page, paths.report):

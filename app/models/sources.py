@@ -88,8 +88,8 @@ class Sources(Struct, frozen=True):
             yield from [f"--{key_of(option)}"] * (word in WORDS[True])
             return
         for value in _values(cell):
-            moved = moved_paths(option.name, value, table.parent)
-            if not self.is_trusted and may_run_code(option.name, moved):
+            moved = moved_paths(option.name, option.about, value, table.parent)
+            if not self.is_trusted and may_run_code(option.name, option.about, moved):
                 raise UsageError(f"{place}: {column} may run code: add --trust-settings if you trust the table")
             yield f"--{key_of(option)}={moved}"
 

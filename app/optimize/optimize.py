@@ -38,8 +38,8 @@ from ...core.verify.proof_guarantees import ProofCounts
 from ..registry.environment import versions
 from ..registry.guarantees import guarantee_counts
 from ..report.notebook_cards import card_html
-from ..report.progress import phase_callback, shows_progress
-from .run_options import ConversionOptions, RunOptions, with_keywords
+from ..report.progress import phase_callback, with_keywords
+from .run_options import ConversionOptions, RunOptions
 from .run_setup import RunSetup
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
 
     A wrong change is found, left out and listed in `Result.report.rejected`; with `strict` it
     ends the run. `output`: where to write the verified model; `in_place`: in place of `model`, a path, if anything
-    changes it, and its external data with it; `report_to`: the report, `map_to`: the fate of each
-    name, both as JSON; `page_to`: a page of HTML. `repro_to`: a folder for small models that show each change
+    changes it, and its external data with it; `json`: the report, `map`: the fate of each
+    name, both as JSON; `html`: a page of HTML. `repro`: a folder for small models that show each change
     left out. With `plan`, `Result.report.plan` lists each change with its savings; with `visualize`,
     `Result.visualization` has pictures of each change, and of the model before and after. `progress` is called with
     each phase, and some ten times a second with how far it is, as in "verifying: input set 3 of 7"; True shows it on a
@@ -247,12 +247,10 @@ def run_visualization(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) ->
         )
 
 
-optimize = shows_progress(with_keywords(RunOptions, "optimize")(optimize_model))
+optimize = with_keywords(RunOptions, "optimize")(optimize_model)
 
 
-@shows_progress
-@with_keywords(ConversionOptions, "convert_opset")
-def convert_opset(model: onnx.ModelProto | str | Path, options: ConversionOptions) -> Result:
+def convert_model_opset(model: onnx.ModelProto | str | Path, options: ConversionOptions) -> Result:
     """Convert a model to another opset, higher or lower, and change nothing else.
 
     The result computes the same as the original in onnxruntime, unless `verify` is False. The parameters are those of
@@ -263,3 +261,6 @@ def convert_opset(model: onnx.ModelProto | str | Path, options: ConversionOption
     not run the model at that opset, or on any input.
     """
     return optimize_model(model, options.run_options)
+
+
+convert_opset = with_keywords(ConversionOptions, "convert_opset")(convert_model_opset)

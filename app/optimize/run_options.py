@@ -1,42 +1,58 @@
-"""Options of a run."""
+"""Options of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
-from functools import wraps
-from inspect import signature
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
-from ..report.progress import Progress
+from ...core.ort.sessions import MAX_THREADS
+from ..options import (
+    EFFORTS,
+    DimOptions,
+    InputOptions,
+    LimitOptions,
+    NameOptions,
+    PageOptions,
+    PipelineOptions,
+    ReportOptions,
+    SeedOptions,
+    model_option,
+    output_option,
+    parse_external_data,
+    parse_names,
+    parse_shape,
+    report_option,
+    selection_option,
+    speed_option,
+    verification_option,
+)
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
-    from ...core.run.pipeline import Pass
+    from ...core.plugins.plugin import PluginLike
     from ...core.run.report import Report
-    from ...core.verify.given_inputs import GivenSamples, Inputs
+    from ...core.verify.given_inputs import Inputs
     from ...core.verify.verification_spec import Effort
-    from ..registry.pass_sources import PluginLike
-
-P = ParamSpec("P")
-Subject = TypeVar("Subject")
-Options = TypeVar("Options")
-Outcome = TypeVar("Outcome")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedOptions:
-    """The parameters that `optimize` and `explain` share, as documented at `optimize`."""
+@dataclass(frozen=True, kw_only=True)
+class RewriteOptions(DimOptions, PipelineOptions, ReportOptions):
+    """The options that `optimize` and `explain` share, as documented at `optimize`."""
 
-    shapes: Mapping[str, Sequence[int]] | None = None
-    dims: Mapping[str, int] | None = None
-    enable: Collection[str] = ()
-    opset: int | None = None
-    exact: bool = False
-    keep_functions: bool = False
-    report_to: str | Path | None = None
-    progress: Progress = field(default=None, repr=False)
+    opset: int | None = model_option(
+        None, "Convert it to this opset of ONNX first, or end with the reason why not.", "N", kind=int, least=1
+    )
+    shape: Mapping[str, Sequence[int]] | None = model_option(
+        None,
+        "Fix the shape of an input, such as x:1,3,224,224, in the written model too.",
+        "NAME:N,...",
+        repeated=True,
+        parse=parse_shape,
+    )
+    exact: bool = selection_option(False, "Only rewrites that keep every bit.")
+    keep_functions: bool = model_option(False, "Leave local functions as they are.")
 
     @property
     def enabled(self) -> list[str]:
@@ -44,38 +60,78 @@ class SharedOptions:
         return with_conversion(self.enable, self.opset)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOptions(SharedOptions):
+@dataclass(frozen=True, kw_only=True)
+class CutOptions:
+    """Parts of a model to keep."""
+
+    outputs: Sequence[str] = model_option(
+        (),
+        "Values that become the outputs, as a,b; ops that they do not need are removed. May be repeated.",
+        "NAMES",
+        repeated=True,
+        parse=parse_names,
+    )
+    cut_inputs: Sequence[str] = model_option(
+        (),
+        "Values that become inputs, as a,b; ops that only computed them are removed. May be repeated.",
+        "NAMES",
+        repeated=True,
+        parse=parse_names,
+    )
+    drop_unused_inputs: bool = model_option(False, "Drop the inputs that nothing reads.")
+    freeze_initializers: bool = model_option(False, "Turn initializers that are also inputs into constants.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptions, CutOptions, RewriteOptions):
     """The parameters of `optimize` except the model, as documented there."""
 
-    pipeline: str | Pass = "basic"
-    plugins: Sequence[PluginLike] = ()
-    verify: bool | Effort = True
-    inputs: Inputs | GivenSamples | None = None
-    _: KW_ONLY
-    outputs: Sequence[str] = ()
-    cut_inputs: Sequence[str] = ()
-    drop_unused_inputs: bool = False
-    freeze_initializers: bool = False
-    only: Collection[str] = ()
-    skip: Collection[str] = ()
-    strict: bool = False
-    prove: bool = False
-    seed: int = 0
-    output: str | Path | None = None
-    in_place: bool = False
-    map_to: str | Path | None = None
-    repro_to: str | Path | None = None
-    page_to: str | Path | None = None
-    plan: bool = False
+    output: str | Path | None = output_option(
+        None, "Where to write the verified model.", "FILE", kind=Path, flags=("-o", "--output")
+    )
+    in_place: bool = output_option(False, "Replace each model that changes by the verified result.", is_typed=True)
+    external_data: str | int = output_option(
+        "auto",
+        "Weights in a file of their own: always, never, auto, as in the original, or a SIZE such as 1MB, for tensors "
+        "from that size on.",
+        "CHOICE",
+        parse=parse_external_data,
+    )
+    dry_run: bool = output_option(False, "List each change with its savings, and write no model.")
+    value_info: str | None = model_option(
+        None,
+        "Types and shapes of intermediate values: keep those of the model, write all that are known, or strip them, "
+        "the default except for --pipeline none.",
+        "CHOICE",
+    )
+    verify: bool | Effort = verification_option(
+        True,
+        "Effort of verification: quick, default or thorough.",
+        "CHOICE",
+        kind=str,
+        completes=(EFFORTS,),
+        off=("--no-verify", "Write without verification."),
+    )
+    strict: bool = verification_option(False, "Write nothing if any change is wrong, instead of leaving it out.")
+    prove: bool = verification_option(
+        False, "Prove the regions in which the result differs, as far as they are small enough."
+    )
+    check_speed: bool = speed_option(
+        False,
+        "Race the result against the original in onnxruntime, and keep the original, or the result of the pipeline's "
+        "fallback, if it is slower.",
+    )
+    threads: int = speed_option(0, "Threads of the race; 0 for one on each core.", "N", least=0, most=MAX_THREADS)
+    min_time: float = speed_option(
+        2.0, "Seconds of calls for each model in the race.", "SECONDS", kind=float, least=0.01
+    )
+    map: str | Path | None = report_option(
+        None, "Write the fate of each name, as JSON, to this file.", "FILE", kind=Path
+    )
+    repro: str | Path | None = report_option(
+        None, "Write a small model and inputs here for each wrong change.", "FOLDER", kind=Path
+    )
     visualize: bool = False
-    value_info: str | None = None
-    external_data: str | int = "auto"
-    check_speed: bool = False
-    threads: int = 0
-    min_time: float = 2.0
-    memory: int | None = None
-    time_limit: float | None = None
 
     @property
     def enabled(self) -> list[str]:
@@ -107,7 +163,7 @@ class RunOptions(SharedOptions):
     @property
     def plugin_files(self) -> list[Path]:
         """The plugins that are files."""
-        return plugin_files(self.plugins)
+        return plugin_files(self.plugin)
 
     @property
     def input_files(self) -> list[Path]:
@@ -117,8 +173,8 @@ class RunOptions(SharedOptions):
         return data_files(self.inputs) + self.plugin_files
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionOptions:
+@dataclass(frozen=True)
+class ConversionOptions(LimitOptions, SeedOptions, ReportOptions):
     """The parameters of `convert_opset` except the model, as documented there."""
 
     opset: int
@@ -127,21 +183,15 @@ class ConversionOptions:
     _: KW_ONLY
     exact: bool = False
     keep_functions: bool = True
-    seed: int = 0
     output: str | Path | None = None
-    report_to: str | Path | None = None
-    memory: int | None = None
-    time_limit: float | None = None
-    progress: Progress = field(default=None, repr=False)
 
     @property
     def run_options(self) -> RunOptions:
         """The options of a run of the conversion alone."""
-        given = {name: getattr(self, name) for name in self.__slots__ if name != "_"}
-        return RunOptions("none", **given)
+        return RunOptions("none", **{f.name: getattr(self, f.name) for f in fields(self)})
 
 
-def with_conversion(enable: Collection[str], opset: int | None, more: str = "") -> list[str]:
+def with_conversion(enable: Sequence[str], opset: int | None, more: str = "") -> list[str]:
     """The passes to add, with the conversion to `opset`, if any, and `more` options of it. Raises UsageError for 0."""
     if opset is None:
         return list(enable)
@@ -153,22 +203,3 @@ def with_conversion(enable: Collection[str], opset: int | None, more: str = "") 
 def plugin_files(plugins: Sequence[PluginLike]) -> list[Path]:
     """The plugins that are files."""
     return [Path(p) for p in plugins if isinstance(p, str | Path)]
-
-
-def with_keywords(
-    options: Callable[P, Options], name: str
-) -> Callable[[Callable[[Subject, Options], Outcome]], Callable[Concatenate[Subject, P], Outcome]]:
-    """Decorate a function of a subject and `options`: the result, called `name`, has the options as parameters."""
-
-    def decorate(function: Callable[[Subject, Options], Outcome]) -> Callable[Concatenate[Subject, P], Outcome]:
-        @wraps(function)
-        def call(model: Subject, *args: P.args, **keywords: P.kwargs) -> Outcome:
-            return function(model, options(*args, **keywords))
-
-        subject, _ = signature(function).parameters.values()
-        parameters = [subject, *signature(options).parameters.values()]
-        vars(call)["__signature__"] = signature(function).replace(parameters=parameters)
-        call.__name__ = call.__qualname__ = name
-        return call
-
-    return decorate

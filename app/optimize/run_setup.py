@@ -36,7 +36,7 @@ from ...passes.transforms.interface import CutInputs, DropUnusedInputs, FreezeIn
 from ..registry.environment import versions
 from ..registry.python_data import read_given
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
-from .run_options import RunOptions, SharedOptions
+from .run_options import RewriteOptions, RunOptions
 
 if TYPE_CHECKING:
     from ...core.rewriting.change_log import ChangeObserver
@@ -71,24 +71,24 @@ class RunSetup(Struct, frozen=True):
         source = model_source(model, inline=not options.keep_functions)
         paths = OutputPaths.of(
             model=options.place_of_result(source.files[0] if source.files else None),
-            report=options.report_to,
-            name_map=options.map_to,
-            repro_folder=options.repro_to,
-            page=options.page_to,
+            report=options.json,
+            name_map=options.map,
+            repro_folder=options.repro,
+            page=options.html,
         )
         read_files = options.input_files
         paths.require_distinct((*_files_to_keep(source, options), *read_files))
         with gc_paused():
-            choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enabled)
+            choice = resolve_pipeline(options.pipeline, options.plugin, options.only, options.skip, options.enabled)
             transforms = [*optional_transforms(options), *choice.transforms]
             with timer.phase(LOADING):
                 original = source.load()
                 before = Stats.of(original, source.size)
                 if transforms:
-                    logs = [log_replacements] * (options.map_to is not None)
+                    logs = [log_replacements] * (options.map is not None)
                     source = transformed_source(source, [*logs, *transforms])
                     original = source.load()
-                size_before = graph_size(original.graph) if options.plan else None
+                size_before = graph_size(original.graph) if options.dry_run else None
                 spec = None
                 if options.verify or options.inputs is not None:  # given inputs are checked in any case
                     options = replace(options, inputs=read_given(options.inputs, original))
@@ -112,7 +112,7 @@ class RunSetup(Struct, frozen=True):
         options = self.options
         pipeline, unfit = self.choice.for_opsets(self.original.graph.opsets)
         new_observer: Callable[[], ChangeObserver] | None = None
-        if options.visualize or options.page_to is not None:
+        if options.visualize or options.html is not None:
             from ..report.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
 
             new_observer = SnapshotObserver
@@ -124,8 +124,8 @@ class RunSetup(Struct, frozen=True):
             value_info=value_info_policy(options.value_info, pipeline),
             strict=options.strict,
             required={p.name for p in leaves(pipeline) if isinstance(p, ConvertOpset)},
-            track_names=options.map_to is not None,
-            record_changes=options.plan,
+            track_names=options.map is not None,
+            record_changes=options.dry_run,
             new_observer=new_observer,
             on_rejected=repro_writer(options, pipeline, self.choice),
         )
@@ -172,14 +172,14 @@ def _report_bytes(timer: PhaseTimer, written: int, total: int) -> None:
         timer.report(lambda: f"{written / 1e9:.1f} of {total / 1e9:.1f} GB", phase=WRITING)
 
 
-def optional_transforms(options: SharedOptions) -> list[RequestedTransform]:
+def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:
     """The transforms with options of their own, in order; those that `explain` has too."""
     transforms: list[ModelTransform] = []
     given = options if isinstance(options, RunOptions) else RunOptions()
     if given.freeze_initializers:
         transforms.append(FreezeInitializers())
-    if options.shapes or options.dims:
-        transforms.append(Specialize(options.shapes or {}, options.dims or {}))
+    if options.shape or options.dim:
+        transforms.append(Specialize(options.shape or {}, options.dim or {}))
     if given.cut_inputs:
         transforms.append(CutInputs(tuple(given.cut_inputs)))
     if given.outputs:
@@ -208,12 +208,12 @@ def value_info_policy(choice: str | None, pipeline: Pass) -> ValueInfo:
         if policy == (choice or default):
             return policy
     hint = "; --shape sets the shape of an input" if ":" in str(choice) else ""
-    raise UsageError(f"--shapes {choice}: choose from {', '.join(policies)}{hint}")
+    raise UsageError(f"--value-info {choice}: choose from {', '.join(policies)}{hint}")
 
 
 def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) -> OnRejected | None:
     """A function that writes the repros of a run; None without a folder for them."""
-    if options.repro_to is None:
+    if options.repro is None:
         return None
     from .repro import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
 
@@ -221,4 +221,4 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
     texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
     texts += ["--exact"] * options.exact + ["--keep-functions"] * options.keep_functions
     repeated = CommandOptions(texts, tuple(options.only), tuple(options.skip), choice.enabled_specs, options.exact)
-    return ReproFolder(Path(options.repro_to), pipeline, repeated, versions()).write
+    return ReproFolder(Path(options.repro), pipeline, repeated, versions()).write

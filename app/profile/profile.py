@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,74 +14,61 @@ from ...core.io.publishing import Publication
 from ...core.run.phase_timer import CHOOSING_INPUTS, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_inputs import Inputs, sizes_from_shapes
+from ...core.verify.given_inputs import sizes_from_shapes
 from ...core.verify.input_specs import input_specs
-from ..measure.execution_provider import ExecutionProvider, optimization_level
+from ..measure.execution_provider import optimization_level, parse_provider
 from ..measure.feeds import make_feeds
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
 from ..registry.environment import versions
-from ..registry.pass_sources import PluginLike
 from ..registry.python_data import data_files, read_given
-from ..report.progress import Progress, phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords
 from .profile_builder import RecordedProfile, build_profile, timeline
+from .profile_options import ProfileOptions
 from .profile_recording import record_profile
 from .profile_report import ProfileReport
 
 
-@shows_progress
-def profile(
-    model: str | Path,
-    pipeline: str = "basic",
-    plugins: Sequence[PluginLike] = (),
-    inputs: Inputs | None = None,
-    *,
-    include_optimized: bool = True,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    batch: int = 1,
-    seed: int = 0,
-    threads: int = 0,
-    provider: ExecutionProvider | None = None,
-    level: str = "all",
-    min_time: float = 2.0,
-    trace_to: str | Path | None = None,
-    report_to: str | Path | None = None,
-    page_to: str | Path | None = None,
-    progress: Progress = None,
-) -> ProfileReport:
+def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
     """Run a model file under onnxruntime's profiler as it is and, if it `include_optimized`, as optimized.
 
     Both have the same inputs: the first sample of `inputs`, which are as for `optimize`, or inputs generated with
     `shapes` and `dims`, which do not change the models, and `batch` samples. They run with `threads` (0 for one on each
     core), a `provider`, onnxruntime's own optimization at `level` (disable, basic, extended, layout, all), for
-    `min_time` seconds each after warming up. `trace_to` is for the timelines in the format of chrome://tracing,
-    `report_to` for the profiles as JSON, `page_to` for a page of HTML.
+    `min_time` seconds each after warming up. `trace` is for the timelines in the format of chrome://tracing,
+    `json` for the profiles as JSON, `html` for a page of HTML.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline or level, EvaluationError if
     onnxruntime does not run a model, UnverifiableError if no inputs can be generated or the result cannot be verified.
     """
-    level_name = optimization_level(level)
+    level_name = optimization_level(options.level)
     path = Path(model)
-    paths = OutputPaths.of(report=report_to, page=page_to, trace=trace_to)
-    read = [path, *data_files(inputs), *plugin_files(plugins)]
+    paths = OutputPaths.of(report=options.json, page=options.html, trace=options.trace)
+    read = [path, *data_files(options.inputs), *plugin_files(options.plugin)]
     paths.require_distinct(read)
-    timer = PhaseTimer(phase_callback(progress))
+    timer = PhaseTimer(phase_callback(options.progress))
     with timer.phase(CHOOSING_INPUTS):
         file = ModelFile(path)
         with gc_paused():
             loaded = load(file)
-            sizes = dict(dims or {}) | sizes_from_shapes(shapes or {}, input_specs(loaded))
-            given = read_given(inputs, loaded)
+            sizes = dict(options.dim or {}) | sizes_from_shapes(options.shape or {}, input_specs(loaded))
+            given = read_given(options.inputs, loaded)
         paths.require_distinct((*read, *file.external_files))
-        feeds = make_feeds(path, given, [batch], sizes, seed)
-    config = (provider or ExecutionProvider()).session_config(level_name, threads)
+        feeds = make_feeds(path, given, [options.batch], sizes, options.seed)
+    config = parse_provider(options.ep).session_config(level_name, options.threads)
     with ScratchFolder() as folder:
         result, models = None, {"before": path}
-        if include_optimized:
+        if not options.no_optimize:
             with timer.phase("optimizing"):
                 result = optimize(
-                    path, pipeline, plugins, inputs=given, seed=seed, visualize=paths.page is not None, progress=False
+                    path,
+                    options.pipeline,
+                    options.plugin,
+                    enable=options.enable,
+                    inputs=given,
+                    seed=options.seed,
+                    visualize=paths.page is not None,
+                    progress=False,
                 )
             models["after"] = folder / "after.onnx"
             result.save(models["after"])
@@ -90,7 +76,7 @@ def profile(
         for label, file_path in models.items():
             with timer.phase(f"profiling {label}"):
                 try:
-                    recording = record_profile(file_path, config, next(iter(feeds.by_batch.values())), min_time)
+                    recording = record_profile(file_path, config, next(iter(feeds.by_batch.values())), options.min_time)
                 except EvaluationError as e:
                     raise EvaluationError(f"{label} cannot be profiled: {e}") from e
                 recorded.append(build_profile(label, recording))
@@ -100,7 +86,7 @@ def profile(
         str(path),
         before,
         after[0] if after else None,
-        level,
+        options.level,
         config.provider,
         config.intra_op_threads,
         feeds.sizes,
@@ -111,7 +97,7 @@ def profile(
         next(iter(feeds.by_batch)),
     )
     with Publication() as publication:
-        settings = {"source": report.source, "level": level, **report.versions}
+        settings = {"source": report.source, "level": options.level, **report.versions}
         publication.add_text(paths.trace, partial(timeline, recorded, settings))
         publication.add_text(paths.report, report.to_json)
         if paths.page is not None:
@@ -121,3 +107,6 @@ def profile(
             publication.add_text(paths.page, partial(profile_page, report, *run))
         publication.publish()
     return report
+
+
+profile = with_keywords(ProfileOptions, "profile")(profile_model)

@@ -28,10 +28,9 @@ from ..measure import benchmark
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
-from ..optimize.run_options import with_keywords
 from ..registry.environment import quantization_target, versions
 from ..report.notebook_cards import card_html
-from ..report.progress import phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords
 from ..report.terminal import plural
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
@@ -82,7 +81,7 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     `scheme`: "auto" or names. `target`: that of the machine by default. `leave`: values or operators that stay in
     float. Rules of contract LOSSY of `plugins` run before those of each scheme. The search ends after so many scored
     `trials` or `seconds`; with a `journal`, an interrupted one goes on.
-    `report_to`: a file for the report as JSON, `page_to`: for a page of HTML. Either, or `op_errors`, has the errors of
+    `json`: a file for the report as JSON, `html`: for a page of HTML. Either, or `op_errors`, has the errors of
     single ops measured, on a few samples of the calibration.
 
     The result is within the budget on the report set, and not slower than the original under ORT ALL with `threads`.
@@ -124,7 +123,7 @@ def quantize_prepared(
         partial(orders_to_leave, feeds=feeds),
         folder,
         setup.source.size,
-        Limits(options.trials, options.seconds),
+        Limits(options.trials, options.time),
         setup.leave,
         fusion_check(target),
         stores=combined_schemes(schemes),
@@ -164,15 +163,13 @@ def quantize_prepared(
     return QuantizationResult(report, Candidate(original, (), setup.source.is_external)), None
 
 
-quantize = shows_progress(with_keywords(QuantizationOptions, "quantize")(quantize_model))
+quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 
 
 def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPaths:
     """The paths to write. Raises ModelError for those that cannot be, UsageError for unusable choices."""
     requested_schemes(options.scheme, options.calibrate, options.format)
-    paths = OutputPaths.of(
-        model=options.output, report=options.report_to, page=options.page_to, journal=options.journal
-    )
+    paths = OutputPaths.of(model=options.output, report=options.json, page=options.html, journal=options.journal)
     paths.require_distinct((*source.files, *options.input_files))
     return paths
 
@@ -224,14 +221,14 @@ def prepare(
     Raises UsageError for a budget or a target that does not exist, PluginError, and the errors of unusable samples.
     """
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
-    plugins = lossy_passes(options.plugins)
+    plugins = lossy_passes(options.plugin)
     with timer.phase(LOADING):
         loaded = source.load()
         paths.require_distinct(source.files)  # those of weights are known now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.excluded_names else None
-        optimized = optimize(model, "ort", inputs=samples.first, map_to=names, progress=options.progress)
+        optimized = optimize(model, "ort", inputs=samples.first, map=names, progress=options.progress)
         optimized.save(folder / "float.onnx")
         floats = model_source(folder / "float.onnx", inline=True)
         graph = floats.load().graph
@@ -243,7 +240,7 @@ def prepare(
             for part in filter(None, (samples.search, samples.report, samples.labelled))
         )
     with timer.phase(CHOOSING_INPUTS):
-        racing = OriginalRace(file, make_feeds(source, samples.first, options.batches, seed=options.seed), options)
+        racing = OriginalRace(file, make_feeds(source, samples.first, options.batch, seed=options.seed), options)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)

@@ -3,53 +3,69 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ...core.errors import UsageError
-from ...core.plugins.pass_registry import python_file
-from ..optimize.run_options import plugin_files
-from ..registry.pass_sources import PluginLike
-from ..registry.python_data import data_files
-from ..report.progress import Progress
+from ..options import (
+    BatchSizeOptions,
+    CriterionOptions,
+    PageOptions,
+    ReportOptions,
+    SearchOptions,
+    SeedOptions,
+    ThreadOptions,
+    TimingOptions,
+    option,
+    output_option,
+    require,
+    selection_option,
+)
 
-LEAST = {"trials": 1, "seconds": 0, "threads": 0, "min_time": 0.01, "seed": 0}
-"""The least numbers of options of a search."""
+if TYPE_CHECKING:
+    from ...core.plugins.plugin import PluginLike
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuantizationOptions:
+@dataclass(frozen=True, kw_only=True)
+class QuantizationOptions(
+    PageOptions,
+    SeedOptions,
+    TimingOptions,
+    ThreadOptions,
+    BatchSizeOptions,
+    SearchOptions,
+    CriterionOptions,
+    ReportOptions,
+):
     """The parameters of `quantize` except the model, as documented there."""
 
-    output: str | Path | None = None
-    data: Any = None
-    labelled: str | Path | None = None
-    metric: str = ""
-    scheme: str = "auto"
-    format: str = "qdq"
-    budget: str = "1%"
-    calibrate: str = ""
-    target: str = ""
-    leave: str | Sequence[str] = ()
-    plugins: Sequence[PluginLike] = ()
-    trials: int = 60
-    seconds: float = 1800.0
-    threads: int = 0
-    min_time: float = 1.0
-    batches: Sequence[int] = (1,)
-    seed: int = 0
-    report_to: str | Path | None = None
-    page_to: str | Path | None = None
+    output: str | Path | None = output_option(
+        None, "Where to write the model.", "FILE", kind=Path, flags=("-o", "--output")
+    )
+    scheme: str = option("auto", "auto, or some of static, dynamic, weights8, weights4, half.", "NAMES")
+    format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
+    calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
+    target: str = option("", "x86-vnni, x86, arm or portable; this machine by default.", "NAME", flags=("--for",))
+    leave: str | Sequence[str] = option(
+        (), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True
+    )
+    plugin: Sequence[PluginLike] = selection_option(
+        (),
+        "A Python file with rules, passes or a Plugin; may be repeated.",
+        "FILE",
+        kind=Path,
+        repeated=True,
+        reads=True,
+        runs_code=True,
+    )
+    time: float = 1800.0
+    batch: Sequence[int] = (1,)
     op_errors: bool = False
-    journal: str | Path | None = None
-    progress: Progress = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise UsageError for numbers that make no sense."""
-        require_least(self)
-        if not self.batches or min(self.batches) < 1:
-            raise UsageError(f"batches {list(self.batches)}: give sizes from 1 on")
+        super().__post_init__()
+        require(self.batch and min(self.batch) >= 1, f"batch {list(self.batch)}: give sizes from 1 on")
 
     @property
     def excluded_names(self) -> Sequence[str]:
@@ -59,13 +75,10 @@ class QuantizationOptions:
     @property
     def input_files(self) -> list[Path]:
         """The files that are read, except the model."""
+        from ...core.plugins.pass_registry import python_file  # noqa: PLC0415 - imports onnx
+        from ..optimize.run_options import plugin_files  # noqa: PLC0415 - as above
+        from ..registry.python_data import data_files  # noqa: PLC0415 - as above
+
         metric = python_file(self.metric)
-        files = [*data_files(self.labelled), *data_files(self.data), *plugin_files(self.plugins)]
+        files = [*data_files(self.labelled), *data_files(self.data), *plugin_files(self.plugin)]
         return files if metric is None else [*files, metric]
-
-
-def require_least(options: object) -> None:
-    """Raise UsageError for a number that is less than in LEAST."""
-    for name, bound in LEAST.items():
-        if not getattr(options, name) >= bound:
-            raise UsageError(f"{name} {getattr(options, name)}: it has to be {bound} or more")

@@ -19,6 +19,7 @@ from ...core.io.model_source import ModelSource, model_source, transformed_sourc
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
+from ...core.plugins.plugin import PluginLike
 from ...core.rewriting.change_log import ChangeLog
 from ...core.rewriting.rules import LOSSY
 from ...core.run.pipeline import Fixpoint, Pass, RulePass, leaves, rule_pass
@@ -34,7 +35,7 @@ from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.weight_rounding import gram_inputs
 from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
-from ..registry.pass_sources import PluginLike, plugin_registries
+from ..registry.pass_sources import plugin_registries
 from .candidates import CandidateBuilder, Scheme
 from .criterion import Feeds
 from .search import BuiltCandidate, Variant, Variants

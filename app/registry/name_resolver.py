@@ -12,11 +12,12 @@ from typing import Any, cast
 from ...core.errors import PluginError, UnknownNameError, UsageError
 from ...core.plugins.pass_registry import InstalledPlugins, LoadErrors, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
+from ...core.plugins.plugin import PluginLike
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves, select
 from ...core.support.regular_files import read_text
 from ...core.support.suggestions import did_you_mean
 from ...core.support.toml_tables import read_tables
-from .pass_sources import PluginLike, caller_registry, full_registry, plugin_registries
+from .pass_sources import caller_registry, full_registry, plugin_registries
 
 DEFAULT_FILE = Path("pipelines.toml")
 MAX_NESTING = 30  # of pipelines

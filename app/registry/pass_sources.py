@@ -19,15 +19,12 @@ from ...core.plugins.pass_registry import (
     registry_from_file,
     registry_from_plugin,
 )
-from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, as_pass
+from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, PluginLike, as_pass
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes, selectable_rules, with_rules
-from ...core.run.transforms import ModelTransform
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PASS_STAGES, PIPELINES, TRANSFORMS
 
-PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin
-"""A Python file with passes, transforms or rules, or an object with or of them."""
 DISTRIBUTION = "passwright"
 T = TypeVar("T")
 

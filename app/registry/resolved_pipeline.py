@@ -12,7 +12,7 @@ from msgspec import Struct, field, structs
 from ...core.errors import UsageError
 from ...core.plugins.pass_registry import PassEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
-from ...core.plugins.plugin import PassPlacement, as_pass, insert_passes
+from ...core.plugins.plugin import PassPlacement, PluginLike, as_pass, insert_passes
 from ...core.run.pipeline import (
     Fixpoint,
     Pass,
@@ -29,7 +29,6 @@ from ...core.run.transforms import RequestedTransform, RunOpsets, SkippedPass, T
 from ...passes.pipelines import PASS_STAGES
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver
-from .pass_sources import PluginLike
 
 
 class ResolvedPipeline(Struct, frozen=True):
@@ -68,7 +67,7 @@ class ResolvedPipeline(Struct, frozen=True):
 
 def resolve_pipeline(
     pipeline: str | Pass,
-    plugins: Sequence[PluginLike] = (),
+    plugin: Sequence[PluginLike] = (),
     only: Collection[str] = (),
     skip: Collection[str] = (),
     enable: Collection[str] = (),
@@ -79,10 +78,10 @@ def resolve_pipeline(
     are named. An enabled ConvertOpset comes first, and passes that raise the opset further are dropped. Raises
     UsageError, UnknownNameError and PluginError.
     """
-    for parameter, given in (("plugins", plugins), ("only", only), ("skip", skip), ("enable", enable)):
+    for parameter, given in (("plugin", plugin), ("only", only), ("skip", skip), ("enable", enable)):
         if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are not names
             raise UsageError(f"{parameter} must be a list, as in {parameter}=[{given!r}]")
-    names = NameResolver(plugins)
+    names = NameResolver(plugin)
     start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(PassPlacement(pipeline).item)
     specs = _merge_specs(enable)
     more = _added_passes(start, names, list(specs))

@@ -5,30 +5,65 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from importlib import import_module
-from typing import Any, ParamSpec, TypeVar, cast
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ...core.support.printable_text import printable_line
+from ...core.support.suggestions import did_you_mean
+from ..options import Progress
 
 P = ParamSpec("P")
+Subject = TypeVar("Subject")
+Other = TypeVar("Other")
+Options = TypeVar("Options")
 Outcome = TypeVar("Outcome")
 NOTHING = {"text/html": "", "text/plain": ""}
 """An output of a cell without content."""
-Progress = Callable[[str], None] | bool | None
-"""A function that is called with the name of each phase; True to show it, False not to; None: in a notebook alone."""
 
 
-def shows_progress(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
-    """Decorate a function with the keyword `progress`, a Progress: it is called with a function in its place."""
+def with_keywords(
+    options: Callable[P, Options], name: str
+) -> Callable[[Callable[[Subject, Options], Outcome]], Callable[Concatenate[Subject, P], Outcome]]:
+    """Decorate a function of a subject and `options`: the result, called `name`, has these as parameters.
 
-    @wraps(function)
-    def call(*args: P.args, **keywords: P.kwargs) -> Outcome:
-        with shown_progress(cast("Progress", keywords.get("progress"))) as show:
-            keywords["progress"] = show
-            return function(*args, **keywords)
+    Its progress is shown as the option `progress` says; the function calls a function in its place.
+    """
+    return _with_keywords(options, name)
 
-    return call
+
+def with_keywords_after_two(
+    options: Callable[P, Options], name: str
+) -> Callable[[Callable[[Subject, Other, Options], Outcome]], Callable[Concatenate[Subject, Other, P], Outcome]]:
+    """As `with_keywords`, for a function of two subjects."""
+    return _with_keywords(options, name)
+
+
+def _with_keywords(options: Callable[..., Any], name: str) -> Any:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        *subjects, _ = signature(function).parameters.values()
+        count, names, known = len(subjects), [p.name for p in subjects], signature(options).parameters.keys()
+
+        @wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            given = [keywords.pop(n) for n in names[len(args) :] if n in keywords]
+            first = [*args[:count], *given]
+            if len(first) < count:
+                raise TypeError(f"{name}() needs {' and '.join(names)}")
+            for unknown in keywords.keys() - known:
+                raise TypeError(f"{name}() has no argument {unknown!r}{did_you_mean(unknown, known)}")
+            chosen = options(*args[count:], **keywords)
+            with shown_progress(chosen.progress) as show:
+                return function(*first, replace(chosen, progress=show))
+
+        parameters = [*subjects, *signature(options).parameters.values()]
+        vars(call)["__signature__"] = signature(function).replace(parameters=parameters)
+        call.__name__ = call.__qualname__ = name
+        return call
+
+    return decorate
 
 
 def phase_callback(progress: Progress) -> Callable[[str], None]:

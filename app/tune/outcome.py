@@ -126,7 +126,7 @@ class Checks:
         recipe = configuration.recipe
         if not recipe.is_original and recipe not in self._verified:
             with self.timer.phase("verifying the model"):
-                self._verified[recipe] = models.verify(recipe, self.given, self.options.effort)
+                self._verified[recipe] = models.verify(recipe, self.given, self.options.verify)
         path = models.get(recipe).path
         with (
             self.timer.phase(COMPARING),
@@ -178,7 +178,7 @@ def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionRe
 
     A race of all finalists says which come close to the best, and another one, of fresh processes, decides about these.
     """
-    models, contenders = search.race.models, finalists(search, checks.options.pipelines)
+    models, contenders = search.race.models, finalists(search, checks.options.pipeline)
     while True:
         with checks.timer.phase(MEASURING):
             last = race_finalists(search, contenders)

@@ -22,13 +22,12 @@ from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
-from ...core.verify.verification_spec import VerificationSpec
+from ...core.verify.verification_spec import VerificationSpec, known_effort
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
-from ..optimize.run_options import with_keywords
 from ..quantize.candidates import Candidate
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
@@ -36,7 +35,7 @@ from ..quantize.search import Limits
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
 from ..report.notebook_cards import card_html
-from ..report.progress import phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords
 from .decisions import (
     installed_providers,
     opset_choices,
@@ -101,8 +100,8 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
     configuration. With a `journal`, an interrupted search goes on. In the end all pipelines, with the defaults, in one
     thread and in the session found, are raced against the original: the best that is surely better is the result, else
     the original. It is verified with `effort`, in its session too.
-    `output`: where to write the model, `settings_to` its settings as JSON, `script_to` a Python file that makes the
-    session, `report_to` the report, `page_to` a page of HTML.
+    `output`: where to write the model, `settings` its settings as JSON, `script` a Python file that makes the
+    session, `json` the report, `html` a page of HTML.
 
     Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
     runs on no inputs.
@@ -118,19 +117,19 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             loaded = source.load()
             paths.require_distinct((*source.files, *options.input_files))
             given = read_given(options.inputs, loaded)
-            spec = VerificationSpec.of(loaded, given, options.shapes or {}, effort=options.effort)
+            spec = VerificationSpec.of(
+                loaded, given, options.shape or {}, effort=known_effort(options.verify, "--verify")
+            )
             original = source.loadable_file(folder)
         with timer.phase(CHOOSING_INPUTS):
             workloads, notes = make_workloads(
-                source, given, dict(options.dims or {}), dict(options.shapes or {}), options.seed
+                source, given, dict(options.dim or {}), dict(options.shape or {}), options.seed
             )
         journal.conditions = _conditions(original, options, workloads)
         models = TunedModels(source, original, folder, partial(_quantize, original, options), options.seed)
         racing = Racing(models, workloads, objective, options.min_time, options.seed, journal)
         start = Configuration(session=ExecutionProvider().session_config("ENABLE_ALL", options.threads))
-        search = TuningSearch(
-            racing, objective, Limits(options.trials, options.seconds), start, progress=timer.progress
-        )
+        search = TuningSearch(racing, objective, Limits(options.trials, options.time), start, progress=timer.progress)
         racing.progress = lambda text: timer.report(lambda: f"{text.rpartition(': ')[2]}; {search.learnt}")
         with timer.phase(SEARCHING):
             search_in_stages(search, options, folder, loaded.graph.opsets.get("", 0))
@@ -164,7 +163,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
         return result
 
 
-tune = shows_progress(with_keywords(TuneOptions, "tune")(tune_model))
+tune = with_keywords(TuneOptions, "tune")(tune_model)
 
 
 def search_in_stages(search: TuningSearch, options: TuneOptions, folder: Path, opset: int) -> None:
@@ -173,8 +172,8 @@ def search_in_stages(search: TuningSearch, options: TuneOptions, folder: Path, o
     The search ends at a limit, or after a round that finds nothing new. `opset` is the opset of the original.
     """
     models, goal = search.race.models, search.objective.goal
-    pipelines = [name for name in options.pipelines if name != ORIGINAL]
-    named = options.providers
+    pipelines = [name for name in options.pipeline if name != ORIGINAL]
+    named = options.ep
     providers = installed_providers() if named is None else [parse_provider(text) for text in named]
     for _ in range(ROUNDS):
         before = dict(search.chosen)
@@ -233,7 +232,7 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str
         metric=options.metric,
         scheme=scheme,
         budget=options.budget,
-        seconds=options.seconds * QUANTIZATION_SHARE / len(options.schemes),
+        time=options.time * QUANTIZATION_SHARE / len(options.schemes),
         threads=options.threads,
         min_time=options.min_time,
         seed=options.seed,
@@ -255,15 +254,15 @@ def _conditions(model: Path, options: TuneOptions, workloads: Sequence[Workload]
 
 def _paths(options: TuneOptions, source: ModelSource) -> OutputPaths:
     """The paths to write; beside a model, its settings and the script of its session. Raises ModelError."""
-    settings, script = options.settings_to, options.script_to
+    settings, script = options.settings, options.script
     if options.output is not None:
         place = Path(options.output)
         settings = settings or place.with_name(f"{place.stem}_settings.json")
         script = script or place.with_name(f"{place.stem}_session.py")
     paths = OutputPaths.of(
         model=options.output,
-        report=options.report_to,
-        page=options.page_to,
+        report=options.json,
+        page=options.html,
         journal=options.journal,
         settings=settings,
         script=script,

@@ -3,70 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import psutil
-
-from ...core.errors import UsageError
 from ...core.ort.sessions import MAX_THREADS
-from ...core.verify.verification_spec import Effort
-from ...passes.pipelines import PIPELINES
-from ..quantize.criterion import Budget
-from ..quantize.quantize_options import require_least
-from ..quantize.schemes import AUTO, requested_schemes
-from ..registry.python_data import data_files
-from ..report.progress import Progress
-from .objective import Objective
+from ..options import (
+    DataOptions,
+    EffortOptions,
+    MeasuredInputOptions,
+    PageOptions,
+    ReportOptions,
+    SearchOptions,
+    SeedOptions,
+    ShapeOptions,
+    TimingOptions,
+    criterion_option,
+    model_option,
+    option,
+    output_option,
+    parse_dim_sizes,
+    parse_names,
+    require,
+    selection_option,
+    speed_option,
+)
+
+if TYPE_CHECKING:
+    from .objective import Objective
 
 DEFAULT_PIPELINES = ("basic", "ort")
+AUTO = "auto"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuneOptions:
+@dataclass(frozen=True, kw_only=True)
+class TuneOptions(
+    PageOptions,
+    EffortOptions,
+    SeedOptions,
+    DataOptions,
+    TimingOptions,
+    SearchOptions,
+    ShapeOptions,
+    MeasuredInputOptions,
+    ReportOptions,
+):
     """The parameters of `tune` except the model, as documented there."""
 
-    output: str | Path | None = None
-    settings_to: str | Path | None = None
-    script_to: str | Path | None = None
-    goal: str = "latency"
-    quantile: str = "p50"
-    dims: Mapping[str, Sequence[int]] | None = None
-    shapes: Mapping[str, Sequence[int]] | None = None
-    inputs: Any = None
-    threads: int = 0
-    pipelines: Sequence[str] = DEFAULT_PIPELINES
-    providers: Sequence[str] | None = None
-    budget: str | None = None
-    scheme: str = AUTO
-    data: Any = None
-    labelled: str | Path | None = None
-    metric: str = ""
-    seconds: float = 600.0
+    output: str | Path | None = output_option(
+        None,
+        "Where to write the model; its settings and session go beside it.",
+        "FILE",
+        kind=Path,
+        flags=("-o", "--output"),
+    )
+    settings: str | Path | None = output_option(
+        None, "Where to write the settings, instead of OUT_settings.json.", "FILE", kind=Path
+    )
+    script: str | Path | None = output_option(
+        None, "Where to write Python that makes the session, instead of OUT_session.py.", "FILE", kind=Path
+    )
+    goal: str = option("latency", "latency, throughput, memory or size.", "GOAL", flags=("--for",))
+    quantile: str = option("p50", "Of the latency: p50 or p99.", "NAME")
+    pipeline: Sequence[str] = selection_option(
+        DEFAULT_PIPELINES, "Pipelines to try, of basic and ort.", "NAMES", parse=parse_names, is_own=True
+    )
+    dim: Mapping[str, Sequence[int]] | None = model_option(
+        None,
+        "Sizes of a symbolic dim to measure at, such as batch=1,8.",
+        "NAME=N,...",
+        repeated=True,
+        parse=parse_dim_sizes,
+    )
+    threads: int = speed_option(
+        0, "Threads that a session may have; 0 for one on each core.", "N", least=0, most=MAX_THREADS
+    )
+    ep: Sequence[str] | None = speed_option(
+        None,
+        "Execution provider to try, with options, as in openvino{device_type=CPU}; may be repeated. All that are "
+        "installed by default.",
+        "NAME",
+        repeated=True,
+        runs_code=True,
+    )
     trials: int = 200
-    min_time: float = 1.0
-    effort: Effort = "default"
-    seed: int = 0
-    journal: str | Path | None = None
-    report_to: str | Path | None = None
-    page_to: str | Path | None = None
-    progress: Progress = field(default=None, repr=False)
+    budget: str | None = criterion_option(
+        None, "Try schemes of `passes quantize` too, with this loss: 1%, or 0.5pt.", "LOSS"
+    )
+    scheme: str = criterion_option(
+        AUTO, "Schemes to try, each as a model of its own; auto for the best one.", "NAMES", is_own=True
+    )
 
     def __post_init__(self) -> None:
         """Raise UsageError for numbers and names that make no sense."""
-        require_least(self)
-        if self.threads > MAX_THREADS:
-            raise UsageError(f"threads {self.threads}: onnxruntime gets {MAX_THREADS} at most")
-        for name in self.pipelines:
-            if name not in PIPELINES:
-                raise UsageError(f"--pipeline {name}: choose from {', '.join(PIPELINES)}")
-        if any(not sizes or min(sizes) < 1 for sizes in (self.dims or {}).values()):
-            raise UsageError("dims: give sizes from 1 on")
+        from ...passes.pipelines import PIPELINES  # noqa: PLC0415 - imports onnx
+
+        super().__post_init__()
+        for name in self.pipeline:
+            require(name in PIPELINES, f"--pipeline {name}: choose from {', '.join(PIPELINES)}")
+        require(all(sizes and min(sizes) >= 1 for sizes in (self.dim or {}).values()), "dim: give sizes from 1 on")
         self._require_budget()
 
     def _require_budget(self) -> None:
         """Raise UsageError for options of accuracy without a budget, and for schemes that do not exist."""
+        from ..quantize.criterion import Budget  # noqa: PLC0415 - imports onnx
+        from ..quantize.schemes import requested_schemes  # noqa: PLC0415 - as above
+
         if self.budget is not None:
             Budget.parse(self.budget)
             requested_schemes(self.scheme, "", "qdq")
@@ -74,17 +116,21 @@ class TuneOptions:
         given = {
             "--data": self.data, "--labelled": self.labelled, "--metric": self.metric, "--scheme": self.scheme != AUTO,
         }  # fmt: skip
-        for option in (name for name, value in given.items() if value):
-            raise UsageError(f"{option} is for models of another accuracy: give --budget")
+        for name in (name for name, value in given.items() if value):
+            require(condition=False, reason=f"{name} is for models of another accuracy: give --budget")
 
     @property
     def objective(self) -> Objective:
         """The figure to make small."""
+        from .objective import Objective  # noqa: PLC0415 - imports onnx
+
         return Objective.of(self.goal, self.quantile)
 
     @property
     def cores(self) -> int:
         """The threads that a session may have."""
+        import psutil  # noqa: PLC0415 - used once
+
         return self.threads or psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
     @property
@@ -95,4 +141,6 @@ class TuneOptions:
     @property
     def input_files(self) -> list[Path]:
         """The files that are read, except the model."""
+        from ..registry.python_data import data_files  # noqa: PLC0415 - imports onnx
+
         return [*data_files(self.labelled), *data_files(self.data), *data_files(self.inputs)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -19,17 +18,17 @@ from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINA
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.verify.comparison_options import ComparisonOptions
-from ...core.verify.given_inputs import Inputs
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
-from ...core.verify.verification_spec import Effort, VerificationSpec, known_effort
+from ...core.verify.verification_spec import VerificationSpec, known_effort
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook_cards import card_html
-from ..report.progress import Progress, phase_callback, shows_progress
+from ..report.progress import phase_callback, with_keywords_after_two
 from ..report.result_row import VERIFIED, WRONG, ResultRow, verdict_columns
+from .verify_options import VerifyOptions
 
 
 @dataclass(slots=True)
@@ -71,20 +70,8 @@ class VerificationReport:
     _repr_html_ = card_html
 
 
-@shows_progress
-def verify(
-    original: onnx.ModelProto | str | Path,
-    other: onnx.ModelProto | str | Path,
-    inputs: Inputs | None = None,
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    seed: int = 0,
-    exact: bool = False,
-    effort: Effort = "default",
-    memory: int | None = None,
-    prove: bool = False,
-    report_to: str | Path | None = None,
-    progress: Progress = None,
+def verify_models(
+    original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path, options: VerifyOptions
 ) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
@@ -93,34 +80,39 @@ def verify(
     Raises ModelError for a model or input that is unusable, UsageError for an unknown effort, UnverifiableError if no
     inputs can be generated for the original.
     """
-    timer = PhaseTimer(phase_callback(progress))
+    timer = PhaseTimer(phase_callback(options.progress))
     start_oracle_worker()
     first, second = (model_source(m, inline=False) for m in (original, other))
-    paths = OutputPaths.of(report=report_to)
-    paths.require_distinct((*first.files, *second.files, *data_files(inputs)))
+    paths = OutputPaths.of(report=options.json)
+    paths.require_distinct((*first.files, *second.files, *data_files(options.inputs)))
     with gc_paused(), timer.phase(LOADING):
         model = first.load()
-        given = read_given(inputs, model)
-        spec = VerificationSpec.of(model, given, shapes or {}, effort=known_effort(effort, "--effort"), memory=memory)
+        given = read_given(options.inputs, model)
+        spec = VerificationSpec.of(
+            model, given, options.shape or {}, effort=known_effort(options.effort, "--effort"), memory=options.memory
+        )
         differences = interface_differences(model, second.load())
     verdict = None
     if not differences:
-        with OracleProcess(first.loadable(), spec, seed, label=first.label, report=timer.report) as oracle:
+        with OracleProcess(first.loadable(), spec, options.seed, label=first.label, report=timer.report) as oracle:
             with timer.phase(RUNNING_ORIGINAL):
                 oracle.wait()
             with timer.phase(COMPARING):
-                verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=exact))
+                verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=options.exact))
     proofs = None
-    if prove and verdict is not None and verdict.failure is None:
+    if options.prove and verdict is not None and verdict.failure is None:
         from .region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
 
         with timer.phase(PROVING):
             rewrites = built_in_rewrites(first.load, model.graph.opsets)
             models = ProvedModels(model, first.loadable(), second.loadable(), rewrites)
-            proofs = proofs_of(models, timer.verification_seconds, exact=exact)
+            proofs = proofs_of(models, timer.verification_seconds, exact=options.exact)
     report = VerificationReport(first.label, second.label, differences, verdict, proofs, timer.seconds, versions())
     publish_text(paths.report, report.to_json)
     return report
+
+
+verify = with_keywords_after_two(VerifyOptions, "verify")(verify_models)
 
 
 def interface_differences(original: Model, other: Model) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from msgspec import Struct, field
@@ -124,6 +125,10 @@ class Plugin(Struct, frozen=True):
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - seldom needed
 
         return SpecifierSet(self.passwright).contains(version, prereleases=True)
+
+
+PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin
+"""A Python file with passes, transforms or rules, or an object with or of them."""
 
 
 def as_pass(item: Pass | Rule | ModelTransform) -> Pass:

@@ -84,7 +84,7 @@ def _options(model: onnx.ModelProto, rng: Random) -> tuple[str, ...]:
     values = [o for n in model.graph.node for o in n.output if o] or ["y"]
     output = ("-o", "out/o.onnx")
     choices: tuple[tuple[str, ...], ...] = (
-        ("--exact",), ("--debloat",), ("--shapes", "write"), ("--shapes", "keep"),
+        ("--exact",), ("--debloat",), ("--value-info", "write"), ("--value-info", "keep"),
         ("--pipeline", "ort"), ("--pipeline", "none"),
         ("--keep-functions",), ("--drop-unused-inputs",), ("-v",), ("--strict",), ("--dim", f"{rng.choice(dims)}=2"),
         ("--map", "out/map.json"), ("--html", "out/page.html"), ("--shape", f"{name}:1,2"),

@@ -102,8 +102,8 @@ def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None)
             threads=1,
             min_time=0.01,
             output=model,
-            page_to=page,
-            report_to=report,
+            html=page,
+            json=report,
         )
     return Run(result.report, model, page.read_text("utf-8"), json.loads(report.read_text("utf-8")))
 

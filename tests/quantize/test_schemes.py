@@ -203,7 +203,7 @@ def test_a_model_is_quantized_from_end_to_end(schemes: str, tmp_path: Path, monk
     SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     options = QuantizationOptions(
         data=FEEDS * 3, scheme=schemes, budget="5%", min_time=0.02, output=tmp_path / "q.onnx",
-        report_to=tmp_path / "report.json",
+        json=tmp_path / "report.json",
     )  # fmt: skip
     report = quantize_model(network(), options).report
     assert {t.scheme for t in report.trials} == {*schemes.split(",")}

@@ -144,7 +144,7 @@ def test_named_outputs_are_graph_values() -> None:
         return op.Min(op.Neg(x), 0.0)
 
     model = load("g (float[N,3] x) => (float[N,3] y) { r = Relu(x) y = Neg(r) }")
-    result = optimize(model, pipeline="none", plugins=[rule_from_functions(pattern, replacement)])
+    result = optimize(model, pipeline="none", plugin=[rule_from_functions(pattern, replacement)])
     assert seen == [("N", 3)]
     assert op_types(result.model) == ["Neg", "Min"]
 
@@ -193,5 +193,5 @@ def test_rule_of_a_plugin_file_is_found(tmp_path: Any) -> None:
 def test_wrong_rule_is_rejected_by_name_and_place() -> None:
     rule = rule_from_functions(lambda op, x: op.Elu(x), lambda op, x: op.Relu(x), name="elu_to_relu")
     model = load("g (float[8] x) => (float[8] y) { y = Elu(x) }")
-    (found,) = optimize(model, pipeline="none", plugins=[rule]).report.rejected
+    (found,) = optimize(model, pipeline="none", plugin=[rule]).report.rejected
     assert (found.by, found.place) == ("elu_to_relu", "y")

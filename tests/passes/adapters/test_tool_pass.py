@@ -346,6 +346,6 @@ def test_old_models_keep_initializers_as_inputs() -> None:
 
 def test_map_and_repro_name_the_tool(tmp_path: Path) -> None:
     pipeline: Any = Pipeline("all", (tool("relu_for_elu"), tool("drop_identity")))
-    result = optimize(documented(), pipeline=pipeline, map_to=tmp_path / "map.json", repro_to=tmp_path / "repros")
+    result = optimize(documented(), pipeline=pipeline, map=tmp_path / "map.json", repro=tmp_path / "repros")
     assert len(result.report.rejected) == 1
     assert '"node_i": "tool:drop_identity"' in (tmp_path / "map.json").read_text()

@@ -88,7 +88,7 @@ def test_a_given_opset_may_round_otherwise() -> None:
 
 
 def test_one_change_of_the_whole_model() -> None:
-    report = optimize(load(SUMS, 11), enable=["raise-opset{to=21}"], plan=True).report
+    report = optimize(load(SUMS, 11), enable=["raise-opset{to=21}"], dry_run=True).report
     assert report.plan is not None
     assert [(c.by, c.place, c.replaced, c.nodes_saved) for c in report.plan.changes] == [
         ("raise-opset", "", ("ReduceSum y",), 0)

@@ -1,0 +1,21 @@
+"""Options of `bisect_ort`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..options import DimOptions, EffortOptions, InputOptions, LimitOptions, ReportOptions, SeedOptions
+
+
+@dataclass(frozen=True)
+class OptimizerOptions:
+    """The level of onnxruntime's optimization."""
+
+    ort: str = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrtBisectOptions(
+    EffortOptions, LimitOptions, SeedOptions, DimOptions, InputOptions, OptimizerOptions, ReportOptions
+):
+    """The parameters of `bisect_ort` except the model, as documented there."""

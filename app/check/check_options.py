@@ -1,0 +1,24 @@
+"""Options of `passes check`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..options import ReportOptions, option, report_option
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions(ReportOptions):
+    """The options of a check of rules."""
+
+    built_in: bool = option(False, "Check all rules that come with passwright.")
+    budget: int = option(600, "Models made for each rule, at most.", "N", least=1)
+    seed: int = option(0, "Seed of the generated models and inputs.", "N", least=0)
+    prove: bool = option(
+        False, "Prove the rules, too: over the reals, and bit for bit where they are exact.", is_own=True
+    )
+    float32: bool = option(False, "With --prove, run exact rules on every float32, for minutes each.")
+    repro: str | Path | None = report_option(
+        None, "Write a model and inputs here for each wrong rule.", "FOLDER", kind=Path
+    )

@@ -1,0 +1,15 @@
+"""Arguments of several commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never written to.")]
+
+
+def path_of(value: str | Path | None) -> Path | None:
+    """The path of an option, which Python takes as text too."""
+    return None if value is None else Path(value)

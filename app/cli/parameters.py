@@ -1,0 +1,107 @@
+"""Parameters of commands for typer, from the classes of their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
+
+import typer
+
+from ...core.errors import UsageError
+from ..options import Option, options_of
+from .completion import complete_lists, complete_names
+
+
+def option_classes(command: Callable[..., int | None]) -> dict[str, type]:
+    """The classes of options among the parameters of a command."""
+    hints = get_type_hints(command, include_extras=True)
+    return {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+
+
+def options_by_parameter(command: Callable[..., int | None]) -> dict[str, Option]:
+    """The options of a command by the parameter that typer calls it with; `no_...` for one that turns another off."""
+    found = dict[str, Option]()
+    for options in option_classes(command).values():
+        for name, (_, about) in options_of(options).items():
+            found[name] = about
+            if about.off[0]:
+                flag, text = about.off
+                found[_parameter_of(flag)] = Option(text, group=about.group, kind=bool, flags=(flag,), is_typed=True,
+                                                    excludes=(name,))  # fmt: skip
+    return found
+
+
+def typer_parameters(command: Callable[..., int | None]) -> list[Parameter]:
+    """The parameters of a command for typer: its arguments, and each option."""
+    hints, classes = get_type_hints(command, include_extras=True), option_classes(command)
+    arguments = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values()
+                 if p.name not in classes]  # fmt: skip
+    defaults = {name: f.default for c in classes.values() for name, (f, _) in options_of(c).items()}
+    options = [
+        _typer_parameter(name, about, defaults.get(name, False))
+        for name, about in options_by_parameter(command).items()
+    ]
+    return [*arguments, *options]
+
+
+def _typer_parameter(name: str, about: Option, default: Any) -> Parameter:
+    flags = about.flags or (f"--{name.replace('_', '-')}",)
+    is_text = type(default) is about.kind and about.parse is None
+    shown = "" if is_text or not isinstance(default, tuple) else ",".join(map(str, default))
+    completed = (complete_lists if about.is_list else complete_names)(*about.completes) if about.completes else None
+    info = typer.Option(
+        *flags,
+        metavar=about.metavar or None,
+        help=about.help,
+        rich_help_panel=about.group,
+        min=about.least,
+        max=about.most,
+        autocompletion=completed,
+        show_default=shown or True,
+    )
+    kind: Any = list[about.kind] if about.repeated else about.kind  # pyright: ignore[reportInvalidTypeForm]
+    optional = kind if is_text else kind | None
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=default if is_text else None, annotation=Annotated[optional, info]
+    )
+
+
+def argument_types(command: Callable[..., int | None]) -> dict[str, type]:
+    """The types of the arguments of a command, or of one of several; text but for paths."""
+    hints, classes = get_type_hints(command), option_classes(command)
+    return {name: Path if Path in (hint, *get_args(hint)) or list[Path] in get_args(hint) else str
+            for name, hint in hints.items() if name not in {*classes, "return"}}  # fmt: skip
+
+
+def options_from(options: type, given: Mapping[str, Any]) -> Any:
+    """The options of a class from values of the command line by parameter. Raises UsageError for malformed texts."""
+    values = dict[str, Any]()
+    for name, (_, about) in options_of(options).items():
+        if (value := given.get(name)) is not None and value not in ((), []):
+            values[name] = _parsed(name, about, value)
+        if about.off[0] and given.get(_parameter_of(about.off[0])):
+            if name in values:
+                raise UsageError(f"{about.off[0]} and {flag_of(name, about)} exclude each other")
+            values[name] = False
+    return options(**values)
+
+
+def flag_of(name: str, about: Option) -> str:
+    """The name of an option on the command line."""
+    return max(about.flags, key=len) if about.flags else f"--{name.replace('_', '-')}"
+
+
+def _parsed(name: str, about: Option, value: Any) -> Any:
+    if about.parse is None:
+        return value
+    try:
+        return about.parse(value)
+    except ValueError as e:
+        raise UsageError(f"{flag_of(name, about)} {e}") from e
+
+
+def _parameter_of(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_")

@@ -1,0 +1,114 @@
+"""Options of `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..options import (
+    TOOLS,
+    TUNED,
+    BatchSizeOptions,
+    CriterionOptions,
+    DimOptions,
+    InputOptions,
+    NameOptions,
+    PageOptions,
+    PipelineOptions,
+    ReportOptions,
+    SeedOptions,
+    SessionOptions,
+    TimingOptions,
+    criterion_option,
+    option,
+    parse_names,
+    report_option,
+    require,
+    speed_option,
+)
+
+if TYPE_CHECKING:
+    from ..quantize.quantize_options import QuantizationOptions
+    from .comparison_report import Conditions
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(
+    PageOptions,
+    CriterionOptions,
+    SeedOptions,
+    TimingOptions,
+    BatchSizeOptions,
+    SessionOptions,
+    DimOptions,
+    InputOptions,
+    NameOptions,
+    PipelineOptions,
+    ReportOptions,
+):
+    """The parameters of `compare` except the model, as documented there."""
+
+    with_tools: Sequence[str] | None = option(
+        None,
+        "Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, and of ort, onnxsim, nncf to quantize, as a,b: all that "
+        "are installed.",
+        "NAMES",
+        repeated=True,
+        parse=parse_names,
+        flags=("--with",),
+        completes=(TOOLS,),
+        is_list=True,
+    )
+    settings: str | Path | None = speed_option(
+        None, "Settings that `passes tune` wrote.", "FILE", kind=Path, is_typed=True, excludes=TUNED
+    )
+    quantized: bool = option(
+        False,
+        "Compare tools for quantization instead, at one accuracy budget.",
+        excludes=("pipeline", "plugin", "only", "skip", "enable", "inputs", "shape", "dim", "ep"),
+    )
+    time: float | None = criterion_option(
+        None, "Seconds after which `passes quantize` begins no candidate.", "SECONDS", kind=float, least=0
+    )
+    keep: str | Path | None = report_option(None, "Keep the optimized files in this folder.", "FOLDER", kind=Path)
+    conditions: Conditions | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for options that exclude each other."""
+        super().__post_init__()
+        timed = "--threads" if self.threads else "--ep" if self.ep != "cpu" else ""
+        require(not (self.settings and timed), f"{timed}: --settings {self.settings} says that")
+        others = {
+            "--pipeline": self.pipeline != "basic", "--plugin": self.plugin, "--only": self.only, "--skip": self.skip,
+            "--enable": self.enable, "--inputs": self.inputs, "--shape": self.shape, "--dim": self.dim,
+            "--ep": self.ep != "cpu", "--settings": self.settings, "--keep": self.keep,
+        }  # fmt: skip
+        quantizing = {
+            "--data": self.data, "--labelled": self.labelled, "--metric": self.metric, "--budget": self.budget != "1%",
+            "--time": self.time is not None,
+        }  # fmt: skip
+        unused, word = (others, "not for") if self.quantized else (quantizing, "for")
+        for name, value in unused.items():
+            require(not value, f"{name} is {word} a comparison with --quantized")
+
+    @property
+    def quantization(self) -> QuantizationOptions:
+        """The options of `passes quantize` in a comparison of quantized models."""
+        from ..quantize.quantize_options import QuantizationOptions  # noqa: PLC0415 - seldom needed
+
+        return QuantizationOptions(
+            data=self.data,
+            labelled=self.labelled,
+            metric=self.metric,
+            budget=self.budget,
+            time=QuantizationOptions.time if self.time is None else self.time,
+            threads=self.threads,
+            min_time=self.min_time,
+            batch=self.batch,
+            seed=self.seed,
+            json=self.json,
+            html=self.html,
+            progress=self.progress,
+        )

@@ -1,0 +1,14 @@
+"""Options of `diff`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..options import ReportOptions, option
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffOptions(ReportOptions):
+    """The parameters of `diff` except the models, as documented there."""
+
+    include_names: bool = option(False, "Names, doc strings, metadata of nodes and places of constants count too.")

@@ -1,0 +1,17 @@
+"""Options of `explain`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..optimize.run_options import RewriteOptions
+from ..options import option
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(RewriteOptions):
+    """The parameters of `explain` beside the model and the name, described there."""
+
+    as_is: bool = option(False, "Match in the file as it is, not after the pipeline.")
+    at: str = option("", "Only at this node, or at the producer of this value.", "NAME")
+    limit: int = option(10, "List at most so many of each kind.", "N", least=0, is_own=True)

@@ -1,0 +1,39 @@
+"""Options of `bench`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..options import (
+    BatchSizeOptions,
+    DimOptions,
+    LevelOptions,
+    MeasuredInputOptions,
+    MetricOptions,
+    ReportOptions,
+    SeedOptions,
+    SessionOptions,
+    TimingOptions,
+)
+
+if TYPE_CHECKING:
+    from .benchmark import BenchmarkConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchOptions(
+    SeedOptions,
+    TimingOptions,
+    MetricOptions,
+    SessionOptions,
+    LevelOptions,
+    BatchSizeOptions,
+    DimOptions,
+    MeasuredInputOptions,
+    ReportOptions,
+):
+    """The parameters of `bench` except the models, as documented there."""
+
+    min_time: float = 2.0
+    effort: BenchmarkConfig | None = None

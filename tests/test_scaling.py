@@ -16,6 +16,7 @@ from passwright.core.io.convert import from_onnx
 from passwright.core.io.split_models import SplitModel
 from passwright.core.ir.op import SLOTS_THRESHOLD
 from passwright.core.rewriting.driver import RuleIndex, Worklist
+from passwright.core.support import gc_pause
 from passwright.core.support.gc_pause import gc_paused
 from passwright.core.verify.combined_plans import combined_plans
 from passwright.core.verify.input_search import InputSearch
@@ -343,7 +344,8 @@ def test_merge_duplicates_frees_its_scopes() -> None:
         assert not [o for o in gc.get_objects() if isinstance(o, Scope) and id(o) not in before]
 
 
-def test_collector_state_is_restored() -> None:
+def test_collector_state_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc_pause, "gc", gc)
     gc.unfreeze()
     with gc_paused():
         assert not gc.isenabled()

@@ -26,7 +26,7 @@ from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle import Verdict
 from passwright.core.verify.regions.region_comparison import ChangedRegions
 from passwright.core.verify.verdict import MismatchError
-from rewriting import cases, load, oracle_of, require_equivalent
+from rewriting import cases, load, oracle_of, require_equivalent, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,68 +57,50 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = Fals
 
 X = "g (float[N,3] x) => (float[N,3] y)"
 
-WRONG = [
-    pytest.param(f"{X} {{ y = Relu(x) }}", f"{X} {{ y = Identity(x) }}", id="negative numbers kept"),
-    pytest.param(f"{X} {{ y = Relu(x) }}", f"{X} {{ y = Abs(x) }}", id="negative numbers turned"),
-    pytest.param(f"{X} {{ y = Erf(x) }}", f"{X} {{ y = Tanh(x) }}", id="alike near zero"),
-    pytest.param(f"{X} {{ y = Ceil(x) }}", f"{X} {{ z = Floor(x) y = Add(z, o) }}", id="differs at whole numbers"),
-    pytest.param(f"{X} {{ y = Round(x) }}", f"{X} {{ h = Add(x, f) y = Floor(h) }}", id="differs at ties"),
-    pytest.param(f"{X} {{ y = Div(x, x) }}", f"{X} {{ z = Sub(x, x) y = Add(z, o) }}", id="differs at zero"),
-    pytest.param(f"{X} {{ y = Clip(x, n, s) }}", f"{X} {{ y = Identity(x) }}", id="differs for large numbers"),
-    pytest.param(f"{X} {{ y = Softmax<axis=-1>(x) }}", f"{X} {{ y = Softmax<axis=0>(x) }}", id="axis"),
-    pytest.param(f"{X} {{ y = Identity(x) }}", f"{X} {{ t = Transpose(x) y = Transpose<perm=[0,1]>(t) }}", id="shape"),
-    pytest.param(f"{X} {{ y = Add(x, x) }}", f"{X} {{ z = ReduceSum(x) y = Add(z, x) }}", id="sum"),
-    pytest.param(
-        "g (float[N] x, float[N] z) => (float[N] y) { y = Sub(x, z) }",
-        "g (float[N] x, float[N] z) => (float[N] y) { y = Sub(z, x) }",
-        id="operands swapped",
-    ),
-    pytest.param(
-        "g (float[N,M] x) => (int64[2] y) { y = Shape(x) }",
-        "g (float[N,M] x) => (int64[2] y) { t = Transpose(x) y = Shape(t) }",
-        id="dims swapped",
-    ),
-    pytest.param(
-        "g (float[N,3] x, float[M,3] z) => (float[n,3] y) { y = Add(x, z) }",
-        "g (float[N,3] x, float[M,3] z) => (float[n,3] y) { y = Max(x, z) }",
-        id="only equal sizes fit",
-    ),
-    pytest.param(
-        "g (bool[N] x) => (bool[N] y) { y = Not(x) }", "g (bool[N] x) => (bool[N] y) { y = Identity(x) }", id="bools"
-    ),
-    pytest.param(
-        "g (uint8[N] x) => (uint8[N] y) { y = Identity(x) }",
-        "g (uint8[N] x) => (uint8[N] y) { c = Cast<to=3>(x) d = Abs(c) y = Cast<to=2>(d) }",
-        id="unsigned beyond 127",
-    ),
-    pytest.param(
-        "g (string[N] s) => (string[N] y) { y = Identity(s) }",
-        'g (string[N] s) => (string[N] y) { y = StringNormalizer<case_change_action="UPPER">(s) }',
-        id="strings",
-    ),
-    pytest.param(
-        "g (int64[4] i) => (float[4] y) <float[9] w = {0,1,2,3,4,5,6,7,8}> { y = Gather(w, i) }",
-        "g (int64[4] i) => (float[4] y) <float[9] w = {0,1,2,3,4,5,6,7,7}> { y = Gather(w, i) }",
-        id="the last row of a table",
-    ),
-    pytest.param(
-        "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }",
-        "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}> { y = Add(x, v) }",
-        id="a default taken for a constant",
-    ),
-]
+WRONG = table("""
+    negative numbers kept: y = Relu(x) => y = Identity(x)
+    negative numbers turned: y = Relu(x) => y = Abs(x)
+    alike near zero: y = Erf(x) => y = Tanh(x)
+    differs at whole numbers: y = Ceil(x) => z = Floor(x) y = Add(z, o)
+    differs at ties: y = Round(x) => h = Add(x, f) y = Floor(h)
+    differs at zero: y = Div(x, x) => z = Sub(x, x) y = Add(z, o)
+    differs for large numbers: y = Clip(x, n, s) => y = Identity(x)
+    axis: y = Softmax<axis=-1>(x) => y = Softmax<axis=0>(x)
+    shape: y = Identity(x) => t = Transpose(x) y = Transpose<perm=[0,1]>(t)
+    sum: y = Add(x, x) => z = ReduceSum(x) y = Add(z, x)
+    operands swapped: g (float[N] x, float[N] z) => (float[N] y) { y = Sub(x, z) }
+        => g (float[N] x, float[N] z) => (float[N] y) { y = Sub(z, x) }
+    dims swapped: g (float[N,M] x) => (int64[2] y) { y = Shape(x) }
+        => g (float[N,M] x) => (int64[2] y) { t = Transpose(x) y = Shape(t) }
+    only equal sizes fit: g (float[N,3] x, float[M,3] z) => (float[n,3] y) { y = Add(x, z) }
+        => g (float[N,3] x, float[M,3] z) => (float[n,3] y) { y = Max(x, z) }
+    bools: g (bool[N] x) => (bool[N] y) { y = Not(x) } => g (bool[N] x) => (bool[N] y) { y = Identity(x) }
+    unsigned beyond 127: g (uint8[N] x) => (uint8[N] y) { y = Identity(x) }
+        => g (uint8[N] x) => (uint8[N] y) { c = Cast<to=3>(x) d = Abs(c) y = Cast<to=2>(d) }
+    strings: g (string[N] s) => (string[N] y) { y = Identity(s) }
+        => g (string[N] s) => (string[N] y) { y = StringNormalizer<case_change_action="UPPER">(s) }
+    the last row of a table: g (int64[4] i) => (float[4] y) <float[9] w = {0,1,2,3,4,5,6,7,8}> { y = Gather(w, i) }
+        => g (int64[4] i) => (float[4] y) <float[9] w = {0,1,2,3,4,5,6,7,7}> { y = Gather(w, i) }
+    a default taken for a constant: g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }
+        => g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}> { y = Add(x, v) }
+""")
 CONSTANTS = {"o": np.float32(1), "f": np.float32(0.5), "n": np.float32(-9), "s": np.float32(9)}
 
 
-@pytest.mark.parametrize(("before", "after"), WRONG)
+def rows_of(text: str) -> onnx.ModelProto:
+    """The model of a graph, or of a body on rows of three numbers."""
+    return load(text if text.startswith("g ") else f"{X} {{ {text} }}", weights=CONSTANTS)
+
+
+@cases(("before", "after"), WRONG)
 def test_wrong_models_are_found(before: str, after: str) -> None:
     with pytest.raises(VerificationError, match=r"^(y: .* on \w+ inputs|the rewritten model)"):
-        require_equivalent(load(before, weights=CONSTANTS), load(after, weights=CONSTANTS))
+        require_equivalent(rows_of(before), rows_of(after))
 
 
-@pytest.mark.parametrize(("model", "_"), WRONG)
-def test_model_agrees_with_itself(model: str, _: str) -> None:
-    proto = load(model, weights=CONSTANTS)
+@cases("model", {name: before for name, (before, _) in WRONG.items()})
+def test_model_agrees_with_itself(model: str) -> None:
+    proto = rows_of(model)
     verdict = require_equivalent(proto, proto, exact=True)
     assert verdict.exact
     assert len(verdict.input_sets) >= 3
@@ -213,20 +195,15 @@ def test_wrong_model_has_a_failing_verdict() -> None:
 
 
 @cases(
-    ("text", "start"),
+    ("body", "start"),
     {
-        "refused": (
-            "g (float[N] x) => (float[N] a, float[N] y) { a = Abs(x) y = Foo(x) }",
-            "the rewritten model does not load: ",
-        ),
-        "fails": (
-            "g (float[N] x) => (float[N] a, float[N] y) <int64[1] k = {5}> { a = Abs(x) y = Reshape(x, k) }",
-            "the rewritten model fails on normal inputs with N=2: ",
-        ),
+        "refused": ("y = Foo(x)", "the rewritten model does not load: "),
+        "fails": ("y = Reshape(x, k)", "the rewritten model fails on normal inputs with N=2: "),
     },
 )
-def test_failing_model_has_a_failing_verdict(text: str, start: str) -> None:
-    found = oracle_of(load(RELU)).compare(load(text).SerializeToString()).failure
+def test_failing_model_has_a_failing_verdict(body: str, start: str) -> None:
+    after = load(f"g (float[N] x) => (float[N] a, float[N] y) <int64[1] k = {{5}}> {{ a = Abs(x) {body} }}")
+    found = oracle_of(load(RELU)).compare(after.SerializeToString()).failure
     assert found is not None
     assert (found.output, found.difference) == ("", None)
     assert str(found) == start + found.reason

@@ -16,8 +16,7 @@ from rewriting import apply_passes, load
 
 KEEP_NORMS_APART = rule_pass(norms, "keep-norms-apart")
 
-WEIGHTS = {"b": [1.0, 2.0, 3.0, 4.0], "w": [1.0, 2.0, 1.0, 2.0], "wide": [[[1.0, 2.0, 3.0, 4.0]]]}
-WEIGHTS |= {"v": np.eye(4, dtype=np.float32)}
+WEIGHTS = {"b": [1.0, 2.0, 3.0, 4.0], "w": [1.0, 2.0, 1.0, 2.0], "v": np.eye(4, dtype=np.float32)}
 sums = Rewrites("g (float[{x}] x, float[{x}] s) => (float[] y)", KEEP_NORMS_APART, weights=WEIGHTS, x="2,5,4")
 NORM = "y = LayerNormalization(t, w, b)"
 test_becomes = sums.all_become(f"""
@@ -25,7 +24,8 @@ test_becomes = sums.all_become(f"""
     a bias, other order: a = Add(x, b) t = Add(s, a) {NORM} => a = Add(x, s) t = Add(a, b) {NORM}
     no bias: t = Add(x, s) {NORM} => t = Sum(x, s) {NORM}
     used elsewhere: t = Add(x, s) r = Relu(t) z = Neg(r) {NORM} => t = Sum(x, s) r = Relu(t) z = Neg(r) {NORM}
-    a bias of three dims: a = Add(x, wide) t = Add(a, s) {NORM} => a = Add(x, wide) t = Sum(a, s) {NORM}
+    a bias of three dims: a = Add(x, [[[1.0,2.0,3.0,4.0]]]) t = Add(a, s) {NORM} => a = Add(x, [[[1.0,2.0,3.0,4.0]]])
+        t = Sum(a, s) {NORM}
     a summand of three dims: r = ReduceMax(s) a = Add(x, b) t = Add(a, r) {NORM}
         => r = ReduceMax(s) a = Add(x, b) t = Sum(a, r) {NORM}
 """)
@@ -35,7 +35,7 @@ test_stays = sums.all_stay(f"""
     doubles [dtype=double]: t = Add(x, s) {NORM}
     no norm: a = Add(x, b) t = Add(a, s) y = Relu(t)
     apart: a = Add(x, s) t = Add(a, b) {NORM}
-    a bias of three dims behind: a = Add(x, s) t = Add(a, wide) {NORM}
+    a bias of three dims behind: a = Add(x, s) t = Add(a, [[[1.0,2.0,3.0,4.0]]]) {NORM}
 """)
 
 

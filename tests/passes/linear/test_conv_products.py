@@ -27,9 +27,7 @@ def arrays(rows: int, columns: int, **_: Any) -> dict[str, Any]:
         "b": numbers(6),
         "s": [0, columns, 4, 5],
         "m": [0, rows, 20],
-        "fixed": [3, 6, 4, 5],
         "merging": [-1, 6, 4, 5],
-        "few": [0, 6, 3, 5],
         "few_points": [0, 6, 15],
         "any_points": [0, 0, -1],
         "merged": [1, 6, 60],
@@ -67,9 +65,10 @@ test_before_conv_stays = rows.all_stay(f"""
     as many channels [x=N,20,6; rows=6]: {PRODUCT} y = {EACH}(i, v)
     more channels [x=N,20,7; rows=7]: {PRODUCT} y = {EACH}(i, v)
     no Transpose: p = MatMul(x, w) i = Reshape(p, s) y = {EACH}(i, v)
-    samples swapped [x=3,20,2]: p = MatMul(x, w) t = Transpose<perm=[2,1,0]>(p) i = Reshape(t, fixed) y = {EACH}(i, v)
-    samples split [x=1,60,2]: p = MatMul(x, w) {TURN}(p) i = Reshape(t, fixed) y = {EACH}(i, v)
-    few points [x=N,15,2]: p = MatMul(x, w) {TURN}(p) i = Reshape(t, few) y = {EACH}(i, v)
+    samples swapped [x=3,20,2]: p = MatMul(x, w) t = Transpose<perm=[2,1,0]>(p) i = Reshape(t, [3,6,4,5]) y =
+        {EACH}(i, v)
+    samples split [x=1,60,2]: p = MatMul(x, w) {TURN}(p) i = Reshape(t, [3,6,4,5]) y = {EACH}(i, v)
+    few points [x=N,15,2]: p = MatMul(x, w) {TURN}(p) i = Reshape(t, [0,6,3,5]) y = {EACH}(i, v)
     other reader: {PRODUCT} u = {EACH}(i, v) o = ReduceMax(p) y = Add(u, o)
     bias of points: {BIASED.replace("Add(c,", "Add(c20x6,")} y = {EACH}(i, v)
     weights of samples [x=3,20,2]: {PRODUCT.replace("w)", "w3)")} y = {EACH}(i, v)

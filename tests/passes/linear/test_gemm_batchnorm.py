@@ -20,9 +20,6 @@ WEIGHTS = {
     "other": matrix(3, 4),
     "wt": matrix(4, 3),
     "w3": matrix(5, 3, 4),
-    "row": [1.0, -2.0, 3.0, 0.5],
-    "col": [[1.0], [2.0]],
-    "num": 0.5,
     **{f"{name}{n}": np.linspace(*ends, n, dtype=np.float32) for name, ends in RANGES.items() for n in (2, 3, 4)},
 }
 norms = Rewrites("g (float[{x}] x, float[4] c) => (float[] y)", FOLD_BATCHNORM_INTO_GEMM, weights=WEIGHTS, x="2,3")
@@ -38,12 +35,12 @@ test_becomes = norms.all_become(f"""
     symbolic batch [x=N,3]: p = MatMul(x, w) y = {bn(4, "p")} => {ONE}
     no rows [x=0,3]: p = MatMul(x, w) y = {bn(4, "p")} => {ONE}
     behind a Gemm without bias: p = Gemm(x, w) y = {bn(4, "p")} => {ONE}
-    its bias one number: p = Gemm(x, w, num) y = {bn(4, "p")} => {ONE}
-    behind a Gemm with attributes [x=3,2]: p = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, wt, row)
+    its bias one number: p = Gemm(x, w, 0.5) y = {bn(4, "p")} => {ONE}
+    behind a Gemm with attributes [x=3,2]: p = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, wt, [1.0,-2.0,3.0,0.5])
         y = {bn(4, "p", "<epsilon=0.5>")} => y = Gemm<transA=1,transB=1>(x, k, l)
     before a product: p = {bn(3, "x")} y = MatMul(p, w) => {ONE}
     before a Gemm without bias: p = {bn(3, "x")} y = Gemm(p, w) => {ONE}
-    before a Gemm with attributes: p = {bn(3, "x")} y = Gemm<alpha=0.5,beta=2.0,transB=1>(p, wt, row)
+    before a Gemm with attributes: p = {bn(3, "x")} y = Gemm<alpha=0.5,beta=2.0,transB=1>(p, wt, [1.0,-2.0,3.0,0.5])
         => y = Gemm<transB=1>(x, k, l)
     before and behind: p = {bn(3, "x")} q = MatMul(p, w) y = {bn(4, "q")} => {ONE}
 """)
@@ -61,7 +58,7 @@ test_stays = norms.all_stay(f"""
     the channels are the rows, before [x=2,4,3]: p = {bn(4, "x")} y = MatMul(p, w)
     weights in batches: p = MatMul(x, w3) y = {bn(2, "p")}
     before transA [x=3,2]: p = {bn(2, "x")} y = Gemm<transA=1>(p, w)
-    a bias for each row: p = Gemm(x, w, col) y = {bn(4, "p")}
+    a bias for each row: p = Gemm(x, w, [[1.0],[2.0]]) y = {bn(4, "p")}
     apart: p = MatMul(x, w) r = Relu(p) y = {bn(4, "r")}
     shared product: p = MatMul(x, w) r = {bn(4, "p")} y = Add(p, r)
     shared: p = {bn(3, "x")} r = MatMul(p, w) s = ReduceSum(p) y = Add(r, s)
@@ -89,9 +86,9 @@ def test_any_numbers(alpha: float, beta: float, scale: float, shift: float, tran
     product = f"Gemm<alpha={alpha},beta={beta},transB={int(trans)}>"
     weights = "wt" if trans else "w"
     if behind:
-        before = f"p = {product}(x, {weights}, row) y = {bn(4, 'p')}"
+        before = f"p = {product}(x, {weights}, [1.0,-2.0,3.0,0.5]) y = {bn(4, 'p')}"
     else:
-        before = f"p = {bn(3, 'x')} y = {product}(p, {weights}, row)"
+        before = f"p = {bn(3, 'x')} y = {product}(p, {weights}, [1.0,-2.0,3.0,0.5])"
     values = {
         f"{kind}{n}": WEIGHTS[f"{kind}{n}"] * np.float32(by)
         for kind, by in (("s", scale), ("b", shift))

@@ -31,7 +31,6 @@ WEIGHTS = {
     "square": matrix(4, 4),
     "b4": matrix(4),
     "b2": matrix(2),
-    "num": 0.5,
     "col": matrix(2, 1),
     "most": np.full((3, 4), 3e38, np.float32),
     "most2": np.full((3, 4), 3e38, np.float32),
@@ -56,13 +55,13 @@ test_becomes = chains.all_become(f"""
     a vector [t=3]: {X} a = MatMul(x, v) y = MatMul(a, w) => {X} y = MatMul(x, k)
     two Gemms: {X} a = Gemm(x, v, b4) y = Gemm(a, w, b2) => {X} y = Gemm(x, k, l)
     a Gemm and a product: {X} a = Gemm(x, v, b4) y = MatMul(a, w) => {X} y = Gemm(x, k, l)
-    a product and a Gemm: {X} a = MatMul(x, v) y = Gemm(a, w, num) => {X} y = Gemm(x, k, l)
+    a product and a Gemm: {X} a = MatMul(x, v) y = Gemm(a, w, 0.5) => {X} y = Gemm(x, k, l)
     a Gemm without bias: {X} a = MatMul(x, v) y = Gemm<alpha=2.0>(a, w) => {X} y = MatMul(x, k)
     no biases: {X} a = Gemm(x, v) y = Gemm(a, w) => {X} y = Gemm(x, k)
-    attributes [t=3,2]: {X} a = Gemm<alpha=2.0,beta=3.0,transA=1,transB=1>(x, vt, num)
+    attributes [t=3,2]: {X} a = Gemm<alpha=2.0,beta=3.0,transA=1,transB=1>(x, vt, 0.5)
         y = Gemm<alpha=0.5,beta=4.0,transB=1>(a, wt, b2) => {X} y = Gemm<transA=1,transB=1>(x, k, l)
     a sum between: {X} a = MatMul(x, v) b = Add(a, b4) y = MatMul(b, w) => {X} a = MatMul(x, k) y = Add(a, l)
-    a sum between, in batches [t=B,T,3]: {X} a = MatMul(x, v) b = Add(num, a) y = MatMul(b, w)
+    a sum between, in batches [t=B,T,3]: {X} a = MatMul(x, v) b = Add(0.5, a) y = MatMul(b, w)
         => {X} a = MatMul(x, k) y = Add(a, l)
     a sum of two: {X} a = MatMul(x, v) b = MatMul(x, u) y = Add(a, b) => {X} y = MatMul(x, k)
     the same value twice: {X} a = MatMul(x, v) y = Add(a, a) => {X} y = MatMul(x, k)

@@ -16,10 +16,7 @@ WEIGHTS = {
     "w": matrix(3, 4),
     "w43": matrix(4, 3),
     "w3": matrix(2, 3, 4),
-    "row": [1.0, -2.0, 3.0, 0.5],
-    "col": [[1.0], [-2.0]],
     "all": matrix(2, 4),
-    "num": 0.5,
     "deep": np.ones((1, 1, 1, 4), np.float32),
 }
 T = "Transpose<perm=[1,0]>"
@@ -44,10 +41,10 @@ test_becomes = transposes.all_become(f"""
     right of a Gemm [a=2,3; b=4,3; c=1]: t = {T}(b) y = Gemm(a, t, c) => y = Gemm<transB=1>(a, b, c)
     transpose of a Gemm [a=2,3; b=4,3]: m = Gemm<alpha=2.0,transB=1>(a, b) y = Transpose(m)
         => y = Gemm<alpha=2.0,transB=1>(b, a)
-    its bias a row [a=2,3]: m = Gemm(a, b, row) y = Transpose(m) => y = Gemm<transA=1,transB=1>(b, a, k)
-    its bias a column [a=2,3]: m = Gemm(a, b, col) y = Transpose(m) => y = Gemm<transA=1,transB=1>(b, a, k)
+    its bias a row [a=2,3]: m = Gemm(a, b, [1.0,-2.0,3.0,0.5]) y = Transpose(m) => y = Gemm<transA=1,transB=1>(b, a, k)
+    its bias a column [a=2,3]: m = Gemm(a, b, [[1.0],[-2.0]]) y = Transpose(m) => y = Gemm<transA=1,transB=1>(b, a, k)
     its bias a matrix: m = Gemm<transA=1>(a, b, all) y = Transpose(m) => y = Gemm<transA=1>(b, a, k)
-    its bias one number [a=2,3]: m = Gemm(a, b, num) y = Transpose(m) => y = Gemm<transA=1,transB=1>(b, a, k)
+    its bias one number [a=2,3]: m = Gemm(a, b, 0.5) y = Transpose(m) => y = Gemm<transA=1,transB=1>(b, a, k)
     of a product [a=2,3]: m = MatMul(a, b) y = {T}(m) => y = Gemm<transA=1,transB=1>(b, a)
     around it: t = {T}(a) m = MatMul(t, w) y = {T}(m) => y = Gemm<transA=1>(k, a)
     no rows [a=3,0]: t = {T}(a) y = MatMul(t, b) => y = Gemm<transA=1>(a, b)
@@ -61,7 +58,7 @@ test_becomes_in_batches = transposes.using(a="5,3,2").all_become(f"""
     around a product: t = {T3}(a) m = MatMul(t, w) y = {T3}(m) => y = MatMul(k, a)
     in batches [a=2,3,5]: t = {T3}(a) m = MatMul(t, w3) y = {T3}(m) => y = MatMul(k, a)
     around a product of two: t = {T3}(a) m = MatMul(t, b) y = {T3}(m) => t = {T}(b) y = MatMul(t, a)
-    around a product and a sum [a=6,3,2]: t = {T3}(a) m = MatMul(t, w) s = Add(m, row) y = {T3}(s)
+    around a product and a sum [a=6,3,2]: t = {T3}(a) m = MatMul(t, w) s = Add(m, [1.0,-2.0,3.0,0.5]) y = {T3}(s)
         => m = MatMul(k, a) y = Add(m, l)
     around a product and a sum with a matrix: t = {T3}(a) m = MatMul(t, w) s = Add(all, m) y = {T3}(s)
         => m = MatMul(k, a) y = Add(m, l)
@@ -100,9 +97,9 @@ test_stays = transposes.all_stay(f"""
     a batch that may be empty, weights [a=B,3,2]: t = {T3}(a) m = MatMul(t, w) y = {T3}(m)
     other axes behind [a=5,3,2]: t = {T3}(a) m = MatMul(t, w) y = Transpose<perm=[2,0,1]>(m)
     other axes before [a=3,5,2]: t = Transpose<perm=[1,2,0]>(a) m = MatMul(t, w) y = {T3}(m)
-    before only [a=5,3,2]: t = {T3}(a) m = MatMul(t, w) y = Sub(m, num)
+    before only [a=5,3,2]: t = {T3}(a) m = MatMul(t, w) y = Sub(m, 0.5)
     weights of higher rank: t = Transpose(a) m = MatMul(t, w3) y = {T3}(m)
-    a scale between [a=5,3,2]: t = {T3}(a) m = MatMul(t, w) s = Mul(m, row) y = {T3}(s)
+    a scale between [a=5,3,2]: t = {T3}(a) m = MatMul(t, w) s = Mul(m, [1.0,-2.0,3.0,0.5]) y = {T3}(s)
     a computed sum between [a=5,3,2]: t = {T3}(a) m = MatMul(t, w) s = Add(m, c) y = {T3}(s)
     shared weights [a=5,3,2]: t = {T3}(a) m = MatMul(t, w) s = ReduceSum(w) u = {T3}(m) y = Mul(s, u)
     alone: y = Transpose(a)

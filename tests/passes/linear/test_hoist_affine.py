@@ -26,10 +26,7 @@ def arrays(channels: int, **_: Any) -> dict[str, Any]:
     stats = {name: numbers(channels, seed=i) for i, name in enumerate("smn")}
     kernels = {"w": (4, 3, 1, 1), "u": (4, 3, 3, 2), "w3": (3, 3, 1, 1), "w8": (8, 3, 1, 1), "z": (3, 4, 2, 2)}
     kernels |= {"one": (1, 3, 1, 1), "b": (4,), "columns": (5,), "elements": (4, 6, 5)}
-    fixed = {name: numbers(*dims) for name, dims in kernels.items()} | {
-        "c": numbers(channels, 1, 1, seed=7),
-        "two": 2.0,
-    }
+    fixed = {name: numbers(*dims) for name, dims in kernels.items()} | {"c": numbers(channels, 1, 1, seed=7)}
     return {**fixed, **stats, "v": abs(numbers(channels, seed=4))}
 
 
@@ -55,7 +52,7 @@ test_becomes = trees.all_become(f"""
     shifted average: p = Conv(x, w) t = AveragePool<kernel_shape=[2,2], pads=[1,0,0,1]>(p) y = Add(c, t)
         => p = Conv(x, f, b) y = AveragePool<kernel_shape=[2,2], pads=[1,0,0,1]>(p)
     scaled average that counts padding: p = Conv(x, w) t = {AVERAGE}(p) y = Mul(c, t) => p = Conv(x, f) y = {AVERAGE}(p)
-    greatest: p = Conv(x, w) t = MaxPool<kernel_shape=[2,2], strides=[2,2]>(p) r = Add(t, c) y = Mul(r, two)
+    greatest: p = Conv(x, w) t = MaxPool<kernel_shape=[2,2], strides=[2,2]>(p) r = Add(t, c) y = Mul(r, 2.0)
         => p = Conv(x, f, b) y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(p)
     through all of them [channels=8]: {TWO} r = Concat<axis=1>(p, q) a = Conv(x, w8) j = Add(r, a)
         t = GlobalAveragePool(j) {NORMAL}
@@ -83,12 +80,12 @@ test_stays = trees.all_stay(f"""
     shifted average that counts padding: p = Conv(x, w) t = {AVERAGE}(p) y = Add(c, t)
     shifted average that hangs over: p = Conv(x, w) t = AveragePool<ceil_mode=1, kernel_shape=[2,2], strides=[2,2]>(p)
         y = Add(c, t)
-    indices are used: p = Conv(x, w) t, i = MaxPool<kernel_shape=[2,2]>(p) r = Mul(t, two) f = Cast<to=1>(i)
+    indices are used: p = Conv(x, w) t, i = MaxPool<kernel_shape=[2,2]>(p) r = Mul(t, 2.0) f = Cast<to=1>(i)
         y = Add(r, f)
     another pool: p = Conv(x, w) t = LpPool<kernel_shape=[2,2]>(p) y = Mul(t, c)
     computed: k = Neg(w) p = Conv(x, k) q = Conv(x, w) t = Add(p, q) y = Mul(t, c)
     apart: p = Conv(x, w) r = Relu(p) t = GlobalAveragePool(r) y = Mul(t, c)
-    scalars have no channels [graph=g (float x) => (float y)]: p = Mul(x, two) t = Add(x, p) y = Mul(t, two)
+    scalars have no channels [graph=g (float x) => (float y)]: p = Mul(x, 2.0) t = Add(x, p) y = Mul(t, 2.0)
     a part is a graph output [graph=g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] p)]: {TWO}
         t = Add(p, q) {NORMAL}
     factor is a graph input [graph=g (float[2,3,6,5] x, float[4,1,1] k) => (float[] y)]: {TWO} t = Add(p, q)

@@ -15,14 +15,7 @@ FOLD_PAD_INTO_CONV = rule_pass(conv_padding, "fold-pad-into-conv")
 
 WEIGHTS = {
     "p": [0, 0, 1, 2, 0, 0, 0, 3],
-    "none": [0, 0, 0, 0, 0, 0, 0, 0],
-    "batch": [1, 0, 0, 0, 0, 0, 0, 0],
     "channels": [0, 0, 0, 0, 0, 1, 0, 0],
-    "cut": [0, 0, -1, 0, 0, 0, 1, 0],
-    "cut_batch": [-1, 0, 0, 0, 0, 0, 1, 0],
-    "columns": [0, 0, 0, 1, 0, 0, 0, 0],
-    "zero": 0.0,
-    "one": 1.0,
     "w": numbers(4, 3, 3, 2),
     "v": numbers(3, 1, 3, 2),
     "w4": numbers(4, 4, 3, 2),
@@ -32,8 +25,8 @@ pads = Rewrites("g (float[{x}] x) => (float[] y)", FOLD_PAD_INTO_CONV, weights=W
 ONE = "y = Conv<pads=[1,2,0,3]>(x, k)"
 test_becomes = pads.all_become(f"""
     value left out: t = Pad(x, p) y = Conv(t, w) => {ONE}
-    zero: t = Pad(x, p, zero) y = Conv(t, w) => {ONE}
-    mode spelled out: t = Pad<mode="constant">(x, p, zero) y = Conv(t, w) => {ONE}
+    zero: t = Pad(x, p, 0.0) y = Conv(t, w) => {ONE}
+    mode spelled out: t = Pad<mode="constant">(x, p, 0.0) y = Conv(t, w) => {ONE}
     with padding of its own: t = Pad(x, p) y = Conv<pads=[0,1,2,0], strides=[2,1], dilations=[1,2]>(t, w)
         => y = Conv<pads=[1,3,2,3], strides=[2,1], dilations=[1,2]>(x, k)
     valid: t = Pad(x, p) y = Conv<auto_pad="VALID">(t, w) => {ONE}
@@ -43,7 +36,7 @@ test_becomes = pads.all_become(f"""
         => y = Conv<strides=[2,3], pads=[2,2,1,4]>(x, k)
     grouped: t = Pad(x, p) y = Conv<group=3>(t, v) => y = Conv<group=3, pads=[1,2,0,3]>(x, k)
     computed weights: n = Exp(w) t = Pad(x, p) y = Conv(t, n) => n = Exp(k) y = Conv<pads=[1,2,0,3]>(x, n)
-    no: t = Pad(x, none) y = Conv(t, w) => y = Conv<pads=[0,0,0,0]>(x, k)
+    no: t = Pad(x, [0,0,0,0,0,0,0,0]) y = Conv(t, w) => y = Conv<pads=[0,0,0,0]>(x, k)
     symbolic extents [x=N,3,H,V]: t = Pad(x, p) y = Conv(t, w) => {ONE}
 """)
 test_every_opset = pads.all_become(
@@ -74,36 +67,35 @@ BYTES = {
     "z": np.uint8(7),
     "w": np.arange(16, dtype=np.uint8).reshape(2, 2, 2, 2),
     "u": np.uint8(3),
-    "s": 0.02,
     "o": np.uint8(100),
     "p": [0, 0, 1, 1, 0, 0, 1, 1],
 }
 quantized = pads.using(graph="g (uint8[1,2,4,4] x) => ({y}[a,b,c,d] y)", weights=BYTES, y="uint8")
 test_quantized = quantized.all_become("""
-    QLinearConv: t = Pad(x, p, z) y = QLinearConv(t, s, z, w, s, u, s, o)
-        => y = QLinearConv<pads=[1,1,1,1]>(x, s, z, w, s, u, s, o)
+    QLinearConv: t = Pad(x, p, z) y = QLinearConv(t, 0.02, z, w, 0.02, u, 0.02, o)
+        => y = QLinearConv<pads=[1,1,1,1]>(x, 0.02, z, w, 0.02, u, 0.02, o)
     zero point [y=int32]: t = Pad(x, p, z) y = ConvInteger(t, w, z) => y = ConvInteger<pads=[1,1,1,1]>(x, w, z)
     no zero point [y=int32]: t = Pad(x, p) y = ConvInteger(t, w) => y = ConvInteger<pads=[1,1,1,1]>(x, w)
 """)
 test_stays_if_quantized = quantized.all_stay("""
-    zero, not the zero point: t = Pad(x, p) y = QLinearConv(t, s, z, w, s, u, s, o)
+    zero, not the zero point: t = Pad(x, p) y = QLinearConv(t, 0.02, z, w, 0.02, u, 0.02, o)
     zero, not the zero point, integers: t = Pad(x, p) c = ConvInteger(t, w, z) f = Cast<to=2>(c) y = Identity(f)
     no zero point, and another fill: t = Pad(x, p, z) c = ConvInteger(t, w) f = Cast<to=2>(c) y = Identity(f)
 """)
 test_stays = pads.all_stay("""
-    another value: t = Pad(x, p, one) y = Conv(t, w)
+    another value: t = Pad(x, p, 1.0) y = Conv(t, w)
     edge: t = Pad<mode="edge">(x, p) y = Conv(t, w)
     reflection: t = Pad<mode="reflect">(x, p) y = Conv(t, w)
-    the batch: t = Pad(x, batch) y = Conv(t, w)
+    the batch: t = Pad(x, [1,0,0,0,0,0,0,0]) y = Conv(t, w)
     the channels: t = Pad(x, channels) y = Conv(t, w4)
-    cuts off: t = Pad(x, cut) y = Conv(t, w)
-    cuts the batch: t = Pad(x, cut_batch) y = Conv(t, w)
+    cuts off: t = Pad(x, [0,0,-1,0,0,0,1,0]) y = Conv(t, w)
+    cuts the batch: t = Pad(x, [-1,0,0,0,0,0,1,0]) y = Conv(t, w)
     apart: t = Pad(x, p) r = Relu(t) y = Conv(r, w)
     shared: t = Pad(x, p) a = Conv(t, w) b = Conv(t, w) y = Add(a, b)
     computed value: z = ReduceMin<keepdims=0>(x) t = Pad(x, p, z) y = Conv(t, w)
     computed pads: q = Abs(p) t = Pad(x, q) y = Conv(t, w)
     transposed: t = Pad(x, p) y = ConvTranspose(t, turned)
-    the weights are padded: t = Pad(w, columns) y = Conv(x, t)
+    the weights are padded: t = Pad(w, [0,0,0,1,0,0,0,0]) y = Conv(x, t)
     inner value is a graph output [graph=g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t)]: t = Pad(x, p)
         y = Conv(t, w)
     overridable pads [graph=g (float[2,3,6,5] x, int64[8] p = {0,0,1,2,0,0,0,3}) => (float[a,b,c,d] y)]: t = Pad(x, p)

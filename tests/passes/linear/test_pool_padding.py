@@ -14,14 +14,7 @@ from rewriting import apply_passes, load, op_types, require_equivalent
 
 FOLD_PAD_INTO_POOL = rule_pass(conv_padding, "fold-pad-into-pool")
 
-WEIGHTS = {
-    "p": [0, 0, 1, 2, 0, 0, 0, 1],
-    "channels": [0, 1, 0, 0, 0, 0, 0, 0],
-    "one": 1.0,
-    "least": -np.inf,
-    "five": np.uint8(5),
-    "least_byte": np.int8(-128),
-}
+WEIGHTS = {"p": [0, 0, 1, 2, 0, 0, 0, 1], "least": -np.inf, "five": np.uint8(5), "least_byte": np.int8(-128)}
 pads = Rewrites("g (float[{x}] x) => (float[] y)", FOLD_PAD_INTO_POOL, weights=WEIGHTS, x="2,3,6,5")
 POOL = "AveragePool<kernel_shape=[2,3]>"
 FOLDED = "AveragePool<kernel_shape=[2,3], pads=[1,2,0,1], count_include_pad=1>"
@@ -59,8 +52,8 @@ test_stays_for_other_bytes = byte_pads.all_stay(f"""
 """)
 test_stays = pads.all_stay(f"""
     maximum of possibly negative values: t = Pad(x, p) y = {GREATEST}(t)
-    another value, average: t = Pad(x, p, one) y = {POOL}(t)
-    another value, greatest: r = Relu(x) t = Pad(r, p, one) y = {GREATEST}(t)
+    another value, average: t = Pad(x, p, 1.0) y = {POOL}(t)
+    another value, greatest: r = Relu(x) t = Pad(r, p, 1.0) y = {GREATEST}(t)
     maximum of possible NaNs: r = Relu(x) t = Pad(r, p) y = {GREATEST}(t)
     maximum of possible infinities: t = Pad(x, p, least) y = {GREATEST}(t)
     does not count its own padding: t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], pads=[0,0,1,0]>(t)
@@ -72,7 +65,7 @@ test_stays = pads.all_stay(f"""
     apart: t = Pad(x, p) n = Neg(t) y = {POOL}(n)
     the whole: t = Pad(x, p) y = GlobalAveragePool(t)
     another pool: t = Pad(x, p) y = LpPool<kernel_shape=[2,3]>(t)
-    the channels: t = Pad(x, channels) y = {POOL}(t)
+    the channels: t = Pad(x, [0,1,0,0,0,0,0,0]) y = {POOL}(t)
     an extent that may be zero [x=2,3,H,5]: t = Pad(x, p) y = AveragePool<kernel_shape=[1,3]>(t)
     an extent of zero [x=2,3,0,5]: t = Pad(x, p) y = AveragePool<kernel_shape=[1,3]>(t)
 """)

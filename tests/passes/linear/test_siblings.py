@@ -29,7 +29,6 @@ WEIGHTS = {
     "a": matrix(4),
     "b": matrix(1, 4) + 1,
     "c": matrix(2) - 1,
-    "num": 0.5,
     "col": matrix(2, 1),
     "deep": matrix(1, 1, 1, 4),
 }
@@ -43,13 +42,13 @@ test_becomes = siblings.all_become(f"""
     open [x=N,3]: {THREE} => m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)
     no rows [x=0,3]: {THREE} => m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)
     two with biases: {PAIR} => m = MatMul(x, k) n = Add(m, b) p, q = Split<axis=1>(n, l) y = {JOIN}(p, q)
-    three, one bias: p = MatMul(x, u) s = Add(p, num) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(s, q, r)
+    three, one bias: p = MatMul(x, u) s = Add(p, 0.5) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(s, q, r)
         => m = MatMul(x, k) n = Add(m, b) p, q, r = Split<axis=1>(n, l) y = {JOIN}(p, q, r)
     Gemms: p = Gemm(x, u, a) q = Gemm(x, v, b) r = Gemm(x, w, c) y = {JOIN}(p, q, r)
         => m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)
     Gemms without biases: p = Gemm(x, u) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)
         => m = Gemm(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)
-    Gemms, one bias: p = Gemm(x, u, num) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)
+    Gemms, one bias: p = Gemm(x, u, 0.5) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)
         => m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)
     a Gemm among MatMuls: p = MatMul(x, u) q = Gemm(x, v, b) r = MatMul(x, w) y = {JOIN}(p, q, r)
         => m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)
@@ -121,8 +120,7 @@ test_stays = siblings.all_stay(f"""
 
 
 @given(
-    columns=st.lists(st.integers(1, 4), min_size=1, max_size=4),
-    biases=st.lists(st.booleans(), min_size=4, max_size=4),
+    columns=st.lists(st.integers(1, 4), min_size=1, max_size=4), biases=st.lists(st.booleans(), min_size=4, max_size=4)
 )
 def test_any_siblings(columns: list[int], biases: list[bool]) -> None:
     lines, weights, ends = [], {}, []

@@ -16,6 +16,7 @@ import pytest
 from passwright.core.errors import ModelError
 from passwright.core.ort.call_monitor import CallFile
 from passwright.core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess
+from rewriting import cases
 from test_signals import is_gone, wait_until
 
 SCRIPT = """
@@ -216,18 +217,16 @@ def test_request_to_a_worker_that_was_asked_to_end_is_not_sent_again(tmp_path: P
     assert (tmp_path / "taken").stat().st_size <= 1
 
 
-def test_worker_that_ends_with_each_request_is_reported() -> None:
-    with WorkerProcess[Worker]((sys.executable, "-c", "import sys; sys.stdin.buffer.read(1)"), 30.0) as worker:
-        with pytest.raises(WorkerExit) as error:
-            worker.call().pid()
-        assert error.value.code == 0
-
-
-def test_loader_without_memory_is_reported() -> None:
-    with (
-        WorkerProcess[Worker]((sys.executable, "-c", "import os; os._exit(127)"), 30.0) as worker,
-        pytest.raises(WorkerExit, match="it ended with exit code 127, perhaps for lack of memory"),
-    ):
+@cases(
+    ("code", "message"),
+    {
+        "with each request": ("import sys; sys.stdin.buffer.read(1)", "it ended with exit code 0"),
+        "loader without memory": (
+            "import os; os._exit(127)", "it ended with exit code 127, perhaps for lack of memory"),
+    },
+)  # fmt: skip
+def test_worker_that_ends_is_reported(code: str, message: str) -> None:
+    with WorkerProcess[Worker]((sys.executable, "-c", code), 30.0) as worker, pytest.raises(WorkerExit, match=message):
         worker.call().pid()
 
 

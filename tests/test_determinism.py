@@ -39,10 +39,7 @@ def digests(seed: str, models: Sequence[str]) -> set[tuple[str, ...]]:
 
 @cases(
     ("models", "seeds"),
-    {
-        "sample": (MODELS, ("0", "4242")),
-        "all": pytest.param(MODELS + MORE, ("0", "1", "4242"), marks=pytest.mark.slow),
-    },
+    {"sample": (MODELS, ("0", "4242")), "all": pytest.param(MODELS + MORE, ("0", "1", "4242"), marks=pytest.mark.slow)},
 )
 def test_same_bytes_on_repeated_runs_under_any_hash_seed(models: Sequence[str], seeds: Sequence[str]) -> None:
     found = set[tuple[str, ...]]().union(*(digests(seed, models) for seed in seeds))

@@ -32,6 +32,7 @@ from passwright.core.support.folder_locks import locked
 from passwright.core.support.scratch_folder import ScratchFolder, remove_abandoned
 from process_faults import in_fork, kill_at, limited
 from rewriting import cases, load
+from tiers import slow_unless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -246,25 +247,20 @@ def run_in_all_orders(tmp_path: Path, numbers: tuple[int, int], **locking: bool)
     return runs
 
 
-PAIRS = [
-    pytest.param((2, 3), id="two models"),
-    pytest.param((2, 2), id="one model"),
-    pytest.param((1, 2), id="the old model again"),
-]
-FIRST_PAIR = [PAIRS[0], *(pytest.param(*p.values, id=p.id, marks=pytest.mark.slow) for p in PAIRS[1:])]
+PAIRS = {"two models": (2, 3), "one model": (2, 2), "the old model again": (1, 2)}
 
 
 @pytest.mark.usefixtures("quiet_staging")
-@pytest.mark.parametrize("numbers", PAIRS)
+@cases("numbers", PAIRS)
 def test_two_writers_in_any_order(tmp_path: Path, numbers: tuple[int, int]) -> None:
     assert run_in_all_orders(tmp_path, numbers) >= 20
 
 
 @pytest.mark.usefixtures("quiet_staging")
-@pytest.mark.parametrize("numbers", FIRST_PAIR)
-def test_two_writers_without_locks(tmp_path: Path, numbers: tuple[int, int]) -> None:
+@pytest.mark.parametrize("name", slow_unless({"two models"}, PAIRS))
+def test_two_writers_without_locks(tmp_path: Path, name: str) -> None:
     """File systems without locks keep data, and the writers take their steps in any order."""
-    assert run_in_all_orders(tmp_path, numbers, has_locks=False, excludes=False) > 50
+    assert run_in_all_orders(tmp_path, PAIRS[name], has_locks=False, excludes=False) > 50
 
 
 def test_files_that_have_the_name_of_data(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def failure(p: Pass, model: onnx.ModelProto) -> str:
         from_onnx(model)
     except PassesError:
         return ""
-    result = PipelineRun(lambda: from_onnx(model), p, no_progress_timeout=10.0).replay(tries_export=True)
+    result = PipelineRun(lambda: from_onnx(model), p, no_progress_timeout=300.0).replay(tries_export=True)
     found = result.failure
     return "" if found is None else f"{found.message} in {onnx.printer.to_text(model)}"
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
+from rewrite_tables import Rewrites
 from rewriting import becomes, cases, stays
 
 DROP_NO_OP_MOVEMENT = rule_pass(no_ops, "drop-no-op-movement")
@@ -85,93 +86,52 @@ def test_becomes(x: str, node: str, weights: dict[str, Any]) -> None:
     becomes(around(x, node), without(x), *RULES, weights=weights)
 
 
-@cases(
-    ("x", "node", "weights"),
-    {
-        "DepthToSpace": ("float[n,4,2,3] x", "u = DepthToSpace<blocksize=1>(t)", {}),
-        "DepthToSpace, other order": ("float[n,4,2,3] x", 'u = DepthToSpace<blocksize=1,mode="CRD">(t)', {}),
-        "SpaceToDepth": ("float[n,4,2,3] x", "u = SpaceToDepth<blocksize=1>(t)", {}),
-        "Pad, some axes": ("float[n,4,2,3] x", "u = Pad(t, s, , a)", ints(s=[0, 0], a=[-1])),
-        "CenterCropPad": ("float[2,4,2,3] x", "u = CenterCropPad(t, s)", ints(s=[2, 4, 2, 3])),
-        "CenterCropPad, some axes": ("float[2,4,2,3] x", "u = CenterCropPad<axes=[-1,1]>(t, s)", ints(s=[3, 4])),
-        "Reshape, all sorts": ("float[n,m,2,3] x", "u = Reshape(t, s)", ints(s=[0, -1, 2, 0])),
-    },
-)
-def test_becomes_with_four_dims(x: str, node: str, weights: dict[str, Any]) -> None:
-    becomes(around(x, node, 4), without(x, 4), *RULES, weights=weights, opset=18)
+no_op_movement = Rewrites("g ({x}) => (float[] y)", *RULES, x="float[n,k] x")
 
+test_becomes_with_four_dims = no_op_movement.using(opset=18, x="float[n,4,2,3] x").all_become("""
+    DepthToSpace: t = Neg(x) u = DepthToSpace<blocksize=1>(t) y = Relu(u) => t = Neg(x) y = Relu(t)
+    DepthToSpace, other order: t = Neg(x) u = DepthToSpace<blocksize=1,mode="CRD">(t) y = Relu(u)
+        => t = Neg(x) y = Relu(t)
+    SpaceToDepth: t = Neg(x) u = SpaceToDepth<blocksize=1>(t) y = Relu(u) => t = Neg(x) y = Relu(t)
+    Pad, some axes: t = Neg(x) u = Pad(t, [0,0], , [-1]) y = Relu(u) => t = Neg(x) y = Relu(t)
+    CenterCropPad [graph=g (float[2,4,2,3] x) => (float[] y)]: t = Neg(x) u = CenterCropPad(t, [2,4,2,3]) y = Relu(u)
+        => t = Neg(x) y = Relu(t)
+    CenterCropPad, some axes [graph=g (float[2,4,2,3] x) => (float[] y)]:
+        t = Neg(x) u = CenterCropPad<axes=[-1,1]>(t, [3,4]) y = Relu(u) => t = Neg(x) y = Relu(t)
+    Reshape, all sorts [graph=g (float[n,m,2,3] x) => (float[] y)]: t = Neg(x) u = Reshape(t, [0,-1,2,0]) y = Relu(u)
+        => t = Neg(x) y = Relu(t)
+""")
 
-@cases(
-    ("x", "node", "weights"),
-    {
-        "Reshape, both copied": (OPEN, "y = Reshape(t, s)", ints(s=[0, 0])),
-        "Reshape, one copied, one open": (OPEN, "y = Reshape(t, s)", ints(s=[0, -1])),
-        "Reshape, unknown extents": ("float[?,?] x", "y = Reshape(t, s)", ints(s=[0, -1])),
-        "Expand": (OPEN, "y = Expand(t, s)", ints(s=[1])),
-        "Tile": (OPEN, "y = Tile(t, s)", ints(s=[1, 1])),
-        "Flatten": (OPEN, "y = Flatten(t)", {}),
-        "Unsqueeze": (OPEN, "y = Unsqueeze(t, s)", ints(s=[])),
-    },
-)
-def test_becomes_producer_of_an_output(x: str, node: str, weights: dict[str, Any]) -> None:
-    g = f"g ({x}) => (float[p,q] y)"
-    becomes(f"{g} {{ t = Neg(x) {node} }}", f"{g} {{ y = Neg(x) }}", *RULES, weights=weights)
+test_becomes_producer_of_an_output = no_op_movement.all_become("""
+    Reshape, both copied: t = Neg(x) y = Reshape(t, [0,0]) => y = Neg(x)
+    Reshape, one copied, one open: t = Neg(x) y = Reshape(t, [0,-1]) => y = Neg(x)
+    Reshape, unknown extents [x=float[?,?] x]: t = Neg(x) y = Reshape(t, [0,-1]) => y = Neg(x)
+    Expand: t = Neg(x) y = Expand(t, [1]) => y = Neg(x)
+    Tile: t = Neg(x) y = Tile(t, [1,1]) => y = Neg(x)
+    Flatten: t = Neg(x) y = Flatten(t) => y = Neg(x)
+    Unsqueeze [graph=g (float[n,k] x) => (float[] y) <int64[0] s = {}>]: t = Neg(x) y = Unsqueeze(t, s) => y = Neg(x)
+""")
 
-
-@cases(
-    ("before", "after", "weights"),
-    {
-        "a list has one length": (
-            "g (float[n] x, float[m] z) => (float[p] y) { s = Shape(z) t = Neg(x) u = Reshape(t, w) y = Relu(u) }",
-            "g (float[n] x, float[m] z) => (float[p] y) { s = Shape(z) t = Neg(x) y = Relu(t) }",
-            ints(w=[-1]),
-        ),
-        "a scalar": (
-            "g (float x) => (float y) { u = Expand(x, w) v = Tile(u, w) r = Squeeze(v) y = Neg(r) }",
-            "g (float x) => (float y) { y = Neg(x) }",
-            ints(w=[]),
-        ),
-        "strings": (
-            "g (string[2,3] x) => (string[p,q] y) { u = Reshape(x, w) v = Tile(u, o) y = Concat<axis=0>(v, x) }",
-            "g (string[2,3] x) => (string[p,q] y) { y = Concat<axis=0>(x, x) }",
-            ints(w=[2, 3], o=[1, 1]),
-        ),
-        "from input to output": (
-            "g (float[2,3] x) => (float[2,3] y) { y = Reshape(x, w) }",
-            "g (float[2,3] x) => (float[2,3] y) { y = Identity(x) }",
-            ints(w=[2, 3]),
-        ),
-        "from output to output": (
-            "g (float[2,3] x) => (float[2,3] t, float[2,3] y) { t = Relu(x) y = Reshape(t, w) }",
-            "g (float[2,3] x) => (float[2,3] t, float[2,3] y) { t = Relu(x) y = Identity(t) }",
-            ints(w=[2, 3]),
-        ),
-        "overridable initializer": (
-            "g (float[2,3] x = {1,2,3,4,5,6}) => (float[2,3] y) { t = Tile(x, w) y = Neg(t) }",
-            "g (float[2,3] x = {1,2,3,4,5,6}) => (float[2,3] y) { y = Neg(x) }",
-            ints(w=[1, 1]),
-        ),
-        "inside an If body, captured": (IF.format("t = Reshape(x, s) r = Neg(t)"), IF.format("r = Neg(x)"), {}),
-        "valid only if the bounds match": (
-            (
-                "g (float[2,3] x, int64[2] e) => (float[p,q] y) { t = Slice(x, z, e) u = Reshape(t, w) v = Slice(u,"
-                " z, e)"
-                " r = Reshape(v, w) y = Neg(r) }"
-            ),
-            (
-                "g (float[2,3] x, int64[2] e) => (float[p,q] y) { t = Slice(x, z, e) u = Reshape(t, w) v = Slice(u,"
-                " z, e)"
-                " r = Reshape(v, w) y = Neg(r) }"
-            ),
-            ints(w=[2, 3], z=[0, 0]),
-        ),
-    },
-)
-def test_becomes_elsewhere(before: str, after: str, weights: dict[str, Any]) -> None:
-    if before == after:
-        stays(before, *RULES, weights=weights, runs=False)
-    else:
-        becomes(before, after, *RULES, weights=weights)
+test_becomes_elsewhere = no_op_movement.all_become("""
+    a list has one length [x=float[n] x, float[m] z]: s = Shape(z) t = Neg(x) u = Reshape(t, [-1]) y = Relu(u)
+        => s = Shape(z) t = Neg(x) y = Relu(t)
+    a scalar [graph=g (float x) => (float[] y) <int64[0] w = {}>]:
+        u = Expand(x, w) v = Tile(u, w) r = Squeeze(v) y = Neg(r) => y = Neg(x)
+    strings [graph=g (string[2,3] x) => (string[] y)]: u = Reshape(x, [2,3]) v = Tile(u, [1,1]) y = Concat<axis=0>(v, x)
+        => y = Concat<axis=0>(x, x)
+    from input to output [x=float[2,3] x]: y = Reshape(x, [2,3]) => y = Identity(x)
+    from output to output [graph=g (float[2,3] x) => (float[2,3] t, float[] y)]: t = Relu(x) y = Reshape(t, [2,3])
+        => t = Relu(x) y = Identity(t)
+    overridable initializer [x=float[2,3] x = {1,2,3,4,5,6}]: t = Tile(x, [1,1]) y = Neg(t) => y = Neg(x)
+    inside an If body, captured [x=bool c, float[2,3] x]: y = If(c) <then_branch = a () => (float[p,q] r) {
+        t = Reshape(x, [2,3]) r = Neg(t) }, else_branch = b () => (float[p,q] e) { e = Relu(x) }> =>
+        y = If(c) <then_branch = a () => (float[p,q] r) { r = Neg(x) }, else_branch = b () => (float[p,q] e) {
+        e = Relu(x) }>
+""")
+test_becomes_elsewhere_stays = no_op_movement.using(runs=False).all_stay("""
+    valid only if the bounds match [x=float[2,3] x, int64[2] e]:
+        t = Slice(x, [0,0], e) u = Reshape(t, [2,3]) v = Slice(u, [0,0], e) r = Reshape(v, [2,3]) y = Neg(r)
+""")
 
 
 @pytest.mark.parametrize("node", ["Slice(x, z, e)", "Reshape(x, e)", "Expand(x, e)", "Tile(x, e)"])

@@ -23,6 +23,7 @@ from passwright.core.proof.shadow_array import ShadowArray, lifted
 from passwright.core.proof.verdict import ProofVerdict, Technique
 from passwright.core.rewriting.rules import Contract
 from passwright.core.verify.proof_guarantees import Guarantee
+from rewriting import cases, table
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>'
 
@@ -78,47 +79,40 @@ def test_the_numbers_are_primes_with_the_roots_that_models_use() -> None:
     assert pow(ff.P - 1, ff.Q, ff.P) == ff.P - 1  # so that no number and its negative both have roots
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("{ a = Exp(x) b = Log(a) y = Tanh(b) }", "{ y = Tanh(x) }", id="log of exp"),
-        pytest.param("{ a = Mul(x, x) y = Sqrt(a) }", "{ y = Abs(x) }", id="root of a square"),
-        pytest.param("{ a = Exp(x) b = Neg(x) c = Exp(b) y = Mul(a, c) }", "{ a = Sub(x, x) y = Exp(a) }", id="exp"),
-        pytest.param(
-            "<int64[1] l = {-1}> { t = Tanh(x) e = Exp(t) s = ReduceSum(e, l) y = Div(e, s) }",
-            "{ t = Tanh(x) y = Softmax<axis=-1>(t) }",
-            id="softmax of what is no polynomial",
-        ),
-        pytest.param(
-            "<float r = {1.4142135}, float h = {0.5}, float o = {1}> "
-            "{ a = Div(x, r) e = Erf(a) p = Add(e, o) m = Mul(x, p) y = Mul(m, h) }",
-            "<float r = {0.70710677}, float h = {0.5}, float o = {1}> "
-            "{ a = Mul(x, r) e = Erf(a) p = Add(o, e) m = Mul(p, h) y = Mul(x, m) }",
-            id="roots as exporters write them",
-        ),
-        pytest.param("{ a = Max(x, x) y = Identity(a) }", "{ y = Identity(x) }", id="maximum"),
-        pytest.param("<int64[2] i = {1,0}> { a = Gather<axis=1>(x, i) y = Neg(a) }",
-                     "<int64[2] i = {1,0}> { a = Neg(x) y = Gather<axis=1>(a, i) }", id="movement"),
-    ],
-)  # fmt: skip
+    table("""
+    log of exp: { a = Exp(x) b = Log(a) y = Tanh(b) } => { y = Tanh(x) }
+    root of a square: { a = Mul(x, x) y = Sqrt(a) } => { y = Abs(x) }
+    exp: { a = Exp(x) b = Neg(x) c = Exp(b) y = Mul(a, c) } => { a = Sub(x, x) y = Exp(a) }
+    softmax of what is no polynomial: <int64[1] l = {-1}> { t = Tanh(x) e = Exp(t) s = ReduceSum(e, l) y = Div(e, s) }
+        => { t = Tanh(x) y = Softmax<axis=-1>(t) }
+    roots as exporters write them:
+        <float r = {1.4142135}, float h = {0.5}, float o = {1}>
+        { a = Div(x, r) e = Erf(a) p = Add(e, o) m = Mul(x, p) y = Mul(m, h) }
+        => <float r = {0.70710677}, float h = {0.5}, float o = {1}>
+        { a = Mul(x, r) e = Erf(a) p = Add(o, e) m = Mul(p, h) y = Mul(x, m) }
+    maximum: { a = Max(x, x) y = Identity(a) } => { y = Identity(x) }
+    movement: <int64[2] i = {1,0}> { a = Gather<axis=1>(x, i) y = Neg(a) }
+        => <int64[2] i = {1,0}> { a = Neg(x) y = Gather<axis=1>(a, i) }
+    """),
+)
 def test_right_equations_are_proved(before: str, after: str) -> None:
     assert guarantee(f"{X} {before}", f"{X} {after}") is Guarantee.REALS
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after"),
-    [
-        pytest.param("<float e = {1e-5}> { a = Mul(x, x) b = Add(a, e) y = Sqrt(b) }",
-                     "{ a = Mul(x, x) y = Sqrt(a) }", id="an epsilon is not 0"),
-        pytest.param("<float e = {1e-12}> { a = Mul(x, x) b = Add(a, e) y = Log(b) }",
-                     "{ a = Mul(x, x) y = Log(a) }", id="less than any tolerance"),
-        pytest.param("<float c = {1.000001}> { y = Mul(x, c) }", "{ y = Identity(x) }", id="nearly 1"),
-        pytest.param("<float c = {3}> { a = Max(x, c) y = Neg(a) }", "<float c = {2.75}> { a = Max(x, c) y = Neg(a) }",
-                     id="a bound"),
-        pytest.param("{ y = Relu(x) }", "{ y = Identity(x) }", id="half of the numbers"),
-        pytest.param("{ a = Sin(x) y = Sin(a) }", "{ y = Sin(x) }", id="functions of which nothing is known"),
-    ],
-)  # fmt: skip
+    table("""
+    an epsilon is not 0: <float e = {1e-5}> { a = Mul(x, x) b = Add(a, e) y = Sqrt(b) } => { a = Mul(x, x) y = Sqrt(a) }
+    less than any tolerance: <float e = {1e-12}> { a = Mul(x, x) b = Add(a, e) y = Log(b) }
+        => { a = Mul(x, x) y = Log(a) }
+    nearly 1: <float c = {1.000001}> { y = Mul(x, c) } => { y = Identity(x) }
+    a bound: <float c = {3}> { a = Max(x, c) y = Neg(a) } => <float c = {2.75}> { a = Max(x, c) y = Neg(a) }
+    half of the numbers: { y = Relu(x) } => { y = Identity(x) }
+    functions of which nothing is known: { a = Sin(x) y = Sin(a) } => { y = Sin(x) }
+    """),
+)
 def test_wrong_equations_are_not_proved(before: str, after: str) -> None:
     assert guarantee(f"{X} {before}", f"{X} {after}") is Guarantee.UNKNOWN
 

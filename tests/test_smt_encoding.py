@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -15,6 +16,7 @@ from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import CannotRun, TermEvaluation, TermTensor
 from passwright.core.proof.smt_terms import Arithmetic, Element, simplest_fraction, z3
 from passwright.core.proof.smt_worker import number_of
+from rewriting import cases
 
 Array = np.ndarray[Any, Any]
 FLOATS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 2.5, -0.2, 1e-45, -1e-40, 3e38], np.float32)
@@ -84,30 +86,109 @@ def require_equal(op: str, arrays: Sequence[Array], **options: Any) -> None:
     np.testing.assert_array_equal(bits(values(elements, wanted.dtype)), bits(wanted))
 
 
-@pytest.mark.parametrize(
-    ("op", "attributes"),
-    [
-        *((op, {}) for op in ("Abs", "Ceil", "Floor", "IsInf", "IsNaN", "Neg", "Reciprocal", "Relu", "Round", "Sign")),
-        ("Sqrt", {}),
-        ("Identity", {}),
-        ("IsInf", {"detect_negative": 0}),
-        ("IsInf", {"detect_positive": 0}),
-        ("LeakyRelu", {"alpha": 0.1}),
-        ("Shrink", {"lambd": 1.0, "bias": 0.3}),
-        ("ThresholdedRelu", {"alpha": 1.0}),
-        ("Cast", {"to": TensorProto.DOUBLE}),
-        ("Cast", {"to": TensorProto.BOOL}),
-    ],
-)
-def test_functions_of_a_float_keep_every_bit(op: str, attributes: dict[str, Any]) -> None:
-    require_equal(op, [FLOATS], **attributes)
+Cases = dict[str, tuple[str, Sequence[Array], dict[str, Any]]]
 
 
-@pytest.mark.parametrize(
-    "op", ["Add", "Sub", "Mul", "Div", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "PRelu", "Sum"]
+def of(arrays: Sequence[Array], ops: str, **attributes: Any) -> Cases:
+    """Operators on the same arrays, by name."""
+    types = " ".join(f"{a.dtype}{list(a.shape)}" for a in arrays)
+    return {" ".join([op, types, *(f"{k}={v}" for k, v in attributes.items())]): (op, arrays, attributes)
+            for op in ops.split()}  # fmt: skip
+
+
+def merged(tables: Iterable[Cases]) -> Cases:
+    return {name: case for table in tables for name, case in table.items()}
+
+
+INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
+WIDE = (np.int32, np.int64, np.uint32, np.uint64)
+ARITHMETIC, ORDER = "Add Sub Mul Div", "Less LessOrEqual Greater GreaterOrEqual"
+UNARY = "Abs Ceil Floor IsInf IsNaN Neg Reciprocal Relu Round Sign"
+FIRST = np.array([0], np.int64)
+
+
+def divisible(dtype: type) -> tuple[Array, Array]:
+    """Pairs of integers whose quotient is defined."""
+    a, b = integers(dtype)
+    kept = (b != 0) & ~((a == np.iinfo(dtype).min) & (b.astype(object) == -1))
+    return a[kept], b[kept]
+
+
+def some(dtype: type, *shape: int) -> Array:
+    """The first integers of a type, in a shape."""
+    return integers(dtype)[0][: math.prod(shape)].reshape(shape)
+
+
+FLOAT_CASES: Cases = {
+    **of([FLOATS], f"{UNARY} Sqrt Identity"),
+    **of([FLOATS], "IsInf", detect_negative=0),
+    **of([FLOATS], "IsInf", detect_positive=0),
+    **of([FLOATS], "LeakyRelu", alpha=0.1),
+    **of([FLOATS], "Shrink", lambd=1.0, bias=0.3),
+    **of([FLOATS], "ThresholdedRelu", alpha=1.0),
+    **of([FLOATS], "Cast", to=TensorProto.DOUBLE),
+    **of([FLOATS], "Cast", to=TensorProto.BOOL),
+    **of([FLOATS], "Clip", opset=6, min=-1.0, max=2.0),
+    **of(PAIRS, f"{ARITHMETIC} {ORDER} Equal PRelu Sum"),
+    **{f"Clip {bounds}": ("Clip", [FLOATS, *(np.array(b, np.float32) for b in bounds)], {})
+       for bounds in ((0, 6), (-0.0, 0.0), (0.0, -0.0), (2, 1), (np.nan, 1), (0, np.nan))},
+    **{f"Where {first}": ("Where", [np.array([first, not first] * 6), FLOATS, FLOATS[::-1].copy()], {})
+       for first in (True, False)},
+    **of([np.array([n], np.float32) for n in (1e8, 1, -1e8, 1)], "Sum"),  # from the left
+    **of([FLOATS.reshape(1, -1), FIRST], "ReduceMax ReduceMin ReduceProd"),
+    **of([FLOATS, FIRST[:0]], "ReduceMax ReduceMin ReduceMean ReduceSum ReduceProd", noop_with_empty_axes=1),
+}  # fmt: skip
+SHIFTS = [np.array([0, 1, 200, 255], np.uint8).repeat(8), np.tile(np.arange(8, dtype=np.uint8), 4)]
+TIES = np.array([[3, 1, 3], [2, 2, 0]], np.int32)
+INTEGER_CASES: Cases = {
+    **merged(of(integers(t), f"Add Sub Mul {ORDER} Max Min") for t in WIDE),
+    **merged(of(integers(t), "BitwiseAnd BitwiseOr BitwiseXor") for t in INTEGERS),
+    **merged(of(divisible(t), "Mod") for t in INTEGERS),
+    **merged(of(divisible(t), "Div") for t in WIDE),
+    **of(divisible(np.int32), "Mod", fmod=1),
+    **merged(of([np.unique(integers(t)[0])], "Abs Sign Neg BitwiseNot") for t in INTEGERS[:4]),
+    **merged(of(SHIFTS, "BitShift", direction=way) for way in ("LEFT", "RIGHT")),
+    **of([np.array([False, False, True, True]), np.array([False, True, False, True])], "And Or Xor Equal"),
+    **of([np.array([False, True])], "Not"),
+    **of([np.arange(-128, 128).astype(np.int8), np.array(0.1, np.float32)], "DequantizeLinear"),
+    **of([np.arange(-128, 128).astype(np.int8), np.array(0.1, np.float32), np.array(3, np.int8)], "DequantizeLinear"),
+    **of([np.arange(-6, 6).astype(np.int8).reshape(2, 3, 2), np.array([0.1, 0.3, 7], np.float32),
+          np.array([1, -2, 0], np.int8)], "DequantizeLinear", axis=1),
+    **of([some(np.int32, 2, 3, 4), np.array([0, 2])], "ReduceMax ReduceMin", keepdims=0),
+    **of([some(np.int32, 1, 12), FIRST], "ReduceMax ReduceMin ReduceMean ReduceProd ReduceSum", keepdims=0),
+    **of([some(np.int32, 2, 2, 3), integers(np.int32)[1][-6:].reshape(3, 2)], "MatMul"),
+    **merged(of([TIES], "ArgMax ArgMin", axis=1, select_last_index=last) for last in (0, 1)),
+}  # fmt: skip
+MOVES: Mapping[str, tuple[Sequence[Array], dict[str, Any]]] = {
+    "Concat": ([np.resize(FLOATS, (2, 2)), np.resize(FLOATS[4:], (2, 3))], {"axis": 1}),
+    "DepthToSpace": ([np.resize(FLOATS, (1, 4, 1, 2))], {"blocksize": 2}),
+    "Expand": ([FLOATS[:3].reshape(3, 1), np.array([2, 1, 4])], {}),
+    "Flatten": ([np.resize(FLOATS, (2, 3, 2))], {"axis": 2}),
+    "Gather": ([FLOATS, np.array([[0, -1], [5, 3]])], {}),
+    "GatherElements": ([np.resize(FLOATS, (2, 3)), np.array([[1, 0, -1]])], {"axis": 0}),
+    "GatherND": ([np.resize(FLOATS, (2, 3)), np.array([[1, 0], [0, -1]])], {}),
+    "OneHot": ([np.array([1, 0, -1, 9]), np.array(3), np.array([0.5, -0.0], np.float32)], {}),
+    "Pad": ([FLOATS, np.array([2, -1])], {}),
+    "Reshape": ([FLOATS[:6], np.array([3, -1])], {}),
+    "ReverseSequence": ([np.resize(FLOATS, (3, 2)), np.array([2, 3])], {}),
+    "ScatterElements": ([FLOATS[:4], np.array([2, 0]), FLOATS[5:7]], {}),
+    "ScatterND": ([FLOATS[:4], np.array([[3], [0]]), FLOATS[5:7]], {}),
+    "Slice": ([FLOATS, np.array([-1]), np.array([-9]), np.array([0]), np.array([-2])], {}),
+    "SpaceToDepth": ([np.resize(FLOATS, (1, 1, 2, 4))], {"blocksize": 2}),
+    "Squeeze": ([FLOATS[:3].reshape(1, 3, 1), np.array([-1])], {}),
+    "Tile": ([FLOATS[:3], np.array([2])], {}),
+    "Transpose": ([np.resize(FLOATS, (2, 3, 2))], {"perm": [2, 0, 1]}),
+    "Trilu": ([np.resize(FLOATS[5:], (3, 3))], {"upper": 0}),
+    "Unsqueeze": ([FLOATS, np.array([0, -1])], {}),
+}
+
+
+@cases(
+    ("op", "arrays", "attributes"),
+    {**FLOAT_CASES, **INTEGER_CASES, **{op: (op, *arguments) for op, arguments in MOVES.items()}},
 )
-def test_functions_of_two_floats_keep_every_bit(op: str) -> None:
-    require_equal(op, PAIRS)
+def test_every_bit_is_kept(op: str, arrays: Sequence[Array], attributes: dict[str, Any]) -> None:
+    require_equal(op, arrays, **attributes)
 
 
 @pytest.mark.parametrize("op", ["Max", "Min"])
@@ -125,50 +206,6 @@ def test_extremes_of_floats_keep_every_bit_but_of_two_zeros(op: str) -> None:
     assert not z3.is_fp_value(z3.simplify(elements[0].term))
 
 
-@pytest.mark.parametrize("bounds", [(0, 6), (-0.0, 0.0), (0.0, -0.0), (2, 1), (np.nan, 1), (0, np.nan)])
-def test_clip_keeps_every_bit(bounds: tuple[float, float]) -> None:
-    require_equal("Clip", [FLOATS, *(np.array(b, np.float32) for b in bounds)])
-
-
-def test_clip_by_attributes() -> None:
-    require_equal("Clip", [FLOATS], opset=6, min=-1.0, max=2.0)
-
-
-def test_where_chooses() -> None:
-    for condition in ([True, False] * 6, [False, True] * 6):
-        require_equal("Where", [np.array(condition), FLOATS, FLOATS[::-1].copy()])
-
-
-def test_sum_of_four_adds_from_the_left() -> None:
-    given = [np.array([n], np.float32) for n in (1e8, 1, -1e8, 1)]
-    require_equal("Sum", given)
-
-
-INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
-WIDE = (np.int32, np.int64, np.uint32, np.uint64)
-
-
-@pytest.mark.parametrize("dtype", WIDE)
-@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Max", "Min"])
-def test_integers_wrap_around(op: str, dtype: type) -> None:
-    require_equal(op, integers(dtype))
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-@pytest.mark.parametrize("op", ["BitwiseAnd", "BitwiseOr", "BitwiseXor", "Mod"])
-def test_functions_of_two_integers(op: str, dtype: type) -> None:
-    a, b = integers(dtype)
-    kept = np.ones(a.shape, bool) if op != "Mod" else (b != 0) & ~((a == np.iinfo(dtype).min) & (b.astype(int) == -1))
-    require_equal(op, [a[kept], b[kept]])
-
-
-@pytest.mark.parametrize("dtype", WIDE)
-def test_quotients_are_truncated(dtype: type) -> None:
-    a, b = integers(dtype)
-    kept = (b != 0) & ~((a == np.iinfo(dtype).min) & (b.astype(object) == -1))
-    require_equal("Div", [a[kept], b[kept]])
-
-
 @pytest.mark.parametrize(("a", "b"), [(1, 0), (-(2**31), -1)])
 def test_a_division_that_ends_the_process_is_not_defined(a: int, b: int) -> None:
     evaluation = TermEvaluation(Arithmetic(over_reals=False))
@@ -178,30 +215,6 @@ def test_a_division_that_ends_the_process_is_not_defined(a: int, b: int) -> None
     found = evaluation.run(Fragment(single("Div", given, 20, {})), feeds)["y"]
     assert isinstance(found, TermTensor)
     assert z3.is_false(z3.simplify(found.elements[0].defined))
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
-@pytest.mark.parametrize("op", ["Abs", "Sign", "Neg", "BitwiseNot"])
-def test_functions_of_a_signed_integer(op: str, dtype: type) -> None:
-    require_equal(op, [np.unique(integers(dtype)[0])])
-
-
-def test_remainders_of_c_have_the_sign_of_the_dividend() -> None:
-    a, b = integers(np.int32)
-    kept = (b != 0) & ~((a == np.iinfo(np.int32).min) & (b == -1))
-    require_equal("Mod", [a[kept], b[kept]], fmod=1)
-
-
-@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
-def test_shifts_below_the_width(direction: str) -> None:
-    a = np.array([0, 1, 200, 255], np.uint8).repeat(8)
-    require_equal("BitShift", [a, np.tile(np.arange(8, dtype=np.uint8), 4)], direction=direction)
-
-
-@pytest.mark.parametrize("op", ["And", "Or", "Xor", "Equal"])
-def test_functions_of_truth_values(op: str) -> None:
-    require_equal(op, [np.array([False, False, True, True]), np.array([False, True, False, True])])
-    require_equal("Not", [np.array([False, True])])
 
 
 NUMBERS = {
@@ -229,33 +242,6 @@ def test_a_cast_out_of_range_is_some_number() -> None:
     assert not any(z3.is_bv_value(z3.simplify(e.term)) for e in elements)
 
 
-@pytest.mark.parametrize("zero", [None, 3])
-def test_dequantization_keeps_every_bit(zero: int | None) -> None:
-    x = np.arange(-128, 128).astype(np.int8)
-    given = [x, np.array(0.1, np.float32), *([] if zero is None else [np.array(zero, np.int8)])]
-    require_equal("DequantizeLinear", given)
-
-
-def test_dequantization_along_an_axis() -> None:
-    x = np.arange(-6, 6).astype(np.int8).reshape(2, 3, 2)
-    require_equal("DequantizeLinear", [x, np.array([0.1, 0.3, 7], np.float32), np.array([1, -2, 0], np.int8)], axis=1)
-
-
-@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
-def test_reductions_of_integers(op: str) -> None:
-    require_equal(op, [integers(np.int32)[0][:24].reshape(2, 3, 4), np.array([0, 2], np.int64)], keepdims=0)
-
-
-@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd"])
-def test_reductions_of_one_float_keep_every_bit(op: str) -> None:
-    require_equal(op, [FLOATS.reshape(1, -1), np.array([0], np.int64)])
-
-
-@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceMean", "ReduceProd", "ReduceSum"])
-def test_reductions_of_one_integer(op: str) -> None:
-    require_equal(op, [integers(np.int32)[0][:12].reshape(1, -1), np.array([0], np.int64)], keepdims=0)
-
-
 @pytest.mark.parametrize("op", ["ReduceSum", "ReduceProd"])
 def test_sums_of_integers_are_unknown_functions(op: str) -> None:
     # onnxruntime computes them as floats and saturates.
@@ -263,26 +249,25 @@ def test_sums_of_integers_are_unknown_functions(op: str) -> None:
     assert not z3.is_bv_value(z3.simplify(elements[0].term))
 
 
-@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceMean", "ReduceSum", "ReduceProd"])
-def test_reductions_of_no_axes_keep_every_bit(op: str) -> None:
-    require_equal(op, [FLOATS, np.zeros(0, np.int64)], noop_with_empty_axes=1)
+REAL_CASES: Cases = {
+    **of([REALS], f"{UNARY} HardSigmoid HardSwish Softsign LeakyRelu Shrink ThresholdedRelu"),
+    **of([REALS], "HardSigmoid", alpha=0.4, beta=0.1),
+    **of([REALS], "Cast", to=TensorProto.DOUBLE),
+    **of(REAL_PAIRS, f"{ARITHMETIC} {ORDER} Equal Max Min Mean"),
+    **{f"Pow {n}": ("Pow", [REALS[REALS != 0], np.array(n, np.float32)], {}) for n in (0, 1, 2, 3, -1, -2)},
+    **of([REALS[:8].reshape(2, 2, 2), np.array([0, 2])],
+         "ReduceL1 ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare"),
+    **{f"MatMul {a} {b}": ("MatMul", [np.resize(REALS, a), np.resize(REALS, b)], {}) for a, b in (
+        ((2, 3), (3, 2)), ((3,), (3, 2)), ((2, 3), (3,)), ((3,), (3,)), ((2, 1, 2, 3), (2, 3, 2)))},
+    **of([np.resize(REALS, (3, 2)), np.resize(REALS, (4, 3)), REALS[:4]],
+         "Gemm", transA=1, transB=1, alpha=0.5, beta=2.0),
+}  # fmt: skip
 
 
-def test_integer_products_of_matrices_wrap_around() -> None:
-    a, b = integers(np.int32)
-    require_equal("MatMul", [a[:12].reshape(2, 2, 3), b[-6:].reshape(3, 2)])
-
-
-@pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
-@pytest.mark.parametrize("last", [0, 1])
-def test_places_of_extremes(op: str, last: int) -> None:
-    x = np.array([[3, 1, 3], [2, 2, 0]], np.int32)
-    require_equal(op, [x], axis=1, select_last_index=last)
-
-
-def require_equal_numbers(op: str, arrays: Sequence[Array], **options: Any) -> None:
+@cases(("op", "arrays", "attributes"), REAL_CASES)
+def test_real_numbers_are_the_same(op: str, arrays: Sequence[Array], attributes: dict[str, Any]) -> None:
     """The encoding over the reals gives the number of onnxruntime, whose constants and results are exact here."""
-    wanted, elements = encoded(op, arrays, over_reals=True, **options)
+    wanted, elements = encoded(op, arrays, over_reals=True, **attributes)
     for at in np.ndindex(wanted.shape):
         element: Element = elements[at]
         if not z3.is_true(z3.simplify(element.defined)):
@@ -290,80 +275,6 @@ def require_equal_numbers(op: str, arrays: Sequence[Array], **options: Any) -> N
             continue
         found = number_of(z3.simplify(element.term), np.dtype(np.float64))
         np.testing.assert_allclose(found, wanted[at], rtol=1e-6, err_msg=str(at))
-
-
-@pytest.mark.parametrize(
-    ("op", "attributes"),
-    [
-        *((op, {}) for op in ("Abs", "Ceil", "Floor", "IsInf", "IsNaN", "Neg", "Reciprocal", "Relu", "Round", "Sign")),
-        *((op, {}) for op in ("HardSigmoid", "HardSwish", "Softsign", "LeakyRelu", "Shrink", "ThresholdedRelu")),
-        ("HardSigmoid", {"alpha": 0.4, "beta": 0.1}),
-        ("Cast", {"to": TensorProto.DOUBLE}),
-    ],
-)
-def test_functions_of_a_real_number(op: str, attributes: dict[str, Any]) -> None:
-    require_equal_numbers(op, [REALS], **attributes)
-
-
-@pytest.mark.parametrize(
-    "op",
-    ["Add", "Sub", "Mul", "Div", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Max", "Min", "Mean"],
-)
-def test_functions_of_two_real_numbers(op: str) -> None:
-    require_equal_numbers(op, REAL_PAIRS)
-
-
-@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, -2])
-def test_powers(exponent: int) -> None:
-    require_equal_numbers("Pow", [REALS[REALS != 0], np.array(exponent, np.float32)])
-
-
-@pytest.mark.parametrize("op", ["ReduceL1", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare"])
-def test_reductions_of_real_numbers(op: str) -> None:
-    require_equal_numbers(op, [REALS[:8].reshape(2, 2, 2), np.array([0, 2], np.int64)])
-
-
-@pytest.mark.parametrize(
-    "shapes", [((2, 3), (3, 2)), ((3,), (3, 2)), ((2, 3), (3,)), ((3,), (3,)), ((2, 1, 2, 3), (2, 3, 2))]
-)
-def test_products_of_real_matrices(shapes: Sequence[tuple[int, ...]]) -> None:
-    require_equal_numbers("MatMul", [np.resize(REALS, s) for s in shapes])
-
-
-def test_gemm() -> None:
-    given = [np.resize(REALS, (3, 2)), np.resize(REALS, (4, 3)), REALS[:4]]
-    require_equal_numbers("Gemm", given, transA=1, transB=1, alpha=0.5, beta=2.0)
-
-
-MOVES: Mapping[str, tuple[Sequence[Array], dict[str, Any]]] = {
-    "Concat": ([np.resize(FLOATS, (2, 2)), np.resize(FLOATS[4:], (2, 3))], {"axis": 1}),
-    "DepthToSpace": ([np.resize(FLOATS, (1, 4, 1, 2))], {"blocksize": 2}),
-    "Expand": ([FLOATS[:3].reshape(3, 1), np.array([2, 1, 4])], {}),
-    "Flatten": ([np.resize(FLOATS, (2, 3, 2))], {"axis": 2}),
-    "Gather": ([FLOATS, np.array([[0, -1], [5, 3]])], {}),
-    "GatherElements": ([np.resize(FLOATS, (2, 3)), np.array([[1, 0, -1]])], {"axis": 0}),
-    "GatherND": ([np.resize(FLOATS, (2, 3)), np.array([[1, 0], [0, -1]])], {}),
-    "OneHot": ([np.array([1, 0, -1, 9]), np.array(3), np.array([0.5, -0.0], np.float32)], {}),
-    "Pad": ([FLOATS, np.array([2, -1])], {}),
-    "Reshape": ([FLOATS[:6], np.array([3, -1])], {}),
-    "ReverseSequence": ([np.resize(FLOATS, (3, 2)), np.array([2, 3])], {}),
-    "ScatterElements": ([FLOATS[:4], np.array([2, 0]), FLOATS[5:7]], {}),
-    "ScatterND": ([FLOATS[:4], np.array([[3], [0]]), FLOATS[5:7]], {}),
-    "Slice": ([FLOATS, np.array([-1]), np.array([-9]), np.array([0]), np.array([-2])], {}),
-    "SpaceToDepth": ([np.resize(FLOATS, (1, 1, 2, 4))], {"blocksize": 2}),
-    "Squeeze": ([FLOATS[:3].reshape(1, 3, 1), np.array([-1])], {}),
-    "Tile": ([FLOATS[:3], np.array([2])], {}),
-    "Transpose": ([np.resize(FLOATS, (2, 3, 2))], {"perm": [2, 0, 1]}),
-    "Trilu": ([np.resize(FLOATS[5:], (3, 3))], {"upper": 0}),
-    "Unsqueeze": ([FLOATS, np.array([0, -1])], {}),
-}
-
-
-@pytest.mark.parametrize("op", MOVES)
-def test_moves_keep_every_bit(op: str) -> None:
-    arrays, attributes = MOVES[op]
-    given = [a.astype(np.int64) if a.dtype == np.dtype(int) else a for a in arrays]
-    require_equal(op, given, **attributes)
 
 
 def test_a_place_out_of_range_does_not_run() -> None:

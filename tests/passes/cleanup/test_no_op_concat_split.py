@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from rewrite_tables import Rewrites
-from rewriting import becomes, cases, stays
+from rewriting import becomes, stays
 
 DROP_NO_OP_SPLIT_CONCAT = rule_pass(no_ops, "drop-no-op-split-concat")
 
@@ -69,40 +69,26 @@ test_sizes_as_an_attribute = no_op_concat_split.all_become("""
     11 [opset=11]: t, u = Split<axis=0,split=[2,0]>(x) y = Neg(t) => y = Neg(x)
 """)
 
+test_stays = no_op_concat_split.using(graph="g (float[2,n] x, float[2,n] w) => (float[] y)").all_stay("""
+    the same twice: y = Concat<axis=1>(x, x)
+    another: y = Concat<axis=0>(x, w)
+    empty along another axis [graph=g (float[2,n] x, float[2,n] w) => (float[] y) <float[2,0] e = {}, float[3,0] f =
+        {}>]: y = Concat<axis=0>(e, f)
+    Split into two: t, y = Split<axis=0>(x)
+    Split into two, given: t, y = Split<axis=0>(x, [1,1])
+    the empty piece is read: t, u = Split<axis=0>(x, [2,0]) a = ReduceSum(u) y = Add(t, a)
+    the piece that is read is the empty one [graph=g (float[2,n] x, float[2,n] w) => (float[] y) <float[2,0] e = {}>]:
+        t, u = Split<axis=0>(e, [2,0]) y = Neg(u)
+    of unknown extent: t = Relu(w) y = Concat<axis=1>(x, t)
+""")
 
-@cases(
-    "body",
-    {
-        "the same twice": ("y = Concat<axis=1>(x, x)"),
-        "another": ("y = Concat<axis=0>(x, w)"),
-        "empty along another axis": ("y = Concat<axis=0>(e, f)"),
-        "Split into two": ("t, y = Split<axis=0>(x)"),
-        "Split into two, given": ("t, y = Split<axis=0>(x, s)"),
-        "the empty piece is read": ("t, u = Split<axis=0>(x, o) a = ReduceSum(u) y = Add(t, a)"),
-        "the piece that is read is the empty one": ("t, u = Split<axis=0>(e, o) y = Neg(u)"),
-        "of unknown extent": ("t = Relu(w) y = Concat<axis=1>(x, t)"),
-    },
-)
-def test_stays(body: str) -> None:
-    weights = {"e": np.zeros((2, 0), np.float32), "f": np.zeros((3, 0), np.float32), "s": [1, 1], "o": [2, 0]}
-    text = f"g (float[2,n] x, float[2,n] w) => (float[p,q] y) {{ {body} }}"
-    stays(text, *RULES, weights={k: v for k, v in weights.items() if f" {k})" in text or f"({k}," in text})
-
-
-@cases(
-    "text",
-    {
-        "may be empty": ("g (float[n] x, float[m] z) => (float[p] y) { y = Concat<axis=0>(x, z) }"),
-        "unknown extents": ("g (float[?] x, float[?] z) => (float[p] y) { y = Concat<axis=0>(z, x) }"),
-        "sizes given at run time": ("g (float[4] x, int64[2] s) => (float[p] y) { y, t = Split<axis=0>(x, s) }"),
-        "overridable sizes": ("g (float[4] x, int64[2] s = {4,0}) => (float[p] y) { y, t = Split<axis=0>(x, s) }"),
-        "the empty piece is an output": (
-            "g (float[4] x) => (float[p] y, float[q] t) <int64[2] s = {4,0}> { y, t = Split<axis=0>(x, s) }"
-        ),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, *RULES, runs=False)
+test_stays_elsewhere = no_op_concat_split.using(runs=False).all_stay("""
+    may be empty [graph=g (float[n] x, float[m] z) => (float[] y)]: y = Concat<axis=0>(x, z)
+    unknown extents [graph=g (float[?] x, float[?] z) => (float[] y)]: y = Concat<axis=0>(z, x)
+    sizes given at run time [graph=g (float[4] x, int64[2] s) => (float[p] y)]: y, t = Split<axis=0>(x, s)
+    overridable sizes [graph=g (float[4] x, int64[2] s = {4,0}) => (float[] y)]: y, t = Split<axis=0>(x, s)
+    the empty piece is an output [graph=g (float[4] x) => (float[p] y, float[q] t)]: y, t = Split<axis=0>(x, [4,0])
+""")
 
 
 @given(extents=st.lists(st.integers(0, 2), min_size=1, max_size=5))

@@ -166,75 +166,63 @@ def test_every_opset(opset: int, node: str, weights: dict[str, Any]) -> None:
     becomes(around(STATIC, node), without(STATIC), *RULES, opset=opset, weights=weights)
 
 
-@cases(
-    ("x", "node", "weights"),
-    {
-        "Reshape, other extents": (STATIC, "u = Reshape(t, s)", ints(s=[3, 2])),
-        "Reshape, one open": (STATIC, "u = Reshape(t, s)", ints(s=[-1, 2])),
-        "Reshape, another rank": (STATIC, "u = Reshape(t, s)", ints(s=[1, 2, 3])),
-        "Reshape, an open extent is given": (OPEN, "u = Reshape(t, s)", ints(s=[-1, 3])),
-        "Reshape joins dims": ("float[n,m,2] x", "u = Reshape(t, s)", ints(s=[0, -1])),
-        "Reshape, shape given at run time": ("float[n,n] x, int64[2] s", "u = Reshape(t, s)", {}),
-        "Flatten joins dims": ("float[2,3,4] x", "u = Flatten(t)", {}),
-        "Flatten, one row of all": (OPEN, "u = Flatten<axis=0>(t)", {}),
-        "Flatten of a list": ("float[n] x", "u = Flatten<axis=0>(t)", {}),
-        "Flatten, one column of all": ("float[1,n] x", "u = Flatten<axis=2>(t)", {}),
-        "Squeeze, unknown extents": (OPEN, "u = Squeeze(t)", {}),
-        "Squeeze, an extent of 1": ("float[1,3] x", "u = Squeeze(t)", {}),
-        "Squeeze, empty axes, an extent of 1": ("float[1,3] x", "u = Squeeze(t, s)", ints(s=[])),
-        "Squeeze of an axis": ("float[1,3] x", "u = Squeeze(t, s)", ints(s=[0])),
-        "Unsqueeze of an axis": (OPEN, "u = Unsqueeze(t, s)", ints(s=[-1])),
-        "Expand stretches": ("float[n,1] x", "u = Expand(t, s)", ints(s=[1, 3])),
-        "Expand may stretch": (OPEN, "u = Expand(t, s)", ints(s=[1, 3])),
-        "Expand adds a dim": (OPEN, "u = Expand(t, s)", ints(s=[1, 1, 1])),
-        "Tile by two": (OPEN, "u = Tile(t, s)", ints(s=[1, 2])),
-        "Tile by none": (OPEN, "u = Tile(t, s)", ints(s=[0, 1])),
-        "Slice, to an earlier end": (STATIC, "u = Slice(t, s, e)", ints(s=[0], e=[1])),
-        "Slice, to the last but one": (STATIC, "u = Slice(t, s, e, a)", ints(s=[0], e=[-1], a=[1])),
-        "Slice, from a later element": (STATIC, "u = Slice(t, s, e, a)", ints(s=[1], e=[9], a=[1])),
-        "Slice, every other": (STATIC, "u = Slice(t, s, e, a, p)", ints(s=[0], e=[9], a=[1], p=[2])),
-        "Slice, reversed": (STATIC, "u = Slice(t, s, e, a, p)", ints(s=[-1], e=[-9], a=[1], p=[-1])),
-        "Slice, an end that may come too early": (OPEN, "u = Slice(t, s, e)", ints(s=[0], e=[100])),
-        "Slice, a start that may not be 0": (OPEN, "u = Slice(t, s, e)", ints(s=[-100], e=[2**31 - 1])),
-        "Slice, one axis of two": (OPEN, "u = Slice(t, s, e)", ints(s=[0, 1], e=[2**63 - 1] * 2)),
-        "Pad": (OPEN, "u = Pad(t, s)", ints(s=[0, 1, 0, 0])),
-        "Pad that shifts": (STATIC, "u = Pad(t, s)", ints(s=[0, -1, 0, 1])),
-        "Pad, reflecting": (STATIC, 'u = Pad<mode="reflect">(t, s)', ints(s=[1, 0, 0, 0])),
-        "Einsum, transposed": (STATIC, 'u = Einsum<equation="ij->ji">(t)', {}),
-        "Einsum of a diagonal": ("float[n,n] x", 'u = Einsum<equation="ii->ii">(t)', {}),
-        "Einsum of two": (STATIC, 'u = Einsum<equation="ij,ij->ij">(t, t)', {}),
-        "Trilu": (STATIC, "u = Trilu(t)", {}),
-        "Trilu, cuts a corner": ("float[3,n] x", "u = Trilu(t, s)", {"s": np.array(-1)}),
-        "Trilu, cuts the other corner": ("float[n,3] x", "u = Trilu<upper=0>(t, s)", {"s": np.array(1)}),
-        "Trilu, open extent": ("float[n,1] x", "u = Trilu(t)", {}),
-    },
-)
-def test_stays(x: str, node: str, weights: dict[str, Any]) -> None:
-    stays(around(x, node, 2 if "1, 1, 1" not in str(weights) else 3), *RULES, weights=weights, runs=False)
+test_stays = no_op_movement.using(runs=False).all_stay("""
+    Reshape, other extents [x=float[2,3] x]: t = Neg(x) u = Reshape(t, [3,2]) y = Relu(u)
+    Reshape, one open [x=float[2,3] x]: t = Neg(x) u = Reshape(t, [-1,2]) y = Relu(u)
+    Reshape, another rank [graph=g (float[2,3] x) => (float[p,q] y)]: t = Neg(x) u = Reshape(t, [1,2,3]) y = Relu(u)
+    Reshape, an open extent is given: t = Neg(x) u = Reshape(t, [-1,3]) y = Relu(u)
+    Reshape joins dims [x=float[n,m,2] x]: t = Neg(x) u = Reshape(t, [0,-1]) y = Relu(u)
+    Reshape, shape given at run time [x=float[n,n] x, int64[2] s]: t = Neg(x) u = Reshape(t, s) y = Relu(u)
+    Flatten joins dims [x=float[2,3,4] x]: t = Neg(x) u = Flatten(t) y = Relu(u)
+    Flatten, one row of all: t = Neg(x) u = Flatten<axis=0>(t) y = Relu(u)
+    Flatten of a list [x=float[n] x]: t = Neg(x) u = Flatten<axis=0>(t) y = Relu(u)
+    Flatten, one column of all [x=float[1,n] x]: t = Neg(x) u = Flatten<axis=2>(t) y = Relu(u)
+    Squeeze, unknown extents [graph=g (float[n,k] x) => (float[p,q] y)]: t = Neg(x) u = Squeeze(t) y = Relu(u)
+    Squeeze, an extent of 1 [graph=g (float[1,3] x) => (float[p,q] y)]: t = Neg(x) u = Squeeze(t) y = Relu(u)
+    Squeeze, empty axes, an extent of 1 [graph=g (float[1,3] x) => (float[] y) <int64[0] s = {}>]:
+        t = Neg(x) u = Squeeze(t, s) y = Relu(u)
+    Squeeze of an axis [graph=g (float[1,3] x) => (float[p,q] y)]: t = Neg(x) u = Squeeze(t, [0]) y = Relu(u)
+    Unsqueeze of an axis [graph=g (float[n,k] x) => (float[p,q] y)]: t = Neg(x) u = Unsqueeze(t, [-1]) y = Relu(u)
+    Expand stretches [x=float[n,1] x]: t = Neg(x) u = Expand(t, [1,3]) y = Relu(u)
+    Expand may stretch: t = Neg(x) u = Expand(t, [1,3]) y = Relu(u)
+    Expand adds a dim: t = Neg(x) u = Expand(t, [1,1,1]) y = Relu(u)
+    Tile by two: t = Neg(x) u = Tile(t, [1,2]) y = Relu(u)
+    Tile by none: t = Neg(x) u = Tile(t, [0,1]) y = Relu(u)
+    Slice, to an earlier end [x=float[2,3] x]: t = Neg(x) u = Slice(t, [0], [1]) y = Relu(u)
+    Slice, to the last but one [x=float[2,3] x]: t = Neg(x) u = Slice(t, [0], [-1], [1]) y = Relu(u)
+    Slice, from a later element [graph=g (float[2,3] x) => (float[] y) <int64[1] s = {1}, int64[1] a = {1}>]:
+        t = Neg(x) u = Slice(t, s, [9], a) y = Relu(u)
+    Slice, every other [x=float[2,3] x]: t = Neg(x) u = Slice(t, [0], [9], [1], [2]) y = Relu(u)
+    Slice, reversed [graph=g (float[2,3] x) => (float[] y) <int64[1] s = {-1}, int64[1] p = {-1}>]:
+        t = Neg(x) u = Slice(t, s, [-9], [1], p) y = Relu(u)
+    Slice, an end that may come too early: t = Neg(x) u = Slice(t, [0], [100]) y = Relu(u)
+    Slice, a start that may not be 0: t = Neg(x) u = Slice(t, [-100], [2147483647]) y = Relu(u)
+    Slice, one axis of two: t = Neg(x) u = Slice(t, [0,1], [9223372036854775807,9223372036854775807]) y = Relu(u)
+    Pad: t = Neg(x) u = Pad(t, [0,1,0,0]) y = Relu(u)
+    Pad that shifts [x=float[2,3] x]: t = Neg(x) u = Pad(t, [0,-1,0,1]) y = Relu(u)
+    Pad, reflecting [x=float[2,3] x]: t = Neg(x) u = Pad<mode="reflect">(t, [1,0,0,0]) y = Relu(u)
+    Einsum, transposed [x=float[2,3] x]: t = Neg(x) u = Einsum<equation="ij->ji">(t) y = Relu(u)
+    Einsum of a diagonal [x=float[n,n] x]: t = Neg(x) u = Einsum<equation="ii->ii">(t) y = Relu(u)
+    Einsum of two [x=float[2,3] x]: t = Neg(x) u = Einsum<equation="ij,ij->ij">(t, t) y = Relu(u)
+    Trilu [x=float[2,3] x]: t = Neg(x) u = Trilu(t) y = Relu(u)
+    Trilu, cuts a corner [x=float[3,n] x]: t = Neg(x) u = Trilu(t, -1) y = Relu(u)
+    Trilu, cuts the other corner [x=float[n,3] x]: t = Neg(x) u = Trilu<upper=0>(t, 1) y = Relu(u)
+    Trilu, open extent [x=float[n,1] x]: t = Neg(x) u = Trilu(t) y = Relu(u)
+""")
 
-
-@cases(
-    ("text", "weights"),
-    {
-        "given at run time": ("g (float[2,3] x, int64[2] s) => (float[p,q] y) { y = Reshape(x, s) }", {}),
-        "Expand, unknown": ("g (float[1,3] x, int64[2] s) => (float[p,q] y) { y = Expand(x, s) }", {}),
-        "Tile, unknown": ("g (float[2,3] x, int64[2] s) => (float[p,q] y) { y = Tile(x, s) }", {}),
-        "Pad, unknown": ("g (float[2,3] x, int64[4] s) => (float[p,q] y) { y = Pad(x, s) }", {}),
-        "a name is not a proof": ("g (float[n,3] x, int64[2] s) => (float[n,3] y) { y = Reshape(x, s) }", {}),
-        "overridable shape": ("g (float[2,3] x, int64[2] s = {2,3}) => (float[p,q] y) { y = Reshape(x, s) }", {}),
-        "DepthToSpace": ("g (float[n,4,2,3] x) => (float[p,q,r,s] y) { y = DepthToSpace<blocksize=2>(x) }", {}),
-        "SpaceToDepth": ("g (float[n,4,2,2] x) => (float[p,q,r,s] y) { y = SpaceToDepth<blocksize=2>(x) }", {}),
-        "allowzero": ("g (float[2,3] x) => (float[p,q] y) { y = Reshape<allowzero=1>(x, s) }", ints(s=[3, 2])),
-        "Slice, a wrong declaration": (
-            "g (float[10,3] x) => (float[10,3] y) { y = Slice(x, s, e) }",
-            ints(s=[0], e=[9]),
-        ),
-        "Squeeze, a declared rank": ("g (float[1,3] x) => (float[1,3] y) { y = Squeeze(x, s) }", ints(s=[0])),
-    },
-)
-def test_stays_elsewhere(text: str, weights: dict[str, Any]) -> None:
-    stays(text, *RULES, weights=weights, runs=False)
-
+test_stays_elsewhere = no_op_movement.using(runs=False).all_stay("""
+    given at run time [x=float[2,3] x, int64[2] s]: y = Reshape(x, s)
+    Expand, unknown [x=float[1,3] x, int64[2] s]: y = Expand(x, s)
+    Tile, unknown [x=float[2,3] x, int64[2] s]: y = Tile(x, s)
+    Pad, unknown [x=float[2,3] x, int64[4] s]: y = Pad(x, s)
+    a name is not a proof [x=float[n,3] x, int64[2] s]: y = Reshape(x, s)
+    overridable shape [x=float[2,3] x, int64[2] s = {2,3}]: y = Reshape(x, s)
+    DepthToSpace [x=float[n,4,2,3] x]: y = DepthToSpace<blocksize=2>(x)
+    SpaceToDepth [x=float[n,4,2,2] x]: y = SpaceToDepth<blocksize=2>(x)
+    allowzero [x=float[2,3] x]: y = Reshape<allowzero=1>(x, [3,2])
+    Slice, a wrong declaration [x=float[10,3] x]: y = Slice(x, [0], [9])
+    Squeeze, a declared rank [graph=g (float[1,3] x) => (float[1,3] y)]: y = Squeeze(x, [0])
+""")
 
 BOUNDS = st.tuples(st.integers(-5, 5), st.integers(-5, 5), st.sampled_from([-2, -1, 1, 2]))
 

@@ -17,7 +17,7 @@ from passwright.passes.cleanup.no_ops import (
     drop_sum_of_unit_axes,
 )
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, stays
+from rewriting import apply_passes, becomes, load, stays
 
 DROP_NO_OP_REDUCTIONS = rule_pass(no_ops, "drop-no-op-reductions")
 
@@ -123,21 +123,15 @@ test_stays = no_op_reductions.using(runs=False).all_stay("""
     sequences of two: y = ReverseSequence(x, [2])
 """)
 
-
-@cases(
-    "text",
-    {
-        "unknown extent": ("g (float[n,m] x) => (float[p,q] y) { y = ReduceMax(x, a) }"),
-        "nothing, from the end": ("g (float[n,1] x) => (float[p] y) { y = ReduceMax<keepdims=0>(x, b) }"),
-        "axes given late": ("g (float[2,1] x, int64[1] s) => (float[p,q] y) { y = ReduceMax(x, s) }"),
-        "overridable axes": ("g (float[2,1] x, int64[1] s = {1}) => (float[p,q] y) { y = ReduceMax(x, s) }"),
-        "a place is not an element": ("g (float[2,1] x) => (int64[p,q] y) { y = ArgMax<axis=1>(x) }"),
-        "Softmax of one is 1": ("g (float[2,1] x) => (float[p,q] y) { y = Softmax<axis=1>(x) }"),
-        "axis given late": ("g (float[2,1] x, int64 s) => (float[p,q] y) { y = CumSum(x, s) }"),
-    },
-)
-def test_stays_elsewhere(text: str) -> None:
-    stays(text, *RULES, opset=18, weights=AXES, runs=False)
+test_stays_elsewhere = no_op_reductions.using(runs=False).all_stay("""
+    unknown extent [x=float[n,m] x]: y = ReduceMax(x, [1])
+    nothing, from the end [x=float[n,1] x]: y = ReduceMax<keepdims=0>(x, [-1])
+    axes given late [graph=g (float[2,1] x, int64[1] s) => (float[p,q] y)]: y = ReduceMax(x, s)
+    overridable axes [x=float[2,1] x, int64[1] s = {1}]: y = ReduceMax(x, s)
+    a place is not an element [graph=g (float[2,1] x) => (int64[] y)]: y = ArgMax<axis=1>(x)
+    Softmax of one is 1 [x=float[2,1] x]: y = Softmax<axis=1>(x)
+    axis given late [x=float[2,1] x, int64 s]: y = CumSum(x, s)
+""")
 
 
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.structure import sequences
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, run, stays
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, run
 
 DROP_OPTIONALS = rule_pass(sequences, "drop-optionals")
 
@@ -56,22 +56,15 @@ def test_optional_has_element_is_folded(nodes: str, expected: bool) -> None:
     assert run(after, {"x": [1.0]})[0] == (not expected)
 
 
-@cases(
-    "text",
-    {
-        "given at run time": ("g (optional(float[n]) o) => (float[m] y) { y = OptionalGetElement(o) }"),
-        "asked at run time": ("g (optional(float[n]) o) => (bool y) { y = OptionalHasElement(o) }"),
-        "the requested element": ("g (float[n] x) => (optional(float[n]) y) { y = Optional(x) }"),
-        "decided at run time": (
-            "g (bool c, float[n] x) => (bool y) { o = If (c) <then_branch = a () => (optional(float[n]) r)"
-            " { r = Optional(x) }, else_branch = b () => (optional(float[n]) s) { z = Neg(x) s = Optional(z) }>"
-            " y = OptionalHasElement(o) }"
-        ),
-        "an Identity is not its business": ("g (float[n] x) => (float[m] y) { y = Identity(x) }"),
-    },
-)
-def test_stays(text: str) -> None:
-    stays(text, *RULES, opset=18, runs=False)
+test_stays = optionals.using(runs=False).all_stay("""
+    given at run time [graph=g (optional(float[n]) o) => (float[] y)]: y = OptionalGetElement(o)
+    asked at run time [graph=g (optional(float[n]) o) => (bool[] y)]: y = OptionalHasElement(o)
+    the requested element [graph=g (float[n] x) => (optional(float[n]) y)]: y = Optional(x)
+    decided at run time [graph=g (bool c, float[n] x) => (bool[] y)]:
+        o = If(c) <then_branch = a () => (optional(float[n]) r) { r = Optional(x) },
+        else_branch = b () => (optional(float[n]) s) { z = Neg(x) s = Optional(z) }> y = OptionalHasElement(o)
+    an Identity is not its business: y = Identity(x)
+""")
 
 
 @given(depth=st.integers(1, 3))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import EXACT, rule_pass
@@ -14,86 +13,59 @@ from passwright.passes.movement.expands import (
     drop_expand_before_power,
 )
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, load, stays
+from rewriting import apply_passes, load
 
 DROP_EXPAND_BEFORE_BROADCAST = rule_pass(expands, "drop-expand-before-broadcast")
 
 RULES = (drop_expand_before_broadcast, drop_expand_before_extremum, drop_expand_before_power)
 
-
-@pytest.mark.parametrize(
-    ("given_", "constants", "before", "after", "rank"),
-    [
-        pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}",
-                     "u = Expand(x, s) y = Add(u, z)", "y = Add(x, z)", 2, id="the left operand"),
-        pytest.param("float[4] x, float[N,4] z", "int64[2] s = {1,4}",
-                     "u = Expand(x, s) y = Sub(z, u)", "y = Sub(z, x)", 2, id="the right operand"),
-        pytest.param("float[1,M] x, float[N,M] z", "int64[2] a = {0,1}, int64[1] b = {0}",
-                     "n = Shape(z) u = Expand(x, n) y = Mul(u, z)", "y = Mul(x, z)", 2, id="to the shape of the other"),
-        pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,1}",
-                     "u = Tile(x, s) y = Div(u, z)", "y = Div(x, z)", 2, id="a Tile"),
-        pytest.param("float[M] x, float[N,M] z", "int64[1] a = {0}",
-                     "u = Unsqueeze(x, a) y = Add(u, z)", "y = Add(x, z)", 2, id="a leading 1"),
-        pytest.param("float[4] x, float[N,3,4] z", "int64[3] s = {1,1,4}",
-                     "u = Reshape(x, s) y = Add(z, u)", "y = Add(z, x)", 3, id="a Reshape to leading 1s"),
-        pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}",
-                     "u = Expand(x, s) y = Max(z, u, z)", "y = Max(z, x, z)", 2, id="one of many"),
-        pytest.param("float[1] x, float[3,4] z", "int64[2] s = {3,4}",
-                     "u = Expand(x, s) y = Pow(z, u)", "y = Pow(z, x)", 2, id="an exponent"),
-        pytest.param("float[4] x, float[3,1] z, bool[3,4] c", "int64[2] s = {3,4}",
-                     "u = Expand(x, s) y = Where(c, z, u)", "y = Where(c, z, x)", 2, id="a branch of Where"),
-        pytest.param("float[4] x, float[3,4] z, bool[1,1] c", "int64[2] s = {3,4}",
-                     "u = Expand(c, s) y = Where(u, z, x)", "y = Where(c, z, x)", 2, id="the condition of Where"),
-        pytest.param("float[1,4] x, float[3,1] z", "int64[2] s = {3,1}, int64[2] t = {1,4}",
-                     "u = Expand(x, s) v = Expand(z, t) y = Add(u, v)", "y = Add(x, z)", 2, id="both"),
-        pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}",
-                     "u = Expand(x, s) v = Add(u, z) y = Mul(u, v)", "v = Add(x, z) y = Mul(x, v)", 2, id="read twice"),
-        pytest.param("float[1,1] x, float[1,N,1] z", "int64[2] s = {3,4}",
-                     "n = Shape<start=1>(z) u = Expand(x, n) y = Add(u, z)", "y = Add(x, z)", 3,
-                     id="to part of a shape"),
-    ],
-)  # fmt: skip
-def test_becomes(given_: str, constants: str, before: str, after: str, rank: int) -> None:
-    g = f"g ({given_}) => (float[{','.join('pqr'[:rank])}] y) <{constants}>"
-    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", *RULES)
-
-
-@pytest.mark.parametrize(
-    ("given_", "constants", "body", "rank"),
-    [
-        pytest.param("float[1,4] x, float[1,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = Add(u, z)", 2,
-                     id="it makes the result longer"),
-        pytest.param("float[1,4] x, float[N,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = Add(u, z)", 2,
-                     id="the other may be 1"),
-        pytest.param("float[1,4] x, float[4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = Add(u, z)", 2,
-                     id="the other has fewer dims"),
-        pytest.param("float[M] x, float[M] z", "int64[1] a = {0}", "u = Unsqueeze(x, a) y = Add(u, z)", 2,
-                     id="the 1 is a dim of the result"),
-        pytest.param("float[M] x, float[N,M] z", "int64[1] a = {1}", "u = Unsqueeze(x, a) y = Add(u, z)", 2,
-                     id="a trailing 1"),
-        pytest.param("float[2,2] x, float[4,2] z", "int64[2] s = {2,1}", "u = Tile(x, s) y = Add(u, z)", 2,
-                     id="a Tile of more than 1"),
-        pytest.param("float[6] x, float[2,3] z", "int64[2] s = {2,3}", "u = Reshape(x, s) y = Add(u, z)", 2,
-                     id="a Reshape of elements"),
-        pytest.param("float[4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = PRelu(u, z)", 2,
-                     id="PRelu broadcasts one way"),
-        pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = MatMul(u, z)", 2,
-                     id="MatMul"),
-        pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = Max(u)", 2, id="alone"),
-        pytest.param("int64[1] x, int64[3] z", "int64[1] s = {3}",
-                     "u = Expand(x, s) p = Pow(z, u) y = Cast<to=1>(p)", 1, id="a power of integers may overflow"),
-        pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) v = Neg(u) y = Add(v, z)", 2,
-                     id="apart"),
-        pytest.param("float[1,1] x, float[N,1,1] z", "int64[2] s = {3,4}",
-                     "n = Shape<end=2>(z) u = Expand(x, n) y = Add(u, z)", 3, id="to another part of a shape"),
-    ],
-)  # fmt: skip
-def test_stays(given_: str, constants: str, body: str, rank: int) -> None:
-    g = f"g ({given_}) => (float[{','.join('pqr'[:rank])}] y) <{constants}>"
-    stays(f"{g} {{ {body} }}", *RULES, runs="MatMul" not in body and "N,4" not in given_)
-
-
 broadcasts = Rewrites("g (int64[1] x, int64[3] z) => (int64[] y)", drop_expand_before_broadcast, opset=8)
+
+test_becomes = broadcasts.using(*RULES, opset=17).all_become("""
+    the left operand [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Add(u, z)
+        => y = Add(x, z)
+    the right operand [graph=g (float[4] x, float[N,4] z) => (float[] y)]: u = Expand(x, [1,4]) y = Sub(z, u)
+        => y = Sub(z, x)
+    to the shape of the other [graph=g (float[1,M] x, float[N,M] z) => (float[] y)]:
+        n = Shape(z) u = Expand(x, n) y = Mul(u, z) => y = Mul(x, z)
+    a Tile [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Tile(x, [3,1]) y = Div(u, z) => y = Div(x, z)
+    a leading 1 [graph=g (float[M] x, float[N,M] z) => (float[] y)]: u = Unsqueeze(x, [0]) y = Add(u, z)
+        => y = Add(x, z)
+    a Reshape to leading 1s [graph=g (float[4] x, float[N,3,4] z) => (float[] y)]: u = Reshape(x, [1,1,4]) y = Add(z, u)
+        => y = Add(z, x)
+    one of many [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Max(z, u, z)
+        => y = Max(z, x, z)
+    an exponent [graph=g (float[1] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Pow(z, u) => y = Pow(z, x)
+    a branch of Where [graph=g (float[4] x, float[3,1] z, bool[3,4] c) => (float[] y)]:
+        u = Expand(x, [3,4]) y = Where(c, z, u) => y = Where(c, z, x)
+    the condition of Where [graph=g (float[4] x, float[3,4] z, bool[1,1] c) => (float[] y)]:
+        u = Expand(c, [3,4]) y = Where(u, z, x) => y = Where(c, z, x)
+    both [graph=g (float[1,4] x, float[3,1] z) => (float[] y)]: u = Expand(x, [3,1]) v = Expand(z, [1,4]) y = Add(u, v)
+        => y = Add(x, z)
+    read twice [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) v = Add(u, z) y = Mul(u, v)
+        => v = Add(x, z) y = Mul(x, v)
+    to part of a shape [graph=g (float[1,1] x, float[1,N,1] z) => (float[] y)]:
+        n = Shape<start=1>(z) u = Expand(x, n) y = Add(u, z) => y = Add(x, z)
+""")
+
+test_stays = broadcasts.using(*RULES, opset=17).all_stay("""
+    it makes the result longer [graph=g (float[1,4] x, float[1,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Add(u, z)
+    the other may be 1 [graph=g (float[1,4] x, float[N,4] z) => (float[] y); runs=False]:
+        u = Expand(x, [3,4]) y = Add(u, z)
+    the other has fewer dims [graph=g (float[1,4] x, float[4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Add(u, z)
+    the 1 is a dim of the result [graph=g (float[M] x, float[M] z) => (float[] y)]: u = Unsqueeze(x, [0]) y = Add(u, z)
+    a trailing 1 [graph=g (float[M] x, float[N,M] z) => (float[] y)]: u = Unsqueeze(x, [1]) y = Add(u, z)
+    a Tile of more than 1 [graph=g (float[2,2] x, float[4,2] z) => (float[] y)]: u = Tile(x, [2,1]) y = Add(u, z)
+    a Reshape of elements [graph=g (float[6] x, float[2,3] z) => (float[] y)]: u = Reshape(x, [2,3]) y = Add(u, z)
+    PRelu broadcasts one way [graph=g (float[4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = PRelu(u, z)
+    MatMul [graph=g (float[1,4] x, float[3,4] z) => (float[p,q] y); runs=False]: u = Expand(x, [3,4]) y = MatMul(u, z)
+    alone [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Max(u)
+    a power of integers may overflow [graph=g (int64[1] x, int64[3] z) => (float[] y)]:
+        u = Expand(x, [3]) p = Pow(z, u) y = Cast<to=1>(p)
+    apart [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) v = Neg(u) y = Add(v, z)
+    to another part of a shape [graph=g (float[1,1] x, float[N,1,1] z) => (float[] y)]:
+        n = Shape<end=2>(z) u = Expand(x, n) y = Add(u, z)
+""")
 
 test_every_opset = broadcasts.all_become("""
     8: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)

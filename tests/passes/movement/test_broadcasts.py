@@ -19,65 +19,53 @@ DROP_EXPAND_BEFORE_BROADCAST = rule_pass(expands, "drop-expand-before-broadcast"
 
 RULES = (drop_expand_before_broadcast, drop_expand_before_extremum, drop_expand_before_power)
 
-broadcasts = Rewrites("g (int64[1] x, int64[3] z) => (int64[] y)", drop_expand_before_broadcast, opset=8)
+broadcasts = Rewrites("g ({x}) => (float[] y)", *RULES, x="float[1,4] x, float[3,4] z")
 
-test_becomes = broadcasts.using(*RULES, opset=17).all_become("""
-    the left operand [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Add(u, z)
+test_becomes = broadcasts.all_become("""
+    the left operand: u = Expand(x, [3,4]) y = Add(u, z) => y = Add(x, z)
+    the right operand [x=float[4] x, float[N,4] z]: u = Expand(x, [1,4]) y = Sub(z, u) => y = Sub(z, x)
+    to the shape of the other [x=float[1,M] x, float[N,M] z]: n = Shape(z) u = Expand(x, n) y = Mul(u, z)
+        => y = Mul(x, z)
+    a Tile: u = Tile(x, [3,1]) y = Div(u, z) => y = Div(x, z)
+    a leading 1 [x=float[M] x, float[N,M] z]: u = Unsqueeze(x, [0]) y = Add(u, z) => y = Add(x, z)
+    a Reshape to leading 1s [x=float[4] x, float[N,3,4] z]: u = Reshape(x, [1,1,4]) y = Add(z, u) => y = Add(z, x)
+    one of many: u = Expand(x, [3,4]) y = Max(z, u, z) => y = Max(z, x, z)
+    an exponent [x=float[1] x, float[3,4] z]: u = Expand(x, [3,4]) y = Pow(z, u) => y = Pow(z, x)
+    a branch of Where [x=float[4] x, float[3,1] z, bool[3,4] c]: u = Expand(x, [3,4]) y = Where(c, z, u)
+        => y = Where(c, z, x)
+    the condition of Where [x=float[4] x, float[3,4] z, bool[1,1] c]: u = Expand(c, [3,4]) y = Where(u, z, x)
+        => y = Where(c, z, x)
+    both [x=float[1,4] x, float[3,1] z]: u = Expand(x, [3,1]) v = Expand(z, [1,4]) y = Add(u, v) => y = Add(x, z)
+    read twice: u = Expand(x, [3,4]) v = Add(u, z) y = Mul(u, v) => v = Add(x, z) y = Mul(x, v)
+    to part of a shape [x=float[1,1] x, float[1,N,1] z]: n = Shape<start=1>(z) u = Expand(x, n) y = Add(u, z)
         => y = Add(x, z)
-    the right operand [graph=g (float[4] x, float[N,4] z) => (float[] y)]: u = Expand(x, [1,4]) y = Sub(z, u)
-        => y = Sub(z, x)
-    to the shape of the other [graph=g (float[1,M] x, float[N,M] z) => (float[] y)]:
-        n = Shape(z) u = Expand(x, n) y = Mul(u, z) => y = Mul(x, z)
-    a Tile [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Tile(x, [3,1]) y = Div(u, z) => y = Div(x, z)
-    a leading 1 [graph=g (float[M] x, float[N,M] z) => (float[] y)]: u = Unsqueeze(x, [0]) y = Add(u, z)
-        => y = Add(x, z)
-    a Reshape to leading 1s [graph=g (float[4] x, float[N,3,4] z) => (float[] y)]: u = Reshape(x, [1,1,4]) y = Add(z, u)
-        => y = Add(z, x)
-    one of many [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Max(z, u, z)
-        => y = Max(z, x, z)
-    an exponent [graph=g (float[1] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Pow(z, u) => y = Pow(z, x)
-    a branch of Where [graph=g (float[4] x, float[3,1] z, bool[3,4] c) => (float[] y)]:
-        u = Expand(x, [3,4]) y = Where(c, z, u) => y = Where(c, z, x)
-    the condition of Where [graph=g (float[4] x, float[3,4] z, bool[1,1] c) => (float[] y)]:
-        u = Expand(c, [3,4]) y = Where(u, z, x) => y = Where(c, z, x)
-    both [graph=g (float[1,4] x, float[3,1] z) => (float[] y)]: u = Expand(x, [3,1]) v = Expand(z, [1,4]) y = Add(u, v)
-        => y = Add(x, z)
-    read twice [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) v = Add(u, z) y = Mul(u, v)
-        => v = Add(x, z) y = Mul(x, v)
-    to part of a shape [graph=g (float[1,1] x, float[1,N,1] z) => (float[] y)]:
-        n = Shape<start=1>(z) u = Expand(x, n) y = Add(u, z) => y = Add(x, z)
 """)
 
-test_stays = broadcasts.using(*RULES, opset=17).all_stay("""
-    it makes the result longer [graph=g (float[1,4] x, float[1,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Add(u, z)
-    the other may be 1 [graph=g (float[1,4] x, float[N,4] z) => (float[] y); runs=False]:
-        u = Expand(x, [3,4]) y = Add(u, z)
-    the other has fewer dims [graph=g (float[1,4] x, float[4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Add(u, z)
-    the 1 is a dim of the result [graph=g (float[M] x, float[M] z) => (float[] y)]: u = Unsqueeze(x, [0]) y = Add(u, z)
-    a trailing 1 [graph=g (float[M] x, float[N,M] z) => (float[] y)]: u = Unsqueeze(x, [1]) y = Add(u, z)
-    a Tile of more than 1 [graph=g (float[2,2] x, float[4,2] z) => (float[] y)]: u = Tile(x, [2,1]) y = Add(u, z)
-    a Reshape of elements [graph=g (float[6] x, float[2,3] z) => (float[] y)]: u = Reshape(x, [2,3]) y = Add(u, z)
-    PRelu broadcasts one way [graph=g (float[4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = PRelu(u, z)
+test_stays = broadcasts.all_stay("""
+    it makes the result longer [x=float[1,4] x, float[1,4] z]: u = Expand(x, [3,4]) y = Add(u, z)
+    the other may be 1 [x=float[1,4] x, float[N,4] z; runs=False]: u = Expand(x, [3,4]) y = Add(u, z)
+    the other has fewer dims [x=float[1,4] x, float[4] z]: u = Expand(x, [3,4]) y = Add(u, z)
+    the 1 is a dim of the result [x=float[M] x, float[M] z]: u = Unsqueeze(x, [0]) y = Add(u, z)
+    a trailing 1 [x=float[M] x, float[N,M] z]: u = Unsqueeze(x, [1]) y = Add(u, z)
+    a Tile of more than 1 [x=float[2,2] x, float[4,2] z]: u = Tile(x, [2,1]) y = Add(u, z)
+    a Reshape of elements [x=float[6] x, float[2,3] z]: u = Reshape(x, [2,3]) y = Add(u, z)
+    PRelu broadcasts one way [x=float[4] x, float[3,4] z]: u = Expand(x, [3,4]) y = PRelu(u, z)
     MatMul [graph=g (float[1,4] x, float[3,4] z) => (float[p,q] y); runs=False]: u = Expand(x, [3,4]) y = MatMul(u, z)
-    alone [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) y = Max(u)
-    a power of integers may overflow [graph=g (int64[1] x, int64[3] z) => (float[] y)]:
-        u = Expand(x, [3]) p = Pow(z, u) y = Cast<to=1>(p)
-    apart [graph=g (float[1,4] x, float[3,4] z) => (float[] y)]: u = Expand(x, [3,4]) v = Neg(u) y = Add(v, z)
-    to another part of a shape [graph=g (float[1,1] x, float[N,1,1] z) => (float[] y)]:
-        n = Shape<end=2>(z) u = Expand(x, n) y = Add(u, z)
+    alone: u = Expand(x, [3,4]) y = Max(u)
+    a power of integers may overflow [x=int64[1] x, int64[3] z]: u = Expand(x, [3]) p = Pow(z, u) y = Cast<to=1>(p)
+    apart: u = Expand(x, [3,4]) v = Neg(u) y = Add(v, z)
+    to another part of a shape [x=float[1,1] x, float[N,1,1] z]: n = Shape<end=2>(z) u = Expand(x, n) y = Add(u, z)
 """)
 
-test_every_opset = broadcasts.all_become("""
-    8: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
-    13 [opset=13]: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
-    22 [opset=22]: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
-    25 [opset=25]: u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)
-    an output is kept [opset=17; graph=g (float[1,3] x, float[2,3] z) => (float[2,3] u, float[] y)]:
-        u = Expand(x, [2,3]) y = Add(u, z) => u = Expand(x, s) y = Add(x, z)
+test_every_opset = broadcasts.using(
+    drop_expand_before_broadcast, graph="g (int64[1] x, int64[3] z) => (int64[] y)"
+).all_become({str(n): ("u = Expand(x, [3]) y = Add(u, z) => y = Add(x, z)", {"opset": n}) for n in (8, 13, 22, 25)})
+test_an_output_is_kept = broadcasts.using(drop_expand_before_broadcast).all_become("""
+    read once [graph=g (float[1,3] x, float[2,3] z) => (float[2,3] u, float[] y)]: u = Expand(x, [2,3]) y = Add(u, z)
+        => u = Expand(x, s) y = Add(x, z)
 """)
-
-test_stays_before_opset_8 = broadcasts.all_stay("""
-    before opset 8 [opset=7; graph=g (float[1,3] x, float[2,3] z) => (float[] y)]: u = Tile(x, [2,1]) y = Add(u, z)
+test_older_stays = broadcasts.using(drop_expand_before_broadcast, opset=7).all_stay("""
+    a Tile [x=float[1,3] x, float[2,3] z]: u = Tile(x, [2,1]) y = Add(u, z)
 """)
 
 

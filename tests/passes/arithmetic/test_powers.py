@@ -25,7 +25,7 @@ def model(body: str, dtype: str = "float") -> str:
     return f"g ({dtype}[2,3] x, {dtype}[3] z) => ({dtype}[n,m] y) {NUMBERS.format(dtype)} {{ {body} }}"
 
 
-rewrites = Rewrites("g (float[2,3] x, float[3] z) => (float[] y)", MERGE_POWERS, weights={"d": np.int32(3)})
+rewrites = Rewrites("g ({x}) => (float[] y)", MERGE_POWERS, weights={"d": np.int32(3)}, x="float[2,3] x, float[3] z")
 
 test_becomes = rewrites.all_become("""
     reciprocals: t = Reciprocal(x) u = Reciprocal(t) y = Tanh(u) => y = Tanh(x)
@@ -96,10 +96,10 @@ test_stays_elsewhere = rewrites.all_stay("""
     integer powers [graph=g (int32[2] x) => (int32[] y) <int32 c = {2}>]: t = Pow(x, c) y = Pow(t, d)
     integer abs [graph=g (int32[2] x) => (int32[] y) <int32 c = {2}>]: t = Abs(x) y = Pow(t, c)
     integer quotient [graph=g (int32[2] x, int32[2] z) => (int32[] y) <int32 c = {1}>]: t = Div(c, x) y = Mul(z, t)
-    raises the rank [graph=g (float[2] x) => (float[] y)]: t = Pow(x, [[2.0]]) y = Sqrt(t)
-    overridable initializer [graph=g (float[2] x, float c = {2}) => (float[] y)]: t = Pow(x, c) y = Sqrt(t)
+    raises the rank [x=float[2] x]: t = Pow(x, [[2.0]]) y = Sqrt(t)
+    overridable initializer [x=float[2] x, float c = {2}]: t = Pow(x, c) y = Sqrt(t)
     the inner value is an output [graph=g (float[2] x) => (float[2] t, float[] y)]: t = Mul(x, x) y = Sqrt(t)
-    across the border of an If body [graph=g (bool c, float[2] x) => (float[] y)]: t = Mul(x, x)
+    across the border of an If body [x=bool c, float[2] x]: t = Mul(x, x)
         y = If(c) <then_branch = a () => (float[n] r) { r = Sqrt(t) }, else_branch = b () => (float[n] s) {
         s = Abs(x) }>
 """)

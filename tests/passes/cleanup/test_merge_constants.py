@@ -111,16 +111,16 @@ def test_two_encodings_of_one_tensor_merge(kind: int, values: list[float]) -> No
 
 
 merge_constants = Rewrites(
-    "g (bool c, float[2] x) => (float[] y)",
+    "g ({x}) => (float[] y)",
     MergeConstants(),
     weights={"v": [1.0, 2.0], "w": [1.0, 2.0], "u": [1.0, 2.0]},
+    x="bool c, float[2] x",
 )
 
 test_becomes = merge_constants.all_become("""
-    three of a kind [graph=g (float[2] x) => (float[] y)]: a = Add(x, v) b = Mul(a, w) y = Sub(b, u)
+    three of a kind [x=float[2] x]: a = Add(x, v) b = Mul(a, w) y = Sub(b, u)
         => a = Add(x, v) b = Mul(a, v) y = Sub(b, v)
-    the same value twice [graph=g (float[2] x) => (float[] y)]: a = Sum(v, w, v) y = Add(x, a)
-        => a = Sum(v, v, v) y = Add(x, a)
+    the same value twice [x=float[2] x]: a = Sum(v, w, v) y = Add(x, a) => a = Sum(v, v, v) y = Add(x, a)
     one is a graph output [graph=g (float[2] x) => (float[n] y, float[2] v)]: a = Mul(x, w) b = Add(u, v) y = Sub(a, b)
         => a = Mul(x, w) b = Add(w, v) y = Sub(a, b)
     inside an If body, into the outer one: z = Add(x, v)
@@ -159,9 +159,8 @@ test_becomes = merge_constants.all_become("""
 
 test_stays = merge_constants.all_stay("""
     both are graph outputs [graph=g (float[2] x) => (float[n] y, float[2] v, float[2] w)]: t = Add(x, v) y = Add(t, w)
-    one is overridable [graph=g (float[2] x, float[2] v = {1,2}) => (float[] y)]: t = Add(x, v) y = Add(t, w)
-    both are overridable [graph=g (float[2] x, float[2] v = {1,2}, float[2] w = {1,2}) => (float[] y)]:
-        t = Add(x, v) y = Add(t, w)
+    one is overridable [x=float[2] x, float[2] v = {1,2}]: t = Add(x, v) y = Add(t, w)
+    both are overridable [x=float[2] x, float[2] v = {1,2}, float[2] w = {1,2}]: t = Add(x, v) y = Add(t, w)
     one is returned by a body: y = If(c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { },
         else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }>
     in different If bodies, other content: y = If(c) <then_branch = p () => (float[n] r) <float[2] w = {1,2}> {

@@ -14,7 +14,9 @@ from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
 
-rewrites = Rewrites("g (float[6,3] x, float[6,3] w) => (float[] y)", MergeDuplicates(), weights={"t": np.bool_(1)})
+rewrites = Rewrites(
+    "g ({x}) => (float[] y)", MergeDuplicates(), weights={"t": np.bool_(1)}, x="float[6,3] x, float[6,3] w"
+)
 
 test_becomes = rewrites.all_become("""
     of one input: a = Relu(x) b = Relu(x) y = Add(a, b) => a = Relu(x) y = Add(a, a)
@@ -52,19 +54,19 @@ test_becomes_elsewhere = rewrites.all_become("""
         => y = Relu(x) z = Neg(y)
     the second is a graph output [graph=g (float[n] x) => (float[n] y, float[n] z)]: b = Relu(x) z = Neg(b) y = Relu(x)
         => y = Relu(x) z = Neg(y)
-    inside an If body [graph=g (bool c, float[n] x) => (float[] y)]: y = If(c) <then_branch = p () => (float[n] r) {
-        a = Abs(x) b = Abs(x) r = Add(a, b) }, else_branch = q () => (float[n] s) { s = Neg(x) }> =>
+    inside an If body [x=bool c, float[n] x]: y = If(c) <then_branch = p () => (float[n] r) { a = Abs(x) b = Abs(x)
+        r = Add(a, b) }, else_branch = q () => (float[n] s) { s = Neg(x) }> =>
         y = If(c) <then_branch = p () => (float[n] r) { a = Abs(x) r = Add(a, a) }, else_branch = q () => (float[n] s) {
         s = Neg(x) }>
-    captured by If bodies [graph=g (bool c, float[n] x) => (float[] y)]: a = Abs(x) b = Abs(x)
+    captured by If bodies [x=bool c, float[n] x]: a = Abs(x) b = Abs(x) y = If(c) <then_branch = p () => (float[n] r) {
+        r = Neg(a) }, else_branch = q () => (float[n] s) { s = Relu(b) }> => a = Abs(x)
         y = If(c) <then_branch = p () => (float[n] r) { r = Neg(a) }, else_branch = q () => (float[n] s) {
-        s = Relu(b) }> => a = Abs(x) y = If(c) <then_branch = p () => (float[n] r) { r = Neg(a) },
-        else_branch = q () => (float[n] s) { s = Relu(a) }>
-    of an overridable initializer [graph=g (float[n] x, float[2] w = {1,2}) => (float[] y)]:
-        a = Add(x, w) b = Add(w, x) y = Mul(a, b) => a = Add(x, w) y = Mul(a, a)
+        s = Relu(a) }>
+    of an overridable initializer [x=float[n] x, float[2] w = {1,2}]: a = Add(x, w) b = Add(w, x) y = Mul(a, b)
+        => a = Add(x, w) y = Mul(a, a)
     strings [graph=g (string[n] x) => (string[] y)]: a = Identity(x) b = Identity(x) y = Concat<axis=0>(a, b)
         => a = Identity(x) y = Concat<axis=0>(a, a)
-    sequences, transitive [graph=g (float[n] x) => (float[] y)]: s = SequenceConstruct(x, x) t = SequenceConstruct(x, x)
+    sequences, transitive [x=float[n] x]: s = SequenceConstruct(x, x) t = SequenceConstruct(x, x)
         u = ConcatFromSequence<axis=0>(s) v = ConcatFromSequence<axis=0>(t) y = Add(u, v)
         => s = SequenceConstruct(x, x) u = ConcatFromSequence<axis=0>(s) y = Add(u, u)
 """)
@@ -87,7 +89,7 @@ test_stays = rewrites.all_stay("""
     batchnorm outputs that select training stay [opset=9; graph=g (float[2,3] x, float[3] s) => (float[n,m] y, float[k]
         z); runs=False]: a, b, c, d, e = BatchNormalization(x, s, s, s, s) f = BatchNormalization(x, s, s, s, s)
         y = Sub(a, f) z = Add(b, c)
-    bodies with random ops stay [graph=g (bool c, int64 k, float[2] x, float[2] z) => (float[] y); runs=False]:
+    bodies with random ops stay [x=bool c, int64 k, float[2] x, float[2] z; runs=False]:
         a = If(c) <then_branch = then () => (float[2] r) { u = RandomNormalLike(x) r = Neg(u) },
         else_branch = else () => (float[2] s) { s = Neg(x) }> b = If(c) <then_branch = then () => (float[2] r) {
         u = RandomNormalLike(x) r = Neg(u) }, else_branch = else () => (float[2] s) { s = Neg(x) }> y = Sub(a, b)
@@ -97,14 +99,13 @@ test_stays_elsewhere = rewrites.all_stay("""
     both are graph outputs [graph=g (float[n] x) => (float[n] y, float[n] z)]: y = Relu(x) z = Relu(x)
     how many outputs there are says how to split [graph=g (float[6] x) => (float[n] y, float[m] z)]:
         a, b, c = Split(x) d, e = Split(x) f = Add(a, b) y = Add(f, c) z = Add(d, e)
-    in different If bodies [graph=g (bool c, float[n] x) => (float[] y)]:
-        y = If(c) <then_branch = p () => (float[n] r) { r = Relu(x) }, else_branch = q () => (float[n] s) {
-        s = Relu(x) }>
+    in different If bodies [x=bool c, float[n] x]: y = If(c) <then_branch = p () => (float[n] r) { r = Relu(x) },
+        else_branch = q () => (float[n] s) { s = Relu(x) }>
     an axis of an unknown rank [graph=g (float[n,m] x, int64[r] k) => (float[a,b] y)]:
         r = Reshape(x, k) a = Softmax<axis=-1>(r) b = Softmax<axis=1>(r) y = Add(a, b)
-    two different Ifs [graph=g (bool c, float[n] x) => (float[] y)]: a = If(c) <then_branch = p () => (float[n] r) {
-        r = Abs(x) }, else_branch = q () => (float[n] s) { s = Neg(x) }> b = If(c) <then_branch = v () => (float[n] t) {
-        t = Neg(x) }, else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b)
+    two different Ifs [x=bool c, float[n] x]: a = If(c) <then_branch = p () => (float[n] r) { r = Abs(x) },
+        else_branch = q () => (float[n] s) { s = Neg(x) }> b = If(c) <then_branch = v () => (float[n] t) { t = Neg(x) },
+        else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b)
     random, without inputs [graph=g () => (float[] y); runs=False]:
         a = RandomUniform<shape=[3]>() b = RandomUniform<shape=[3]>() y = Sub(a, b)
     random, Multinomial [graph=g (float[2,3] x) => (int32[] y); runs=False]:

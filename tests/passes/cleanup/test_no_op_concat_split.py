@@ -24,7 +24,10 @@ IF = (
 )
 
 no_op_concat_split = Rewrites(
-    "g (float[2,n] x, float[2,0] z, float[0,n] v) => (float[] y)", *RULES, weights={"e": np.array([[], []], np.float32)}
+    "g ({x}) => (float[] y)",
+    *RULES,
+    weights={"e": np.array([[], []], np.float32)},
+    x="float[2,n] x, float[2,0] z, float[0,n] v",
 )
 
 test_becomes = no_op_concat_split.all_become("""
@@ -45,12 +48,11 @@ test_becomes = no_op_concat_split.all_become("""
 
 test_becomes_elsewhere = no_op_concat_split.all_become("""
     strings [graph=g (string[n] x) => (string[] y) <string[0] e = {}>]: y = Concat<axis=0>(x, e) => y = Identity(x)
-    an overridable empty input [graph=g (float[n] x, float[0] e = {}) => (float[] y)]:
-        t = Concat<axis=0>(x, e) y = Neg(t) => y = Neg(x)
-    inside an If body, captured [graph=g (bool c, float[2,3] x) => (float[] y)]:
-        y = If(c) <then_branch = a () => (float[p,q] r) { t = Concat<axis=0>(x) u = Split(t) r = Neg(u) },
-        else_branch = b () => (float[p,q] s) { s = Relu(x) }> => y = If(c) <then_branch = a () => (float[p,q] r) {
-        r = Neg(x) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }>
+    an overridable empty input [x=float[n] x, float[0] e = {}]: t = Concat<axis=0>(x, e) y = Neg(t) => y = Neg(x)
+    inside an If body, captured [x=bool c, float[2,3] x]: y = If(c) <then_branch = a () => (float[p,q] r) {
+        t = Concat<axis=0>(x) u = Split(t) r = Neg(u) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> =>
+        y = If(c) <then_branch = a () => (float[p,q] r) { r = Neg(x) }, else_branch = b () => (float[p,q] s) {
+        s = Relu(x) }>
     a piece of unknown rank [graph=g (float[n] x, int64[k] s) => (float[m] y) <float[0] e = {}>; runs=False]:
         t = Reshape(x, s) y = Concat<axis=0>(t, e, x) => t = Reshape(x, s) y = Concat<axis=0>(t, x)
 """)
@@ -69,7 +71,7 @@ test_sizes_as_an_attribute = no_op_concat_split.all_become("""
     11 [opset=11]: t, u = Split<axis=0,split=[2,0]>(x) y = Neg(t) => y = Neg(x)
 """)
 
-test_stays = no_op_concat_split.using(graph="g (float[2,n] x, float[2,n] w) => (float[] y)").all_stay("""
+test_stays = no_op_concat_split.using(x="float[2,n] x, float[2,n] w").all_stay("""
     the same twice: y = Concat<axis=1>(x, x)
     another: y = Concat<axis=0>(x, w)
     empty along another axis [graph=g (float[2,n] x, float[2,n] w) => (float[] y) <float[2,0] e = {}, float[3,0] f =
@@ -83,10 +85,10 @@ test_stays = no_op_concat_split.using(graph="g (float[2,n] x, float[2,n] w) => (
 """)
 
 test_stays_elsewhere = no_op_concat_split.using(runs=False).all_stay("""
-    may be empty [graph=g (float[n] x, float[m] z) => (float[] y)]: y = Concat<axis=0>(x, z)
-    unknown extents [graph=g (float[?] x, float[?] z) => (float[] y)]: y = Concat<axis=0>(z, x)
+    may be empty [x=float[n] x, float[m] z]: y = Concat<axis=0>(x, z)
+    unknown extents [x=float[?] x, float[?] z]: y = Concat<axis=0>(z, x)
     sizes given at run time [graph=g (float[4] x, int64[2] s) => (float[p] y)]: y, t = Split<axis=0>(x, s)
-    overridable sizes [graph=g (float[4] x, int64[2] s = {4,0}) => (float[] y)]: y, t = Split<axis=0>(x, s)
+    overridable sizes [x=float[4] x, int64[2] s = {4,0}]: y, t = Split<axis=0>(x, s)
     the empty piece is an output [graph=g (float[4] x) => (float[p] y, float[q] t)]: y, t = Split<axis=0>(x, [4,0])
 """)
 

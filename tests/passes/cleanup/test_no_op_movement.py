@@ -94,12 +94,10 @@ test_becomes_with_four_dims = no_op_movement.using(opset=18, x="float[n,4,2,3] x
         => t = Neg(x) y = Relu(t)
     SpaceToDepth: t = Neg(x) u = SpaceToDepth<blocksize=1>(t) y = Relu(u) => t = Neg(x) y = Relu(t)
     Pad, some axes: t = Neg(x) u = Pad(t, [0,0], , [-1]) y = Relu(u) => t = Neg(x) y = Relu(t)
-    CenterCropPad [graph=g (float[2,4,2,3] x) => (float[] y)]: t = Neg(x) u = CenterCropPad(t, [2,4,2,3]) y = Relu(u)
+    CenterCropPad [x=float[2,4,2,3] x]: t = Neg(x) u = CenterCropPad(t, [2,4,2,3]) y = Relu(u) => t = Neg(x) y = Relu(t)
+    CenterCropPad, some axes [x=float[2,4,2,3] x]: t = Neg(x) u = CenterCropPad<axes=[-1,1]>(t, [3,4]) y = Relu(u)
         => t = Neg(x) y = Relu(t)
-    CenterCropPad, some axes [graph=g (float[2,4,2,3] x) => (float[] y)]:
-        t = Neg(x) u = CenterCropPad<axes=[-1,1]>(t, [3,4]) y = Relu(u) => t = Neg(x) y = Relu(t)
-    Reshape, all sorts [graph=g (float[n,m,2,3] x) => (float[] y)]: t = Neg(x) u = Reshape(t, [0,-1,2,0]) y = Relu(u)
-        => t = Neg(x) y = Relu(t)
+    Reshape, all sorts [x=float[n,m,2,3] x]: t = Neg(x) u = Reshape(t, [0,-1,2,0]) y = Relu(u) => t = Neg(x) y = Relu(t)
 """)
 
 test_becomes_producer_of_an_output = no_op_movement.all_become("""

@@ -47,27 +47,23 @@ def test_becomes(head: str, node: str) -> None:
 
 
 no_op_pools = Rewrites(
-    "g (float[1,2,4,3] x, float[1,2,1,1] s) => (float[] y)", *RULES, weights={"n": np.array([], np.float32)}
+    "g ({x}) => (float[] y)", *RULES, weights={"n": np.array([], np.float32)}, x="float[1,2,4,3] x, float[1,2,1,1] s"
 )
 
 test_becomes_elsewhere = no_op_pools.using(opset=17).all_become("""
-    one spatial dim [graph=g (float[1,2,4] x) => (float[] y)]: t = AveragePool<kernel_shape=[1]>(x) y = Neg(t)
-        => y = Neg(x)
-    Resize of an axis [opset=18; graph=g (float[n,2,4,h] x) => (float[] y)]:
-        t = Resize<axes=[-2]>(x, , , [4]) y = Neg(t) => y = Neg(x)
-    Resize, antialiased [opset=18; graph=g (float[n,2,4,3] x) => (float[] y)]:
+    one spatial dim [x=float[1,2,4] x]: t = AveragePool<kernel_shape=[1]>(x) y = Neg(t) => y = Neg(x)
+    Resize of an axis [opset=18; x=float[n,2,4,h] x]: t = Resize<axes=[-2]>(x, , , [4]) y = Neg(t) => y = Neg(x)
+    Resize, antialiased [opset=18; x=float[n,2,4,3] x]:
         t = Resize<axes=[2,3],antialias=1,mode="linear">(x, , [1.0,1.0]) y = Neg(t) => y = Neg(x)
-    Resize, its aspect kept [opset=18; graph=g (float[n,2,4,3] x) => (float[] y)]:
+    Resize, its aspect kept [opset=18; x=float[n,2,4,3] x]:
         t = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , [4]) y = Neg(t) => y = Neg(x)
-    Resize, symmetric [opset=19; graph=g (float[1,2,4,3] x) => (float[] y)]:
+    Resize, symmetric [opset=19; x=float[1,2,4,3] x]:
         t = Resize<coordinate_transformation_mode="half_pixel_symmetric">(x, , , [1,2,4,3]) y = Neg(t) => y = Neg(x)
-    inside an If body, captured [graph=g (bool c, float[1,1,2,2] x) => (float[] y)]:
-        y = If(c) <then_branch = a () => (float[p,q,r,s] e) { t = AveragePool<kernel_shape=[1,1]>(x) e = Neg(t) },
-        else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }> =>
-        y = If(c) <then_branch = a () => (float[p,q,r,s] e) { e = Neg(x) }, else_branch = b () => (float[p,q,r,s] d) {
-        d = Relu(x) }>
-    overridable initializer [graph=g (float[1,1,1,1] x = {1}) => (float[] y)]: t = GlobalAveragePool(x) y = Neg(t)
-        => y = Neg(x)
+    inside an If body, captured [x=bool c, float[1,1,2,2] x]: y = If(c) <then_branch = a () => (float[p,q,r,s] e) {
+        t = AveragePool<kernel_shape=[1,1]>(x) e = Neg(t) }, else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }>
+        => y = If(c) <then_branch = a () => (float[p,q,r,s] e) { e = Neg(x) },
+        else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }>
+    overridable initializer [x=float[1,1,1,1] x = {1}]: t = GlobalAveragePool(x) y = Neg(t) => y = Neg(x)
 """)
 
 INTS = "g (int8[1,1,4,h] x) => (float[p,q,r,s] y)"
@@ -125,19 +121,18 @@ test_stays = no_op_pools.using(runs=False).all_stay("""
 """)
 
 test_stays_elsewhere = no_op_pools.using(runs=False).all_stay("""
-    open extents [graph=g (float[n,2,h,w] x) => (float[] y)]: y = GlobalAveragePool(x)
-    no spatial dims [graph=g (float[n,2] x) => (float[] y)]: y = GlobalAveragePool(x)
-    unknown extents, strides [graph=g (float[n,2,h,w] x) => (float[] y)]:
-        y = AveragePool<kernel_shape=[1,1],strides=[2,2]>(x)
+    open extents [x=float[n,2,h,w] x]: y = GlobalAveragePool(x)
+    no spatial dims [x=float[n,2] x]: y = GlobalAveragePool(x)
+    unknown extents, strides [x=float[n,2,h,w] x]: y = AveragePool<kernel_shape=[1,1],strides=[2,2]>(x)
     the indices are an output [graph=g (int8[1,1,2,2] x) => (int8[p,q,r,s] y, int64[p,q,r,s] i)]:
         y, i = MaxPool<kernel_shape=[1,1]>(x)
-    open size [graph=g (float[1,2,4,w] x) => (float[] y)]: y = Resize(x, , , [1,2,4,3])
-    scales [graph=g (float[n,2,4,w] x, float[4] c) => (float[] y)]: y = Resize(x, , c)
-    overridable scales [graph=g (float[1,1,2,2] x, float[4] c = {1,1,1,1}) => (float[] y)]: y = Resize(x, , c)
+    open size [x=float[1,2,4,w] x]: y = Resize(x, , , [1,2,4,3])
+    scales [x=float[n,2,4,w] x, float[4] c]: y = Resize(x, , c)
+    overridable scales [x=float[1,1,2,2] x, float[4] c = {1,1,1,1}]: y = Resize(x, , c)
     MaxPool, strides [graph=g (uint8[1,1,2,2] x) => (uint8[] y)]: y = MaxPool<kernel_shape=[1,1],strides=[2,1]>(x)
     MaxPool, same ratio [graph=g (uint8[1,1,2,2] x) => (uint8[] y)]:
         y = MaxPool<kernel_shape=[1,1],strides=[2,2],auto_pad="SAME_UPPER">(x)
-    half an element off, says the operator [opset=11; graph=g (float[1,2,4,3] x) => (float[] y)]:
+    half an element off, says the operator [opset=11; x=float[1,2,4,3] x]:
         y = Resize<mode="nearest",coordinate_transformation_mode="tf_half_pixel_for_nn">(x, n, n, [1,2,4,3])
 """)
 

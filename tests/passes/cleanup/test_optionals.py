@@ -13,22 +13,21 @@ DROP_OPTIONALS = rule_pass(sequences, "drop-optionals")
 
 RULES = DROP_OPTIONALS.rules
 
-optionals = Rewrites("g (float[n] x) => (float[] y)", *RULES, opset=18)
+optionals = Rewrites("g ({x}) => (float[] y)", *RULES, opset=18, x="float[n] x")
 
 test_becomes = optionals.all_become("""
     the wrapped value: o = Optional(x) t = OptionalGetElement(o) y = Neg(t) => y = Neg(x)
     from input to output: o = Optional(x) y = OptionalGetElement(o) => y = Identity(x)
     a tensor: t = OptionalGetElement(x) y = Neg(t) => y = Neg(x)
-    a sequence [graph=g (float[n] x, int64 i) => (float[] y)]:
-        s = SequenceConstruct(x, x) t = OptionalGetElement(s) y = SequenceAt(t, i)
+    a sequence [x=float[n] x, int64 i]: s = SequenceConstruct(x, x) t = OptionalGetElement(s) y = SequenceAt(t, i)
         => s = SequenceConstruct(x, x) y = SequenceAt(s, i)
-    a sequence that was put in [graph=g (float[n] x, int64 i) => (float[] y)]:
+    a sequence that was put in [x=float[n] x, int64 i]:
         s = SequenceConstruct(x, x) o = Optional(s) t = OptionalGetElement(o) y = SequenceAt(t, i)
         => s = SequenceConstruct(x, x) y = SequenceAt(s, i)
-    inside an If body, captured [graph=g (bool c, float[n] x) => (float[] y)]:
-        y = If(c) <then_branch = a () => (float[n] r) { o = Optional(x) t = OptionalGetElement(o) r = Neg(t) },
-        else_branch = b () => (float[n] s) { s = Relu(x) }> => y = If(c) <then_branch = a () => (float[n] r) {
-        r = Neg(x) }, else_branch = b () => (float[n] s) { s = Relu(x) }>
+    inside an If body, captured [x=bool c, float[n] x]: y = If(c) <then_branch = a () => (float[n] r) { o = Optional(x)
+        t = OptionalGetElement(o) r = Neg(t) }, else_branch = b () => (float[n] s) { s = Relu(x) }> =>
+        y = If(c) <then_branch = a () => (float[n] r) { r = Neg(x) }, else_branch = b () => (float[n] s) {
+        s = Relu(x) }>
 """)
 
 test_every_opset = optionals.all_become(

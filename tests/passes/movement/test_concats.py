@@ -20,11 +20,12 @@ END = 2**31 - 1
 G = "g (float[N,M] a, float[N,M] b, float[N,M] c) => (float[p,q] y)"
 
 rewrites = Rewrites(
-    "g (float[N,M] a, float[N,M] b, float[N,M] c) => (float[] y)",
+    "g ({x}) => (float[] y)",
     *RULES,
     weights={"e0": [2], "a0": [1], "s1": [2], "a1": [1]},
+    x="float[N,M] a, float[N,M] b, float[N,M] c",
 )
-join_split = rewrites.using(graph="g (float[N,6] x, float[N,2] z) => (float[] y)")
+join_split = rewrites.using(x="float[N,6] x, float[N,2] z")
 
 test_nested = rewrites.all_become("""
     the first input: u = Concat<axis=1>(a, b) y = Concat<axis=1>(u, c) => y = Concat<axis=1>(a, b, c)
@@ -36,7 +37,7 @@ test_nested = rewrites.all_become("""
     one after another: u = Concat<axis=0>(a, b) v = Concat<axis=0>(u, c) r = Relu(v) w = Concat<axis=0>(r, c) y = Neg(w)
         => v = Concat<axis=0>(a, b, c) r = Relu(v) w = Concat<axis=0>(r, c) y = Neg(w)
     the same: u = Concat<axis=0>(a, a) y = Concat<axis=0>(u, a) => y = Concat<axis=0>(a, a, a)
-    inside an if body but not across [graph=g (bool k, float[2,3] a) => (float[] y)]: u = Concat<axis=0>(a, a)
+    inside an if body but not across [x=bool k, float[2,3] a]: u = Concat<axis=0>(a, a)
         y = If(k) <then_branch = p () => (float[n,m] r) { v = Concat<axis=0>(u, a) r = Concat<axis=0>(v, a) },
         else_branch = q () => (float[n,m] s) { s = Neg(u) }> => u = Concat<axis=0>(a, a)
         y = If(k) <then_branch = p () => (float[n,m] r) { r = Concat<axis=0>(u, a, a) },
@@ -52,9 +53,9 @@ test_nested_stays = rewrites.all_stay("""
     other: u = SequenceConstruct(a, b) v = ConcatFromSequence<axis=0>(u) y = Concat<axis=0>(v, c)
     the inner one is an output [graph=g (float[N,M] a, float[N,M] b) => (float[p,q] u, float[] y)]:
         u = Concat<axis=0>(a, b) y = Concat<axis=0>(u, a)
-    slices in another order or of another value [graph=g (float[N,6] x) => (float[] y)]:
+    slices in another order or of another value [x=float[N,6] x]:
         v0 = Slice(x, [0], e0, a0) v1 = Slice(x, s1, [6], a1) c = Concat<axis=1>(v1, v0) y = Neg(c)
-    slices in another order or of another value, 2 [graph=g (float[N,6] x) => (float[] y)]:
+    slices in another order or of another value, 2 [x=float[N,6] x]:
         v0 = Slice(x, [0], e0, a0) v1 = Slice(x, s1, [6], a1) c = Concat<axis=1>(v0, v1, x) y = Neg(c)
 """)
 

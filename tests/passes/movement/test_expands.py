@@ -48,14 +48,13 @@ def test_tiles() -> None:
     assert [a.tolist() for a in initializers(out).values()] == [[2, 6]]
 
 
-rewrites = Rewrites("g (float[{x}] x) => (float[] y)", *RULES, x="N,1")
+rewrites = Rewrites("g ({x}) => (float[] y)", *RULES, x="float[N,1] x")
 
 test_leading_ones = rewrites.all_become("""
     one: u = Unsqueeze(x, [0]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
-    two [x=1]: u = Unsqueeze(x, [0,1]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
-    a Reshape [x=4]: u = Reshape(x, [1,1,4]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
-    computed [graph=g (float[N,1] x, int64[3] k) => (float[] y); runs=False]: u = Unsqueeze(x, [0]) y = Expand(u, k)
-        => y = Expand(x, k)
+    two [x=float[1] x]: u = Unsqueeze(x, [0,1]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
+    a Reshape [x=float[4] x]: u = Reshape(x, [1,1,4]) y = Expand(u, [2,1,4]) => y = Expand(x, s)
+    computed [x=float[N,1] x, int64[3] k; runs=False]: u = Unsqueeze(x, [0]) y = Expand(u, k) => y = Expand(x, k)
     read elsewhere: u = Unsqueeze(x, [0]) v = Expand(u, [2,1,4]) w = Neg(u) y = Add(v, w)
         => u = Unsqueeze(x, zero) v = Expand(x, s) w = Neg(u) y = Add(v, w)
 """)
@@ -65,15 +64,15 @@ test_stays = rewrites.using(runs=False).all_stay("""
     a shorter shape: u = Unsqueeze(x, [0]) y = Expand(u, [1,4])
     a shape of any length [graph=g (float[N,1] x, int64[k] k) => (float[p,q,r] y)]:
         u = Unsqueeze(x, [0]) y = Expand(u, k)
-    a Reshape of elements [x=8]: u = Reshape(x, [1,2,4]) y = Expand(u, [2,1,4])
+    a Reshape of elements [x=float[8] x]: u = Reshape(x, [1,2,4]) y = Expand(u, [2,1,4])
     alone: y = Expand(x, [2,1,4])
-    apart [x=2,1]: u = Expand(x, [1,4]) v = Neg(u) y = Expand(v, [2,1,4])
-    computed [graph=g (float[1,1] x, int64[2] k) => (float[] y)]: u = Expand(x, k) y = Expand(u, [2,1,4])
-    a Tile and an Expand [x=1,1]: u = Tile(x, [1,4]) y = Expand(u, [2,1,4])
-    a computed Tile [graph=g (float[N,2] x, int64[2] k) => (float[] y)]: u = Tile(x, k) y = Tile(u, [1,4])
+    apart [x=float[2,1] x]: u = Expand(x, [1,4]) v = Neg(u) y = Expand(v, [2,1,4])
+    computed [x=float[1,1] x, int64[2] k]: u = Expand(x, k) y = Expand(u, [2,1,4])
+    a Tile and an Expand [x=float[1,1] x]: u = Tile(x, [1,4]) y = Expand(u, [2,1,4])
+    a computed Tile [x=float[N,2] x, int64[2] k]: u = Tile(x, k) y = Tile(u, [1,4])
 """)
 
-test_every_opset = rewrites.using(x="1,1", dtype="int32").all_become(
+test_every_opset = rewrites.using(x="float[1,1] x", dtype="int32").all_become(
     {str(n): ("u = Expand(x, [3,1]) y = Expand(u, [1,2]) => y = Expand(x, s)", {"opset": n}) for n in (8, 12, 13, 25)}
 )
 

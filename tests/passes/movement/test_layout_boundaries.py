@@ -70,7 +70,7 @@ def test_stays_between(constants: str, body: str, opset: int) -> None:
     assert op_types(to_onnx(result)).count("Transpose") == 2
 
 
-layout_boundaries = Rewrites("g (float[2,3,4] x, float[4,3,2] z) => (float[] y)", MOVE)
+layout_boundaries = Rewrites("g ({x}) => (float[] y)", MOVE, x="float[2,3,4] x, float[4,3,2] z")
 
 test_stays = layout_boundaries.all_stay("""
     alone between input and output: y = Transpose(x)
@@ -84,19 +84,18 @@ test_stays = layout_boundaries.all_stay("""
     a graph output [graph=g (float[2,3] x) => (float[a,b] t, float[] y)]: t = Transpose(x) r = Relu(t) y = Neg(r)
     as many would be needed [graph=g (float[2,3] x, float[3,2] z) => (float[a,b] y, float[c,d] w)]:
         t = Transpose(x) y = Add(t, z) u = Exp(z) w = Transpose(u)
-    into Flatten [graph=g (float[2,3,4] x) => (float[] y)]: t = Transpose(x) y = Flatten(t)
-    of rows of a table, which would be turned round [graph=g (int64[4,5] i) => (float[] y)]:
+    into Flatten [x=float[2,3,4] x]: t = Transpose(x) y = Flatten(t)
+    of rows of a table, which would be turned round [x=int64[4,5] i]:
         r = Gather([[1.0,2.0],[3.0,4.0],[5.0,6.0]], i) y = Transpose<perm=[2,0,1]>(r)
-    no rank [graph=g (float[] x) => (float[] y)]: t = Transpose(x) r = Relu(t) y = Transpose(r)
-    that move nothing [graph=g (float[2,2] x) => (float[] y)]:
-        t = Transpose<perm=[0,1]>(x) r = Relu(t) y = Transpose<perm=[0,1]>(r)
-    across the border of an If body [graph=g (bool c, float[2,3] x) => (float[] y)]: t = Transpose(x)
+    no rank [x=float[] x]: t = Transpose(x) r = Relu(t) y = Transpose(r)
+    that move nothing [x=float[2,2] x]: t = Transpose<perm=[0,1]>(x) r = Relu(t) y = Transpose<perm=[0,1]>(r)
+    across the border of an If body [x=bool c, float[2,3] x]: t = Transpose(x)
         y = If(c) <then_branch = a () => (float[n,m] r) { r = Transpose(t) }, else_branch = b () => (float[n,m] s) {
         u = Relu(x) s = Neg(u) }>
-    read by If bodies [graph=g (bool c, float[2,3] x) => (float[] y)]: t = Transpose(x) r = Relu(t)
+    read by If bodies [x=bool c, float[2,3] x]: t = Transpose(x) r = Relu(t)
         y = If(c) <then_branch = a () => (float[n,m] p) { p = Neg(r) }, else_branch = b () => (float[n,m] q) {
         q = Neg(t) }>
-    broadcasting of opset 6 stays [opset=6; graph=g (float[2,3] x, float[3] c) => (float[] y); runs=False]:
+    broadcasting of opset 6 stays [opset=6; x=float[2,3] x, float[3] c; runs=False]:
         t = Transpose(x) r = Add<axis=0,broadcast=1>(t, c) y = Transpose(r)
 """)
 

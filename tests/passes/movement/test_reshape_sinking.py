@@ -65,23 +65,20 @@ def test_elementwise(x: str, before: str, after: str, rank: int) -> None:
     becomes(model(x, rank, before, **c), model(x, rank, after, **c), sink_reshape)
 
 
-reshape_sinking = Rewrites("g (float[{x}] x) => (float[] y)", sink_reshape, x="N,3,4")
+reshape_sinking = Rewrites("g ({x}) => (float[] y)", sink_reshape, x="float[N,3,4] x")
 
 test_elementwise_stays = reshape_sinking.all_stay("""
     one way: v = Relu(x) y = Reshape(v, [-1,3,4])
     along an axis: u = Reshape(x, [-1,12]) v = Softmax(u) y = Reshape(v, [-1,3,4])
-    a vector is added [graph=g (float[N,3,4] x, float[12] b) => (float[] y)]:
-        u = Reshape(x, [-1,12]) v = Add(u, b) y = Reshape(v, [-1,3,4])
-    a number from outside [graph=g (float[N,3,4] x, float b) => (float[] y)]:
-        u = Reshape(x, [-1,12]) v = Add(u, b) y = Reshape(v, [-1,3,4])
+    a vector is added [x=float[N,3,4] x, float[12] b]: u = Reshape(x, [-1,12]) v = Add(u, b) y = Reshape(v, [-1,3,4])
+    a number from outside [x=float[N,3,4] x, float b]: u = Reshape(x, [-1,12]) v = Add(u, b) y = Reshape(v, [-1,3,4])
     the computed value is read twice:
         u = Reshape(x, [-1,12]) v = Relu(u) w = Reshape(v, [-1,3,4]) z = Reshape(v, [-1,3,4]) y = Add(w, z)
-    the first stays, and so would the second [x=N,2,6]:
+    the first stays, and so would the second [x=float[N,2,6] x]:
         u = Reshape(x, [-1,12]) v = Relu(u) w = Reshape(v, [-1,3,4]) z = ReduceSum(u) y = Add(w, z)
     a Transpose: u = Transpose(x) v = Relu(u) y = Reshape(v, [-1,3,4])
-    adds dims [x=N,M]: u = Unsqueeze(x, [1]) v = Mul(u, [[[1.0]]]) y = Squeeze(v, [1])
-    two operands [graph=g (float[N,3,4] x, float[N,12] z) => (float[] y)]:
-        u = Reshape(x, [-1,12]) v = Add(u, z) y = Reshape(v, [-1,3,4])
+    adds dims [x=float[N,M] x]: u = Unsqueeze(x, [1]) v = Mul(u, [[[1.0]]]) y = Squeeze(v, [1])
+    two operands [x=float[N,3,4] x, float[N,12] z]: u = Reshape(x, [-1,12]) v = Add(u, z) y = Reshape(v, [-1,3,4])
 """)
 
 W = {"w": np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5), "b": np.linspace(-1, 1, 5, dtype=np.float32)}

@@ -16,7 +16,9 @@ CONST = "int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] a0 = {0}, 
 DIMS = "s = Shape(x) n = Gather(s, zero) m = Gather(s, one) f = Flatten<axis=2>(x)"
 COUNT = "r = Range(zero, n, one) c = Range(zero, m, one)"
 
-indices = Rewrites("g (float[N,M] x) => (float[] y)", DROP_RANGE_GATHERS, weights={"zero": 0, "one": 1, "last": [-1]})
+indices = Rewrites(
+    "g ({x}) => (float[] y)", DROP_RANGE_GATHERS, weights={"zero": 0, "one": 1, "last": [-1]}, x="float[N,M] x"
+)
 
 test_becomes = indices.all_become(f"""
     all elements in order: {DIMS} {COUNT} u = Unsqueeze(r, [1]) p = Mul(u, m) i = Add(c, p) y = Gather(f, i)
@@ -77,8 +79,8 @@ test_gather_of_all_becomes_nothing = indices.using(DROP_RANGE_GATHERS, RemoveUnu
     columns: {DIM} r = Range(zero, m, one) y = Gather<axis=-1>(x, r) => y = Identity(x)
     expanded by nothing: {DIM} r = Range(zero, m, one) e = Expand(r, [1]) v = Gather<axis=1>(x, e) y = Neg(v)
         => y = Neg(x)
-    scatter of all cells becomes the updates [opset=18; graph=g (float[N,M,K] x, float[N,M,K] z) => (float[] y)]: {DIM}
-        {COUNT} u = Unsqueeze(r, [1]) v = Unsqueeze(c, [0]) w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t)
+    scatter of all cells becomes the updates [opset=18; x=float[N,M,K] x, float[N,M,K] z]: {DIM} {COUNT}
+        u = Unsqueeze(r, [1]) v = Unsqueeze(c, [0]) w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t)
         p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>(p, q) y = ScatterND(x, i, z)
         => y = Identity(z)
 """)
@@ -86,16 +88,15 @@ test_gather_of_all_becomes_nothing = indices.using(DROP_RANGE_GATHERS, RemoveUnu
 test_other_gathers_stay = indices.using(runs=False).all_stay(f"""
     not the first: {DIM} r = Range(one, n, one) y = Gather(x, r)
     every other: {DIM} r = Range(zero, n, 2) y = Gather(x, r)
-    any n [graph=g (float[N,M] x, int64 n) => (float[] y)]: r = Range(zero, n, one) y = Gather(x, r)
-    any start [graph=g (float[N,M] x, int64 zero) => (float[] y)]:
-        s = Shape<end=1>(x) n = Squeeze(s) r = Range(zero, n, one) y = Gather(x, r)
+    any n [x=float[N,M] x, int64 n]: r = Range(zero, n, one) y = Gather(x, r)
+    any start [x=float[N,M] x, int64 zero]: s = Shape<end=1>(x) n = Squeeze(s) r = Range(zero, n, one) y = Gather(x, r)
     a matrix: {DIM} r = Range(zero, n, one) i = Unsqueeze(r, [1]) y = Gather(x, i)
 """)
 
 INDEX = "s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Unsqueeze(r, last)"
 
 test_scatter_of_all_rows_becomes_the_updates = indices.using(
-    DROP_RANGE_GATHERS, RemoveUnused(), opset=17, graph="g (float[N,M] x, float[N,M] u) => (float[] y)"
+    DROP_RANGE_GATHERS, RemoveUnused(), opset=17, x="float[N,M] x, float[N,M] u"
 ).all_become(f"""
     each row [opset=13]: {INDEX} y = ScatterND(x, i, u) => y = Identity(u)
     reshaped to a column:
@@ -106,10 +107,10 @@ test_scatter_of_all_rows_becomes_the_updates = indices.using(
         => y = Identity(u)
     opset 11 [opset=11]: s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Unsqueeze<axes=[1]>(r)
         y = ScatterND(x, i, u) => y = Identity(u)
-    inside an If body [graph=g (bool b, float[N] x, float[N] u) => (float[] y)]:
-        y = If(b) <then_branch = t () => (float[n] p) {{ {INDEX} p = ScatterND(x, i, u) }},
-        else_branch = f () => (float[n] q) {{ q = Neg(x) }}> => y = If(b) <then_branch = t () => (float[n] p) {{
-        p = Identity(u) }}, else_branch = f () => (float[n] q) {{ q = Neg(x) }}>
+    inside an If body [x=bool b, float[N] x, float[N] u]: y = If(b) <then_branch = t () => (float[n] p) {{ {INDEX}
+        p = ScatterND(x, i, u) }}, else_branch = f () => (float[n] q) {{ q = Neg(x) }}> =>
+        y = If(b) <then_branch = t () => (float[n] p) {{ p = Identity(u) }}, else_branch = f () => (float[n] q) {{
+        q = Neg(x) }}>
 """)
 
 GRID = "g (float[N,M,K] x, float[N,M,K] z) => (float[a,b,c] y) <int64 zero = {0}, int64 one = {1}, int64[1] a0 = {0},"
@@ -121,18 +122,16 @@ CELLS = (
 )
 
 test_other_scatters_stay = indices.using(opset=13).all_stay(f"""
-    not the first row [graph=g (float[N,M] x, float[N,M] u) => (float[] y)]: s = Shape(x) n = Gather(s, zero)
-        r = Range(one, n, one) i = Unsqueeze(r, last) v = Gather(u, r) y = ScatterND(x, i, v)
-    backwards [graph=g (float[N,M] x, float[N,M] u) => (float[] y)]: {INDEX} b = Neg(i) y = ScatterND(x, b, u)
-    added [opset=16; graph=g (float[N,M] x, float[N,M] u) => (float[] y)]:
-        {INDEX} y = ScatterND<reduction="add">(x, i, u)
-    reshaped to a square [opset=17; graph=g (float[4,M] x, float[2,2,M] u) => (float[] y)]:
+    not the first row [x=float[N,M] x, float[N,M] u]: s = Shape(x) n = Gather(s, zero) r = Range(one, n, one)
+        i = Unsqueeze(r, last) v = Gather(u, r) y = ScatterND(x, i, v)
+    backwards [x=float[N,M] x, float[N,M] u]: {INDEX} b = Neg(i) y = ScatterND(x, b, u)
+    added [opset=16; x=float[N,M] x, float[N,M] u]: {INDEX} y = ScatterND<reduction="add">(x, i, u)
+    reshaped to a square [opset=17; x=float[4,M] x, float[2,2,M] u]:
         s = Shape(x) n = Gather(s, zero) r = Range(zero, n, one) i = Reshape(r, [2,2,1]) y = ScatterND(x, i, u)
-    any number of rows [graph=g (float[N,M] x, float[N,M] u, int64 n) => (float[] y)]:
+    any number of rows [x=float[N,M] x, float[N,M] u, int64 n]:
         r = Range(zero, n, one) i = Unsqueeze(r, last) y = ScatterND(x, i, u)
-    a diagonal [graph=g (float[N,N] x, float[N] u) => (float[] y)]:
-        {INDEX} j = Concat<axis=-1>(i, i) y = ScatterND(x, j, u)
-    transposed [opset=18; graph=g (float[N,N,K] x, float[N,N,K] z) => (float[] y)]: {DIM} {COUNT} u = Unsqueeze(r, [1])
-        v = Unsqueeze(c, [0]) w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t) p = Unsqueeze(e, last)
-        q = Unsqueeze(f, last) i = Concat<axis=-1>(q, p) y = ScatterND(x, i, z)
+    a diagonal [x=float[N,N] x, float[N] u]: {INDEX} j = Concat<axis=-1>(i, i) y = ScatterND(x, j, u)
+    transposed [opset=18; x=float[N,N,K] x, float[N,N,K] z]: {DIM} {COUNT} u = Unsqueeze(r, [1]) v = Unsqueeze(c, [0])
+        w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t) p = Unsqueeze(e, last) q = Unsqueeze(f, last)
+        i = Concat<axis=-1>(q, p) y = ScatterND(x, i, z)
 """)

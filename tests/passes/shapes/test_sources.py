@@ -15,7 +15,7 @@ SIMPLIFY_SHAPE_READS = rule_pass(fold_shapes, "simplify-shape-reads")
 
 I64 = "int64 i = {1}, int64[1] v = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] three = {3}"
 
-sources = Rewrites("g (float[N,M,K] x, float[P,Q] z) => (int64[] y)", SIMPLIFY_SHAPE_READS)
+sources = Rewrites("g ({x}) => (int64[] y)", SIMPLIFY_SHAPE_READS, x="float[N,M,K] x, float[P,Q] z")
 
 test_becomes = sources.all_become("""
     the first [opset=15]: s = Shape(x) y = Gather(s, [0]) => y = Shape<end=1>(x)
@@ -37,14 +37,14 @@ test_a_dim_as_a_vector = sources.using(RESHAPE_INDICES, SIMPLIFY_SHAPE_READS).al
 
 test_stays = sources.all_stay("""
     before opset 15 [opset=14]: s = Shape(x) y = Gather(s, [1])
-    a computed index [graph=g (float[N,M] x, int64[1] j) => (int64[] y)]: s = Shape(x) y = Gather(s, j)
-    unknown rank [graph=g (float[] x) => (int64[] y)]: s = Shape(x) y = Gather(s, [1])
+    a computed index [x=float[N,M] x, int64[1] j]: s = Shape(x) y = Gather(s, j)
+    unknown rank [x=float[] x]: s = Shape(x) y = Gather(s, [1])
     dims of two values: a = Shape<end=1>(x) b = Shape<end=1>(z) y = Concat<axis=0>(a, b)
     in another order: a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) y = Concat<axis=0>(b, a)
-    a vector of indices [graph=g (int64[K] x) => (int64[] y)]: g = Gather(x, [1]) y = Unsqueeze(g, [0])
-    of a matrix [graph=g (int64[K,L] x) => (int64[] y)]: g = Gather(x, 1) y = Unsqueeze(g, [0])
-    of another shape [graph=g (float[N,M] x) => (int64[] y)]: t = Transpose(x) y = Shape(t)
-    of an input [graph=g (float[N,M] x) => (int64[] y)]: y = Shape(x)
+    a vector of indices [x=int64[K] x]: g = Gather(x, [1]) y = Unsqueeze(g, [0])
+    of a matrix [x=int64[K,L] x]: g = Gather(x, 1) y = Unsqueeze(g, [0])
+    of another shape [x=float[N,M] x]: t = Transpose(x) y = Shape(t)
+    of an input [x=float[N,M] x]: y = Shape(x)
 """)
 
 

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -288,17 +287,23 @@ def test_a_local_file_and_a_package_with_one_name(install: Install, tmp_path: Pa
         catalogue([tmp_path / "local.py"])
 
 
-def test_two_rules_with_one_name(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / f"{name}.py").write_text(code_of("same_rule", "Abs" if name == "a" else "Ceil"))
-    with pytest.raises(PluginError, match="same_rule"):
-        make_pipeline("basic", [tmp_path / "a.py", tmp_path / "b.py"])
+BESIDE_LOOSE_RULES = r"a\.py: two would form a pass named a .*; rename the pass"
 
 
-def test_a_rule_with_a_built_in_name(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text(code_of("drop_identity"))
-    with pytest.raises(PluginError, match="drop_identity"):
-        make_pipeline("basic", [tmp_path / "a.py"])
+@cases(
+    ("codes", "message"),
+    {
+        "two rules": ([code_of("same_rule"), code_of("same_rule", "Ceil")], "same_rule"),
+        "a built-in rule": ([code_of("drop_identity")], "drop_identity"),
+        "a pass and its file": ([code_of("one", name="a") + code_of("two", "Ceil")], BESIDE_LOOSE_RULES),
+        "a group and its file": ([code_of("one", group="a") + code_of("two", "Ceil")], BESIDE_LOOSE_RULES),
+    },
+)
+def test_files_with_one_name_for_two_things(tmp_path: Path, codes: list[str], message: str) -> None:
+    for name, code in zip("ab", codes, strict=False):
+        (tmp_path / f"{name}.py").write_text(code)
+    with pytest.raises(PluginError, match=message):
+        make_pipeline("basic", sorted(tmp_path.glob("*.py")))
 
 
 @pytest.mark.parametrize("group", [Pipeline, Fixpoint])
@@ -309,36 +314,21 @@ def test_a_pass_with_a_built_in_name_inside_a_group(group: type[Pipeline | Fixpo
 
 
 @cases(
-    ("content", "what"),
+    ("value", "content", "message"),
     {
-        "import": ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
-        "exception": ("1 / 0", "ZeroDivisionError: division by zero"),
-        "syntax": ("def (", "SyntaxError"),
-        "exit": ("import sys\nsys.exit(0)", "SystemExit: 0"),
-        "own BaseException": ("class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh"),
-        "rule": ("from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds"),
+        "import": ("mine", "import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        "exception": ("mine", "1 / 0", "ZeroDivisionError: division by zero"),
+        "syntax": ("mine", "def (", "SyntaxError"),
+        "exit": ("mine", "import sys\nsys.exit(0)", "SystemExit: 0"),
+        "own BaseException": ("mine", "class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh"),
+        "rule": ("mine", "from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds"),
+        "missing attribute": ("mine:RULES", "", "AttributeError"),
+        **{f"malformed {value}": (value, "", "not of the form package.module") for value in ("", ":", "a b", "mine:")},
     },
 )
-def test_failing_import_of_a_package(install: Install, content: str, what: str) -> None:
-    install("broken-plugin", content, version="3.1", mine="broken_plugin")
-    with pytest.raises(PluginError) as caught:
-        installed_passes()
-    message = str(caught.value)
-    assert "broken-plugin 3.1" in message
-    assert "mine = broken_plugin" in message
-    assert what in message
-
-
-def test_missing_attribute_is_reported(install: Install) -> None:
-    install("bare-plugin", "", mine="bare_plugin:RULES")
-    with pytest.raises(PluginError, match=r"mine = bare_plugin:RULES of bare-plugin 0\.9: AttributeError"):
-        installed_passes()
-
-
-@pytest.mark.parametrize("value", ["", ":", "a b", "odd.plugin:"])
-def test_malformed_entry_point_is_reported(install: Install, value: str) -> None:
-    install("odd-plugin", "", mine=value)
-    with pytest.raises(PluginError, match=r"entry point mine = .* of odd-plugin 0\.9: not of the form package\.module"):
+def test_failing_entry_point(install: Install, value: str, content: str, message: str) -> None:
+    install("mine", content, version="3.1", some=value)
+    with pytest.raises(PluginError, match=rf"entry point some = {value} of mine 3\.1: .*{message}"):
         installed_passes()
 
 
@@ -527,11 +517,8 @@ def test_placed_passes_of_a_module(install: Install) -> None:
 
 
 def test_placed_pass_as_entry_point(install: Install) -> None:
-    install(
-        "some-plugin",
-        code_of("one") + "from passwright.core import PassPlacement\nP = PassPlacement(one)",
-        x="some_plugin:P",
-    )
+    code = code_of("one") + "from passwright.core import PassPlacement\nP = PassPlacement(one)"
+    install("some-plugin", code, x="some_plugin:P")
     assert set(installed_passes()) == {"one"}
 
 
@@ -720,20 +707,7 @@ def test_the_same_file_twice_is_one(tmp_path: Path) -> None:
     (tmp_path / "my_file.py").write_text(code_of("a", "ThresholdedRelu"))
     model = load("g (float[2] x) => (float[2] y) { a = ThresholdedRelu(x) y = ThresholdedRelu(a) }")
     twice = [tmp_path / "my_file.py"] * 2
-    with suppress(PluginError):
-        assert op_types(optimize(model, plugin=twice).model) == ["ThresholdedRelu"]
-
-
-def test_pass_named_like_its_file_beside_loose_rules(tmp_path: Path) -> None:
-    (tmp_path / "squares.py").write_text(code_of("one", name="squares") + code_of("two", "Ceil"))
-    with pytest.raises(PluginError, match=r"squares\.py: two would form a pass named squares .*; rename the pass"):
-        passes_from_file(tmp_path / "squares.py")
-
-
-def test_group_named_like_its_file_beside_loose_rules(tmp_path: Path) -> None:
-    (tmp_path / "squares.py").write_text(code_of("one", group="squares") + code_of("two", "Ceil"))
-    with pytest.raises(PluginError, match=r"squares\.py: two would form a pass named squares .*; rename the pass"):
-        passes_from_file(tmp_path / "squares.py")
+    assert op_types(optimize(model, plugin=twice).model) == ["ThresholdedRelu"]
 
 
 def test_rules_of_a_group_are_one_pass_of_the_caller() -> None:

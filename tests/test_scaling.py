@@ -345,7 +345,7 @@ def test_merge_duplicates_frees_its_scopes() -> None:
 
 
 def test_collector_state_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gc_pause, "gc", gc)
+    monkeypatch.setattr(gc_pause, "_has_frozen", [False])
     gc.unfreeze()
     with gc_paused():
         assert not gc.isenabled()

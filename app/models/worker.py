@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ...core.errors import ModelError
 from ...core.processes.process_limits import limit_memory
 from ...core.processes.worker_process import Parent, module_command
+from ...core.support import gc_pause
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.exit_codes import BAD_INPUT, expected_failure, is_shortage
 from ..cli.signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
@@ -36,8 +37,7 @@ class JobWorker:
         """Do a job, after which its objects, such as graphs and their open files, are freed."""
         reply = reply_to(unpacked(request[REQUEST]))
         gc.collect()
-        if not gc.get_freeze_count():
-            gc.freeze()  # what is alive after the first job, as modules are, is traversed no more
+        gc_pause.freeze_once()
         return reply
 
 

@@ -23,6 +23,14 @@ def collect_seldom() -> None:
 
 
 _uncollected = [0]  # bytes
+_has_frozen = [False]  # as `gc.get_freeze_count` counts all objects one by one
+
+
+def freeze_once() -> None:
+    """Let the collector traverse what is alive now, as modules are, no more. The first call counts."""
+    if not _has_frozen[0]:
+        gc.freeze()
+        _has_frozen[0] = True
 
 
 def count_graph(weight_bytes: int) -> None:
@@ -45,7 +53,7 @@ def gc_paused() -> Generator[None]:
         yield
     finally:
         if was_on:
-            if not gc.get_freeze_count():  # otherwise the process has frozen objects of its own
+            if not _has_frozen[0]:
                 gc.freeze()  # moves the graph to the oldest generation; the next young collection would traverse it
                 gc.unfreeze()
             gc.enable()

@@ -6,6 +6,7 @@ import re
 import shlex
 
 import pytest
+from option_table import REFERENCE, option_table
 from passwright.app.cli.entry import COMMANDS, app
 from typer.main import get_command
 from typer.testing import CliRunner
@@ -71,6 +72,11 @@ def test_options_have_values_and_examples_parse(name: str) -> None:
         assert (program, called) == ("passes", name)
         assert {a for a in arguments if a.startswith("-")} <= options
         command.make_context(name, [*arguments, *(["x"] if name == "new" else [])], resilient_parsing=True)
+
+
+def test_reference_has_the_table_of_options() -> None:
+    hint = "python docs/catalogue/option_table.py writes it"
+    assert f"{option_table()}\n## " in REFERENCE.read_text(encoding="utf-8"), hint
 
 
 def test_headings_are_bold_on_a_terminal() -> None:

@@ -75,7 +75,7 @@ class LazyCommands(Mapping[str, Any]):
 def load_command(name: str, entry: Entry) -> Any:
     """Import a command. Its module has the exit codes and the examples of its help."""
     from .command_class import Command, with_options  # noqa: PLC0415 - imports the options of commands
-    from .parameters import argument_types, options_by_parameter  # noqa: PLC0415 - as above
+    from .parameters import argument_types, option_classes, options_by_parameter  # noqa: PLC0415 - as above
 
     module = import_module(f"..commands.{name}", __package__)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -84,6 +84,7 @@ def load_command(name: str, entry: Entry) -> Any:
     alone.command(name, cls=getattr(module, "COMMAND_CLASS", Command), epilog=module.EXIT_CODES)(call)
     command: Any = command_of(alone)
     command.examples, command.options = module.EXAMPLES, options_by_parameter(function)
+    command.classes = tuple(option_classes(function).values())
     types = argument_types(function)
     for p in command.params:
         p.about = about = command.options.get(p.name)

@@ -101,9 +101,9 @@ def _verifies_in_process() -> Iterator[None]:
     from rewriting import LocalOracle
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("optimize.run_setup", "optimize.repro", "verify.verify"):
+        for module in ("optimize.run_setup", "optimize.repro", "verify.verify", "tune.outcome", "compare.compare"):
             patch.setattr(f"passwright.app.{module}.OracleProcess", LocalOracle)
-        for module in ("core.verify.oracle_start", "app.optimize.optimize", "app.verify.verify"):
+        for module in ("core.verify.oracle_start", "app.optimize.optimize", "app.verify.verify", "app.tune.tune"):
             patch.setattr(f"passwright.{module}.start_oracle_worker", lambda: None)
         yield
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Self
 
 import onnx
@@ -11,7 +12,12 @@ import pytest
 from msgspec.structs import replace
 from passwright.core import from_onnx, to_onnx
 from passwright.core.io.split_models import Loadable
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.sessions import SessionConfig
+from passwright.core.verify.comparison_options import USUAL, ComparisonOptions
 from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.seeded_session import Backend
+from passwright.core.verify.verdict import Verdict
 from passwright.core.verify.verification_spec import VerificationSpec
 from passwright.testing import rewriting
 from passwright.testing.rewriting import (
@@ -112,3 +118,16 @@ class LocalOracle(Oracle):
 
     def close(self) -> None:
         """Release nothing."""
+
+    def compare(
+        self,
+        model: Loadable,
+        options: ComparisonOptions = USUAL,
+        *,
+        backend: Backend | None = None,
+        config: SessionConfig | None = None,
+    ) -> Verdict:
+        """Compare as an oracle in a process of its own: in a session of another `config` if given."""
+        return super().compare(
+            model, options, backend=backend if config is None else partial(OnnxRuntime, config=config)
+        )

@@ -31,7 +31,7 @@ from rewriting import load
 from simulated_races import SimulatedMachine
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
 USAGE = 2
 RNG = np.random.default_rng(0)
 NET = "g (float[N,16] x) => (float[N,4] y) { h = MatMul(x, w) r = Relu(h) p = MatMul(r, v) y = Softmax(p) }"

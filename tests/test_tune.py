@@ -49,6 +49,7 @@ from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.core.verify.given_inputs import read_samples
 from passwright.core.verify.input_specs import input_specs
+from passwright.core.verify.oracle_process import OracleProcess
 from passwright.passes.pipelines import BASIC, BUILT_IN, OPTIONAL_PASSES
 from passwright.passes.targets import ORT
 from passwright.passes.trades import OPTIONAL, TRADING
@@ -58,7 +59,7 @@ from typer.testing import CliRunner
 
 from passwright import tune
 
-pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
 TEXT = """g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}>
 { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"""
 LATENCY = Objective()
@@ -557,6 +558,7 @@ def test_session_that_is_wrong_is_left_out(tmp_path: Path, monkeypatch: pytest.M
         one_thread = 0.9 if target.config.intra_op_threads == 1 else 1.0
         return one_thread * (0.5 if target.config.denormals_as_zero else 1.0)
 
+    monkeypatch.setattr("passwright.app.tune.outcome.OracleProcess", OracleProcess)  # it may change its process
     report = tuned(path, SimulatedMachine(seconds), monkeypatch, pipeline=["none"]).report
     assert report.configuration.session == structs.replace(SESSION_OF_TWO, intra_op_threads=1)
     (note,) = [n for n in report.notes if n.startswith("left out")]

@@ -197,7 +197,7 @@ def test_rules_of_plugins_take_part(tmp_path: Path) -> None:
         lossy_passes([cancel_negations])
 
 
-@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs")
+@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
 @pytest.mark.parametrize("schemes", slow_unless({"half-weights"}, ("half-weights", "static,half-weights")))
 def test_a_model_is_quantized_from_end_to_end(schemes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)

@@ -284,7 +284,7 @@ FALLBACKS: dict[str, tuple[str, dict[str, Any], list[list[str]]]] = {
 
 @cases(("pipeline", "options", "expected"), FALLBACKS)
 def test_fallbacks_of_pipelines(pipeline: str, options: dict[str, Any], expected: list[list[str]]) -> None:
-    assert chain(pipeline, plugins=[FAST], **options) == expected
+    assert chain(pipeline, plugin=[FAST], **options) == expected
 
 
 def test_text_of_several_falls_back_to_several() -> None:

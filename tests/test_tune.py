@@ -696,7 +696,6 @@ def test_workloads(tmp_path: Path) -> None:
         (["--dim", "N=0"], "--dim N=0: not of the form batch=1,8"),
         (["--dim", "N=1,x"], "--dim N=1,x: not of the form batch=1,8"),
         (["--dim", "N=1", "--dim", "N=2"], "--dim N: given twice"),
-        (["--threads", "2000"], "threads 2000: it has to be 1024 or less"),
         (["--ep", "cuda"], "this onnxruntime has no execution provider cuda"),
         (["--settings", "m.onnx"], "the settings would overwrite"),
         (["--script", "t.onnx"], "cannot hold both the model and the script"),
@@ -711,6 +710,11 @@ def test_bad_options(model: Path, monkeypatch: pytest.MonkeyPatch, arguments: li
     assert result.stderr.startswith("error: ")
     assert error in result.stderr
     assert [p.name for p in model.parent.iterdir()] == ["m.onnx"]
+
+
+def test_too_many_threads(model: Path) -> None:
+    with pytest.raises(UsageError, match="threads 2000: it has to be 1024 or less"):
+        tune(model, threads=2000)
 
 
 def test_journal_of_another_command(model: Path) -> None:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import UsageError
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
-from ...core.plugins.pass_registry import PassRegistry, all_rules
 from ...core.proof.prover import RuleProof
 from ...core.rewriting.rules import Rule
-from ...core.run.pipeline import Pass, RulePass, leaves
+from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.support.printable_text import json_text
 from ...passes.pipelines import BUILT_IN
 from ...testing.check import CheckResult, default_prover, examine
 from ...testing.fault_report import model_text, write_repro
 from ...testing.model_comparison import ComparisonProcess
 from ..registry.environment import versions
-from ..registry.pass_sources import caller_registry, plugin_registries, search_passes, unknown_name_error
+from ..registry.pass_sources import find_subject, plugin_registries
 from ..report.progress import phase_callback
 from .check_options import CheckOptions
 
@@ -149,36 +147,19 @@ def check_rules(targets: Sequence[str], options: CheckOptions) -> CheckReport:
 
 
 def select_passes(targets: Sequence[str], *, built_in: bool = False) -> list[Pass]:
-    """The passes of files and names, with a pass for a rule alone. Raises UnknownNameError and UsageError."""
+    """The passes of files and names, with named rules alone. Raises UnknownNameError, PluginError and UsageError."""
     files, names = [t for t in targets if is_file_path(t)], [t for t in targets if not is_file_path(t)]
     if not targets and not built_in:
         raise UsageError("nothing to check: name a Python file, a rule or a pass, or say --built-in")
-    registries = plugin_registries(files)
-    file_passes = [found.item for registry in registries for found in registry.passes.values()]
+    file_passes = tuple(found.item for registry in plugin_registries(files) for found in registry.passes.values())
     if not names:
         return [*file_passes, *(BUILT_IN if built_in else ())]
-    registry = None if files and not built_in else caller_registry(registries)
-    return [_pass_named(name, file_passes, registry) for name in names]
+    only_files = bool(files) and not built_in
+    searched = Pipeline("files", file_passes if only_files else ())
+    subjects = [find_subject(name, searched, None if only_files else files) for name in names]
+    return [p for subject in subjects for p in subject.selection]
 
 
 def is_file_path(target: str) -> bool:
     """Whether a target is a Python file rather than a name."""
     return target.endswith(".py") or "/" in target or "\\" in target
-
-
-def _pass_named(name: str, file_passes: Sequence[Pass], registry: PassRegistry | None) -> Pass:
-    """The pass of a name, or a pass with only the rule of that name, in a registry or else in files.
-
-    Raises UnknownNameError, and PluginError for a broken plugin of that name.
-    """
-
-    def with_name(passes: Sequence[Pass]) -> Pass | None:
-        own_passes = (RulePass(name, (r,)) for p in passes for r in all_rules(p) if r.name == name)
-        named = (leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name)
-        return next(chain(named, own_passes), None)
-
-    if registry is not None:
-        return search_passes(name, registry, with_name)
-    if (found := with_name(file_passes)) is None:
-        raise unknown_name_error(name, file_passes)
-    return found

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -26,7 +26,6 @@ from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PASS_STAGES, PIPELINES, TRANSFORMS
 
 DISTRIBUTION = "passwright"
-T = TypeVar("T")
 
 
 def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
@@ -79,24 +78,8 @@ def full_registry(registry: PassRegistry, installed: InstalledPlugins, broken: L
     return both
 
 
-def search_passes(
-    name: str, registry: PassRegistry, find: Callable[[Sequence[Pass]], T | None], extra_passes: Sequence[Pass] = ()
-) -> T:
-    """The first result of `find` for the registry, adapters and installed packages, which are loaded in that order.
-
-    Raises PluginError for a broken plugin of that name, UnknownNameError with similar names, also of `extra_passes`.
-    """
-    broken: LoadErrors = {}
-    passes: Sequence[Pass] = ()
-    for passes in _candidate_passes(name, registry, broken):
-        if (found := find(passes)) is not None:
-            return found
-    if name in broken:
-        raise broken[name]
-    raise unknown_name_error(name, (*extra_passes, *passes))
-
-
-def _candidate_passes(name: str, registry: PassRegistry, broken: LoadErrors) -> Iterator[list[Pass]]:
+def _candidate_passes(name: str, plugins: Sequence[PluginLike], broken: LoadErrors) -> Iterator[list[Pass]]:
+    registry = caller_registry(plugin_registries(plugins))
     yield [found.item for found in registry.passes.values()]
     from . import adapter_names  # noqa: PLC0415 - seldom needed
 
@@ -105,7 +88,7 @@ def _candidate_passes(name: str, registry: PassRegistry, broken: LoadErrors) -> 
     yield [found.item for found in full_registry(registry, InstalledPlugins(), broken).passes.values()]
 
 
-def unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
+def _unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
     """An error for an unknown name, with similar names among `passes` and their rules."""
     singles = [leaf for p in passes for leaf in (p, *leaves(p))]
     names = [n for leaf in singles for n in (leaf.name, *(r.name for r in selectable_rules(leaf)))]
@@ -126,16 +109,30 @@ class Subject(Struct, frozen=True):
     in_pipeline: bool
     is_group: bool = False
 
+    @property
+    def selection(self) -> list[Pass]:
+        """The passes with these rules alone."""
+        chosen: dict[Pass, list[Rule]] = {}
+        for rule, p in self.rules:
+            chosen.setdefault(p, []).append(rule)
+        return [*(with_rules(p, rules) for p, rules in chosen.items()), *self.passes]
 
-def find_subject(name: str, pipeline: Pass, plugins: Sequence[PluginLike] = ()) -> Subject:
+
+def find_subject(name: str, pipeline: Pass, plugins: Sequence[PluginLike] | None = ()) -> Subject:
     """The rule, or the pass or group with all its rules, of that name.
 
-    Raises UnknownNameError with similar names, and PluginError.
+    Those in the pipeline come first, then built-in ones and `plugins`, adapters and installed packages, which are
+    loaded in that order; with None for the plugins, there are none but in the pipeline. Raises UnknownNameError with
+    similar names, and PluginError, also for a broken plugin of that name.
     """
     if found := _subject_in(name, (pipeline, *nested_passes(pipeline)), in_pipeline=True):
         return found
-    registry = caller_registry(plugin_registries(plugins))
-    return search_passes(name, registry, lambda passes: _subject_in(name, passes, in_pipeline=False), (pipeline,))
+    broken: LoadErrors = {}
+    others: Sequence[Pass] = ()
+    for others in _candidate_passes(name, plugins, broken) if plugins is not None else ():
+        if found := _subject_in(name, others, in_pipeline=False):
+            return found
+    raise broken.get(name) or _unknown_name_error(name, (pipeline, *others))
 
 
 def _subject_in(name: str, passes: Sequence[Pass], *, in_pipeline: bool) -> Subject | None:

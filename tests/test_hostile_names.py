@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 EVIL = "\x1b]0;\x07\x1b[31m\b\r\n\u202e\u2066\u200b\u2028\x9b[red][/]</script><img src=x onerror=1>\"'&`../"
 FILE_NAME = "m\x1b]0;\u202e[red].onnx"

@@ -53,7 +53,7 @@ from tiers import slow_unless
 
 from passwright import Result, optimize
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 
 @rule(lambda g, x: g.Elu(x), contract=EXACT)

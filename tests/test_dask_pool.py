@@ -19,6 +19,7 @@ from passwright.app.models.dask_pool import DaskPool
 from passwright.app.models.dask_worker import installed_versions
 from passwright.core.errors import PassesError, UsageError
 from passwright.core.processes.worker_process import RequestFailed, WorkerExit
+from rewriting import cases
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -184,14 +185,14 @@ def test_versions_are_compared(cluster: DaskCluster, tmp_path: Path, monkeypatch
     assert busy(tmp_path) == set()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("address", "kind", "message"),
-    [
-        pytest.param("tcp://127.0.0.1:{port}", PassesError, "no Dask scheduler answers at tcp://127.0.0.1", id="none"),
-        pytest.param("bogus://127.0.0.1:1", UsageError, "is no address of a Dask scheduler: unknown", id="scheme"),
-        pytest.param("tcp://127.0.0.1", UsageError, "is no address of a Dask scheduler: missing port", id="no port"),
-        pytest.param("tls://127.0.0.1:{port}", UsageError, "TLS", id="no certificates"),
-    ],
+    {
+        "none": ("tcp://127.0.0.1:{port}", PassesError, "no Dask scheduler answers at tcp://127.0.0.1"),
+        "scheme": ("bogus://127.0.0.1:1", UsageError, "is no address of a Dask scheduler: unknown"),
+        "no port": ("tcp://127.0.0.1", UsageError, "is no address of a Dask scheduler: missing port"),
+        "no certificates": ("tls://127.0.0.1:{port}", UsageError, "TLS"),
+    },
 )
 def test_clusters_that_are_not_there(
     monkeypatch: pytest.MonkeyPatch, address: str, kind: type[PassesError], message: str, capfd: Any

@@ -18,7 +18,7 @@ from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.run.report import ChangePlan, Savings, graph_size
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
-from rewriting import load
+from rewriting import cases, load
 from tiers import GOLDEN_SAMPLE, slow_unless
 from typer.testing import CliRunner
 
@@ -53,31 +53,28 @@ def test_each_change_is_listed() -> None:
     assert [c.ordinal for c in plan.changes] == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("body", "weights", "changes"),
-    [
-        pytest.param(
-            "b = Neg(a) y = Add(x, b)", {"a": np.ones(4, np.float32)},
-            [("fold-constants", "b", ("Neg b",), (), 1, 0)], id="folded, same size",
+FOLDED = [("fold-constants", "b", ("Neg b",), (), 1, 0)]
+
+
+@cases(
+    ("body", "changes"),
+    {
+        "folded, same size": ("b = Neg(a) y = Add(x, b)", FOLDED),
+        "folded, shared input counted once": (
+            "b = Neg(a) d = Abs(a) e = Add(x, b) y = Mul(e, d)",
+            [*FOLDED, ("fold-constants", "d", ("Abs d",), (), 1, -16)],
         ),
-        pytest.param(
-            "b = Neg(a) d = Abs(a) e = Add(x, b) y = Mul(e, d)", {"a": np.full(4, 2, np.float32)},
-            [("fold-constants", "b", ("Neg b",), (), 1, 0), ("fold-constants", "d", ("Abs d",), (), 1, -16)],
-            id="folded, shared input counted once",
+        "lifted, no savings": (
+            "b = Constant<value_floats=[1.0, 2.0, 3.0, 4.0]>() c = Add(x, a) y = Mul(c, b)",
+            [("lift-constants", "b", ("Constant b",), (), 0, 0)],
         ),
-        pytest.param(
-            "a = Constant<value_floats=[1.0, 2.0, 3.0, 4.0]>() y = Mul(x, a)", {},
-            [("lift-constants", "a", ("Constant a",), (), 0, 0)], id="lifted, no savings",
-        ),
-        pytest.param(
-            "y = Neg(x)", {"a": np.ones(4, np.float32)},
-            [("remove-unused", "a", ("a",), (), 0, 16)], id="unread weight",
-        ),
-        pytest.param("y = Neg(x)", {}, [], id="no change"),
-    ],
-)  # fmt: skip
-def test_savings_of_change(body: str, weights: dict[str, Any], changes: list[Any]) -> None:
-    assert plan_rows(plan_of(load(f"g (float[4] x) => (float[4] y) {{ {body} }}", weights=weights))) == changes
+        "unread weight": ("y = Neg(x)", [("remove-unused", "a", ("a",), (), 0, 16)]),
+        "no change": ("y = Add(x, a)", []),
+    },
+)
+def test_savings_of_change(body: str, changes: list[Any]) -> None:
+    model = load(f"g (float[4] x) => (float[4] y) {{ {body} }}", weights={"a": np.full(4, 2, np.float32)})
+    assert plan_rows(plan_of(model)) == changes
 
 
 def test_bodies_are_counted() -> None:
@@ -198,38 +195,33 @@ def call(path: Path, *arguments: str) -> tuple[int, list[str]]:
     return result.exit_code, [line.strip() for line in result.output.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "lines"),
-    [
-        pytest.param(
-            [],
-            ["#0 drop_identity at a: Identity a (saves 1 node)",
-             "#1 matmul_add_to_gemm at s: Add s, MatMul m -> Gemm s (saves 1 node)"],
-            id="both",
-        ),
-        pytest.param(["--limit", "1"], ["... and 1 more (--limit, or all with --json)"], id="one"),
-        pytest.param(["--limit", "0"], ["... and 2 more (--limit, or all with --json)"], id="none"),
-        pytest.param(["--no-verify"], ["NOT VERIFIED, as requested; 2 of 2 by proved rules"], id="unverified"),
-        pytest.param(["--exact"], ["#0 drop_identity at a: Identity a (saves 1 node)"], id="exact"),
-    ],
-)  # fmt: skip
-def test_command(path: Path, arguments: list[str], lines: list[str]) -> None:
+@cases(
+    ("arguments", "line"),
+    {
+        "both": ("", "#1 matmul_add_to_gemm at s: Add s, MatMul m -> Gemm s (saves 1 node)"),
+        "one": ("--limit 1", "... and 1 more (--limit, or all with --json)"),
+        "none": ("--limit 0", "... and 2 more (--limit, or all with --json)"),
+        "unverified": ("--no-verify", "NOT VERIFIED, as requested; 2 of 2 by proved rules"),
+        "exact": ("--exact", "#0 drop_identity at a: Identity a (saves 1 node)"),
+    },
+)
+def test_command(path: Path, arguments: str, line: str) -> None:
     before = {p: p.read_bytes() for p in path.parent.iterdir()}
-    code, printed = call(path, "--dry-run", *arguments)
+    code, printed = call(path, "--dry-run", *arguments.split())
     assert code == 0
-    assert {*lines, "nothing written: this was a dry run"} <= set(printed)
+    assert {line, "nothing written: this was a dry run"} <= set(printed)
     assert {p: p.read_bytes() for p in path.parent.iterdir()} == before
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
-    [
-        pytest.param(["--dry-run", "-o", "o.onnx"], "--dry-run writes nothing", id="a model"),
-        pytest.param(["--dry-run", "--map", "o.json"], "--dry-run writes nothing", id="a map"),
-        pytest.param(["--dry-run", "--repro", "o"], "--dry-run writes nothing", id="repros"),
-        pytest.param(["--limit", "3"], "--limit is for --dry-run", id="limit without dry run"),
-        pytest.param(["--dry-run", "--limit", "-3"], "", id="negative limit"),
-    ],
+    {
+        "a model": (["--dry-run", "-o", "o.onnx"], "--dry-run writes nothing"),
+        "a map": (["--dry-run", "--map", "o.json"], "--dry-run writes nothing"),
+        "repros": (["--dry-run", "--repro", "o"], "--dry-run writes nothing"),
+        "limit without dry run": (["--limit", "3"], "--limit is for --dry-run"),
+        "negative limit": (["--dry-run", "--limit", "-3"], ""),
+    },
 )
 def test_command_refuses_conflicting_options(path: Path, arguments: list[str], message: str) -> None:
     code, printed = call(path, *arguments)

@@ -16,12 +16,13 @@ import pytest
 from passwright.app.cli.entry import app
 from passwright.app.models import streams
 from passwright.app.optimize.optimize import Result
-from rewriting import load, op_types
+from rewriting import cases, load, op_types
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
     from click.testing import Result as Outcome
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
 COMMAND = str(Path(sys.executable).with_name("passes"))
 OK, BAD, USAGE, WRONG = range(4)
 MODEL = load(
@@ -62,14 +63,14 @@ def test_model_passes_through(folder: Path, arguments: list[str]) -> None:
 
 def test_one_stream(folder: Path) -> None:
     (folder / "m.onnx").write_bytes(MODEL)
-    written = run("m.onnx", "-", "-q")
+    written = run("m.onnx", "-", "-q", "--no-verify")
     assert written.stderr == ""
-    assert run("-", "o.onnx").stdout.splitlines()[-1] == "written to o.onnx"
+    assert run("-", "o.onnx", "--no-verify").stdout.splitlines()[-1] == "written to o.onnx"
     assert (folder / "o.onnx").read_bytes() == written.stdout_bytes
-    assert run("-").stdout.splitlines()[-1] == "not written: give -o FILE to keep it"
-    assert "nothing written: this was a check" in run("-", "--check", code=WRONG).stdout
-    assert "nothing written" in run("-", "--dry-run").stdout
-    run("-", "-", "--json", "r.json")
+    assert run("-", "--no-verify").stdout.splitlines()[-1] == "not written: give -o FILE to keep it"
+    assert "nothing written: this was a check" in run("-", "--check", "--no-verify", code=WRONG).stdout
+    assert "nothing written" in run("-", "--dry-run", "--no-verify").stdout
+    run("-", "-", "--json", "r.json", "--no-verify")
     report = json.loads((folder / "r.json").read_text())
     assert (report["source"], report["written_to"]) == ("standard input", None)
 
@@ -80,18 +81,18 @@ def test_text_of_rules_is_no_part_of_a_model(folder: Path) -> None:
         "@rule(lambda g, x: g.Abs(x), contract=EXACT)\n"
         'def loud(g, x):\n    """Abs(x) => x"""\n    return x\n'
     )
-    result = run("-", "-", "--plugin", "loud.py")
+    result = run("-", "-", "--plugin", "loud.py", "--no-verify")
     assert op_types(onnx.load_from_string(result.stdout_bytes)) == ["Mul"]
     assert "loading" in result.stderr
 
 
-@pytest.mark.parametrize(
+@cases(
     ("model", "message"),
-    [
-        pytest.param(b"", "standard input is empty", id="empty"),
-        pytest.param(MODEL[:60], "standard input: the protobuf message is truncated", id="cut"),
-        pytest.param(b"no model at all", "standard input: not an ONNX model", id="text"),
-    ],
+    {
+        "empty": (b"", "standard input is empty"),
+        "cut": (MODEL[:60], "standard input: the protobuf message is truncated"),
+        "text": (b"no model at all", "standard input: not an ONNX model"),
+    },
 )
 def test_bad_input(folder: Path, model: bytes, message: str) -> None:
     assert require_error("-", "-", model=model).startswith(f"error: {message}")
@@ -115,15 +116,15 @@ def test_models_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the model is over 2 GB; it can only be written with external data" in require_error("-", "-", "--no-verify")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("arguments", "message"),
-    [
-        pytest.param(["-", "-", "--json", "-"], "standard output is for the model", id="json"),
-        pytest.param(["-", "-", "--external-data", "always"], "standard output takes no external data", id="data"),
-        pytest.param(["-", "--in-place"], "- is standard input", id="in place"),
-        pytest.param(["-", "--output-dir", "out"], "- is standard input", id="folder"),
-        pytest.param(["-", "--check", "-o", "-"], "--check writes nothing", id="check"),
-    ],
+    {
+        "json": (["-", "-", "--json", "-"], "standard output is for the model"),
+        "data": (["-", "-", "--external-data", "always"], "standard output takes no external data"),
+        "in place": (["-", "--in-place"], "- is standard input"),
+        "folder": (["-", "--output-dir", "out"], "- is standard input"),
+        "check": (["-", "--check", "-o", "-"], "--check writes nothing"),
+    },
 )
 def test_refused_streams(folder: Path, arguments: list[str], message: str) -> None:
     assert require_error(*arguments, code=USAGE).startswith(f"error: {message}")

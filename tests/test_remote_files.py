@@ -13,7 +13,6 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.models import remote_files
-from passwright.app.models.actions import action_command
 from passwright.app.models.exchange import JobReply, job_request
 from passwright.app.models.journal import FinishedJob
 from passwright.app.models.model_files import ModelJob
@@ -21,6 +20,7 @@ from passwright.app.models.pool import Message
 from passwright.app.models.remote_files import fetch, is_remote, job_files, place_of, remote_models
 from passwright.app.models.worker import reply_to
 from passwright.app.optimize.content_digests import model_digest
+from passwright.app.optimize.run_options import RunOptions
 from passwright.core.errors import ModelError, PassesError
 from rewriting import load
 
@@ -97,10 +97,9 @@ def test_nothing_is_fetched_to_another_folder(memory: Any, tmp_path: Path, locat
 
 def message(model: str | Path, output: str | None, finished: FinishedJob | None = None, **options: Any) -> Message:
     """The reply of a worker."""
-    values = action_command("run").make_context("run", ["--no-verify", "-o", "x", "x"]).params | options
-    values = {name: value for name, value in values.items() if name not in {"files", "output"}}
     job = ModelJob(Path(model), None if output is None else Path(output))
-    return reply_to(job_request(job, "run", values, is_kept=True, finished=finished))
+    chosen = RunOptions(verify=False, **options)
+    return reply_to(job_request(job, "run", chosen, is_kept=True, finished=finished))
 
 
 def reply(model: str | Path, output: str | None, finished: FinishedJob | None = None, **options: Any) -> JobReply:

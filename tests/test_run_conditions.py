@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 from passwright.app.models import conditions
+from passwright.app.optimize.run_options import RunOptions
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 
 PLUGIN = '''
@@ -27,21 +29,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-OPTIONS: dict[str, Any] = {
-    "pipeline": "basic",
-    "inputs": ["x.npz"],
-    "plugin": [Path("p.py")],
-    "seed": 0,
-    "check": False,
-}
+CHANGES: dict[str, Any] = {
+    "pipeline": "ort", "plugin": [], "only": ["fold-constants"], "skip": ["fold-constants"], "enable": ["debloat"],
+    "debloat": True, "exact": True, "opset": 20, "dim": {"N": 2}, "shape": {"x": (2, 4)}, "outputs": ["b"],
+    "cut_inputs": ["b"], "drop_unused_inputs": True, "freeze_initializers": True, "keep_functions": True,
+    "value_info": "keep", "external_data": 100, "inputs": ["y.npz"], "seed": 1, "verify": "quick", "strict": True,
+    "prove": True, "dry_run": True, "check_speed": True, "threads": 1, "min_time": 9.0, "memory": 1 << 30,
+    "time_limit": 9.0,
+}  # fmt: skip
+"""Another value of each option that counts."""
 
 
-def test_options_count_and_their_files_and_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_options_count_but_places() -> None:
+    Path("p.py").write_text(PLUGIN.replace("from helper", "#"))
+    assert set(CHANGES) == {f.name for f in fields(RunOptions)} - conditions.WITHOUT_INFLUENCE
+    assert [name for name, value in CHANGES.items() if digest(**{name: value}) == digest()] == []
+    assert digest(output="o.onnx", map="m", json=Path("r.json"), in_place=True, progress=False) == digest()
+
+
+def test_files_and_versions_count(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("p.py").write_text(PLUGIN.replace("from helper", "#"))
     seen = [digest()]
-    seen += [
-        digest(**c) for c in ({"pipeline": "ort"}, {"seed": 1}, {"inputs": ["y.npz"]}, {"skip": ["fold-constants"]})
-    ]
     for name in ("x.npz", "pipelines.toml"):
         for content in ("", "# a comment"):
             Path(name).write_text(content)
@@ -53,11 +61,11 @@ def test_options_count_and_their_files_and_versions(monkeypatch: pytest.MonkeyPa
             patch.setattr(conditions, name, value)
             seen.append(digest())
     assert len(set(seen)) == len(seen)
-    assert digest(check=True, verbose=True, json=Path("r.json")) == digest()
 
 
 def digest(**changed: Any) -> str:
-    return conditions.options_digest("run", OPTIONS | changed)
+    options = {"inputs": ["x.npz"], "plugin": [Path("p.py")], **changed}
+    return conditions.options_digest("run", RunOptions(**options))
 
 
 def test_modules_of_plugins_count(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from contextvars import ContextVar
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -32,7 +30,6 @@ class JsonReport(Protocol):
         ...
 
 
-COLLECTED: ContextVar[list[JsonReport] | None] = ContextVar("collected reports", default=None)
 AnyReport = TypeVar("AnyReport", bound=JsonReport)
 AnyOptions = TypeVar("AnyOptions", bound=ReportOptions)
 
@@ -81,26 +78,11 @@ def print_report(
     describe: Callable[[AnyReport], Document] | None = None,
 ) -> None:
     """Print a report, as JSON if `json` is standard output; `outputs` are as in `show_progress_and_report`."""
-    if (collected := COLLECTED.get()) is not None:
-        collected.append(report)
-        return
     with full_disk_behind_standard_output():
         show(terminal, report)
         echo_json(json, report)
         if outputs is not None and describe is not None:
             outputs.write(partial(describe, report))
-
-
-@contextmanager
-def collected_report() -> Generator[list[JsonReport]]:
-    """Collect the report of a command, which prints nothing until the context ends."""
-    collected = list[JsonReport]()
-    token = COLLECTED.set(collected)
-    try:
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            yield collected
-    finally:
-        COLLECTED.reset(token)
 
 
 @contextmanager

@@ -98,7 +98,8 @@ def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> i
     is_trusted = TRUST in ctx.meta[ARGUMENTS]
     jobs = Sources(sources or (), action_options(do), is_trusted).jobs(folder, options.other)
     chosen = ActionOptions(ctx, do)
-    is_timed = ACTIONS[do].is_timed(chosen.values())
+    common = chosen.with_arguments()
+    is_timed = ACTIONS[do].is_timed(common)
     terminal = display.terminal()
     if is_timed and (options.jobs or 1) > 1:
         terminal.warning("warning: models that are measured at the same time slow each other down")
@@ -106,6 +107,5 @@ def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> i
     make_folder(folder)
     files = ResultFiles.in_folder(folder, options.table, options.html, outputs.json, jobs)
     driver = Driver(do, jobs, display, journal, options.resume, options.store, options.timeout)
-    verify = not chosen.values().get("no_verify")
-    pool = new_pool(options.jobs or int(is_timed), verify=verify, cluster=options.on)
+    pool = new_pool(options.jobs or int(is_timed), verify=bool(getattr(common, "verify", True)), cluster=options.on)
     return do_many(driver, pool, chosen.of, files, f"written to {folder}")

@@ -15,7 +15,7 @@ from ..cli.outputs import Outputs
 from ..cli.standard_streams import STANDARD_OUTPUT
 from ..models.model_files import STREAM, ModelJob, model_jobs, single_job
 from ..optimize.run_options import RunOptions
-from ..options import TUNED, FormatOptions, model_option, output_option, report_option, require, selection_option
+from ..options import TUNED, FormatOptions, output_option, report_option, require, selection_option
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed, nothing written, or
 a change would be made, with --check; 4 could not be verified, nothing written."""
@@ -37,11 +37,6 @@ Files = Annotated[
     ),
 ]
 
-OF_ALL_MODELS = frozenset({
-    "files", "output", "output_dir", "resume", "jobs", "check", "limit", "format", "json", "verbose", "quiet",
-})  # fmt: skip
-"""Parameters about all models together, or about the text that is printed for one."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunDisplayOptions(FormatOptions):
@@ -56,7 +51,6 @@ class RunDisplayOptions(FormatOptions):
         None, "List at most N changes in a dry run; 20 by default.", "N", kind=int, least=0, is_own=True
     )
     check: bool = output_option(False, "Write no model, and exit with 3 if any change would be made.")
-    debloat: bool = model_option(False, "Write large repetitive constants as ops that compute them.")
     settings: Path | None = selection_option(
         None,
         "Pipeline, rules and opset of settings that `passes tune` wrote.",
@@ -79,7 +73,7 @@ class RunDisplayOptions(FormatOptions):
 DEFAULT_LIMIT = 20  # changes of a dry run
 
 
-def run(ctx: typer.Context, files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
+def run(files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
     """Optimize models, verify them against the originals, and write them.
 
     A wrong change is found, named and left out.
@@ -104,12 +98,8 @@ def run(ctx: typer.Context, files: Files, options: RunOptions, shown: RunDisplay
     outputs = Outputs.parse(shown.format, options.json)
     read_or_written = (path for job in jobs for path in (job.model, job.output))
     outputs.require_distinct((*read_or_written, outputs.json, path_of(options.html), path_of(options.map)))
-    options = replace(
-        options,
-        json=None if outputs.json == STANDARD_OUTPUT else outputs.json,
-        output=None,
-        enable=[*options.enable, *["debloat"] * shown.debloat],
-    )
+    json = None if outputs.json == STANDARD_OUTPUT else outputs.json
+    options = replace(options, json=json, output=None)
     if shown.settings is not None:
         options = with_tuned_settings(options, shown.settings)
     from ..models.display import Display  # noqa: PLC0415 - imports rich
@@ -136,9 +126,9 @@ def run(ctx: typer.Context, files: Files, options: RunOptions, shown: RunDisplay
     journal = open_journal(folder, display.terminal()) if folder is not None else None
     driver = Driver("run", jobs, display, journal, shown.resume)
     pool = new_pool(1 if options.check_speed else shown.jobs or 0, verify=bool(options.verify))
-    values = {name: value for name, value in ctx.params.items() if name not in OF_ALL_MODELS}
+    options = replace(options, json=None)
     end = f"written to {folder}" if folder else "written in place" if options.in_place else end
-    return do_many(driver, pool, lambda _: values, result_files, end)
+    return do_many(driver, pool, lambda _: options, result_files, end)
 
 
 def with_tuned_settings(run_options: RunOptions, file: Path) -> RunOptions:

@@ -2,71 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from functools import cache
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-import typer
 from msgspec import Struct
 
-from ..cli.entry import COMMANDS, load_command
-from ..cli.report_output import collected_report
+from ...core.processes.watchdog import time_limit
+from ..compare.compare_options import CompareOptions
+from ..optimize.run_options import RunOptions
+from ..quantize.quantize_options import QuantizationOptions
+from ..tune.tune_options import TuneOptions
+from ..verify.verify_options import VerifyOptions
 from .exchange import JobReply, JobRequest, unpacked
 from .model_files import ModelJob
 
 
-class Action(Struct, frozen=True):
-    """A command with its parameters for the model, the file of the result and a second model, "" for none.
+def _run(job: ModelJob, options: RunOptions) -> Any:
+    from ..optimize.optimize import optimize_model  # noqa: PLC0415 - the worker for verification is started first
 
-    `timed`: whether it measures times, so that models are taken one at a time, or the name of the parameter that has it
-    do so.
+    return optimize_model(job.model, replace(options, output=None if options.in_place else job.output)).report
+
+
+def _quantize(job: ModelJob, options: QuantizationOptions) -> Any:
+    from ..quantize.quantize import quantize_model  # noqa: PLC0415 - as above
+
+    return quantize_model(job.model, replace(options, output=job.output)).report
+
+
+def _tune(job: ModelJob, options: TuneOptions) -> Any:
+    from ..tune.tune import tune_model  # noqa: PLC0415 - as above
+
+    return tune_model(job.model, replace(options, output=job.output)).report
+
+
+def _compare(job: ModelJob, options: CompareOptions) -> Any:
+    from ..compare.compare import compare_model  # noqa: PLC0415 - as above
+    from ..compare.quantized import compare_quantized  # noqa: PLC0415 - as above
+
+    if options.quantized:
+        return compare_quantized(job.model, options.quantization, options.with_tools)
+    return compare_model(job.model, options)
+
+
+def _verify(job: ModelJob, options: VerifyOptions) -> Any:
+    from ..verify.verify import verify_models  # noqa: PLC0415 - as above
+
+    assert job.other is not None
+    with time_limit(options.time_limit, lambda: f"{job.other}: the comparison"):
+        return verify_models(job.model, job.other, options)
+
+
+class Action(Struct, frozen=True):
+    """A function that does something to a job, with a class of options, and returns a report that has `columns`.
+
+    `writes` a model, or needs an `other` one. `timed`: whether it measures times, so that models are taken one at a
+    time, or the option that has it do so.
     """
 
-    model: str
-    output: str = ""
-    other: str = ""
+    function: Callable[[ModelJob, Any], Any]
+    options: type
+    writes: bool = False
+    other: bool = False
     timed: bool | str = False
 
-    def is_timed(self, values: Mapping[str, Any]) -> bool:
-        """Whether it measures times, with these values of its parameters."""
-        return bool(values.get(self.timed)) if isinstance(self.timed, str) else self.timed
+    def is_timed(self, options: Any) -> bool:
+        """Whether it measures times with these options."""
+        return bool(getattr(options, self.timed)) if isinstance(self.timed, str) else self.timed
 
 
 ACTIONS = {
-    "run": Action("files", output="output", timed="check_speed"),
-    "quantize": Action("model", output="output", timed=True),
-    "tune": Action("model", output="output", timed=True),
-    "compare": Action("model", timed=True),
-    "verify": Action("original", other="other"),
+    "run": Action(_run, RunOptions, writes=True, timed="check_speed"),
+    "quantize": Action(_quantize, QuantizationOptions, writes=True, timed=True),
+    "tune": Action(_tune, TuneOptions, writes=True, timed=True),
+    "compare": Action(_compare, CompareOptions, timed=True),
+    "verify": Action(_verify, VerifyOptions, other=True),
 }
 DEFAULT = "run"
 
 
-@cache
-def action_command(name: str) -> Any:
-    """The command of that name."""
-    return load_command(name, COMMANDS[name])
-
-
 def perform(job: ModelJob, request: JobRequest) -> JobReply:
-    """Do an action to a model, as its command would. Raises the errors of the command."""
-    from ...core.run.report import Report  # noqa: PLC0415 - the worker for verification is started first
+    """Do an action to a model. Raises the errors of its function."""
+    from ...core.run.report import Report  # noqa: PLC0415 - as above
     from ..optimize.columns import run_columns  # noqa: PLC0415 - as above
     from ..optimize.declines import recorded_declines  # noqa: PLC0415 - as above
     from ..optimize.render import warning_lines  # noqa: PLC0415 - as above
 
-    action, command, given = ACTIONS[request.action], action_command(request.action), unpacked(request.options)
-    takes_several = any(p.nargs == -1 for p in command.params if p.name == action.model)
-    given[action.model] = [job.model] if takes_several else job.model
-    if action.output:
-        given[action.output] = None if given.get("in_place") else job.output
-    if action.other:
-        given[action.other] = job.other
     start = perf_counter()
     with recorded_declines() if request.with_declines else nullcontext() as declines:
-        report = _report(command, given)
+        report = ACTIONS[request.action].function(job, unpacked(request.options))
     seconds = round(perf_counter() - start, 6)
     is_run = isinstance(report, Report)
     return JobReply(
@@ -75,17 +101,3 @@ def perform(job: ModelJob, request: JobRequest) -> JobReply:
         tuple(warning_lines(report)) if is_run else (),
         tuple(declines.lines()) if declines is not None else (),
     )
-
-
-def _report(command: Any, given: Mapping[str, Any]) -> Any:
-    """The report of a command, which prints none. Raises the error of the command."""
-    cause = None
-    with collected_report() as reports, typer.Context(command):
-        try:
-            command.callback(**given)
-        except typer.Exit as e:
-            cause = e.__cause__
-    if isinstance(cause, Exception):
-        raise cause
-    (report,) = reports
-    return report

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any
 
 import typer
 
+from ...core.errors import UsageError
 from ..cli.command_class import IGNORE, TRUST, Command
+from ..cli.entry import COMMANDS, load_command
 from ..cli.help_pages import help_row, write_rows
+from ..cli.parameters import options_from
 from ..cli.settings import is_settable, key_of
-from ..options import Option, require
-from .actions import ACTIONS, DEFAULT, action_command
+from ..options import require
+from .actions import ACTIONS, DEFAULT
 from .model_files import ModelJob
 
 DO = "--do"
 ARGUMENTS = f"{__name__}.arguments"  # for the command that is done, in the data of a context
 CHOSEN = f"{__name__}.chosen"  # the name of that command, if there is a choice of one, in the same data
-ALSO = frozenset({"no_verify"})
-"""Options that no setting may set, but a batch."""
-REFUSED = frozenset({"check", "dry_run", "limit", "jobs", "quiet", "verbose"})
-"""Options about all models together, or about the text that is printed for one."""
+NO_VERIFY = "no_verify"
+"""An option that no setting may set, but a batch."""
+REFUSED = "dry_run"
 
 
 class BatchCommand(Command):
@@ -73,52 +76,48 @@ def _split(args: Sequence[str], own: Mapping[str, Any], others: Mapping[str, Any
     return kept, given
 
 
+@cache
+def action_command(name: str) -> Any:
+    """The command of that name."""
+    return load_command(name, COMMANDS[name])
+
+
 def action_options(name: str) -> dict[str, Any]:
     """The options of the command that is done, by name without dashes, as far as a batch takes them."""
     command = action_command(name)
-    return {
-        key_of(p): p for p in command.params if p.name in command.options and _is_taken(p.name, command.options[p.name])
-    }
-
-
-def _is_taken(name: str, about: Option) -> bool:
-    return name not in REFUSED and (name in ALSO or is_settable(about))
+    own = {f.name for f in fields(ACTIONS[name].options)} - {REFUSED}
+    taken = {n for n, about in command.options.items() if n == NO_VERIFY or (n in own and is_settable(about))}
+    return {key_of(p): p for p in command.params if p.name in taken}
 
 
 @dataclass(slots=True)
 class ActionOptions:
-    """The values of the options of the command that is done, from the arguments of a context and settings."""
+    """The options of the command that is done, from the arguments of a context and settings."""
 
     ctx: Any
     name: str
-    _known: dict[tuple[str, ...], dict[str, Any]] = field(
-        default_factory=dict[tuple[str, ...], dict[str, Any]], init=False
-    )
+    _known: dict[tuple[str, ...], Any] = field(default_factory=dict[tuple[str, ...], Any], init=False)
 
-    def of(self, job: ModelJob) -> dict[str, Any]:
-        """The values by parameter for a job. Raises UsageError."""
-        action = ACTIONS[self.name]
-        is_lacking = action.other and job.other is None
+    def of(self, job: ModelJob) -> Any:
+        """The options for a job, with those of its row in a table. Raises UsageError, and typer.BadParameter."""
+        is_lacking = ACTIONS[self.name].other and job.other is None
         require(not is_lacking, f"{job.place or job.model}: nothing to compare with: give --other DIR")
-        return self.values(job.arguments, job.place)
+        return self.with_arguments(job.arguments, job.place)
 
-    def values(self, arguments: tuple[str, ...] = (), place: str = "") -> dict[str, Any]:
-        """The values by parameter, with further `arguments`, which stand at a place in a table.
-
-        Raises UsageError for these, and typer.BadParameter for others.
-        """
+    def with_arguments(self, arguments: tuple[str, ...] = (), place: str = "") -> Any:
+        """The options with further arguments, which stand at a place in a table."""
         if arguments not in self._known:
             self._known[arguments] = self._parse(arguments, place)
         return self._known[arguments]
 
-    def _parse(self, arguments: Sequence[str], place: str) -> dict[str, Any]:
-        command, action = action_command(self.name), ACTIONS[self.name]
-        stand_in = [*["--output=model"] * bool(action.output), "--", "model", *["other"] * bool(action.other)]
-        given = [*self.ctx.meta[ARGUMENTS], *arguments, *stand_in]
+    def _parse(self, arguments: tuple[str, ...], place: str) -> Any:
+        action = ACTIONS[self.name]
+        given = [*self.ctx.meta[ARGUMENTS], *arguments, "--", "model", *["other"] * action.other]
         try:
-            ctx = command.make_context(self.name, given, parent=self.ctx.parent)
+            ctx = action_command(self.name).make_context(self.name, given, parent=self.ctx.parent)
+            return options_from(action.options, ctx.params)
         except typer.BadParameter as e:
             require(not arguments, f"{place}: {e.format_message()}")
             raise
-        set_for_each = {action.model, action.output, action.other}
-        return {name: value for name, value in ctx.params.items() if name not in set_for_each}
+        except UsageError as e:
+            raise UsageError(f"{place}: {e}" if arguments else str(e)) from e

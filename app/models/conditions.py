@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from os.path import abspath
@@ -22,18 +23,15 @@ from ..registry.plugin_sources import plugin_sources
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .model_files import SUFFIX
 
-WITHOUT_INFLUENCE = frozenset({
-    "check", "format", "html", "in_place", "json", "limit", "no_settings", "output", "quiet", "show_settings",
-    "trust_settings", "verbose",
-})  # fmt: skip
-"""Options that change no result, or whose effect is in the values of others."""
+WITHOUT_INFLUENCE = frozenset({"html", "in_place", "json", "map", "output", "progress", "repro", "visualize"})
+"""Options that change no result."""
 PIPELINES_FILE = Path("pipelines.toml")
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
 
 
-def options_digest(action: str, values: Mapping[str, Any]) -> str:
+def options_digest(action: str, options: Any) -> str:
     """A digest of all but the model: options, files that they name, files with passes and rules, and versions."""
-    counted = {name: value for name, value in values.items() if name not in WITHOUT_INFLUENCE}
+    counted = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in WITHOUT_INFLUENCE}
     given: dict[str, Any] = json.loads(json_text(counted, indent=None, default=str))
     files = [(str(file), _file_digest(file)) for file in (*_named_files(given), PIPELINES_FILE)]
     names = ("plugin", "only", "skip", "enable")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -24,6 +23,7 @@ from ..report.card import Card
 from ..report.finding import Document, Failure
 from ..report.result_row import CRASHED, FAILED, LATE, UNVERIFIABLE, WOULD_CHANGE, WRONG, ResultRow
 from ..report.terminal import Terminal
+from .actions import ACTIONS
 from .display import Display
 from .exchange import JobReply, job_request
 from .journal import FinishedJob, ResultJournal
@@ -82,7 +82,7 @@ class Driver:
     def __post_init__(self) -> None:
         self.terminal = self.display.terminal()
 
-    def run(self, pool: Pool, options: Callable[[ModelJob], Mapping[str, Any]]) -> None:
+    def run(self, pool: Pool, options: Callable[[ModelJob], object]) -> None:
         """Do all jobs, each with its `options`. Interrupted, remove the stages of workers, and say what is done.
 
         Raises PoolLost with that, other errors of the pool, and UsageError if no options turn out to be usable.
@@ -107,12 +107,12 @@ class Driver:
         except PoolLost as e:
             raise PoolLost(f"{e}: {self._end_early()}") from e
 
-    def _request(self, job: ModelJob, values: Mapping[str, Any]) -> Message:
+    def _request(self, job: ModelJob, options: object) -> Message:
         finished = self.journal.get(job.output) if self.journal is not None and self.resume and job.output else None
         request = job_request(
             self._stored(job),
             self.action,
-            values,
+            options,
             is_kept=self.journal is not None,
             finished=finished,
             with_report=self.display.wants_reports,
@@ -172,7 +172,7 @@ class Driver:
         outcome = str(columns["outcome"])
         output = self._stored(job).output
         is_unoptimized = self.display.is_check and outcome == WOULD_CHANGE
-        is_written = reply.columns is not None and output is not None and self.action not in {"compare", "verify"}
+        is_written = reply.columns is not None and output is not None and ACTIONS[self.action].writes
         return {
             "model": place_of(job.model),
             "do": self.action,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,7 +23,7 @@ REQUEST, REPLY = "request", "reply"
 
 
 class JobRequest(Struct, frozen=True):
-    """An action for a model with the `options`, packed values by name, in the current `folder` of the command.
+    """An action for a model with the packed `options` of its class, in the current `folder` of the command.
 
     `is_kept`: the digests for a journal are wanted, which has `finished`, if that may be kept. `with_report`: so is the
     report; `with_declines`: so are the reasons for which rules declined.
@@ -74,9 +73,9 @@ class JobReply(Struct, frozen=True):
         return {REPLY: packed(self)}
 
 
-def job_request(job: ModelJob, action: str, values: Mapping[str, Any], **more: Any) -> JobRequest:
-    """The request for an action in this folder, with values of its options."""
-    return JobRequest(job, action, packed(dict(values)), str(Path.cwd()), **more)
+def job_request(job: ModelJob, action: str, options: object, **more: Any) -> JobRequest:
+    """The request for an action in this folder, with its options."""
+    return JobRequest(job, action, packed(options), str(Path.cwd()), **more)
 
 
 def packed(value: object) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from msgspec import Struct
 
@@ -68,9 +68,7 @@ class ResultFiles(Struct, frozen=True):
             echo_json(self.json, asked)
 
 
-def do_many(
-    driver: Driver, pool: Pool, options: Callable[[ModelJob], Mapping[str, Any]], files: ResultFiles, end: str
-) -> int:
+def do_many(driver: Driver, pool: Pool, options: Callable[[ModelJob], object], files: ResultFiles, end: str) -> int:
     """Do an action to many models, each with its `options`; print a line for each, a table and `end`.
 
     Returns the highest exit code.

@@ -104,6 +104,7 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
         "the default except for --pipeline none.",
         "CHOICE",
     )
+    debloat: bool = model_option(False, "Write large repetitive constants as ops that compute them.")
     verify: bool | Effort = verification_option(
         True,
         "Effort of verification: quick, default or thorough.",
@@ -136,7 +137,8 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
     @property
     def enabled(self) -> list[str]:
         """The passes to add, with the conversion to `opset`; without verification, onnxruntime need not run that."""
-        return with_conversion(self.enable, self.opset, "" if self.verify else ",for_onnxruntime=false")
+        enable = [*self.enable, *["debloat"] * self.debloat]
+        return with_conversion(enable, self.opset, "" if self.verify else ",for_onnxruntime=false")
 
     def place_of_result(self, model: Path | None) -> str | Path | None:
         """The path for the result. Raises UsageError for two, and for a model in memory that is to be replaced."""

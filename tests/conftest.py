@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from passwright.core.ort.remote_backend import RemoteBackend
     from passwright.core.ort.sessions import SessionConfig
     from passwright.core.processes.worker_process import WorkerProcess
+    from passwright.testing.model_comparison import ComparisonProcess
 
 let_idle_threads_sleep()  # of all processes that tests start
 gc_pause.collect_seldom()  # as processes of this project do
@@ -70,6 +71,23 @@ def _commands_share_process(shared_remote: RemoteBackend) -> Iterator[None]:
             "quantize.sensitivity",
         ):
             patch.setattr(f"passwright.app.{module}.RemoteBackend", reuse)
+        yield
+
+
+@pytest.fixture(scope="session")
+def comparison_process() -> Iterator[ComparisonProcess]:
+    """A process for checks of rules that all tests share, with half a minute for a model."""
+    from passwright.testing.model_comparison import ComparisonProcess
+
+    with ComparisonProcess(30.0) as process:
+        yield process
+
+
+@pytest.fixture(scope="module")
+def _checks_share_process(comparison_process: ComparisonProcess) -> Iterator[None]:
+    """Let `passwright check` compare in the shared process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("passwright.app.check.rule_check.ComparisonProcess", lambda: nullcontext(comparison_process))
         yield
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from passwright.core import Rule, RulePass
 from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION
@@ -19,12 +17,6 @@ BUDGETS = slow_unless({25}, (25, 100))
 RULES = [(p, r) for p in PASSES for r in p.rules]
 
 
-@pytest.fixture(scope="module")
-def process() -> Iterator[ComparisonProcess]:
-    with ComparisonProcess() as process:
-        yield process
-
-
 @pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(
     ("tested", "other_rules"),
@@ -36,9 +28,13 @@ def process() -> Iterator[ComparisonProcess]:
     ],
 )
 def test_rule_keeps_its_contract(
-    tested: Rule, other_rules: tuple[Rule, ...], budget: int, process: ComparisonProcess
+    tested: Rule, other_rules: tuple[Rule, ...], budget: int, comparison_process: ComparisonProcess
 ) -> None:
     checked = examine(
-        tested, budget=budget, examples=[EXAMPLES[tested.name].model()], other_rules=other_rules, compare=process
+        tested,
+        budget=budget,
+        examples=[EXAMPLES[tested.name].model()],
+        other_rules=other_rules,
+        compare=comparison_process,
     )
     assert checked.is_sound, checked.report

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from passwright.core import Rule
 from passwright.testing import examine
@@ -17,7 +15,6 @@ from rewriting import cases
 from tiers import part_of, slow_unless
 
 SEEDS = slow_unless({0}, range(3))
-LIMIT = 30.0  # seconds for a model
 # Wrong rules that are found in a run alone: where a 16-bit op rounds its result, which onnxruntime does not; where the
 # check makes no model on which they fire, as of strings that are compared, or of a Range with a step of -3; and where
 # another rule undoes what is right.
@@ -48,12 +45,6 @@ WRONG = [
 RIGHT = {r.name: r for m, r in ALL_RULES if not is_wrong(m, r.name)}
 
 
-@pytest.fixture(scope="module")
-def process() -> Iterator[ComparisonProcess]:
-    with ComparisonProcess(LIMIT) as process:
-        yield process
-
-
 @pytest.fixture
 def _without_minimization(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the search for a smaller model."""
@@ -67,25 +58,25 @@ def _without_minimization(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_without_minimization")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("wrong", WRONG)
-def test_wrong_rule_is_found(wrong: Rule, seed: int, process: ComparisonProcess) -> None:
-    checked = examine(wrong, seed=seed, compare=process)
+def test_wrong_rule_is_found(wrong: Rule, seed: int, comparison_process: ComparisonProcess) -> None:
+    checked = examine(wrong, seed=seed, compare=comparison_process)
     assert (checked.fault is None) == ((wrong.name, seed) in NOT_SHOWN), checked.report
 
 
 @pytest.mark.usefixtures("_without_minimization")
 @pytest.mark.parametrize("budget", slow_unless({25}, (25, DEFAULT_BUDGET)))
 @cases("right", RIGHT)
-def test_sound_rule_is_not_reported(right: Rule, budget: int, process: ComparisonProcess) -> None:
-    checked = examine(right, budget=budget, compare=process)
+def test_sound_rule_is_not_reported(right: Rule, budget: int, comparison_process: ComparisonProcess) -> None:
+    checked = examine(right, budget=budget, compare=comparison_process)
     assert checked.is_sound, checked.report
 
 
 @pytest.mark.usefixtures("_without_minimization")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", UNDOING_RULES)
-def test_mutually_undoing_rules_are_found(name: str, seed: int, process: ComparisonProcess) -> None:
+def test_mutually_undoing_rules_are_found(name: str, seed: int, comparison_process: ComparisonProcess) -> None:
     one, *others = (MISTAKES[name].rules[r] for r in reversed(UNDOING_RULES[name]))
-    checked = examine(one, seed=seed, other_rules=[one, *others], compare=process)
+    checked = examine(one, seed=seed, other_rules=[one, *others], compare=comparison_process)
     assert checked.fault is not None
     assert checked.fault.kind is FaultKind.ENDLESS_WITH_OTHERS
 

@@ -16,6 +16,7 @@ from passwright.testing.model_comparison import ComparisonProcess, RewriteCompar
 from rewriting import load
 from typer.testing import CliRunner, Result
 
+pytestmark = pytest.mark.usefixtures("_checks_share_process")
 OK, BAD, USAGE, WRONG, INCONCLUSIVE = range(5)
 RULES = '''
 from dataclasses import dataclass

@@ -5,7 +5,6 @@ Unusual are large extents, empty and repeated indices, large constants, absent o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -229,23 +228,19 @@ WRONG = [
 RIGHT = [drop_overwritten, drop_tile, scan_of_negation, merge_scales, merge_scale_and_divisor]
 
 
-@pytest.fixture(scope="module")
-def process() -> Iterator[ComparisonProcess]:
-    with ComparisonProcess(30.0) as process:
-        yield process
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda r: r.name)
-def test_mistake_is_found(wrong: Rule, seed: int, process: ComparisonProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistake_is_found(
+    wrong: Rule, seed: int, comparison_process: ComparisonProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(RuleTester, "minimize", lambda _self, fault, *_: fault)
-    checked = examine(wrong, seed=seed, compare=process)
+    checked = examine(wrong, seed=seed, compare=comparison_process)
     assert checked.fault is not None, checked.report
 
 
 @pytest.mark.parametrize("budget", slow_unless({40}, (40, 100)))
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("right", RIGHT, ids=lambda r: r.name)
-def test_right_rule_is_sound(right: Rule, seed: int, budget: int, process: ComparisonProcess) -> None:
-    checked = examine(right, seed=seed, budget=budget, compare=process)
+def test_right_rule_is_sound(right: Rule, seed: int, budget: int, comparison_process: ComparisonProcess) -> None:
+    checked = examine(right, seed=seed, budget=budget, compare=comparison_process)
     assert checked.is_sound, checked.report

@@ -26,7 +26,7 @@ from passwright.core import (
     rule,
 )
 from passwright.core.errors import ModelError, PluginError, UnknownNameError, UnverifiableError, VerificationError
-from rewriting import load, op_types, run
+from rewriting import cases, load, op_types, run
 
 import passwright
 from passwright import Result, optimize
@@ -100,7 +100,7 @@ def test_package_exports() -> None:
         "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result",
         "TuneReport", "TuneResult", "VerificationReport", "__version__", "bench", "bisect_ort", "compare",
         "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "rule_from_functions",
-        "tune", "verify",
+        "tune", "verify"
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.Result is Result
@@ -209,13 +209,13 @@ def test_progress_reports_every_phase() -> None:
     assert "rewriting: pass drop-identity" in phases
 
 
-@pytest.mark.parametrize(
+@cases(
     "plugin",
-    [
-        pytest.param(relu_by_elu, id="rule"),
-        pytest.param(RulePass("mine", (relu_by_elu,)), id="rule pass"),
-        pytest.param(Pipeline("mine", (RulePass("inner", (relu_by_elu,)),)), id="pipeline"),
-    ],
+    {
+        "rule": (relu_by_elu),
+        "rule pass": (RulePass("mine", (relu_by_elu,))),
+        "pipeline": (Pipeline("mine", (RulePass("inner", (relu_by_elu,)),))),
+    },
 )
 def test_plugins(plugin: Rule | Pass) -> None:
     assert op_types(optimize(model(), plugin=[plugin]).model) == ["Gemm", "Elu"]
@@ -242,26 +242,26 @@ def test_plugin_file(tmp_path: Path, kind: type[str | Path]) -> None:
     assert {p.name: p.changes for p in result.report.passes}["my-rules"] == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("pipeline", "ops"),
-    [
-        pytest.param("none", ["Identity", "MatMul", "Add", "Relu"], id="by name"),
-        pytest.param(RulePass("mine", (relu_by_elu,)), ["Identity", "MatMul", "Add", "Elu"], id="a pass"),
-        pytest.param(Pipeline("mine", ()), ["Identity", "MatMul", "Add", "Relu"], id="an empty pipeline"),
-    ],
+    {
+        "by name": ("none", ["Identity", "MatMul", "Add", "Relu"]),
+        "a pass": (RulePass("mine", (relu_by_elu,)), ["Identity", "MatMul", "Add", "Elu"]),
+        "an empty pipeline": (Pipeline("mine", ()), ["Identity", "MatMul", "Add", "Relu"]),
+    },
 )
 def test_pipelines(pipeline: str | Pass, ops: list[str]) -> None:
     assert op_types(optimize(model(), pipeline).model) == ops
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "ops"),
-    [
-        pytest.param({"only": ["drop-identity"]}, ["MatMul", "Add", "Relu"], id="only"),
-        pytest.param({"skip": {"drop_identity"}}, ["Identity", "Gemm", "Relu"], id="skip"),
-        pytest.param({"pipeline": "none", "enable": ("fuse-gemm",)}, ["Identity", "Gemm", "Relu"], id="enable"),
-        pytest.param({"exact": True}, ["MatMul", "Add", "Relu"], id="exact"),
-    ],
+    {
+        "only": ({"only": ["drop-identity"]}, ["MatMul", "Add", "Relu"]),
+        "skip": ({"skip": {"drop_identity"}}, ["Identity", "Gemm", "Relu"]),
+        "enable": ({"pipeline": "none", "enable": ("fuse-gemm",)}, ["Identity", "Gemm", "Relu"]),
+        "exact": ({"exact": True}, ["MatMul", "Add", "Relu"]),
+    },
 )
 def test_pass_selection(options: dict[str, Any], ops: list[str]) -> None:
     assert op_types(optimize(model(), **options).model) == ops
@@ -301,13 +301,13 @@ def shapes_of(model: onnx.ModelProto) -> dict[str, list[int | str]]:
     return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in ends}
 
 
-@pytest.mark.parametrize(
+@cases(
     "options",
-    [
-        pytest.param({"shape": {"x": [7, 4]}}, id="shapes"),
-        pytest.param({"dim": {"N": 7}}, id="dims"),
-        pytest.param({"shape": {"x": (7, 4)}, "dim": {"N": 7}}, id="both"),
-    ],
+    {
+        "shapes": ({"shape": {"x": [7, 4]}}),
+        "dims": ({"dim": {"N": 7}}),
+        "both": ({"shape": {"x": (7, 4)}, "dim": {"N": 7}}),
+    },
 )
 def test_fixed_sizes(options: dict[str, Any], tmp_path: Path) -> None:
     given = model()
@@ -362,39 +362,36 @@ def test_seed_determines_input_sets() -> None:
     assert error(3) == error(3) != error(4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "error", "message"),
-    [
-        pytest.param({"pipeline": "turbo"}, UnknownNameError, "no pass or pipeline is named turbo", id="pipeline"),
-        pytest.param({"only": ["turbo"]}, UnknownNameError, "turbo", id="only"),
-        pytest.param({"enable": ["turbo"]}, UnknownNameError, "turbo", id="enable"),
-        pytest.param({"plugin": ["nowhere.py"]}, PluginError, "nowhere.py", id="no plugin file"),
-        pytest.param(
+    {
+        "pipeline": ({"pipeline": "turbo"}, UnknownNameError, "no pass or pipeline is named turbo"),
+        "only": ({"only": ["turbo"]}, UnknownNameError, "turbo"),
+        "enable": ({"enable": ["turbo"]}, UnknownNameError, "turbo"),
+        "no plugin file": ({"plugin": ["nowhere.py"]}, PluginError, "nowhere.py"),
+        "name taken": (
             {"plugin": [RulePass("fuse-gemm", (drop_relu,))]},
             PluginError,
             "two passes are named fuse-gemm: one from passwright 0.1.0, one from the caller",
-            id="name taken",
         ),
-        pytest.param({"inputs": {}}, ModelError, "lack x", id="no inputs"),
-        pytest.param({"inputs": {"x": X.astype(int)}}, ModelError, "x of the given inputs is int64", id="type"),
-        pytest.param({"inputs": "nowhere.npz"}, ModelError, "nowhere.npz does not exist", id="no inputs file"),
-        pytest.param({"shape": {"x": [1]}}, ModelError, "x: 1 dims given", id="shape"),
-        pytest.param({"shape": {"x": [1, -4]}}, ModelError, "x: -4 is not a size", id="negative size"),
-        pytest.param({"dim": {"M": 1}}, ModelError, r"M: the model has no such symbol \(it has N\)", id="symbol"),
-        pytest.param({"dim": {"N": 2}, "shape": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1", id="conflict"),
-        pytest.param(
+        "no inputs": ({"inputs": {}}, ModelError, "lack x"),
+        "type": ({"inputs": {"x": X.astype(int)}}, ModelError, "x of the given inputs is int64"),
+        "no inputs file": ({"inputs": "nowhere.npz"}, ModelError, "nowhere.npz does not exist"),
+        "shape": ({"shape": {"x": [1]}}, ModelError, "x: 1 dims given"),
+        "negative size": ({"shape": {"x": [1, -4]}}, ModelError, "x: -4 is not a size"),
+        "symbol": ({"dim": {"M": 1}}, ModelError, r"M: the model has no such symbol \(it has N\)"),
+        "conflict": ({"dim": {"N": 2}, "shape": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1"),
+        "wrong rule": (
             {"plugin": [drop_relu], "strict": True},
             VerificationError,
             r"y: .* on .* inputs with N=\d; first broken by drop-relu/drop_relu #\d at y",
-            id="wrong rule",
         ),
-        pytest.param(
+        "bug": (
             {"plugin": [relu_by_elu, raises], "strict": True},
             VerificationError,
             "rule raises failed at Elu .*: ZeroDivisionError: .*; first broken by raises #3 at y",
-            id="bug",
         ),
-    ],
+    },
 )
 def test_errors(options: dict[str, Any], error: type[PassesError], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
@@ -413,16 +410,14 @@ def test_mutually_undoing_rules_are_rejected() -> None:
 NO_CHANNELS = "g (float[2,0,4,4] x, float[2,0,2,2] w) => (float[A,B,C,D] y) { y = Conv(x, w) }"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "error"),
-    [
-        pytest.param(onnx.ModelProto(), ModelError, id="empty message"),
-        pytest.param("nowhere.onnx", ModelError, id="no file"),
-        pytest.param(
-            load("g (float[2] x) => (float[2] y) { y = Nothing(x) }"), UnverifiableError, id="no such operator"
-        ),
-        pytest.param(load(NO_CHANNELS), UnverifiableError, id="empty sum with varying result"),
-    ],
+    {
+        "empty message": (onnx.ModelProto(), ModelError),
+        "no file": ("nowhere.onnx", ModelError),
+        "no such operator": (load("g (float[2] x) => (float[2] y) { y = Nothing(x) }"), UnverifiableError),
+        "empty sum with varying result": (load(NO_CHANNELS), UnverifiableError),
+    },
 )
 def test_invalid_models_are_refused(given: Any, error: type[PassesError]) -> None:
     with pytest.raises(error):

@@ -20,7 +20,7 @@ from passwright.app.listing.listing import listing
 from passwright.app.listing.render import show_listing
 from passwright.app.registry.environment import versions
 from passwright.app.report.terminal import Terminal
-from rewriting import load, op_types
+from rewriting import cases, load, op_types
 from rewriting import run as answers
 from rich.console import Console
 from tiers import slow_unless
@@ -250,45 +250,26 @@ def test_failing_run_prints_no_json(model: Path, tmp_path: Path) -> None:
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "after"),
-    [
-        pytest.param([], ["Gemm", "Relu"], id="all"),
-        pytest.param(["--pipeline", "basic"], ["Gemm", "Relu"], id="by name"),
-        pytest.param(
-            ["--pipeline", "none"],
-            ["Identity", "Transpose", "Transpose", "MatMul", "Add", "Relu"],
-            id="none",
-        ),
-        pytest.param(
-            ["--only", "drop-identity"], ["Transpose", "Transpose", "MatMul", "Add", "Relu"], id="only a pass"
-        ),
-        pytest.param(
-            ["--only", "drop_identity"], ["Transpose", "Transpose", "MatMul", "Add", "Relu"], id="only a rule"
-        ),
-        pytest.param(
-            ["--only", "drop-identity", "--only", "merge_transposes"], ["MatMul", "Add", "Relu"], id="only two"
-        ),
-        pytest.param(["--skip", "fuse-gemm"], ["MatMul", "Add", "Relu"], id="skip a pass"),
-        pytest.param(["--skip", "matmul_add_to_gemm"], ["MatMul", "Add", "Relu"], id="skip a rule"),
-        pytest.param(
-            ["--skip", "drop_identity", "--skip", "fuse-gemm"],
-            ["Identity", "MatMul", "Add", "Relu"],
-            id="skip two",
-        ),
-        pytest.param(
+    {
+        "all": ([], ["Gemm", "Relu"]),
+        "by name": (["--pipeline", "basic"], ["Gemm", "Relu"]),
+        "none": (["--pipeline", "none"], ["Identity", "Transpose", "Transpose", "MatMul", "Add", "Relu"]),
+        "only a pass": (["--only", "drop-identity"], ["Transpose", "Transpose", "MatMul", "Add", "Relu"]),
+        "only a rule": (["--only", "drop_identity"], ["Transpose", "Transpose", "MatMul", "Add", "Relu"]),
+        "only two": (["--only", "drop-identity", "--only", "merge_transposes"], ["MatMul", "Add", "Relu"]),
+        "skip a pass": (["--skip", "fuse-gemm"], ["MatMul", "Add", "Relu"]),
+        "skip a rule": (["--skip", "matmul_add_to_gemm"], ["MatMul", "Add", "Relu"]),
+        "skip two": (["--skip", "drop_identity", "--skip", "fuse-gemm"], ["Identity", "MatMul", "Add", "Relu"]),
+        "skip from only": (
             ["--only", "merge-transposes", "--skip", "merge_transposes"],
             ["Identity", "Transpose", "Transpose", "MatMul", "Add", "Relu"],
-            id="skip from only",
         ),
-        pytest.param(
-            ["--pipeline", "none", "--enable", "merge-transposes"],
-            ["Identity", "MatMul", "Add", "Relu"],
-            id="enable",
-        ),
-        pytest.param(["--enable", "fuse-gemm"], ["Gemm", "Relu"], id="enable a pass that already runs"),
-        pytest.param(["--exact"], ["MatMul", "Add", "Relu"], id="exact"),
-    ],
+        "enable": (["--pipeline", "none", "--enable", "merge-transposes"], ["Identity", "MatMul", "Add", "Relu"]),
+        "enable a pass that already runs": (["--enable", "fuse-gemm"], ["Gemm", "Relu"]),
+        "exact": (["--exact"], ["MatMul", "Add", "Relu"]),
+    },
 )
 def test_pass_selection(model: Path, options: list[str], after: list[str]) -> None:
     assert ops_after(model, *options) == after
@@ -298,14 +279,14 @@ def test_exact_is_compared_bit_for_bit(model: Path) -> None:
     assert "verified: bit-identical" in run(model, "--exact").stdout
 
 
-@pytest.mark.parametrize(
+@cases(
     "options",
-    [
-        pytest.param(["--only", "nothing-like-it"], id="only"),
-        pytest.param(["--skip", "nothing-like-it"], id="skip"),
-        pytest.param(["--enable", "nothing-like-it"], id="enable"),
-        pytest.param(["--pipeline", "nothing-like-it"], id="pipeline"),
-    ],
+    {
+        "only": ["--only", "nothing-like-it"],
+        "skip": ["--skip", "nothing-like-it"],
+        "enable": ["--enable", "nothing-like-it"],
+        "pipeline": ["--pipeline", "nothing-like-it"],
+    },
 )
 def test_unknown_names(model: Path, out: Path, options: list[str]) -> None:
     result = run(model, "-o", out, *options, code=USAGE)
@@ -315,19 +296,19 @@ def test_unknown_names(model: Path, out: Path, options: list[str]) -> None:
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     "arguments",
-    [
-        pytest.param(["run"], id="no model"),
-        pytest.param(["run", "a.onnx", "b.onnx", "c.onnx"], id="three models"),
-        pytest.param(["run", "a.onnx", "--fast"], id="unknown option"),
-        pytest.param(["run", "a.onnx", "--seed", "x"], id="non-numeric seed"),
-        pytest.param(["run", "a.onnx", "--seed", "-1"], id="negative seed"),
-        pytest.param(["run", "a.onnx", "--check-speed", "--threads", "99999999999"], id="threads of a race"),
-        pytest.param(["compare", "a.onnx", "--threads", "99999999999"], id="threads of a comparison"),
-        pytest.param(["walk"], id="unknown command"),
-        pytest.param([], id="no arguments"),
-    ],
+    {
+        "no model": ["run"],
+        "three models": ["run", "a.onnx", "b.onnx", "c.onnx"],
+        "unknown option": ["run", "a.onnx", "--fast"],
+        "non-numeric seed": ["run", "a.onnx", "--seed", "x"],
+        "negative seed": ["run", "a.onnx", "--seed", "-1"],
+        "threads of a race": ["run", "a.onnx", "--check-speed", "--threads", "99999999999"],
+        "threads of a comparison": ["compare", "a.onnx", "--threads", "99999999999"],
+        "unknown command": ["walk"],
+        "no arguments": [],
+    },
 )
 def test_usage_errors(arguments: list[str]) -> None:
     invoke(*arguments, code=USAGE)
@@ -353,17 +334,15 @@ def test_selection_among_two_plugins(model: Path, tmp_path: Path) -> None:
     assert ops_after(model, *both, "--only", "drop-add-rule")[-1] == "Relu"
 
 
-@pytest.mark.parametrize(
+@cases(
     ("content", "message"),
-    [
-        pytest.param(None, "is not a Python file", id="missing"),
-        pytest.param("x = 1", "defines neither a pass nor a rule", id="empty"),
-        pytest.param("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'", id="import"),
-        pytest.param("def (", "SyntaxError", id="syntax"),
-        pytest.param(
-            "from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds", id="rule"
-        ),
-    ],
+    {
+        "missing": (None, "is not a Python file"),
+        "empty": ("x = 1", "defines neither a pass nor a rule"),
+        "import": ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
+        "syntax": ("def (", "SyntaxError"),
+        "rule": ("from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds"),
+    },
 )
 def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None, message: str) -> None:
     path = tmp_path / "p.py"
@@ -376,14 +355,12 @@ def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "message"),
-    [
-        pytest.param([], r"off by up to [\d.]+ \(allowed [\d.e-]+\)", id="with other passes"),
-        pytest.param(
-            ["--only", "drop-relu-rule"], r"\d+ of \d+ elements differ in their bits, by up to [\d.]+", id="exact alone"
-        ),
-    ],
+    {
+        "with other passes": ([], r"off by up to [\d.]+ \(allowed [\d.e-]+\)"),
+        "exact alone": (["--only", "drop-relu-rule"], r"\d+ of \d+ elements differ in their bits, by up to [\d.]+"),
+    },
 )
 def test_wrong_rule_fails_strict_run(model: Path, out: Path, tmp_path: Path, options: list[str], message: str) -> None:
     wrong = plugin(tmp_path)
@@ -500,14 +477,14 @@ def input_sets_of(*arguments: str | Path, code: int = OK) -> list[str]:
     return (report.get("verification") or report.get("verdict") or report)["input_sets"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "options",
-    [
-        pytest.param(["--shape", "x:7,4"], id="a shape"),
-        pytest.param(["--dim", "N=7"], id="a symbol"),
-        pytest.param(["--shape", "x:7,4", "--dim", "N=7"], id="both"),
-        pytest.param(["--dim", "N=7", "--dim", "N=7"], id="twice the same"),
-    ],
+    {
+        "a shape": ["--shape", "x:7,4"],
+        "a symbol": ["--dim", "N=7"],
+        "both": ["--shape", "x:7,4", "--dim", "N=7"],
+        "twice the same": ["--dim", "N=7", "--dim", "N=7"],
+    },
 )
 def test_fixed_sizes_are_written(model: Path, out: Path, options: list[str]) -> None:
     input_sets = input_sets_of("run", model, "-o", out, *options)
@@ -540,13 +517,13 @@ def test_size_of_symbol_with_equals_sign(tmp_path: Path, out: Path) -> None:
     assert shapes_of(out) == {"x": [7], "y": [7]}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "after"),
-    [
-        pytest.param([], ["Shape", "Cast", "ReduceProd", "Div"], id="open"),
-        pytest.param(["--dim", "N=7"], ["Div"], id="a symbol"),
-        pytest.param(["--shape", "x:7,4"], ["Div"], id="a shape"),
-    ],
+    {
+        "open": ([], ["Shape", "Cast", "ReduceProd", "Div"]),
+        "a symbol": (["--dim", "N=7"], ["Div"]),
+        "a shape": (["--shape", "x:7,4"], ["Div"]),
+    },
 )
 def test_values_decided_by_sizes_are_folded(tmp_path: Path, options: list[str], after: list[str]) -> None:
     text = """g (float[N,4] x) => (float[N,4] y) {
@@ -555,26 +532,24 @@ def test_values_decided_by_sizes_are_folded(tmp_path: Path, options: list[str], 
     assert ops_after(tmp_path / "m.onnx", *options) == after
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "code", "message"),
-    [
-        pytest.param(["--shape", "x:7"], BAD, "--shape x: 1 dims given, the input has 2", id="another rank"),
-        pytest.param(["--shape", "x:7,5"], BAD, "--shape x: a dim fixed at 4 cannot be 5", id="a fixed dim"),
-        pytest.param(
-            ["--shape", "q:7,4"], BAD, "--shape q: the model has no such input (it has x)", id="no such input"
-        ),
-        pytest.param(["--shape", "x"], USAGE, "--shape x: not of the form name:1,3,224,224", id="no shape"),
-        pytest.param(["--shape", "x:N,4"], USAGE, "--shape x:N,4: not of the form name:1,3,224,224", id="no number"),
-        pytest.param(["--shape", "x:7,4", "--shape", "x:8,4"], USAGE, "--shape x: given twice", id="two shapes"),
-        pytest.param(["--dim", "M=7"], BAD, "--dim M: the model has no such symbol (it has N)", id="no such symbol"),
-        pytest.param(["--dim", "x=7"], BAD, "--dim x: the model has no such symbol (it has N)", id="an input's name"),
-        pytest.param(["--dim", "N"], USAGE, "--dim N: not of the form batch=1", id="no size"),
-        pytest.param(["--dim", "N=-1"], USAGE, "--dim N=-1: not of the form batch=1", id="a negative size"),
-        pytest.param(["--dim", f"N={1 << 63}"], BAD, f"--dim N: {1 << 63} is not a size", id="too large a size"),
-        pytest.param(["--dim", "=7"], USAGE, "--dim =7: not of the form batch=1", id="no symbol"),
-        pytest.param(["--dim", "N=1", "--dim", "N=2"], USAGE, "--dim N: given twice", id="two sizes"),
-        pytest.param(["--dim", "N=2", "--shape", "x:7,4"], BAD, "--shape x: N cannot be both 2 and 7", id="conflict"),
-    ],
+    {
+        "another rank": (["--shape", "x:7"], BAD, "--shape x: 1 dims given, the input has 2"),
+        "a fixed dim": (["--shape", "x:7,5"], BAD, "--shape x: a dim fixed at 4 cannot be 5"),
+        "no such input": (["--shape", "q:7,4"], BAD, "--shape q: the model has no such input (it has x)"),
+        "no shape": (["--shape", "x"], USAGE, "--shape x: not of the form name:1,3,224,224"),
+        "no number": (["--shape", "x:N,4"], USAGE, "--shape x:N,4: not of the form name:1,3,224,224"),
+        "two shapes": (["--shape", "x:7,4", "--shape", "x:8,4"], USAGE, "--shape x: given twice"),
+        "no such symbol": (["--dim", "M=7"], BAD, "--dim M: the model has no such symbol (it has N)"),
+        "an input's name": (["--dim", "x=7"], BAD, "--dim x: the model has no such symbol (it has N)"),
+        "no size": (["--dim", "N"], USAGE, "--dim N: not of the form batch=1"),
+        "a negative size": (["--dim", "N=-1"], USAGE, "--dim N=-1: not of the form batch=1"),
+        "too large a size": (["--dim", f"N={1 << 63}"], BAD, f"--dim N: {1 << 63} is not a size"),
+        "no symbol": (["--dim", "=7"], USAGE, "--dim =7: not of the form batch=1"),
+        "two sizes": (["--dim", "N=1", "--dim", "N=2"], USAGE, "--dim N: given twice"),
+        "conflict": (["--dim", "N=2", "--shape", "x:7,4"], BAD, "--shape x: N cannot be both 2 and 7"),
+    },
 )
 def test_invalid_sizes(model: Path, out: Path, options: list[str], code: int, message: str) -> None:
     result = run(model, "-o", out, *options, code=code)
@@ -583,14 +558,14 @@ def test_invalid_sizes(model: Path, out: Path, options: list[str], code: int, me
     assert not out.exists()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "message"),
-    [
-        pytest.param(["--verify", "best"], "--verify best: choose from quick, default, thorough", id="unknown effort"),
-        pytest.param(["--verify", "quick", "--no-verify"], "--no-verify and --verify exclude each other", id="both"),
-        pytest.param(["--memory", "much"], "--memory much: not of the form 2GB, 512MiB or 1000000", id="no size"),
-        pytest.param(["--memory", "0"], "--memory 0: not of the form 2GB, 512MiB or 1000000", id="no memory"),
-    ],
+    {
+        "unknown effort": (["--verify", "best"], "--verify best: choose from quick, default, thorough"),
+        "both": (["--verify", "quick", "--no-verify"], "--no-verify and --verify exclude each other"),
+        "no size": (["--memory", "much"], "--memory much: not of the form 2GB, 512MiB or 1000000"),
+        "no memory": (["--memory", "0"], "--memory 0: not of the form 2GB, 512MiB or 1000000"),
+    },
 )
 def test_invalid_effort_and_memory(model: Path, out: Path, options: list[str], message: str) -> None:
     result = run(model, "-o", out, *options, code=USAGE)

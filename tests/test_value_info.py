@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from passwright import optimize
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 DECLARING = [p for p in sorted(GOLDEN.glob("*.onnx")) if onnx.load(p, load_external_data=False).graph.value_info]
 TEXT = """<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1]>
 g (float[N,4] x, bool k) => (float[N,4] y, float[N,2] z) <float[4,2] w = {1,2,3,4,5,6,7,8}> {

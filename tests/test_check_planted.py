@@ -25,10 +25,7 @@ FOUND_IN_RUNS = {
 # Rules and seeds whose models do not show the fault; those of another seed do.
 NOT_SHOWN = {("keys_by_float", 2), ("product_with_vector", 0), ("product_with_vector", 2)}
 # Rules that undo each other.
-UNDOING_RULES = {
-    "inside_a_fixpoint": ("add_negated", "subtract"),
-    "rules_in_circles": ("add_negated", "subtract"),
-}
+UNDOING_RULES = {"inside_a_fixpoint": ("add_negated", "subtract"), "rules_in_circles": ("add_negated", "subtract")}
 
 
 def is_wrong(mistake: Mistake, rule: str) -> bool:

@@ -24,7 +24,7 @@ from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.kept_values import FileValues
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
-from rewriting import load
+from rewriting import cases, load
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
@@ -76,20 +76,19 @@ def make_folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "labels"),
-    [
-        pytest.param("all.npz", ["all.npz: s0", "all.npz: s1", "all.npz: s2"], id=".npz with names of samples"),
-        pytest.param("each", ["0.npz", "1.npz", "2.npz"], id="folder of .npz"),
-        pytest.param("cases", ["test_data_set_9", "test_data_set_10", "test_data_set_11"], id="test data"),
-        pytest.param(
+    {
+        ".npz with names of samples": ("all.npz", ["all.npz: s0", "all.npz: s1", "all.npz: s2"]),
+        "folder of .npz": ("each", ["0.npz", "1.npz", "2.npz"]),
+        "test data": ("cases", ["test_data_set_9", "test_data_set_10", "test_data_set_11"]),
+        "several": (
             ["cases/test_data_set_9", "each/1.npz", "each/2.npz"],
             ["{}/cases/test_data_set_9", "{}/each/1.npz", "{}/each/2.npz"],
-            id="several",
         ),
-        pytest.param("data.py", [f"data.py:reader: sample {n}" for n in (1, 2, 3)], id="generator"),
-        pytest.param("data.py:Reader", [f"data.py:Reader: sample {n}" for n in (1, 2, 3)], id="reader"),
-    ],
+        "generator": ("data.py", [f"data.py:reader: sample {n}" for n in (1, 2, 3)]),
+        "reader": ("data.py:Reader", [f"data.py:Reader: sample {n}" for n in (1, 2, 3)]),
+    },
 )
 def test_sources(folder: Path, given: str | list[str], labels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     named = str(folder / given) if isinstance(given, str) else [str(folder / g) for g in given]
@@ -104,20 +103,20 @@ def test_sources(folder: Path, given: str | list[str], labels: list[str], monkey
         assert notes == ()
 
 
-@pytest.mark.parametrize(
+@cases(
     ("inputs", "members", "expected"),
-    [
-        pytest.param("x i", "x i", {"": "x i"}, id="no names of samples"),
-        pytest.param("x i", "a/x a/i b/x b/i", {"a": "a/x a/i", "b": "b/x b/i"}, id="two samples"),
-        pytest.param("x i", "x i a/x a/i", {"": "x i", "a": "a/x a/i"}, id="one without a name"),
-        pytest.param("x i", "2024/1/x 2024/1/i", {"2024/1": "2024/1/x 2024/1/i"}, id="name with a slash"),
-        pytest.param("e/x e/i", "e/x e/i", {"": "e/x e/i"}, id="inputs with slashes"),
-        pytest.param("e/x e/i", "e/e/x e/e/i e/x e/i", {"e": "e/e/x e/e/i", "": "e/x e/i"}, id="alike names"),
-        pytest.param("x a/x", "s/x s/a/x", {"s": "s/x s/a/x"}, id="input that ends in another"),
-        pytest.param("x a/x", "s/a/x s/a/a/x", {"s/a": "s/a/x s/a/a/x"}, id="two splits, one complete"),
-        pytest.param("x i", "a/x a/i b/x", {"a": "a/x a/i", "b": "b/x"}, id="one lacks an input"),
-        pytest.param("x i", "x i z", {"": "x i z"}, id="unknown input"),
-    ],
+    {
+        "no names of samples": ("x i", "x i", {"": "x i"}),
+        "two samples": ("x i", "a/x a/i b/x b/i", {"a": "a/x a/i", "b": "b/x b/i"}),
+        "one without a name": ("x i", "x i a/x a/i", {"": "x i", "a": "a/x a/i"}),
+        "name with a slash": ("x i", "2024/1/x 2024/1/i", {"2024/1": "2024/1/x 2024/1/i"}),
+        "inputs with slashes": ("e/x e/i", "e/x e/i", {"": "e/x e/i"}),
+        "alike names": ("e/x e/i", "e/e/x e/e/i e/x e/i", {"e": "e/e/x e/e/i", "": "e/x e/i"}),
+        "input that ends in another": ("x a/x", "s/x s/a/x", {"s": "s/x s/a/x"}),
+        "two splits, one complete": ("x a/x", "s/a/x s/a/a/x", {"s/a": "s/a/x s/a/a/x"}),
+        "one lacks an input": ("x i", "a/x a/i b/x", {"a": "a/x a/i", "b": "b/x"}),
+        "unknown input": ("x i", "x i z", {"": "x i z"}),
+    },
 )
 def test_names_of_samples(inputs: str, members: str, expected: dict[str, str]) -> None:
     names = inputs.split()
@@ -132,26 +131,23 @@ def test_names_of_samples(inputs: str, members: str, expected: dict[str, str]) -
     assert {sample: " ".join(m.values()) for sample, m in found.items()} == expected
 
 
-@pytest.mark.parametrize(
+@cases(
     ("change", "message"),
-    [
-        pytest.param({"s1/x": None}, "the given (all.npz: s1) inputs lack x", id="missing"),
-        pytest.param(
+    {
+        "missing": ({"s1/x": None}, "the given (all.npz: s1) inputs lack x"),
+        "unknown": (
             {"s1/z": np.zeros(1)},
             "the given (all.npz) inputs name s1/z, which is not an input of the model (x, i)",
-            id="unknown",
         ),
-        pytest.param(
+        "shape": (
             {"s2/x": np.zeros((2, 4), np.float32)},
             "x of the given (all.npz: s2) inputs has shape [2,4]; the model needs [N,3]",
-            id="shape",
         ),
-        pytest.param(
+        "type": (
             {"s2/i": np.zeros(1, np.int32)},
             "i of the given (all.npz: s2) inputs is int32; the model needs int64",
-            id="type",
         ),
-    ],
+    },
 )
 def test_samples_that_do_not_fit_are_named(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     arrays = {f"s{n}/{k}": v for n, s in enumerate(samples()) for k, v in s.items()} | change
@@ -161,14 +157,14 @@ def test_samples_that_do_not_fit_are_named(tmp_path: Path, change: dict[str, Any
     assert (result.exit_code, result.stderr) == (1, f"error: {message}\n")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("given", "message"),
-    [
-        pytest.param("data.py:broken", "data.py:broken: ValueError: no more files", id="function that raises"),
-        pytest.param("data.py:other", "data.py has no function other", id="no such function"),
-        pytest.param("none", "none does not exist", id="no such file"),
-        pytest.param("empty", "empty holds no input_*.pb, no test_data_set_* and no .npz", id="empty folder"),
-    ],
+    {
+        "function that raises": ("data.py:broken", "data.py:broken: ValueError: no more files"),
+        "no such function": ("data.py:other", "data.py has no function other"),
+        "no such file": ("none", "none does not exist"),
+        "empty folder": ("empty", "empty holds no input_*.pb, no test_data_set_* and no .npz"),
+    },
 )
 def test_sources_that_cannot_be_read(folder: Path, given: str, message: str) -> None:
     (folder / "empty").mkdir()

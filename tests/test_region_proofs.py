@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import pytest
 from passwright.app.cli.entry import app
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.app.verify.region_proofs import changing_run
@@ -23,7 +22,7 @@ from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.run.pipeline import selectable_names
 from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.verify.proof_guarantees import Guarantee
-from rewriting import load
+from rewriting import cases, load
 from typer.testing import CliRunner
 
 from passwright import optimize, verify
@@ -142,14 +141,17 @@ def test_layers_of_equal_structure_are_proved_once() -> None:
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "is_small"),
-    [
-        pytest.param("y = Conv(x, w)", "v = Neg(w) c = Conv(x, v) y = Neg(c)", True, id="convolution"),
-        pytest.param("y = Conv(x, w)", "v = Neg(w) c = Conv(x, v) s = Shape(c) d = Expand(c, s) y = Neg(d)", False,
-                     id="reads an extent"),
-    ],
-)  # fmt: skip
+    {
+        "convolution": ("y = Conv(x, w)", "v = Neg(w) c = Conv(x, v) y = Neg(c)", True),
+        "reads an extent": (
+            "y = Conv(x, w)",
+            "v = Neg(w) c = Conv(x, v) s = Shape(c) d = Expand(c, s) y = Neg(d)",
+            False,
+        ),
+    },
+)
 def test_images_are_small_where_all_places_are_alike(before: str, after: str, is_small: bool) -> None:
     types, weight = "g (float[1,1,20,20] x) => (float[A,B,C,D] y)", {"w": np.ones((1, 1, 3, 3), np.float32)}
     found = proofs(*(load(f"{types} {{ {text} }}", weights=weight) for text in (before, after)))
@@ -157,13 +159,13 @@ def test_images_are_small_where_all_places_are_alike(before: str, after: str, is
     assert (SMALL_EXTENTS in found.regions[0].verdict.coverage) is is_small
 
 
-@pytest.mark.parametrize(
+@cases(
     ("op", "is_decided"),
-    [
-        pytest.param("Relu(#)", True, id="a maximum"),
-        pytest.param("Softmax(#)", False, id="the maximum cancels"),
-        pytest.param("Where(c, #, k)", False, id="decided by extents"),
-    ],
+    {
+        "a maximum": ("Relu(#)", True),
+        "the maximum cancels": ("Softmax(#)", False),
+        "decided by extents": ("Where(c, #, k)", False),
+    },
 )
 def test_decisions_by_numbers_take_more_draws(op: str, is_decided: bool) -> None:
     shape = "s = Shape(x) one = Constant<value=int64[1]{1}>() c = Equal(s, one) k = Constant<value=float[1]{2}>()"
@@ -174,17 +176,15 @@ def test_decisions_by_numbers_take_more_draws(op: str, is_decided: bool) -> None
     assert any("regions of maxima" in note for note in found.regions[0].verdict.notes) is is_decided
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "is_proved"),
-    [
-        pytest.param(
-            "s = Sqrt(x) y = MatMul(s, w)", "s = Sqrt(x) z = Neg(w) t = MatMul(s, z) y = Neg(t)", True, id="many"
-        ),
-        pytest.param("s = Sqrt(x) y = Mul(s, s)", "y = Identity(x)", True, id="a law of roots"),
-        pytest.param("s = Mul(x, x) y = Sqrt(s)", "y = Identity(x)", False, id="of one sign"),
-        pytest.param("s = Add(x, x) y = Sqrt(s)", "t = Sqrt(x) y = Add(t, t)", False, id="no law"),
-        pytest.param("s = Log(x) y = MatMul(s, w)", "s = Log(x) t = Add(s, s) y = MatMul(t, w)", False, id="logarithm"),
-    ],
+    {
+        "many": ("s = Sqrt(x) y = MatMul(s, w)", "s = Sqrt(x) z = Neg(w) t = MatMul(s, z) y = Neg(t)", True),
+        "a law of roots": ("s = Sqrt(x) y = Mul(s, s)", "y = Identity(x)", True),
+        "of one sign": ("s = Mul(x, x) y = Sqrt(s)", "y = Identity(x)", False),
+        "no law": ("s = Add(x, x) y = Sqrt(s)", "t = Sqrt(x) y = Add(t, t)", False),
+        "logarithm": ("s = Log(x) y = MatMul(s, w)", "s = Log(x) t = Add(s, s) y = MatMul(t, w)", False),
+    },
 )
 def test_roots_of_numbers_without_one_are_unknown_numbers(before: str, after: str, is_proved: bool) -> None:
     """An element that depends on many roots is defined in few draws where those of non-squares are not."""
@@ -237,18 +237,24 @@ def test_a_repeated_run_makes_the_changes_alone(tmp_path: Path) -> None:
     assert [op.type for op in second.model.graph.ops()] == [op.type for op in first.model.graph.ops()]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("before", "after", "is_proved"),
-    [
-        pytest.param("c = And(a, b) d = Not(c) y = Where(d, x, z)", "s = And(b, a) y = Where(s, z, x)", True, id="not"),
-        pytest.param("c = Not(a) d = Not(b) e = Or(c, d) y = Where(e, x, z)", "s = And(a, b) y = Where(s, z, x)", True,
-                     id="De Morgan"),
-        pytest.param("c = Xor(a, b) y = Cast<to=1>(c)",
-                     "s = Cast<to=1>(a) t = Cast<to=1>(b) u = Sub(s, t) y = Mul(u, u)", False, id="of bools alone"),
-        pytest.param("c = And(a, b) y = Where(c, x, z)", "s = Or(a, b) y = Where(s, x, z)", False, id="wrong"),
-        pytest.param("c = Or(a, b) y = Where(c, x, z)", "s = Xor(a, b) y = Where(s, x, z)", False, id="both"),
-    ],
-)  # fmt: skip
+    {
+        "not": ("c = And(a, b) d = Not(c) y = Where(d, x, z)", "s = And(b, a) y = Where(s, z, x)", True),
+        "De Morgan": (
+            "c = Not(a) d = Not(b) e = Or(c, d) y = Where(e, x, z)",
+            "s = And(a, b) y = Where(s, z, x)",
+            True,
+        ),
+        "of bools alone": (
+            "c = Xor(a, b) y = Cast<to=1>(c)",
+            "s = Cast<to=1>(a) t = Cast<to=1>(b) u = Sub(s, t) y = Mul(u, u)",
+            False,
+        ),
+        "wrong": ("c = And(a, b) y = Where(c, x, z)", "s = Or(a, b) y = Where(s, x, z)", False),
+        "both": ("c = Or(a, b) y = Where(c, x, z)", "s = Xor(a, b) y = Where(s, x, z)", False),
+    },
+)
 def test_logic_of_bools_is_proved_by_polynomials(before: str, after: str, is_proved: bool) -> None:
     """The bools are values of both models, and no inputs of which all combinations are drawn."""
     types = "g (float[N,3] x, float[N,3] z, bool[N,3] p, bool[N,3] q) => (float[N,3] y)"

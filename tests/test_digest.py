@@ -13,7 +13,13 @@ from passwright.core.io.model_source import model_source
 from passwright.core.ir.tensor import Tensor, digest, tensors_equal
 from rewriting import cases
 
-LONG = np.arange(6_000_000, dtype=np.float32)  # read in more than one chunk
+LONG = np.arange(6_000, dtype=np.float32)
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read long tensors in several chunks, as otherwise those of megabytes."""
+    monkeypatch.setattr("passwright.core.ir.tensor.CHUNK_BYTES", 100)
 
 
 def tensor(values: object, dtype: object = np.float32) -> Tensor:
@@ -74,8 +80,7 @@ def test_external_tensor_is_refused() -> None:
 
 
 @pytest.mark.parametrize("at", [None, 0, 99, 100, 4095])
-def test_equality_is_decided_in_chunks(monkeypatch: pytest.MonkeyPatch, at: int | None) -> None:
-    monkeypatch.setattr("passwright.core.ir.tensor.CHUNK_BYTES", 100)
+def test_equality_is_decided_in_chunks(at: int | None) -> None:
     a, b = np.arange(4096, dtype=np.uint8), np.arange(4096, dtype=np.uint8)
     if at is not None:
         b[at] ^= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,8 @@ from onnx import checker, helper
 from passwright.core import from_onnx, to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.structure.conditionals import InlineIf
-from rewriting import apply_passes, becomes, canonical_nodes, cases, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, becomes, canonical_nodes, cases, load, op_types, require_equivalent
 
 THEN = "then_branch = p () => (float[2] r) {{ {} }}"
 ELSE = "else_branch = q () => (float[2] s) {{ {} }}"
@@ -25,139 +27,63 @@ def model(constants: str, text: str, outputs: str = "float[2] y") -> str:
 
 
 W = "float[2] w = {1,2}"
-NESTED = branches(
-    "t = Neg(x) r = If (d) <then_branch = u () => (float[2] a) { a = Exp(t) }, "
-    "else_branch = v () => (float[2] b) { b = Abs(t) }>",
-    "s = Relu(x)",
+CHOICE = branches("r = Neg(x)", "s = Relu(x)")
+TWO = (
+    "If (c) <then_branch = p () => (float[2] r, float[2] t) { r = Neg(x) t = Exp(r) }, "
+    "else_branch = q () => (float[2] s, float[2] u) { s = Relu(x) u = Abs(s) }>"
+)
+WEIGHTS = {"c": np.bool_(1), "also": np.bool_(1), "no": np.bool_(0), "list": np.array([True]), "w": [1.0, 2.0]}
+OTHER = "then_branch = m () => (float[2] o) { o = Neg(x) }, else_branch = l () => (float[2] h) { h = Exp(x) }"
+LOOP = (
+    "y = Loop (n, c, x) <body = b (int64 i, bool k, float[2] v) => (bool d, float[2] o) {{ d = Identity(k) o = {} }}>"
 )
 
 
-@cases(
-    ("before", "after"),
-    {
-        "then, graph output": (model(YES, f"y = {branches('r = Neg(x)', 's = Relu(x)')}"), model("", "y = Neg(x)")),
-        "else, graph output": (model(NO, f"y = {branches('r = Neg(x)', 's = Relu(x)')}"), model("", "y = Relu(x)")),
-        "condition of rank 1": (
-            model("bool[1] c = {1}", f"y = {branches('r = Neg(x)', 's = Relu(x)')}"),
-            model("", "y = Neg(x)"),
-        ),
-        "condition is a Constant node": (
-            model("", f"c = Constant<value=bool {{1}}>() y = {branches('r = Neg(x)', 's = Relu(x)')}"),
-            model("", "y = Neg(x)"),
-        ),
-        "before an op": (
-            model(YES, f"t = {branches('r = Neg(x)', 's = Relu(x)')} y = Exp(t)"),
-            model("", "t = Neg(x) y = Exp(t)"),
-        ),
-        "captured values": (
-            model(YES, f"e = Exp(x) t = {branches('a = Neg(e) r = Mul(a, x)', 's = Relu(x)')} y = Add(t, e)"),
-            model("", "e = Exp(x) a = Neg(e) t = Mul(a, x) y = Add(t, e)"),
-        ),
-        "values used by the other branch only are removed": (
-            model(NO, f"e = Exp(x) y = {branches('r = Neg(e)', 's = Relu(x)')}"),
-            model("", "y = Relu(x)"),
-        ),
-        "the same name in both branches": (
-            model(YES, f"y = {branches('t = Neg(x) r = Exp(t)', 't = Abs(x) s = Relu(t)')}"),
-            model("", "t = Neg(x) y = Exp(t)"),
-        ),
-        "the same names in two Ifs": (
-            model(
-                YES,
-                f"a = {branches('t = Neg(x) r = Exp(t)', 's = Relu(x)')}"
-                f" b = If (c) <then_branch = k () => (float[2] r) {{ t = Abs(a) r = Sqrt(t) }}, "
-                f"else_branch = l () => (float[2] s) {{ s = Relu(x) }}> y = Add(a, b)",
-            ),
-            model("", "t = Neg(x) a = Exp(t) u = Abs(a) b = Sqrt(u) y = Add(a, b)"),
-        ),
-        "nested, both known": (model(f"{YES}, bool d = {{1}}", f"y = {NESTED}"), model("", "t = Neg(x) y = Exp(t)")),
-        "nested, else": (model(f"{YES}, bool d = {{0}}", f"y = {NESTED}"), model("", "t = Neg(x) y = Abs(t)")),
-        "a branch's own constants": (
-            model(
-                YES,
-                "y = If (c) <then_branch = p () => (float[2] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
-                "else_branch = q () => (float[2] s) <float[2] w = {3,4}> { s = Add(x, w) }>",
-            ),
-            model(W, "y = Mul(x, w)"),
-        ),
-        "branch output is a constant, If output a graph output": (
-            model(
-                YES,
-                "y = If (c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
-                "else_branch = q () => (float[2] s) { s = Relu(x) }>",
-            ),
-            model("float[2] y = {1,2}", ""),
-        ),
-        "branch output is a constant": (
-            model(
-                YES,
-                "t = If (c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
-                "else_branch = q () => (float[2] s) { s = Relu(x) }> y = Add(x, t)",
-            ),
-            model(W, "y = Add(x, w)"),
-        ),
-        "several outputs, one made of the other": (
-            model(
-                YES,
-                "y, z = If (c) <then_branch = p () => (float[2] r, float[2] t) { r = Neg(x) t = Exp(r) }, "
-                "else_branch = q () => (float[2] s, float[2] u) { s = Relu(x) u = Abs(s) }>",
-                "float[2] y, float[2] z",
-            ),
-            model("", "y = Neg(x) z = Exp(y)", "float[2] y, float[2] z"),
-        ),
-        "one of several outputs is read": (
-            model(
-                YES,
-                "a, b = If (c) <then_branch = p () => (float[2] r, float[2] t) { r = Neg(x) t = Exp(r) }, "
-                "else_branch = q () => (float[2] s, float[2] u) { s = Relu(x) u = Abs(s) }> y = Relu(b)",
-            ),
-            model("", "a = Neg(x) b = Exp(a) y = Relu(b)"),
-        ),
-        "one If reads another's result": (
-            "g (float[n] x) => (float[2] y) <bool c = {1}> { t = "
-            + branches("r = Neg(x)", "s = Relu(x)")
-            + " a = If (c) <then_branch = k () => (float[2] h) { h = Exp(t) }, "
-            "else_branch = l () => (float[2] o) { o = Relu(t) }> y = Add(a, t) }",
-            "g (float[n] x) => (float[2] y) { t = Neg(x) a = Exp(t) y = Add(a, t) }",
-        ),
-        "inside another If": (
-            "g (bool k, float[2] x) => (float[2] y) <bool c = {1}> { y = If (k) <"
-            "then_branch = m () => (float[2] o) { o = " + branches("r = Neg(x)", "s = Relu(x)") + " }, "
-            "else_branch = l () => (float[2] h) { h = Exp(x) }> }",
-            (
-                "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o ="
-                " Neg(x) }, "
-                "else_branch = l () => (float[2] h) { h = Exp(x) }> }"
-            ),
-        ),
-        "inside a Loop": (
-            "g (int64 n, float[2] x) => (float[2] y) <bool c = {1}> { y = Loop (n, c, x) <body = b"
-            " (int64 i, bool k, float[2] v) => (bool d, float[2] o) { d = Identity(k) o = "
-            + branches("r = Neg(v)", "s = Relu(x)")
-            + " }> }",
-            (
-                "g (int64 n, float[2] x) => (float[2] y) <bool c = {1}> { y = Loop (n, c, x) <body = b"
-                " (int64 i, bool k, float[2] v) => (bool d, float[2] o) { d = Identity(k) o = Neg(v) }> }"
-            ),
-        ),
-        "an unknown If inside a known one": (
-            "g (bool k, float[2] x) => (float[2] y) <bool c = {1}> { y = "
-            + branches(
-                "r = If (k) <then_branch = m () => (float[2] o) { o = Neg(x) }, "
-                "else_branch = l () => (float[2] h) { h = Exp(x) }>",
-                "s = Relu(x)",
-            )
-            + " }",
-            (
-                "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o ="
-                " Neg(x) }, "
-                "else_branch = l () => (float[2] h) { h = Exp(x) }> }"
-            ),
-        ),
-    },
-)
-def test_becomes(before: str, after: str) -> None:
-    becomes(before, after, InlineIf(), RemoveUnused())
+def nested(condition: str) -> str:
+    inner = f"If ({condition}) <then_branch = u () => (float[2] a) {{ a = Exp(t) }}"
+    return branches(f"t = Neg(x) r = {inner}, else_branch = v () => (float[2] b) {{ b = Abs(t) }}>", "s = Relu(x)")
+
+
+ifs = Rewrites("g ({x}) => (float[2] y)", InlineIf(), RemoveUnused(), weights=WEIGHTS, x="float[2] x")
+
+test_becomes = ifs.all_become(f"""
+    then, graph output: y = {CHOICE} => y = Neg(x)
+    else, graph output: y = {CHOICE.replace("(c)", "(no)")} => y = Relu(x)
+    condition of rank 1: y = {CHOICE.replace("(c)", "(list)")} => y = Neg(x)
+    condition is a Constant node: k = Constant<value=bool {{1}}>() y = {CHOICE.replace("(c)", "(k)")} => y = Neg(x)
+    before an op: t = {CHOICE} y = Exp(t) => t = Neg(x) y = Exp(t)
+    captured values: e = Exp(x) t = {branches("a = Neg(e) r = Mul(a, x)", "s = Relu(x)")} y = Add(t, e)
+        => e = Exp(x) a = Neg(e) t = Mul(a, x) y = Add(t, e)
+    values used by the other branch only are removed: e = Exp(x) y = {branches("r = Neg(e)", "s = Relu(x)", "no")}
+        => y = Relu(x)
+    the same name in both branches: y = {branches("t = Neg(x) r = Exp(t)", "t = Abs(x) s = Relu(t)")}
+        => t = Neg(x) y = Exp(t)
+    the same names in two Ifs: a = {branches("t = Neg(x) r = Exp(t)", "s = Relu(x)")}
+        b = {branches("t = Abs(a) r = Sqrt(t)", "s = Relu(x)")} y = Add(a, b)
+        => t = Neg(x) a = Exp(t) u = Abs(a) b = Sqrt(u) y = Add(a, b)
+    nested, both known: y = {nested("also")} => t = Neg(x) y = Exp(t)
+    nested, else: y = {nested("no")} => t = Neg(x) y = Abs(t)
+    a branch's own constants: y = If (c) <then_branch = p () => (float[2] r) <float[2] w = {{1,2}}> {{ r = Mul(x, w) }},
+        else_branch = q () => (float[2] s) <float[2] w = {{3,4}}> {{ s = Add(x, w) }}> => y = Mul(x, w)
+    branch output is a constant: t = If (c) <then_branch = p () => (float[2] r) <float[2] r = {{1,2}}> {{ }},
+        {ELSE.format("s = Relu(x)")}> y = Add(x, t) => y = Add(x, w)
+    several outputs, one made of the other [graph=g (float[2] x) => (float[2] y, float[2] z)]: y, z = {TWO}
+        => y = Neg(x) z = Exp(y)
+    one of several outputs is read: a, b = {TWO} y = Relu(b) => a = Neg(x) b = Exp(a) y = Relu(b)
+    one If reads another's result [x=float[n] x]: t = {CHOICE} a = {branches("r = Exp(t)", "s = Relu(t)")} y = Add(a, t)
+        => t = Neg(x) a = Exp(t) y = Add(a, t)
+    inside another If [x=bool k, float[2] x]: y = If (k) <{OTHER.replace("Neg(x)", CHOICE)}> => y = If (k) <{OTHER}>
+    inside a Loop [x=int64 n, float[2] x]: {LOOP.format(branches("r = Neg(v)", "s = Relu(x)"))}
+        => {LOOP.format("Neg(v)")}
+    an unknown If inside a known one [x=bool k, float[2] x]: y = {branches(f"r = If (k) <{OTHER}>", "s = Relu(x)")}
+        => y = If (k) <{OTHER}>
+""")
+
+
+def test_a_branch_that_gives_a_constant_to_a_graph_output() -> None:
+    constant = "y = If (c) <then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
+    text = model(YES, f"{constant}{ELSE.format('s = Relu(x)')}>")
+    becomes(text, model("float[2] y = {1,2}", ""), InlineIf(), RemoveUnused())
 
 
 @cases(
@@ -204,43 +130,24 @@ def test_branch_output_from_outside(before: str, after: str) -> None:
     assert canonical_nodes(to_onnx(result).graph) == canonical_nodes(to_onnx(from_onnx(load(after))).graph)
 
 
-@cases(
-    "text",
+test_stays = ifs.using(InlineIf()).all_stay(f"""
+    condition is a graph input [x=bool k, float[2] x]: y = {CHOICE.replace("(c)", "(k)")}
+    condition is overridable [x=float[2] x, bool k = {{1}}]: y = {CHOICE.replace("(c)", "(k)")}
+    condition is computed [x=bool k, float[2] x]: j = Not(k) y = {CHOICE.replace("(c)", "(j)")}
+    condition is computed from a constant, which is for folding: d = Not(c) y = {CHOICE.replace("(c)", "(d)")}
+    another op with a constant condition: y = Where(c, x, x)
+    condition is an input of a Loop body [x=int64 n, float[2] x]:
+        {LOOP.format(branches("r = Neg(v)", "s = Relu(x)", "k"))}
+    condition is a captured graph input [x=bool k, float[2] x]:
+        y = If (k) <{OTHER.replace("Neg(x)", CHOICE.replace("(c)", "(k)"))}>
+""")
+
+test_every_opset = ifs.using(InlineIf()).all_become(
     {
-        "condition is a graph input": (
-            "g (bool c, float[2] x) => (float[2] y) { y = " + branches("r = Neg(x)", "s = Relu(x)") + " }"
-        ),
-        "condition is overridable": (
-            "g (float[2] x, bool c = {1}) => (float[2] y) { y = " + branches("r = Neg(x)", "s = Relu(x)") + " }"
-        ),
-        "condition is computed": (
-            "g (bool k, float[2] x) => (float[2] y) { c = Not(k) y = " + branches("r = Neg(x)", "s = Relu(x)") + " }"
-        ),
-        "condition is computed from a constant: that is for folding": (
-            model(YES, f"d = Not(c) y = {branches('r = Neg(x)', 's = Relu(x)', 'd')}")
-        ),
-        "another op with a constant condition": (model(YES, "y = Where(c, x, x)")),
-        "condition is an input of a Loop body": (
-            "g (int64 n, float[2] x) => (float[2] y) <bool t = {1}> { y = Loop (n, t, x) <body = b"
-            " (int64 i, bool c, float[2] v) => (bool d, float[2] o) { d = Identity(c) o = "
-            + branches("r = Neg(v)", "s = Relu(x)")
-            + " }> }"
-        ),
-        "condition is a captured graph input": (
-            "g (bool k, float[2] x) => (float[2] y) { y = If (k) <then_branch = m () => (float[2] o) { o = "
-            + branches("r = Neg(x)", "s = Relu(x)", "k")
-            + " }, else_branch = l () => (float[2] h) { h = Exp(x) }> }"
-        ),
-    },
+        str(n): (f"y = {branches('r = Neg(x)', 's = Abs(x)')} => y = Neg(x)", {"opset": n, "runs": n >= 7})
+        for n in (1, 7, 11, 13, 16, 21)
+    }
 )
-def test_stays(text: str) -> None:
-    stays(text, InlineIf())
-
-
-@pytest.mark.parametrize("opset", [1, 7, 11, 13, 16, 21])
-def test_every_opset(opset: int) -> None:
-    before = model(YES, f"y = {branches('r = Neg(x)', 's = Abs(x)')}")
-    becomes(before, model("", "y = Neg(x)"), InlineIf(), opset=opset, runs=opset >= 7)
 
 
 @pytest.mark.parametrize(("condition", "left"), [(YES, "Relu"), (NO, "QuickGelu")])

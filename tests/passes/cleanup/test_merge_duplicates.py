@@ -12,7 +12,7 @@ from onnx import ModelProto, helper, numpy_helper
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, cases, load, op_types, require_equivalent, stays
 
 rewrites = Rewrites(
     "g ({x}) => (float[] y)", MergeDuplicates(), weights={"t": np.bool_(1)}, x="float[6,3] x, float[6,3] w"
@@ -47,7 +47,6 @@ test_becomes = rewrites.all_become("""
     default integer spelled out: a = Shape<start=0>(x) b = Shape(x) c = Expand(x, a) y = Expand(c, b)
         => a = Shape<start=0>(x) c = Expand(x, a) y = Expand(c, a)
 """)
-
 
 test_becomes_elsewhere = rewrites.all_become("""
     the first is a graph output [graph=g (float[n] x) => (float[n] y, float[n] z)]: y = Relu(x) b = Relu(x) z = Neg(b)
@@ -200,38 +199,25 @@ def loop(ops: str, inits: str = "k, t, x") -> str:
     return f"Loop ({inits}) <body = b (int64 i, bool p, float[2] v) => (bool o, float[2] w) {{ {ops} }}>"
 
 
-@cases(
-    ("before", "after"),
-    {
-        "equal Ifs": (
-            f"a = {when('r = Exp(x)', 's = Neg(x)')} b = {when('r = Exp(x)', 's = Neg(x)')} y = Mul(a, b)",
-            f"a = {when('r = Exp(x)', 's = Neg(x)')} y = Mul(a, a)"),
-        "in another order, under other names": (
-            (f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')}"
-            f" b = {when('h = Abs(z) f = Exp(x) r = Add(h, f)', 's = Neg(x)')} y = Mul(a, b)"),
-            f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')} y = Mul(a, a)"),
-        "equal Loops": (
-            f"a = {loop('o = Identity(p) w = Add(v, z)')} b = {loop('w = Add(z, v) o = Identity(p)')} y = Mul(a, b)",
-            f"a = {loop('o = Identity(p) w = Add(v, z)')} y = Mul(a, a)"),
-        "that read equal values": (
-            (f"m = Abs(z) n = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')}"
-            f" b = {loop('o = Identity(p) w = Add(v, n)')} y = Mul(a, b)"),
-            f"m = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')} y = Mul(a, a)"),
-        "nested": (
-            "a = " + when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)") + " b = "
-            + when("u = " + loop("w = Exp(v) o = Identity(p)") + " r = Neg(u)", "s = Abs(x)") + " y = Mul(a, b)",
-            "a = " + when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)")
-            + " y = Mul(a, a)"),
-        "done outside already": (
-            f"a = Exp(x) q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} y = Mul(a, q)",
-            f"a = Exp(x) q = {when('r = Neg(a)', 's = Abs(x)')} y = Mul(a, q)"),
-        "done before a Loop": (
-            f"a = Exp(z) q = {loop('o = Identity(p) e = Exp(z) w = Add(v, e)')} y = Mul(a, q)",
-            f"a = Exp(z) q = {loop('o = Identity(p) w = Add(v, a)')} y = Mul(a, q)"),
-    },
-)  # fmt: skip
-def test_bodies_merge(before: str, after: str) -> None:
-    becomes(f"{H} {{ {before} }}", f"{H} {{ {after} }}", MergeDuplicates())
+test_bodies_merge = rewrites.using(graph=H.partition(" <")[0]).all_become(f"""
+    equal Ifs: a = {when("r = Exp(x)", "s = Neg(x)")} b = {when("r = Exp(x)", "s = Neg(x)")} y = Mul(a, b)
+        => a = {when("r = Exp(x)", "s = Neg(x)")} y = Mul(a, a)
+    in another order, under other names: a = {when("u = Exp(x) q = Abs(z) r = Add(u, q)", "s = Neg(x)")}
+        b = {when("h = Abs(z) f = Exp(x) r = Add(h, f)", "s = Neg(x)")} y = Mul(a, b)
+        => a = {when("u = Exp(x) q = Abs(z) r = Add(u, q)", "s = Neg(x)")} y = Mul(a, a)
+    equal Loops: a = {loop("o = Identity(p) w = Add(v, z)")} b = {loop("w = Add(z, v) o = Identity(p)")} y = Mul(a, b)
+        => a = {loop("o = Identity(p) w = Add(v, z)")} y = Mul(a, a)
+    that read equal values: m = Abs(z) n = Abs(z) a = {loop("o = Identity(p) w = Add(v, m)")}
+        b = {loop("o = Identity(p) w = Add(v, n)")} y = Mul(a, b)
+        => m = Abs(z) a = {loop("o = Identity(p) w = Add(v, m)")} y = Mul(a, a)
+    nested: a = {when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)")}
+        b = {when("u = " + loop("w = Exp(v) o = Identity(p)") + " r = Neg(u)", "s = Abs(x)")} y = Mul(a, b)
+        => a = {when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)")} y = Mul(a, a)
+    done outside already: a = Exp(x) q = {when("u = Exp(x) r = Neg(u)", "s = Abs(x)")} y = Mul(a, q)
+        => a = Exp(x) q = {when("r = Neg(a)", "s = Abs(x)")} y = Mul(a, q)
+    done before a Loop: a = Exp(z) q = {loop("o = Identity(p) e = Exp(z) w = Add(v, e)")} y = Mul(a, q)
+        => a = Exp(z) q = {loop("o = Identity(p) w = Add(v, a)")} y = Mul(a, q)
+""")
 
 
 @cases(

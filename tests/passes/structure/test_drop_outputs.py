@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from passwright.core.errors import GraphError
 from passwright.core.ir.graph import drop_output
 from passwright.passes.structure.drop_outputs import DropOutputs
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, load, op_types, require_equivalent
 
 LSTM = "g (float[S,2,3] x, float[1,16,3] w, float[1,16,4] r) => (float[a,b,d] y, float[e,f,h] z)"
 GRU = "g (float[S,2,3] x, float[1,12,3] w, float[1,12,4] r) => (float[a,b,d] y)"
@@ -76,68 +77,36 @@ def scan(ops: str, ins: str, outs: str, args: str, attrs: str) -> str:
     return f"Scan ({args}) <body = b ({first}) => ({second}) {{ {ops} }}, {attrs}>"
 
 
-@cases(
-    ("before", "after"),
-    {
-        "an output of an If": (
-            f"y, u = {when('r = Neg(x) a = Exp(z)', 's = Abs(x) b = Sqrt(z)', 'r a', 's b')}",
-            f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}",
-        ),
-        "the one in the middle is read": (
-            (
-                "u, v, q = "
-                f"{when('r = Neg(x) a = Exp(r) e = Exp(a)', 's = Abs(x) b = Neg(z) f = Abs(b)', 'r a e', 's b f')}"
-                " y = Neg(v)"
-            ),
-            f"v = {when('r = Neg(x) a = Exp(r)', 'b = Neg(z)', 'a', 'b')} y = Neg(v)",
-        ),
-        "with outer values": (
-            f"l = Exp(z) y, u = {when('r = Neg(x) a = Exp(l)', 's = Abs(x) b = Sqrt(z)', 'r a', 's b')}",
-            f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}",
-        ),
-        "a scan output of a Loop": (
-            f"y, u = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}",
-            f"y = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')}",
-        ),
-        "a carried value": (
-            f"y, u = {loop('o = Identity(e) b = Neg(a) f = Add(a, d)', 'a d', 'b f', 'k, t, x, z')}",
-            f"y = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')}",
-        ),
-        "the first of two carried values, and its initial value": (
-            f"l = Exp(z) u, y = {loop('o = Identity(e) b = Add(a, d) f = Neg(d)', 'a d', 'b f', 'k, t, l, x')}",
-            f"y = {loop('o = Identity(e) f = Neg(d)', 'd', 'f', 'k, t, x')}",
-        ),
-        "bodies in bodies": (
-            "y, u = "
-            + loop(
-                "o = Identity(e) b, h = " + when("r = Neg(a) s = Exp(a)", "m = Abs(a) l = Exp(a)", "r s", "m l"),
-                "a",
-                "b h",
-                "k, t, x",
-            ),
-            "y = " + loop("o = Identity(e) b = " + when("r = Neg(a)", "m = Abs(a)", "r", "m"), "a", "b", "k, t, x"),
-        ),
-    },
-)
-def test_bodies(before: str, after: str) -> None:
-    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", DropOutputs())
+INNER = when("r = Neg(a) s = Exp(a)", "m = Abs(a) l = Exp(a)", "r s", "m l")
+NEEDED = "m = ReduceSum<keepdims=0>(a) h = Less(m, w) o = And(e, h) b = Add(a, a) f = Neg(d)"
+bodies = Rewrites(G.partition(" <")[0], DropOutputs(), weights={"t": np.bool_(1), "w": 9.0})
 
+test_bodies = bodies.all_become(f"""
+    an output of an If: y, u = {when("r = Neg(x) a = Exp(z)", "s = Abs(x) b = Sqrt(z)", "r a", "s b")}
+        => y = {when("r = Neg(x)", "s = Abs(x)", "r", "s")}
+    the one in the middle is read:
+        u, v, q = {when("r = Neg(x) a = Exp(r) e = Exp(a)", "s = Abs(x) b = Neg(z) f = Abs(b)", "r a e", "s b f")}
+        y = Neg(v) => v = {when("r = Neg(x) a = Exp(r)", "b = Neg(z)", "a", "b")} y = Neg(v)
+    with outer values: l = Exp(z) y, u = {when("r = Neg(x) a = Exp(l)", "s = Abs(x) b = Sqrt(z)", "r a", "s b")}
+        => y = {when("r = Neg(x)", "s = Abs(x)", "r", "s")}
+    a scan output of a Loop: y, u = {loop("o = Identity(e) b = Neg(a) f = Exp(b)", "a", "b f", "k, t, x")}
+        => y = {loop("o = Identity(e) b = Neg(a)", "a", "b", "k, t, x")}
+    a carried value: y, u = {loop("o = Identity(e) b = Neg(a) f = Add(a, d)", "a d", "b f", "k, t, x, z")}
+        => y = {loop("o = Identity(e) b = Neg(a)", "a", "b", "k, t, x")}
+    the first of two carried values, and its initial value:
+        l = Exp(z) u, y = {loop("o = Identity(e) b = Add(a, d) f = Neg(d)", "a d", "b f", "k, t, l, x")}
+        => y = {loop("o = Identity(e) f = Neg(d)", "d", "f", "k, t, x")}
+    bodies in bodies: y, u = {loop(f"o = Identity(e) b, h = {INNER}", "a", "b h", "k, t, x")}
+        => y = {loop("o = Identity(e) b = " + when("r = Neg(a)", "m = Abs(a)", "r", "m"), "a", "b", "k, t, x")}
+""")
 
-@cases(
-    ("before", "after"),
-    {
-        "a scan output": (
-            f"y, u = {scan('b = Add(a, s) f = Neg(b)', 'a s', 'b f', 'x, p', 'num_scan_inputs = 1')}",
-            f"y = {scan('b = Add(a, s)', 'a s', 'b', 'x, p', 'num_scan_inputs = 1')}",
-        ),
-        "one scan input stays to say how often": (
-            f"u, y = {scan('b = Neg(a) d = Abs(e)', 'a e s m', 'b d', 'x, x, p, q', 'num_scan_inputs = 2')}",
-            f"y = {scan('d = Abs(e)', 'e s', 'd', 'x, p', 'num_scan_inputs = 1')}",
-        ),
-    },
-)
-def test_scans(before: str, after: str) -> None:
-    becomes(f"{S} {{ {before} }}", f"{S} {{ {after} }}", DropOutputs())
+test_scans = bodies.using(graph=S).all_become(f"""
+    a scan output: y, u = {scan("b = Add(a, s) f = Neg(b)", "a s", "b f", "x, p", "num_scan_inputs = 1")}
+        => y = {scan("b = Add(a, s)", "a s", "b", "x, p", "num_scan_inputs = 1")}
+    one scan input stays to say how often:
+        u, y = {scan("b = Neg(a) d = Abs(e)", "a e s m", "b d", "x, x, p, q", "num_scan_inputs = 2")}
+        => y = {scan("d = Abs(e)", "e s", "d", "x, p", "num_scan_inputs = 1")}
+""")
 
 
 def test_scan_axes_and_directions_are_dropped_with_inputs() -> None:
@@ -158,32 +127,16 @@ def test_scan_axes_and_directions_are_dropped_with_inputs() -> None:
     require_equivalent(model, out, exact=True)
 
 
-@cases(
-    "text",
-    {
-        "an If with one output": (f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}"),
-        "a carried value that another needs": (
-            f"u, y = {loop('o = Identity(e) b = Add(a, d) f = Add(a, d)', 'a d', 'b f', 'k, t, x, z')}"
-        ),
-        "a carried value that the condition needs": (
-            "u, y = "
-            + loop(
-                "m = ReduceSum<keepdims=0>(a) h = Less(m, w) o = And(e, h) b = Add(a, a) f = Neg(d)",
-                "a d",
-                "b f",
-                "k, t, x, z",
-            )
-        ),
-        "a final value that the next trip needs": (
-            f"u, v = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}"
-            " m = ReduceSum<keepdims=0>(v) y = Add(m, x)"
-        ),
-        "nothing is read": (f"u = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')} y = Neg(x)"),
-    },
-)
-def test_bodies_stay(text: str) -> None:
-    head = G.replace("{1}>", "{1}, float w = {9.0}>")
-    stays(f"{head} {{ {text} }}", DropOutputs())
+test_bodies_stay = bodies.all_stay(f"""
+    an If with one output: y = {when("r = Neg(x)", "s = Abs(x)", "r", "s")}
+    a carried value that another needs:
+        u, y = {loop("o = Identity(e) b = Add(a, d) f = Add(a, d)", "a d", "b f", "k, t, x, z")}
+    a carried value that the condition needs: u, y = {loop(NEEDED, "a d", "b f", "k, t, x, z")}
+    a final value that the next trip needs:
+        u, v = {loop("o = Identity(e) b = Neg(a) f = Exp(b)", "a", "b f", "k, t, x")} m = ReduceSum<keepdims=0>(v)
+        y = Add(m, x)
+    nothing is read: u = {loop("o = Identity(e) b = Neg(a)", "a", "b", "k, t, x")} y = Neg(x)
+""")
 
 
 def test_inputs_of_opaque_ops_stay() -> None:

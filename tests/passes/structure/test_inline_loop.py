@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import to_onnx
 from passwright.passes.structure.loops import InlineLoop
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewrite_tables import Rewrites
+from rewriting import apply_passes, cases, load, op_types, require_equivalent, stays
 
 CONSTANTS = "<int64 one = {1}, int64 two = {2}, int64 none = {0}, int64 less = {-3}, bool t = {1}, bool f = {0}>"
 G = f"g (int64 k, bool e, float[2] x, float[2] z) => (float[n] y) {CONSTANTS}"
@@ -26,65 +28,43 @@ INNER = (
     "Loop (one, t, a) <body = d (int64 j, bool h, float[2] l) => (bool p, float[2] m) { p = Identity(h) m = Neg(l) }>"
 )
 
+WEIGHTS = {"one": 1, "two": 2, "none": 0, "less": -3, "t": np.bool_(1), "f": np.bool_(0)}
+loops = Rewrites("g (int64 k, bool e, float[2] x, float[2] z) => (float[n] y)", InlineLoop(), weights=WEIGHTS)
 
-@cases(
-    ("before", "after"),
-    {
-        "once": (f"y = {loop('one, t, x', KEEP + ' b = Neg(a)')}", "y = Neg(x)"),
-        "once, without a condition": (f"y = {loop('one, , x', KEEP + ' b = Neg(a)')}", "y = Neg(x)"),
-        "ends after once": (
-            f"y = {loop('two, t, x', 'b = Neg(a)', constants='<bool o = {0}>')}", "y = Neg(x)"),
-        "ends after once, with no limit": (
-            f"y = {loop(', t, x', 'o = Identity(p) b = Neg(a)', constants='<bool p = {0}>')}",
-            "y = Neg(x)"),
-        "captured values, and a value that it starts from too": (
-            f"l = Exp(z) q = {loop('one, t, l', KEEP + ' d = Add(a, x) b = Mul(d, l)')} y = Neg(q)",
-            "l = Exp(z) d = Add(l, x) q = Mul(d, l) y = Neg(q)"),
-        "carried values change places": (
-            f"y, q = {loop('one, t, x, z', KEEP, 'a d', 'd a')}", "y = Identity(z)"),
-        "the number of the trip": (
-            f"q = {loop('one, t, x', KEEP + ' d = Cast<to=1>(i) b = Add(a, d)')} y = Neg(q)",
-            "d = Cast<to=1>(none) q = Add(x, d) y = Neg(q)"),
-        "the condition": (
-            f"q = {loop('one, t, x', KEEP + ' d = Where(c, a, z) b = Neg(d)')} y = Neg(q)",
-            "d = Where(t, x, z) q = Neg(d) y = Neg(q)"),
-        "constants of the body": (
-            f"q = {loop('one, t, x', KEEP + ' b = Mul(a, w)', constants='<float[2] w = {1,2}>')} y = Neg(q)",
-            "q = Mul(x, t) y = Neg(q)"),
-        "names that are borne outside": (
-            f"q = {loop('one, t, x', KEEP + ' w = Abs(a) b = Exp(w)')} w = Neg(q) y = Sqrt(w)",
-            "v = Abs(x) q = Exp(v) w = Neg(q) y = Sqrt(w)"),
-        "one in the other": (
-            f"y = {loop('one, t, x', KEEP + ' r = ' + INNER + ' b = Exp(r)')}",
-            "r = Neg(x) y = Exp(r)"),
-        "never": (f"y = {loop('none, t, x', KEEP + ' b = Neg(a)')}", "y = Identity(x)"),
-        "less than never": (f"q = {loop('less, e, x', KEEP + ' b = Neg(a)')} y = Exp(q)", "y = Exp(x)"),
-        "the condition is false": (
-            f"q = {loop('k, f, x', KEEP + ' b = Neg(a)')} y = Exp(q)", "y = Exp(x)"),
-        "never, and no stack is read": (
-            f"l = Exp(z) q, u = {loop('none, t, l', KEEP + ' b = Neg(a) d = Abs(x)', 'a', 'b d')} y = Neg(q)",
-            "l = Exp(z) y = Neg(l)"),
-    },
-)  # fmt: skip
-def test_becomes(before: str, after: str) -> None:
-    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", InlineLoop())
+test_becomes = loops.all_become(f"""
+    once: y = {loop("one, t, x", KEEP + " b = Neg(a)")} => y = Neg(x)
+    once, without a condition: y = {loop("one, , x", KEEP + " b = Neg(a)")} => y = Neg(x)
+    ends after once: y = {loop("two, t, x", "b = Neg(a)", constants="<bool o = {0}>")} => y = Neg(x)
+    ends after once, with no limit: y = {loop(", t, x", "o = Identity(p) b = Neg(a)", constants="<bool p = {0}>")}
+        => y = Neg(x)
+    captured values, and a value that it starts from too:
+        l = Exp(z) q = {loop("one, t, l", KEEP + " d = Add(a, x) b = Mul(d, l)")} y = Neg(q)
+        => l = Exp(z) d = Add(l, x) q = Mul(d, l) y = Neg(q)
+    carried values change places: y, q = {loop("one, t, x, z", KEEP, "a d", "d a")} => y = Identity(z)
+    the number of the trip: q = {loop("one, t, x", KEEP + " d = Cast<to=1>(i) b = Add(a, d)")} y = Neg(q)
+        => d = Cast<to=1>(none) q = Add(x, d) y = Neg(q)
+    the condition: q = {loop("one, t, x", KEEP + " d = Where(c, a, z) b = Neg(d)")} y = Neg(q)
+        => d = Where(t, x, z) q = Neg(d) y = Neg(q)
+    constants of the body: q = {loop("one, t, x", KEEP + " b = Mul(a, w)", constants="<float[2] w = {1,2}>")} y = Neg(q)
+        => q = Mul(x, t) y = Neg(q)
+    names that are borne outside: q = {loop("one, t, x", KEEP + " w = Abs(a) b = Exp(w)")} w = Neg(q) y = Sqrt(w)
+        => v = Abs(x) q = Exp(v) w = Neg(q) y = Sqrt(w)
+    one in the other: y = {loop("one, t, x", KEEP + " r = " + INNER + " b = Exp(r)")} => r = Neg(x) y = Exp(r)
+    never: y = {loop("none, t, x", KEEP + " b = Neg(a)")} => y = Identity(x)
+    less than never: q = {loop("less, e, x", KEEP + " b = Neg(a)")} y = Exp(q) => y = Exp(x)
+    the condition is false: q = {loop("k, f, x", KEEP + " b = Neg(a)")} y = Exp(q) => y = Exp(x)
+    never, and no stack is read:
+        l = Exp(z) q, u = {loop("none, t, l", KEEP + " b = Neg(a) d = Abs(x)", "a", "b d")} y = Neg(q)
+        => l = Exp(z) y = Neg(l)
+""")
 
-
-@cases(
-    ("before", "after"),
-    {
-        "of a computed value": (
-            f"y, u = {loop('one, t, x', KEEP + ' b = Neg(a) d = Abs(b)', 'a', 'b d')}",
-            "y = Neg(x) d = Abs(y) u = Unsqueeze(d, one)",
-        ),
-        "of a carried value": (
-            f"y, u = {loop('one, t, x', KEEP + ' b = Neg(a)', 'a', 'b a')}",
-            "y = Neg(x) u = Unsqueeze(x, one)",
-        ),
-    },
-)
-def test_scan_outputs(before: str, after: str) -> None:
-    becomes(f"{G2} {{ {before} }}", f"{G2} {{ {after} }}", InlineLoop())
+test_scan_outputs = loops.using(
+    graph="g (int64 k, bool e, float[2] x, float[2] z) => (float[n] y, float[a,b] u)"
+).all_become(f"""
+    of a computed value: y, u = {loop("one, t, x", KEEP + " b = Neg(a) d = Abs(b)", "a", "b d")}
+        => y = Neg(x) d = Abs(y) u = Unsqueeze(d, one)
+    of a carried value: y, u = {loop("one, t, x", KEEP + " b = Neg(a)", "a", "b a")} => y = Neg(x) u = Unsqueeze(x, one)
+""")
 
 
 @pytest.mark.parametrize(("opset", "inputs"), [(9, 1), (11, 1), (13, 2), (21, 2)])

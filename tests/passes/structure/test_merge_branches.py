@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.structure.conditionals import MergeBranches
+from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
 
 G = "g (bool c, float[2] x, float[2] z) => (float[n] y)"
@@ -25,66 +26,40 @@ def when(then: str, otherwise: str, out: str = "r", other: str = "s") -> str:
 
 INNER = when("p = Neg(x)", "q = Exp(x)", "p", "q")
 
+merges = Rewrites(G, MergeBranches())
 
-@cases(
-    ("before", "after"),
-    {
-        "equal branches, graph output": (f"y = {when('r = Neg(x)', 's = Neg(x)')}", "y = Neg(x)"),
-        "equal branches, before an op": (
-            f"t = {when('a = Neg(x) r = Add(a, z)', 'b = Neg(x) s = Add(z, b)')} y = Exp(t)",
-            "a = Neg(x) t = Add(a, z) y = Exp(t)"),
-        "an outer value": (f"t = {when('r = Identity(x)', 's = Identity(x)')} y = Exp(t)", "y = Exp(x)"),
-        "Identities do not count": (
-            f"y = {when('a = Identity(x) r = Neg(a)', 'b = Identity(x) d = Identity(b) s = Neg(d)')}",
-            "a = Identity(x) y = Neg(a)"),
-        "input to output": (f"y = {when('r = Identity(x)', 's = Identity(x)')}", "y = Identity(x)"),
-        "captured value": (
-            f"e = Exp(x) y = {when('r = Neg(e)', 's = Neg(e)')}", "e = Exp(x) y = Neg(e)"),
-        "names that are borne outside": (
-            f"t = {when('a = Neg(x) r = Exp(a)', 'a = Neg(x) s = Exp(a)')} a = Abs(x) y = Add(a, t)",
-            "b = Neg(x) t = Exp(b) a = Abs(x) y = Add(a, t)"),
-        "one of two Ifs": (
-            f"i = {when('r = Abs(x)', 's = Abs(x)')} y = {when('r = Neg(i)', 's = Exp(i)')}",
-            f"i = Abs(x) y = {when('r = Neg(i)', 's = Exp(i)')}"),
-        "inside a branch": (
-            f"y = {when('r = ' + when('p = Neg(x)', 'q = Neg(x)', 'p', 'q'), 's = Exp(x)')}",
-            f"y = {when('r = Neg(x)', 's = Exp(x)')}"),
-        "branches with branches": (
-            f"y = {when('r = ' + INNER, 's = ' + INNER)}",
-            f"y = {when('p = Neg(x)', 'q = Exp(x)', 'p', 'q')}"),
-    },
-)  # fmt: skip
-def test_becomes(before: str, after: str) -> None:
-    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", MergeBranches())
+test_becomes = merges.all_become(f"""
+    equal branches, graph output: y = {when("r = Neg(x)", "s = Neg(x)")} => y = Neg(x)
+    equal branches, before an op: t = {when("a = Neg(x) r = Add(a, z)", "b = Neg(x) s = Add(z, b)")} y = Exp(t)
+        => a = Neg(x) t = Add(a, z) y = Exp(t)
+    an outer value: t = {when("r = Identity(x)", "s = Identity(x)")} y = Exp(t) => y = Exp(x)
+    Identities do not count: y = {when("a = Identity(x) r = Neg(a)", "b = Identity(x) d = Identity(b) s = Neg(d)")}
+        => a = Identity(x) y = Neg(a)
+    input to output: y = {when("r = Identity(x)", "s = Identity(x)")} => y = Identity(x)
+    captured value: e = Exp(x) y = {when("r = Neg(e)", "s = Neg(e)")} => e = Exp(x) y = Neg(e)
+    names that are borne outside: t = {when("a = Neg(x) r = Exp(a)", "a = Neg(x) s = Exp(a)")} a = Abs(x) y = Add(a, t)
+        => b = Neg(x) t = Exp(b) a = Abs(x) y = Add(a, t)
+    one of two Ifs: i = {when("r = Abs(x)", "s = Abs(x)")} y = {when("r = Neg(i)", "s = Exp(i)")}
+        => i = Abs(x) y = {when("r = Neg(i)", "s = Exp(i)")}
+    inside a branch: y = {when("r = " + when("p = Neg(x)", "q = Neg(x)", "p", "q"), "s = Exp(x)")}
+        => y = {when("r = Neg(x)", "s = Exp(x)")}
+    branches with branches: y = {when("r = " + INNER, "s = " + INNER)}
+        => y = {when("p = Neg(x)", "q = Exp(x)", "p", "q")}
+""")
 
-
-@cases(
-    ("before", "after"),
-    {
-        "the first output": (
-            f"y, u = {when('r = Neg(x) t = Exp(x)', 's = Neg(x) o = Abs(x)', 'r t', 's o')}",
-            f"y = Neg(x) u = {when('t = Exp(x)', 'o = Abs(x)', 't', 'o')}",
-        ),
-        "the second, made of the first in one branch": (
-            f"y, u = {when('r = Neg(x) t = Exp(r)', 's = Abs(x) k = Neg(x) o = Exp(k)', 'r t', 's o')}",
-            f"m = Neg(x) u = Exp(m) y = {when('r_pw1 = Identity(m)', 's = Abs(x)', 'r_pw1')}",
-        ),
-        "ops needed by the others too": (
-            f"y, u = {when('a = Abs(z) r = Neg(a) t = Exp(a)', 'a = Abs(z) s = Neg(a) o = Sqrt(a)', 'r t', 's o')}",
-            f"a = Abs(z) y = Neg(a) u = {when('t = Exp(a)', 'b = Abs(z) o = Sqrt(b)', 't', 'o')}",
-        ),
-        "both": (
-            f"y, u = {when('r = Neg(x) t = Abs(x)', 's = Neg(x) o = Abs(x)', 'r t', 's o')}",
-            "y = Neg(x) u = Abs(x)",
-        ),
-        "the other is not read": (
-            f"y, k = {when('r = Neg(x) t = Abs(x)', 's = Neg(x) o = Exp(x)', 'r t', 's o')} u = Neg(z)",
-            "y = Neg(x) u = Neg(z)",
-        ),
-    },
-)
-def test_several_outputs(before: str, after: str) -> None:
-    becomes(f"{G2} {{ {before} }}", f"{G2} {{ {after} }}", MergeBranches())
+test_several_outputs = merges.using(graph=G2).all_become(f"""
+    the first output: y, u = {when("r = Neg(x) t = Exp(x)", "s = Neg(x) o = Abs(x)", "r t", "s o")}
+        => y = Neg(x) u = {when("t = Exp(x)", "o = Abs(x)", "t", "o")}
+    the second, made of the first in one branch:
+        y, u = {when("r = Neg(x) t = Exp(r)", "s = Abs(x) k = Neg(x) o = Exp(k)", "r t", "s o")}
+        => m = Neg(x) u = Exp(m) y = {when("r_pw1 = Identity(m)", "s = Abs(x)", "r_pw1")}
+    ops needed by the others too:
+        y, u = {when("a = Abs(z) r = Neg(a) t = Exp(a)", "a = Abs(z) s = Neg(a) o = Sqrt(a)", "r t", "s o")}
+        => a = Abs(z) y = Neg(a) u = {when("t = Exp(a)", "b = Abs(z) o = Sqrt(b)", "t", "o")}
+    both: y, u = {when("r = Neg(x) t = Abs(x)", "s = Neg(x) o = Abs(x)", "r t", "s o")} => y = Neg(x) u = Abs(x)
+    the other is not read: y, k = {when("r = Neg(x) t = Abs(x)", "s = Neg(x) o = Exp(x)", "r t", "s o")} u = Neg(z)
+        => y = Neg(x) u = Neg(z)
+""")
 
 
 @cases(

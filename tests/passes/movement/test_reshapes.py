@@ -15,83 +15,45 @@ MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
 TRANSPOSE_TO_RESHAPE = rule_pass(reshapes, "transpose-to-reshape")
 
 
-def table(*rows: tuple[str, ...]) -> list[object]:
-    return [pytest.param(*row[1:], id=row[0]) for row in rows]
+rewrites = Rewrites("g ({x}) => (float[] y)", merge_reshapes, x="float[N,4] x")
 
-
-@pytest.mark.parametrize(
-    ("out", "given_", "constants", "before", "after"),
-    table(
-        ("reshape of reshape", "y3", "float[2,3,4] x", "int64[2] s = {6,4}, int64[3] t = {4,3,2}",
-         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
-        ("and back", "y3", "float[2,3,4] x", "int64[2] s = {6,4}, int64[3] t = {2,3,4}",
-         "u = Reshape(x, s) y = Reshape(u, t)", "y = Identity(x)"),
-        ("and back with an open batch", "y3", "float[N,3,4] x", "int64[2] s = {-1,12}, int64[3] t = {-1,3,4}",
-         "u = Reshape(x, s) y = Reshape(u, t)", "y = Identity(x)"),
-        ("and back with copied batch", "y3", "float[N,3,4] x", "int64[2] s = {0,12}, int64[3] t = {0,3,-1}",
-         "u = Reshape(x, s) y = Reshape(u, t)", "y = Identity(x)"),
-        ("a copy of the inner extent", "y3", "float[N,6] x", "int64[2] s = {-1,4}, int64[3] t = {0,2,2}",
-         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
-        ("unknown rank", "y2", "float[N,M] x, int64[k] r", "int64[1] s = {-1}, int64[2] t = {-1,1}",
-         "q = Reshape(x, r) u = Reshape(q, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
-        ("inner shape computed", "y2", "float[N,M] x, int64[2] s", "int64[2] t = {-1,1}",
-         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
-        ("unsqueeze of unsqueeze", "y4", "float[N,M] x", "int64[1] a = {0}, int64[1] b = {-1}",
-         "u = Unsqueeze(x, a) y = Unsqueeze(u, b)", "y = Unsqueeze(x, a)"),
-        ("squeeze of squeeze", "y2", "float[1,N,M,1] x", "int64[1] a = {0}, int64[1] b = {-1}",
-         "u = Squeeze(x, a) y = Squeeze(u, b)", "y = Squeeze(x, a)"),
-        ("squeeze of unsqueeze", "y2", "float[N,M] x", "int64[1] a = {1}, int64[1] b = {-2}",
-         "u = Unsqueeze(x, a) y = Squeeze(u, b)", "y = Identity(x)"),
-        ("unsqueeze of squeeze", "y3", "float[N,1,M] x", "int64[1] a = {1}, int64[1] b = {-2}",
-         "u = Squeeze(x, a) y = Unsqueeze(u, b)", "y = Identity(x)"),
-        ("unsqueeze of squeeze next to it", "y4", "float[N,1,1,M] x", "int64[1] a = {1}, int64[1] b = {2}",
-         "u = Squeeze(x, a) y = Unsqueeze(u, b)", "y = Identity(x)"),
-        ("more taken than given", "y2", "float[N,1,M] x", "int64[2] a = {0,2}, int64[3] b = {0,2,3}",
-         "u = Unsqueeze(x, a) y = Squeeze(u, b)", "y = Squeeze(x, b)"),
-        ("less taken than given", "y3", "float[N,M] x", "int64[2] a = {0,2}, int64[1] b = {2}",
-         "u = Unsqueeze(x, a) y = Squeeze(u, b)", "y = Unsqueeze(x, b)"),
-        ("a 1 changes places", "y3", "float[N,1,4] x", "int64[1] a = {1}, int64[1] b = {2}",
-         "u = Squeeze(x, a) y = Unsqueeze(u, b)", "y = Reshape(x, b)"),
-        ("squeeze without axes", "y2", "float[1,3,1] x", "int64[1] b = {1}",
-         "u = Squeeze(x) y = Unsqueeze(u, b)", "y = Squeeze(x, b)"),
-        ("flatten of flatten", "y2", "float[N,M,K] x", "",
-         "u = Flatten<axis=2>(x) y = Flatten<axis=-1>(u)", "y = Flatten<axis=2>(x)"),
-        ("flatten of all", "y2", "float[N,M,K] x", "", "u = Flatten<axis=2>(x) y = Flatten<axis=2>(u)",
-         "y = Flatten<axis=3>(x)"),
-        ("flatten of squeeze", "y2", "float[N,M,1,1] x", "int64[2] a = {2,3}",
-         "u = Squeeze(x, a) y = Flatten(u)", "y = Flatten<axis=1>(x)"),
-        ("flatten of unsqueeze", "y2", "float[N,M,K] x", "int64[1] a = {0}",
-         "u = Unsqueeze(x, a) y = Flatten<axis=2>(u)", "y = Flatten<axis=1>(x)"),
-        ("flatten of reshape", "y2", "float[N,12] x", "int64[3] s = {0,3,4}",
-         "u = Reshape(x, s) y = Flatten(u)", "y = Identity(x)"),
-        ("flatten of reshape, with the rest", "y2", "float[N,3,M] x", "int64[3] s = {0,3,-1}",
-         "u = Reshape(x, s) y = Flatten(u)", "y = Reshape(x, s)"),
-        ("reshape of flatten", "y2", "float[N,3,4] x", "int64[2] t = {-1,6}",
-         "u = Flatten(x) y = Reshape(u, t)", "y = Reshape(x, t)"),
-        ("reshape of flatten, and back", "y3", "float[N,3,M] x", "int64[3] t = {0,3,-1}",
-         "u = Flatten(x) y = Reshape(u, t)", "y = Identity(x)"),
-        ("squeeze of reshape", "y2", "float[N,6] x", "int64[3] s = {-1,1,3}, int64[1] b = {1}",
-         "u = Reshape(x, s) y = Squeeze(u, b)", "y = Reshape(x, b)"),
-        ("unsqueeze of reshape", "y3", "float[N,6] x", "int64[2] s = {-1,3}, int64[1] b = {1}",
-         "u = Reshape(x, s) y = Unsqueeze(u, b)", "y = Reshape(x, b)"),
-        ("a chain of all", "y3", "float[N,3,1,4] x", "int64[1] a = {2}, int64[2] s = {-1,2}, int64[1] b = {0}",
-         "u = Squeeze(x, a) v = Flatten(u) w = Reshape(v, s) y = Unsqueeze(w, b)", "y = Reshape(x, s)"),
-        ("no elements, allowed", "y1", "float[0,3] x", "int64[2] s = {3,0}, int64[1] t = {-1}",
-         "u = Reshape<allowzero=1>(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
-        ("strings", "y2", "string[2,3] x", "int64[1] s = {6}, int64[2] t = {3,2}",
-         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
-        ("to a scalar", "y0", "float[1,1] x", "int64[1] a = {0}", "u = Squeeze(x, a) y = Squeeze(u, a)",
-         "y = Squeeze(x, a)"),
-        ("shared inner value", "y1", "float[2,6] x", "int64[2] s = {3,4}, int64[2] t = {4,3}, int64[1] f = {-1}",
-         "u = Reshape(x, s) r = Relu(u) v = Reshape(u, t) p = Reshape(v, f) q = Reshape(r, f) y = Add(p, q)",
-         "u = Reshape(x, s) r = Relu(u) p = Reshape(x, t) q = Reshape(r, f) y = Add(p, q)"),
-    ),
-)  # fmt: skip
-def test_becomes(out: str, given_: str, constants: str, before: str, after: str) -> None:
-    kind = given_.split("[", maxsplit=1)[0]
-    g = f"g ({given_}) => ({kind}[{','.join('abcd'[: int(out[1:])])}] y) <{constants}>".replace("[] y", " y")
-    g = g.removesuffix(" <>")
-    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", merge_reshapes)
+test_becomes = rewrites.all_become("""
+    reshape of reshape [x=float[2,3,4] x]: u = Reshape(x, [6,4]) y = Reshape(u, [4,3,2]) => y = Reshape(x, t)
+    and back [x=float[2,3,4] x]: u = Reshape(x, [6,4]) y = Reshape(u, [2,3,4]) => y = Identity(x)
+    and back with an open batch [x=float[N,3,4] x]: u = Reshape(x, [-1,12]) y = Reshape(u, [-1,3,4]) => y = Identity(x)
+    and back with copied batch [x=float[N,3,4] x]: u = Reshape(x, [0,12]) y = Reshape(u, [0,3,-1]) => y = Identity(x)
+    a copy of the inner extent [x=float[N,6] x]: u = Reshape(x, [-1,4]) y = Reshape(u, [0,2,2]) => y = Reshape(x, t)
+    unknown rank [x=float[N,M] x, int64[k] r]: q = Reshape(x, r) u = Reshape(q, [-1]) y = Reshape(u, [-1,1])
+        => y = Reshape(x, t)
+    inner shape computed [x=float[N,M] x, int64[2] s]: u = Reshape(x, s) y = Reshape(u, [-1,1]) => y = Reshape(x, t)
+    unsqueeze of unsqueeze [x=float[N,M] x]: u = Unsqueeze(x, [0]) y = Unsqueeze(u, [-1]) => y = Unsqueeze(x, a)
+    squeeze of squeeze [x=float[1,N,M,1] x]: u = Squeeze(x, [0]) y = Squeeze(u, [-1]) => y = Squeeze(x, a)
+    squeeze of unsqueeze [x=float[N,M] x]: u = Unsqueeze(x, [1]) y = Squeeze(u, [-2]) => y = Identity(x)
+    unsqueeze of squeeze [x=float[N,1,M] x]: u = Squeeze(x, [1]) y = Unsqueeze(u, [-2]) => y = Identity(x)
+    unsqueeze of squeeze next to it [x=float[N,1,1,M] x]: u = Squeeze(x, [1]) y = Unsqueeze(u, [2]) => y = Identity(x)
+    more taken than given [x=float[N,1,M] x]: u = Unsqueeze(x, [0,2]) y = Squeeze(u, [0,2,3]) => y = Squeeze(x, b)
+    less taken than given [x=float[N,M] x]: u = Unsqueeze(x, [0,2]) y = Squeeze(u, [2]) => y = Unsqueeze(x, b)
+    a 1 changes places [x=float[N,1,4] x]: u = Squeeze(x, [1]) y = Unsqueeze(u, [2]) => y = Reshape(x, b)
+    squeeze without axes [x=float[1,3,1] x]: u = Squeeze(x) y = Unsqueeze(u, [1]) => y = Squeeze(x, b)
+    flatten of flatten [x=float[N,M,K] x]: u = Flatten<axis=2>(x) y = Flatten<axis=-1>(u) => y = Flatten<axis=2>(x)
+    flatten of all [x=float[N,M,K] x]: u = Flatten<axis=2>(x) y = Flatten<axis=2>(u) => y = Flatten<axis=3>(x)
+    flatten of squeeze [x=float[N,M,1,1] x]: u = Squeeze(x, [2,3]) y = Flatten(u) => y = Flatten<axis=1>(x)
+    flatten of unsqueeze [x=float[N,M,K] x]: u = Unsqueeze(x, [0]) y = Flatten<axis=2>(u) => y = Flatten<axis=1>(x)
+    flatten of reshape [x=float[N,12] x]: u = Reshape(x, [0,3,4]) y = Flatten(u) => y = Identity(x)
+    flatten of reshape, with the rest [x=float[N,3,M] x]: u = Reshape(x, [0,3,-1]) y = Flatten(u) => y = Reshape(x, s)
+    reshape of flatten [x=float[N,3,4] x]: u = Flatten(x) y = Reshape(u, [-1,6]) => y = Reshape(x, t)
+    reshape of flatten, and back [x=float[N,3,M] x]: u = Flatten(x) y = Reshape(u, [0,3,-1]) => y = Identity(x)
+    squeeze of reshape [x=float[N,6] x]: u = Reshape(x, [-1,1,3]) y = Squeeze(u, [1]) => y = Reshape(x, b)
+    unsqueeze of reshape [x=float[N,6] x]: u = Reshape(x, [-1,3]) y = Unsqueeze(u, [1]) => y = Reshape(x, b)
+    a chain of all [x=float[N,3,1,4] x]: u = Squeeze(x, [2]) v = Flatten(u) w = Reshape(v, [-1,2]) y = Unsqueeze(w, [0])
+        => y = Reshape(x, s)
+    no elements, allowed [x=float[0,3] x]: u = Reshape<allowzero=1>(x, [3,0]) y = Reshape(u, [-1]) => y = Reshape(x, t)
+    strings [graph=g (string[2,3] x) => (string[] y)]: u = Reshape(x, [6]) y = Reshape(u, [3,2]) => y = Reshape(x, t)
+    to a scalar [x=float[1,1] x]: u = Squeeze(x, [0]) y = Squeeze(u, [0]) => y = Squeeze(x, a)
+    shared inner value [x=float[2,6] x]: u = Reshape(x, [3,4]) r = Relu(u) v = Reshape(u, [4,3]) p = Reshape(v, [-1])
+        q = Reshape(r, [-1]) y = Add(p, q)
+        => u = Reshape(x, s) r = Relu(u) p = Reshape(x, t) q = Reshape(r, f) y = Add(p, q)
+""")
 
 
 @pytest.mark.parametrize(
@@ -162,8 +124,6 @@ def test_transpose_of_ones(shape: str, perm: str, after: list[int] | None) -> No
     assert [list(a) for a in initializers(model).values()] == [after]
 
 
-rewrites = Rewrites("g (float[N,4] x) => (float[] y)", merge_reshapes)
-
 test_becomes_reshape_and_transpose_of_unit_axes_cancel = rewrites.using(
     transpose_to_reshape, merge_reshapes
 ).all_become("""
@@ -174,14 +134,14 @@ test_becomes_reshape_and_transpose_of_unit_axes_cancel = rewrites.using(
 test_becomes_inner_value_is_a_graph_output = rewrites.all_become("""
     inner value is a graph output [graph=g (float[2,6] x) => (float[a,b] u, float[] y)]:
         u = Reshape(x, [3,4]) y = Reshape(u, [-1]) => u = Reshape(x, s) y = Reshape(x, t)
-    inside an if body [graph=g (bool c, float[2,3] x) => (float[] y)]: y = If(c) <then_branch = p () => (float[n,m] r) {
-        u = Unsqueeze(x, [0]) v = Squeeze(u, [0]) r = Neg(v) }, else_branch = q () => (float[n,m] s) { s = Relu(x) }> =>
+    inside an if body [x=bool c, float[2,3] x]: y = If(c) <then_branch = p () => (float[n,m] r) { u = Unsqueeze(x, [0])
+        v = Squeeze(u, [0]) r = Neg(v) }, else_branch = q () => (float[n,m] s) { s = Relu(x) }> =>
         y = If(c) <then_branch = p () => (float[n,m] r) { r = Neg(x) }, else_branch = q () => (float[n,m] s) {
         s = Relu(x) }>
 """)
 
 test_stays_an_overridable_shape_is_no_constant = rewrites.using(runs=False).all_stay("""
-    an overridable shape is no constant [graph=g (float[2,3] x, int64[1] t = {0}) => (float[] y)]:
+    an overridable shape is no constant [x=float[2,3] x, int64[1] t = {0}]:
         u = Flatten(x) y = Unsqueeze(u, t) z = Unsqueeze(y, t)
 """)
 

@@ -32,40 +32,25 @@ def model(x: str, rank: int, body: str, **constants: list[int] | float) -> str:
     return f"g ({x}) => (float[{','.join('pqrs'[:rank])}] y)" + (f" <{lines}>" if lines else "") + f" {{ {body} }}"
 
 
-@pytest.mark.parametrize(
-    ("x", "before", "after", "rank"),
-    [
-        pytest.param("float[N,3,4] x", "u = Reshape(x, flat) v = Relu(u) y = Reshape(v, back)", "y = Relu(x)", 3,
-                     id="one op"),
-        pytest.param("float[N,3,4] x", "u = Flatten(x) v = Relu(u) y = Reshape(v, back)", "y = Relu(x)", 3,
-                     id="a Flatten"),
-        pytest.param("float[N,3,4] x",
-                     "u = Reshape(x, flat) v = Mul(u, c) w = Sub(c, v) z = Exp(w) y = Reshape(z, back)",
-                     "v = Mul(x, c) w = Sub(c, v) y = Exp(w)", 3, id="a chain with numbers"),
-        pytest.param("float[N,3,4] x", "u = Reshape(x, flat) v = Max(u, c) w = Mean(c, v) y = Reshape(w, back)",
-                     "v = Max(x, c) y = Mean(c, v)", 3, id="variadic ops"),
-        pytest.param("float[N,3,4] x", "u = Reshape(x, flat) v = Shrink<lambd=0.3>(u) y = Reshape(v, back)",
-                     "y = Shrink<lambd=0.3>(x)", 3, id="Shrink"),
-        pytest.param("float[N,M] x", "u = Unsqueeze(x, one) v = Clip(u, c) y = Squeeze(v, one)", "y = Clip(x, c)", 2,
-                     id="an axis"),
-        pytest.param("float[N,M] x", "u = Unsqueeze(x, one) v = Cast<to=1>(u) y = Squeeze(v, one)",
-                     "y = Cast<to=1>(x)", 2, id="a Cast"),
-        pytest.param("float[N,2,6] x", "u = Reshape(x, flat) v = Relu(u) y = Reshape(v, back)",
-                     "v = Relu(x) y = Reshape(v, back)", 3, id="two reshapes are one"),
-        pytest.param("float[N,1,M,1] x", "u = Squeeze(x, one) v = Relu(u) y = Squeeze(v, end)",
-                     "v = Relu(x) y = Squeeze(v, end)", 2, id="two axes are taken at once"),
-        pytest.param("float[N,3,4] x",
-                     "u = Reshape(x, flat) v = Relu(u) w = Reshape(v, back) z = Neg(u) t = Reshape(z, back)"
-                     " y = Add(w, t)",
-                     "w = Relu(x) t = Neg(x) y = Add(w, t)", 3, id="the first serves others"),
-    ],
-)  # fmt: skip
-def test_elementwise(x: str, before: str, after: str, rank: int) -> None:
-    c: dict[str, list[int] | float] = {"flat": [-1, 12], "back": [-1, 3, 4], "one": [1], "end": [2], "c": 0.5}
-    becomes(model(x, rank, before, **c), model(x, rank, after, **c), sink_reshape)
-
-
 reshape_sinking = Rewrites("g ({x}) => (float[] y)", sink_reshape, x="float[N,3,4] x")
+
+test_elementwise = reshape_sinking.all_become("""
+    one op: u = Reshape(x, [-1,12]) v = Relu(u) y = Reshape(v, [-1,3,4]) => y = Relu(x)
+    a Flatten: u = Flatten(x) v = Relu(u) y = Reshape(v, [-1,3,4]) => y = Relu(x)
+    a chain with numbers: u = Reshape(x, [-1,12]) v = Mul(u, 0.5) w = Sub(0.5, v) z = Exp(w) y = Reshape(z, [-1,3,4])
+        => v = Mul(x, c) w = Sub(c, v) y = Exp(w)
+    variadic ops: u = Reshape(x, [-1,12]) v = Max(u, 0.5) w = Mean(0.5, v) y = Reshape(w, [-1,3,4])
+        => v = Max(x, c) y = Mean(c, v)
+    Shrink: u = Reshape(x, [-1,12]) v = Shrink<lambd=0.3>(u) y = Reshape(v, [-1,3,4]) => y = Shrink<lambd=0.3>(x)
+    an axis [x=float[N,M] x]: u = Unsqueeze(x, [1]) v = Clip(u, 0.5) y = Squeeze(v, [1]) => y = Clip(x, c)
+    a Cast [x=float[N,M] x]: u = Unsqueeze(x, [1]) v = Cast<to=1>(u) y = Squeeze(v, [1]) => y = Cast<to=1>(x)
+    two reshapes are one [x=float[N,2,6] x]: u = Reshape(x, [-1,12]) v = Relu(u) y = Reshape(v, [-1,3,4])
+        => v = Relu(x) y = Reshape(v, back)
+    two axes are taken at once [x=float[N,1,M,1] x]: u = Squeeze(x, [1]) v = Relu(u) y = Squeeze(v, [2])
+        => v = Relu(x) y = Squeeze(v, end)
+    the first serves others: u = Reshape(x, [-1,12]) v = Relu(u) w = Reshape(v, [-1,3,4]) z = Neg(u)
+        t = Reshape(z, [-1,3,4]) y = Add(w, t) => w = Relu(x) t = Neg(x) y = Add(w, t)
+""")
 
 test_elementwise_stays = reshape_sinking.all_stay("""
     one way: v = Relu(x) y = Reshape(v, [-1,3,4])

@@ -9,7 +9,7 @@ from onnx import checker, helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent
+from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, table
 
 G = "g (float[n] x) => (float[n] y)"
 LOOP = "y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) {{ {} }}>"
@@ -32,65 +32,30 @@ test_becomes = remove_unused.all_become("""
 
 @cases(
     ("before", "after"),
-    {
-        "unused initializer": (
-            "g (float[2] x) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}> { y = Add(x, w) }",
-            "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }",
-        ),
-        "initializer of a dead op": (
-            "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { a = Mul(x, w) y = Neg(x) }",
-            "g (float[2] x) => (float[2] y) { y = Neg(x) }",
-        ),
-        "inside If bodies": (
-            (
-                "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
-                "then_branch = p () => (float[2] r) { a = Exp(x) b = Abs(a) r = Neg(x) }, "
-                "else_branch = q () => (float[2] s) <float[2] w = {1,2}> { s = Relu(x) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
-                "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x)"
-                " }> }"
-            ),
-        ),
-        "outside, captured by a dead op": (
-            (
-                "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) y = If (c) <"
-                "then_branch = p () => (float[2] r) { a = Mul(e, w) r = Neg(x) }, "
-                "else_branch = q () => (float[2] s) { s = Relu(x) }> }"
-            ),
-            (
-                "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
-                "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x)"
-                " }> }"
-            ),
-        ),
-        "a dead If and its captured values": (
-            (
-                "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) a = If (c) <"
-                "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
-                "else_branch = q () => (float[2] s) { s = Relu(x) }> y = Neg(x) }"
-            ),
-            "g (bool c, float[2] x) => (float[2] y) { y = Neg(x) }",
-        ),
-        "inside a Loop body": (
-            (
-                f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
-                f" {{ {LOOP.format('a = Neg(s) e = Exp(a) d = Identity(c) r = Abs(s)')} }}"
-            ),
-            (
-                f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
-                f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}"
-            ),
-        ),
-        "sequences": (
-            (
-                "g (seq(float[2]) q, float[2] x) => (float[2] y)"
-                " { a = SequenceInsert(q, x) b = SequenceLength(a) y = Neg(x) }"
-            ),
-            "g (seq(float[2]) q, float[2] x) => (float[2] y) { y = Neg(x) }",
-        ),
-    },
+    table(f"""
+    unused initializer: g (float[2] x) => (float[2] y) <float[2] w = {{1,2}}, float[2] v = {{1,2}}> {{ y = Add(x, w) }}
+        => g (float[2] x) => (float[2] y) <float[2] w = {{1,2}}> {{ y = Add(x, w) }}
+    initializer of a dead op: g (float[2] x) => (float[2] y) <float[2] w = {{1,2}}> {{ a = Mul(x, w) y = Neg(x) }}
+        => g (float[2] x) => (float[2] y) {{ y = Neg(x) }}
+    inside If bodies: g (bool c, float[2] x) => (float[2] y) {{ y = If (c) <then_branch = p () => (float[2] r) {{
+        a = Exp(x) b = Abs(a) r = Neg(x) }}, else_branch = q () => (float[2] s) <float[2] w = {{1,2}}> {{
+        s = Relu(x) }}> }} => g (bool c, float[2] x) => (float[2] y) {{
+        y = If (c) <then_branch = p () => (float[2] r) {{ r = Neg(x) }}, else_branch = q () => (float[2] s) {{
+        s = Relu(x) }}> }}
+    outside, captured by a dead op: g (bool c, float[2] x) => (float[2] y) <float[2] w = {{1,2}}> {{ e = Exp(x)
+        y = If (c) <then_branch = p () => (float[2] r) {{ a = Mul(e, w) r = Neg(x) }},
+        else_branch = q () => (float[2] s) {{ s = Relu(x) }}> }} => g (bool c, float[2] x) => (float[2] y) {{
+        y = If (c) <then_branch = p () => (float[2] r) {{ r = Neg(x) }}, else_branch = q () => (float[2] s) {{
+        s = Relu(x) }}> }}
+    a dead If and its captured values: g (bool c, float[2] x) => (float[2] y) <float[2] w = {{1,2}}> {{ e = Exp(x)
+        a = If (c) <then_branch = p () => (float[2] r) {{ r = Mul(e, w) }}, else_branch = q () => (float[2] s) {{
+        s = Relu(x) }}> y = Neg(x) }} => g (bool c, float[2] x) => (float[2] y) {{ y = Neg(x) }}
+    inside a Loop body: g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}> {{
+        {LOOP.format("a = Neg(s) e = Exp(a) d = Identity(c) r = Abs(s)")} }}
+        => g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}> {{ {LOOP.format("d = Identity(c) r = Abs(s)")} }}
+    sequences: g (seq(float[2]) q, float[2] x) => (float[2] y) {{ a = SequenceInsert(q, x) b = SequenceLength(a)
+        y = Neg(x) }} => g (seq(float[2]) q, float[2] x) => (float[2] y) {{ y = Neg(x) }}
+    """),
 )
 def test_becomes_elsewhere(before: str, after: str) -> None:
     out = becomes(before, after, RemoveUnused())
@@ -119,20 +84,14 @@ test_stays = remove_unused.all_stay("""
 
 @cases(
     "text",
-    {
-        "dead": (f"{G} {{ a = my.own.Log(x) y = Neg(x) }}"),
-        "dead, and its inputs": (f"{G} {{ e = Exp(x) a = my.own.Log(e) y = Neg(x) }}"),
-        "inside a dead If": (
-            "g (bool c, float[n] x) => (float[n] y) { a = If (c) <"
-            "then_branch = p () => (float[n] r) { r = my.own.Log(x) }, "
-            "else_branch = q () => (float[n] s) { s = Relu(x) }> y = Neg(x) }"
-        ),
-        "dead, inside an If body": (
-            "g (bool c, float[n] x) => (float[n] y) { y = If (c) <"
-            "then_branch = p () => (float[n] r) { a = my.own.Log(x) r = Neg(x) }, "
-            "else_branch = q () => (float[n] s) { s = Relu(x) }> }"
-        ),
-    },
+    table(f"""
+    dead: {G} {{ a = my.own.Log(x) y = Neg(x) }}
+    dead, and its inputs: {G} {{ e = Exp(x) a = my.own.Log(e) y = Neg(x) }}
+    inside a dead If: g (bool c, float[n] x) => (float[n] y) {{ a = If (c) <then_branch = p () => (float[n] r) {{
+        r = my.own.Log(x) }}, else_branch = q () => (float[n] s) {{ s = Relu(x) }}> y = Neg(x) }}
+    dead, inside an If body: g (bool c, float[n] x) => (float[n] y) {{ y = If (c) <then_branch = p () => (float[n] r) {{
+        a = my.own.Log(x) r = Neg(x) }}, else_branch = q () => (float[n] s) {{ s = Relu(x) }}> }}
+    """),
 )
 def test_unknown_domains_stay(text: str) -> None:
     """An unknown operator may have side effects."""

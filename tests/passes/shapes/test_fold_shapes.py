@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.shapes.fold_shapes import FoldShapes, MergeShapes
 from rewrite_tables import Rewrites
-from rewriting import becomes, cases
+from rewriting import becomes, cases, table
 
 I64 = "int64 i = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] most = {-1}"
 G = f"g (float[N,3,4] x, float[N,M] z) => (int64[a] y) <{I64}>"
@@ -14,27 +14,17 @@ G = f"g (float[N,3,4] x, float[N,M] z) => (int64[a] y) <{I64}>"
 
 @cases(
     ("before", "constant"),
-    {
-        "a known dim": ("s = Shape(x) y = Slice(s, one, most)", "int64[1] y = {3}"),
-        "known dims": ("s = Shape<start=1>(x) y = Neg(s)", "int64[2] y = {-3,-4}"),
-        "a product": ("s = Shape(x) g = Gather(s, i) u = Unsqueeze(g, zero) y = Mul(u, two)", "int64[1] y = {6}"),
-        "one symbol in two inputs": (
-            "s = Shape(x) t = Shape(z) a = Slice(s, zero, one) b = Slice(t, zero, one) y = Sub(a, b)",
-            "int64[1] y = {0}",
-        ),
-        "a difference of unknowns": (
-            "s = Shape(x) a = Slice(s, zero, one) b = Add(a, one) y = Sub(b, a)",
-            "int64[1] y = {1}",
-        ),
-        "no extent is -1": (
-            "s = Shape(x) e = Equal(s, most) w = Where(e, one, two) y = Neg(w)",
-            "int64[3] y = {-2,-2,-2}",
-        ),
-        "all elements": (
-            "s = Size(x) a = Shape(x) p = ReduceProd<keepdims=0>(a) d = Sub(s, p) y = Unsqueeze(d, zero)",
-            "int64[1] y = {0}",
-        ),
-    },
+    table("""
+    a known dim: s = Shape(x) y = Slice(s, one, most) => int64[1] y = {3}
+    known dims: s = Shape<start=1>(x) y = Neg(s) => int64[2] y = {-3,-4}
+    a product: s = Shape(x) g = Gather(s, i) u = Unsqueeze(g, zero) y = Mul(u, two) => int64[1] y = {6}
+    one symbol in two inputs: s = Shape(x) t = Shape(z) a = Slice(s, zero, one) b = Slice(t, zero, one) y = Sub(a, b)
+        => int64[1] y = {0}
+    a difference of unknowns: s = Shape(x) a = Slice(s, zero, one) b = Add(a, one) y = Sub(b, a) => int64[1] y = {1}
+    no extent is -1: s = Shape(x) e = Equal(s, most) w = Where(e, one, two) y = Neg(w) => int64[3] y = {-2,-2,-2}
+    all elements: s = Size(x) a = Shape(x) p = ReduceProd<keepdims=0>(a) d = Sub(s, p) y = Unsqueeze(d, zero)
+        => int64[1] y = {0}
+    """),
 )
 def test_becomes_a_constant(before: str, constant: str) -> None:
     becomes(f"{G} {{ {before} }}", f"{G[:-1]}, {constant}> {{}}", FoldShapes())

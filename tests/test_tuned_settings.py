@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,8 @@ import onnxruntime as ort
 import pytest
 from msgspec import structs
 from passwright.app.cli.entry import app
-from passwright.app.measure.benchmark import BenchmarkTarget, WorkerProxy
+from passwright.app.measure.benchmark import WorkerProxy
 from passwright.app.measure.benchmark_worker import concurrent_times
-from passwright.app.measure.metrics import Latency, ModelMetrics
 from passwright.app.measure.tuned_settings import (
     DEFAULT_SESSION,
     SWITCHES,
@@ -32,6 +30,7 @@ from passwright.core.ort.sessions import SessionConfig, create_session, session_
 from passwright.core.ort.value_files import write_value
 from passwright.testing.rewriting import load, op_types
 from rewriting import cases
+from simulated_races import SimulatedMachine
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.usefixtures("_commands_share_process")
@@ -194,21 +193,15 @@ def test_settings_win_over_those_of_the_folder(model: Path, tmp_path: Path, monk
 def test_compare_measures_in_sessions_of_the_settings(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    latency = Latency(1, 9, 1e-3, 1e-3, 1e-3, 1e-3, 1e-3, ((1e-3,) * 9,))
-    seen: list[BenchmarkTarget] = []
-
-    def run_benchmark(targets: Sequence[BenchmarkTarget], *_: object) -> list[ModelMetrics]:
-        seen.extend(targets)
-        return [ModelMetrics(latencies={1: latency}) for _ in targets]
-
-    monkeypatch.setattr("passwright.app.compare.rows.run_benchmark", run_benchmark)
+    machine = SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     file = str(written(tmp_path))
     arguments = ["compare", str(model), "--with", "ort", "--batch", "1", "--settings", file]
     result = CliRunner().invoke(app, [*arguments, "--json", str(tmp_path / "c.json")])
     assert result.exit_code == 0, result.output
     assert "settings: level extended, 1 intra-op thread, threads sleep" in result.stdout
-    assert {(t.config.intra_op_threads, t.config.allow_spinning) for t in seen} == {(1, False)}
-    assert {t.config.optimization_level for t in seen} == {"DISABLE_ALL", "ENABLE_EXTENDED"}
+    configs = [t.config for race in machine.races for t in race]
+    assert {(c.intra_op_threads, c.allow_spinning) for c in configs} == {(1, False)}
+    assert {c.optimization_level for c in configs} == {"DISABLE_ALL", "ENABLE_EXTENDED"}
     assert json.loads((tmp_path / "c.json").read_text())["session"].startswith("level extended")
     for more in (["--threads", "2"], ["--ep", "azure"], ["--quantized"]):
         refused = CliRunner().invoke(app, [*arguments, *more])

@@ -47,7 +47,7 @@ from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.support.binary_search import first_bad, first_bad_at
 from passwright.core.verify import seeded_session as performer
 from passwright.core.verify.verdict import Mismatch, Verdict
-from rewriting import LocalOracle, cases, load, op_types, require_equivalent
+from rewriting import cases, load, op_types, require_equivalent
 from small_pipeline import SMALL_PIPELINE
 from tiers import slow_unless
 
@@ -613,7 +613,6 @@ def test_pass_that_catches_the_watchdog_is_ended() -> None:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs a hundred times longer than the first run time out."""
     monkeypatch.setattr(performer, "MIN_RUN_TIMEOUT", 0.2)
-    monkeypatch.setattr("passwright.app.optimize.run_setup.OracleProcess", LocalOracle)
 
 
 LOOP = """g (float[N] x) => (float[] y) <int64 n = {1000000000000}, bool t = {1}, float two = {2}, float most = {100}> {

@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from passwright.core import Op, RewriteBuilder, Rule, Value, require, rule
 from passwright.core.ort.kernels import saturates_sums_of_bytes
 from rewriting import cases, load
 from small_pipeline import SMALL_PIPELINE
 
 from passwright import optimize
+
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 
 
 @dataclass(frozen=True)

@@ -165,9 +165,9 @@ def parse_shape(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 def parse_names(texts: str | Iterable[str]) -> tuple[str, ...]:
     """The names in a text, or in several, such as `a,b`. Raises ValueError for an empty one."""
-    given = [texts] if isinstance(texts, str) else texts
+    given = [texts] if isinstance(texts, str) else [*texts]
     names = tuple(name.strip() for text in given for name in text.split(","))
-    _check(all(names), "a name is empty")
+    _check(all(names), f"{','.join(given)}: a name is empty")
     return names
 
 

@@ -23,6 +23,7 @@ from tiers import slow_unless
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RNG = np.random.default_rng(0)
 

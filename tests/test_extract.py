@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from passwright import optimize
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 TEXT = """g (float[N,3] x, float[N,3] z, float[3] d = {1,2,3}) => (float[N,3] y, float[N,3] u) <float[3] w = {1,2,3}> {
     a = Relu(x) b = Add(a, w) c = Constant<value_floats=[4.0,5.0,6.0]>() e = Mul(b, c) y = Neg(e) u = Sub(z, d)
@@ -217,7 +217,7 @@ def command(folder: Path, *arguments: str, text: str = TEXT) -> Any:
 def test_command_errors(tmp_path: Path) -> None:
     for names, code, message in (
         ("yy", 1, "the model has no value named 'yy'; did you mean y?"),
-        ("y,,a", 2, "--outputs: a name is empty"),
+        ("y,,a", 2, "--outputs y,,a: a name is empty"),
     ):
         result = command(tmp_path, "--outputs", names)
         assert (result.exit_code, result.stderr) == (code, f"error: {message}\n")

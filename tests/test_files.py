@@ -38,7 +38,7 @@ from passwright import optimize
 if TYPE_CHECKING:
     pass
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"

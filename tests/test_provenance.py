@@ -42,7 +42,7 @@ DROP_IDENTITY = rule_pass(no_ops, "drop-identity")
 FUSE_GEMM = rule_pass(gemm_rules, "fuse-gemm")
 MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 Noted = dict[str, tuple[str, list[str]]]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from passwright.core.ort.backends import Loadable
     from passwright.core.verify.verdict import Verdict
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 NOISY = "g (float[N,8] x) => (y, z) { r = RandomNormalLike(x) y = %s(r) z = Relu(x) }"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from executable_documents import ROOT, blocks, write_file
 from passwright.core.plugins.pass_registry import all_rules
 from passwright.core.run.pipeline import leaves
@@ -12,6 +13,7 @@ from rewriting import load, op_types
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 MAX_LINES = 150
 VERDICTS = ("wrong", "invalid", "fails")

@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 import passwright
 
 CONTROL = re.compile(r"\x1b\[[?\d;]*[A-Za-z]")
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9\d|10\d)[;m]")
 LONG_NAMES = [f"decoder/layers.{n}/self_attention/past_key_values.value_{n}" for n in range(5)]
 

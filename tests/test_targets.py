@@ -29,6 +29,7 @@ from rewriting import load, op_types
 
 from passwright import explain, optimize
 
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 FLOAT, HALF = TensorProto.FLOAT, TensorProto.FLOAT16
 TARGET = Target(
     "test",

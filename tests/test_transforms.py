@@ -29,7 +29,7 @@ from typer.testing import CliRunner, Result
 
 from passwright import optimize
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 X = np.arange(-3, 3, dtype=np.float32).reshape(2, 3)
 BODIES = """g (float[2,3] x, bool c, float[3] d = {1,2,3}) => (float[2,3] y, float[2,3] z) <float[3] w = {4,5,6}> {

@@ -80,7 +80,7 @@ def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> i
     require(options.summarize or sources, "name models, folders or tables, or give --summarize DIR")
     require(not (options.summarize and sources), "--summarize takes no models: it reads the journal of a folder")
     from ..models.display import Display  # noqa: PLC0415 - imports onnx
-    from ..models.many_models import ResultFiles, do_many, summarize_folder  # noqa: PLC0415 - as above
+    from ..models.results import ResultFiles, summarize_folder  # noqa: PLC0415 - as above
 
     outputs = Outputs.parse((), options.json)
     display = Display(outputs, quiet=options.quiet)
@@ -106,6 +106,6 @@ def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> i
     journal = open_journal(folder, terminal)
     make_folder(folder)
     files = ResultFiles.in_folder(folder, options.table, options.html, outputs.json, jobs)
-    driver = Driver(do, jobs, display, journal, options.resume, options.store, options.timeout)
+    driver = Driver(do, jobs, display, files, journal, options.resume, options.store, options.timeout)
     pool = new_pool(options.jobs or int(is_timed), verify=bool(getattr(common, "verify", True)), cluster=options.on)
-    return do_many(driver, pool, chosen.of, files, f"written to {folder}")
+    return driver.run(pool, chosen.of, f"written to {folder}")

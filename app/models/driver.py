@@ -30,7 +30,8 @@ from .journal import FinishedJob, ResultJournal
 from .model_files import ModelJob
 from .pool import Message, Pool, PoolLost, ProcessPool, default_processes
 from .remote_files import place_of
-from .rows import DONE_BEFORE, Summary, row_line
+from .results import ResultFiles
+from .rows import DONE_BEFORE, Summary, row_line, show_summary
 from .worker import VERIFY, WORKER, make_folder
 
 CODES = {WRONG: exit_codes.WRONG, UNVERIFIABLE: exit_codes.UNVERIFIED}
@@ -60,7 +61,7 @@ def open_journal(folder: Path, terminal: Terminal) -> ResultJournal:
 
 @dataclass(slots=True)
 class Driver:
-    """An action for many models: a line for each, a table at the end, and the highest exit code.
+    """An action for many models, whose results have `files`: a line is printed for each, and a table.
 
     `journal` keeps the rows in the folder of the results; with `resume`, results that would be the same are kept.
     `store`: another folder for the results, known by their places in that of the journal. `seconds`: the time for a
@@ -70,6 +71,7 @@ class Driver:
     action: str
     jobs: Sequence[ModelJob]
     display: Display
+    files: ResultFiles
     journal: ResultJournal | None = None
     resume: bool = False
     store: Path | None = None
@@ -77,19 +79,27 @@ class Driver:
     terminal: Terminal = field(init=False)
     _rows: dict[int, ResultRow] = field(default_factory=dict[int, ResultRow], init=False)
     _replies: dict[int, JobReply] = field(default_factory=dict[int, JobReply], init=False)
-    _kept: set[int] = field(default_factory=set[int], init=False)
 
     def __post_init__(self) -> None:
         self.terminal = self.display.terminal()
 
-    def run(self, pool: Pool, options: Callable[[ModelJob], object]) -> None:
-        """Do all jobs, each with its `options`. Interrupted, remove the stages of workers, and say what is done.
+    def run(self, pool: Pool, options: Callable[[ModelJob], object], end: str) -> int:
+        """Do all jobs, each with its `options`, write the files, and print a table and `end`.
 
-        Raises PoolLost with that, other errors of the pool, and UsageError if no options turn out to be usable.
+        Returns the highest exit code. Raises errors of the pool, and UsageError if no options turn out to be usable.
         """
         if self.journal is not None:
             make_folder(self.journal.folder)
-        requests = [self._request(job, options(job)) for job in self.jobs]
+        self._do_all(pool, [self._request(job, options(job)) for job in self.jobs])
+        asked = self.summary
+        self.files.write(Summary(self.journal.rows) if self.journal is not None else asked, asked)
+        with full_disk_behind_standard_output():
+            show_summary(self.terminal, self.shown, end)
+            self.display.outputs.write(self.document)
+        return asked.exit_code
+
+    def _do_all(self, pool: Pool, requests: Sequence[Message]) -> None:
+        """Interrupted, or if the pool is lost, remove the stages of workers, and say what is done."""
         try:
             with (
                 closing(pool.replies(requests)) as replies,
@@ -155,17 +165,15 @@ class Driver:
         job = self.jobs[number]
         if reply.code == exit_codes.USAGE and reply.failure and not self._rows:
             raise UsageError(reply.failure)
+        self._replies[number] = reply
         known = self.journal.get(job.output) if self.journal is not None and job.output is not None else None
-        if reply.columns is None and not reply.failure and known is not None:
+        if reply.is_done_before and known is not None:
             self._rows[number] = known.row
-            self._kept.add(number)
-        else:
-            row = self._rows[number] = self._row(job, reply)
-            if self.journal is not None and job.output is not None:
-                self.journal.add(job.output, FinishedJob(reply.conditions, reply.result or "", row))
-            self._show(reply, row)
-        if self.display.wants_reports:
-            self._replies[number] = reply
+            return
+        row = self._rows[number] = self._row(job, reply)
+        if self.journal is not None and job.output is not None:
+            self.journal.add(job.output, FinishedJob(reply.conditions, reply.result or "", row))
+        self._show(reply, row)
 
     def _row(self, job: ModelJob, reply: JobReply) -> ResultRow:
         columns = reply.columns or {"outcome": reply.end or OUTCOMES.get(reply.code, FAILED), "error": reply.failure}
@@ -213,8 +221,8 @@ class Driver:
     @property
     def shown(self) -> Summary:
         """The rows for the terminal, where results that are kept are done before."""
-        rows = sorted(self._rows.items())
-        return Summary([{**row, "outcome": DONE_BEFORE} if number in self._kept else row for number, row in rows])
+        rows = ((row, self._replies[number].is_done_before) for number, row in sorted(self._rows.items()))
+        return Summary([{**row, "outcome": DONE_BEFORE} if is_kept else row for row, is_kept in rows])
 
     def document(self) -> Document:
         """The content of all formats about runs."""

@@ -46,7 +46,7 @@ class JobRequest(Struct, frozen=True):
 class JobReply(Struct, frozen=True):
     """The outcome of a job: columns of its report, or a failure with its exit code and, if unexpected, a `traceback`.
 
-    `conditions` and `result` are the digests of a finished job. With neither columns nor failure it was done before.
+    `conditions` and `result` are the digests of a finished job.
     `warnings` and `declines` are lines for standard error. `end`: the outcome of a worker that did not reply.
     `repeated`: the end of the first worker, where another one replied.
     """
@@ -62,6 +62,11 @@ class JobReply(Struct, frozen=True):
     result: str | None = ""
     end: str = ""
     repeated: str = ""
+
+    @property
+    def is_done_before(self) -> bool:
+        """Whether all was as it was when the job was done, so that nothing was done."""
+        return self.columns is None and not self.failure
 
     @classmethod
     def of(cls, reply: Message) -> Self:

@@ -1,9 +1,9 @@
-"""Commands with many models: the driver, and files about all results."""
+"""Files about the results of many models."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
@@ -16,11 +16,9 @@ from ..cli.report_output import echo_json, full_disk_behind_standard_output
 from ..cli.standard_streams import STANDARD_OUTPUT
 from ..report.result_row import COLUMNS
 from .display import Display
-from .driver import Driver
 from .journal import FILE, ResultJournal
 from .model_files import ModelJob
 from .page import batch_page
-from .pool import Pool
 from .rows import Summary, show_summary
 from .tables import require_format, write_table
 
@@ -66,20 +64,6 @@ class ResultFiles(Struct, frozen=True):
         publish_text(self.paths.report, asked.to_json)
         with full_disk_behind_standard_output():
             echo_json(self.json, asked)
-
-
-def do_many(driver: Driver, pool: Pool, options: Callable[[ModelJob], object], files: ResultFiles, end: str) -> int:
-    """Do an action to many models, each with its `options`; print a line for each, a table and `end`.
-
-    Returns the highest exit code.
-    """
-    driver.run(pool, options)
-    asked = driver.summary
-    files.write(Summary(driver.journal.rows) if driver.journal is not None else asked, asked)
-    with full_disk_behind_standard_output():
-        show_summary(driver.terminal, driver.shown, end)
-        driver.display.outputs.write(driver.document)
-    return asked.exit_code
 
 
 def summarize_folder(folder: Path, table: Path | None, page: Path | None, display: Display) -> None:

@@ -99,6 +99,16 @@ def options_of(options: type) -> dict[str, tuple[Field[Any], Option]]:
     return found
 
 
+def _plain(value: Any) -> Any:
+    """The value of an option in JSON: arrays and other objects of Python are their types in words."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(inner) for name, inner in cast("Mapping[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in cast("Sequence[Any]", value)]
+    is_plain = value is None or isinstance(value, bool | int | float | str)
+    return value if is_plain else str(value) if isinstance(value, Path) else type(value).__name__
+
+
 def require(condition: object, reason: str) -> None:
     """Raise UsageError unless `condition` holds."""
     if not condition:
@@ -211,6 +221,15 @@ class ReportOptions:
                 is_enough = about.least is None or value >= about.least
                 require(is_enough, f"{name} {value}: it has to be {about.least} or more")
                 require(about.most is None or value <= about.most, f"{name} {value}: it has to be {about.most} or less")
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The options that differ from their defaults, as JSON has them, without the places of results."""
+        shown = {
+            name: f for name, (f, about) in options_of(type(self)).items() if about.kind is not Path or about.reads
+        }
+        values = {name: _plain(getattr(self, name)) for name in shown}
+        return {name: v for name, v in values.items() if v not in (_plain(shown[name].default), None, [], {})}
 
     def among(self, options: type[AnyOptions]) -> AnyOptions:
         """The options of another class that this one has too; the others have their defaults."""

@@ -530,7 +530,7 @@ def test_json_is_complete(tmp_path: Path) -> None:
     assert data == json.loads(found.to_json())
     assert data.keys() == {
         "source", "subject", "is_group", "pipeline", "as_is", "at", "rules", "passes", "rejected", "notes",
-        "seconds", "versions",
+        "seconds", "versions", "options",
     }  # fmt: skip
     (r,) = data["rules"]
     assert r["match_report"]["near_misses"][0]["failures"] == [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import onnx
 from msgspec import Struct, to_builtins
@@ -71,6 +72,7 @@ class OrtBisectReport:
     blame: OptimizerBisection | None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> str:
         """The report as JSON text."""
@@ -101,7 +103,9 @@ def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOpti
         with timer.phase("bisecting onnxruntime"):
             blame = bisect_optimizers(oracle, source.loadable(), options.ort, timer.progress)
             input_sets = tuple(str(run.input_set) for run in oracle.runs)
-    report = OrtBisectReport(source.label, options.ort, input_sets, blame, timer.seconds, versions())
+    report = OrtBisectReport(
+        source.label, options.ort, input_sets, blame, timer.seconds, versions(), options=options.chosen
+    )
     publish_text(paths.report, report.to_json)
     return report
 

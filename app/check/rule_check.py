@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ class CheckReport:
     checked: list[CheckResult] = field(default_factory=list[CheckResult])
     unchecked_passes: list[str] = field(default_factory=list[str])
     repros: dict[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def proved(self) -> list[CheckResult]:
@@ -59,6 +60,7 @@ class CheckReport:
             "rules": [_result_data(c, self.repros.get(c.rule.name)) for c in self.checked],
             "not_checked": self.unchecked_passes,
             "versions": versions(),
+            "options": self.options,
         }
         return json_text(data)
 
@@ -121,7 +123,7 @@ def check_rules(targets: Sequence[str], options: CheckOptions) -> CheckReport:
     passes = select_passes(targets, built_in=options.built_in)
     paths = OutputPaths.of(report=options.json, repro_folder=options.repro)
     paths.require_distinct([Path(t) for t in targets if is_file_path(t)])
-    report = CheckReport(options.budget, options.seed, options.prove)
+    report = CheckReport(options.budget, options.seed, options.prove, options=options.chosen)
     progress = phase_callback(options.progress)
     rules: dict[Rule, list[Rule]] = {}  # each with the rules of its passes
     for p in (leaf for whole in passes for leaf in leaves(whole)):

@@ -138,6 +138,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
         notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
         conditions.words,
+        options=options.chosen,
     )
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)

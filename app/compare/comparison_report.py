@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 from msgspec import Struct, to_builtins
@@ -201,6 +202,7 @@ class ComparisonReport:
     notes: list[str] = field(default_factory=list[str])
     models_folder: str = ""
     session: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def row_of(self, name: str, *, online: bool) -> Row | None:
         """The row of an optimizer."""

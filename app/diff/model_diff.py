@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import onnx
 from msgspec import to_builtins
@@ -42,6 +43,7 @@ class DiffReport:
     difference: ModelDifference
     include_names: bool = False
     versions: dict[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def is_equal(self) -> bool:
@@ -58,6 +60,7 @@ class DiffReport:
             "counts": to_builtins(self.difference.counts),
             **to_builtins(self.difference),
             "versions": self.versions,
+            "options": self.options,
         }
         return json_text(data)
 
@@ -80,7 +83,9 @@ def compare_graphs(
             a, b = first.load(), second.load()
         paths.require_distinct((*first.files, *second.files))
         with timer.phase("comparing"):
-            found = DiffReport(first.label, second.label, diff_models(a, b), options.include_names, versions())
+            found = DiffReport(
+                first.label, second.label, diff_models(a, b), options.include_names, versions(), options=options.chosen
+            )
     publish_text(paths.report, found.to_json)
     return found
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import onnx
@@ -98,6 +99,7 @@ class Explanation:
     notes: list[str]
     seconds: dict[str, float]
     versions: dict[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def to_json(self) -> str:
         """The explanation as JSON text."""
@@ -173,6 +175,7 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
         source.label, name, subject.is_group, chosen.name, options.as_is, options.at,
         sorted(rules, key=attrgetter("rank")), passes, [q for q in run.rejected if q.by in names], notes,
         timer.seconds, versions(),
+            options=options.chosen,
     )  # fmt: skip
     publish_text(paths.report, found.to_json)
     return found

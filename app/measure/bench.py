@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +70,7 @@ class BenchReport:
     note: str = ""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def failed(self) -> list[ModelBenchmark]:
@@ -151,7 +152,9 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
                 _with_accuracy(r, m, config, examples, metric_function) for r, m in zip(results, loaded, strict=True)
             ]
     conditions = (options.level, config.provider, options.threads, list(feeds.by_batch), feeds.sizes)
-    report = BenchReport(results, *conditions, metric_name, samples, feeds.note, timer.seconds, versions())
+    report = BenchReport(
+        results, *conditions, metric_name, samples, feeds.note, timer.seconds, versions(), options=options.chosen
+    )
     publish_text(paths.report, report.to_json)
     return report
 

@@ -203,6 +203,7 @@ def _report(
         MissingOperators.of(change_log, model.graph.opsets.get("", 0)),
         len(default_values(model.graph)),
         [TransformRecord(e.item.name, e.changes) for e in setup.transforms if e.unfit is None],
+        options=setup.options.chosen,
     )
     report.guarantees = guarantee_counts(report.passes)
     report.proofs = _proof_counts(setup, run, outcome) if setup.options.prove else None

@@ -95,6 +95,7 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
         [q.description for q in result.report.rejected] if result is not None else [],
         feeds.note,
         next(iter(feeds.by_batch)),
+        options=options.chosen,
     )
     with Publication() as publication:
         settings = {"source": report.source, "level": options.level, **report.versions}

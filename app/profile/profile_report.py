@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct, to_builtins
 
@@ -81,6 +83,7 @@ class ProfileReport:
     rejected: list[str] = field(default_factory=list[str])
     note: str = ""
     batch: int = 1
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def profiles(self) -> list[Profile]:

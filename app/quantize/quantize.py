@@ -156,6 +156,7 @@ def quantize_prepared(
         before.metrics.threads,
         timer.seconds,
         versions(),
+        options=options.chosen,
     )
     if taken is not None:
         return QuantizationResult(report, taken.candidate), taken

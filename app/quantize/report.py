@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
@@ -89,6 +91,7 @@ class QuantizationReport:
     threads: int
     seconds: dict[str, float]
     versions: dict[str, str]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def is_original(self) -> bool:

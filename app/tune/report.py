@@ -64,6 +64,7 @@ class TuneReport:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
     written_to: list[str] = field(default_factory=list[str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def is_original(self) -> bool:

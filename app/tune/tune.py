@@ -152,6 +152,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             machine_summary(),
             timer.seconds,
             versions(),
+            options=options.chosen,
         )
         made = models.get(outcome.configuration.recipe).path
         settings = TunedSettings.of(

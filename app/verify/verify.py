@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import onnx
 from msgspec import to_builtins
@@ -46,6 +48,7 @@ class VerificationReport:
     proofs: RegionProofs | None = None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def agrees(self) -> bool:
@@ -107,7 +110,9 @@ def verify_models(
             rewrites = built_in_rewrites(first.load, model.graph.opsets)
             models = ProvedModels(model, first.loadable(), second.loadable(), rewrites)
             proofs = proofs_of(models, timer.verification_seconds, exact=options.exact)
-    report = VerificationReport(first.label, second.label, differences, verdict, proofs, timer.seconds, versions())
+    report = VerificationReport(
+        first.label, second.label, differences, verdict, proofs, timer.seconds, versions(), options=options.chosen
+    )
     publish_text(paths.report, report.to_json)
     return report
 

@@ -210,6 +210,7 @@ class Report:
     written_to: str | None = None
     guarantees: dict[str, int] = field(default_factory=dict[str, int])
     proofs: ProofCounts | None = None
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def has_changes(self) -> bool:

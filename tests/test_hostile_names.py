@@ -188,7 +188,7 @@ def test_every_command_is_tried() -> None:
     assert COMMANDS.keys() == group.commands.keys()
 
 
-@pytest.mark.usefixtures("_commands_share_process")
+@pytest.mark.usefixtures("_commands_share_process", "_checks_share_process")
 @pytest.mark.parametrize(
     ("command", "line"),
     [

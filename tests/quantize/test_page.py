@@ -38,6 +38,7 @@ from rewriting import load
 
 from passwright import quantize
 
+pytestmark = pytest.mark.usefixtures("_collections_share_process", "_commands_share_process", "_verifies_in_process")
 DIGITS = ROOT / "golden_models" / "trained"
 HOSTILE = "</script><img src=x onerror=alert(1)>\u202e"
 

@@ -13,18 +13,8 @@ from onnx import AttributeProto, defs, helper, numpy_helper
 INTS = [0, 1, -1, 2, 3, 7, 64, 65, 2**31 - 1, -(2**31), 2**31, 2**32, 2**62, 2**63 - 1, -(2**63), -(2**63) + 1]
 FLOATS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 1e-45, 1e38, 1e10, 3.0000001, float("inf"), float("-inf"), float("nan")]
 TEXTS = [
-    "",
-    "SAME_UPPER",
-    "SAME_LOWER",
-    "VALID",
-    "nearest",
-    "cubic",
-    "reflect",
-    "wrap",
-    "not_larger",
-    "add",
-    "ij,jk->ik",
-]
+    "", "SAME_UPPER", "SAME_LOWER", "VALID", "nearest", "cubic", "reflect", "wrap", "not_larger", "add", "ij,jk->ik"
+]  # fmt: skip
 EXTENTS = [0, 1, 2, 3, 4, 2**31 - 1, 2**31, 2**62, 2**63 - 1, "N", "M"]
 RANKS = [0, 1, 1, 2, 3, 4, 4, 5]
 SHAPES = [(), (1,), (2,), (3,), (4,), (0,), (1, 1), (2, 3), (8,)]

@@ -177,13 +177,8 @@ def slice_or_split(m: RandomModelBuilder) -> None:
         if m.integer(0, 1):
             m.add_node("Slice", [x, m.int_constant(0), m.int_constant(1), m.int_constant(0)], (1, *x.shape[1:]))
         else:
-            m.add_node(
-                "Split",
-                [x, m.int_constant(1, x.shape[0] - 1)],
-                (1, *x.shape[1:]),
-                (x.shape[0] - 1, *x.shape[1:]),
-                axis=0,
-            )
+            rows, rest = x.shape[0], x.shape[1:]
+            m.add_node("Split", [x, m.int_constant(1, rows - 1)], (1, *rest), (rows - 1, *rest), axis=0)
 
 
 def gather(m: RandomModelBuilder) -> None:
@@ -225,13 +220,8 @@ def conv(m: RandomModelBuilder) -> None:
         inputs.append(m.random_weights((out,)))
     m.add_node(op, inputs, (x.shape[0], out, *x.shape[2:]), group=groups)
     if m.integer(0, 3):
-        statistics = [
-            m.random_weights((out,)),
-            m.random_weights((out,)),
-            m.random_weights((out,)),
-            m.random_weights((out,), positive=True),
-        ]
-        m.add_node("BatchNormalization", [m.values[-1], *statistics], m.values[-1].shape, epsilon=0.01)
+        scales = [m.random_weights((out,), positive=is_variance) for is_variance in (False, False, False, True)]
+        m.add_node("BatchNormalization", [m.values[-1], *scales], m.values[-1].shape, epsilon=0.01)
 
 
 def shape_arithmetic(m: RandomModelBuilder) -> None:

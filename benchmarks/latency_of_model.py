@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from gemm_floor import products_run
-from passwright.app.compare.comparison_report import Conditions
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
+from passwright.app.measure.execution_provider import ExecutionProvider
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, latency_ratio
 from passwright.app.registry.environment import machine_summary
@@ -39,7 +39,7 @@ def time_model(request: Request) -> dict[str, Any]:
     feeds = workload_feeds(Path(request["model"]), request["workloads"], request["batches"])
     numbered = dict(enumerate(feeds.values()))  # the benchmark takes its inputs by number
     files = {ORIGINAL: request["model"], **request["candidates"]}
-    config = Conditions(request["threads"]).session_config("ENABLE_ALL")
+    config = ExecutionProvider().session_config("ENABLE_ALL", request["threads"])
     effort = BenchmarkConfig(request["min_time"], request["sets"])
     measured = run_benchmark([BenchmarkTarget(Path(f), config) for f in files.values()], numbered, effort)
     metrics = dict(zip(files, measured, strict=True))

@@ -11,8 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from passwright.app.compare.comparison_report import Conditions, Row
+from passwright.app.compare.comparison_report import Row
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
+from passwright.app.measure.execution_provider import ExecutionProvider
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval, latency_ratio
 from passwright.app.registry.environment import machine_summary
@@ -28,7 +29,7 @@ TIMED_LABELS = (BASELINE, OURS_ONLINE, *LEVELS, *(peer + ORT_SUFFIX for peer in 
 
 def verify_candidates(model: Path, kept: Path) -> dict[str, Any]:
     """The result of every optimizer for the model, with its verdict, by label."""
-    found = compare(model, conditions=Conditions(is_timed=lambda _: False), keep=kept)
+    found = compare(model, min_time=0.01, keep=kept)
     rows = {row.label: row_facts(row) for row in found.rows}
     return {"verification": found.verification, "notes": found.notes, "versions": found.versions, "rows": rows}
 
@@ -65,11 +66,10 @@ def time_candidates(
     `ours`: passwright's time as a share of its, both with ORT ALL.
     """
     labels = [label for label in TIMED_LABELS if is_correct(label, rows)]
-    conditions = Conditions(threads)
     entries = [
         BenchmarkTarget(
             model_path(label, model, kept),
-            conditions.session_config("ENABLE_ALL" if ORT_SUFFIX in label else "DISABLE_ALL"),
+            ExecutionProvider().session_config("ENABLE_ALL" if ORT_SUFFIX in label else "DISABLE_ALL", threads),
         )
         for label in labels
     ]

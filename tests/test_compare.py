@@ -16,7 +16,7 @@ from msgspec import structs
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli.entry import app
 from passwright.app.compare import tool_runs
-from passwright.app.compare.comparison_report import ComparisonVerdict, Conditions, OnlineOptimization, Row
+from passwright.app.compare.comparison_report import ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.compare.page import compare_page
 from passwright.app.compare.render import (
     failure_lines,
@@ -27,7 +27,6 @@ from passwright.app.compare.render import (
 )
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
-from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.registry import adapter_names
@@ -45,7 +44,7 @@ from typer.testing import CliRunner
 from passwright import ComparisonReport, compare
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-QUICK = Conditions(threads=1, effort=BenchmarkConfig(min_time=0.05, process_sets=1))
+QUICK: dict[str, Any] = {"threads": 1, "batch": (1,)}
 FAKE = Tool("onnxsim", "onnxsim", "0")
 pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
 WRITTEN, ONLINE = SessionConfig(), SessionConfig("ENABLE_ALL", prepack_weights=True)
@@ -111,7 +110,7 @@ def found(
     before = model.read_bytes()
     with pytest.MonkeyPatch.context() as patch:
         SimulatedMachine(lambda _: 1e-3).replace_real_one(patch)
-        found = compare(model, with_tools=["ort"], conditions=QUICK, keep=folder / "kept", json=folder / "out.json")
+        found = compare(model, with_tools=["ort"], keep=folder / "kept", json=folder / "out.json", **QUICK)
     assert model.read_bytes() == before
     assert json.loads((folder / "out.json").read_text())["rows"][1]["online"] is True
     return found
@@ -344,7 +343,7 @@ def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     weight = np.random.default_rng(0).normal(size=(16, 16, 3, 3)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
     onnx.save(model, tmp_path / "m.onnx")
-    counts = {c.name: c for c in compare(tmp_path / "m.onnx", with_tools=[], conditions=QUICK).online_operators}
+    counts = {c.name: c for c in compare(tmp_path / "m.onnx", with_tools=[], **QUICK).online_operators}
     convolutions = [c for name, c in counts.items() if name.endswith("Conv")]
     assert [(c.made_from_original, c.made_from_result) for c in convolutions] == [(1, 1)]
     assert counts["BiasGelu"].made_from_original == 1
@@ -432,7 +431,7 @@ def test_kept_file_does_not_overwrite_model(tmp_path: Path) -> None:
 
 def test_verification_uses_given_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
-    found = compare(written(SMALL, tmp_path), with_tools=[], inputs=tmp_path / "in.npz", conditions=QUICK)
+    found = compare(written(SMALL, tmp_path), with_tools=[], inputs=tmp_path / "in.npz", **QUICK)
     assert "on 1 given sample" in found.verification
     assert len(found.rows) == 4
 

@@ -14,7 +14,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication, publish_copy
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
+from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL, SessionConfig
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
@@ -24,14 +24,14 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..measure.benchmark import BenchmarkConfig
 from ..measure.execution_provider import parse_provider
 from ..measure.feeds import Feeds, make_feeds
-from ..measure.tuned_settings import read_tuned_settings
+from ..measure.tuned_settings import read_tuned_settings, settings_words
 from ..optimize.run_options import RunOptions, plugin_files
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords
 from ..verify.render import input_sets_text
 from .compare_options import CompareOptions
-from .comparison_report import ORIGINAL, ComparisonReport, Conditions, Row
+from .comparison_report import ORIGINAL, ComparisonReport, Row
 from .rows import RowVerifier, measure_rows, online_optimizations
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 
@@ -39,17 +39,18 @@ BASELINE_ROW = 1  # index of the original under ORT ALL
 
 
 def compare_model(model: str | Path, options: CompareOptions) -> ComparisonReport:
-    """Compare a model file with the results of passwright, onnxruntime and the optimizers `tool_names` for it.
+    """Compare a model file with the results of passwright, onnxruntime and the optimizers `with_tools` for it.
 
-    `pipeline`, `plugins`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; `shapes` of inputs and sizes of
-    symbols (`dims`) apply to verification and measurement, and change no model. `tool_names`: ort, onnxsim, onnxslim,
+    `pipeline`, `plugin`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; the `shape` of inputs and sizes
+    of symbols (`dim`) apply to verification and measurement, and change no model. `with_tools`: ort, onnxsim, onnxslim,
     onnxoptimizer, onnxscript; None for those installed. `json`: a file for the report as JSON, `html` for a
     page; `keep`: a folder for the optimized files. A tool that fails or is wrong has a row with the reason; if the
     original cannot be run, nothing is verified, and the rest is measured all the same.
 
     Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
     """
-    timer, conditions = PhaseTimer(phase_callback(options.progress)), options.conditions or _conditions(options)
+    timer, online = PhaseTimer(phase_callback(options.progress)), session_config(options)
+    offline = replace(online, optimization_level=DISABLE_ALL, disabled_optimizers=())
     path = Path(model)
     tools, skipped = select_tools(options.with_tools)
     source = model_source(path, inline=False)
@@ -92,13 +93,8 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
                 original,
                 oracle,
                 # As a run is verified.
-                replace(
-                    conditions.session_config(DISABLE_ALL),
-                    prepack_weights=False,
-                    allow_spinning=False,
-                    memory_patterns=False,
-                ),
-                conditions.session_config(ENABLE_ALL),
+                replace(offline, prepack_weights=False, allow_spinning=False, memory_patterns=False),
+                online,
                 folder,
                 path,
                 _bisect_options(options.inputs, options.shape or {}, options.dim or {}, options.seed),
@@ -108,13 +104,12 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
                 timer.progress(f"verifying {output.row.made_by}")
                 rows += verifier.rows(output)
         try:
-            feeds = make_feeds(
-                path, given, conditions.batches, spec.fixed_sizes if spec is not None else {}, options.seed
-            )
+            feeds = make_feeds(path, given, options.batch, spec.fixed_sizes if spec is not None else {}, options.seed)
         except (UnverifiableError, EvaluationError) as e:
             feeds = Feeds({}, {}, f"nothing was measured: {e}")
         files = {output.row.made_by: output.file for output in outputs}
-        rows = measure_rows(rows, files, feeds.by_batch, conditions, timer, BASELINE_ROW)
+        effort = BenchmarkConfig(options.min_time, seed=options.seed)
+        rows = measure_rows(rows, files, feeds.by_batch, {False: offline, True: online}, effort, timer, BASELINE_ROW)
         if paths.repro_folder is not None:
             with timer.phase("keeping the files"):
                 _copy_models([o.file for o in outputs if o.file != path and not o.row.failure], paths.repro_folder)
@@ -124,8 +119,8 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
         rows,
         BASELINE_ROW,
         online_optimizations(rows),
-        max((r.measured.threads for r in rows if r.measured is not None), default=conditions.threads),
-        conditions.provider.name,
+        max((r.measured.threads for r in rows if r.measured is not None), default=online.intra_op_threads),
+        online.provider,
         list(feeds.by_batch),
         feeds.sizes,
         verification,
@@ -137,7 +132,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
         oracle is not None,
         notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
-        conditions.words,
+        "" if options.settings is None else ", ".join(settings_words(online)) or "onnxruntime's defaults",
         options=options.chosen,
     )
     with Publication() as publication:
@@ -153,13 +148,11 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
 compare = with_keywords(CompareOptions, "compare")(compare_model)
 
 
-def _conditions(options: CompareOptions) -> Conditions:
-    """The conditions of measurements. Raises UsageError for an unusable provider, or file of settings."""
-    effort = BenchmarkConfig(options.min_time, seed=options.seed)
-    conditions = Conditions(options.threads, parse_provider(options.ep), options.batch, effort)
+def session_config(options: CompareOptions) -> SessionConfig:
+    """The session of the online rows. Raises UsageError for an unusable provider, or file of settings."""
     if options.settings is None:
-        return conditions
-    return conditions.in_session(read_tuned_settings(Path(options.settings)).session.config())
+        return parse_provider(options.ep).session_config(ENABLE_ALL, options.threads)
+    return read_tuned_settings(Path(options.settings)).session.config()
 
 
 def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[str]) -> None:

@@ -31,7 +31,6 @@ from ..options import (
 
 if TYPE_CHECKING:
     from ..quantize.quantize_options import QuantizationOptions
-    from .comparison_report import Conditions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +72,6 @@ class CompareOptions(
         None, "Seconds after which `passes quantize` begins no candidate.", "SECONDS", kind=float, least=0
     )
     keep: str | Path | None = report_option(None, "Keep the optimized files in this folder.", "FOLDER", kind=Path)
-    conditions: Conditions | None = None
 
     def __post_init__(self) -> None:
         """Raise UsageError for options that exclude each other."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from msgspec import Struct, to_builtins
-from msgspec.structs import replace
 
 from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
-from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
-from ..measure.benchmark import BenchmarkConfig
-from ..measure.execution_provider import ExecutionProvider
 from ..measure.metrics import ModelMetrics
 from ..measure.model_stats import ModelStats
-from ..measure.tuned_settings import settings_words
 from ..quantize.criterion import Score
 from ..report.notebook_cards import card_html
 from ..report.result_row import COMPARED, UNVERIFIABLE, ResultRow, latency_columns
@@ -91,41 +86,6 @@ def offline_online_pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None]
     """Each model as written, and under ORT ALL if it was run so."""
     online = {row.made_by: row for row in rows if row.online}
     return ((row, online.get(row.made_by)) for row in rows if not row.online)
-
-
-class Conditions(Struct, frozen=True):
-    """Conditions of all measurements: `threads` of onnxruntime, 0 for one on each core.
-
-    `is_timed` decides for a verified row whether it is timed. `session`: the settings of all sessions, in place of
-    onnxruntime's own; its optimization is then called ORT ALL.
-    """
-
-    threads: int = 0
-    provider: ExecutionProvider = msgspec.field(default_factory=ExecutionProvider)
-    batches: Sequence[int] = (1,)
-    effort: BenchmarkConfig = msgspec.field(default_factory=BenchmarkConfig)
-    is_timed: Callable[[Row], bool] = lambda _: True
-    session: SessionConfig | None = None
-
-    def in_session(self, session: SessionConfig) -> Conditions:
-        """The conditions with settings of sessions."""
-        provider = ExecutionProvider(session.provider, session.provider_options)
-        return replace(self, threads=session.intra_op_threads, provider=provider, session=session)
-
-    def session_config(self, level: str) -> SessionConfig:
-        """The config of users' sessions at an optimization level."""
-        if self.session is None:
-            return self.provider.session_config(level, self.threads)
-        return (
-            self.session
-            if level == ENABLE_ALL
-            else replace(self.session, optimization_level=level, disabled_optimizers=())
-        )
-
-    @property
-    def words(self) -> str:
-        """The settings that are not onnxruntime's own, in words."""
-        return "" if self.session is None else ", ".join(settings_words(self.session)) or "onnxruntime's defaults"
 
 
 class OnlineOptimization(Struct, frozen=True):

@@ -16,7 +16,7 @@ from ...core.errors import ModelError, ModelLoadError
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.ort.sessions import CPU, DISABLE_ALL, ENABLE_ALL, LEVELS, SessionConfig
+from ...core.ort.sessions import CPU, LEVELS, SessionConfig
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
@@ -25,7 +25,7 @@ from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
 from ..verify.verify import interface_differences
-from .comparison_report import ORIGINAL, ComparisonVerdict, Conditions, OnlineOptimization, Row, offline_online_pairs
+from .comparison_report import ORIGINAL, ComparisonVerdict, OnlineOptimization, Row, offline_online_pairs
 from .tool_runs import OptimizerOutput
 
 
@@ -155,19 +155,23 @@ def measure_rows(
     rows: Sequence[Row],
     files: Mapping[str, Path],
     feeds: Mapping[int, Mapping[str, Any]],
-    conditions: Conditions,
+    sessions: Mapping[bool, SessionConfig],
+    effort: benchmark.BenchmarkConfig,
     timer: PhaseTimer,
     baseline: int,
 ) -> list[Row]:
-    """Time the rows that load, interleaved; their ratios are to the row `baseline`."""
-    indices = [i for i, row in enumerate(rows) if not row.failure and conditions.is_timed(row)]
-    configs = [conditions.session_config(ENABLE_ALL if rows[i].online else DISABLE_ALL) for i in indices]
-    targets = [benchmark.BenchmarkTarget(files[rows[i].made_by], c) for i, c in zip(indices, configs, strict=True)]
+    """Time the rows that load, interleaved; their ratios are to the row `baseline`.
+
+    `sessions` are those of rows without online optimization (False), and with it.
+    """
+    indices = [i for i, row in enumerate(rows) if not row.failure]
+    timed = [rows[i] for i in indices]
+    targets = [benchmark.BenchmarkTarget(files[row.made_by], sessions[row.online]) for row in timed]
     first = indices.index(baseline) if baseline in indices else 0
     result = list(rows)
     if targets and feeds:
         with timer.phase(MEASURING):
-            measured = benchmark.run_benchmark(targets, feeds, conditions.effort, timer.progress, first)
+            measured = benchmark.run_benchmark(targets, feeds, effort, timer.progress, first)
         for i, metrics in zip(indices, measured, strict=True):
             result[i] = replace(result[i], measured=metrics, failure=metrics.failure)
     base = result[baseline].measured

@@ -98,9 +98,9 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
 def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchReport:
     """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
 
-    All have the same inputs (`inputs`, or generated from `seed` at `shapes` and `dims`) at each of the `batches`; a
-    model that does not accept those of the first has its own. `level`: disable, basic, extended or all. `labelled_set`:
-    an .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels.
+    All have the same inputs (`inputs`, or generated from `seed` at `shape` and `dim`) at each `batch`; a model that
+    does not accept those of the first has its own. `level`: disable, basic, extended, layout or all. `labelled`: an
+    .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels.
 
     A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
     UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.

@@ -30,11 +30,11 @@ from .profile_report import ProfileReport
 
 
 def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
-    """Run a model file under onnxruntime's profiler as it is and, if it `include_optimized`, as optimized.
+    """Run a model file under onnxruntime's profiler as it is and, unless `no_optimize`, as optimized.
 
     Both have the same inputs: the first sample of `inputs`, which are as for `optimize`, or inputs generated with
-    `shapes` and `dims`, which do not change the models, and `batch` samples. They run with `threads` (0 for one on each
-    core), a `provider`, onnxruntime's own optimization at `level` (disable, basic, extended, layout, all), for
+    `shape` and `dim`, which do not change the models, and `batch` samples. They run with `threads` (0 for one on each
+    core), a provider `ep`, onnxruntime's own optimization at `level` (disable, basic, extended, layout, all), for
     `min_time` seconds each after warming up. `trace` is for the timelines in the format of chrome://tracing,
     `json` for the profiles as JSON, `html` for a page of HTML.
 

@@ -79,8 +79,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
     to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
     `scheme`: "auto" or names. `target`: that of the machine by default. `leave`: values or operators that stay in
-    float. Rules of contract LOSSY of `plugins` run before those of each scheme. The search ends after so many scored
-    `trials` or `seconds`; with a `journal`, an interrupted one goes on.
+    float. Rules of contract LOSSY of `plugin` run before those of each scheme. The search ends after so many scored
+    `trials` or after `time` seconds; with a `journal`, an interrupted one goes on.
     `json`: a file for the report as JSON, `html`: for a page of HTML. Either, or `op_errors`, has the errors of
     single ops measured, on a few samples of the calibration.
 

@@ -91,15 +91,15 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
 
     The baseline is the original in a session with the defaults of onnxruntime, with at most `threads` (0: one on each
     core). `goal`: "latency" (`quantile` p50 or p99), "throughput" of several callers, "memory" or "size"; with the last
-    two the result is no slower. It is measured at all combinations of `dims`, lists of sizes by symbol, at the `shapes`
-    of inputs, or on `inputs` as for `optimize`. `pipelines` are tried with groups of rules switched off and on, and at
-    several opsets; `providers` beside the CPU (None: all that are installed). Only with a `budget` the schemes of
-    `quantize` are tried, with `scheme`, `data`, `labelled` and `metric` as documented there.
+    two the result is no slower. It is measured at all combinations of `dim`, lists of sizes by symbol, at the `shape`
+    of inputs, or on `inputs` as for `optimize`. Each `pipeline` is tried with groups of rules switched off and on, and
+    at several opsets; each provider `ep` beside the CPU (None: all that are installed). Only with a `budget` the
+    schemes of `quantize` are tried, with `scheme`, `data`, `labelled` and `metric` as documented there.
 
-    The search begins no race after so many raced `trials` or `seconds`; races have `min_time` seconds of calls for each
-    configuration. With a `journal`, an interrupted search goes on. In the end all pipelines, with the defaults, in one
-    thread and in the session found, are raced against the original: the best that is surely better is the result, else
-    the original. It is verified with `effort`, in its session too.
+    The search begins no race after so many raced `trials` or `time` seconds; races have `min_time` seconds of calls for
+    each configuration. With a `journal`, an interrupted search goes on. In the end all pipelines, with the defaults, in
+    one thread and in the session found, are raced against the original: the best that is surely better is the result,
+    else the original. It is verified with the effort `verify`, in its session too.
     `output`: where to write the model, `settings` its settings as JSON, `script` a Python file that makes the
     session, `json` the report, `html` a page of HTML.
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import builtins
 import sys
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import pytest
-from passwright.app.report.progress import NOTHING, shown_progress, shows_progress
+from passwright.app.report.progress import NOTHING, shown_progress, with_keywords
 from rewriting import load
 
 import passwright
@@ -101,11 +102,15 @@ def test_terminal_shows_progress_on_request(
 
 
 def test_progress_reaches_the_function_as_a_function() -> None:
-    @shows_progress
-    def given(*, progress: Any = None) -> Any:
-        return progress
+    @dataclass(frozen=True)
+    class Options:
+        progress: Any = None
+
+    @with_keywords(Options, "given")
+    def given(_: str, options: Options) -> Any:
+        return options.progress
 
     for value in (None, True, False):
-        assert callable(given(progress=value))
-    assert callable(given())
-    assert given(progress=print) is print
+        assert callable(given("model", progress=value))
+    assert callable(given("model"))
+    assert given("model", progress=print) is print

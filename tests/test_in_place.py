@@ -14,6 +14,7 @@ from small_pipeline import SMALL_PIPELINE as SMALL
 
 from passwright import optimize
 
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 SIZE = 512
 TEXT = f"g (float[{SIZE}] x) => (float[{SIZE}] y) {{ a = Identity(x) b = Add(a, w) y = Relu(b) }}"
 X = np.linspace(-2, 2, SIZE, dtype=np.float32)

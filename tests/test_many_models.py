@@ -31,7 +31,7 @@ from sample_reports import comparison
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"
 OK, BAD, USAGE, WRONG = range(4)
 NO_MODEL = "bad.onnx: not an ONNX model: this is not a protobuf message"

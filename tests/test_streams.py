@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 if TYPE_CHECKING:
     from click.testing import Result as Outcome
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 COMMAND = str(Path(sys.executable).with_name("passes"))
 OK, BAD, USAGE, WRONG = range(4)
 MODEL = load(

@@ -8,11 +8,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from passwright.app.compare.comparison_report import ComparisonReport, ComparisonVerdict, OnlineOptimization, Row
+from passwright.app.compare.document import describe as describe_comparison
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.models.rows import Summary
+from passwright.app.optimize.document import describe as describe_run
+from passwright.app.profile.document import MAX_NODES
+from passwright.app.profile.document import describe as describe_profile
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
 from passwright.app.report.graph_layout import GraphLayout, Link, Point
+from passwright.app.report.page import page_html
 from passwright.app.report.picture import Box, BoxKind, Picture
 from passwright.app.report.result_row import ResultRow
 from passwright.app.report.visualization import GraphView, NodeView, Rewrite, Visualization
@@ -22,6 +27,22 @@ from passwright.core.run.failures import RejectedChange
 from passwright.core.run.report import PassRecord, Report, Stats
 from passwright.core.run.transforms import SkippedPass
 from passwright.core.verify.verdict import OutputDifference, Verdict
+
+
+def run_page(run: Report, drawn: Visualization | None = None) -> str:
+    """The page of a run."""
+    return page_html(describe_run(run, visualization=drawn))
+
+
+def compare_page(beside: ComparisonReport, run: Report, drawn: Visualization | None) -> str:
+    """The page of a comparison."""
+    return page_html(describe_comparison(beside, run, drawn))
+
+
+def profile_page(beside: ProfileReport, run: Report | None, drawn: Visualization | None) -> str:
+    """The page of a profile."""
+    return page_html(describe_profile(beside, MAX_NODES, run, drawn))
+
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",

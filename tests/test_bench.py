@@ -13,12 +13,13 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
-from passwright.app.measure import bench_render as render
 from passwright.app.measure.accuracy import LabelledSet, load_metric, top_1
 from passwright.app.measure.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.measure.benchmark import BenchmarkConfig
+from passwright.app.measure.document import describe
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.options import parse_batch
+from passwright.app.report.document import Lines
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
@@ -296,13 +297,18 @@ def bench_report(**changes: Any) -> BenchReport:
     return BenchReport(models, **fields, versions={"onnxruntime": "1"})
 
 
+def lines_of(report: BenchReport) -> list[str]:
+    document = describe(report)
+    return [document.verdict, *(line for block in document.blocks if isinstance(block, Lines) for line in block)]
+
+
 def test_summary_lines_of_ratios() -> None:
-    lines = list(render.summary_lines(bench_report()))
+    lines = lines_of(bench_report())
     assert "b/m.onnx with a single sample: no difference (0.98-1.03) to a/m.onnx" in lines
     assert "c.onnx with a single sample: 0.50 (0.40-0.60) times as long as a/m.onnx" in lines
     assert "sizes: time=4" in lines
 
 
 def test_unused_provider_is_reported() -> None:
-    lines = list(render.summary_lines(bench_report(provider="CUDAExecutionProvider")))
+    lines = lines_of(bench_report(provider="CUDAExecutionProvider"))
     assert "c.onnx: 4 nodes on cpu, none on cuda" in lines

@@ -6,17 +6,15 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
-from importlib import import_module
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
-from passwright.app.optimize.card import keyword_of, run_card
-from passwright.app.optimize.render import change_text
-from passwright.app.report import notebook_cards, rendering
-from passwright.app.report.card import Card
+from passwright.app.optimize.document import change_text, describe, keyword_of
+from passwright.app.report import rendering
+from passwright.app.report.document import Document
+from passwright.app.report.notebook import card_html
 from passwright.core.errors import FailureKind
 from passwright.core.run.failures import RejectedChange
 from passwright.core.run.report import PassRecord, RunHint, Stats, TransformRecord
@@ -67,9 +65,9 @@ class Parsed(HTMLParser):
         return {tag for tag, _ in self.elements}
 
 
-def parsed(card: Card | str) -> Parsed:
+def parsed(card: Document | str) -> Parsed:
     """A card that is short, has no scripts and addresses, and no colours but those of its marks."""
-    html = card if isinstance(card, str) else card.html()
+    html = card if isinstance(card, str) else card_html(card)
     assert len(html.encode()) < 30_000
     found = Parsed(html)
     assert found.tags <= TAGS
@@ -103,13 +101,13 @@ def test_card_names_all_that_was_left_out_and_hints() -> None:
         transforms=[TransformRecord("clear-docs", 9)],
         notes=["a note"],
     )
-    found = parsed(run_card(run))
+    found = parsed(describe(run))
     assert "left out pad-pool/pad_into_max_pool #4 at y: off by up to 2.0" in found.text
     assert "quantized left out: the model has no quantized ops" in found.text
     assert "note: a note" in found.text
     assert "hint: 6 Gelu from opset 20 on: --opset 20" in found.text
     assert "compared with the model after clear-docs" in found.text
-    assert "hint: 6 Gelu from opset 20 on: opset=20" in parsed(run_card(run, in_notebook=True)).text
+    assert "hint: 6 Gelu from opset 20 on: opset=20" in parsed(describe(run, in_notebook=True)).text
 
 
 @pytest.mark.parametrize(
@@ -142,13 +140,6 @@ def test_cards_of_other_reports(name: str) -> None:
     assert ("div", {"class": f"verdict {tone}"}) in found.elements
 
 
-@pytest.mark.parametrize("report_type", notebook_cards.CARDS)
-def test_cards_are_made_by_functions_of_their_reports(report_type: str) -> None:
-    module, function = notebook_cards.CARDS[report_type]
-    parameters = signature(getattr(import_module(f"passwright.app.{module}"), function)).parameters
-    assert [p.annotation for p in parameters.values()] == [report_type]
-
-
 def test_cards_of_large_reports_are_cut() -> None:
     run = report(ESCAPED, rejected=True)
     ops = {f"{n}{ESCAPED}": n for n in range(1000)}
@@ -157,7 +148,7 @@ def test_cards_of_large_reports_are_cut() -> None:
     ]
     passes = [PassRecord(ESCAPED, 2, {f"{n}{ESCAPED}": 2}, 0.1) for n in range(1000)]
     run = replace(run, rejected=rejected, passes=passes, before=Stats(ops, 5, 5, 5), notes=[ESCAPED] * 100)
-    found = parsed(run_card(run))
+    found = parsed(describe(run))
     assert "and 995 other rows" in found.text
     assert "and 94 more" in found.text
     outputs = {f"{n}{ESCAPED}": OutputDifference(1e-7, 1e-5) for n in range(1000)}
@@ -176,7 +167,7 @@ def test_cards_of_large_reports_are_cut() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_are_escaped(name: str) -> None:
     run = replace(report(name, rejected=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
-    found = parsed(run_card(run))
+    found = parsed(describe(run))
     shown = name.encode("unicode_escape").decode() if not name.isprintable() and name.isascii() else ""
     assert shown in found.text
     assert "\u202e" not in found.text

@@ -17,14 +17,7 @@ from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli.entry import app
 from passwright.app.compare import tool_runs
 from passwright.app.compare.comparison_report import ComparisonVerdict, OnlineOptimization, Row
-from passwright.app.compare.page import compare_page
-from passwright.app.compare.render import (
-    failure_lines,
-    headline,
-    operator_lines,
-    show_comparison_report,
-    verdict_word,
-)
+from passwright.app.compare.document import describe, failure_lines, headline, operator_lines, verdict_word
 from passwright.app.compare.rows import RowVerifier, online_optimizations
 from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
@@ -321,7 +314,7 @@ def test_operators_under_ort_all(found: ComparisonReport) -> None:
         "op": "com.microsoft.Gelu", "original": 1, "result": 1, "made_from_original": 1, "made_from_result": 0
     }  # fmt: skip
     assert {"MatMul", "Relu", "Erf", "Conv"}.isdisjoint(data)
-    page = compare_page(report, samples.report(), None)
+    page = samples.compare_page(report, samples.report(), None)
     assert page.count("NCHWc Conv") == 1
     assert "BiasGelu" in page
 
@@ -330,7 +323,7 @@ def test_no_operators_where_what_runs_is_unknown(found: ComparisonReport) -> Non
     report = with_ops(found, original={"Relu": 1}, original_online={"Relu": 1}, passwright={"Relu": 1})
     assert report.online_operators == []
     assert list(operator_lines(report)) == []
-    assert "Operators under ORT ALL" not in compare_page(report, samples.report(), None)
+    assert "Operators under ORT ALL" not in samples.compare_page(report, samples.report(), None)
 
 
 def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
@@ -474,7 +467,7 @@ def test_tables_fit_into_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     report = with_long_values(found)
-    show_comparison_report(Terminal(), report)
+    Terminal().show(describe(report))
     shown = capsys.readouterr().out
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
     tables = list(takewhile(lambda line: not line.startswith("errors:"), shown.splitlines()[2:]))
@@ -524,4 +517,4 @@ def test_saved_file_that_does_not_run_at_size_0(shared_remote: RemoteBackend, tm
     body = "<int64[2] shape = {0, -1}> { r = Reshape(x, shape) y = Relu(r) }"
     for row in rows_of(shared_remote, tmp_path, RELU, f"g (float[N,4] x) => (float[N,4] y) {body}"):
         assert (verdict_word(row), row.failure, row.is_unusable) == ("fails at N=0", "", True)
-        assert next(failure_lines([row])).startswith("it fails on ")
+        assert next(failure_lines([row])).partition(": ")[2].startswith("it fails on ")

@@ -19,12 +19,12 @@ from passwright.app.cli.entry import app
 from passwright.app.compare import quantized, tool_runs
 from passwright.app.compare.comparison_report import QuantizedRow
 from passwright.app.compare.quantized import compare_quantized, selected_quantizers, with_latency
-from passwright.app.compare.quantized_page import quantized_comparison_page
-from passwright.app.compare.render_quantized import show_quantized_comparison
+from passwright.app.compare.quantized_document import describe
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval
 from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.quantize import QuantizationOptions
 from passwright.app.registry.quantizers import QUANTIZERS, Quantizer
+from passwright.app.report.page import page_html
 from passwright.app.report.terminal import Terminal
 from passwright.core.errors import UsageError
 from rewriting import load
@@ -147,13 +147,13 @@ def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert [entry["label"] for entry in entries] == list(rows)
     assert entries[0]["measured"]["latencies"]["1"]["throughput"] > 0
     page = shown.read_text(encoding="utf-8")
-    cells = re.findall(r'<th scope="row" class="name [a-z]+">([^<]*)</th>', page)
+    cells = re.findall(r'<th scope="row" class="name">([^<]*)</th>', page)
     assert cells[: len(rows)] == list(rows)
     assert all(text in page for text in ("p99", "Size on disk", rows["passwright"].description, "fails"))
     assert "default-src 'none'" in page
     hostile = structs.replace(rows[MISSING], label="<img src=x>", failure="<img src=x>")
-    assert "<img" not in quantized_comparison_page(replace(report, source="<img src=x>", rows=[*report.rows, hostile]))
-    show_quantized_comparison(Terminal(), replace(report, skipped={"nncf": "not installed"}))
+    assert "<img" not in page_html(describe(replace(report, source="<img src=x>", rows=[*report.rows, hostile])))
+    Terminal().show(describe(replace(report, skipped={"nncf": "not installed"})))
     text = capsys.readouterr().out
     assert "within 1% of the agreement" in text
     assert "\N{HORIZONTAL ELLIPSIS}" not in text  # which a cell without room ends with

@@ -17,7 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 from operation_counts import count_calls
 from passwright.app.cli.entry import app
 from passwright.app.diff.diff_result import ChangedOp, ModelDifference, SubgraphChange
-from passwright.app.diff.render import diff_lines
+from passwright.app.diff.document import difference_lines, summary
+from passwright.app.diff.model_diff import DiffReport
 from passwright.core.errors import ModelError
 from random_models import models
 from rewriting import cases, load, table
@@ -35,8 +36,13 @@ ONE_OTHER = EYE + np.float32(0.5) * (np.arange(16).reshape(4, 4) == 5)
 W = {"w": EYE}
 
 
+def diff_lines(report: DiffReport, limit: int) -> list[str]:
+    """The summary of a report, and a line or more for each change."""
+    return [summary(report.difference), *difference_lines(report, limit)]
+
+
 def lines_of(a: onnx.ModelProto | Path, b: onnx.ModelProto | Path, *, names: bool = False) -> list[str]:
-    return list(diff_lines(diff(a, b, include_names=names), 12))
+    return diff_lines(diff(a, b, include_names=names), 12)
 
 
 def difference(a: onnx.ModelProto, b: onnx.ModelProto) -> ModelDifference:
@@ -222,7 +228,7 @@ def test_equal_replacements_are_grouped() -> None:
     assert (
         joined(lines_of(a, b)) == f"8 ops removed; 6 ops unchanged | {times} removed: 2 Transpose | at t0, t1, t2, t3"
     )
-    assert list(diff_lines(diff(a, b), 2))[-1] == "    at t0, t1, ... and 2 more"
+    assert diff_lines(diff(a, b), 2)[-1] == "    at t0, t1, ... and 2 more"
 
 
 def test_long_region_is_truncated() -> None:
@@ -509,7 +515,7 @@ def test_golden_models_against_optimized(path: Path, tmp_path: Path) -> None:
     assert diff(path, path).difference.is_identical
     assert json.loads(forward.to_json())["equal"] is forward.is_equal
     for limit in (1, 100):
-        assert list(diff_lines(forward, limit))
+        assert diff_lines(forward, limit)
 
 
 def saved(path: Path, model: onnx.ModelProto, **options: Any) -> Path:

@@ -15,9 +15,9 @@ import pytest
 from passwright.app.cli.entry import app
 from passwright.app.cli.exit_codes import UNVERIFIED, WRONG
 from passwright.app.cli.outputs import Outputs
-from passwright.app.optimize.document import run_document
-from passwright.app.report.card import Card
-from passwright.app.report.finding import Failure, Finding, Level, relative_path
+from passwright.app.optimize.document import describe
+from passwright.app.report.document import Document, Lines, Preformatted, failure_document, findings_of
+from passwright.app.report.finding import Finding, Level, relative_path
 from passwright.app.report.github import workflow_commands
 from passwright.app.report.markdown import escape, markdown_text
 from passwright.app.report.sarif import DESCRIPTIONS, sarif_text
@@ -162,10 +162,10 @@ def test_findings_of_runs() -> None:
         transforms=[TransformRecord("clear-docs", 9)],
     )
     unverified = replace(report("c.onnx"), verification=None)
-    outcomes = [run, unverified, Failure("passes run", "d.onnx", "d.onnx: not an ONNX model", 1)]
-    document = run_document(outcomes, is_check=True)
-    found = [(f.level, f.rule, f.file) for f in document.findings]
-    assert found == [
+    documents = [describe(r, is_check=True) for r in (run, unverified)]
+    documents.append(failure_document("passes run", "d.onnx", "d.onnx: not an ONNX model", 1))
+    findings = findings_of(documents)
+    assert [(f.level, f.rule, f.file) for f in findings] == [
         ("error", "unoptimized-model", "models/a b.onnx"),
         ("error", "unoptimized-model", "c.onnx"),
         ("error", "unusable-model", "d.onnx"),
@@ -174,12 +174,12 @@ def test_findings_of_runs() -> None:
         ("note", "quantized", "models/a b.onnx"),
         ("note", "hint", "models/a b.onnx"),
     ]
-    change = document.findings[0].message
+    change = findings[0].message
     assert change.startswith("models/a b.onnx: 185 -> 122 nodes (-34.1%), ")
     assert change.endswith("; by fold_batch_norm_into_conv (53), clear-docs (9), merge_transposes (7)")
-    _, results = sarif(sarif_text(document.findings))
+    _, results = sarif(sarif_text(findings))
     assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "models/a%20b.onnx"
-    text = markdown_text(document.cards)
+    text = markdown_text(documents)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows[0] == "|  | model | nodes | file | parameters | rewrites | left out | result |"
     assert re.match(r"\| ❌ \| models/a b.onnx \| 185 → \*\*122\*\* \(.34 %\) \| .* would change; verified: ", rows[2])
@@ -190,17 +190,17 @@ def test_findings_of_runs() -> None:
 
 
 def test_changes_are_no_findings_unless_they_are_checked() -> None:
-    document = run_document([report()], is_check=False)
+    document = describe(report())
     assert list(document.findings) == []
     assert sarif(sarif_text(document.findings))[1] == []
-    assert document.cards[0].tone == "good"
+    assert document.tone == "good"
 
 
 @pytest.mark.parametrize(
     ("code", "rule"), [(1, "unusable-model"), (WRONG, "wrong-result"), (UNVERIFIED, "unverifiable-model")]
 )
 def test_failures_by_exit_code(code: int, rule: str) -> None:
-    assert Failure("passes run", "m.onnx", "it failed", code).finding.rule == rule
+    assert [f.rule for f in failure_document("passes run", "m.onnx", "it failed", code).findings] == [rule]
     assert rule in DESCRIPTIONS
 
 
@@ -236,27 +236,27 @@ def test_the_gravest_commands_come_first() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_stay_text(name: str) -> None:
     run = replace(report(name, rejected=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
-    document = run_document([run, Failure("passes run", name, name, 1)], is_check=True)
-    commands = "\n".join(workflow_commands(document.findings))
+    documents = [describe(run, is_check=True), failure_document("passes run", name, name, 1)]
+    commands = "\n".join(workflow_commands(findings_of(documents)))
     assert all(re.match("::(error|warning|notice) ", line) for line in commands.splitlines())
     assert commands.isascii() or commands.replace("\n", "").isprintable()
-    text = markdown_text(document.cards)
+    text = markdown_text(documents)
     for line in text.splitlines():
         unescaped = re.sub(r"\\.|</?(details|summary)>", "", line)
         assert "<" not in unescaped
         assert line.isprintable()
         if line.startswith("| ❌"):
             assert len(re.findall(r"(?<!\\)\|", line)) == 9
-    sarif(sarif_text(document.findings))
+    sarif(sarif_text(findings_of(documents)))
 
 
 def test_markdown_is_cut() -> None:
-    card = Card("passes run", "m", "good", "v", notes=["n"] * 100, folds=[("t", ["line"] * 100)])
-    text = markdown_text([card] * 3)
+    document = Document("passes run", "m", "v", blocks=[Lines(["n"] * 100), Preformatted("t", ["line"] * 100)])
+    text = markdown_text([document] * 3)
     assert text.count("- m: n\n") == 39
     assert "- and 261 more" in text
     assert text.count("    and 61 more") == 3
-    assert len(markdown_text([card] * 1000)) < 200_000
+    assert len(markdown_text([document] * 1000)) < 200_000
     assert markdown_text([]) == ""
     assert escape("a|b_c`d<e>*[f]\\") == r"a\|b\_c\`d\<e\>\*\[f\]\\"
 

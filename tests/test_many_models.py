@@ -155,10 +155,10 @@ def test_table_of_models_and_of_outcomes(monkeypatch: pytest.MonkeyPatch, width:
     models = ("a.onnx", "sub/b.onnx", "c.onnx", "bad.onnx")
     lines = run(*models, "--output-dir", "out/new", "--no-verify", code=BAD).stdout.splitlines()
     assert max(len(line) for line in lines if line[0] in "│├┃") <= width
-    change, one, total = ("4 -> 2", "1 -> 1", "9 -> 5") if width == 80 else ("-50.0%", "1", "-44.4%")
+    assert any("bytes" in line for line in lines if line.startswith("┃")) == (width == 80)
     assert cells_of_table(lines) == [
-        ("a.onnx", change, "not verified"), ("sub/b.onnx", change, "not verified"),
-        ("c.onnx", one, "unchanged"), ("bad.onnx", "", "failed"), ("all 4", total, ""),
+        ("a.onnx", "4 -> 2", "not verified"), ("sub/b.onnx", "4 -> 2", "not verified"),
+        ("c.onnx", "1 -> 1", "unchanged"), ("bad.onnx", "", "failed"), ("all 4", "9 -> 5", ""),
     ]  # fmt: skip
     assert lines[-1] == "4 models: 2 not verified, 1 unchanged, 1 failed; written to out/new"
     monkeypatch.setattr("passwright.app.models.rows.MAX_ROWS", 3)
@@ -290,7 +290,7 @@ def test_options_are_those_of_the_command(folder: Path) -> None:
     assert "zoo/a.onnx: warning: left out wrong/drop #2 at" in result.stderr
     assert [left_out[0] for left_out in json.loads(cells("rejected")["a.onnx"])] == ["drop"]
     assert "drop at" in str(page_data()["rows"])
-    assert '<td class="said"><span class="name">zoo/a.onnx</span> at' in Path("out", PAGE_NAME).read_text()
+    assert '<td class="said">zoo/a.onnx at' in Path("out", PAGE_NAME).read_text()
     batch("zoo/a.onnx", "--output-dir", "strict", "--plugin", "wrong.py", "--strict", code=WRONG)
     assert cells("outcome", f"strict/{TABLE_NAME}") == {"a.onnx": "wrong"}
     batch("zoo/c.onnx", "--opset", "20", "--output-dir", "new")

@@ -43,7 +43,7 @@ def bisect(*arguments: str | Path, code: int = OK) -> Result:
 def test_a_zero_pad_before_a_max_pool(model: Path, level: list[str], name: str) -> None:
     lines = bisect(model, *level, code=WRONG).stdout.splitlines()
     version = bisect_ort(model, "basic").versions["onnxruntime"]
-    assert lines[0].startswith(f"onnxruntime {version} at {name} is wrong: y: ")
+    assert lines[0].startswith(f"onnxruntime {version} at level {name} is wrong: y: ")
     assert lines[1].startswith("    Pad_Fusion: y: ")
     assert lines[2].startswith('right with disabled_optimizers=["Pad_Fusion"] (')
 

@@ -15,25 +15,29 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec import structs
-from passwright.app.compare.page import compare_page, compare_tiles, comparison_charts, row_tone
+from passwright.app.compare.document import compare_tiles, comparison_charts, row_tone
 from passwright.app.measure.metrics import RatioInterval
-from passwright.app.optimize.page import (
-    CHUNK_SIZE,
-    PicturePool,
-    rewrite_data,
-    rewrites_by_rule,
-    run_page,
-    verdict_banner,
-)
-from passwright.app.profile.page import profile_page, timeline_data
+from passwright.app.optimize.document import describe
+from passwright.app.profile.document import timeline_data
 from passwright.app.report import number_text, rendering
-from passwright.app.report.charts import FONT_SIZE, Bar, bar_chart, paired_bar_chart
+from passwright.app.report.charts import FONT_SIZE, Bar, BarChart, PairedBarChart
 from passwright.app.report.picture import svg
 from passwright.app.report.rendering import compress_json, decompress_json
+from passwright.app.report.rewrite_sections import CHUNK_SIZE, PicturePool, rewrite_data, rewrites_by_rule
 from passwright.app.report.visualization import Visualization
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.verdict import Mismatch, Verdict
-from sample_reports import HOSTILE, comparison, picture, profile_pair, report, trace
+from sample_reports import (
+    HOSTILE,
+    compare_page,
+    comparison,
+    picture,
+    profile_page,
+    profile_pair,
+    report,
+    run_page,
+    trace,
+)  # fmt: skip
 
 VOID = {"meta", "link", "input", "br", "path", "circle", "rect", "hr", "img"}
 VERIFIED = Verdict("onnxruntime", exact=False, input_sets=("normal",), differences={})
@@ -187,9 +191,9 @@ def test_rejected_changes_are_listed() -> None:
 def test_banner_states_the_verdict(verification: Any, tone: str, message: str) -> None:
     result = report()
     result.verification = verification
-    found_tone, lines = verdict_banner(result)
-    assert found_tone == tone
-    assert message in lines[0]
+    document = describe(result)
+    assert document.tone == tone
+    assert message in document.verdict
 
 
 def test_embedded_data_is_complete() -> None:
@@ -220,7 +224,8 @@ def test_lanes_hold_all_nodes() -> None:
 
 def test_the_same_picture_is_stored_once() -> None:
     drawn = trace(10, changes=400)
-    data, chunks = rewrite_data(drawn)
+    found = rewrite_data(drawn.rewrites)
+    data, chunks = found["rewrites"], [found[f"pictures-{n}"] for n in range(len(found) - 1)]
     pictures = {(n, place): drawing for n, chunk in enumerate(chunks) for place, drawing in enumerate(chunk)}
     assert len(pictures) == len(set(pictures.values())) < 120
     placed = [r for r in data if r["before"] is not None]
@@ -293,7 +298,7 @@ def bars_of(drawing: str) -> list[ET.Element]:
 
 def test_bars_are_as_long_as_their_numbers() -> None:
     bars = [Bar("a", 2.0, "2 s", 1.5, 2.5, "ours"), Bar("b", 1.0, "1 s", tone="plain"), Bar("<c>", 4.0, "4 s")]
-    drawn = bar_chart("Times", bars, lambda n: f"{n:g} s")
+    drawn = BarChart("Times", "", bars, lambda n: f"{n:g} s").svg()
     widths = {e.get("class"): float(e.get("width", "")) for e in bars_of(drawn)}
     assert widths["bar ours"] / widths["bar plain"] == pytest.approx(2)
     assert widths["bar"] / widths["bar plain"] == pytest.approx(4)
@@ -307,7 +312,7 @@ def test_bars_are_as_long_as_their_numbers() -> None:
 
 def test_intervals_stay_left_of_the_numbers() -> None:
     bars = [Bar("a", 1.0, "1 s", 0.9, 5.0), Bar("b", 2.0, "2 s", 1.8, 2.1)]
-    parts = list(ET.fromstring(bar_chart("Times", bars, str)).iter())
+    parts = list(ET.fromstring(BarChart("Times", "", bars, str).svg()).iter())
     whiskers = [e[0].get("d", "") for e in parts if e.get("class") == "ci"]
     numbers_at = [float(e.get("x", "")) - 3 * FONT_SIZE for e in parts if e.get("class") == "value"]
     assert len(whiskers) == len(numbers_at) == 2
@@ -316,8 +321,8 @@ def test_intervals_stay_left_of_the_numbers() -> None:
 
 def test_charts_leave_no_importer() -> None:
     code = (
-        "from importlib.metadata import version; from passwright.app.report.charts import Bar, bar_chart; "
-        "bar_chart('t', [Bar('a', 1.0, '1')], str); import colorsys; version('passwright')"
+        "from importlib.metadata import version; from passwright.app.report.charts import Bar, BarChart; "
+        "BarChart('t', '', [Bar('a', 1.0, '1')], str).svg(); import colorsys; version('passwright')"
     )
     subprocess.run([sys.executable, "-W", "error::ImportWarning", "-c", code], check=True)
 
@@ -325,20 +330,20 @@ def test_charts_leave_no_importer() -> None:
 @pytest.mark.parametrize("numbers_drawn", [[0.0], [0.0, 0.0], [1.0], [1e-9, 1e9]])
 def test_any_numbers_give_a_chart(numbers_drawn: list[float]) -> None:
     bars = [Bar(str(n), n, str(n), n, n) for n in numbers_drawn]
-    assert len(bars_of(bar_chart("Times", bars, str))) == len(bars)
+    assert len(bars_of(BarChart("Times", "", bars, str).svg())) == len(bars)
 
 
 @pytest.mark.parametrize("unwanted", ["<script", "<style", "<desc", "<!--", "pygal", " id=", "Consolas"])
 def test_charts_have_no_unwanted_elements(unwanted: str) -> None:
-    drawn = paired_bar_chart("Ops", [("Conv", 3, 1), ("Relu", 1, 1)], "{:.0f}".format)
+    drawn = PairedBarChart("Ops", "", [("Conv", 3, 1), ("Relu", 1, 1)], "{:.0f}".format).svg()
     assert len(bars_of(drawn)) == 4
     assert unwanted not in drawn
 
 
 def test_charts_have_a_bar_per_measured_row() -> None:
     beside = comparison()
-    bars = {title: len(bars_of(drawn)) for title, _, drawn in comparison_charts(beside)}
-    assert bars == {"Latency, one sample": 8, "Latency, 8 samples": 8, "Bytes on disk": 5, "Nodes that run": 8}
+    bars = {chart.title: len(bars_of(chart.svg())) for chart in comparison_charts(beside)}
+    assert bars == {"Latency, one sample": 8, "Latency, batch of 8": 8, "Bytes on disk": 5, "Nodes that run": 8}
     assert [row_tone(row, beside) for row in beside.rows] == [
         "plain", "ours", "plain", "plain", "wrong", "baseline", "ours", "plain", "wrong",
     ]  # fmt: skip
@@ -350,7 +355,7 @@ def test_comparison_without_runs_has_no_charts() -> None:
         structs.replace(r, measured=None, stats=None, online_stats=None, failure="no such file") for r in beside.rows
     ]
     text = Parsed(compare_page(beside, report(), Visualization())).text
-    assert text.count("no such file") == len(beside.rows)
+    assert f"{', '.join(row.label for row in beside.rows)}: fails: no such file" in text
     assert list(comparison_charts(beside)) == []
 
 

@@ -21,8 +21,8 @@ import pytest
 from pass_loading import installed_passes, make_pipeline, passes_from_file
 from passwright.app.check.rule_check import select_passes
 from passwright.app.cli.entry import app
+from passwright.app.listing.document import describe_all
 from passwright.app.listing.listing import listing
-from passwright.app.listing.render import show_listing
 from passwright.app.registry import adapter_names
 from passwright.app.registry.pass_sources import (
     PluginLike,
@@ -191,7 +191,8 @@ def test_command_finds_plugin_passes(example: Path, tmp_path: Path) -> None:
     listed = run([COMMAND, "list"]).stdout.splitlines()
     assert "passes from passwright-example 1.2.3" in listed
     assert any(line.split() == ["tangent", "1", "rule", *["Sin(x)", "/", "Cos(x)", "=>", "Tan(x)"]] for line in listed)
-    assert "  example (passwright-example 1.2.3): basic,drop-scales{tolerance=1e-9}" in listed
+    words = ["example", "(passwright-example", "1.2.3):", "basic,drop-scales{tolerance=1e-9}"]
+    assert words in [line.split() for line in listed]
 
 
 def test_command_runs_plugin_passes(on_path: Path, tmp_path: Path) -> None:
@@ -612,7 +613,7 @@ def test_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     screen = Terminal()
     screen.out = Console(file=out, force_terminal=True, width=80, color_system=None)
-    show_listing(screen, listing())
+    screen.show(describe_all(listing()))
     lines = out.getvalue().splitlines()
     assert max(map(len, lines)) <= 80
     assert sum(line.startswith("  fold-constants                fold       2 options") for line in lines) == 1

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.app.cli.standard_streams import PrintableFormatter
-from passwright.app.report.terminal import PrintableConsole, add_row, new_table
+from passwright.app.report.document import Document, Lines, Preformatted, table
+from passwright.app.report.terminal import PrintableConsole, Terminal
 from passwright.core.support.printable_text import (
     INVISIBLE,
     MAX_LINE,
@@ -22,6 +23,7 @@ from passwright.core.support.printable_text import (
     printable_line,
     printable_lines,
 )
+from rich.table import Table as RichTable
 
 ANY_TEXT = st.text(st.characters(), max_size=30)  # halves of surrogate pairs too
 EVIL = "\x1b[31m\x07\b\r\n\u202e\u2066\u200b\u2028\x9b\udcff\u3164[red][/]"
@@ -79,13 +81,14 @@ def test_names_of_files(text: str) -> None:
 def test_consoles_print_no_markup_and_no_codes() -> None:
     out = StringIO()
     console = PrintableConsole()
-    console.file, console.width, table = out, 500, new_table(EVIL, EVIL)
-    add_row(table, EVIL, EVIL)
-    for thing in (table, EVIL):
-        console.print(thing)
-    assert out.getvalue().count("[red][/]") == 5
-    table.add_row(EVIL, EVIL)  # around the function for it
-    console.print(table)
+    console.file, console.width = out, 500
+    terminal = Terminal()
+    terminal.out = console
+    blocks = [table(EVIL, [EVIL, EVIL], [(EVIL, EVIL)]), Lines([EVIL], EVIL), Preformatted(EVIL, [EVIL])]
+    terminal.show(Document(EVIL, EVIL, EVIL, summary=EVIL, blocks=blocks))
+    console.print(EVIL)
+    assert out.getvalue().count("[red][/]") == 11
+    console.print(RichTable(EVIL, EVIL))  # around the function for it
     assert printable_lines(out.getvalue()) == out.getvalue()
 
 

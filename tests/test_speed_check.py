@@ -17,7 +17,6 @@ from passwright.app.cli.entry import app
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
 from passwright.app.measure.metrics import Latency, ModelMetrics
-from passwright.app.optimize.page import run_page
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.app.report.visualization import Visualization
 from passwright.core import ROUNDING, Pass, Pipeline, Plugin, RewriteBuilder, RulePass, Value, rule
@@ -145,7 +144,7 @@ def test_results_that_are_taken(
     assert len(seen) == len(speed.races)
     assert result.report.verification is not None
     assert result.report.verification.failure is None
-    assert ("as it was: the optimized model was slower" in page.read_text()) is (taken == "none")
+    assert ("speed: the original is taken, in place of" in page.read_text()) is (taken == "none")
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
@@ -328,7 +327,7 @@ def test_pipelines_that_fall_back_to_each_other() -> None:
 def test_page_of_a_race() -> None:
     won = PipelineRace("basic", RatioInterval(0.8, 0.75, 0.85))
     lost = PipelineRace("fast", RatioInterval(1.2, 1.1, 1.3), is_lost=True)
-    page = run_page(replace(samples.report(), speed=SpeedCheck([lost, won], 2, {})), Visualization())
+    page = samples.run_page(replace(samples.report(), speed=SpeedCheck([lost, won], 2, {})), Visualization())
     for text in ("latency under ORT ALL", "0.80", "slower than the original", "with ORT ALL 1.20 (1.10-1.30)"):
         assert text in page
 

@@ -38,7 +38,7 @@ SLOW = {
 SELDOM_NEEDED = {
     f"passwright.{name}"
     for name in (
-        "app.registry.adapter_names", "app.report.finding", "app.report.card", "app.optimize.document",
+        "app.registry.adapter_names", "app.report.rendering", "app.report.notebook", "app.report.rich_tables",
         "core.transform.opset_conversion", "core.verify.input_generation", "core.verify.input_search",
         "core.verify.oracle",
     )

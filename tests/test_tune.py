@@ -28,6 +28,7 @@ from passwright.app.measure.tuned_settings import DEFAULT_SESSION, Configuration
 from passwright.app.options import parse_dim_sizes
 from passwright.app.quantize.journal import Journal
 from passwright.app.quantize.search import Limits
+from passwright.app.report.page import page_html
 from passwright.app.tune.decisions import (
     ONE_THREAD,
     Choice,
@@ -38,9 +39,9 @@ from passwright.app.tune.decisions import (
     pipeline_choices,
     session_choices,
 )
+from passwright.app.tune.document import describe
 from passwright.app.tune.objective import Objective, noise, widened
 from passwright.app.tune.outcome import LastRace, finalists, race_finalists
-from passwright.app.tune.page import tune_page
 from passwright.app.tune.racing import LAST, RUNGS, Racing, Workload, make_workloads
 from passwright.app.tune.search import LIMITED, TuningSearch
 from passwright.app.tune.tuned_models import MadeModel
@@ -617,7 +618,7 @@ def test_loss_of_a_quantized_result(monkeypatch: pytest.MonkeyPatch) -> None:
     found = re.search(r"half-weights.*, top-1 ([\d.]+), the original's ([\d.]+), on inputs", note)
     assert found is not None, note
     assert float(found[1]) >= 0.98 * float(found[2]) > 0.9
-    assert "not verified as others are" in tune_page(report)
+    assert "not verified as others are" in page_html(describe(report))
 
 
 # Choices and configurations.

@@ -77,7 +77,7 @@ def test_differing_values(tmp_path: Path, other: str, code: int, message: str) -
 )
 def test_differing_interfaces(tmp_path: Path, other: str, message: list[str]) -> None:
     result = invoke("verify", saved(tmp_path, "a.onnx"), saved(tmp_path, "b.onnx", other), code=WRONG)
-    assert result.stdout.splitlines() == [f"{tmp_path}/b.onnx: {line}" for line in message]
+    assert result.stdout.splitlines() == [f"{tmp_path}/b.onnx was not compared: the interfaces differ", *message]
 
 
 @cases(
@@ -164,7 +164,8 @@ def test_bisect_names_the_change_without_output_files(tmp_path: Path, rules: Pat
     lines = invoke("bisect", model, "--plugin", rules, code=WRONG).stdout.splitlines()
     assert lines[0].startswith("my-rules/drop_relu #0 at y: ")
     assert lines[1] == "    replaced Relu y"
-    assert lines[2].startswith("0 changes kept, ")
+    assert lines[2] == "1 wrong change"
+    assert lines[3].startswith("0 changes kept, ")
     assert sorted(p for p in tmp_path.iterdir() if p.name != "__pycache__") == before
 
 

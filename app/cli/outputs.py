@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from .exit_codes import BAD_INPUT, expected_failure
 from .standard_streams import STANDARD_OUTPUT
 
 if TYPE_CHECKING:  # imports rich, jinja2 and onnx
-    from ..report.finding import Document
+    from ..report.document import Document
 
 TEXT, JSON, GITHUB, MARKDOWN, SARIF = FORMATS = ("text", "json", "github", "markdown", "sarif")
 WITH_TEXT = (TEXT, GITHUB)
@@ -79,16 +79,15 @@ class Outputs(Struct, frozen=True):
         try:
             yield
         except PassesError as e:
-            from ..report.finding import Document, Failure  # noqa: PLC0415 - imports rich and jinja2
+            from ..report.document import failure_document  # noqa: PLC0415 - as above
 
             if isinstance(e, UsageError):
                 raise
             code, message = expected_failure(e) or (BAD_INPUT, str(e))
-            failure = Failure(command, str(file), message, code)
-            self.write(lambda: Document([failure.card], [failure.finding]))
+            self.write([failure_document(command, str(file), message, code)])
             raise
 
-    def write(self, document: Callable[[], Document]) -> None:
+    def write(self, documents: Sequence[Document]) -> None:
         """Write the files, and print the format of standard output, except text and JSON.
 
         Raises ModelError for a file that cannot be written.
@@ -99,23 +98,25 @@ class Outputs(Struct, frozen=True):
         from ...core.io.output_paths import OutputFile  # noqa: PLC0415 - imports onnx
         from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above
 
-        content = document()
         for name, path in self.files:
-            publish_text(OutputFile.at(path), lambda name=name: formatted(name, content))
-        if is_printed and (text := formatted(self.printed, content)):
+            publish_text(OutputFile.at(path), lambda name=name: formatted(name, documents))
+        if is_printed and (text := formatted(self.printed, documents)):
             typer.echo(text)
 
 
-def formatted(name: str, document: Document) -> str:
-    """A document in the format of that name."""
-    if name == GITHUB:
-        from ..report.github import workflow_commands  # noqa: PLC0415 - seldom needed
-
-        return "\n".join(workflow_commands(document.findings))
+def formatted(name: str, documents: Sequence[Document]) -> str:
+    """Documents in the format of that name."""
     if name == MARKDOWN:
         from ..report.markdown import markdown_text  # noqa: PLC0415 - imports rich
 
-        return markdown_text(document.cards)
+        return markdown_text(documents)
+    from ..report.document import findings_of  # noqa: PLC0415 - as above
+
+    findings = findings_of(documents)
+    if name == GITHUB:
+        from ..report.github import workflow_commands  # noqa: PLC0415 - seldom needed
+
+        return "\n".join(workflow_commands(findings))
     from ..report.sarif import sarif_text  # noqa: PLC0415 - imports onnx
 
-    return sarif_text(document.findings)
+    return sarif_text(findings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -14,12 +13,12 @@ import typer
 from ...core.errors import PassesError
 from ..options import ReportOptions
 from .exit_codes import FULL_DISK
+from .outputs import Outputs
 from .standard_streams import STANDARD_OUTPUT, discard_standard_output
 
 if TYPE_CHECKING:
-    from ..report.finding import Document
+    from ..report.document import Document
     from ..report.terminal import Terminal
-    from .outputs import Outputs
 
 
 class JsonReport(Protocol):
@@ -34,26 +33,39 @@ AnyReport = TypeVar("AnyReport", bound=JsonReport)
 AnyOptions = TypeVar("AnyOptions", bound=ReportOptions)
 
 
-def show_progress_and_report(
+def report_on(
     options: AnyOptions,
     compute: Callable[[AnyOptions], AnyReport],
-    show: Callable[[Terminal, AnyReport], None],
+    describe: Callable[[AnyReport], Document],
     outputs: Outputs | None = None,
-    describe: Callable[[AnyReport], Document] | None = None,
 ) -> AnyReport:
-    """Call `compute` with the options and with `progress`, and print its report, as JSON if that is standard output.
-
-    `outputs` are the formats, whose content is that of `describe`; without them, the options say where JSON goes.
-    """
+    """Call `compute` with the options and with `progress`, and print its report; the options say where JSON goes."""
     from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 
-    json = options.json if outputs is None else outputs.json
-    is_quiet = json == STANDARD_OUTPUT or (outputs is not None and outputs.is_quiet)
-    terminal = Terminal(quiet=is_quiet)
-    with shown_progress(terminal) as progress:
-        report = compute(replace(options, json=None if json == STANDARD_OUTPUT else json, progress=progress))
-    print_report(json, report, show, terminal, outputs, describe)
+    outputs = outputs or Outputs.parse((), options.json)
+    json = None if outputs.json == STANDARD_OUTPUT else outputs.json
+    with shown_progress(Terminal(quiet=outputs.is_quiet)) as progress:
+        report = compute(replace(options, json=json, progress=progress))
+    print_report(report, describe(report), outputs)
     return report
+
+
+def print_report(
+    report: JsonReport,
+    document: Document,
+    outputs: Outputs,
+    terminal: Terminal | None = None,
+    *,
+    verbose: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Print the report of a command in the format of standard output, and in other formats."""
+    from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
+
+    with full_disk_behind_standard_output():
+        (terminal or Terminal(quiet=outputs.is_quiet)).show(document, verbose=verbose, quiet=quiet)
+        echo_json(outputs.json, report)
+        outputs.write([document])
 
 
 @contextmanager
@@ -67,22 +79,6 @@ def shown_progress(terminal: Terminal) -> Generator[Callable[[str], None]]:
             *_, outcome = ("nothing was written", *getattr(e, "__notes__", ()))
             terminal.warning(f"interrupted while {terminal.phase.name}; {outcome}")
         raise
-
-
-def print_report(
-    json: str | Path | None,
-    report: AnyReport,
-    show: Callable[[Terminal, AnyReport], None],
-    terminal: Terminal,
-    outputs: Outputs | None = None,
-    describe: Callable[[AnyReport], Document] | None = None,
-) -> None:
-    """Print a report, as JSON if `json` is standard output; `outputs` are as in `show_progress_and_report`."""
-    with full_disk_behind_standard_output():
-        show(terminal, report)
-        echo_json(json, report)
-        if outputs is not None and describe is not None:
-            outputs.write(partial(describe, report))
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..cli.exit_codes import BAD_INPUT
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..measure.bench_options import BenchOptions
 
 EXIT_CODES = """Exit codes: 0 all were measured; 1 bad model or input, or one that could not be measured; 2 usage;
@@ -24,7 +24,7 @@ def bench(
 ) -> int:
     """Measure latency, throughput, load time, size and memory of models in onnxruntime, interleaved."""
     from ..measure.bench import bench_models  # noqa: PLC0415 - imports onnx and numpy
-    from ..measure.bench_render import show_bench_report  # noqa: PLC0415 - imports rich
+    from ..measure.document import describe  # noqa: PLC0415 - as above
 
-    report = show_progress_and_report(options, lambda o: bench_models(models, o), show_bench_report)
+    report = report_on(options, lambda o: bench_models(models, o), describe)
     return BAD_INPUT if report.failed else 0

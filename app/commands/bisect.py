@@ -12,7 +12,7 @@ from ..bisect.bisect_options import OrtBisectOptions
 from ..cli.arguments import Model
 from ..cli.command_class import Command
 from ..cli.exit_codes import WRONG
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..optimize.run_options import CutOptions, RewriteOptions, RunOptions
 from ..options import (
     EffortOptions,
@@ -77,13 +77,12 @@ class BisectOptions(EffortOptions, LimitOptions, SeedOptions, InputOptions, Name
 def bisect(model: Model, options: BisectOptions) -> int:
     """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
     start_oracle_worker()
+    from ..bisect.document import describe, describe_ort  # noqa: PLC0415 - imports onnx and numpy
     from ..bisect.ort_bisect import bisect_ort_model  # noqa: PLC0415 - imports onnx and numpy
-    from ..bisect.render import show_bisection, show_ort_bisect  # noqa: PLC0415 - imports rich
     from ..optimize.optimize import optimize_model  # noqa: PLC0415 - imports onnx and numpy
 
     if options.ort is None:
-        show = show_bisection
-        report = show_progress_and_report(options, lambda o: optimize_model(model, o.among(RunOptions)).report, show)
+        report = report_on(options, lambda o: optimize_model(model, o.among(RunOptions)).report, describe)
         return WRONG if report.rejected else 0
     is_cut = options.outputs or options.cut_inputs or options.drop_unused_inputs or options.freeze_initializers
     require(not is_cut, "--ort takes the model as it is: cut it with `passes run`")
@@ -91,7 +90,5 @@ def bisect(model: Model, options: BisectOptions) -> int:
     is_used = options == BisectOptions(**{f.name: getattr(used, f.name) for f in fields(used)})
     require(is_used, "--ort bisects onnxruntime's optimizers: leave out options of passes")
     with time_limit(options.time_limit, lambda: f"{model}: the bisection"):
-        found = show_progress_and_report(
-            options, lambda o: bisect_ort_model(model, o.among(OrtBisectOptions)), show_ort_bisect
-        )
+        found = report_on(options, lambda o: bisect_ort_model(model, o.among(OrtBisectOptions)), describe_ort)
     return WRONG if found.blame is not None else 0

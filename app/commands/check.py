@@ -11,7 +11,7 @@ from ..check.check_options import CheckOptions
 from ..cli.completion import complete_names
 from ..cli.exit_codes import UNVERIFIED, WRONG
 from ..cli.outputs import Outputs
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..options import PASSES, RULES, FormatOptions
 
 EXIT_CODES = """Exit codes: 0 all are sound; 1 a file cannot be loaded; 2 usage; 3 a rule is wrong;
@@ -32,12 +32,10 @@ def check(
     ] = None,
 ) -> int:
     """Try rules on models made from their own patterns, and show the smallest on which one is wrong."""
-    from ..check.render import check_document, show_check_report  # noqa: PLC0415 - imports rich
+    from ..check.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..check.rule_check import check_rules  # noqa: PLC0415 - imports onnx and numpy
 
     outputs = Outputs.parse(formats.format, options.json)
     outputs.require_distinct((*map(Path, targets or ()), outputs.json))
-    report = show_progress_and_report(
-        options, lambda o: check_rules(targets or (), o), show_check_report, outputs, check_document
-    )
+    report = report_on(options, lambda o: check_rules(targets or (), o), describe, outputs)
     return WRONG if report.wrong else UNVERIFIED if report.inconclusive else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..cli.arguments import Model
 from ..cli.exit_codes import UNVERIFIED
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..compare.compare_options import CompareOptions
 
 EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage;
@@ -19,14 +19,12 @@ def compare(model: Model, options: CompareOptions) -> int:
     """
     if options.quantized:
         from ..compare.quantized import compare_quantized  # noqa: PLC0415 - imports onnx and numpy
-        from ..compare.render_quantized import show_quantized_comparison  # noqa: PLC0415 - imports rich
+        from ..compare.quantized_document import describe as describe_quantized  # noqa: PLC0415 - as above
 
-        show_progress_and_report(
-            options, lambda o: compare_quantized(model, o.quantization, o.with_tools), show_quantized_comparison
-        )
+        report_on(options, lambda o: compare_quantized(model, o.quantization, o.with_tools), describe_quantized)
         return 0
     from ..compare.compare import compare_model  # noqa: PLC0415 - imports onnx and numpy
-    from ..compare.render import show_comparison_report  # noqa: PLC0415 - imports rich
+    from ..compare.document import describe  # noqa: PLC0415 - as above
 
-    report = show_progress_and_report(options, lambda o: compare_model(model, o), show_comparison_report)
+    report = report_on(options, lambda o: compare_model(model, o), describe)
     return 0 if report.is_verified else UNVERIFIED

@@ -11,7 +11,7 @@ import typer
 
 from ..cli.exit_codes import USAGE
 from ..cli.outputs import Outputs
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..diff.diff_options import DiffOptions
 from ..options import FormatOptions, option
 
@@ -34,14 +34,12 @@ def diff(
     shown: DiffDisplayOptions,
 ) -> int:
     """List removed, added, replaced and changed nodes, by matching those that compute the same."""
+    from ..diff.document import describe  # noqa: PLC0415 - imports onnx
     from ..diff.model_diff import compare_graphs  # noqa: PLC0415 - imports onnx and numpy
-    from ..diff.render import difference_document, show_difference  # noqa: PLC0415 - imports rich
 
     outputs = Outputs.parse(shown.format, options.json)
     outputs.require_distinct((original, other, outputs.json))
-    show = partial(show_difference, limit=shown.limit)
     with outputs.failures_of("passes diff", other):
-        report = show_progress_and_report(
-            options, lambda o: compare_graphs(original, other, o), show, outputs, difference_document
-        )
+        described = partial(describe, limit=shown.limit)
+        report = report_on(options, lambda o: compare_graphs(original, other, o), described, outputs)
     return 0 if report.is_equal else DIFFERENT

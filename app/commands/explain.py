@@ -9,7 +9,7 @@ import typer
 
 from ..cli.arguments import Model
 from ..cli.completion import complete_names
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..explain.explain_options import ExplainOptions
 from ..options import PASSES, PIPELINES, RULES
 
@@ -33,8 +33,7 @@ def explain(
     options: ExplainOptions,
 ) -> None:
     """Say where a rule fires in a run, and why not elsewhere; no model is written, and nothing verified."""
+    from ..explain.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..explain.explain import explain_model  # noqa: PLC0415 - imports onnx and numpy
-    from ..explain.render import show_explanation  # noqa: PLC0415 - imports rich
 
-    show = partial(show_explanation, limit=options.limit)
-    show_progress_and_report(options, lambda o: explain_model(model, name, o), show)
+    report_on(options, lambda o: explain_model(model, name, o), partial(describe, limit=options.limit))

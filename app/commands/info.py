@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..cli.exit_codes import BAD_INPUT
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..options import ReportOptions
 
 EXIT_CODES = "Exit codes: 0 done; 1 a model could not be loaded, the others are shown; 2 usage."
@@ -20,10 +20,8 @@ def info(
     options: ReportOptions,
 ) -> int:
     """Show operators, sizes and interfaces of models, side by side, without reading their weights."""
+    from ..info.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..info.info import info as read_models  # noqa: PLC0415 - imports onnx and numpy
-    from ..info.render import show_info  # noqa: PLC0415 - imports rich
 
-    report = show_progress_and_report(
-        options, lambda o: read_models(*models, json=o.json, progress=o.progress), show_info
-    )
+    report = report_on(options, lambda o: read_models(*models, json=o.json, progress=o.progress), describe)
     return BAD_INPUT if report.failures else 0

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from ..cli.completion import complete_names
-from ..cli.report_output import echo_json
+from ..cli.outputs import Outputs
+from ..cli.report_output import print_report
 from ..cli.standard_streams import STANDARD_OUTPUT
 from ..options import OPERATORS, PASSES, PIPELINES, RULES, ReportOptions, require, selection_option
 
@@ -56,20 +57,16 @@ def list_passes(
     """List all passes in order, with their stages, and all pipelines; or describe those named in full."""
     from ...core.io.output_paths import OutputPaths  # noqa: PLC0415 - imports onnx and numpy
     from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above
+    from ..listing.document import describe_all, describe_details, describe_rules  # noqa: PLC0415 - as above
     from ..listing.listing import listing, listing_by_operator, listing_by_search  # noqa: PLC0415 - as above
-    from ..listing.render import show_details, show_listing, show_rules  # noqa: PLC0415 - imports rich
-    from ..report.terminal import Terminal  # noqa: PLC0415 - as above
 
-    op, search, is_printed = options.op, options.search, options.json == STANDARD_OUTPUT
+    op, search, outputs = options.op, options.search, Outputs.parse((), options.json)
     require(bool(name) + bool(op) + bool(search) <= 1, "give names, --op or --search, one of them")
-    paths = OutputPaths.of(report=None if is_printed else options.json)
+    paths = OutputPaths.of(report=None if options.json == STANDARD_OUTPUT else options.json)
     if op or search:
         found = listing_by_operator(op, options.plugin) if op else listing_by_search(search or "", options.plugin)
     else:
         found = listing(name or (), options.plugin)
-    screen = Terminal(quiet=is_printed)
-    (show_details if name else show_rules if op or search else show_listing)(screen, found)
-    for message in dict.fromkeys(found.broken.values()):
-        screen.warning(f"warning: {' '.join(message.split())}")
     publish_text(paths.report, found.to_json)
-    echo_json(options.json, found)
+    describe = describe_details if name else describe_rules if op or search else describe_all
+    print_report(found, describe(found), outputs)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..cli.arguments import Model
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..options import option
 from ..profile.profile_options import ProfileOptions
 
@@ -27,8 +27,7 @@ class ProfileDisplayOptions:
 
 def profile(model: Model, options: ProfileOptions, shown: ProfileDisplayOptions) -> None:
     """Show where the time goes in onnxruntime, op by op, before and after optimization; the result is not kept."""
+    from ..profile.document import describe  # noqa: PLC0415 - imports onnx
     from ..profile.profile import profile_model  # noqa: PLC0415 - imports onnx and numpy
-    from ..profile.render import show_profile  # noqa: PLC0415 - imports rich
 
-    show = partial(show_profile, limit=shown.limit)
-    show_progress_and_report(options, lambda o: profile_model(model, o), show)
+    report_on(options, lambda o: profile_model(model, o), partial(describe, limit=shown.limit))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from ..cli.arguments import Model, path_of
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..quantize.quantize_options import QuantizationOptions
 
 EXIT_CODES = """Exit codes: 0 done, with a compressed model or the original; 1 bad model, data or labels; 2 usage; 3 the
@@ -19,9 +19,9 @@ EXAMPLES = {
 
 def quantize(model: Model, options: QuantizationOptions) -> None:
     """Make a model smaller and faster for onnxruntime, within a budget of accuracy and never slower."""
+    from ..quantize.document import describe  # noqa: PLC0415 - imports numpy
     from ..quantize.quantize import quantize_model  # noqa: PLC0415 - imports onnx and numpy
-    from ..quantize.render import show_quantization  # noqa: PLC0415 - imports rich
 
     options = replace(options, op_errors=options.json is not None)
-    show = partial(show_quantization, output=path_of(options.output))
-    show_progress_and_report(options, lambda o: quantize_model(model, o).report, show)
+    described = partial(describe, output=path_of(options.output))
+    report_on(options, lambda o: quantize_model(model, o).report, described)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ..cli.arguments import Model, path_of
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..tune.tune_options import TuneOptions
 
 EXIT_CODES = """Exit codes: 0 done, with a better way or the original; 1 bad model, input or data; 2 usage;
@@ -21,8 +21,7 @@ def tune(model: Model, options: TuneOptions) -> None:
 
     Tries pipelines, groups of rules, opsets and settings of onnxruntime, and never returns anything slower or wrong.
     """
-    from ..tune.render import show_tuning  # noqa: PLC0415 - imports rich
+    from ..tune.document import describe  # noqa: PLC0415 - imports onnx
     from ..tune.tune import tune_model  # noqa: PLC0415 - imports onnx and numpy
 
-    show = partial(show_tuning, output=path_of(options.output))
-    show_progress_and_report(options, lambda o: tune_model(model, o).report, show)
+    report_on(options, lambda o: tune_model(model, o).report, partial(describe, output=path_of(options.output)))

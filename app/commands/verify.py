@@ -11,7 +11,7 @@ from ...core.processes.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.exit_codes import WRONG
 from ..cli.outputs import Outputs
-from ..cli.report_output import show_progress_and_report
+from ..cli.report_output import report_on
 from ..options import FormatOptions
 from ..verify.verify_options import VerifyOptions
 
@@ -31,15 +31,12 @@ def verify(
 ) -> int:
     """Compare two models on inputs that are generated to find mistakes."""
     start_oracle_worker()
-    from ..verify.document import verification_document  # noqa: PLC0415 - imports rich
-    from ..verify.render import show_verification  # noqa: PLC0415 - as above
+    from ..verify.document import describe  # noqa: PLC0415 - imports onnx
     from ..verify.verify import verify_models  # noqa: PLC0415 - imports onnx and numpy
 
     outputs = Outputs.parse(formats.format, options.json)
     outputs.require_distinct((original, other, outputs.json))
     failures = outputs.failures_of("passes verify", other)
     with failures, time_limit(options.time_limit, lambda: f"{other}: the comparison"):
-        report = show_progress_and_report(
-            options, lambda o: verify_models(original, other, o), show_verification, outputs, verification_document
-        )
+        report = report_on(options, lambda o: verify_models(original, other, o), describe, outputs)
     return 0 if report.agrees else WRONG

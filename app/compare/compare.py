@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -28,10 +27,12 @@ from ..measure.tuned_settings import read_tuned_settings, settings_words
 from ..optimize.run_options import RunOptions, plugin_files
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
+from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
-from ..verify.render import input_sets_text
+from ..verify.document import input_sets_text
 from .compare_options import CompareOptions
 from .comparison_report import ORIGINAL, ComparisonReport, Row
+from .document import describe
 from .rows import RowVerifier, measure_rows, online_optimizations
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 
@@ -138,9 +139,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)
         if paths.page is not None:
-            from .page import compare_page  # noqa: PLC0415 - seldom needed
-
-            publication.add_text(paths.page, partial(compare_page, report, own.report, own.visualization))
+            publication.add_text(paths.page, lambda: page_html(describe(report, own.report, own.visualization)))
         publication.publish()
     return report
 

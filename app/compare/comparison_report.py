@@ -15,9 +15,9 @@ from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
 from ..measure.model_stats import ModelStats
 from ..quantize.criterion import Score
-from ..report.notebook_cards import card_html
+from ..report.notebook import report_card
 from ..report.result_row import COMPARED, UNVERIFIABLE, ResultRow, latency_columns
-from ..verify.render import NO_DIFFERENCE, WITHIN_TOLERANCE
+from ..verify.document import NO_DIFFERENCE, WITHIN_TOLERANCE
 
 ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
 
@@ -224,7 +224,7 @@ class ComparisonReport:
                     entry[name] |= {"nodes": stats.nodes, "is_portable": stats.is_portable}
         return json_text(data)
 
-    _repr_html_ = card_html
+    _repr_html_ = report_card
 
 
 FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (

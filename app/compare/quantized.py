@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from time import perf_counter
 
@@ -20,13 +19,14 @@ from ...core.support.scratch_folder import ScratchFolder
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
 from ..quantize.criterion import Criterion, Score
+from ..quantize.document import scheme_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationContext, checked_paths, prepare, quantize_prepared
 from ..quantize.quantize_options import QuantizationOptions
-from ..quantize.render import scheme_text
 from ..registry.environment import machine_summary, versions
 from ..registry.quantizers import QUANTIZERS, Feeds
 from ..registry.timed_runs import TIMEOUT
+from ..report.page import page_html
 from ..report.progress import phase_callback
 from .comparison_report import (
     AS_FAST,
@@ -40,6 +40,7 @@ from .comparison_report import (
     QuantizedComparison,
     QuantizedRow,
 )
+from .quantized_document import describe
 from .tool_runs import installed_tools, run_in_folder
 
 
@@ -90,9 +91,7 @@ def compare_quantized(
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)
         if paths.page is not None:
-            from .quantized_page import quantized_comparison_page  # noqa: PLC0415 - seldom needed
-
-            publication.add_text(paths.page, partial(quantized_comparison_page, report))
+            publication.add_text(paths.page, lambda: page_html(describe(report)))
         publication.publish()
     return report
 

@@ -22,7 +22,7 @@ from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ..registry.environment import versions
-from ..report.notebook_cards import card_html
+from ..report.notebook import report_card
 from ..report.progress import phase_callback, with_keywords_after_two
 from .constants import Constants
 from .diff_options import DiffOptions
@@ -64,7 +64,7 @@ class DiffReport:
         }
         return json_text(data)
 
-    _repr_html_ = card_html
+    _repr_html_ = report_card
 
 
 def compare_graphs(

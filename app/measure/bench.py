@@ -25,7 +25,7 @@ from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
-from ..report.notebook_cards import card_html
+from ..report.notebook import report_card
 from ..report.progress import phase_callback, with_keywords
 from . import benchmark
 from .accuracy import LabelledSet, Metric, accuracy, load_metric
@@ -82,7 +82,7 @@ class BenchReport:
         data = to_builtins(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
         return json_text(data)
 
-    _repr_html_ = card_html
+    _repr_html_ = report_card
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def perform(job: ModelJob, request: JobRequest) -> JobReply:
     from ...core.run.report import Report  # noqa: PLC0415 - as above
     from ..optimize.columns import run_columns  # noqa: PLC0415 - as above
     from ..optimize.declines import recorded_declines  # noqa: PLC0415 - as above
-    from ..optimize.render import warning_lines  # noqa: PLC0415 - as above
+    from ..optimize.document import left_out_lines  # noqa: PLC0415 - as above
 
     start = perf_counter()
     with recorded_declines() if request.with_declines else nullcontext() as declines:
@@ -98,6 +98,6 @@ def perform(job: ModelJob, request: JobRequest) -> JobReply:
     return JobReply(
         (run_columns(report) if is_run else report.columns) | {"seconds": seconds},
         report if request.with_report else None,
-        tuple(warning_lines(report)) if is_run else (),
+        (*(f"warning: {t}" for t in left_out_lines(report)), *(f"note: {n}" for n in report.notes)) if is_run else (),
         tuple(declines.lines()) if declines is not None else (),
     )

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from ...core.run.report import Report
 from ..cli.outputs import JSON, TEXT, Outputs
-from ..optimize.render import show_plan, show_report
+from ..optimize.document import describe
+from ..report.document import Document
 from ..report.terminal import Terminal
-
-if TYPE_CHECKING:  # content of formats other than text
-    from ..report.card import Card
-    from ..report.finding import Document, Failure
 
 
 class Display(Struct, frozen=True):
@@ -52,16 +47,11 @@ class Display(Struct, frozen=True):
         """The terminal; `reserved`: standard output is for a model alone."""
         return Terminal(quiet=self.quiet or self.outputs.is_quiet, reserved=reserved)
 
-    def document(self, outcomes: Sequence[Report | Failure | Card]) -> Document:
-        """The content of all formats; a card is that of a model which was not run."""
-        from ..optimize.document import run_document  # noqa: PLC0415 - seldom needed
-
-        return run_document(outcomes, is_check=self.is_check)
+    def document(self, report: Report) -> Document:
+        """The document of a run."""
+        end = self.end if report.written_to is None else f"written to {report.written_to}"
+        return describe(report, end=end, limit=self.max_changes, is_check=self.is_check)
 
     def show(self, terminal: Terminal, report: Report) -> None:
         """Print the report of a run."""
-        if report.plan is not None:
-            show_plan(terminal, report, limit=self.max_changes)
-            return
-        end = self.end if report.written_to is None else f"written to {report.written_to}"
-        show_report(terminal, report, end=end, verbose=self.verbose, quiet=self.quiet)
+        terminal.show(self.document(report), verbose=self.verbose, quiet=self.quiet and report.plan is None)

@@ -19,8 +19,7 @@ from ...core.processes.worker_process import WorkerError, WorkerExit
 from ...core.run.report import Report
 from ..cli import exit_codes
 from ..cli.report_output import full_disk_behind_standard_output
-from ..report.card import Card
-from ..report.finding import Document, Failure
+from ..report.document import Document, failure_document
 from ..report.result_row import CRASHED, FAILED, LATE, UNVERIFIABLE, WOULD_CHANGE, WRONG, ResultRow
 from ..report.terminal import Terminal
 from .actions import ACTIONS
@@ -31,7 +30,7 @@ from .model_files import ModelJob
 from .pool import Message, Pool, PoolLost, ProcessPool, default_processes
 from .remote_files import place_of
 from .results import ResultFiles
-from .rows import DONE_BEFORE, Summary, row_line, show_summary
+from .rows import DONE_BEFORE, Summary, row_line, summary_document
 from .worker import VERIFY, WORKER, make_folder
 
 CODES = {WRONG: exit_codes.WRONG, UNVERIFIABLE: exit_codes.UNVERIFIED}
@@ -94,8 +93,8 @@ class Driver:
         asked = self.summary
         self.files.write(Summary(self.journal.rows) if self.journal is not None else asked, asked)
         with full_disk_behind_standard_output():
-            show_summary(self.terminal, self.shown, end)
-            self.display.outputs.write(self.document)
+            self.terminal.show(summary_document(self.shown, end))
+            self.display.outputs.write(self.documents)
         return asked.exit_code
 
     def _do_all(self, pool: Pool, requests: Sequence[Message]) -> None:
@@ -224,16 +223,17 @@ class Driver:
         rows = ((row, self._replies[number].is_done_before) for number, row in sorted(self._rows.items()))
         return Summary([{**row, "outcome": DONE_BEFORE} if is_kept else row for row, is_kept in rows])
 
-    def document(self) -> Document:
+    @property
+    def documents(self) -> list[Document]:
         """The content of all formats about runs."""
-        outcomes = [self._outcome(str(self.jobs[n].model), reply) for n, reply in sorted(self._replies.items())]
-        return self.display.document(outcomes)
+        return [self._document(str(self.jobs[n].model), reply) for n, reply in sorted(self._replies.items())]
 
-    @staticmethod
-    def _outcome(model: str, reply: JobReply) -> Report | Failure | Card:
+    def _document(self, model: str, reply: JobReply) -> Document:
         if reply.failure:
-            return Failure("passes run", model, reply.failure, reply.code)
-        return reply.report if isinstance(reply.report, Report) else Card("passes run", model, "good", DONE_BEFORE)
+            return failure_document("passes run", model, reply.failure, reply.code)
+        if isinstance(reply.report, Report):
+            return self.display.document(reply.report)
+        return Document("passes run", model, DONE_BEFORE)
 
 
 def remove_stages(jobs: Iterable[ModelJob]) -> None:

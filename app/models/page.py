@@ -8,13 +8,11 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from ..optimize.page import page
 from ..registry.environment import versions
-from ..report.charts import Bar, Chart, bar_chart, size_text
-from ..report.number_text import change, duration
-from ..report.rendering import compress_json
+from ..report.charts import Bar, BarChart, size_text
+from ..report.document import Charts, Document, Section, Table, TableRow, Widget, table
+from ..report.number_text import change, duration, plural
 from ..report.result_row import COLUMNS, ResultRow
-from ..report.terminal import plural
 from ..report.tile import Tile
 from .rows import Summary, rejected, rewrites
 
@@ -24,29 +22,49 @@ HIDDEN = frozenset({"exit_code", "output", "rules", "latency_low", "latency_high
 """Columns that are in others, or in tables of their own."""
 
 
-def batch_page(summary: Summary) -> str:
-    """The page of `passes batch`: all models, the rules, and the slowest and largest models."""
-    columns = shown_columns(summary.rows)
+def describe(summary: Summary) -> Document:
+    """All models, the rules, and the slowest and largest models."""
     commands = " and ".join(sorted({f"passes {row['do']}" for row in summary.rows}))
-    return page(
-        "batch",
+    outcomes = {outcome: len(found) for outcome, found in summary.by_outcome.items()}
+    models = Widget("models.html", {"outcomes": outcomes}, lambda: {"models": models_data(summary)})
+    failed = any(row.get("error") is not None for row in summary.rows)
+    return Document(
+        "passes batch",
         plural(len(summary.rows), "model"),
-        f"{commands}: {summary.counts}",
-        versions(),
-        batch_tiles(summary),
-        batch=summary,
-        outcomes={outcome: len(found) for outcome, found in summary.by_outcome.items()},
-        batch_rules=summary.rules,
-        most_places=MAX_PLACES,
-        extremes=list(extreme_charts(summary.rows)),
-        batch_rows=compress_json(
-            {
-                "columns": columns,
-                "rows": [_cells(row, columns) for row in summary.rows],
-                "rules": ["\n".join(rewrites(row)) for row in summary.rows],
-            }
-        ),
+        summary.counts,
+        "bad" if failed else "good",
+        summary=commands,
+        tiles=[*batch_tiles(summary)],
+        blocks=[
+            Section("models", "Models", [models]),
+            Section("extremes", "Slowest and largest", [Charts([*extreme_charts(summary.rows)])]),
+            Section("rules-of-all", "Rules", [rule_table(summary)]),
+        ],
+        footer=[f"{name} {version}" for name, version in versions().items()],
     )
+
+
+def models_data(summary: Summary) -> dict[str, Any]:
+    """The rows of the table of models, and their rules."""
+    columns = shown_columns(summary.rows)
+    return {
+        "columns": columns,
+        "rows": [_cells(row, columns) for row in summary.rows],
+        "rules": ["\n".join(rewrites(row)) for row in summary.rows],
+    }
+
+
+def rule_table(summary: Summary) -> Table:
+    """To how many models each rule applied, and where its change was wrong and left out."""
+    rows = list[TableRow]()
+    for r in summary.rules:
+        places = [f"{model} at {place}" if place else model for model, place in r.left_out[:MAX_PLACES]]
+        more = len(r.left_out) - MAX_PLACES
+        left_out = (*places, *[f"and {more:,} others"] * (more > 0))
+        cells = (r.rule, f"{len(r.models):,}", f"{r.rewrites:,}", next(iter(r.models), ""), left_out)
+        rows.append(TableRow(cells, "wrong" if r.left_out else ""))
+    headings = ("rule", "models", "rewrites", "a model with it", "left out as wrong")
+    return table("Rules by number of models", headings, rows, texts=headings[3:])
 
 
 def shown_columns(rows: Sequence[ResultRow]) -> list[str]:
@@ -71,7 +89,7 @@ def batch_tiles(summary: Summary) -> Iterator[Tile]:
     yield Tile("time", duration(seconds), note="of all models together")
 
 
-def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[Chart]:
+def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[BarChart]:
     """The slowest and the largest models."""
     for title, column, text, note in (
         ("Slowest", "seconds", duration, "time of the command"),
@@ -80,7 +98,7 @@ def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[Chart]:
         found = sorted(((float(row.get(column) or 0), str(row["model"])) for row in rows), reverse=True)[:MAX_BARS]
         bars = [Bar(PurePath(model).name, number, text(number)) for number, model in found if number]
         if bars:
-            yield title, note, bar_chart(title, bars, text)
+            yield BarChart(title, note, bars, text)
 
 
 def _cells(row: ResultRow, columns: Sequence[str]) -> list[Any]:

@@ -14,12 +14,13 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ..cli.report_output import echo_json, full_disk_behind_standard_output
 from ..cli.standard_streams import STANDARD_OUTPUT
+from ..report.page import page_html
 from ..report.result_row import COLUMNS
 from .display import Display
 from .journal import FILE, ResultJournal
 from .model_files import ModelJob
-from .page import batch_page
-from .rows import Summary, show_summary
+from .page import describe
+from .rows import Summary, summary_document
 from .tables import require_format, write_table
 
 TABLE_NAME, PAGE_NAME = "results.csv", "results.html"
@@ -60,7 +61,7 @@ class ResultFiles(Struct, frozen=True):
         """Write the table and the page of all rows, and those that were `asked` for as JSON. Raises ModelError."""
         if self.paths.table is not None:
             write_table(self.paths.table, summary.rows, COLUMNS)
-        publish_text(self.paths.page, lambda: batch_page(summary))
+        publish_text(self.paths.page, lambda: page_html(describe(summary)))
         publish_text(self.paths.report, asked.to_json)
         with full_disk_behind_standard_output():
             echo_json(self.json, asked)
@@ -75,4 +76,4 @@ def summarize_folder(folder: Path, table: Path | None, page: Path | None, displa
         raise ModelError(f"{folder} has no journal of results")
     ResultFiles.in_folder(folder, table, page, display.json).write(summary, summary)
     with full_disk_behind_standard_output():
-        show_summary(display.terminal(), summary, f"table and page written to {folder}")
+        display.terminal().show(summary_document(summary, f"table and page written to {folder}"))

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from msgspec import Struct
 from rich.filesize import decimal
-from rich.table import Table
 
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
-from ..optimize.render import change_text
+from ..optimize.document import change_text
 from ..registry.environment import versions
-from ..report.number_text import duration, ratio_with_bounds
+from ..report.document import Document, TableRow, table
+from ..report.number_text import duration, plural, ratio_with_bounds
 from ..report.result_row import ResultRow
-from ..report.terminal import Terminal, add_row, new_table, plural
 
 DONE_BEFORE = "done before"
 """The outcome that a terminal shows for a result which is kept."""
 MAX_ROWS = 40  # of a table with a row for each model
-FULL_WIDTH = 70  # columns of a terminal for a table with sizes before and after
 
 
 @dataclass(slots=True)
@@ -131,30 +129,22 @@ def rewrites(row: ResultRow) -> dict[str, int]:
     return json.loads(str(row.get("rules") or "{}"))
 
 
-def show_summary(terminal: Terminal, summary: Summary, end: str) -> None:
-    """Print a table of all models, or of all outcomes where there are many, and the counts with the line `end`."""
-    count, is_wide = len(summary.rows), terminal.out.width >= FULL_WIDTH
-    lines: Iterator[tuple[str, Sequence[ResultRow], str]]
+def summary_document(summary: Summary, end: str) -> Document:
+    """A table of all models, or of all outcomes where there are many, and the counts with the line `end`."""
+    count = len(summary.rows)
     if count <= MAX_ROWS:
         first, last = "model", "outcome"
-        lines = ((str(row["model"]), [row], str(row["outcome"])) for row in summary.rows)
+        rows = [TableRow((str(row["model"]), *_totals(Summary([row])), str(row["outcome"]))) for row in summary.rows]
     else:
         first, last = "outcome", "models"
-        lines = ((outcome, found, str(len(found))) for outcome, found in summary.by_outcome.items())
-    table = new_table(first, "nodes", *["bytes"] * is_wide, last)
-    for name, rows, text in lines:
-        _add(table, name, Summary(rows), text, is_wide)
-    table.add_section()
-    _add(table, f"all {count}", summary, "", is_wide)
-    terminal.out.print(table)
-    terminal.line(f"{plural(count, 'model')}: {summary.counts}; {end}")
+        groups = summary.by_outcome.items()
+        rows = [TableRow((outcome, *_totals(Summary(found)), str(len(found)))) for outcome, found in groups]
+    rows.append(TableRow((f"all {count}", *_totals(summary), ""), "total"))
+    models = table("Models", (first, "nodes", "bytes", last), rows, optional=["bytes"])
+    return Document("passes batch", "", f"{plural(count, 'model')}: {summary.counts}; {end}", evidence=[models])
 
 
-def _add(table: Table, name: str, summary: Summary, last: str, is_wide: bool) -> None:
-    """Add a row with the sums of nodes and bytes of some models."""
+def _totals(summary: Summary) -> tuple[str, str]:
+    """The sums of nodes and bytes of some models, before and after."""
     nodes, size = summary.totals("nodes"), summary.totals("bytes")
-    if is_wide:
-        cells = [_arrow(kind, pair) if pair[0] else "" for kind, pair in (("nodes", nodes), ("bytes", size))]
-    else:
-        cells = [(change_text(*nodes) or f"{nodes[1]:,}") if nodes[0] else ""]
-    add_row(table, name, *cells, last)
+    return (_arrow("nodes", nodes) if nodes[0] else ""), (_arrow("bytes", size) if size[0] else "")

@@ -47,7 +47,7 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
                 write_to_standard_output(result, stream)
         report = result.report
         print_report(
-            display.json, report, display.show, terminal, display.outputs, lambda found: display.document([found])
+            report, display.document(report), display.outputs, terminal, verbose=display.verbose, quiet=display.quiet
         )
     for line in declines.lines() if declines is not None else ():
         terminal.warning(line)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from ...core.ir.op import Op
 from ...core.rewriting import driver
-from ..report.terminal import plural
+from ..report.number_text import plural
 
 MAX_SHOWN = 20  # reasons
 NUMBER = re.compile(r"\d+")

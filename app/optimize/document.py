@@ -1,43 +1,333 @@
-"""Findings of runs, and their cards, for all formats."""
+"""The document of a run: sizes, verdict, rewrites, graphs, all that was left out, and hints."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
+from rich.filesize import decimal
 
-from ...core.run.report import Report
-from ..report.card import Card
-from ..report.finding import Document, Failure, Finding, Level
-from .card import run_card
-from .render import hint_lines, race_text, size_line
+from ...core.run.report import ChangePlan, PipelineRace, Report, Savings
+from ..registry.guarantees import proved_text, recorded_guarantee
+from ..report.charts import PairedBarChart
+from ..report.descriptions import join_truncated
+from ..report.document import (
+    BRIEF,
+    CARD,
+    PAGE,
+    TERMINAL,
+    VERBOSE,
+    Block,
+    Charts,
+    Document,
+    Facts,
+    Lines,
+    Preformatted,
+    Section,
+    Table,
+    TableRow,
+    table,
+)  # fmt: skip
+from ..report.finding import Finding, Level
+from ..report.number_text import compact, duration, plural, ratio_with_bounds
+from ..report.tile import Tile, latency_tile, size_tile
+from ..verify.document import WRONG, difference_lines, proof_lines, verdict_line
 
+if TYPE_CHECKING:  # imports the layout of graphs
+    from ..report.visualization import Visualization
+
+MAX_HINTS = 3
 MAX_NAMED_RULES = 5
+MAX_BARS = 16
+"""Types in the chart of ops; the table has all."""
+MAX_PLANNED = 20  # changes of a dry run
 
 
-def run_document(outcomes: Sequence[Report | Failure | Card], *, is_check: bool) -> Document:
-    """The content of all formats for some runs, and cards of models that were not run.
+def describe(
+    report: Report,
+    *,
+    end: str = "",
+    limit: int = MAX_PLANNED,
+    is_check: bool = False,
+    in_notebook: bool = False,
+    visualization: Visualization | None = None,
+) -> Document:
+    """The document of a run; `end` says where the result was written, and a plan lists `limit` changes.
 
-    `is_check`: changes count as errors.
+    `is_check`: changes count as errors. In a notebook, the model has the name of its file without folders, and options
+    are keywords of `optimize`.
     """
-    levels, findings, cards = list(Level), list[Finding](), list[Card]()
-    for outcome in outcomes:
-        if isinstance(outcome, Report):
-            findings += _run_findings(outcome, is_check)
-            cards.append(_card(outcome, is_check))
-        elif isinstance(outcome, Failure):
-            findings.append(outcome.finding)
-            cards.append(outcome.card)
-        else:
-            cards.append(outcome)
-    return Document(cards, sorted(findings, key=lambda f: levels.index(f.level)))
+    verdict, would_change = report.verification, is_check and report.has_changes
+    details = [] if verdict is None else [f"compared with {verdict.backend} without optimizations"]
+    details += [] if verdict is None else difference_lines(verdict)
+    if verdict is not None and verdict.failure is not None:
+        text, tone = f"{WRONG}: {verdict.failure}", "bad"
+    else:
+        text = "; ".join(filter(None, (verdict_line(verdict), proved_text(report.guarantees))))
+        text, tone = (f"would change; {text}", "bad") if would_change else (text, "good" if verdict else "open")
+    verdict_notes = verdict.notes if verdict is not None else ()
+    hints = [f"{h.text}: {keyword_of(h.option) if in_notebook else h.option}" for h in report.hints[:MAX_HINTS]]
+    return Document(
+        "passes run",
+        (in_notebook and Path(report.source).name) or report.source,
+        text,
+        tone,
+        summary=size_text(report),
+        details=Lines(details, on=VERBOSE | PAGE),
+        tiles=[*run_tiles(report)],
+        warnings=[*left_out_lines(report)],
+        evidence=plan_blocks(report.plan, limit)
+        if report.plan is not None
+        else [ops_section(report), size_table(report), pass_table(report)],
+        blocks=[
+            Lines([f"{plural(len(verdict_notes), 'note')} with -v"] * bool(verdict_notes), on=BRIEF),
+            Lines(report.notes, "note"),
+            Lines(verdict_notes, "note", on=VERBOSE | CARD | PAGE),
+            Lines([*guarantee_lines(report)], on=VERBOSE | CARD | PAGE),
+            Lines([*proof_lines(report.proofs)] if report.proofs is not None else []),
+            Lines([*transform_lines(report), *speed_lines(report)]),
+            Lines([", ".join(report.nonstandard_ops)] * bool(report.nonstandard_ops), NONSTANDARD),
+            Lines([end] * bool(end), on=TERMINAL),
+            Lines(hints, "hint"),
+            rewrite_table(report),
+            *_drawn_sections(visualization),
+            left_out_section(report),
+        ],
+        findings=[*run_findings(report, is_check=is_check)],
+        footer=[f"{name} {version}" for name, version in report.versions.items()],
+    )
 
 
-def _run_findings(report: Report, is_check: bool) -> Iterator[Finding]:
+NONSTANDARD = "not in the ONNX standard, so other runtimes may not run it"
+
+
+def run_sections(report: Report, visualization: Visualization | None) -> list[Section]:
+    """The sections of a run on the page of another command."""
+    return [ops_section(report), *_drawn_sections(visualization), left_out_section(report)]
+
+
+def _drawn_sections(visualization: Visualization | None) -> Iterator[Section]:
+    if visualization is not None:
+        from ..report.rewrite_sections import rewrite_sections  # noqa: PLC0415 - imports the layout of graphs
+
+        yield from rewrite_sections(visualization)
+
+
+def size_text(report: Report) -> str:
+    """Nodes and bytes before and after, and the opset if it is another one, in a line."""
+    b, a = report.before, report.after
+    if not report.has_changes:
+        return f"no change to its {plural(b.nodes, 'node')}, {decimal(b.bytes)}"
+    more_nodes, more_bytes = (
+        f" ({c})" if c else "" for c in (change_text(b.nodes, a.nodes), change_text(b.bytes, a.bytes))
+    )
+    opset = f"opset {b.opset} -> {a.opset}, " if a.opset != b.opset else ""
+    nodes, size = f"{b.nodes:,} -> {a.nodes:,} nodes", f"{decimal(b.bytes)} -> {decimal(a.bytes)}"
+    return f"{opset}{nodes}{more_nodes}, {size}{more_bytes}"
+
+
+def size_line(report: Report) -> str:
+    """The sizes of a model in a line."""
+    return f"{report.source}: {size_text(report)}"
+
+
+def change_text(before: int, after: int) -> str:
+    """The relative change; empty if there is none."""
+    if not before or after == before:
+        return ""
+    text = f"{(after - before) / before:+.1%}"
+    return text if text[1:] != "0.0%" else "<0.1%"
+
+
+def run_tiles(report: Report) -> Iterator[Tile]:
+    """Sizes before and after, the number of rewrites, and the latency of the result where it was raced."""
+    b, a = report.before, report.after
+    yield size_tile("nodes", b.nodes, a.nodes, "{:,}".format)
+    yield size_tile("file", b.bytes, a.bytes)
+    yield size_tile("parameters", b.parameters, a.parameters, compact)
+    changes = sum(p.changes for p in report.passes)
+    rules = sum(bool(n) for p in report.passes for n in p.rules.values())
+    yield Tile("rewrites", f"{changes:,}", note=f"of {plural(rules, 'rule')}")
+    for race in report.speed.races if report.speed is not None else ():
+        if not race.is_lost and race.ratio is not None:
+            yield latency_tile(race.ratio)
+    lost = report.speed.lost if report.speed is not None else []
+    if left_out := len(report.rejected) + len(report.unfit) + len(lost):
+        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.rejected or lost else "")
+
+
+def left_out_lines(report: Report) -> Iterator[str]:
+    """Each pass, each change and each result that was left out."""
+    yield from map(str, report.unfit)
+    for found in report.rejected:
+        yield f"left out {found.description}{f'; shown by {found.repro}' if found.repro else ''}"
+    for race in report.speed.lost if report.speed is not None else ():
+        yield f"left out the result of {race.pipeline}: {race_text(race)}"
+
+
+def guarantee_lines(report: Report) -> Iterator[str]:
+    """The guarantees of the rules that made the changes, with the number of changes of each."""
+    if report.guarantees:
+        yield f"guarantees: {', '.join(f'{n} {name}' for name, n in report.guarantees.items())}"
+
+
+def transform_lines(report: Report) -> Iterator[str]:
+    """The transforms that changed the model, with which the result was compared."""
+    if made := [e.name for e in report.transforms if e.changes]:
+        yield f"compared with the model after {', '.join(made)}"
+
+
+def speed_lines(report: Report) -> Iterator[str]:
+    """The outcome of the race of the result that was taken."""
+    speed = report.speed
+    if speed is None:
+        return
+    sizes = "".join(f", {name}={size}" for name, size in speed.sizes.items())
+    for race in speed.races:
+        if race.ratio is not None and not race.is_lost:
+            yield f"speed: {race_text(race)}, with {plural(speed.threads, 'thread')}{sizes}"
+        elif not race.is_lost:
+            yield f"speed: not measured: {race.failure}"
+    if speed.lost:
+        taken = f"the result of {report.pipeline}" if report.pipeline != "none" else "the original"
+        yield f"speed: {taken} is taken, in place of that of {speed.races[0].pipeline}"
+    elif not speed.races:
+        yield "speed: not measured: the pipeline has no passes"
+
+
+def race_text(race: PipelineRace) -> str:
+    """The outcome of a race."""
+    if race.ratio is None:
+        return race.failure
+    relation = "of" if race.ratio.is_significant else "to"
+    return f"with ORT ALL {ratio_with_bounds(race.ratio)} {relation} the original's time"
+
+
+def keyword_of(option: str) -> str:
+    """The keyword of `optimize` for an option of the command, as `opset=20` for `--opset 20`."""
+    name, *values = shlex.split(option.removeprefix("--"))
+    if name == "enable":
+        return f"enable={values}"
+    value = values[0] if values else "True"
+    text = value if value == "True" or value.isdecimal() else repr(value)
+    return f"{name.replace('-', '_')}={text}"
+
+
+def ops_section(report: Report) -> Section:
+    """The ops of each type before and after, those that changed most first."""
+    before, after = report.before.ops, report.after.ops
+    ops = [(op, before.get(op, 0), after.get(op, 0)) for op in before.keys() | after.keys()]
+    ops.sort(key=lambda o: (-abs(o[2] - o[1]), -o[1], o[0]))
+    rows = [(op, f"{b:,}", f"{a:,}", f"{a - b:+,}" if a != b else "") for op, b, a in ops]
+    title = "Ops before and after"
+    intro = f"{report.before.nodes:,} ops became {report.after.nodes:,}, bodies included"
+    charts = [PairedBarChart("Ops by type", "the largest changes", ops[:MAX_BARS], "{:,.0f}".format)] if ops else []
+    colours = {"before": "before", "after": "after"}
+    headings = ("op", "before", "after", "change")
+    counts = table(title, headings, rows, folded=True, on=VERBOSE | PAGE)
+    changed = table(title, headings, [row for row in rows if row[-1]], on=CARD)
+    return Section("ops", title, [Lines([intro], on=PAGE), Charts(charts, colours), counts, changed], "Ops")
+
+
+def size_table(report: Report) -> Table:
+    """Nodes, parameters and bytes, before and after, and the opset if it is another one."""
+    b, a = report.before, report.after
+    sizes = (
+        ("nodes", b.nodes, a.nodes, str),
+        ("parameters", b.parameters, a.parameters, "{:,}".format),
+        ("bytes", b.bytes, a.bytes, decimal),
+    )
+    rows = [(label, shown(x), shown(y), change_text(x, y)) for label, x, y, shown in sizes]
+    opset = [("opset", str(b.opset), str(a.opset), "")] * (a.opset != b.opset)
+    return table("Sizes", ("", "before", "after", "change"), [*rows, *opset], on=VERBOSE)
+
+
+def pass_table(report: Report) -> Table:
+    """The changes and the time of each pass that changed something, and the changes and guarantees of its rules."""
+    rows = list[TableRow]()
+    for record in (p for p in report.passes if p.changes):
+        rows.append(TableRow((record.name, str(record.changes), duration(record.seconds), "")))
+        rows += [
+            TableRow((f"  {rule}", str(n), "", recorded_guarantee(record.name, rule)))
+            for rule, n in record.rules.items()
+        ]
+    rows.append(TableRow(("phases",), "muted"))
+    rows += [TableRow((phase, "", duration(seconds), ""), "muted") for phase, seconds in report.seconds.items()]
+    return table("Passes", ("pass", "changes", "time", "guarantee"), rows, on=VERBOSE)
+
+
+def rewrite_table(report: Report) -> Table:
+    """The rewrites of each rule, or of a pass without rules, the most first."""
+    counts = _changes_by_rule(report)
+    title = f"{plural(sum(n for _, n in counts), 'rewrite')} by rule"
+    return table(title, ("rule", "rewrites"), ((name, f"{n:,}") for name, n in counts), on=CARD)
+
+
+def _changes_by_rule(report: Report) -> list[tuple[str, int]]:
+    rules = [item for p in report.passes for item in (p.rules or {p.name: p.changes}).items() if item[1]]
+    return sorted(rules, key=lambda item: -item[1])
+
+
+def left_out_section(report: Report) -> Section:
+    """The changes, results and passes that were left out."""
+    blocks = list[Block]()
+    for q in report.rejected:
+        facts = {
+            "kind": q.failure_kind.value,
+            "shown on": q.input_set,
+            "would have replaced": ", ".join(q.replaced),
+            "to see it": q.repro,
+        }
+        blocks.append(Facts(q.label, {name: str(text) for name, text in facts.items() if text}, q.message))
+    lost = report.speed.lost if report.speed is not None else []
+    blocks.append(Facts("Results that were slower than the original", {r.pipeline: race_text(r) for r in lost}))
+    blocks.append(Facts("Not made for this model", {u.pass_name: u.reason for u in report.unfit}))
+    if not (report.rejected or lost or report.unfit):
+        held = ": every change held against the original" if report.verification is not None else ""
+        blocks.append(Lines([f"Nothing was left out{held}."]))
+    return Section("left-out", "Left out", blocks, on=PAGE)
+
+
+def plan_blocks(plan: ChangePlan, limit: int) -> list[Block]:
+    """The savings of each rule, and the changes that save most."""
+    rows = [
+        TableRow((s.by, str(s.changes), str(s.saved.nodes), _bytes_text(s.saved.weight_bytes))) for s in plan.shares
+    ]
+    total = ("all", str(len(plan.changes)), str(plan.saved.nodes), _bytes_text(plan.saved.weight_bytes))
+    lines = list[str]()
+    for c in sorted(plan.changes, key=lambda c: (-c.nodes_saved, -c.weight_bytes_saved, c.ordinal))[:limit]:
+        ops = " -> ".join(join_truncated(ops) for ops in (c.replaced, c.made) if ops)
+        lines.append(f"#{c.ordinal} {c.by} {c.where}: {ops} ({_saving_text(Savings.of_change(c))})")
+    if len(plan.changes) > limit:
+        lines.append(f"... and {len(plan.changes) - limit} more (--limit, or all with --json)")
+    other = [f"not reported by any pass: {_saving_text(plan.unattributed)}"] * (plan.unattributed != Savings())
+    headings = ("rule", "changes", "nodes saved", "weights saved")
+    return [
+        table("Savings by rule", headings, [*rows, TableRow(total, "total")] if rows else [], on=TERMINAL),
+        Preformatted("Changes", lines, on=TERMINAL),
+        Lines(other, on=TERMINAL),
+    ]
+
+
+def _saving_text(saved: Savings) -> str:
+    """Nodes and bytes, without those that are 0."""
+    nodes = f"{'saves' if saved.nodes > 0 else 'adds'} {plural(abs(saved.nodes), 'node')}" if saved.nodes else ""
+    weights = saved.weight_bytes
+    size = f"{'saves' if weights > 0 else 'adds'} {decimal(abs(weights))} of weights" if weights else ""
+    return ", ".join(filter(None, (nodes, size))) or "as large as before"
+
+
+def _bytes_text(count: int) -> str:
+    return f"-{decimal(-count)}" if count < 0 else decimal(count)
+
+
+def run_findings(report: Report, *, is_check: bool) -> Iterator[Finding]:
     """The change of a check, all that was left out, a missing verification, and hints."""
     file = report.source
     if is_check and report.has_changes:
-        yield Finding(Level.ERROR, "unoptimized-model", "would change", change_text(report), file)
+        yield Finding(Level.ERROR, "unoptimized-model", "would change", check_text(report), file)
     for q in report.rejected:
         places = [q.place] if q.place else []
         yield Finding(Level.WARNING, q.by, "a wrong change was left out", q.description, file, places)
@@ -49,20 +339,14 @@ def _run_findings(report: Report, is_check: bool) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "not-verified", "not verified", message, file)
     for unfit in report.unfit:
         yield Finding(Level.NOTE, unfit.pass_name, "a pass was left out", unfit.reason, file)
-    for line in hint_lines(report):
-        yield Finding(Level.NOTE, "hint", "hint", line.removeprefix("hint: "), file)
+    for hint in report.hints[:MAX_HINTS]:
+        yield Finding(Level.NOTE, "hint", "hint", str(hint), file)
 
 
-def change_text(report: Report) -> str:
+def check_text(report: Report) -> str:
     """The change of a check: sizes, and the transforms and rules that change most."""
-    by = [{e.name: e.changes} for e in report.transforms] + [p.rules or {p.name: p.changes} for p in report.passes]
-    counts = [item for changes in by for item in changes.items() if item[1]]
+    counts = [(e.name, e.changes) for e in report.transforms if e.changes] + _changes_by_rule(report)
     counts.sort(key=lambda item: -item[1])
     rules = [f"{name} ({count})" for name, count in counts[:MAX_NAMED_RULES]]
     more = len(counts) - MAX_NAMED_RULES
     return f"{size_line(report)}; by {', '.join(rules)}{f' and {more} others' if more > 0 else ''}"
-
-
-def _card(report: Report, is_check: bool) -> Card:
-    card, would_change = run_card(report), is_check and report.has_changes
-    return replace(card, tone="bad", verdict=f"would change; {card.verdict}") if would_change else card

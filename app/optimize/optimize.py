@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -37,7 +37,6 @@ from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.proof_guarantees import ProofCounts
 from ..registry.environment import versions
 from ..registry.guarantees import guarantee_counts
-from ..report.notebook_cards import card_html
 from ..report.progress import phase_callback, with_keywords
 from .run_options import ConversionOptions, RunOptions
 from .run_setup import RunSetup
@@ -78,14 +77,17 @@ class Result:
 
     def __repr__(self) -> str:
         """The sizes and the verdict, in a line."""
-        from ..verify.render import verdict_line  # noqa: PLC0415 - imports rich
-        from .render import size_line  # noqa: PLC0415 - as above
+        from ..verify.document import verdict_line  # noqa: PLC0415 - seldom needed
+        from .document import size_line  # noqa: PLC0415 - seldom needed
 
         return printable(f"<Result {size_line(self.report)}; {verdict_line(self.report.verification)}>")
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        return card_html(self.report)
+        from ..report.notebook import card_html  # noqa: PLC0415 - seldom needed
+        from .document import describe  # noqa: PLC0415 - seldom needed
+
+        return card_html(describe(self.report, in_notebook=True))
 
 
 def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
@@ -169,9 +171,10 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
             publication.add_text(setup.paths.report, report.to_json)
             publication.add_text(setup.paths.name_map, lambda: json_text(names))
             if visualization is not None and setup.paths.page is not None:
-                from .page import run_page  # noqa: PLC0415 - seldom needed
+                from ..report.page import page_html  # noqa: PLC0415 - seldom needed
+                from .document import describe  # noqa: PLC0415 - seldom needed
 
-                publication.add_text(setup.paths.page, partial(run_page, report, visualization))
+                publication.add_text(setup.paths.page, lambda: page_html(describe(report, visualization=visualization)))
             source.require_unchanged(keep_open=options.in_place)
             lift_time_limit()
             publication.publish()

@@ -22,7 +22,9 @@ from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
+from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
+from .document import MAX_NODES, describe
 from .profile_builder import RecordedProfile, build_profile, timeline
 from .profile_options import ProfileOptions
 from .profile_recording import record_profile
@@ -102,10 +104,8 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
         publication.add_text(paths.trace, partial(timeline, recorded, settings))
         publication.add_text(paths.report, report.to_json)
         if paths.page is not None:
-            from .page import profile_page  # noqa: PLC0415 - seldom needed
-
-            run = (result.report, result.visualization) if result is not None else (None, None)
-            publication.add_text(paths.page, partial(profile_page, report, *run))
+            run, drawn = (result.report, result.visualization) if result is not None else (None, None)
+            publication.add_text(paths.page, lambda: page_html(describe(report, MAX_NODES, run, drawn)))
         publication.publish()
     return report
 

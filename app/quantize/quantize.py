@@ -29,11 +29,13 @@ from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
 from ..registry.environment import quantization_target, versions
-from ..report.notebook_cards import card_html
+from ..report.notebook import card_html
+from ..report.number_text import plural
+from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
-from ..report.terminal import plural
 from .candidates import Candidate
 from .criterion import Budget, Criterion, Score, scores_classes
+from .document import describe
 from .excluded_names import excluded_names
 from .fused_groups import fusion_check
 from .inventory import compressed_before, float_ops, kept_high_precision, quantized_ops
@@ -68,7 +70,7 @@ class QuantizationResult:
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        return card_html(self.report)
+        return card_html(describe(self.report))
 
 
 def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
@@ -280,14 +282,12 @@ def measured_result(
 
 def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibration: Calibration | None) -> str:
     """The page, with the calibrated ranges of a candidate that has some."""
-    from .page import quantization_page  # noqa: PLC0415 - seldom needed
-
     if taken is None or calibration is None or not taken.builder.spec.ranges:
-        return quantization_page(report, {}, {})
+        return page_html(describe(report))
     source, names = taken.builder.source, [op.value for op in report.quantized]
     is_same = source is calibration.source  # not of a variant with other scales
     found = calibration.statistics if is_same else collect_statistics(source, names, calibration.feeds)
-    return quantization_page(report, found, taken.builder.spec.ranges)
+    return page_html(describe(report, statistics=found, ranges=taken.builder.spec.ranges))
 
 
 def model_notes(graph: Graph) -> list[str]:

@@ -11,7 +11,7 @@ from msgspec import Struct, field, to_builtins
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.metrics import ModelMetrics
-from ..report.notebook_cards import card_html
+from ..report.notebook import report_card
 from ..report.result_row import COMPRESSED, KEPT, ResultRow, latency_columns
 from .criterion import Score
 from .search import Trial
@@ -113,4 +113,4 @@ class QuantizationReport:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
         return json_text(to_builtins(self))
 
-    _repr_html_ = card_html
+    _repr_html_ = report_card

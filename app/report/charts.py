@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
 from msgspec import Struct
 from rich.filesize import decimal
 
 from ...core.support.printable_text import printable
 from .picture_text import cut_end
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 PLOT_HEIGHT = 300
 WIDTH, ROW_HEIGHT, PAIR_HEIGHT, FONT_SIZE = 560, 34, 40, 13
@@ -22,8 +24,6 @@ REMOVED_TAGS = {"defs", "desc", "title"}
 """Elements of pygal for its own scripts and styles, which the page does not have."""
 
 Point = tuple[float, float]
-Chart = tuple[str, str, Markup]
-"""The title, a note and the drawing."""
 four_digits = "{:.4g}".format
 
 
@@ -38,16 +38,33 @@ class Bar(Struct, frozen=True):
     tone: str = ""
 
 
-def bar_chart(title: str, bars: Sequence[Bar], axis_text: Callable[[float], str]) -> Markup:
-    """One bar a row; `axis_text` formats the numbers of the axis."""
-    return _render_chart(title, [b.label for b in bars], [("", [_point(b) for b in bars])], axis_text, ROW_HEIGHT)
+class BarChart(Struct, frozen=True):
+    """One bar a row; `axis` formats the numbers of the axis."""
+
+    title: str
+    note: str
+    bars: Sequence[Bar]
+    axis: Callable[[float], str]
+
+    def svg(self) -> Markup:
+        """The drawing."""
+        points = [_point(b) for b in self.bars]
+        return _render_chart(self.title, [b.label for b in self.bars], [("", points)], self.axis, ROW_HEIGHT)
 
 
-def paired_bar_chart(title: str, rows: Sequence[tuple[str, int, int]], axis_text: Callable[[float], str]) -> Markup:
+class PairedBarChart(Struct, frozen=True):
     """Two bars a row: a label, and the numbers before and after."""
-    numbers = {"before": [before for _, before, _ in rows], "after": [after for _, _, after in rows]}
-    series = [(tone, [_point(Bar("", n, axis_text(n), tone=tone)) for n in side]) for tone, side in numbers.items()]
-    return _render_chart(title, [row[0] for row in rows], series, axis_text, PAIR_HEIGHT)
+
+    title: str
+    note: str
+    rows: Sequence[tuple[str, int, int]]
+    axis: Callable[[float], str]
+
+    def svg(self) -> Markup:
+        """The drawing."""
+        sides = {"before": [row[1] for row in self.rows], "after": [row[2] for row in self.rows]}
+        series = [(tone, [_point(Bar("", n, self.axis(n), tone=tone)) for n in side]) for tone, side in sides.items()]
+        return _render_chart(self.title, [row[0] for row in self.rows], series, self.axis, PAIR_HEIGHT)
 
 
 class Curve(Struct, frozen=True):
@@ -59,39 +76,47 @@ class Curve(Struct, frozen=True):
     filled: bool = False
 
 
-def plane_chart(
-    title: str,
-    curves: Sequence[Curve],
-    axes: tuple[str, str],
-    texts: tuple[Callable[[float], str], Callable[[float], str]],
-    ticks: Sequence[float] = (),
-) -> Markup:
+class PlaneChart(Struct, frozen=True):
     """Curves in a plane, later ones over earlier ones; names and formats of the numbers of both axes.
 
     `ticks` are numbers to show on the axis of y; by default they are chosen.
     """
-    pygal, style = _pygal()
-    graph = pygal.XY(
-        width=WIDTH, height=PLOT_HEIGHT, margin=MARGIN, margin_right=3 * MARGIN,
-        style=style.Style(label_font_size=FONT_SIZE, major_label_font_size=FONT_SIZE, title_font_size=FONT_SIZE),
-        js=(), css=(), disable_xml_declaration=True, show_legend=False, stroke=False, dots_size=5, min_scale=2,
-        max_scale=5, x_title=axes[0], y_title=axes[1], x_value_formatter=texts[0], value_formatter=texts[1],
-    )  # fmt: skip
-    graph.y_labels = list(ticks) or None
-    for c in curves:
-        points = [{"value": p, "node": {"class": f"dot {c.tone}".strip()}} for p in c.points]
-        graph.add("", points, stroke=c.joined, show_dots=not c.joined, fill=c.filled)
 
-    def clean(root: Any) -> Any:
-        _strip_svg(root, title)
+    title: str
+    note: str
+    curves: Sequence[Curve]
+    axes: tuple[str, str]
+    texts: tuple[Callable[[float], str], Callable[[float], str]]
+    ticks: Sequence[float] = ()
+
+    def svg(self) -> Markup:
+        """The drawing."""
+        pygal, style = _pygal()
+        graph = pygal.XY(
+            width=WIDTH, height=PLOT_HEIGHT, margin=MARGIN, margin_right=3 * MARGIN,
+            style=style.Style(label_font_size=FONT_SIZE, major_label_font_size=FONT_SIZE, title_font_size=FONT_SIZE),
+            js=(), css=(), disable_xml_declaration=True, show_legend=False, stroke=False, dots_size=5, min_scale=2,
+            max_scale=5, x_title=self.axes[0], y_title=self.axes[1], x_value_formatter=self.texts[0],
+            value_formatter=self.texts[1],
+        )  # fmt: skip
+        graph.y_labels = list(self.ticks) or None
+        for c in self.curves:
+            points = [{"value": p, "node": {"class": f"dot {c.tone}".strip()}} for p in c.points]
+            graph.add("", points, stroke=c.joined, show_dots=not c.joined, fill=c.filled)
+        graph.add_xml_filter(self._clean)
+        return _rendered(graph)
+
+    def _clean(self, root: Any) -> Any:
+        """The drawing with the tones of the curves."""
+        _strip_svg(root, self.title)
         for group in root.iter("g"):
             words = group.get("class", "").split()
             if words[:1] == ["series"]:
-                group.set("class", f"series {curves[int(words[1].removeprefix('serie-'))].tone}".strip())
+                group.set("class", f"series {self.curves[int(words[1].removeprefix('serie-'))].tone}".strip())
         return root
 
-    graph.add_xml_filter(clean)
-    return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
+
+Chart = BarChart | PairedBarChart | PlaneChart
 
 
 def front_chart(
@@ -102,15 +127,15 @@ def front_chart(
     texts: tuple[Callable[[float], str], Callable[[float], str]],
     *,
     is_less_better: bool = False,
-) -> Chart:
+) -> PlaneChart:
     """Curves, with a line that joins the points that no other beats: with less of x, and more of y, or less."""
     sign = -1 if is_less_better else 1
     front = [(x, sign * y) for x, y in pareto_front((x, sign * y) for c in curves for x, y in c.points)]
     joined = [Curve(front, "front", joined=True)] if len(front) > 1 else []
-    return title, note, plane_chart(title, [*joined, *(c for c in curves if c.points)], axes, texts)
+    return PlaneChart(title, note, [*joined, *(c for c in curves if c.points)], axes, texts)
 
 
-def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> Chart:
+def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> PlaneChart:
     """A figure of accuracy against the latency, that of the original being 1, on the samples of that name."""
     return front_chart(
         f"{figure} against latency",
@@ -167,6 +192,12 @@ def _render_chart(
     for name, points in series:
         graph.add(name, points[::-1])
     graph.add_xml_filter(lambda root: _align_numbers(_strip_svg(root, title)))
+    return _rendered(graph)
+
+
+def _rendered(graph: Any) -> Markup:
+    from markupsafe import Markup  # noqa: PLC0415 - for pages alone
+
     return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
 
 

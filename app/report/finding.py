@@ -9,15 +9,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...core.errors import UnverifiableError, VerificationError
-from .card import Card
-
-KINDS = {
-    VerificationError.exit_code: ("wrong-result", "wrong result"),
-    UnverifiableError.exit_code: ("unverifiable-model", "not verifiable"),
-}
-"""The rule and the title of a failure by its exit code."""
-
 
 class Level(StrEnum):
     """The levels of findings, those of SARIF."""
@@ -42,33 +33,6 @@ class Finding(Struct, frozen=True):
     places: Sequence[str] = ()
     line: int = 0
     about: str = ""
-
-
-class Document(Struct, frozen=True):
-    """Content of all formats: a card for each model or comparison, and the findings, the gravest first."""
-
-    cards: Sequence[Card]
-    findings: Sequence[Finding] = ()
-
-
-class Failure(Struct, frozen=True):
-    """A file about which a command has no report: the message and the exit code."""
-
-    command: str
-    file: str
-    message: str
-    code: int
-
-    @property
-    def card(self) -> Card:
-        """The message as a card."""
-        return Card(self.command, self.file, "bad", self.message)
-
-    @property
-    def finding(self) -> Finding:
-        """The message as an error."""
-        rule, title = KINDS.get(self.code, ("unusable-model", "unusable"))
-        return Finding(Level.ERROR, rule, title, self.message, self.file)
 
 
 def relative_path(file: str) -> str:

@@ -60,3 +60,8 @@ def _short(number: float) -> str:
     if not 5e-4 <= number < 999.5:
         return f"{number:.0e}"
     return f"{number:.3f}" if number < 0.0995 else three_digits(number)
+
+
+def plural(n: int, noun: str) -> str:
+    """A number of things."""
+    return f"{n} {noun}{'s' * (n != 1)}"

@@ -5,15 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 from base64 import b64decode, b64encode
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from rich.filesize import decimal
 
 from ...core.support.printable_text import json_text, printable
-from .number_text import bounds, compact, duration, ratio
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 STYLES = ("page.css", "sections.css", "viewer.css")
 SCRIPTS = (
@@ -25,6 +27,13 @@ SCRIPTS = (
 
 def render_template(template: str, **values: Any) -> str:
     """A template with values. All text in it is escaped, and its control characters are made visible."""
+    return _environment().get_template(template).render(**values, styles=STYLES, scripts=SCRIPTS)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - for cards and pages alone
+
     environment = Environment(
         loader=FunctionLoader(lambda name: _read_resource(f"templates/{name}")),
         autoescape=True,
@@ -33,9 +42,8 @@ def render_template(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(bounds=bounds, compact=compact, duration=duration, ratio=ratio)
     environment.filters.update(size=decimal, thousands="{:,}".format, asset=_asset)
-    return environment.get_template(template).render(**values, styles=STYLES, scripts=SCRIPTS)
+    return environment
 
 
 def _asset(name: str) -> Markup:

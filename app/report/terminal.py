@@ -1,9 +1,9 @@
-"""Tables, and numbers in words, on the terminal."""
+"""Documents, progress and lines of text on the terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, field
 from textwrap import wrap
@@ -11,58 +11,21 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, RenderableType
-from rich.measure import Measurement
 from rich.segment import Segment
 from rich.spinner import Spinner
-from rich.table import Column, Table
 from rich.text import Text
 
 from ...core.support.printable_text import printable, printable_line, printable_lines
+from .document import BRIEF, VERBOSE, Block, Document, Facts, Lines, Preformatted, Table, shown_blocks
 
 if TYPE_CHECKING:
     from rich.live import Live
 
 MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal
-MIN_NAME_WIDTH = 12  # columns for names and other texts in a table, where they are folded
-MAX_TABLE_WIDTH = 10_000  # columns
 INDENT = 6  # columns of the further lines of a wrapped one
 SPINNER_WIDTH = 3  # columns, with a space on both sides
-
-
-def new_table(
-    first: str,
-    *others: str,
-    folds: bool = True,
-    texts: Collection[str] = (),
-    rows: Iterable[Sequence[str]] = (),
-) -> Table:
-    """A table as narrow as its contents: a column of text, then columns of numbers, and of texts where named so.
-
-    `folds`: the text in the first column may continue below, even in the middle of a name; other texts do at a space.
-    """
-    table = Table()
-    table.add_column(cell(first), overflow="fold", no_wrap=not folds)
-    for column in others:
-        is_text = column in texts
-        table.add_column(cell(column), overflow="fold", justify="left" if is_text else "right", no_wrap=not is_text)
-    for row in rows:
-        add_row(table, *row)
-    return table
-
-
-def add_row(table: Table, name: str, *cells: str, style: str = "") -> None:
-    """Add a row of plain text. The cells after its name may have several lines."""
-    table.add_row(Text(printable(name), style=style), *map(cell, cells))
-
-
-def cell(text: str) -> Text:
-    """Lines of text, not markup: models may have names such as [red]."""
-    return Text(printable_lines(text))
-
-
-def plural(n: int, noun: str) -> str:
-    """A number of things."""
-    return f"{n} {noun}{'s' * (n != 1)}"
+STYLES = {"bad": "red", "open": "yellow"}
+DIFF_STYLES = {"-": "red", "+": "green", "~": "yellow"}
 
 
 class PrintableConsole(Console):
@@ -138,6 +101,48 @@ class Terminal:
 
         return Live(console=self.err, transient=True, get_renderable=lambda: self.phase.shown(self.err.width))
 
+    def show(self, document: Document, *, verbose: bool = False, quiet: bool = False) -> None:
+        """Print a document; if `quiet`, its warnings alone. Lines are wrapped, and tables as wide as there is room."""
+        for text in (*(f"error: {e}" for e in document.errors), *(f"warning: {w}" for w in document.warnings)):
+            self.warning(text)
+        if quiet:
+            return
+        media = VERBOSE if verbose else BRIEF
+        tables = self._rendered([b for b in document.shown(media) if isinstance(b, Table)])
+        if document.summary:
+            self.wrapped(f"{document.subject}: {document.summary}")
+        self._show_blocks(shown_blocks(document.evidence, media), tables)
+        if document.verdict:
+            self.wrapped(document.verdict, style=STYLES.get(document.tone, ""))
+        self._show_blocks(shown_blocks([document.details, *document.blocks], media), tables)
+
+    def _rendered(self, tables: Sequence[Table]) -> Iterator[Iterator[RenderableType]]:
+        if not tables:
+            return iter(())
+        from .rich_tables import rich_tables  # noqa: PLC0415 - imports tables of rich
+
+        return rich_tables(tables, self.out)
+
+    def _show_blocks(self, blocks: Iterable[Block], tables: Iterator[Iterator[RenderableType]]) -> None:
+        """Print blocks, with the next of the `tables` for each table."""
+        for block in blocks:
+            match block:
+                case Lines():
+                    self.wrapped_lines(block)
+                case Preformatted():
+                    for text in block.lines:
+                        self.line(text, DIFF_STYLES.get(text.lstrip()[:1], "") if block.diff else "")
+                case Facts():
+                    self.line(block.title, "bold")
+                    width = max(map(len, block.items))
+                    for name, text in block.items.items():
+                        self.wrapped(text, f"  {name.ljust(width)}  " if width else "  ")
+                case Table():
+                    for part in next(tables):
+                        self.out.print(part, soft_wrap=isinstance(part, Text))
+                case _:  # for pages and cards
+                    pass
+
     def lines(self, texts: Iterable[str]) -> None:
         """Print lines of plain text."""
         for text in texts:
@@ -147,52 +152,29 @@ class Terminal:
         """Print a line of plain text, however long. Names in a model may contain line breaks and terminal codes."""
         self.out.print(Text(printable(text), style=style), soft_wrap=True)
 
-    def wrapped(self, text: str, start: str = "") -> None:
+    def wrapped(self, text: str, start: str = "", style: str = "") -> None:
         """Print a line of plain text after `start`; on a terminal, one that is too long continues below at a space.
 
         It continues behind `start` if that is narrow. A name that is longer than the terminal is not broken.
         """
         if not self.out.is_terminal:
-            self.line(start + text)
+            self.line(start + text, style)
             return
         indent = len(start) if len(start) <= self.out.width // 2 else INDENT
-        self.lines(
-            wrap(
-                printable(start + text),
-                self.out.width,
-                subsequent_indent=" " * (indent if start else INDENT),
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
+        lines = wrap(
+            printable(start + text),
+            self.out.width,
+            subsequent_indent=" " * (indent if start else INDENT),
+            break_long_words=False,
+            break_on_hyphens=False,
         )
+        for line in lines:
+            self.line(line, style)
 
     def wrapped_lines(self, texts: Iterable[str]) -> None:
         """Print lines of plain text, each wrapped."""
         for text in texts:
             self.wrapped(text)
-
-    def table(self, table: Table) -> None:
-        """Print a table; on a terminal too narrow for it, a line for each cell below its row."""
-        options = self.out.options.update(max_width=MAX_TABLE_WIDTH)
-        natural = Measurement.get(self.out, options, table).maximum
-        if natural - sum(self._spare_width(column, options) for column in table.columns) <= self.out.width:
-            self.out.print(table)
-            return
-        names, *columns = table.columns
-        for name, *cells in zip(names.cells, *(column.cells for column in columns), strict=True):
-            self.line(": ".join(filter(None, (str(names.header), str(name)))))
-            for column, content in zip(columns, cells, strict=True):
-                if str(content):
-                    label, value = (" ".join(str(t).split("\n")) for t in (column.header, content))
-                    self.line(f"  {label}: {value}")
-
-    def _spare_width(self, column: Column, options: ConsoleOptions) -> int:
-        """The columns of the terminal by which a column of text may be narrower; only long words are broken then."""
-        if column.no_wrap:
-            return 0
-        sizes = [Measurement.get(self.out, options, c) for c in (column.header, *column.cells)]
-        least = min(MIN_NAME_WIDTH, max(size.minimum for size in sizes))
-        return max(size.maximum for size in sizes) - least
 
     def warning(self, text: str) -> None:
         """Print a line of plain text on standard error."""

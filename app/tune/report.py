@@ -12,7 +12,7 @@ from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..measure.tuned_settings import Configuration, SessionSettings, settings_words
-from ..report.notebook_cards import card_html
+from ..report.notebook import report_card
 from ..report.result_row import KEPT, TUNED, ResultRow, latency_columns, verdict_columns
 from .objective import Objective
 from .racing import RaceEntry
@@ -120,4 +120,4 @@ class TuneReport:
             data[name]["session"] = to_builtins(SessionSettings.of(configuration.session))
         return json_text(data)
 
-    _repr_html_ = card_html
+    _repr_html_ = report_card

@@ -29,12 +29,14 @@ from ..measure.execution_provider import ExecutionProvider, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
 from ..quantize.candidates import Candidate
+from ..quantize.document import loss_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
 from ..quantize.search import Limits
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
-from ..report.notebook_cards import card_html
+from ..report.notebook import card_html
+from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .decisions import (
     installed_providers,
@@ -44,6 +46,7 @@ from .decisions import (
     rule_choices,
     session_choices,
 )
+from .document import describe, summary_lines
 from .objective import LOUD
 from .outcome import Checks, first_right
 from .racing import Racing, Workload, make_workloads
@@ -77,13 +80,11 @@ class TuneResult:
 
     def __repr__(self) -> str:
         """The result in a line."""
-        from .render import summary_lines  # noqa: PLC0415 - imports rich
-
         return printable(f"<TuneResult {summary_lines(self.report)[0]}>")
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        return card_html(self.report)
+        return card_html(describe(self.report))
 
 
 def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> TuneResult:
@@ -224,8 +225,6 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str
 
     Raises PassesError if none is within the budget and better than the original.
     """
-    from ..quantize.render import loss_text  # noqa: PLC0415 - imports rich
-
     assert options.budget is not None
     chosen = QuantizationOptions(
         data=options.data,
@@ -285,9 +284,7 @@ def _publish(result: TuneResult, paths: OutputPaths) -> None:
             publication.add_text(paths.script, partial(_script, result, paths, paths.script))
         publication.add_text(paths.report, report.to_json)
         if paths.page is not None:
-            from .page import tune_page  # noqa: PLC0415 - seldom needed
-
-            publication.add_text(paths.page, partial(tune_page, report))
+            publication.add_text(paths.page, lambda: page_html(describe(report)))
         publication.publish()
 
 

@@ -1,34 +1,121 @@
-"""Findings and cards of comparisons with the original, for all formats."""
+"""Verdicts of comparisons with the original, in words, and the document of a comparison."""
 
 from __future__ import annotations
 
-from ..report.card import Card
-from ..report.finding import Document, Finding, Level
-from .render import WRONG, output_table, proof_lines, verdict_line
-from .verify import VerificationReport
+from collections.abc import Iterator, Sequence
+from math import ceil
+from typing import TYPE_CHECKING
+
+from ...core.verify.verdict import OutputDifference, Verdict
+from ..report.document import CARD, TERMINAL, Block, Document, Lines, Table, table
+from ..report.finding import Finding, Level
+from ..report.number_text import plural
+
+if TYPE_CHECKING:
+    from ...core.verify.proof_guarantees import ProofCounts
+    from .verify import VerificationReport
+
+BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
+"""The verdicts: the first two are of correct models; `invalid` is a model to which the ONNX checker objects."""
+NO_DIFFERENCE = "no difference seen"  # where bits were not compared
+NOT_VERIFIED = "NOT VERIFIED, as requested"
+MAX_SHOWN_OUTPUTS = 3
 
 
-def verification_card(report: VerificationReport) -> Card:
-    """The card of a comparison of two models."""
-    verdict = report.verdict
-    folds = [("Outputs", output_table(verdict))] if verdict is not None else []
-    notes = [f"note: {note}" for note in verdict.notes] if verdict is not None else []
-    notes += proof_lines(None if report.proofs is None else report.proofs.counts)
-    text = verdict_line(verdict, with_notes=True) if verdict is not None else "not compared: the interfaces differ"
-    if verdict is not None and verdict.failure is not None:
-        text = f"{WRONG}: {verdict.failure.describe('it')}"
-    tone, subject = "good" if report.agrees else "bad", f"{report.other} against {report.original}"
-    return Card("passes verify", subject, tone, text, warnings=report.interface_differences, notes=notes, folds=folds)
-
-
-def verification_document(report: VerificationReport) -> Document:
-    """The content of all formats: a finding for each difference."""
+def describe(report: VerificationReport) -> Document:
+    """The document of a comparison of two models, with a finding for each difference."""
+    verdict, tone = report.verdict, "good" if report.agrees else "bad"
+    differences = report.interface_differences
     findings = [
-        Finding(Level.ERROR, "interface-changed", "the interface differs", line, report.other)
-        for line in report.interface_differences
+        Finding(Level.ERROR, "interface-changed", "the interface differs", d, report.other) for d in differences
     ]
-    if report.verdict is not None and (failure := report.verdict.failure) is not None:
-        places = list(filter(None, (failure.cut_point, failure.output)))
-        message = failure.describe("it")
-        findings.append(Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, places))
-    return Document([verification_card(report)], findings)
+    blocks: list[Block] = [Lines(differences)]
+    details = Lines(())
+    if verdict is None:
+        text = f"{report.other} was not compared: the interfaces differ"
+    elif verdict.failure is not None:
+        message, places = verdict.failure.describe("it"), [verdict.failure.cut_point, verdict.failure.output]
+        text = f"{report.other} is {WRONG}: {message}"
+        findings.append(
+            Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))
+        )
+    else:
+        text = f"{verdict_line(verdict)}; compared with {verdict.backend} without optimizations"
+        details = Lines([*difference_lines(verdict)], on=TERMINAL)
+        blocks += [Lines(verdict.notes, "note"), output_table(verdict)]
+    if report.proofs is not None:
+        blocks.append(Lines([*proof_lines(report.proofs.counts)]))
+    subject = f"{report.other} against {report.original}"
+    return Document("passes verify", subject, text, tone, details=details, blocks=blocks, findings=findings)
+
+
+def proof_lines(proofs: ProofCounts) -> Iterator[str]:
+    """The number of proved regions, and the reasons for which others are not."""
+    if not proofs.changed:
+        yield "proved: no region differs"
+        return
+    counts = [f"{n} {guarantee.removeprefix('proved ')}" for guarantee, n in proofs.proved.items()]
+    if proofs.rounded_weights:
+        weights = plural(proofs.rounded_weights, "folded weight")
+        counts.append(f"with {weights} off by at most {ceil(proofs.ulps * 10) / 10:g} ulp")
+    proved = sum(proofs.proved.values())
+    yield f"proved: {proved} of {plural(proofs.changed, 'changed region')}" + (
+        f" ({', '.join(counts)})" if counts else ""
+    )
+    for reason, count in [*proofs.reasons.items()][:MAX_SHOWN_OUTPUTS]:
+        yield f"{plural(count, 'region')} not proved: {reason}"
+
+
+def output_table(verdict: Verdict) -> Table:
+    """The difference of each output, and the one allowed, those with the largest share of it first."""
+    ordered = sorted(verdict.differences.items(), key=lambda item: -item[1].share_of_allowed)
+    rows = ((name, f"{d.error:.2g}", f"{d.allowed:.2g}", f"{d.share_of_allowed:.0%}") for name, d in ordered)
+    return table("Outputs", ("output", "off by", "allowed", "of allowed"), rows, on=CARD)
+
+
+def verdict_line(verdict: Verdict | None) -> str:
+    """The verdict of the comparison with the original, in one line."""
+    if verdict is None:
+        return NOT_VERIFIED
+    excused = sum(d.excused for d in verdict.differences.values())
+    parts = [f"verified: {agreement_text(verdict)}, on {input_sets_text(verdict.input_sets)}"]
+    parts += [f"{plural(excused, 'element')} differ at discontinuities of the original"] * bool(excused)
+    parts += [f"{plural(len(verdict.random), 'random output')} by type and rank only"] * bool(verdict.random)
+    return "; ".join(parts)
+
+
+def agreement_text(verdict: Verdict) -> str:
+    """How closely the outputs agree: the largest error as a share of the one allowed, of all outputs."""
+    if verdict.exact:
+        return BIT_IDENTICAL
+    worst = max(verdict.differences.values(), key=lambda d: d.share_of_allowed, default=OutputDifference())
+    if worst.error:
+        return f"{WITHIN_TOLERANCE} (largest error: {worst.share_of_allowed:.0%} of that allowed)"
+    are_excused = any(d.excused for d in verdict.differences.values())
+    return WITHIN_TOLERANCE if are_excused else NO_DIFFERENCE
+
+
+def input_sets_text(labels: Sequence[str]) -> str:
+    """The number of input sets, of generated ones or of samples that the user gave."""
+    are_given = all(label.startswith("given") for label in labels)
+    return plural(len(labels), "given sample") if labels and are_given else f"{plural(len(labels), 'set')} of inputs"
+
+
+def difference_lines(verdict: Verdict) -> Iterator[str]:
+    """The outputs that differ most of what is allowed, a line each, the number of the others, and other comparisons."""
+    different = [(name, d) for name, d in verdict.differences.items() if d.error]
+    different.sort(key=lambda item: -item[1].share_of_allowed)
+    for name, d in different[:MAX_SHOWN_OUTPUTS]:
+        of_allowed = f"{d.share_of_allowed:.0%} of the {d.allowed:.2g} allowed" if d.allowed else "none allowed"
+        yield f"{name}: off by {d.error:.2g}, {of_allowed}"
+    if (more := len(different) - MAX_SHOWN_OUTPUTS) > 0:
+        yield f"{plural(more, 'other output')} off by less of what is allowed"
+    if different and (alike := len(verdict.differences) - len(different)):
+        yield f"{plural(alike, 'output')} with no difference"
+    for name, d in verdict.differences.items():
+        if d.excused:
+            yield f"{name}: {plural(d.excused, 'element')} differ at discontinuities of the original"
+    if verdict.nonfinite_input_sets:
+        yield f"NaN and infinite inputs: alike on {plural(len(verdict.nonfinite_input_sets), 'set')} of them"
+    if verdict.random:
+        yield f"random, so compared by type and rank only: {', '.join(verdict.random)}"

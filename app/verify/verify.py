@@ -27,7 +27,7 @@ from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec, known_effort
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
-from ..report.notebook_cards import card_html
+from ..report.notebook import report_card
 from ..report.progress import phase_callback, with_keywords_after_two
 from ..report.result_row import VERIFIED, WRONG, ResultRow, verdict_columns
 from .verify_options import VerifyOptions
@@ -70,7 +70,7 @@ class VerificationReport:
         data["proofs"] = None if self.proofs is None else self.proofs.to_data()
         return json_text(data)
 
-    _repr_html_ = card_html
+    _repr_html_ = report_card
 
 
 def verify_models(

@@ -23,13 +23,14 @@ from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.criterion import Score
+from passwright.app.quantize.document import describe, error_charts, front_charts, histogram_steps
 from passwright.app.quantize.inventory import quantized_ops
-from passwright.app.quantize.page import error_charts, front_charts, histogram_steps, quantization_page
 from passwright.app.quantize.quantize import OriginalRace
 from passwright.app.quantize.report import FloatOp, QuantizationReport, QuantizedOp
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import BuiltCandidate, Trial
-from passwright.app.report.charts import Curve, pareto_front, plane_chart
+from passwright.app.report.charts import Curve, PlaneChart, pareto_front
+from passwright.app.report.page import page_html
 from passwright.core import QuantizationSpec, Range
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.io.model_source import model_source
@@ -155,7 +156,7 @@ def test_page_shows_the_ranges_of_sensitive_values(run: Run) -> None:
 
 def test_original_without_changes_has_a_page(run: Run) -> None:
     kept = replace(run.made, scheme="", result=run.made.original, quantized=[], trials=[])
-    page = Parsed(quantization_page(kept, {}, {}))
+    page = Parsed(page_html(describe(kept)))
     assert "the original is kept" in page.text
     assert {"quantized", "in-float"} & set(page.ids) == set()
 
@@ -170,7 +171,7 @@ def test_names_are_escaped(run: Run) -> None:
         trials=[*run.made.trials, Trial(HOSTILE, HOSTILE, 1, 1, 1, outcome=HOSTILE)],
     )
     statistics = {HOSTILE: collected(np.arange(9, dtype=np.float32))}
-    page = quantization_page(named, statistics, {HOSTILE: Range(0, 5)})
+    page = page_html(describe(named, None, statistics, {HOSTILE: Range(0, 5)}))
     assert "<img" not in page
     assert "\u202e" not in page
     assert "<img src=x onerror=alert(1)>" in Parsed(page).text
@@ -189,10 +190,10 @@ def test_front_has_the_points_that_no_other_beats() -> None:
 
 def test_chart_has_a_dot_for_each_measured_trial(run: Run) -> None:
     trials = [trial(0.5, 0.9), trial(0.7, 0.95), trial(0.8, 0.92), trial(None, 0.9), trial(0.6, 0.93, "taken")]
-    ((_, _, chart),) = front_charts(replace(run.made, trials=trials))
-    assert dots(chart) == {"plain": 3, "ours": 1, "baseline": 1}
-    ((_, _, without),) = front_charts(replace(run.made, trials=trials, reference=inf))
-    assert dots(without) == {"plain": 3, "ours": 1}
+    (chart,) = front_charts(replace(run.made, trials=trials))
+    assert dots(chart.svg()) == {"plain": 3, "ours": 1, "baseline": 1}
+    (without,) = front_charts(replace(run.made, trials=trials, reference=inf))
+    assert dots(without.svg()) == {"plain": 3, "ours": 1}
     assert not list(front_charts(replace(run.made, trials=[trials[3], trial(0.1, -inf)])))
 
 
@@ -201,7 +202,7 @@ def dots(chart: str) -> Counter[str]:
 
 
 def test_points_lie_where_their_numbers_are() -> None:
-    drawn = plane_chart("<t>", [Curve([(0, 1), (1, 3), (4, 2)], "plain")], ("x", "y"), (str, str))
+    drawn = PlaneChart("<t>", "", [Curve([(0, 1), (1, 3), (4, 2)], "plain")], ("x", "y"), (str, str)).svg()
     places = [(float(e.attrib["cx"]), float(e.attrib["cy"])) for e in ET.fromstring(drawn).iter() if "cx" in e.attrib]
     (x0, y0), (x1, y1), (x2, y2) = places
     assert (x2 - x0) / (x1 - x0) == pytest.approx(4)
@@ -212,8 +213,8 @@ def test_points_lie_where_their_numbers_are() -> None:
 
 def test_sensitivities_are_sorted(run: Run) -> None:
     ops = [QuantizedOp(name, "Conv", "r", own_error=error) for name, error in (("a", 0.1), ("b", 0.3), ("c", None))]
-    ((_, _, chart),) = error_charts(replace(run.made, quantized=ops))
-    labels = [e.text for e in ET.fromstring(chart).iter() if (e.text or "").startswith("Conv")]
+    (chart,) = error_charts(replace(run.made, quantized=ops))
+    labels = [e.text for e in ET.fromstring(chart.svg()).iter() if (e.text or "").startswith("Conv")]
     assert labels == ["Conv a", "Conv b"]  # from the bottom
     assert not list(error_charts(replace(run.made, quantized=ops[2:])))
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from passwright.app.quantize.criterion import Score
-from passwright.app.quantize.render import trial_table
+from passwright.app.quantize.document import trial_table
 from passwright.app.quantize.search import Trial
+from passwright.app.report.document import Document
 from passwright.app.report.terminal import Terminal
 from passwright.core.support.confidence_intervals import RatioInterval
 
@@ -24,7 +25,7 @@ TRIALS = [
 def shown(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
     monkeypatch.setenv("COLUMNS", str(width))
     report: Any = SimpleNamespace(figure="SQNR (dB)", trials=TRIALS)
-    Terminal().table(trial_table(report))
+    Terminal().show(Document("", "", "", evidence=[trial_table(report)]))
     return capsys.readouterr().out
 
 

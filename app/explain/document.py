@@ -1,4 +1,4 @@
-"""Explanations as text."""
+"""The document of an explanation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from ...core.rewriting.change_log import Change
 from ..optimize.closest_match import MismatchKind
 from ..optimize.match_report import MatchReport
 from ..report.descriptions import join_truncated
-from ..report.terminal import Terminal, plural
+from ..report.document import Document, Lines, Preformatted
+from ..report.number_text import plural
 from .explain import NO_ROOTS, Explanation, RuleExplanation
 
 MISS_TEXTS = {
@@ -27,17 +28,25 @@ MISS_TEXTS = {
 }
 
 
-def show_explanation(terminal: Terminal, explanation: Explanation, limit: int) -> None:
-    """Print each rule with its changes and near misses."""
-    terminal.lines(_explanation_lines(explanation, limit))
+def describe(explanation: Explanation, limit: int) -> Document:
+    """Each rule with its changes and near misses."""
+    state = "as it is" if explanation.as_is else f"in a run of {explanation.pipeline}"
+    around = f", around {explanation.at}" if explanation.at else ""
+    return Document(
+        "passes explain",
+        explanation.source,
+        "",
+        summary=f"{state}{around}; not verified",
+        blocks=[
+            Lines(explanation.notes, "note"),
+            Lines([q.description for q in explanation.rejected], "left out of the run"),
+            Preformatted("Rules", [*_explanation_lines(explanation, limit)]),
+        ],
+    )
 
 
 def _explanation_lines(explanation: Explanation, limit: int) -> Iterator[str]:
     as_is, is_group, rules = explanation.as_is, explanation.is_group, explanation.rules
-    state = "as it is" if as_is else f"in a run of {explanation.pipeline}"
-    yield f"{explanation.source}, {state}{f', around {explanation.at}' if explanation.at else ''}; not verified"
-    yield from (f"note: {note}" for note in explanation.notes)
-    yield from (f"left out of the run: {q.description}" for q in explanation.rejected)
     idle = [r for r in rules if len(rules) > 1 and r.rank == NO_ROOTS]
     busy = [r for r in rules if r not in idle]
     shown = busy[:limit] if is_group else busy

@@ -1,42 +1,43 @@
-"""Tables of benchmarks."""
+"""The document of a benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
-from rich.table import Table
 
-from ..report.card import Card
-from ..report.number_text import compact, duration, ratio_with_bounds
-from ..report.terminal import Terminal, add_row, new_table, plural
-from .bench import BenchReport, ModelBenchmark
+from ..report.document import TERMINAL, Document, Lines, Table, TableRow, table
+from ..report.number_text import compact, duration, plural, ratio_with_bounds
 from .execution_provider import short_name
 
-
-def show_bench_report(terminal: Terminal, report: BenchReport) -> None:
-    """Print a table of sizes and one of times, then the conditions of the measurement."""
-    terminal.table(size_table(report))
-    if any(m.measured.latencies for m in report.models):
-        terminal.table(time_table(report))
-    terminal.lines(summary_lines(report))
+if TYPE_CHECKING:
+    from .bench import BenchReport, ModelBenchmark
 
 
-def bench_card(report: BenchReport) -> Card:
-    """The card of a benchmark."""
+def describe(report: BenchReport) -> Document:
+    """The ratios of the models, tables of sizes and times, and the conditions of the measurement."""
     ratios = [*ratio_lines(report)]
-    failed = [f"{display_name(m, report)}: not measured: {m.measured.failure}" for m in report.failed]
-    verdict = ratios[0] if ratios else f"measured: {plural(len(report.models) - len(failed), 'model')}"
-    folds = [("Times", time_table(report)), ("Sizes", size_table(report))]
-    subject = ", ".join(display_name(m, report) for m in report.models)
-    tone = "bad" if failed else "good"
-    return Card("passes bench", subject, tone, verdict, warnings=failed, notes=ratios[1:], folds=folds)
+    verdict = ratios[0] if ratios else f"measured: {plural(len(report.models) - len(report.failed), 'model')}"
+    remarks = Lines([*ratios[1:], *model_lines(report)])
+    return Document(
+        "passes bench",
+        ", ".join(display_name(m, report) for m in report.models),
+        verdict,
+        "bad" if report.failed else "good",
+        evidence=[size_table(report), time_table(report)],
+        blocks=[
+            remarks,
+            Lines([*condition_lines(report)], on=TERMINAL),
+            Lines([report.note] * bool(report.note), "note"),
+        ],
+    )
 
 
 def size_table(report: BenchReport) -> Table:
     """The costs of a model before its first run, and its accuracy."""
-    table = new_table("model", "on disk", "session made in", "memory", "at most", *filter(None, [report.metric]))
+    rows = list[TableRow]()
     for model in report.models:
         m = model.measured
         cells = [decimal(model.bytes), "-", "-", "-"]
@@ -44,25 +45,25 @@ def size_table(report: BenchReport) -> Table:
             cells[1:] = [duration(m.creation_seconds), decimal(m.resident_bytes), decimal(m.peak_bytes)]
         if report.metric:
             cells.append("-" if model.accuracy is None else f"{model.accuracy:.4f}")
-        add_row(table, display_name(model, report), *cells, style="red" if m.failure else "")
-    return table
+        rows.append(TableRow([display_name(model, report), *cells], "wrong" if m.failure else ""))
+    headings = ("model", "on disk", "session made in", "memory", "at most", *filter(None, [report.metric]))
+    return table("Sizes", headings, rows)
 
 
 def time_table(report: BenchReport) -> Table:
     """Latency and throughput, a line for each model and batch size."""
-    table = new_table("model", "batch", "median", "p95", "p99", "samples/s")
+    rows = list[tuple[str, ...]]()
     for model in report.models:
         for n, (batch, x) in enumerate(model.measured.latencies.items()):
             error = max(x.median_high / x.median, x.median / x.median_low) - 1
             median = f"{duration(x.median)} \N{PLUS-MINUS SIGN}{error:.0%}"
             name = "" if n else display_name(model, report)
-            add_row(table, name, str(batch), median, duration(x.p95), duration(x.p99), compact(x.throughput))
-    return table
+            rows.append((name, str(batch), median, duration(x.p95), duration(x.p99), compact(x.throughput)))
+    return table("Times", ("model", "batch", "median", "p95", "p99", "samples/s"), rows)
 
 
-def summary_lines(report: BenchReport) -> Iterator[str]:
-    """Ratios, failures, and the conditions of the measurement."""
-    yield from ratio_lines(report)
+def model_lines(report: BenchReport) -> Iterator[str]:
+    """Models that were not measured as the first one was."""
     for m in report.models:
         name = display_name(m, report)
         if m.measured.failure:
@@ -71,6 +72,10 @@ def summary_lines(report: BenchReport) -> Iterator[str]:
             yield f"{name}: no accuracy: {m.accuracy_failure}"
         if m.own_inputs:
             yield f"{name}: it does not accept the inputs of the first, and was measured with its own"
+
+
+def condition_lines(report: BenchReport) -> Iterator[str]:
+    """The conditions of the measurement."""
     if report.metric:
         yield f"{report.metric} over {plural(report.samples, 'labelled sample')}"
     counts = sorted({m.measured.threads for m in report.models if not m.measured.failure})
@@ -79,8 +84,6 @@ def summary_lines(report: BenchReport) -> Iterator[str]:
     yield from provider_lines(report)
     if report.sizes:
         yield f"sizes: {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
-    if report.note:
-        yield f"note: {report.note}"
     base = max((m.measured.baseline_bytes for m in report.models), default=0)
     without_model = f", {decimal(base)} of it without a model" if base else ""
     yield f"memory: of a process that ran one sample{without_model}; \N{PLUS-MINUS SIGN} and brackets: 95 % confidence"

@@ -1,20 +1,21 @@
-"""Differences of two models as text."""
+"""The document of the differences of two models."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ...core.ir.op_schemas import qualified_op_type
-from ..report.card import Card
-from ..report.finding import Document, Finding, Level
-from ..report.terminal import Terminal, plural
+from ..report.document import CARD, TERMINAL, Document, Preformatted
+from ..report.finding import Finding, Level
+from ..report.number_text import plural
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
-from .model_diff import DiffReport
 
-STYLES = {"-": "red", "+": "green", "~": "yellow"}
+if TYPE_CHECKING:
+    from .model_diff import DiffReport
+
 MAX_CARD_LINES = 4  # of a region
 MIN_GROUP_SIZE = 3  # changes with one headline
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -22,32 +23,35 @@ MAX_TYPE_RUNS = 6  # in the headline of a region, in order
 MAX_COMMON_TYPES = 3  # in the headline of a larger region
 
 
-def show_difference(terminal: Terminal, difference: DiffReport, limit: int) -> None:
-    """Print the summary and every change, with at most `limit` lines of a region and names of a list."""
-    for line in diff_lines(difference, limit):
-        terminal.line(line, STYLES.get(line.lstrip()[:1], ""))
+def describe(report: DiffReport, limit: int = MAX_CARD_LINES) -> Document:
+    """The numbers of changes, and every change, with at most `limit` lines of a region and names of a list."""
+    changes = [
+        Preformatted("Changes", [*difference_lines(report, most)], diff=True, on=media)
+        for most, media in ((limit, TERMINAL), (MAX_CARD_LINES, CARD))
+    ]
+    return Document(
+        "passes diff",
+        f"{report.other} against {report.original}",
+        summary(report.difference),
+        "good" if report.is_equal else "open",
+        blocks=changes,
+        findings=findings(report),
+    )
 
 
-def difference_card(report: DiffReport) -> Card:
-    """The card of the differences of two models."""
-    first, *lines = diff_lines(report, MAX_CARD_LINES)
-    tone, subject = "good" if report.is_equal else "open", f"{report.other} against {report.original}"
-    return Card("passes diff", subject, tone, first, folds=[("Changes", lines)])
-
-
-def difference_document(report: DiffReport) -> Document:
-    """The content of all formats: a finding for each difference of interfaces, and for each kind of other change."""
-    findings = [_finding(report, Level.NOTE, "the header differs", _delta_line(d)) for d in report.difference.header]
+def findings(report: DiffReport) -> list[Finding]:
+    """A finding for each difference of interfaces, and for each kind of other change."""
+    found = [_finding(report, Level.NOTE, "the header differs", _delta_line(d)) for d in report.difference.header]
     for graph in report.difference.graphs:
         lines = [*map(_delta_line, graph.interface), *(_weight_text(w, w.location) for w in graph.weights)]
-        findings += (_finding(report, Level.WARNING, "the interface or a weight differs", line) for line in lines)
+        found += (_finding(report, Level.WARNING, "the interface or a weight differs", line) for line in lines)
         by_headline = dict[str, list[str]]()
         for change in graph.changes:
             by_headline.setdefault(_headline(change), []).append(_first_label(change))
         for headline, labels in by_headline.items():
             times = f"{TIMES}{len(labels)} " if len(labels) > 1 else ""
-            findings.append(_finding(report, Level.NOTE, "the structure differs", f"{times}{headline}", labels))
-    return Document([difference_card(report)], sorted(findings, key=lambda f: f.level == Level.NOTE))
+            found.append(_finding(report, Level.NOTE, "the structure differs", f"{times}{headline}", labels))
+    return found
 
 
 def _finding(report: DiffReport, level: Level, title: str, message: str, places: Sequence[str] = ()) -> Finding:
@@ -59,17 +63,16 @@ def _first_label(change: SubgraphChange | ChangedOp) -> str:
     return _label(change.before if isinstance(change, ChangedOp) else (change.removed or change.added)[0])
 
 
-def diff_lines(difference: DiffReport, limit: int) -> Iterator[str]:
-    """All lines of a report."""
-    found = difference.difference
-    yield summary(found)
+def difference_lines(report: DiffReport, limit: int) -> Iterator[str]:
+    """A line for each change, and lines for what it consists of."""
+    found = report.difference
     yield from map(_delta_line, found.header)
     yield from _graph_lines(found.graph, limit)
     for name, function in found.functions.items():
         if not function.is_empty:
             yield f"~ function {name}:"
             yield from _indented(_graph_lines(function, limit))
-    if difference.include_names:
+    if report.include_names:
         names = [_delta_line(c) for g in found.graphs for c in g.names]
         notes = [_delta_line(c) for c in (*found.notes, *(c for g in found.graphs for c in g.notes))]
         for lines, what in ((names, "names"), (notes, "notes")):

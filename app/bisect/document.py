@@ -1,0 +1,56 @@
+"""The documents of bisections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...core.run.report import Report
+from ..report.document import Document, Lines, Preformatted
+from ..report.number_text import plural
+from ..verify.document import difference_lines, input_sets_text, verdict_line
+from .ort_bisect import OrtBisectReport
+
+
+def describe(report: Report) -> Document:
+    """The wrong changes, and the verdict on the others."""
+    changes = sum(p.changes for p in report.passes)
+    verdict = report.verification
+    return Document(
+        "passes bisect",
+        report.source,
+        plural(len(report.rejected), "wrong change") if report.rejected else "nothing is wrong",
+        "bad" if report.rejected else "good",
+        warnings=[str(unfit) for unfit in report.unfit],
+        evidence=[Preformatted("Wrong changes", [*_wrong_lines(report)])],
+        blocks=[
+            Lines([f"{plural(changes, 'change')} kept, {plural(report.replays, 'replay')}", verdict_line(verdict)]),
+            Lines([*difference_lines(verdict)] if verdict is not None else []),
+            Lines(verdict.notes if verdict is not None else [], "note"),
+        ],
+    )
+
+
+def _wrong_lines(report: Report) -> Iterator[str]:
+    for found in report.rejected:
+        yield found.description
+        yield from (f"    replaced {name}" for name in found.replaced)
+        if found.repro:
+            yield f"    shown by {found.repro}"
+
+
+def describe_ort(report: OrtBisectReport) -> Document:
+    """The wrong optimizers of onnxruntime."""
+    subject, blame = f"onnxruntime {report.versions['onnxruntime']} at level {report.level}", report.blame
+    if blame is None:
+        verdict = f"{subject} agrees with itself unoptimized on {input_sets_text(report.input_sets)}"
+        return Document("passes bisect", subject, verdict)
+    lines = [f"    {culprit.optimizer}: {culprit.failure}" for culprit in blame.culprits]
+    names = ", ".join(f'"{name}"' for name in blame.optimizers)
+    remedy = f"right with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
+    return Document(
+        "passes bisect",
+        subject,
+        f"{subject} is wrong: {blame.failure}",
+        "bad",
+        blocks=[Preformatted("Wrong optimizers", lines), Lines([f"{remedy} ({plural(blame.runs, 'probe')})"])],
+    )

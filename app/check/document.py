@@ -1,0 +1,67 @@
+"""The document of a check of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from ..report.document import CARD, TERMINAL, Document, Lines, Preformatted, TableRow, table
+from ..report.finding import Finding, Level
+from ..report.number_text import duration, plural
+from .rule_check import CheckReport, result_word
+
+TONES = {"wrong": "wrong", "inconclusive": "open"}
+
+
+def describe(report: CheckReport) -> Document:
+    """A row for each rule, a report on each that is wrong or inconclusive, and a finding at its line."""
+    findings = [*rule_findings(report)]
+    rows = [
+        TableRow(
+            (c.rule.name, str(c.models), str(c.fired), str(c.ran), result_word(c), duration(c.seconds)),
+            TONES.get(result_word(c), ""),
+        )
+        for c in report.checked
+    ]
+    unchecked = "is not a rule: it has no pattern to make models from, and was not checked"
+    return Document(
+        "passes check",
+        "rules",
+        summary_line(report),
+        "bad" if report.wrong else "open" if report.inconclusive else "good",
+        evidence=[
+            table("Rules", ("rule", "models", "fired", "ran", "result", "time"), rows),
+            Preformatted("Reports", [*_report_lines(report)], on=TERMINAL),
+            Lines([f"{name} {unchecked}" for name in report.unchecked_passes]),
+        ],
+        blocks=[Lines([f"{f.title}: {f.message}" for f in findings], on=CARD)],
+        findings=findings,
+    )
+
+
+def _report_lines(report: CheckReport) -> Iterator[str]:
+    for c in report.checked if report.prove else ():
+        yield from (c.rule.name, *c.proof_lines)
+    for c in (*report.wrong, *report.inconclusive):
+        yield from c.report.split("\n")
+        if c.rule.name in report.repros:
+            yield f"    shown by {report.repros[c.rule.name]}"
+
+
+def summary_line(report: CheckReport) -> str:
+    """The numbers of results."""
+    wrong, inconclusive = len(report.wrong), len(report.inconclusive)
+    sound = len(report.checked) - wrong - inconclusive
+    proved = f"; {len(report.proved)} proved" if report.prove else ""
+    return f"{plural(len(report.checked), 'rule')}: {sound} sound, {wrong} wrong, {inconclusive} inconclusive{proved}"
+
+
+def rule_findings(report: CheckReport) -> Iterator[Finding]:
+    """A finding at the line of each rule that is wrong or inconclusive."""
+    for c in (*report.wrong, *report.inconclusive):
+        message = f"{c.fault.kind}: {c.fault.message}" if c.fault is not None else c.report
+        level = Level.ERROR if c.fault is not None else Level.WARNING
+        code = c.rule.build.__code__
+        found = Finding(level, c.rule.name, f"{c.rule.name} is {result_word(c)}", message, code.co_filename)
+        yield replace(found, line=code.co_firstlineno, about=c.rule.equation)

@@ -1,0 +1,76 @@
+"""The document about models, a column of its table for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from os.path import commonpath
+from pathlib import Path
+
+from rich.filesize import decimal
+
+from ..report.document import Document, Table, TableRow
+from ..report.number_text import compact, plural
+from .info import InfoReport, ModelInfo
+
+INDENT = "  "
+
+
+def describe(report: InfoReport) -> Document:
+    """The models side by side, and those that cannot be loaded."""
+    names = column_names([m.model for m in report.models])
+    rows = [TableRow(cells, "total" if len(cells) == 1 else "") for cells in info_rows(report)] if names else []
+    return Document(
+        "passes info",
+        ", ".join(names),
+        "",
+        errors=[*report.failures.values()],
+        blocks=[Table("Models", ["", *names], rows, splits=True)],
+    )
+
+
+def column_names(models: Sequence[str]) -> list[str]:
+    """Names of models that differ: those of the files, with as many of their folders as they do not share."""
+    short = [Path(m).name for m in models]
+    if len(set(short)) == len(set(models)):
+        return short
+    shared = commonpath([Path(m).absolute().parent for m in models])
+    return [str(Path(m).absolute().relative_to(shared)) for m in models]
+
+
+def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
+    """The rows of the table; a heading is alone in its row."""
+    models = report.models
+
+    def row(label: str, text: Callable[[ModelInfo], str]) -> Sequence[str]:
+        return [label, *map(text, models)]
+
+    yield row("nodes", lambda m: f"{m.nodes:,}")
+    for op in report.ops:
+        yield row(f"{INDENT}{op}", lambda m, op=op: f"{m.ops[op]:,}" if op in m.ops else "")
+    yield ["size"]
+    yield row(f"{INDENT}on disk", lambda m: decimal(m.bytes))
+    yield row(f"{INDENT}external", _external_text)
+    yield row(f"{INDENT}parameters", lambda m: f"{m.parameters:,}")
+    for dtype in dict.fromkeys(d for m in models for d in m.weights):
+        yield row(f"{INDENT}{dtype}", lambda m, d=dtype: _weights_text(m, d))
+    yield ["model"]
+    for domain in dict.fromkeys(d for m in models for d in m.opsets):
+        yield row(f"{INDENT}opset {domain}", lambda m, d=domain: str(m.opsets.get(d, "")))
+    yield row(f"{INDENT}IR version", lambda m: str(m.ir_version))
+    yield row(f"{INDENT}producer", lambda m: m.producer)
+    yield row(f"{INDENT}functions", lambda m: str(m.functions or ""))
+    yield row(f"{INDENT}overridable", lambda m: str(len(m.overridable_initializers) or ""))
+    yield row(f"{INDENT}metadata", lambda m: str(len(m.metadata) or ""))
+    for heading, types in (("inputs", [m.inputs for m in models]), ("outputs", [m.outputs for m in models])):
+        yield [heading]
+        for name in dict.fromkeys(n for t in types for n in t):
+            yield [f"{INDENT}{name}", *(t.get(name, "") for t in types)]
+
+
+def _external_text(m: ModelInfo) -> str:
+    return f"{decimal(m.external_bytes)} in {plural(len(m.external_files), 'file')}" if m.external_files else ""
+
+
+def _weights_text(m: ModelInfo, dtype: str) -> str:
+    found = m.weights.get(dtype)
+    return f"{compact(found.elements)}, {decimal(found.bytes)}" if found is not None else ""

@@ -1,0 +1,98 @@
+"""Documents of passes, rules and pipelines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from ..report.document import TERMINAL, Block, Document, Facts, Lines, Preformatted
+from ..report.number_text import plural
+from .listing import TRANSFORM, Listing, PassInfo, PipelineInfo, RuleInfo
+
+_OPTION_FIELD = re.compile(r"\{(\w+)\}")
+
+
+def describe_all(listing: Listing) -> Document:
+    """All passes, a line each, by source; all pipelines, and other optimizers."""
+    cells = [(p.name, p.stage, _size(p)) for p in listing.passes]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    blocks = list[Block]()
+    for source, passes in groupby(zip(cells, listing.passes, strict=True), key=lambda row: row[1].source):
+        named = {"  ".join(map(str.ljust, texts, widths)): p.summary for texts, p in passes}
+        blocks.append(Facts(f"passes from {source}", named, on=TERMINAL))
+    pipelines = dict[str, str]()
+    for p in listing.pipelines:
+        what = ", ".join(p.passes) if len(p.passes) <= 5 else f"{len(p.passes)} passes"
+        pipelines[f"{p.name} ({p.source}):"] = f"{what or 'no passes'}{_repeat_text(p)}"
+    others = ", ".join(f"{name} ({state})" for name, state in listing.adapters.items())
+    hint = "`passes list NAME` describes a pass, rule or pipeline in full, `--search` finds them"
+    blocks += [
+        Facts("pipelines", pipelines, on=TERMINAL),
+        Facts("other optimizers", {"": others} if others else {}, on=TERMINAL),
+        Lines([hint]),
+    ]
+    return _document(listing, blocks)
+
+
+def describe_rules(listing: Listing) -> Document:
+    """The rules of a listing by pass, and the passes without one."""
+    blocks = [
+        Facts(pass_name, {r.name: r.equation for r in rules}, on=TERMINAL)
+        for pass_name, rules in groupby(listing.rules, key=lambda r: r.pass_name)
+    ]
+    with_rules = {r.pass_name for r in listing.rules}
+    blocks += [Facts(p.name, {"": p.summary}, on=TERMINAL) for p in listing.passes if p.name not in with_rules]
+    return _document(listing, blocks)
+
+
+def describe_details(listing: Listing) -> Document:
+    """All data of the passes, rules and pipelines."""
+    lines = [line for p in listing.passes for line in _pass_lines(p)]
+    lines += [line for r in listing.rules for line in _rule_lines(r, "", f", a rule of {r.pass_name}")]
+    for q in listing.pipelines:
+        lines.append(f"{q.name}, a pipeline ({q.source}){_opsets_text(q)}")
+        lines.append(f"    {', '.join(q.passes) or 'no passes'}{_repeat_text(q)}")
+    return _document(listing, [Preformatted("Details", lines)])
+
+
+def _document(listing: Listing, blocks: Sequence[Block]) -> Document:
+    broken = [" ".join(message.split()) for message in dict.fromkeys(listing.broken.values())]
+    return Document("passes list", "passes", "", warnings=broken, blocks=blocks)
+
+
+def _size(p: PassInfo) -> str:
+    return plural(len(p.rules), "rule") if p.rules else plural(len(p.options), "option") if p.options else ""
+
+
+def _pass_lines(p: PassInfo) -> Iterator[str]:
+    runs = f"in {', '.join(p.pipelines)}" if p.pipelines else "where it is enabled"
+    kind = "a transform" if p.stage == TRANSFORM else "a pass"
+    yield f"{p.name}, {kind} ({p.source}), {runs}{_opsets_text(p)}"
+    order = [f"stage {p.stage}"] if p.stage and p.stage != TRANSFORM else []
+    order += [f"enabled by {_OPTION_FIELD.sub(lambda m: m[1].upper(), p.option)}"] if p.option else []
+    order += [f"before {name}" for name in p.before] + [f"after {name}" for name in p.after]
+    if order:
+        yield f"    {', '.join(order)}"
+    yield from (f"    {line}".rstrip() for line in p.doc.splitlines())
+    for o in p.options:
+        yield f"    {{{o.name}={o.default}}}  {o.type or 'not to be set by text'}{f': {o.doc}' if o.doc else ''}"
+    for r in p.rules:
+        yield from _rule_lines(r, "    ")
+
+
+def _rule_lines(r: RuleInfo, indent: str, where: str = "") -> Iterator[str]:
+    yield f"{indent}{r.name}  [{r.contract}]{where}"
+    yield from (f"{indent}    {line}".rstrip() for line in r.doc.splitlines())
+    if r.proof:
+        yield f"{indent}    guarantee: {r.proof}"
+    if r.critical_values:
+        yield f"{indent}    tried hardest around {', '.join(f'{x:g}' for x in r.critical_values)}"
+
+
+def _opsets_text(found: PassInfo | PipelineInfo) -> str:
+    return f", opsets {found.opsets[0]} to {found.opsets[1]}" if found.opsets is not None else ""
+
+
+def _repeat_text(p: PipelineInfo) -> str:
+    return ", until nothing changes" if p.repeats else ""

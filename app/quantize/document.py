@@ -1,0 +1,297 @@
+"""The document of a quantization: result, trials, errors by op, ranges, and what stays in float."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import isfinite, log10
+from pathlib import Path, PurePath
+
+import numpy as np
+from rich.filesize import decimal
+
+from ...core.calibration.statistics import Histogram, ValueStatistics
+from ...core.ir.quantization_spec import Range
+from ...core.support.confidence_intervals import RatioInterval
+from ..report.charts import Bar, BarChart, Chart, Curve, PlaneChart, Point, accuracy_chart, four_digits
+from ..report.document import CARD, PAGE, TERMINAL, Charts, Document, Lines, Section, Table, TableRow, table
+from ..report.number_text import change, duration, plural, ratio_with_bounds, three_digits
+from ..report.tile import Tile, latency_tile, size_tile
+from .criterion import Score
+from .report import QuantizationReport, QuantizedOp
+from .search import TAKEN, Trial
+
+MAX_REASONS = 12
+MAX_OPEN_ROWS = 40  # of a table on a page
+MAX_BARS = 20  # ops in the chart of errors; the table has all
+MAX_HISTOGRAMS = 6
+COLUMNS = 96  # of a histogram at most
+
+
+def describe(
+    report: QuantizationReport,
+    output: Path | None = None,
+    statistics: Mapping[str, ValueStatistics] | None = None,
+    ranges: Mapping[str, Range] | None = None,
+) -> Document:
+    """The trials, the comparison with the original, and the reasons of ops that stay in float.
+
+    A page has the `statistics` and `ranges` of activations as calibrated, if the result has some.
+    """
+    threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
+    conditions = [
+        f"Both ran side by side in onnxruntime with all its optimizations and {threads}.",
+        "The budget holds on the samples for report, as measured; on others it is no guarantee.",
+    ]
+    front = Charts([*front_charts(report)], {"ours": "taken", "baseline": "original", "plain": "other trials"})
+    errors = Charts([*error_charts(report), *histogram_charts(report, statistics or {}, ranges or {})])
+    end = f"written to {output}" if output is not None else "not written: give -o FILE to keep it"
+    return Document(
+        "passes quantize",
+        report.source,
+        summary_line(report),
+        "open" if report.is_original else "good",
+        summary=f"for {report.target}, within {report.budget} of the {report.figure}",
+        tiles=[*quantization_tiles(report)],
+        evidence=[
+            Section("trials", "Trials", [front, trial_table(report)]),
+            Section(
+                "quantization", "Original and result", [comparison_table(report), Lines(conditions, on=PAGE)], "Result"
+            ),
+            Section("quantized", "Quantized ops", [errors, quantized_table(report)], "Quantized"),
+            Section("in-float", "Ops that compute in float", [*float_tables(report)], "In float"),
+            Section("kept-high-precision", "Weights of more than 8 bits", [*wide_tables(report)], "Wide weights"),
+        ],
+        blocks=[Lines(report.notes, "note"), Lines([end], on=TERMINAL)],
+        footer=[f"{name} {version}" for name, version in report.versions.items()],
+    )
+
+
+def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
+    """Latency, size and accuracy of the result, and the number of changed ops."""
+    before, after = report.original, report.result
+    if report.is_original:
+        yield Tile("result", "the original", note="nothing within the budget was better")
+    else:
+        yield from (latency_tile(interval) for interval in list(after.ratios.values())[:1])
+        yield size_tile("file", before.bytes, after.bytes)
+    was = figure_text(report, before.score)
+    yield Tile(
+        report.figure, figure_text(report, after.score) or "exact", was, "on samples that the search did not see"
+    )
+    if not report.is_original:
+        yield Tile("ops changed", str(len(report.quantized)), note=f"{len(report.float_ops)} compute in float")
+
+
+def by_error(ops: Sequence[QuantizedOp]) -> list[QuantizedOp]:
+    """The ops with the greatest error of their own first; those without a measured one keep their order, last."""
+    return sorted(ops, key=lambda op: (op.own_error is None, -(op.own_error or 0.0)))
+
+
+def front_charts(report: QuantizationReport) -> Iterator[Chart]:
+    """Accuracy against latency of all trials that have both, and of the original if its figure is finite."""
+    placed = [(t, _place(t)) for t in report.trials]
+    taken = [p for t, p in placed if p is not None and t.outcome == TAKEN]
+    others = [p for t, p in placed if p is not None and t.outcome != TAKEN]
+    if not taken and not others:
+        return
+    original = [(1.0, report.reference)] if isfinite(report.reference) else []
+    curves = [Curve(others, "plain"), Curve(original, "baseline"), Curve(taken, "ours")]
+    yield accuracy_chart(report.figure, "of the search", curves)
+
+
+def error_charts(report: QuantizationReport) -> Iterator[Chart]:
+    """The own error of the most sensitive ops."""
+    measured = [(op, op.own_error) for op in by_error(report.quantized) if op.own_error]
+    if measured:
+        title = "Sensitivity by op"
+        bars = [Bar(_label(op), error, f"{error:.1e}", tone="ours") for op, error in measured[:MAX_BARS]]
+        note = "power of the noise that an op adds to its value, divided by the power of the signal; less is better"
+        yield BarChart(title, note, bars, "{:.1e}".format)
+
+
+def histogram_charts(
+    report: QuantizationReport, statistics: Mapping[str, ValueStatistics], ranges: Mapping[str, Range]
+) -> Iterator[Chart]:
+    """The histograms of the most sensitive values that have one, and their ranges."""
+    shown = 0
+    for op in by_error(report.quantized):
+        found = statistics[op.value] if op.value in statistics and op.value in ranges else None
+        if found is None or found.histogram is None or not found.histogram.counts.any() or shown == MAX_HISTOGRAMS:
+            continue
+        shown += 1
+        low, high = ranges[op.value]
+        steps = histogram_steps(found.histogram)
+        top = max(y for _, y in steps)
+        ends = [Curve([(x, 0.0), (x, top)], "limit", joined=True) for x in (low, high)]
+        axes, ticks = ("value", "count"), [0.0, *(log10(1 + 10**k) for k in range(1, int(top) + 1))]
+        note = f"calibrated range {low:.4g} to {high:.4g}, of {found.low:.4g} to {found.high:.4g}; without zeros"
+        curves = [Curve(steps, "plain", joined=True, filled=True), *ends]
+        yield PlaneChart(op.value, note, curves, axes, (four_digits, _count), ticks)
+
+
+def histogram_steps(histogram: Histogram) -> list[tuple[float, float]]:
+    """The outline of a histogram: edges, and the logarithm of 1 + the count between them."""
+    used = np.flatnonzero(histogram.counts)
+    first, end = int(used[0]), int(used[-1]) + 1
+    merged = -(-(end - first) // COLUMNS)
+    edges = range(first, end, merged)
+    counts = np.add.reduceat(histogram.counts[first:end], np.arange(0, end - first, merged))
+    steps = [(histogram.edges[first], 0.0)]
+    for edge, count in zip(edges, counts.tolist(), strict=True):
+        height = log10(1 + count)
+        steps += [(histogram.edges[edge], height), (histogram.edges[min(edge + merged, end)], height)]
+    return [(float(x), y) for x, y in (*steps, (histogram.edges[end], 0.0))]
+
+
+def trial_table(report: QuantizationReport) -> Table:
+    """All candidates of the search; where it is too wide, an interval is below its ratio."""
+    rows = [
+        TableRow(
+            (
+                scheme_text(trial),
+                f"{trial.changed}/{trial.changed + trial.left}",
+                decimal(trial.bytes) if trial.bytes else "",
+                figure_text(report, trial.score),
+                ratio_with_bounds(trial.ratio) if trial.ratio is not None else "",
+                trial.outcome,
+            ),
+            "ours" if trial.outcome == TAKEN else "",
+        )
+        for trial in report.trials
+    ]
+    return table(
+        "Trials", ("scheme", "ops", "bytes", report.figure, "time", "outcome"), rows, texts=["time", "outcome"]
+    )
+
+
+def comparison_table(report: QuantizationReport) -> Table:
+    """The original and the result: size, memory, accuracy, latency and throughput."""
+    return table("Against the original", ("", "original", "result", "change"), comparison_rows(report))
+
+
+def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str, str]]:
+    """A name, the original, the result, and the change from one to the other."""
+    a, b = report.original, report.result
+    yield "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes)
+    for label, x, y in (
+        ("memory, loaded", a.metrics.resident_bytes, b.metrics.resident_bytes),
+        ("memory, peak", a.metrics.peak_bytes, b.metrics.peak_bytes),
+    ):
+        yield label, decimal(x), decimal(y), change(x, y)
+    yield report.figure, figure_text(report, a.score), figure_text(report, b.score), ""
+    for batch in sorted(a.metrics.latencies.keys() & b.metrics.latencies.keys()):
+        x, y = a.metrics.latencies[batch], b.metrics.latencies[batch]
+        suffix = f", batch {batch}" if len(a.metrics.latencies) > 1 else ""
+        ratio = b.ratios.get(batch)
+        yield f"p50{suffix}", duration(x.median), duration(y.median), ratio_with_bounds(ratio) if ratio else ""
+        yield f"p95{suffix}", duration(x.p95), duration(y.p95), ""
+        yield f"p99{suffix}", duration(x.p99), duration(y.p99), ""
+        yield f"samples/s{suffix}", three_digits(x.throughput), three_digits(y.throughput), ""
+
+
+def quantized_table(report: QuantizationReport) -> Table:
+    """The quantized ops, the most sensitive first."""
+    headings = ("value", "op", "rule", "bits", "scale", "bits of weights", "their largest scale", "error", "own error")
+    rows = [
+        (
+            op.value,
+            op.operator,
+            op.rule,
+            *(_text(op.bits, str), _text(op.scale), _text(op.weight_bits, str), _text(op.weight_scale)),
+            *(_text(op.error), _text(op.own_error)),
+        )
+        for op in by_error(report.quantized)
+    ]
+    folded = len(rows) > MAX_OPEN_ROWS
+    return table("All, the most sensitive first", headings, rows, texts=["op", "rule"], folded=folded, on=PAGE)
+
+
+def _text(number: float | None, shown: Callable[[float], str] = lambda n: f"{n:.1e}" if n else "0") -> str:
+    return "" if number is None else shown(number)
+
+
+def float_tables(report: QuantizationReport) -> Iterator[Table]:
+    """The ops that stay in float by operator and reason, the most frequent first, and each of them."""
+    counts = Counter((op.operator, op.reason) for op in report.float_ops).most_common()
+    rows = [(operator, f"{n:,}", reason) for (operator, reason), n in counts]
+    more = len(rows) - MAX_REASONS
+    rest = [("...", "", f"{more} more: --json")] if more > 0 else []
+    for shown, media in ((rows[:MAX_REASONS] + rest, TERMINAL), (rows, CARD | PAGE)):
+        yield table("In float", ("stays in float", "ops", "reason"), shown, texts=["reason"], on=media)
+    each = ((op.value, op.operator, op.reason) for op in report.float_ops)
+    yield table("Each of them", ("value", "op", "reason"), each, texts=["op", "reason"], folded=True, on=PAGE)
+
+
+def wide_tables(report: QuantizationReport) -> Iterator[Table]:
+    """The weights of more than 8 bits by bits and reason, those with the most bytes first, and each of them."""
+    counts = defaultdict[tuple[int, str], list[int]](list)
+    for w in report.kept_high_precision:
+        counts[w.bits, w.reason].append(w.bytes)
+    ordered = sorted(counts.items(), key=lambda item: -sum(item[1]))
+    rows = ((f"{bits} bits", str(len(sizes)), decimal(sum(sizes)), why) for (bits, why), sizes in ordered)
+    yield table("Wide weights", ("weights of", "number", "bytes", "reason"), rows, texts=["reason"])
+    each = ((w.name, str(w.bits), f"{w.bytes:,}", w.reason) for w in report.kept_high_precision)
+    headings = ("weight", "bits", "bytes", "reason")
+    yield table("Each of them", headings, each, texts=["reason"], folded=True, on=PAGE)
+
+
+def summary_line(report: QuantizationReport) -> str:
+    """The outcome in words."""
+    samples = samples_text(report.samples)
+    if report.is_original:
+        return f"the original is kept: no candidate was within the budget and faster or smaller ({samples} samples)"
+    ratio = next(iter(report.result.ratios.values()), None)
+    size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
+    figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
+    changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
+    return f"{changed}, {size}{time_text(ratio)}; {figure} ({samples} samples)"
+
+
+def samples_text(samples: Mapping[str, int]) -> str:
+    """The numbers of samples by their use."""
+    return ", ".join(f"{n} for {use}" for use, n in samples.items())
+
+
+def scheme_text(made: QuantizationReport | Trial) -> str:
+    """The scheme of a result or a trial, and its variant; "" for the original."""
+    return f"{made.scheme} ({made.variant})" if made.variant else made.scheme
+
+
+def loss_text(report: QuantizationReport) -> str:
+    """The scheme of a result, and its figure beside that of the original."""
+    before, after = (figure_text(report, m.score) for m in (report.original, report.result))
+    against = f", the original's {before}" if before else ""
+    return f"{scheme_text(report)}, {report.figure} {after}{against}, on inputs that its search did not see"
+
+
+def time_text(ratio: RatioInterval | None) -> str:
+    """The time against the original's."""
+    return "" if ratio is None else f", with ORT ALL {ratio_with_bounds(ratio)} of the original's time"
+
+
+def figure_text(report: QuantizationReport, score: Score | None) -> str:
+    """The figure of a score."""
+    return score_text(report.figure, score)
+
+
+def score_text(figure: str, score: Score | None) -> str:
+    """The number of a score with the name `figure`; "" if there is none."""
+    if score is None or score.failure or score.figure in {float("inf"), float("-inf")}:
+        return ""
+    return f"{score.figure:.1f}" if figure.endswith("(dB)") else f"{score.figure:.4g}"
+
+
+def _place(trial: Trial) -> Point | None:
+    """The latency and the figure of a trial that has both."""
+    if trial.ratio is None or trial.score is None or not isfinite(trial.score.figure):
+        return None
+    return trial.ratio.ratio, trial.score.figure
+
+
+def _label(op: QuantizedOp) -> str:
+    return f"{op.operator} {PurePath(op.value).name}".strip()
+
+
+def _count(height: float) -> str:
+    return f"{10**height - 1:,.0f}"

@@ -1,0 +1,213 @@
+"""Documents: the content of a command's output, the same for all formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from enum import Flag, auto
+from typing import Any
+
+from msgspec import Struct
+
+from ...core.errors import UnverifiableError, VerificationError
+from .charts import Chart
+from .finding import Finding, Level
+from .tile import Tile
+
+FAILURES = {
+    VerificationError.exit_code: ("wrong-result", "wrong result"),
+    UnverifiableError.exit_code: ("unverifiable-model", "not verifiable"),
+}
+"""The kind and the title of a failure by its exit code."""
+
+
+class Media(Flag):
+    """Where a block is shown: on the terminal, without and with -v, on cards (notebooks, Markdown), and on pages."""
+
+    BRIEF = auto()
+    VERBOSE = auto()
+    CARD = auto()
+    PAGE = auto()
+
+
+TERMINAL = Media.BRIEF | Media.VERBOSE
+CARD, PAGE, BRIEF, VERBOSE = Media.CARD, Media.PAGE, Media.BRIEF, Media.VERBOSE
+EVERYWHERE = TERMINAL | CARD | PAGE
+
+
+class Lines(Struct, frozen=True):
+    """Sentences, each after the `label`, as in `note: text`."""
+
+    texts: Sequence[str]
+    label: str = ""
+    on: Media = EVERYWHERE
+
+    def __iter__(self) -> Iterator[str]:
+        return (f"{self.label}: {text}" if self.label else text for text in self.texts)
+
+
+class Preformatted(Struct, frozen=True):
+    """Lines of a fixed layout. Those of a `diff` begin with -, + or ~."""
+
+    title: str
+    lines: Sequence[str]
+    diff: bool = False
+    on: Media = EVERYWHERE
+
+
+Cell = str | tuple[str, ...]
+"""A text, or several lines."""
+
+
+class TableRow(Struct, frozen=True):
+    """Cells, or a heading alone, and the tone of a row: ours, baseline, wrong, open, muted, total or nothing."""
+
+    cells: Sequence[Cell]
+    tone: str = ""
+
+    @property
+    def is_heading(self) -> bool:
+        """Whether it is a heading of the rows below it."""
+        return len(self.cells) == 1
+
+
+def cell_lines(cell: Cell) -> tuple[str, ...]:
+    """The lines of a cell."""
+    return (cell,) if isinstance(cell, str) else cell
+
+
+class Table(Struct, frozen=True):
+    """Rows below their headings, which may have line breaks.
+
+    The first column has names, those in `texts` have text, and others have numbers. On a narrow terminal, names in the
+    columns `cut` lose their beginning, those in `optional` are left out, and if `splits`, columns for which there is no
+    room are in a table below. If `folded`, a page shows the table when its title is clicked.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[TableRow]
+    texts: Collection[str] = ()
+    cut: Collection[str] = ()
+    optional: Collection[str] = ()
+    splits: bool = False
+    folded: bool = False
+    on: Media = EVERYWHERE
+
+    def is_text(self, column: int) -> bool:
+        """Whether a column has names or text."""
+        return column == 0 or self.headings[column] in self.texts
+
+
+class Charts(Struct, frozen=True):
+    """Charts with the meaning of their colours."""
+
+    charts: Sequence[Chart]
+    legend: Mapping[str, str] = {}
+    on: Media = PAGE
+
+
+class Facts(Struct, frozen=True):
+    """Named facts about a thing, below its title and a sentence."""
+
+    title: str
+    items: Mapping[str, str]
+    text: str = ""
+    on: Media = PAGE
+
+
+class Widget(Struct, frozen=True):
+    """An interactive part of a page: a template with its values, and a function that gives the data of its scripts."""
+
+    template: str
+    values: Mapping[str, Any]
+    data: Callable[[], Mapping[str, Any]]
+    on: Media = PAGE
+
+
+Block = Lines | Preformatted | Table | Charts | Facts | Widget
+
+
+class Section(Struct, frozen=True):
+    """Blocks below a heading, which is shown on pages, as is `link`, its name in the navigation."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+    link: str = ""
+    on: Media = EVERYWHERE
+
+
+class Document(Struct, frozen=True):
+    """What a command says about its subject: a verdict with its tone (good, open or bad), its details, and the rest.
+
+    `evidence` are tables and listings that a terminal shows above the verdict, so that this is next to the prompt.
+    `warnings` and `errors` are for standard error; `footer` are the conditions, such as versions, at the end of a page.
+    """
+
+    command: str
+    subject: str
+    verdict: str
+    tone: str = "good"
+    summary: str = ""
+    details: Lines = Lines(())
+    tiles: Sequence[Tile] = ()
+    warnings: Sequence[str] = ()
+    errors: Sequence[str] = ()
+    evidence: Sequence[Block | Section] = ()
+    blocks: Sequence[Block | Section] = ()
+    findings: Sequence[Finding] = ()
+    footer: Sequence[str] = ()
+
+    def shown(self, media: Media) -> list[Block]:
+        """The blocks with content for a medium."""
+        return [*shown_blocks(self.evidence, media), *shown_blocks(self.blocks, media)]
+
+    @property
+    def sections(self) -> list[Section]:
+        """The sections of a page that have content, with it."""
+        found = [b for b in (*self.evidence, *self.blocks) if isinstance(b, Section)]
+        full = ((s, list(shown_blocks([s], PAGE))) for s in found)
+        return [Section(s.id, s.title, blocks, s.link or s.title) for s, blocks in full if blocks]
+
+
+def shown_blocks(blocks: Iterable[Block | Section], media: Media) -> Iterator[Block]:
+    """The blocks with content for a medium, those of sections too."""
+    for block in blocks:
+        if block.on & media and isinstance(block, Section):
+            yield from shown_blocks(block.blocks, media)
+        elif block.on & media and not isinstance(block, Section) and not is_empty(block):
+            yield block
+
+
+def table(title: str, headings: Sequence[str], rows: Iterable[TableRow | Sequence[Cell]], **more: Any) -> Table:
+    """A table of rows, or of their cells alone."""
+    return Table(title, headings, [row if isinstance(row, TableRow) else TableRow(row) for row in rows], **more)
+
+
+def findings_of(documents: Iterable[Document]) -> list[Finding]:
+    """The findings of some documents, the gravest first."""
+    levels = list(Level)
+    return sorted((f for d in documents for f in d.findings), key=lambda f: levels.index(f.level))
+
+
+def failure_document(command: str, file: str, message: str, code: int) -> Document:
+    """The document about a file for which a command has no report, with the message and the exit code."""
+    kind, title = FAILURES.get(code, ("unusable-model", "unusable"))
+    return Document(command, file, message, "bad", findings=[Finding(Level.ERROR, kind, title, message, file)])
+
+
+def is_empty(block: Block) -> bool:
+    """Whether there is nothing to show."""
+    match block:
+        case Lines():
+            return not block.texts
+        case Preformatted():
+            return not block.lines
+        case Table():
+            return not block.rows
+        case Charts():
+            return not block.charts
+        case Facts():
+            return not block.items
+        case Widget():
+            return False

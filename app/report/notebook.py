@@ -1,0 +1,85 @@
+"""Cards: documents as a notebook shows them, without scripts, in the colours of the notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+
+from msgspec import Struct
+
+from ...core.support.printable_text import printable
+from .document import CARD, Document, Lines, Preformatted, Table, cell_lines
+from .number_text import plural
+from .picture_text import cut_end, limit_lines
+from .rendering import render_template
+
+MAX_BYTES = 30_000
+MAX_ROWS = (20, 10, 5, 1)  # of a table, the next number if the card is too large
+MAX_LINES = 8  # of a list
+MAX_CELL, MAX_CODE, MAX_LINE = 60, 160, 240  # characters
+
+
+def report_card(report: object) -> str:
+    """The card of a report, which the function `describe` of the module `document` in its package describes."""
+    package = type(report).__module__.rpartition(".")[0]
+    return card_html(import_module(".document", package).describe(report))
+
+
+def card_html(document: Document) -> str:
+    """The card of a document as HTML, of less than MAX_BYTES: long texts, lists and tables are cut."""
+    sizes = [_card(document, rows) for rows in MAX_ROWS]
+    return next((html for html in sizes if len(html.encode()) < MAX_BYTES), sizes[-1])
+
+
+def _card(document: Document, max_rows: int) -> str:
+    """The card with at most so many rows of each table."""
+    return render_template(
+        "card.html",
+        document=document,
+        subject=cut_end(printable(document.subject), MAX_LINE),
+        verdict=cut_end(printable(document.verdict), MAX_LINE),
+        warnings=_first_lines(document.warnings),
+        notes=_first_lines(card_lines(document)),
+        folds=[
+            (b.title, ShortTable.of(b, max_rows), ())
+            if isinstance(b, Table)
+            else (b.title, None, limit_lines([cut_end(printable(line), MAX_CODE) for line in b.lines], max_rows))
+            for b in card_folds(document)
+        ],
+    )
+
+
+def card_lines(document: Document) -> list[str]:
+    """The sentences of a card."""
+    details = document.details if document.details.on & CARD else ()
+    return [*details, *(line for block in document.shown(CARD) if isinstance(block, Lines) for line in block)]
+
+
+def card_folds(document: Document) -> Iterator[Table | Preformatted]:
+    """The tables and listings of a card, which open."""
+    return (block for block in document.shown(CARD) if isinstance(block, Table | Preformatted))
+
+
+class ShortTable(Struct, frozen=True):
+    """The first rows of a table, with the lines of each cell; `numeric` columns are to the right."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[list[str]]]
+    numeric: Sequence[bool]
+    rest: str
+
+    @classmethod
+    def of(cls, table: Table, max_rows: int) -> ShortTable:
+        """The first rows of a table, and the number of the others in words."""
+        rows = [[*row.cells, *[""] * (len(table.headings) - len(row.cells))] for row in table.rows[:max_rows]]
+        more = len(table.rows) - max_rows
+        return cls(
+            [cut_end(" ".join(heading.split("\n")), MAX_CELL) for heading in table.headings],
+            [[[cut_end(printable(t), MAX_CELL) for t in cell_lines(cell)[:2]] for cell in cells] for cells in rows],
+            [not table.is_text(i) for i in range(len(table.headings))],
+            f"and {plural(more, 'other row')}" if more > 0 else "",
+        )
+
+
+def _first_lines(lines: Iterable[str]) -> list[str]:
+    return limit_lines([cut_end(printable(line), MAX_LINE) for line in lines], MAX_LINES)

@@ -1,0 +1,165 @@
+"""The document of a search: decisions, choices, and the fronts of time, memory and size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rich.filesize import decimal
+
+from ..report.charts import Bar, BarChart, Chart, Curve, front_chart, size_text
+from ..report.document import CARD, PAGE, TERMINAL, Charts, Document, Lines, Section, Table, TableRow, table
+from ..report.number_text import bounds, change, duration, plural, ratio, ratio_with_bounds
+from ..report.tile import Tile, size_tile
+from ..verify.document import verdict_line
+from .racing import RaceEntry
+from .report import TuneReport
+from .search import TAKEN
+
+LEGEND = {"ours": "result", "baseline": "original", "step": "taken on the way", "plain": "others"}
+
+
+def describe(report: TuneReport, output: Path | None = None) -> Document:
+    """The gain of each decision, the comparison with the original, the choices, and the files."""
+    verdict, *others = summary_lines(report)
+    files = ", ".join(report.written_to)
+    end = f"written to {files}" if output is not None else "not written: give -o FILE to keep it"
+    race = "The last race, of fresh processes side by side: the original in a session with the defaults of onnxruntime"
+    conditions = f"{race}, and the result in its own, on inputs of {'; '.join(report.sizes)}."
+    decisions = [Charts([*ablation_charts(report)]), decision_table(report)]
+    choices = [Charts([*front_charts(report)], LEGEND), choice_table(report)]
+    return Document(
+        "passes tune",
+        report.source,
+        verdict,
+        "open" if report.is_original else "good",
+        summary=f"for {report.objective.figure} on {report.machine}",
+        tiles=[*tune_tiles(report)],
+        evidence=[
+            Section("decisions", "What each decision brought", decisions, "Decisions"),
+            Section(
+                "tuning", "Original and result", [comparison_table(report), Lines([conditions], on=PAGE)], "Result"
+            ),
+            Section("choices", "Choices", choices, on=CARD | PAGE),
+        ],
+        blocks=[
+            Lines(others),
+            Lines([*filter(None, [str(report.noise)]), *report.notes], "note"),
+            Lines([end], on=TERMINAL),
+        ],
+        footer=[f"{name} {version}" for name, version in report.versions.items()],
+    )
+
+
+def tune_tiles(report: TuneReport) -> Iterator[Tile]:
+    """The figure of the objective, memory, file, and the number of choices."""
+    a, b = report.original, report.result
+    if report.ratio is None:
+        yield Tile("result", "the original", note="nothing was surely better")
+    else:
+        yield Tile(
+            report.objective.figure, ratio(report.ratio), note=f"{bounds(report.ratio)} of the original's", tone="good"
+        )
+    yield size_tile("memory, peak", a.peak, b.peak)
+    yield size_tile("file", a.bytes, b.bytes)
+    yield Tile("choices", f"{sum(t.raced is not None for t in report.trials)}", note="raced")
+    if report.noise.busy:
+        yield Tile("busy machine", f"{report.noise.busy} of {report.noise.races}", note="races", tone="bad")
+
+
+def ablation_charts(report: TuneReport) -> Iterator[Chart]:
+    """The gain of each decision that was kept."""
+    kept = [(d, d.brought) for d in report.decisions if d.is_kept and d.brought is not None]
+    if kept:
+        title = "What each decision brought"
+        bars = [Bar(f"{d.decision}: {d.label}", r.ratio, f"{r.ratio:.2f}", r.low, r.high, "ours") for d, r in kept]
+        note = (
+            f"{report.objective.figure} with it, divided by that without it, all others being the same; less is better"
+        )
+        yield BarChart(title, note, bars, "{:.2f}".format)
+
+
+def front_charts(report: TuneReport) -> Iterator[Chart]:
+    """Peak memory and bytes against the time of all that was raced; only figures that differ."""
+    figures: tuple[tuple[str, Callable[[RaceEntry], int]], ...] = (
+        ("Peak memory", lambda r: r.peak),
+        ("Bytes on disk", lambda r: r.bytes),
+    )
+    for title, figure in figures:
+        placed = [
+            (t, (t.to_original, float(figure(t.raced)))) for t in report.trials if t.raced is not None and t.to_original
+        ]
+        original = [(1.0, float(figure(report.original)))]
+        time = report.result.time
+        ours = [(time.ratio, float(figure(report.result)))] if time is not None and not report.is_original else []
+        others = [point for t, point in placed if t.outcome != TAKEN]
+        steps = [point for t, point in placed if t.outcome == TAKEN]
+        curves = [Curve(others, "plain"), Curve(steps, "step"), Curve(original, "baseline"), Curve(ours, "ours")]
+        if len({y for c in curves for _, y in c.points}) < 2 or not placed:
+            continue
+        note = "estimated from a chain of races; better is down and left, the line joins those that no other beats"
+        axes = "time, the original's being 1", title.lower()
+        texts = "{:.2f}".format, size_text
+        yield front_chart(f"{title} against time", note, curves, axes, texts, is_less_better=True)
+
+
+def decision_table(report: TuneReport) -> Table:
+    """The choices of the search, the figure with each divided by that without it, and whether it was taken back."""
+    rows = [
+        (
+            d.decision,
+            d.label,
+            "" if d.brought is None else ratio_with_bounds(d.brought),
+            "" if d.is_kept else "taken back",
+        )
+        for d in report.decisions
+    ]
+    headings = ("decision", "choice", f"{report.objective.figure}\nagainst without", "")
+    return table("What each decision brought", headings, rows, texts=["choice"])
+
+
+def comparison_table(report: TuneReport) -> Table:
+    """Original and result: time by size of the inputs, memory and file."""
+    return table("Original and result", ("", "original", "result", "change"), comparison_rows(report))
+
+
+def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
+    """A name, the original, the result, and the change from one to the other."""
+    a, b = report.original, report.result
+    for size in (
+        a.seconds.keys() & b.seconds.keys() if len(a.seconds) < 2 else [s for s in report.sizes if s in a.seconds]
+    ):
+        yield (
+            f"p50, {size}",
+            duration(a.seconds[size]),
+            duration(b.seconds[size]),
+            change(a.seconds[size], b.seconds[size]),
+        )
+        yield f"p99, {size}", duration(a.tails[size]), duration(b.tails[size]), change(a.tails[size], b.tails[size])
+    yield "memory, peak", decimal(a.peak), decimal(b.peak), change(a.peak, b.peak)
+    yield "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes)
+    yield "threads", str(a.threads), str(b.threads), ""
+
+
+def choice_table(report: TuneReport) -> Table:
+    """All choices of the search, with the figure of each divided by that of the result before it."""
+    rows = list[TableRow]()
+    for t in report.trials:
+        raced = t.raced
+        figure = ratio_with_bounds(raced.ratio) if raced is not None and raced.ratio is not None else ""
+        sizes = (decimal(raced.peak), decimal(raced.bytes)) if raced is not None and raced.bytes else ("", "")
+        rows.append(TableRow((t.choice, t.stage, figure, *sizes, t.outcome), "ours" if t.outcome == TAKEN else ""))
+    headings = ("choice", "stage", f"{report.objective.figure} against before", "memory, peak", "bytes", "outcome")
+    return table("Trials", headings, rows, texts=["stage", "outcome"])
+
+
+def summary_lines(report: TuneReport) -> list[str]:
+    """The outcome in words."""
+    tried = plural(sum(t.raced is not None for t in report.trials), "choice")
+    if report.ratio is None:
+        return [
+            f"the original with the defaults of onnxruntime is kept: of {tried} none was surely better",
+        ]
+    how = ", ".join(report.words)
+    lines = [f"{ratio_with_bounds(report.ratio)} of the original's {report.objective.figure}: {how}; {tried} raced"]
+    return [*lines, *([verdict_line(report.verdict)] if report.verdict is not None else [])]

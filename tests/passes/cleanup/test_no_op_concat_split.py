@@ -17,11 +17,6 @@ DROP_NO_OP_SPLIT_CONCAT = rule_pass(no_ops, "drop-no-op-split-concat")
 
 RULES = DROP_NO_OP_SPLIT_CONCAT.rules
 G = "g (float[2,n] x, float[2,0] z, float[0,n] v) => (float[p,q] y)"
-NONE = {"e": np.zeros((2, 0), np.float32)}
-IF = (
-    "g (bool c, float[2,3] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r) { %s },"
-    " else_branch = b () => (float[p,q] s) { s = Relu(x) }> }"
-)
 
 no_op_concat_split = Rewrites(
     "g ({x}) => (float[] y)",

@@ -17,10 +17,6 @@ DROP_NO_OP_MOVEMENT = rule_pass(no_ops, "drop-no-op-movement")
 
 RULES = DROP_NO_OP_MOVEMENT.rules
 STATIC, OPEN, NOTHING = "float[2,3] x", "float[n,k] x", "float[0,3] x"
-IF = (
-    "g (bool c, float[2,3] x) => (float[p,q] y) <int64[2] s = {{2, 3}}> {{ y = If (c) <then_branch = a () =>"
-    " (float[p,q] r) {{ {} }}, else_branch = b () => (float[p,q] e) {{ e = Relu(x) }}> }}"
-)
 
 
 def ints(**values: list[int]) -> dict[str, Any]:

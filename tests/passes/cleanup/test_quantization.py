@@ -162,11 +162,6 @@ def test_movement_becomes(kind: str, rank: int, between: str, moved: str) -> Non
     becomes(before, f"{text} {{ {moved} }}", move_integers, opset=21)
 
 
-PAIR = (
-    "<float s = {{0.1}}, {0} z = {{3}}> {{ q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) t = Transpose(d)"
-    " p = QuantizeLinear(t, s, z) y = DequantizeLinear(p, s, z) }}"
-)
-
 test_movement_becomes_elsewhere = rewrites.using(move_integers).all_become("""
     pool [opset=12; x=int8[N,2,5,5] x]: d = DequantizeLinear(x, 0.1, z)
         t = MaxPool<kernel_shape = [3,3], pads = [1,1,0,0], strides = [2,2], ceil_mode = 1>(d)

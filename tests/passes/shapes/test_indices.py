@@ -45,11 +45,6 @@ test_stays = indices.using(runs=False).all_stay(f"""
 
 ND = "g (float[N,M] x) => (float[a,b,c,d] y) <int64 zero = {0}, int64 one = {1}, int64[3] a123 = {1,2,3},"
 ND += " int64[1] last = {-1}, int64[2] a12 = {1,2}>"
-STEPS = (
-    "s = Shape(x) n = Gather(s, zero) m = Gather(s, one) r = Range(zero, n, one) c = Range(zero, m, one)"
-    " u = Unsqueeze(r, a123) w = Max(u, c) t = Shape(w) e = Expand(u, t) f = Expand(c, t)"
-    " p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>({}) y = GatherND({}x, i)"
-)
 
 test_other_indices_stay = indices.using(runs=False, opset=18).all_stay(f"""
     by column and row: s = Shape(x) n = Gather(s, zero) m = Gather(s, one) {COUNT} u = Unsqueeze(r, [1,2,3])
@@ -115,11 +110,6 @@ test_scatter_of_all_rows_becomes_the_updates = indices.using(
 
 GRID = "g (float[N,M,K] x, float[N,M,K] z) => (float[a,b,c] y) <int64 zero = {0}, int64 one = {1}, int64[1] a0 = {0},"
 GRID += " int64[1] a1 = {1}, int64[1] last = {-1}>"
-CELLS = (
-    "s = Shape(x) n = Gather(s, zero) m = Gather(s, one) r = Range(zero, n, one) c = Range(zero, m, one)"
-    " u = Unsqueeze(r, a1) v = Unsqueeze(c, a0) w = Max(u, v) t = Shape(w) e = Expand(u, t) f = Expand(v, t)"
-    " p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>({}) y = ScatterND(x, i, z)"
-)
 
 test_other_scatters_stay = indices.using(opset=13).all_stay(f"""
     not the first row [x=float[N,M] x, float[N,M] u]: s = Shape(x) n = Gather(s, zero) r = Range(one, n, one)

@@ -13,7 +13,6 @@ from rewriting import becomes
 RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
 SIMPLIFY_SHAPE_READS = rule_pass(fold_shapes, "simplify-shape-reads")
 
-I64 = "int64 i = {1}, int64[1] v = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] three = {3}"
 
 sources = Rewrites("g ({x}) => (int64[] y)", SIMPLIFY_SHAPE_READS, x="float[N,M,K] x, float[P,Q] z")
 

@@ -91,7 +91,6 @@ test_expand_stays = expand.all_stay("""
     an open extent: s = Shape(z) t = Concat<axis=0>(one, s, one) y = Expand(x, t)
 """)
 
-FAR = 2**63 - 1
 
 test_slice = targets.all_become("""
     to the end: s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one) => y = Slice(x, b, e, a)

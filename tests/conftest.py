@@ -139,7 +139,7 @@ def _commands_measure_briefly() -> Iterator[None]:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Jobs of many models without worker processes; the names of those for which something was done."""
-    from passwright.app.models import actions, pool, worker
+    from passwright.app.models import actions, conditions, pool, worker
     from passwright.app.models.exchange import REQUEST, unpacked
 
     done = list[str]()
@@ -150,7 +150,7 @@ def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return real(job, request)
 
     def replies(_: object, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
-        worker._options_digest.cache_clear()  # as in a new worker
+        conditions._packed_digest.cache_clear()  # as in a new worker
         for number, request in enumerate(json.loads(json.dumps(requests))):
             yield number, json.loads(json.dumps(worker.reply_to(unpacked(request[REQUEST]))))
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from os.path import abspath
+from os.path import abspath, lexists
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,34 @@ from ..optimize.content_digests import content_digest, file_content_digest, mode
 from ..registry.environment import own_files, vector_instructions, versions
 from ..registry.plugin_sources import plugin_sources
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
-from .model_files import SUFFIX
+from .exchange import unpacked
+from .model_files import SUFFIX, ModelJob
 
 WITHOUT_INFLUENCE = frozenset({"html", "in_place", "json", "map", "output", "progress", "repro", "visualize"})
 """Options that change no result."""
 PIPELINES_FILE = Path("pipelines.toml")
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
+
+
+def conditions_of(job: ModelJob, action: str, options: str) -> str:
+    """A digest of the models of a job, and of an action with packed options.
+
+    Raises PassesError if a model or a pass is unusable.
+    """
+    models = [model_digest(model) for model in (job.model, job.other) if model is not None]
+    return content_digest([*models, _packed_digest(action, options)])
+
+
+@cache
+def _packed_digest(action: str, options: str) -> str:
+    return options_digest(action, unpacked(options))
+
+
+def result_digest(result: Path | None) -> str | None:
+    """The digest of a result; "" if there is none, None if it is damaged."""
+    with suppress(ModelError):
+        return model_digest(result) if result is not None and lexists(result) else ""
+    return None
 
 
 def options_digest(action: str, options: Any) -> str:

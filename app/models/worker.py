@@ -6,8 +6,6 @@ import gc
 import os
 import sys
 import traceback
-from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from signal import SIGTERM
 from time import sleep
@@ -21,6 +19,7 @@ from ...core.support import gc_pause
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.exit_codes import BAD_INPUT, expected_failure, is_shortage
 from ..cli.signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
+from . import actions
 from .exchange import REQUEST, JobReply, JobRequest, unpacked
 from .pool import SHORTAGE, Message
 from .remote_files import is_remote, job_files, place_of
@@ -53,21 +52,22 @@ def reply_to(request: JobRequest) -> Message:
 
 
 def _reply(request: JobRequest) -> JobReply:
-    from .actions import perform  # noqa: PLC0415 - the worker for verification is started first
+    from .conditions import conditions_of, result_digest  # noqa: PLC0415 - the worker for verification is started first
 
-    job, finished = request.job, request.finished
     _enter(request)
-    with job_files(job.model, job.output) as files:
-        conditions = _conditions(files.model, request) if request.is_kept else ""
-        if finished is not None and (finished.conditions, finished.result) == (conditions, _digest(files.result())):
+    with job_files(request.job.model, request.job.output) as files:
+        job = replace(request.job, model=files.model, output=files.output)
+        conditions = conditions_of(job, request.action, request.options) if request.is_kept else ""
+        known = request.finished
+        if known is not None and (known.conditions, known.result) == (conditions, result_digest(files.result())):
             return JobReply()
-        if files.output is not None:
-            make_folder(files.output.parent)
-        reply = perform(replace(job, model=files.model, output=files.output), request)
+        if job.output is not None:
+            make_folder(job.output.parent)
+        reply = actions.perform(job, request)
         files.publish()
         columns = {name: files.renamed(cell) for name, cell in (reply.columns or {}).items()}
-        kept = _digest(files.output) if conditions else ""
-        return replace(reply, columns=columns, conditions=conditions, result=kept)
+        result = result_digest(job.output) if conditions else ""
+        return replace(reply, columns=columns, conditions=conditions, result=result)
 
 
 def _enter(request: JobRequest) -> None:
@@ -79,31 +79,6 @@ def _enter(request: JobRequest) -> None:
         if any(not is_remote(place) and not Path(place_of(place)).is_absolute() for place in places):
             text = f"{places[0]}: {request.folder} is not a folder of this machine; give absolute paths"
             raise ModelError(text) from e
-
-
-def _conditions(model: Path, request: JobRequest) -> str:
-    """The digest of all on which a result depends. Raises PassesError if the model or a pass is unusable."""
-    from ..optimize.content_digests import content_digest, model_digest  # noqa: PLC0415 - as above
-
-    other = request.job.other
-    digests = [model_digest(model), "" if other is None else model_digest(other)]
-    return content_digest([*digests, _options_digest(request.action, request.options)])
-
-
-@cache
-def _options_digest(action: str, options: str) -> str:
-    from .conditions import options_digest  # noqa: PLC0415 - as above
-
-    return options_digest(action, unpacked(options))
-
-
-def _digest(result: Path | None) -> str | None:
-    """The digest of a result; "" if there is none, None if it is damaged."""
-    from ..optimize.content_digests import model_digest  # noqa: PLC0415 - as above
-
-    with suppress(ModelError):
-        return model_digest(result) if result is not None and os.path.lexists(result) else ""
-    return None
 
 
 def make_folder(folder: Path) -> None:

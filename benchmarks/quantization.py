@@ -87,7 +87,7 @@ def quantize(subject: Subject, result: Path, threads: int, timeout: float) -> st
     return f"fails: {lines[-1] if lines else done.returncode}" if done.returncode else None
 
 
-def race(subject: Subject, made: dict[str, Any], threads: int, batch: int, effort: BenchmarkConfig) -> dict[str, Any]:
+def race(subject: Subject, made: dict[str, Any], threads: int, batch: int, min_time: float) -> dict[str, Any]:
     """Bytes, accuracy, and latency against the original, of all that was made; `invalid` is why a file is no model."""
     labels = [FLOAT, *(label for label in RECIPE_LABELS if label in made and not made[label]["failure"])]
     files = [subject.path, *(Path(made[label]["file"]) for label in labels[1:])]
@@ -95,13 +95,13 @@ def race(subject: Subject, made: dict[str, Any], threads: int, batch: int, effor
         inputs = Path(folder) / "inputs.npz"
         first_rows(subject, inputs, batch)
         report = bench(
-            files, inputs, batch=(batch,), threads=threads, labelled=subject.data("labelled"),
-            metric=subject.metric, effort=effort,
+            files, inputs=inputs, batch=(batch,), threads=threads, labelled=subject.data("labelled"),
+            metric=subject.metric, min_time=min_time,
         )  # fmt: skip
     machine = f"{machine_summary()}, {quantization_target().name}"
     return {
-        "machine": machine, "threads": threads, "batch": batch, "min_time": effort.min_time,
-        "sets": effort.process_sets, "versions": report.versions, "rows": dict(rows(labels, files, report)),
+        "machine": machine, "threads": threads, "batch": batch, "min_time": min_time,
+        "sets": BenchmarkConfig().process_sets, "versions": report.versions, "rows": dict(rows(labels, files, report)),
     }  # fmt: skip
 
 
@@ -244,7 +244,6 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a call")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of onnxruntime; 0: all cores")
     parser.add_argument("--min-time", type=float, default=0.5, metavar="SECONDS", help="of calls of a row")
-    parser.add_argument("--sets", type=int, default=5, metavar="N", help="of fresh processes")
     parser.add_argument("--timeout", type=float, default=900, metavar="SECONDS", help="of a recipe")
     parser.add_argument("--table", action="store_true", help="only write the table of the results")
     options = parser.parse_args()
@@ -268,10 +267,9 @@ def measure(name: str, subject: Subject, results: dict[str, Any], options: argpa
             facts["made"][label], facts["race"] = make(label, subject, folder, options.threads, options.timeout), None
             print(f"{name}: {label}: {facts['made'][label]['failure'] or 'done'}", file=sys.stderr, flush=True)
     if facts["race"] is None:
-        effort = BenchmarkConfig(options.min_time, options.sets)
         facts.pop("failure", None)
         try:
-            facts["race"] = race(subject, facts["made"], options.threads, options.batch, effort)
+            facts["race"] = race(subject, facts["made"], options.threads, options.batch, options.min_time)
         except PassesError as e:
             facts["failure"] = format_error(e)
         print(f"{name}: {facts.get('failure', 'raced')}", file=sys.stderr, flush=True)

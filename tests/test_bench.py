@@ -15,7 +15,6 @@ import pytest
 from passwright.app.cli.entry import app
 from passwright.app.measure.accuracy import LabelledSet, load_metric, top_1
 from passwright.app.measure.bench import BenchReport, ModelBenchmark, accuracy_of
-from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.document import describe
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.options import parse_batch
@@ -31,7 +30,6 @@ from typer.testing import CliRunner, Result
 from passwright import bench
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-QUICK = BenchmarkConfig(min_time=0.01, process_sets=1)
 pytestmark = pytest.mark.usefixtures("_commands_share_process", "_commands_measure_briefly")
 SCORES = "g (float[{n},3] x) => (float[{n},3] y) {{ y = Softmax(x) }}"
 NAMES = "g (float[N,3] x) => (int64[N] c, float[N,3] x2) { c = ArgMax<axis=1,keepdims=0>(x) x2 = Identity(x) }"
@@ -112,7 +110,7 @@ def test_models_that_do_not_load_or_crash_do_not_stop_others(tmp_path: Path) -> 
 @pytest.mark.usefixtures("simulated")
 def test_model_with_other_inputs_gets_own_inputs(tmp_path: Path) -> None:
     other = saved(tmp_path, "g (float[N,2] u) => (float[N,2] v) { v = Relu(u) }", "other.onnx")
-    found = bench([saved(tmp_path, NAMES), other], batch=(1,), effort=QUICK)
+    found = bench([saved(tmp_path, NAMES), other], batch=(1,))
     assert [m.own_inputs for m in found.models] == [False, True]
     assert not found.failed
     assert 1 in found.models[1].ratios

@@ -102,7 +102,7 @@ def test_recipe_of_onnxruntime(quantization: Any, tmp_path: Path) -> None:
     copy.write_bytes(onnx.load(subject.path).SerializeToString())
     made["ORT static"] = {"file": str(copy), "failure": ""}
     assert "ShapeInferenceError" in made["ORT dynamic"]["failure"]
-    race = quantization.race(subject, made, 1, 1, quantization.BenchmarkConfig(0.05, 2))
+    race = quantization.race(subject, made, 1, 1, 0.05)
     found = race["rows"]["ORT U8S8"]
     assert found["bytes"] < race["rows"]["float32"]["bytes"] / 2
     assert found["accuracy"] > 0.98

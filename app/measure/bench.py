@@ -137,10 +137,8 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         benchmark.BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)
     ]
     with timer.phase(MEASURING):
-        effort = options.effort or benchmark.BenchmarkConfig(options.min_time)
-        measured = benchmark.run_benchmark(
-            targets, feeds.by_batch, structs.replace(effort, seed=options.seed), timer.progress
-        )
+        effort = benchmark.BenchmarkConfig(options.min_time, seed=options.seed)
+        measured = benchmark.run_benchmark(targets, feeds.by_batch, effort, timer.progress)
     results = [
         ModelBenchmark(m.source.label, m.source.size, metrics, own_inputs=own is not None)
         for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)

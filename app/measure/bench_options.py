@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..options import (
     BatchSizeOptions,
@@ -16,9 +15,6 @@ from ..options import (
     SessionOptions,
     TimingOptions,
 )
-
-if TYPE_CHECKING:
-    from .benchmark import BenchmarkConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,4 +32,3 @@ class BenchOptions(
     """The parameters of `bench` except the models, as documented there."""
 
     min_time: float = 2.0
-    effort: BenchmarkConfig | None = None

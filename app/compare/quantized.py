@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -25,7 +24,6 @@ from ..quantize.quantize import QuantizationContext, checked_paths, prepare, qua
 from ..quantize.quantize_options import QuantizationOptions
 from ..registry.environment import machine_summary, versions
 from ..registry.quantizers import QUANTIZERS, Feeds
-from ..registry.timed_runs import TIMEOUT
 from ..report.page import page_html
 from ..report.progress import phase_callback
 from .comparison_report import (
@@ -45,22 +43,16 @@ from .tool_runs import installed_tools, run_in_folder
 
 
 def compare_quantized(
-    model: str | Path,
-    options: QuantizationOptions,
-    tool_names: Sequence[str] | None = None,
-    *,
-    timeout: float = TIMEOUT,
-    progress: Callable[[str], None] = lambda _: None,
+    model: str | Path, options: QuantizationOptions, with_tools: Sequence[str] | None = None
 ) -> QuantizedComparison:
-    """Quantize a model by each recipe of `tool_names` and by `passes quantize` with `options`, and compare the results.
+    """Quantize a model by each recipe of `with_tools` and by `passes quantize` with `options`, and compare the results.
 
-    `tool_names`: ort, onnxsim, nncf; None for those installed. Each recipe runs in a fresh process, for `timeout`
-    seconds at most, and calibrates with the same samples. A recipe that fails has a row with the reason. Raises the
+    `with_tools`: ort, onnxsim, nncf; None for those installed. Each recipe runs in a fresh process, for a limited time,
+    and calibrates with the same samples. A recipe that fails has a row with the reason. Raises the
     errors of `quantize`, and UsageError for a tool that is unknown or not installed.
     """
-    options = replace(options, progress=progress)
-    timer, source = PhaseTimer(progress), model_source(model, inline=True)
-    labels, skipped = selected_quantizers(tool_names)
+    timer, source = PhaseTimer(phase_callback(options.progress)), model_source(model, inline=True)
+    labels, skipped = selected_quantizers(with_tools)
     paths = checked_paths(options, source)
     with ScratchFolder() as folder:
         start = perf_counter()
@@ -70,7 +62,7 @@ def compare_quantized(
         made: list[tuple[QuantizedRow, Path]] = []
         for label in labels:
             with timer.phase(f"quantizing with {label}"):
-                made.append(run_quantizer(label, Path(model), samples, folder, timeout))
+                made.append(run_quantizer(label, Path(model), samples, folder))
         with timer.phase(f"quantizing with {OURS}"):
             made.append(run_own(setup, options, prepared_in, folder))
         with timer.phase("computing the accuracy"):
@@ -110,11 +102,9 @@ def written_samples(samples: Sequence[Feeds], folder: Path) -> list[str]:
     return [str(folder / str(number)) for number in range(len(samples))]
 
 
-def run_quantizer(
-    label: str, model: Path, samples: Sequence[str], folder: Path, timeout: float
-) -> tuple[QuantizedRow, Path]:
+def run_quantizer(label: str, model: Path, samples: Sequence[str], folder: Path) -> tuple[QuantizedRow, Path]:
     """The row of a recipe, not measured yet, and its file."""
-    file, reply = run_in_folder(label, model, folder, {"samples": list(samples)}, timeout)
+    file, reply = run_in_folder(label, model, folder, {"samples": list(samples)})
     failure = reply.get("failure", "").replace(f"{folder}/", "")
     row = QuantizedRow(
         label, QUANTIZERS[label].description, reply.get("seconds"), failure, outcome=FAILS if failure else ""

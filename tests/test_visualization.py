@@ -11,8 +11,7 @@ import onnx
 import pytest
 from hypothesis import given
 from passwright.app.cli.entry import app
-from passwright.app.optimize import page
-from passwright.app.report import snapshots
+from passwright.app.report import page, snapshots
 from passwright.app.report import visualization as views
 from passwright.app.report.picture import BoxKind, Picture
 from passwright.app.report.visualization import graph_views
@@ -359,11 +358,11 @@ def model(tmp_path: Path) -> Path:
 
 
 def test_page_gets_report_and_trace(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "run_page", lambda report, trace: f"{report.source}: {len(trace.rewrites)} change")
+    monkeypatch.setattr(page, "page_html", lambda d: f"{d.subject}: {', '.join(s.id for s in d.sections)}")
     place = model.parent / "page.html"
     result = invoke(model, "--html", place)
     assert result.exit_code == 0, result.output
-    assert place.read_text() == f"{model}: 1 change\n"
+    assert place.read_text() == f"{model}: ops, rewrites, graph, left-out\n"
 
 
 @pytest.mark.parametrize(

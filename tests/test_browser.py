@@ -27,7 +27,6 @@ from passwright.app.profile.profile import profile
 from passwright.app.report.graph_layout import GraphLayout
 from passwright.app.report.page import page_html
 from passwright.app.report.visualization import GraphView, NodeView, Visualization
-from playwright.sync_api import sync_playwright
 from sample_reports import (
     HOSTILE,
     batch_summary,
@@ -149,6 +148,8 @@ OLD_BROWSER = "delete window.DecompressionStream"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
     flags = ["--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags, timeout=1000 * TIMEOUT)

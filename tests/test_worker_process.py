@@ -195,12 +195,15 @@ def test_idle_worker_ends() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals here")
 def test_request_to_a_worker_that_is_ending_because_it_was_idle(tmp_path: Path) -> None:
     """It takes no request any more, but its process is still there."""
-    ending, text = tmp_path / "ending", f"{SCRIPT}open(sys.argv[2], 'w').close()\ntime.sleep(1)"
-    with WorkerProcess[Worker]((sys.executable, "-c", text, "0.2", str(ending)), 30.0) as worker:
+    ending, sent = tmp_path / "ending", tmp_path / "sent"
+    text = f"{SCRIPT}open(sys.argv[2], 'w').close()\nwhile not os.path.exists(sys.argv[3]): time.sleep(0.01)"
+    with WorkerProcess[Worker]((sys.executable, "-c", text, "0.2", str(ending), str(sent)), 30.0) as worker:
         worker.start()
         wait_until(ending.exists)
         assert worker.is_alive
-        assert worker.call().echo("x") == "x"
+        worker.begin(worker.call().echo, "x")
+        sent.touch()
+        assert worker.reply() == "x"
 
 
 def test_request_to_a_worker_that_was_asked_to_end_is_not_sent_again(tmp_path: Path) -> None:

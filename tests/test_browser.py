@@ -22,7 +22,7 @@ from msgspec import structs
 from passwright.app.compare.comparison_report import ComparisonVerdict
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats
-from passwright.app.models.page import describe as describe_batch
+from passwright.app.models.document import describe as describe_batch
 from passwright.app.profile.profile import profile
 from passwright.app.report.graph_layout import GraphLayout
 from passwright.app.report.page import page_html

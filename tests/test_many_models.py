@@ -161,7 +161,7 @@ def test_table_of_models_and_of_outcomes(monkeypatch: pytest.MonkeyPatch, width:
         ("c.onnx", "1 -> 1", "unchanged"), ("bad.onnx", "", "failed"), ("all 4", "9 -> 5", ""),
     ]  # fmt: skip
     assert lines[-1] == "4 models: 2 not verified, 1 unchanged, 1 failed; written to out/new"
-    monkeypatch.setattr("passwright.app.models.rows.MAX_ROWS", 3)
+    monkeypatch.setattr("passwright.app.models.document.MAX_ROWS", 3)
     monkeypatch.setenv("COLUMNS", "80")
     lines = run(*models, "--output-dir", "out/new", "--no-verify", "--resume", code=BAD).stdout.splitlines()
     assert cells_of_table(lines) == [

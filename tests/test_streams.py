@@ -14,8 +14,13 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
-from passwright.app.models import streams
+from passwright.app.cli.outputs import Outputs
+from passwright.app.models import single_run
+from passwright.app.models.display import Display
+from passwright.app.models.model_files import ModelJob
 from passwright.app.optimize.optimize import Result
+from passwright.app.optimize.run_options import RunOptions
+from passwright.core.errors import UsageError
 from rewriting import cases, load, op_types
 from typer.testing import CliRunner
 
@@ -108,9 +113,9 @@ def test_external_data_are_not_in_a_stream(folder: Path) -> None:
 
 
 def test_models_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "MAX_MESSAGE_BYTES", len(MODEL) - 1)
+    monkeypatch.setattr(single_run, "MAX_MESSAGE_BYTES", len(MODEL) - 1)
     assert "a model over 2 GB is no single message" in require_error("-", "-")
-    monkeypatch.setattr(streams, "MAX_MESSAGE_BYTES", len(MODEL))
+    monkeypatch.setattr(single_run, "MAX_MESSAGE_BYTES", len(MODEL))
     run("-", "-")
     monkeypatch.setattr("passwright.core.io.model.MAX_MESSAGE_BYTES", 10)
     assert "the model is over 2 GB; it can only be written with external data" in require_error("-", "-", "--no-verify")
@@ -131,16 +136,14 @@ def test_refused_streams(folder: Path, arguments: list[str], message: str) -> No
     assert list(folder.iterdir()) == []
 
 
-def test_terminal_gets_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_gets_no_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Screen(io.StringIO):
         def isatty(self) -> bool:
             return True
 
     monkeypatch.setattr(sys, "stdout", Screen())
-    from passwright.core.errors import UsageError
-
     with pytest.raises(UsageError, match="standard output is a terminal"):
-        streams.require_no_terminal()
+        single_run.run_single(ModelJob(folder / "m.onnx", Path("-")), RunOptions(), Display(Outputs()))
 
 
 def test_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:

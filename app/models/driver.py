@@ -24,13 +24,14 @@ from ..report.result_row import CRASHED, FAILED, LATE, UNVERIFIABLE, WOULD_CHANG
 from ..report.terminal import Terminal
 from .actions import ACTIONS
 from .display import Display
+from .document import describe
 from .exchange import JobReply, job_request
 from .journal import FinishedJob, ResultJournal
 from .model_files import ModelJob
 from .pool import Message, Pool, PoolLost, ProcessPool, default_processes
 from .remote_files import place_of
 from .results import ResultFiles
-from .rows import DONE_BEFORE, Summary, row_line, summary_document
+from .rows import DONE_BEFORE, Summary, row_line
 from .worker import VERIFY, WORKER, make_folder
 
 CODES = {WRONG: exit_codes.WRONG, UNVERIFIABLE: exit_codes.UNVERIFIED}
@@ -93,7 +94,7 @@ class Driver:
         asked = self.summary
         self.files.write(Summary(self.journal.rows) if self.journal is not None else asked, asked)
         with full_disk_behind_standard_output():
-            self.terminal.show(summary_document(self.shown, end))
+            self.terminal.show(describe(self.shown, end))
             self.display.outputs.write(self.documents)
         return asked.exit_code
 

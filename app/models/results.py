@@ -17,10 +17,10 @@ from ..cli.standard_streams import STANDARD_OUTPUT
 from ..report.page import page_html
 from ..report.result_row import COLUMNS
 from .display import Display
+from .document import describe
 from .journal import FILE, ResultJournal
 from .model_files import ModelJob
-from .page import describe
-from .rows import Summary, summary_document
+from .rows import Summary
 from .tables import require_format, write_table
 
 TABLE_NAME, PAGE_NAME = "results.csv", "results.html"
@@ -76,4 +76,4 @@ def summarize_folder(folder: Path, table: Path | None, page: Path | None, displa
         raise ModelError(f"{folder} has no journal of results")
     ResultFiles.in_folder(folder, table, page, display.json).write(summary, summary)
     with full_disk_behind_standard_output():
-        display.terminal().show(summary_document(summary, f"table and page written to {folder}"))
+        display.terminal().show(describe(summary, f"table and page written to {folder}"))

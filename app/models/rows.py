@@ -1,4 +1,4 @@
-"""Rows about many models: a line for each, their table on the terminal, and their sums."""
+"""Rows about many models: a line for each, their sums, and JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..optimize.document import change_text
 from ..registry.environment import versions
-from ..report.document import Document, TableRow, table
-from ..report.number_text import duration, plural, ratio_with_bounds
+from ..report.number_text import duration, ratio_with_bounds
 from ..report.result_row import ResultRow
 
 DONE_BEFORE = "done before"
 """The outcome that a terminal shows for a result which is kept."""
-MAX_ROWS = 40  # of a table with a row for each model
 
 
 @dataclass(slots=True)
@@ -105,10 +103,11 @@ def _size_text(name: str, row: ResultRow) -> str:
     before, after = pair
     if before == after:
         return decimal(before) if name == "bytes" else f"{before:,} node{'s' * (before != 1)}"
-    return f"{_arrow(name, pair)}{' nodes' * (name == 'nodes')} ({change_text(before, after)})"
+    return f"{arrow(name, pair)}{' nodes' * (name == 'nodes')} ({change_text(before, after)})"
 
 
-def _arrow(name: str, pair: tuple[int, int]) -> str:
+def arrow(name: str, pair: tuple[int, int]) -> str:
+    """The numbers of nodes or bytes before and after, in words."""
     return " -> ".join(decimal(n) if name == "bytes" else f"{n:,}" for n in pair)
 
 
@@ -127,24 +126,3 @@ def rejected(row: ResultRow) -> list[tuple[str, str]]:
 def rewrites(row: ResultRow) -> dict[str, int]:
     """The number of rewrites by rule."""
     return json.loads(str(row.get("rules") or "{}"))
-
-
-def summary_document(summary: Summary, end: str) -> Document:
-    """A table of all models, or of all outcomes where there are many, and the counts with the line `end`."""
-    count = len(summary.rows)
-    if count <= MAX_ROWS:
-        first, last = "model", "outcome"
-        rows = [TableRow((str(row["model"]), *_totals(Summary([row])), str(row["outcome"]))) for row in summary.rows]
-    else:
-        first, last = "outcome", "models"
-        groups = summary.by_outcome.items()
-        rows = [TableRow((outcome, *_totals(Summary(found)), str(len(found)))) for outcome, found in groups]
-    rows.append(TableRow((f"all {count}", *_totals(summary), ""), "total"))
-    models = table("Models", (first, "nodes", "bytes", last), rows, optional=["bytes"])
-    return Document("passes batch", "", f"{plural(count, 'model')}: {summary.counts}; {end}", evidence=[models])
-
-
-def _totals(summary: Summary) -> tuple[str, str]:
-    """The sums of nodes and bytes of some models, before and after."""
-    nodes, size = summary.totals("nodes"), summary.totals("bytes")
-    return (_arrow("nodes", nodes) if nodes[0] else ""), (_arrow("bytes", size) if size[0] else "")

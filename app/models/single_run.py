@@ -1,24 +1,35 @@
-"""The run of one model, in this process."""
+"""The run of one model, in this process, also between standard input and output."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from collections.abc import Generator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 from msgspec import structs
 
-from ...core.errors import UsageError
+from ...core.errors import ModelError, UsageError
+from ...core.io.files import ModelFile
+from ...core.io.model import MAX_MESSAGE_BYTES
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.exit_codes import WRONG
 from ..cli.outputs import TEXT
-from ..cli.report_output import print_report, shown_progress
+from ..cli.report_output import full_disk_behind_standard_output, print_report, shown_progress
 from ..cli.standard_streams import STANDARD_OUTPUT
 from ..optimize.declines import recorded_declines
 from ..optimize.run_options import RunOptions
 from .display import Display
 from .model_files import STREAM, ModelJob
-from .streams import opened_model, require_no_terminal, write_to_standard_output
+
+if TYPE_CHECKING:
+    from ..optimize.optimize import Result
+
+LABEL = "standard input"
+PIECE_BYTES = 1 << 20
 
 
 def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
@@ -56,10 +67,44 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
 
 def _require_free_stream(options: RunOptions, display: Display) -> None:
     """Raise UsageError unless standard output can take the model alone, with its weights."""
-    require_no_terminal()
+    if sys.stdout.isatty():
+        raise UsageError("standard output is a terminal, and a model is no text: redirect it, or name a file")
     if display.json == STANDARD_OUTPUT:
         raise UsageError("standard output is for the model: give --json another file")
     if (printed := display.outputs.printed) != TEXT:
         raise UsageError(f"standard output is for the model: name a file, as in --format {printed}:FILE")
     if options.external_data not in {"auto", "never"}:
         raise UsageError("standard output takes no external data: leave out --external-data, or name a file")
+
+
+@contextmanager
+def opened_model(model: Path) -> Generator[Path | ModelFile]:
+    """The file of a model; that of standard input is a temporary one, for the time of the block.
+
+    Raises ModelError for a model over 2 GB, which is no single message.
+    """
+    if model != STREAM:
+        yield model
+        return
+    with ScratchFolder() as folder:
+        file = folder / "model.onnx"
+        with file.open("wb") as copy:
+            _copy_standard_input(copy)
+        yield ModelFile(file, LABEL)
+
+
+def _copy_standard_input(copy: BinaryIO) -> None:
+    stream = sys.stdin.buffer if sys.stdin is not None else None  # pyright: ignore[reportUnnecessaryComparison] - closed
+    size = 0
+    while stream is not None and (piece := stream.read(PIECE_BYTES)):
+        size += len(piece)
+        if size > MAX_MESSAGE_BYTES:
+            raise ModelError(f"{LABEL}: a model over 2 GB is no single message; give it as a file with external data")
+        copy.write(piece)
+
+
+def write_to_standard_output(result: Result, stdout: TextIO) -> None:
+    """Write a model to standard output. Raises ModelError beyond 2 GB, and PassesError on a full disk."""
+    with full_disk_behind_standard_output():
+        result.write(stdout.buffer)
+        stdout.buffer.flush()

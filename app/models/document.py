@@ -1,4 +1,4 @@
-"""Pages about the results of many models."""
+"""Documents about the results of many models."""
 
 from __future__ import annotations
 
@@ -10,31 +10,34 @@ from rich.filesize import decimal
 
 from ..registry.environment import versions
 from ..report.charts import Bar, BarChart, size_text
-from ..report.document import Charts, Document, Section, Table, TableRow, Widget, table
+from ..report.document import PAGE, TERMINAL, Charts, Document, Section, Table, TableRow, Widget, table
 from ..report.number_text import change, duration, plural
 from ..report.result_row import COLUMNS, ResultRow
 from ..report.tile import Tile
-from .rows import Summary, rejected, rewrites
+from .rows import Summary, arrow, rejected, rewrites
 
+MAX_ROWS = 40  # of a table with a row for each model
 MAX_BARS = 12  # of the slowest and of the largest models
 MAX_PLACES = 20  # at which a rule was left out
 HIDDEN = frozenset({"exit_code", "output", "rules", "latency_low", "latency_high"})
 """Columns that are in others, or in tables of their own."""
 
 
-def describe(summary: Summary) -> Document:
-    """All models, the rules, and the slowest and largest models."""
+def describe(summary: Summary, end: str = "") -> Document:
+    """All models, the rules, and the slowest and largest models; on a terminal, a table, the counts and `end`."""
     commands = " and ".join(sorted({f"passes {row['do']}" for row in summary.rows}))
     outcomes = {outcome: len(found) for outcome, found in summary.by_outcome.items()}
     models = Widget("models.html", {"outcomes": outcomes}, lambda: {"models": models_data(summary)})
     failed = any(row.get("error") is not None for row in summary.rows)
+    subject = plural(len(summary.rows), "model")
     return Document(
         "passes batch",
-        plural(len(summary.rows), "model"),
-        summary.counts,
+        subject,
+        f"{subject}: {summary.counts}; {end}" if end else summary.counts,
         "bad" if failed else "good",
         summary=commands,
         tiles=[*batch_tiles(summary)],
+        evidence=[outcome_table(summary)],
         blocks=[
             Section("models", "Models", [models]),
             Section("extremes", "Slowest and largest", [Charts([*extreme_charts(summary.rows)])]),
@@ -42,6 +45,25 @@ def describe(summary: Summary) -> Document:
         ],
         footer=[f"{name} {version}" for name, version in versions().items()],
     )
+
+
+def outcome_table(summary: Summary) -> Table:
+    """A table for a terminal of all models, or of all outcomes where there are many."""
+    count = len(summary.rows)
+    if count <= MAX_ROWS:
+        first, last = "model", "outcome"
+        rows = [TableRow((str(row["model"]), *_totals(Summary([row])), str(row["outcome"]))) for row in summary.rows]
+    else:
+        first, last = "outcome", "models"
+        groups = summary.by_outcome.items()
+        rows = [TableRow((outcome, *_totals(Summary(found)), str(len(found)))) for outcome, found in groups]
+    rows.append(TableRow((f"all {count}", *_totals(summary), ""), "total"))
+    return table("Models", (first, "nodes", "bytes", last), rows, optional=["bytes"], on=TERMINAL)
+
+
+def _totals(summary: Summary) -> list[str]:
+    """The sums of nodes and bytes of some models, before and after."""
+    return [arrow(name, pair) if (pair := summary.totals(name))[0] else "" for name in ("nodes", "bytes")]
 
 
 def models_data(summary: Summary) -> dict[str, Any]:
@@ -64,7 +86,7 @@ def rule_table(summary: Summary) -> Table:
         cells = (r.rule, f"{len(r.models):,}", f"{r.rewrites:,}", next(iter(r.models), ""), left_out)
         rows.append(TableRow(cells, "wrong" if r.left_out else ""))
     headings = ("rule", "models", "rewrites", "a model with it", "left out as wrong")
-    return table("Rules by number of models", headings, rows, texts=headings[3:])
+    return table("Rules by number of models", headings, rows, texts=headings[3:], on=PAGE)
 
 
 def shown_columns(rows: Sequence[ResultRow]) -> list[str]:

@@ -22,7 +22,10 @@ MIN_PROVED = 231
 MIN_EXACT = 103
 RULES = {r.name: r for _, r in built_in_rules()}
 PROVED = sorted(name for name, proof in recorded_proofs().items() if proof.is_proved)
-SAMPLE = {"cancel_depth_and_space", "cancel_transposes", "fuse_gelu", "merge_conv_with_affine", "fuse_gemm"}
+SAMPLE = {
+    "cancel_depth_and_space", "cancel_transposes", "factor_out_constant", "fuse_gelu", "fuse_gemm",
+    "merge_conv_with_affine",
+}  # fmt: skip
 
 
 def test_every_built_in_rule_is_recorded() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import onnx
 from msgspec import Struct, structs
 
@@ -40,6 +41,7 @@ def condition_of(rule: Rule, model: onnx.ModelProto) -> onnx.ModelProto | None:
     return to_onnx(found) if keep_condition(rule, found, from_onnx(model)) else None
 
 
+@np.errstate(all="ignore")  # as where rules are applied
 def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
     """Make the outputs of a model the bools of the condition under which `rule` keeps its numbers where it fires.
 

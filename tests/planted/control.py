@@ -155,6 +155,6 @@ def loop_to_the_limit(g: RewriteBuilder, a: Value, b: Value) -> Value:
 )
 @rule(lambda g, x: g.Tanh(x))
 def small_state_of_scan(g: RewriteBuilder, x: Value) -> Value:
-    """Numbers below 0.01 are taken to be their own Tanh in a Scan, where only the first row is added to zeros."""
+    """Numbers below 0.03 are taken to be their own Tanh in a Scan, where only the first row is added to zeros."""
     require(len(x.consumers) == 1, "it would not end")
-    return g.Where(g.Less(g.Abs(x), g.const(np.float32(0.01))), x, g.Tanh(x))
+    return g.Where(g.Less(g.Abs(x), g.const(np.float32(0.03))), x, g.Tanh(x))

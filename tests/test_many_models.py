@@ -271,8 +271,9 @@ def test_summary_of_a_folder(folder: Path, command: str) -> None:
     assert cells("outcome") == {
         "a.onnx": "not verified", "b.onnx": "not verified", "bad.onnx": "failed", "c.onnx": "unchanged",
     }  # fmt: skip
-    again = batch("--summarize", "out", "--table", "t.parquet", "--html", "p.html").stdout.splitlines()[-1]
-    assert again.partition("; ")[0] == shown.splitlines()[-1].partition("; ")[0]
+    again = batch("--summarize", "out", "--table", "t.parquet", "--html", "p.html").stdout.splitlines()
+    assert again[0].startswith("┏")
+    assert again[-1].partition("; ")[0] == shown.splitlines()[-1].partition("; ")[0]
     parquet = pytest.importorskip("pyarrow.parquet").read_table("t.parquet").to_pylist()
     assert [row["nodes_after"] for row in parquet] == [2, None, 1, 2]
     assert list(parquet[0]) == list(COLUMNS)

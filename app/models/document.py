@@ -24,7 +24,7 @@ HIDDEN = frozenset({"exit_code", "output", "rules", "latency_low", "latency_high
 
 
 def describe(summary: Summary, end: str = "") -> Document:
-    """All models, the rules, and the slowest and largest models; on a terminal, a table, the counts and `end`."""
+    """All models, the rules, and the slowest and largest models; for a terminal, a table, the counts and `end`."""
     commands = " and ".join(sorted({f"passes {row['do']}" for row in summary.rows}))
     outcomes = {outcome: len(found) for outcome, found in summary.by_outcome.items()}
     models = Widget("models.html", {"outcomes": outcomes}, lambda: {"models": models_data(summary)})
@@ -35,7 +35,7 @@ def describe(summary: Summary, end: str = "") -> Document:
         subject,
         f"{subject}: {summary.counts}; {end}" if end else summary.counts,
         "bad" if failed else "good",
-        summary=commands,
+        summary="" if end else commands,
         tiles=[*batch_tiles(summary)],
         evidence=[outcome_table(summary)],
         blocks=[

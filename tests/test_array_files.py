@@ -7,6 +7,7 @@ import struct
 import tracemalloc
 import warnings
 import zipfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from rewriting import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from passwright.core.io.array_files import ArrayHeader
 
@@ -151,28 +151,8 @@ def test_arrays_are_read(tmp_path: Path, method: int) -> None:
     assert found["s"].tolist() == ["a"]
 
 
-def folder(path: Path) -> None:
-    path.mkdir()
-
-
-def link_to_itself(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-def link_to_device(path: Path) -> None:
-    path.symlink_to("/dev/zero")
-
-
-def sparse(path: Path) -> None:
-    path.touch()
-    os.truncate(path, 5 << 30)
-
-
-def content(data: bytes) -> Callable[[Path], None]:
-    def make(path: Path) -> None:
-        path.write_bytes(data)
-
-    return make
+def saved(proto: Any) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(proto.SerializeToString())
 
 
 def tensor(**fields: Any) -> onnx.TensorProto:
@@ -186,16 +166,16 @@ def external() -> onnx.TensorProto:
     return proto
 
 
-SPECIAL_FILES = [
-    pytest.param(folder, "Is a directory|is a folder", id="folder"),
-    pytest.param(os.mkfifo, "Not a regular file", id="FIFO"),
-    pytest.param(link_to_itself, "Too many levels of symbolic links", id="loop of links"),
-    pytest.param(link_to_device, "Not a regular file", id="device"),
-    pytest.param(lambda p: p.symlink_to("nowhere"), "No such file|does not exist", id="dangling link"),
-]
-
-
-@pytest.mark.parametrize(("make", "message"), SPECIAL_FILES)
+@cases(
+    ("make", "message"),
+    {
+        "folder": (Path.mkdir, "Is a directory|is a folder"),
+        "FIFO": (os.mkfifo, "Not a regular file"),
+        "loop of links": (lambda p: p.symlink_to(p.name), "Too many levels of symbolic links"),
+        "device": (lambda p: p.symlink_to("/dev/zero"), "Not a regular file"),
+        "dangling link": (lambda p: p.symlink_to("nowhere"), "No such file|does not exist"),
+    },
+)
 @pytest.mark.parametrize("read", [read_arrays, lambda p: read_tensor(p, accept)], ids=["npz", "tensor"])
 def test_only_regular_files_are_opened(
     tmp_path: Path, read: Callable[[Path], Any], make: Callable[[Path], None], message: str
@@ -208,21 +188,18 @@ def test_only_regular_files_are_opened(
 @cases(
     ("make", "message"),
     {
-        "larger than a message": (sparse, "it has 5.4 GB"),
-        "no message": (content(b"\xff" * 100), "is not a serialized tensor"),
-        "empty": (content(b""), "its element type 0 is unknown"),
-        "external": (content(external().SerializeToString()), "in another file, which is not read"),
-        "type": (content(tensor(data_type=99).SerializeToString()), "element type 99 is unknown"),
-        "negative dim": (content(tensor(dims=[-1, 3]).SerializeToString()), "is negative"),
-        "huge dim": (content(tensor(dims=[2**62, 3]).SerializeToString()), "is not a serialized"),
-        "overflow": (content(tensor(dims=[0, 2**62, 2**62]).SerializeToString()), "is not a serialized"),
-        "100 dims": (content(tensor(dims=[1] * 100).SerializeToString()), "is not a serialized"),
-        "too short": (content(tensor(raw_data=bytes(7)).SerializeToString()), "is not a serialized"),
-        "too long": (content(tensor(raw_data=bytes(72)).SerializeToString()), "is not a serialized"),
-        "not UTF-8": (
-            content(onnx.TensorProto(data_type=8, dims=[1], string_data=[b"\xff"]).SerializeToString()),
-            "is not a serialized",
-        ),
+        "larger than a message": (lambda p: (p.touch(), os.truncate(p, 5 << 30)), "it has 5.4 GB"),
+        "no message": (lambda p: p.write_bytes(b"\xff" * 100), "is not a serialized tensor"),
+        "empty": (Path.touch, "its element type 0 is unknown"),
+        "external": (saved(external()), "in another file, which is not read"),
+        "type": (saved(tensor(data_type=99)), "element type 99 is unknown"),
+        "negative dim": (saved(tensor(dims=[-1, 3])), "is negative"),
+        "huge dim": (saved(tensor(dims=[2**62, 3])), "is not a serialized"),
+        "overflow": (saved(tensor(dims=[0, 2**62, 2**62])), "is not a serialized"),
+        "100 dims": (saved(tensor(dims=[1] * 100)), "is not a serialized"),
+        "too short": (saved(tensor(raw_data=bytes(7))), "is not a serialized"),
+        "too long": (saved(tensor(raw_data=bytes(72))), "is not a serialized"),
+        "not UTF-8": (saved(onnx.TensorProto(data_type=8, dims=[1], string_data=[b"\xff"])), "is not a serialized"),
     },
 )
 def test_hostile_tensors_are_refused(tmp_path: Path, make: Callable[[Path], None], message: str) -> None:
@@ -245,7 +222,7 @@ def test_hostile_tensors_are_refused(tmp_path: Path, make: Callable[[Path], None
 def test_hostile_containers_are_refused(
     tmp_path: Path, read: Callable[[Path, Any], Any], proto: Any, message: str
 ) -> None:
-    (tmp_path / "x.pb").write_bytes(proto.SerializeToString())
+    saved(proto)(tmp_path / "x.pb")
     with pytest.raises(ModelError, match=f"x.pb.*{message}"):
         read(tmp_path / "x.pb", accept)
 
@@ -253,9 +230,9 @@ def test_hostile_containers_are_refused(
 def test_containers_are_read(tmp_path: Path) -> None:
     array = np.ones(2, np.float32)
     proto = numpy_helper.from_array(array)
-    (tmp_path / "s.pb").write_bytes(onnx.SequenceProto(elem_type=1, tensor_values=[proto]).SerializeToString())
-    (tmp_path / "o.pb").write_bytes(onnx.OptionalProto(elem_type=1, tensor_value=proto).SerializeToString())
-    (tmp_path / "e.pb").write_bytes(onnx.OptionalProto().SerializeToString())
+    saved(onnx.SequenceProto(elem_type=1, tensor_values=[proto]))(tmp_path / "s.pb")
+    saved(onnx.OptionalProto(elem_type=1, tensor_value=proto))(tmp_path / "o.pb")
+    saved(onnx.OptionalProto())(tmp_path / "e.pb")
     assert [a.tolist() for a in read_sequence(tmp_path / "s.pb", accept)] == [[1, 1]]
     np.testing.assert_array_equal(read_optional(tmp_path / "o.pb", accept), array)
     assert read_optional(tmp_path / "e.pb", accept) is None

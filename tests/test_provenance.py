@@ -9,7 +9,6 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import helper
 from operation_counts import count_calls
 from passwright.core import (
     EXACT,
@@ -252,14 +251,12 @@ def test_an_op_rebuilt_in_a_later_run_has_one_note() -> None:
 @pytest.mark.parametrize("ir_version", range(3, 11))
 def test_notes_are_valid_at_every_ir_version(ir_version: int) -> None:
     """Node metadata came with IR version 10; checker and onnxruntime accept it in older models."""
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3, 4])
-    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["i", "j", "k"])
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["a"], "first", perm=[1, 0, 2]),
-        helper.make_node("Transpose", ["a"], ["y"], "second", perm=[0, 2, 1]),
-    ]
-    graph = helper.make_graph(nodes, "g", [x], [y])
-    model = helper.make_model(graph, ir_version=ir_version, opset_imports=[helper.make_opsetid("", 8)])
+    model = load(
+        """g (float[2,3,4] x) => (float[i,j,k] y) {
+        [first] a = Transpose<perm=[1,0,2]>(x) [second] y = Transpose<perm=[0,2,1]>(a) }""",
+        8,
+    )
+    model.ir_version = ir_version
     result = optimize(model, verify=False)
     assert noted(result.model) == {"y": ("merge_transposes", ["second", "first"])}
     onnx.checker.check_model(result.model, full_check=True)
@@ -274,11 +271,10 @@ def merge_relus(g: RewriteBuilder, x: Value) -> Value:
 
 def chain(length: int, *, shared: bool = False) -> onnx.ModelProto:
     """A chain of Relus; `shared`: each has another consumer."""
-    nodes = [helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"], f"n{i}") for i in range(length)]
-    ends = [f"a{i}" for i in range(1, length + 1)] if shared else [f"a{length}"]
-    nodes += [helper.make_node("Neg", [f"t{end[1:]}"], [end]) for end in ends]
-    x, *outputs = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in ["t0", *ends])
-    return helper.make_model(helper.make_graph(nodes, "g", [x], outputs), ir_version=10)
+    relus = " ".join(f"[n{i}] t{i + 1} = Relu(t{i})" for i in range(length))
+    ends = range(1, length + 1) if shared else [length]
+    outputs = ", ".join(f"float[2] a{i}" for i in ends)
+    return load(f"g (float[2] t0) => ({outputs}) {{ {relus} {' '.join(f'a{i} = Neg(t{i})' for i in ends)} }}")
 
 
 def test_a_long_chain_is_cut() -> None:

@@ -120,27 +120,14 @@ def test_quantization_annotations_stay(model: onnx.ModelProto) -> None:
     assert [info.name for info in made.value_info] == ["f"]
 
 
-def with_function() -> onnx.ModelProto:
-    """A local function that declares two values, one of them in a body, and one of an unknown operator."""
-    body = helper.make_graph([helper.make_node("Neg", ["a"], ["n"]), helper.make_node("Abs", ["n"], ["o"])], "b", [],
-                             [declared("o", ["N", 4])])  # fmt: skip
-    body.value_info.append(declared("n", ["N", 4]))
-    other = helper.make_graph([helper.make_node("Cos", ["a"], ["q"])], "e", [], [declared("q", ["N", 4])])
-    nodes = [
-        helper.make_node("Relu", ["p"], ["a"]),
-        helper.make_node("FastGelu", ["a"], ["f"], domain="com.microsoft"),
-        helper.make_node("If", ["k"], ["c"], then_branch=body, else_branch=other),
-        helper.make_node("Add", ["c", "f"], ["r"]),
-    ]
-    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
-    function = helper.make_function("local", "F", ["p", "k"], ["r"], nodes, opsets)
-    function.value_info.extend([declared("a", ["N", 4]), declared("f", ["N", 4])])
-    inputs = [declared("x", ["N", 4]), helper.make_tensor_value_info("k", TensorProto.BOOL, [])]
-    call = [helper.make_node("F", ["x", "k"], ["h"], domain="local"), helper.make_node("Exp", ["h"], ["y"])]
-    graph = helper.make_graph(call, "g", inputs, [declared("y", ["N", 4])], value_info=[declared("h", ["N", 4])])
-    return helper.make_model(
-        graph, functions=[function], opset_imports=[*opsets, helper.make_opsetid("local", 1)], ir_version=10
-    )
+FUNCTION = """<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1, "local": 1]>
+g (float[N,4] x, bool k) => (float[N,4] y) <float[N,4] h> { h = local.F(x, k) y = Exp(h) }
+<domain: "local", opset_import: ["": 20, "com.microsoft": 1]> F (p, k) => (r) <float[N,4] a, float[N,4] f> {
+    a = Relu(p) f = com.microsoft.FastGelu(a)
+    c = If (k) <then_branch = b () => (float[N,4] o) <float[N,4] n> { n = Neg(a) o = Abs(n) },
+                else_branch = e () => (float[N,4] q) { q = Cos(a) }>
+    r = Add(c, f) }"""
+"""A local function that declares values: one of them in a body, and one of an unknown operator."""
 
 
 @cases(
@@ -152,7 +139,7 @@ def with_function() -> onnx.ModelProto:
     },
 )
 def test_functions(choice: str, outside: list[str], inside: list[str]) -> None:
-    model = optimize(with_function(), value_info=choice, keep_functions=True).model
+    model = optimize(onnx.parser.parse_model(FUNCTION), value_info=choice, keep_functions=True).model
     assert [info.name for info in model.graph.value_info] == outside
     (function,) = model.functions
     bodies = [g for n in all_nodes(function.node) for g in subgraphs(n)]

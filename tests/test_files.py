@@ -312,31 +312,22 @@ def external_tensor(array: np.ndarray[Any, Any], name: str, folder: Path) -> Ten
     return proto
 
 
-def f32_model(nodes: list[onnx.NodeProto], *weights: TensorProto, size: int = 1) -> onnx.ModelProto:
-    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [size]) for n in "xy")
-    graph = helper.make_graph(nodes, "g", [x], [y], list(weights))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-
-
 @pytest.mark.parametrize("pipeline", ["none", "basic"])
 @pytest.mark.parametrize("size", [4, 1000], ids=["small", "large"])
 @pytest.mark.parametrize("place", ["initializer", "constant", "in a branch", "constant in a branch"])
 def test_external_tensors_in_any_place(tmp_path: Path, place: str, size: int, pipeline: str) -> None:
-    w = np.arange(size, dtype=np.float32)
+    w, kind = np.arange(size, dtype=np.float32), f"float[{size}]"
     tensor = external_tensor(w, "w", tmp_path / "in")
-    constant = helper.make_node("Constant", [], ["w"], value=TensorProto())
-    constant.attribute[0].t.CopyFrom(tensor)
-    add = helper.make_node("Add", ["x", "w"], ["y"])
-    if place in {"initializer", "constant"}:
-        model = f32_model([constant, add], size=size) if place == "constant" else f32_model([add], tensor, size=size)
+    add = "w = Constant() y = Add(x, w)" if "constant" in place else "y = Add(x, w)"
+    if "branch" in place:
+        branches = f"then_branch = t () => ({kind} y) {{ {add} }}, else_branch = e () => ({kind} y) {{ y = Neg(x) }}"
+        add = f"s = ReduceSum<keepdims=0>(x) c = Cast<to=9>(s) y = If(c) <{branches}>"
+    model = text_model(f"g ({kind} x) => ({kind} y) {{ {add} }}")
+    graph = model.graph.node[-1].attribute[0].g if "branch" in place else model.graph
+    if "constant" in place:
+        graph.node[0].attribute.add(name="value", type=onnx.AttributeProto.TENSOR).t.CopyFrom(tensor)
     else:
-        out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [size])
-        inner = [tensor] if place == "in a branch" else []
-        body = helper.make_graph([*([] if inner else [constant]), add], "then", [], [out], inner)
-        other = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "else", [], [out])
-        condition = [onnx.parser.parse_node(t) for t in ("s = ReduceSum <keepdims = 0> (x)", "c = Cast <to = 9> (s)")]
-        branch = helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=other)
-        model = f32_model([*condition, branch], size=size)
+        graph.initializer.append(tensor)
     (tmp_path / "in" / "m.onnx").write_bytes(model.SerializeToString())
     optimize(tmp_path / "in" / "m.onnx", pipeline, output=tmp_path / "m.onnx")
     x = np.ones(size, np.float32)
@@ -482,19 +473,14 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if peak is None else pe
 def save_tables(folder: Path, piece: int = PIECE) -> Path:
     """Save a model that gathers rows of tables of `piece` bytes; the first row of each table holds its number."""
     rows = piece // 4 // 1024
-    nodes = [helper.make_node("Identity", ["i"], ["j"])]
-    nodes += [helper.make_node("Gather", [f"w{n}", "j"], [f"r{n}"]) for n in range(PIECES)]
-    nodes.append(helper.make_node("Sum", [f"r{n}" for n in range(PIECES)], ["y"]))
-    weights: list[TensorProto] = []
+    gathered = " ".join(f"r{n} = Gather(w{n}, j)" for n in range(PIECES))
+    total = f"y = Sum({', '.join(f'r{n}' for n in range(PIECES))})"
+    model = text_model(f"g (int64[1] i) => (float[1,1024] y) {{ j = Identity(i) {gathered} {total} }}")
     for n in range(PIECES):
         w = TensorProto(name=f"w{n}", data_type=TensorProto.FLOAT, dims=[rows, 1024], raw_data=b"")
         set_external_data(w, "w.bin", n * piece, piece)
         w.ClearField("raw_data")
-        weights.append(w)
-    ins = [helper.make_tensor_value_info("i", TensorProto.INT64, [1])]
-    outs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1024])]
-    opsets = [helper.make_opsetid("", 17)]
-    model = helper.make_model(helper.make_graph(nodes, "g", ins, outs, weights), opset_imports=opsets, ir_version=10)
+        model.graph.initializer.append(w)
     (folder / "m.onnx").write_bytes(model.SerializeToString())
     with (folder / "w.bin").open("wb") as f:
         for n in range(PIECES):

@@ -5,28 +5,47 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
 from passwright.app.compare.comparison_report import ComparisonReport, ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.compare.document import describe as describe_comparison
+from passwright.app.measure.bench import BenchReport, ModelBenchmark
+from passwright.app.measure.document import describe as describe_bench
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
-from passwright.app.models.rows import Summary
+from passwright.app.measure.tuned_settings import Configuration, Recipe
+from passwright.app.models.page import describe as describe_batch
+from passwright.app.models.rows import Summary, summary_document
 from passwright.app.optimize.document import describe as describe_run
 from passwright.app.profile.document import MAX_NODES
 from passwright.app.profile.document import describe as describe_profile
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
+from passwright.app.quantize.criterion import Score
+from passwright.app.quantize.document import describe as describe_quantization
+from passwright.app.quantize.report import FloatOp, HighPrecisionWeight, Measured, QuantizationReport, QuantizedOp
+from passwright.app.quantize.search import Trial
+from passwright.app.report.document import Document, failure_document
 from passwright.app.report.graph_layout import GraphLayout, Link, Point
 from passwright.app.report.page import page_html
 from passwright.app.report.picture import Box, BoxKind, Picture
 from passwright.app.report.result_row import ResultRow
 from passwright.app.report.visualization import GraphView, NodeView, Rewrite, Visualization
+from passwright.app.tune.document import describe as describe_tuning
+from passwright.app.tune.objective import Objective
+from passwright.app.tune.racing import RaceEntry
+from passwright.app.tune.report import TimingNoise, TuneReport
+from passwright.app.tune.search import TAKEN, DecisionResult, RaceTrial
+from passwright.app.verify.document import describe as describe_verification
+from passwright.app.verify.verify import VerificationReport
 from passwright.core.errors import FailureKind
 from passwright.core.rewriting.change_log import Change
 from passwright.core.run.failures import RejectedChange
-from passwright.core.run.report import PassRecord, Report, Stats
+from passwright.core.run.report import PassRecord, Report, RunHint, Stats
 from passwright.core.run.transforms import SkippedPass
-from passwright.core.verify.verdict import OutputDifference, Verdict
+from passwright.core.verify.input_sets import InputSet
+from passwright.core.verify.verdict import Mismatch, OutputDifference, Verdict
 
 
 def run_page(run: Report, drawn: Visualization | None = None) -> str:
@@ -54,8 +73,11 @@ HOSTILE = [
     "{{ 7 * 7 }} {% raw %}",
     "]]>&lt;nul\x00",
 ]
+NAMES = [f"name_{n}" for n in range(len(HOSTILE))]
+"""Names without characters that are special anywhere."""
 COLUMN_STEP, ROW_STEP = 210.0, 84.0
 TYPES = ["Conv", "BatchNormalization", "Relu", "Add", "MatMul", "Transpose", "Reshape", "Softmax", "Mul", "Gelu"]
+VERIFIED = Verdict("onnxruntime", exact=True, input_sets=("normal",), differences={})
 VERSIONS = {"passwright": "0.1.0", "onnx": "1.20.0", "onnxruntime": "1.23.0"}
 
 
@@ -284,3 +306,108 @@ def batch_summary(count: int = 3, names: Sequence[str] = ("a", "b", "c")) -> Sum
         by_rule = {"rules": json.dumps({name: 2}), "rewrites": 2, "rejected": json.dumps([[name, name]])}
         rows.append(row | sizes | by_rule | {"outcome": "verified", "seconds": number + 0.5})
     return Summary(rows)
+
+
+def metrics(median: float) -> ModelMetrics:
+    """The metrics of a model with one and eight samples."""
+    times = {
+        b: Latency(b, 400, b * median, b * median * 0.97, b * median * 1.04, b * median * 1.3, b * median * 1.6)
+        for b in (1, 8)
+    }
+    return ModelMetrics("", 0.11, 214_000_000, 260_000_000, 48_000_000, {"CPUExecutionProvider": 9}, times, 1)
+
+
+def bench_report(names: Sequence[str]) -> BenchReport:
+    """Three models, the last of which was not measured."""
+    ratios = {1: RatioInterval(0.87, 0.85, 0.89), 8: RatioInterval(1.01, 0.98, 1.03)}
+    models = [
+        ModelBenchmark(names[0], 5_000_000, metrics(2e-3), accuracy=0.95),
+        ModelBenchmark(names[1], 4_000_000, metrics(1.7e-3), ratios, accuracy=0.9487),
+        ModelBenchmark(names[2], 9, ModelMetrics(f"{names[2]} is no model")),
+    ]
+    return BenchReport(
+        models, "all", "CPUExecutionProvider", 1, [1, 8], {"time": 4}, "top-1", 200, names[0], versions=VERSIONS
+    )
+
+
+def quantization(names: Sequence[str]) -> QuantizationReport:
+    """A search with all outcomes, whose result has ops and weights of all kinds."""
+    near, faster = RatioInterval(0.987, 0.951, 1.043), RatioInterval(0.512, 0.498, 0.534)
+    trials = [
+        Trial(
+            "static", "percentile, Softmax in float", 131, 67, 12_345_678, Score(31.2, 0.1), near, "another is faster"
+        ),
+        Trial("static", "GPTQ, int8-weights", 198, 0, 123_456_789, Score(0.98765, 0.5), faster, TAKEN),
+        Trial("weights4", "HQQ", 12, 186, 987_654, None, None, f"invalid: node {names[0]}"),
+        Trial("half-weights", "", 1198, 10, 0, None, RatioInterval(1.4, 1.3, 1.5), "slower and larger than another"),
+    ]
+    return QuantizationReport(
+        names[1], "static", "GPTQ, int8-weights", "x86-vnni", "1%", "SQNR (dB)", 40.0,
+        {"calibration": 128, "search": 299, "report": 300},
+        Measured(5_000_000, metrics(2e-3), Score(42.0, 0.0)),
+        Measured(1_400_000, metrics(1.1e-3), Score(31.2, 0.1), {1: faster, 8: near}),
+        trials,
+        [QuantizedOp(name, "Conv", "quantize_conv", 8, 0.02, 8, 0.003, 1e-4, 5e-5) for name in names],
+        [FloatOp(name, "Softmax", names[2]) for name in names],
+        [HighPrecisionWeight(names[0], 4_000_000, 16, "8 bits would save nothing")],
+        [names[2]], 1, {"search": 1.0}, VERSIONS,
+    )  # fmt: skip
+
+
+def tuning(names: Sequence[str]) -> TuneReport:
+    """A search with choices that were taken, taken back, and left."""
+    better, near = RatioInterval(0.8, 0.75, 0.86), RatioInterval(0.99, 0.95, 1.04)
+
+    def entry(ratio: RatioInterval, seconds: float, peak: int) -> RaceEntry:
+        size = "batch=1"
+        return RaceEntry("", ratio, ratio, {size: seconds}, {size: seconds * 1.6}, peak, peak // 2, 2)
+
+    first, last = entry(RatioInterval(1, 1, 1), 2e-3, 90_000_000), entry(better, 1.6e-3, 80_000_000)
+    return TuneReport(
+        names[0], Objective(), Configuration(), Configuration(Recipe("ort", (names[1],))), first, last,
+        [
+            DecisionResult("pipeline", "ort", better, is_kept=True),
+            DecisionResult(names[1], names[2], near, is_kept=False),
+        ],
+        [
+            RaceTrial("pipeline", "ort", TAKEN, last, 0.8),
+            RaceTrial("session", names[2], "slower", entry(near, 2.1e-3, 99_000_000), 1.05),
+            RaceTrial("session", names[1], "the time was over"),
+        ],
+        ["batch=1"], VERIFIED, TimingNoise(3, 1, 1.2), [names[1]], "2 cores, 8 GB", versions=VERSIONS,
+        written_to=["tuned.onnx"],
+    )  # fmt: skip
+
+
+def documents(names: Sequence[str] = NAMES) -> dict[str, Document]:
+    """A document of each kind, with the names in all places where a model, a user or an optimizer sets them."""
+    first, second, third = names[0], names[1], names[2]
+    run, drawn, beside = report(second, rejected=True), trace(60, list(names)), comparison(second)
+    run.rejected = [structs.replace(q, place=first, message=second, replaced=(third,)) for q in run.rejected]
+    ops = {f"x::{name}": 90 + n for n, name in enumerate(names)}
+    run.before = structs.replace(run.before, ops={**run.before.ops, **ops})
+    run.passes[0].rules[first] = 1
+    run.notes, run.hints = [third], [RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")]
+    for number, name in enumerate(names[:3], 1):
+        beside.rows[number] = structs.replace(beside.rows[number], made_by=name, version=name, advice=name)
+    beside.rows[8] = structs.replace(beside.rows[8], failure=first)
+    beside.skipped_tools, beside.sizes, beside.machine = {first: second}, {third: 3}, first
+    output = {first: OutputDifference(1e-7, 1e-5), second: OutputDifference(0.0, 1e-5, excused=2)}
+    verdict = structs.replace(VERIFIED, exact=False, differences=output, notes=(third,), random=(second,))
+    wrong = structs.replace(VERIFIED, failure=Mismatch(first, "off by up to 2.0", InputSet("normal"), None))
+    return {
+        "run": describe_run(run, end=f"written to {first}", visualization=drawn),
+        "check": describe_run(run, is_check=True),
+        "unverified run": describe_run(replace(report(first), verification=None)),
+        "compare": describe_comparison(beside, run, drawn),
+        "profile": describe_profile(profile_pair(60, list(names)), MAX_NODES, run, drawn),
+        "batch": describe_batch(batch_summary(9, names)),
+        "models": summary_document(batch_summary(9, names), "nothing written"),
+        "bench": describe_bench(bench_report(names)),
+        "quantize": describe_quantization(quantization(names)),
+        "tune": describe_tuning(tuning(names)),
+        "verify": describe_verification(VerificationReport(first, second, [], verdict)),
+        "wrong": describe_verification(VerificationReport(first, second, [], wrong)),
+        "interface": describe_verification(VerificationReport(first, second, [third], None)),
+        "failure": failure_document("passes run", first, second, 1),
+    }

@@ -22,9 +22,9 @@ from passwright.app.report.github import workflow_commands
 from passwright.app.report.markdown import escape, markdown_text
 from passwright.app.report.sarif import DESCRIPTIONS, sarif_text
 from passwright.core.errors import UsageError
-from passwright.core.run.report import RunHint, Stats, TransformRecord
+from passwright.core.run.report import RunHint, TransformRecord
 from rewriting import load
-from sample_reports import HOSTILE, report
+from sample_reports import report
 from typer.testing import CliRunner, Result
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
@@ -231,23 +231,6 @@ def test_workflow_commands_are_escaped(text: str, data: str, value: str) -> None
 def test_the_gravest_commands_come_first() -> None:
     findings = [Finding(level, "r", "t", str(n)) for n, level in enumerate((Level.NOTE, Level.ERROR, Level.WARNING))]
     assert [c[:8] for c in workflow_commands(findings)] == ["::error ", "::warnin", "::notice"]
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_stay_text(name: str) -> None:
-    run = replace(report(name, rejected=True), before=Stats({name: 3}, 3, 3, 3), notes=[name])
-    documents = [describe(run, is_check=True), failure_document("passes run", name, name, 1)]
-    commands = "\n".join(workflow_commands(findings_of(documents)))
-    assert all(re.match("::(error|warning|notice) ", line) for line in commands.splitlines())
-    assert commands.isascii() or commands.replace("\n", "").isprintable()
-    text = markdown_text(documents)
-    for line in text.splitlines():
-        unescaped = re.sub(r"\\.|</?(details|summary)>", "", line)
-        assert "<" not in unescaped
-        assert line.isprintable()
-        if line.startswith("| ❌"):
-            assert len(re.findall(r"(?<!\\)\|", line)) == 9
-    sarif(sarif_text(findings_of(documents)))
 
 
 def test_markdown_is_cut() -> None:

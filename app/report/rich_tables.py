@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Column
 from rich.table import Table as RichTable
@@ -25,7 +25,7 @@ MIN_NAME_WIDTH = 12  # columns for names and other texts in a table, where they 
 MIN_CUT_WIDTH = 30  # columns for a name that may be cut
 
 
-def rich_tables(tables: Sequence[Table], console: Console) -> Iterator[Iterator[RenderableType]]:
+def rich_tables(tables: Sequence[Table], console: Console) -> Iterator[Iterator[RichTable | str]]:
     """Each table as one or more that fit a terminal; where there is no room, a line for each cell below its row."""
     parts = [list(_parts(table, console.width)) for table in tables]
     fitting = (f for f in FRAMES if all(_fits(_without_optional(t), f, console) for p in parts for t in p))
@@ -34,7 +34,7 @@ def rich_tables(tables: Sequence[Table], console: Console) -> Iterator[Iterator[
         yield (r for part in own for r in _rendered(part, frame, console))
 
 
-def _rendered(table: Table, frame: box.Box, console: Console) -> Iterator[RenderableType]:
+def _rendered(table: Table, frame: box.Box, console: Console) -> Iterator[RichTable | str]:
     for shown in (table, _without_optional(table)):
         if _fits(shown, frame, console):
             yield _framed(shown, frame, console.width)
@@ -42,12 +42,8 @@ def _rendered(table: Table, frame: box.Box, console: Console) -> Iterator[Render
     first, *others = (" ".join(heading.split("\n")) for heading in table.headings)
     for row in table.rows:
         name, *cells = (" ".join(cell_lines(cell)) for cell in row.cells)
-        yield _line(name if row.is_heading else ": ".join(filter(None, (first, name))))
-        yield from (_line(f"  {heading}: {text}") for heading, text in zip(others, cells, strict=False) if text)
-
-
-def _line(text: str) -> Text:
-    return Text(printable(text), no_wrap=True, overflow="ignore")
+        yield name if row.is_heading else ": ".join(filter(None, (first, name)))
+        yield from (f"  {heading}: {text}" for heading, text in zip(others, cells, strict=False) if text)
 
 
 def _parts(table: Table, width: int) -> Iterator[Table]:

@@ -20,6 +20,7 @@ from .document import BRIEF, VERBOSE, Block, Document, Facts, Lines, Preformatte
 
 if TYPE_CHECKING:
     from rich.live import Live
+    from rich.table import Table as RichTable
 
 MIN_WIDTH, DEFAULT_WIDTH = 20, 80  # columns of a terminal
 INDENT = 6  # columns of the further lines of a wrapped one
@@ -116,14 +117,14 @@ class Terminal:
             self.wrapped(document.verdict, style=STYLES.get(document.tone, ""))
         self._show_blocks(shown_blocks([document.details, *document.blocks], media), tables)
 
-    def _rendered(self, tables: Sequence[Table]) -> Iterator[Iterator[RenderableType]]:
+    def _rendered(self, tables: Sequence[Table]) -> Iterator[Iterator[RichTable | str]]:
         if not tables:
             return iter(())
         from .rich_tables import rich_tables  # noqa: PLC0415 - imports tables of rich
 
         return rich_tables(tables, self.out)
 
-    def _show_blocks(self, blocks: Iterable[Block], tables: Iterator[Iterator[RenderableType]]) -> None:
+    def _show_blocks(self, blocks: Iterable[Block], tables: Iterator[Iterator[RichTable | str]]) -> None:
         """Print blocks, with the next of the `tables` for each table."""
         for block in blocks:
             match block:
@@ -139,7 +140,7 @@ class Terminal:
                         self.wrapped(text, f"  {name.ljust(width)}  " if width else "  ")
                 case Table():
                     for part in next(tables):
-                        self.out.print(part, soft_wrap=isinstance(part, Text))
+                        self.wrapped(part) if isinstance(part, str) else self.out.print(part)
                 case _:  # for pages and cards
                     pass
 

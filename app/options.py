@@ -7,7 +7,7 @@ parameters of the function in Python. Classes in this module are mixed into the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, Field, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -73,6 +73,42 @@ class Option(Struct, frozen=True):
     is_own: bool = False
     excludes: tuple[str, ...] = ()
 
+    def number(self, value: Any) -> Any:
+        """The number of this kind in a text, or equal to a number. Raises ValueError for others and out of limits."""
+        is_right, word = not isinstance(value, bool), "an integer" if self.kind is int else "a number"
+        try:
+            number = self.kind(value)
+        except (TypeError, ValueError, OverflowError):
+            number, is_right = 0, False
+        _check(is_right and (isinstance(value, str) or number == value), f"{value}: it has to be {word}")
+        _check(self.least is None or number >= self.least, f"{value}: it has to be {self.least} or more")
+        _check(self.most is None or number <= self.most, f"{value}: it has to be {self.most} or less")
+        return number
+
+    def converted(self, value: Any) -> Any:
+        """The value of this kind in a text, or in a value of settings. Raises ValueError."""
+        return self.number(value) if self.kind in (int, float) else self.kind(value)
+
+    def checked(self, value: Any) -> Any:
+        """The value for a function from one that Python gives; a text may stand for it. Raises ValueError."""
+        if self.repeated:
+            return value if not isinstance(value, str) else [value] if self.parse is None else self.parse([value])
+        if self.parse is not None:
+            return self.parse(value)
+        if self.kind is bool:
+            _check(value in (True, False), f"{value}: it has to be true or false")
+        return self.number(value) if self.kind in (int, float) else value
+
+
+def flag_of(name: str, about: Option) -> str:
+    """The name of an option on the command line."""
+    return max(about.flags, key=len) if about.flags else f"--{name.replace('_', '-')}"
+
+
+def _check(condition: object, reason: str) -> None:
+    if not condition:
+        raise ValueError(reason)
+
 
 def option(default: Any, help: str, metavar: str = "", **given: Any) -> Any:  # noqa: A002 - as typer calls it
     """A field of a class of options. `kind` is the type of the default, or text."""
@@ -88,14 +124,14 @@ report_option = partial(option, group=REPORTS)
 
 
 @cache
-def options_of(options: type) -> dict[str, tuple[Field[Any], Option]]:
-    """The options of a class by field; a field that only changes the default is the option of the class above."""
+def options_of(options: type) -> dict[str, tuple[Any, Option]]:
+    """The defaults and options of a class by field; a field that only says a default is the option of a class above."""
     above = [vars(c).get("__dataclass_fields__", {}) for c in options.__mro__]
-    found = dict[str, tuple[Field[Any], Option]]()
+    found = dict[str, tuple[Any, Option]]()
     for f in fields(options):
         about = next((a[f.name].metadata[METADATA] for a in above if f.name in a and a[f.name].metadata), None)
         if about is not None:
-            found[f.name] = f, about
+            found[f.name] = f.default, about
     return found
 
 
@@ -115,11 +151,6 @@ def require(condition: object, reason: str) -> None:
         raise UsageError(reason)
 
 
-def _check(condition: object, reason: str) -> None:
-    if not condition:
-        raise ValueError(reason)
-
-
 def is_count(text: str) -> bool:
     """Whether a text is a number in decimal digits; Python refuses thousands of them."""
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
@@ -131,11 +162,18 @@ def sizes_in(text: str) -> tuple[int, ...]:
     return tuple(sorted(set(map(int, sizes)))) if all(is_count(s) and 0 < int(s) < 1 << 31 for s in sizes) else ()
 
 
-def parse_batch(text: str) -> tuple[int, ...]:
-    """The batch sizes in a text such as `1,32`, sorted, and 1. Raises ValueError."""
-    sizes = sizes_in(text)
-    _check(sizes, f"{text}: not of the form 1,32, sizes from 1 on")
-    return tuple(sorted({1, *sizes}))
+def parse_batch(given: str | Sequence[int]) -> tuple[int, ...]:
+    """The batch sizes in a text such as `1,32`, sorted, and 1; those of Python as they are. Raises ValueError."""
+    numbers = (
+        [1, *sizes_in(given)]
+        if isinstance(given, str)
+        else [*given]
+        if isinstance(cast("object", given), Sequence)
+        else []
+    )
+    is_right = len(numbers) > isinstance(given, str) and all(size > 0 for size in numbers)
+    _check(is_right, f"{given}: not of the form 1,32, sizes from 1 on")
+    return tuple(sorted(set(numbers))) if isinstance(given, str) else tuple(numbers)
 
 
 def parse_dim(texts: Iterable[str]) -> dict[str, int]:
@@ -181,24 +219,26 @@ def parse_names(texts: str | Iterable[str]) -> tuple[str, ...]:
     return names
 
 
-def parse_size(text: str) -> int:
+def parse_size(given: str | int) -> int:
     """The bytes in a text such as `2GB`. Raises ValueError for another text, and for none."""
     from ..core.plugins.pass_spec import parse_value  # noqa: PLC0415 - imports onnx
 
     try:
-        size = parse_value(int, text)
+        size = parse_value(int, str(given))
     except ValueError:
         size = 0
-    _check(size > 0, f"{text}: not of the form 2GB, 512MiB or 1000000")
+    _check(size > 0, f"{given}: not of the form 2GB, 512MiB or 1000000")
     return size
 
 
-def parse_external_data(text: str) -> str | int:
-    """The bytes in a text such as `1MB`, or the text itself."""
+def parse_external_data(given: str | int) -> str | int:
+    """The bytes in a text such as `1MB`, or another text itself. Raises ValueError."""
     try:
-        return parse_size(text)
+        return parse_size(given)
     except ValueError:
-        return text
+        if isinstance(given, str):
+            return given
+        raise
 
 
 INPUTS = "an .npz, a folder of ONNX test data or of .npz, or file.py:function; may be repeated."
@@ -214,22 +254,24 @@ class ReportOptions:
     progress: Progress = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for numbers out of their limits."""
-        for name, (_, about) in options_of(type(self)).items():
-            value = getattr(self, name)
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                is_enough = about.least is None or value >= about.least
-                require(is_enough, f"{name} {value}: it has to be {about.least} or more")
-                require(about.most is None or value <= about.most, f"{name} {value}: it has to be {about.most} or less")
+        """Convert texts, and raise UsageError for values that an option does not take."""
+        for name, (default, about) in options_of(type(self)).items():
+            if (value := getattr(self, name)) is not default:
+                try:
+                    object.__setattr__(self, name, about.checked(value))
+                except ValueError as e:
+                    raise UsageError(f"{name} {e}") from e
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The options that differ from their defaults, as JSON has them, without the places of results."""
         shown = {
-            name: f for name, (f, about) in options_of(type(self)).items() if about.kind is not Path or about.reads
+            name: default
+            for name, (default, about) in options_of(type(self)).items()
+            if about.kind is not Path or about.reads
         }
         values = {name: _plain(getattr(self, name)) for name in shown}
-        return {name: v for name, v in values.items() if v not in (_plain(shown[name].default), None, [], {})}
+        return {name: v for name, v in values.items() if v not in (_plain(shown[name]), None, [], {})}
 
     def among(self, options: type[AnyOptions]) -> AnyOptions:
         """The options of another class that this one has too; the others have their defaults."""

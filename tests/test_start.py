@@ -12,12 +12,10 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.app.cli.entry import COMMANDS, app
+from passwright.app.cli.entry import COMMANDS
 from passwright.core.processes.process_limits import IDLE_THREADS
 from passwright.core.processes.worker_process import WorkerProcess
 from rewriting import load
-from typer import BadParameter, Context
-from typer.main import get_command
 
 FRAMEWORK = {"typer", "click", "shellingham", "annotated_doc", "typing_extensions"}  # of commands
 FOR_HELP = {"passwright"} | {
@@ -25,8 +23,8 @@ FOR_HELP = {"passwright"} | {
     for name in (
         "app", "core", "core.processes", "core.support", "core.errors",
         "core.processes.process_limits", "core.support.gc_pause", "core.support.printable_text",
-        "app.cli", "app.cli.entry", "app.cli.exit_codes", "app.cli.help_pages", "app.cli.signals",
-        "app.cli.simple_values", "app.cli.standard_streams",
+        "app.cli", "app.cli.conversion", "app.cli.entry", "app.cli.exit_codes", "app.cli.help_pages", "app.cli.signals",
+        "app.cli.standard_streams",
     )
 }  # fmt: skip
 SLOW = {
@@ -177,44 +175,6 @@ def test_idle_threads_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.M
             monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", given)
         with WorkerProcess[dict[str, str]](command, 60.0) as process:
             assert process.call().get("OPENBLAS_THREAD_TIMEOUT") == wanted
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_values_are_those_of_typer(name: str) -> None:
-    group = get_command(app)
-    command = group.commands[name]  # type: ignore[attr-defined]
-    ctx = command.make_context(name, [], parent=Context(group), resilient_parsing=True)
-    ctx.resilient_parsing = False
-    given = (
-        None,
-        "3",
-        "03",
-        "0",
-        "-1",
-        "3.5",
-        "1e3",
-        "x",
-        "",
-        " 3",
-        "70000",
-        ["a", "b"],
-        ["3"],
-        [],
-        True,
-        False,
-        3,
-        3.0,
-    )
-    for p in command.params:
-        own, of_typer = p.process_value, type(p).process_value
-        for value in (p.default, *given):
-            found = []
-            for convert in (lambda v=value, f=own: f(ctx, v), lambda v=value, f=of_typer, p=p: f(p, ctx, v)):
-                try:
-                    found.append((converted := convert(), type(converted)))
-                except BadParameter as e:
-                    found.append((e.message, type(e)))
-            assert found[0] == found[1], (p.name, value)
 
 
 TRACED_RUN = """

@@ -14,10 +14,10 @@ from typer.main import get_command as command_of
 
 from ...core.errors import ModelError
 from ...core.processes.process_limits import let_idle_threads_sleep, limit_memory
+from .conversion import convert_by
 from .exit_codes import BAD_INPUT, USAGE, one_line_errors, printable_messages
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
 from .signals import INTERRUPTED, exit_on_bus_error, unwind_on_sigterm
-from .simple_values import convert_simply
 from .standard_streams import prepare_standard_streams
 
 OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
@@ -74,8 +74,9 @@ class LazyCommands(Mapping[str, Any]):
 
 def load_command(name: str, entry: Entry) -> Any:
     """Import a command. Its module has the exit codes and the examples of its help."""
+    from ..options import Option  # noqa: PLC0415 - imports core
     from .command_class import Command, with_options  # noqa: PLC0415 - imports the options of commands
-    from .parameters import argument_types, option_classes, options_by_parameter  # noqa: PLC0415 - as above
+    from .parameters import kinds_of_arguments, option_classes, options_by_parameter  # noqa: PLC0415
 
     module = import_module(f"..commands.{name}", __package__)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -85,10 +86,10 @@ def load_command(name: str, entry: Entry) -> Any:
     command: Any = command_of(alone)
     command.examples, command.options = module.EXAMPLES, options_by_parameter(function)
     command.classes = tuple(option_classes(function).values())
-    types = argument_types(function)
+    arguments = {name: Option("", kind=kind) for name, kind in kinds_of_arguments(function).items()}
     for p in command.params:
-        p.about = about = command.options.get(p.name)
-        convert_simply(p, types.get(p.name, bool) if about is None else about.kind)
+        p.about = about = (command.options | arguments).get(p.name)
+        convert_by(bool if about is None else about.converted, p)
     return command
 
 
@@ -145,7 +146,7 @@ class Commands(GroupedHelp, TyperGroup):
     def make_context(self, *args: Any, **options: Any) -> Any:
         """Parse the options before the name of a command."""
         for p in self.params:
-            convert_simply(p, bool)
+            convert_by(bool, p)
         with printable_messages():
             return super().make_context(*args, **{"terminal_width": page_width(), **options})
 

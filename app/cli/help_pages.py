@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 
-from .simple_values import convert_simply
+from .conversion import convert_by
 
 MIN_WIDTH, MAX_WIDTH = 20, 100  # columns
 NARROW = 60  # columns, below which the text of an option is under its name
@@ -33,7 +33,7 @@ class GroupedHelp:
         """The option --help, which is read for each command."""
         base: Any = super()
         option = base.get_help_option(ctx)
-        convert_simply(option, bool)
+        convert_by(bool, option)
         return option
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:

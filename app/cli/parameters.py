@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from ...core.errors import UsageError
-from ..options import Option, options_of
+from ..options import Option, flag_of, options_of
 from .completion import complete_lists, complete_names
 
 
@@ -39,7 +39,7 @@ def typer_parameters(command: Callable[..., int | None]) -> list[Parameter]:
     hints, classes = get_type_hints(command, include_extras=True), option_classes(command)
     arguments = [p.replace(annotation=hints[p.name]) for p in signature(command).parameters.values()
                  if p.name not in classes]  # fmt: skip
-    defaults = {name: f.default for c in classes.values() for name, (f, _) in options_of(c).items()}
+    defaults = {name: default for c in classes.values() for name, (default, _) in options_of(c).items()}
     options = [
         _typer_parameter(name, about, defaults.get(name, False))
         for name, about in options_by_parameter(command).items()
@@ -57,8 +57,6 @@ def _typer_parameter(name: str, about: Option, default: Any) -> Parameter:
         metavar=about.metavar or None,
         help=about.help,
         rich_help_panel=about.group,
-        min=about.least,
-        max=about.most,
         autocompletion=completed,
         show_default=shown or True,
     )
@@ -69,7 +67,7 @@ def _typer_parameter(name: str, about: Option, default: Any) -> Parameter:
     )
 
 
-def argument_types(command: Callable[..., int | None]) -> dict[str, type]:
+def kinds_of_arguments(command: Callable[..., int | None]) -> dict[str, type]:
     """The types of the arguments of a command, or of one of several; text but for paths."""
     hints, classes = get_type_hints(command), option_classes(command)
     return {name: Path if Path in (hint, *get_args(hint)) or list[Path] in get_args(hint) else str
@@ -87,11 +85,6 @@ def options_from(options: type, given: Mapping[str, Any]) -> Any:
                 raise UsageError(f"{about.off[0]} and {flag_of(name, about)} exclude each other")
             values[name] = False
     return options(**values)
-
-
-def flag_of(name: str, about: Option) -> str:
-    """The name of an option on the command line."""
-    return max(about.flags, key=len) if about.flags else f"--{name.replace('_', '-')}"
 
 
 def _parsed(name: str, about: Option, value: Any) -> Any:

@@ -185,4 +185,4 @@ def all_texts(value: Any) -> Iterator[str]:
 
 def toml_value(value: Any) -> str:
     """A value as TOML, of which texts and lists of JSON are a part."""
-    return json_text(value, indent=None, default=str)
+    return str(value) if isinstance(value, float) else json_text(value, indent=None, default=str)

@@ -230,12 +230,12 @@ def prepare(
         paths.require_distinct(source.files)  # those of weights are known now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
-        names = folder / "names.json" if options.excluded_names else None
+        names = folder / "names.json" if options.leave else None
         optimized = optimize(model, "ort", inputs=samples.first, map=names, progress=options.progress)
         optimized.save(folder / "float.onnx")
         floats = model_source(folder / "float.onnx", inline=True)
         graph = floats.load().graph
-        leave, notes = excluded_names(options.excluded_names, loaded.graph, graph, names)
+        leave, notes = excluded_names(options.leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
         file, is_classifier = source.loadable_file(folder), scores_classes(graph)
         searched, reported, *others = (

@@ -18,7 +18,6 @@ from ..options import (
     TimingOptions,
     option,
     output_option,
-    require,
     selection_option,
 )
 
@@ -46,9 +45,7 @@ class QuantizationOptions(
     format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
     target: str = option("", "x86-vnni, x86, arm or portable; this machine by default.", "NAME", flags=("--for",))
-    leave: str | Sequence[str] = option(
-        (), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True
-    )
+    leave: Sequence[str] = option((), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True)
     plugin: Sequence[PluginLike] = selection_option(
         (),
         "A Python file with rules, passes or a Plugin; may be repeated.",
@@ -61,16 +58,6 @@ class QuantizationOptions(
     time: float = 1800.0
     batch: Sequence[int] = (1,)
     op_errors: bool = False
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for numbers that make no sense."""
-        super().__post_init__()
-        require(self.batch and min(self.batch) >= 1, f"batch {list(self.batch)}: give sizes from 1 on")
-
-    @property
-    def excluded_names(self) -> Sequence[str]:
-        """`leave` as a sequence, one name or several."""
-        return (self.leave,) if isinstance(self.leave, str) else self.leave
 
     @property
     def input_files(self) -> list[Path]:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from passwright.app.cli.entry import COMMANDS, app
-from passwright.app.cli.parameters import flag_of
-from passwright.app.options import Option, options_of
+from passwright.app.options import Option, flag_of, options_of
 from typer.main import get_command
 
 import passwright
@@ -26,7 +25,7 @@ def option_table() -> str:
     rows = dict[tuple[str, str, str, str], list[str]]()
     for name in COMMANDS:
         command = group.commands[name]
-        defaults = {n: f.default for c in command.classes for n, (f, _) in options_of(c).items()}
+        defaults = {n: default for c in command.classes for n, (default, _) in options_of(c).items()}
         for parameter, about in command.options.items():
             python = _python_name(name, parameter, about)
             row = (_flag(parameter, about), python, _default(defaults.get(parameter)), about.help)

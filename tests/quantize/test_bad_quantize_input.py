@@ -139,12 +139,12 @@ def test_external_weights_are_not_overwritten(folder: Path, monkeypatch: pytest.
     ("changes", "message"),
     [
         ({"trials": 0}, "trials 0: it has to be 1 or more"),
-        ({"time": float("nan")}, "time nan: it has to be 0 or more"),
+        ({"time": float("nan")}, "time nan: it has to be a number"),
         ({"threads": -1}, "threads -1: it has to be 0 or more"),
         ({"min_time": 0}, "min_time 0: it has to be 0.01 or more"),
         ({"seed": -1}, "seed -1: it has to be 0 or more"),
-        ({"batch": ()}, "batch []: give sizes from 1 on"),
-        ({"batch": (0, 1)}, "batch [0, 1]: give sizes from 1 on"),
+        ({"batch": ()}, "batch (): not of the form 1,32, sizes from 1 on"),
+        ({"batch": (0, 1)}, "batch (0, 1): not of the form 1,32, sizes from 1 on"),
     ],
 )
 def test_numbers_from_python(changes: dict[str, Any], message: str) -> None:

@@ -1,0 +1,130 @@
+"""Options of commands: the same defaults, limits and forms on the command line, in settings and from Python."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from passwright.app.cli.entry import COMMANDS, app
+from passwright.app.cli.parameters import options_from
+from passwright.app.cli.settings import is_settable, key_of
+from passwright.app.optimize.run_options import RunOptions
+from passwright.app.options import Option
+from passwright.core.errors import UsageError
+from rewriting import cases
+from test_cli import invoke
+from typer.main import get_command
+
+from passwright import bench, optimize, tune
+
+TWO_NAMES = {"verify", "diff", "explain"}
+GROUP: Any = get_command(app)
+
+
+def arguments(name: str) -> list[str]:
+    return {"list": [], "check": []}.get(name, ["m.onnx", "n.onnx"] if name in TWO_NAMES else ["m.onnx"])
+
+
+def contexts() -> dict[str, Any]:
+    parent = GROUP.make_context("passes", [], resilient_parsing=True)
+    return {n: GROUP.commands[n].make_context(n, arguments(n), parent=parent) for n in COMMANDS}
+
+
+def test_defaults_are_those_of_python() -> None:
+    found = [(options_from(c, ctx.params), c()) for n, ctx in contexts().items() for c in GROUP.commands[n].classes]
+    assert [pair for pair in found if pair[0] != pair[1]] == []
+    assert [own for own, _ in found if pickle.loads(pickle.dumps(own)) != own] == []
+
+
+def test_limits_are_those_of_settings_and_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "m.onnx").touch()
+    limited = 0
+    for name in COMMANDS:
+        command = GROUP.commands[name]
+        for p in command.params:
+            about = command.options.get(p.name)
+            if about is None or about.least is None:
+                continue
+            limited += 1
+            wrong = {about.least - 1: f"{about.least} or more"}
+            wrong |= {} if about.most is None else {about.most + 1: f"{about.most} or less"}
+            for value, limit in wrong.items():
+                reason = f"{about.kind(value)}: it has to be {limit}"
+                given = invoke(name, *arguments(name), f"--{key_of(p)}={about.kind(value)}", code=2).stderr
+                assert f"Invalid value for '--{key_of(p)}': {reason}" in given
+                if is_settable(about):
+                    Path("passwright.toml").write_text(f"[{name}]\n{key_of(p)} = {about.kind(value)}\n")
+                    given = invoke(name, *arguments(name), code=2).stderr
+                    assert f"error: passwright.toml: [{name}] {key_of(p)}: {reason}\n" in given
+                    Path("passwright.toml").unlink()
+                for options in command.classes:
+                    if p.name in options.__dataclass_fields__ and hasattr(options, "among"):
+                        with pytest.raises(UsageError, match=reason):
+                            options(**{p.name: about.kind(value)})
+    assert limited > 20
+
+
+@cases(
+    ("kind", "value", "expected"),
+    {
+        "digits": (int, "03", 3), "a negative number": (int, "-3", -3), "space": (int, " 3", 3),
+        "a fraction": (int, "3.5", "3.5: it has to be an integer"), "a word": (int, "x", "x: it has to be an integer"),
+        "nothing": (float, "", ": it has to be a number"), "not a number": (float, "x", "x: it has to be a number"),
+        "exponent": (float, "1e3", 1000.0), "an integer of TOML": (float, 3, 3.0),
+        "without end": (float, "inf", np.inf),
+        "no integer": (int, "inf", "inf: it has to be an integer"), "a path": (Path, "a", Path("a")),
+    },
+)  # fmt: skip
+def test_texts_become_values(kind: type, value: Any, expected: Any) -> None:
+    about = Option("", kind=kind)
+    if isinstance(expected, str):
+        with pytest.raises(ValueError, match="it has to be") as e:
+            about.converted(value)
+        assert str(e.value) == expected
+    else:
+        found = about.converted(value)
+        assert (found, isinstance(found, kind)) == (expected, True)
+
+
+@cases(
+    ("given", "reason"),
+    {
+        "true for a number": ({"seed": True}, "seed True: it has to be an integer"),
+        "a fraction": ({"seed": 1.5}, "seed 1.5: it has to be an integer"),
+        "None for a number": ({"seed": None}, "seed None: it has to be an integer"),
+        "no time": ({"time_limit": 0}, "time_limit 0: it has to be 0.001 or more"),
+        "no memory": ({"memory": -5}, "memory -5: not of the form 2GB, 512MiB or 1000000"),
+        "a word for true": ({"exact": "yes"}, "exact yes: it has to be true or false"),
+        "no size of weights": ({"external_data": -1}, "external_data -1: not of the form 2GB, 512MiB or 1000000"),
+        "a form": ({"dim": "N"}, "dim N: not of the form batch=1"),
+    },
+)
+def test_values_that_python_cannot_give(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UsageError) as e:
+        optimize("nowhere.onnx", **given)
+    assert str(e.value) == reason
+
+
+def test_texts_from_python_are_those_of_the_command_line() -> None:
+    options: Any = RunOptions
+    found = options(memory="2KB", dim="N=7", shape="x:1,4", outputs="a,b", skip="fuse-gemm", seed=np.int64(3))
+    assert (found.memory, found.dim, found.shape) == (2000, {"N": 7}, {"x": (1, 4)})
+    assert (found.outputs, found.skip, found.seed) == (("a", "b"), ["fuse-gemm"], 3)
+
+
+@pytest.mark.parametrize("batch", [(), 8, [0], "0", ""], ids=repr)
+def test_batches_that_python_cannot_give(batch: Any) -> None:
+    with pytest.raises(UsageError, match=r"^batch .*: not of the form 1,32, sizes from 1 on$"):
+        bench(["nowhere.onnx"], batch=batch)
+
+
+def test_unknown_parameters_are_named() -> None:
+    with pytest.raises(TypeError, match=r"^optimize\(\) has no argument 'pipelin'; did you mean pipeline or plugin\?$"):
+        optimize("nowhere.onnx", pipelin="basic")
+    with pytest.raises(UsageError, match="--pipeline other: choose from"):
+        tune("nowhere.onnx", pipeline="other")  # type: ignore[arg-type]

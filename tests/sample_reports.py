@@ -16,8 +16,8 @@ from passwright.app.measure.document import describe as describe_bench
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.measure.tuned_settings import Configuration, Recipe
-from passwright.app.models.page import describe as describe_batch
-from passwright.app.models.rows import Summary, summary_document
+from passwright.app.models.document import describe as describe_batch
+from passwright.app.models.rows import Summary
 from passwright.app.optimize.document import describe as describe_run
 from passwright.app.profile.document import MAX_NODES
 from passwright.app.profile.document import describe as describe_profile
@@ -401,8 +401,7 @@ def documents(names: Sequence[str] = NAMES) -> dict[str, Document]:
         "unverified run": describe_run(replace(report(first), verification=None)),
         "compare": describe_comparison(beside, run, drawn),
         "profile": describe_profile(profile_pair(60, list(names)), MAX_NODES, run, drawn),
-        "batch": describe_batch(batch_summary(9, names)),
-        "models": summary_document(batch_summary(9, names), "nothing written"),
+        "batch": describe_batch(batch_summary(9, names), "nothing written"),
         "bench": describe_bench(bench_report(names)),
         "quantize": describe_quantization(quantization(names)),
         "tune": describe_tuning(tuning(names)),

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from page_parser import ParsedPage
 from passwright.app.optimize.document import change_text, describe, keyword_of
-from passwright.app.report import rendering
+from passwright.app.report import page as page_module
 from passwright.app.report.document import Document
 from passwright.app.report.notebook import card_html
 from passwright.core.errors import FailureKind
@@ -128,7 +128,7 @@ def test_cards_of_large_reports_are_cut() -> None:
 
 def test_marks_are_seen_on_light_and_dark() -> None:
     """Text has the notebook's own colour; each colour of the style contrasts by 3 with white and with #1e1e1e."""
-    style = (Path(rendering.__file__).parent / "assets" / "card.css").read_text()
+    style = (Path(page_module.__file__).parent / "assets" / "card.css").read_text()
     colours = set(re.findall(r"#([0-9a-f]{6})", style))
     assert len(colours) == 3
     for colour in colours:

@@ -23,7 +23,7 @@ from passwright.app.models.exchange import JobReply
 from passwright.app.models.journal import FILE, FinishedJob, ResultJournal
 from passwright.app.models.pool import REPEATED, ProcessPool
 from passwright.app.models.results import PAGE_NAME, TABLE_NAME
-from passwright.app.report.rendering import decompress_json
+from passwright.app.report.page import decompress_json
 from passwright.app.report.result_row import COLUMNS
 from passwright.core.processes.worker_process import RequestFailed, WorkerError, WorkerExit
 from rewriting import cases, load, op_types

@@ -18,10 +18,11 @@ from passwright.app.compare.document import compare_tiles, comparison_charts, ro
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.optimize.document import describe
 from passwright.app.profile.document import timeline_data
-from passwright.app.report import number_text, rendering
+from passwright.app.report import number_text
+from passwright.app.report import page as page_module
 from passwright.app.report.charts import FONT_SIZE, Bar, BarChart, PairedBarChart
+from passwright.app.report.page import compress_json, decompress_json
 from passwright.app.report.picture import svg
-from passwright.app.report.rendering import compress_json, decompress_json
 from passwright.app.report.rewrite_sections import CHUNK_SIZE, PicturePool, rewrite_data, rewrites_by_rule
 from passwright.app.report.visualization import Visualization
 from passwright.core.verify.input_sets import InputSet
@@ -39,7 +40,7 @@ from sample_reports import (
 )  # fmt: skip
 
 VERIFIED = Verdict("onnxruntime", exact=False, input_sets=("normal",), differences={})
-ASSETS = Path(rendering.__file__).parent / "assets"
+ASSETS = Path(page_module.__file__).parent / "assets"
 
 
 SECTIONS = {"comparison", "profile", "ops", "rewrites", "graph", "left-out"}
@@ -185,7 +186,7 @@ def test_nonfinite_numbers_are_null() -> None:
 
 
 def test_every_style_and_script_is_in_the_page() -> None:
-    assert {*rendering.STYLES, *rendering.SCRIPTS, "card.css"} == {p.name for p in ASSETS.iterdir()}
+    assert {*page_module.STYLES, *page_module.SCRIPTS, "card.css"} == {p.name for p in ASSETS.iterdir()}
 
 
 def bars_of(drawing: str) -> list[ET.Element]:

@@ -36,7 +36,7 @@ SLOW = {
 SELDOM_NEEDED = {
     f"passwright.{name}"
     for name in (
-        "app.registry.adapter_names", "app.report.rendering", "app.report.notebook", "app.report.rich_tables",
+        "app.registry.adapter_names", "app.report.page", "app.report.notebook", "app.report.rich_tables",
         "core.transform.opset_conversion", "core.verify.input_generation", "core.verify.input_search",
         "core.verify.oracle",
     )

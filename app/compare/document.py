@@ -10,9 +10,23 @@ from ...core.run.report import Report
 from ..measure.metrics import Latency
 from ..optimize.document import run_sections, run_tiles
 from ..report.charts import Bar, BarChart, size_text
-from ..report.document import PAGE, TERMINAL, Block, Cell, Charts, Document, Lines, Section, Table, TableRow, table
+from ..report.document import (
+    LATENCY,
+    PAGE,
+    TERMINAL,
+    Block,
+    Cell,
+    Charts,
+    Document,
+    Lines,
+    Section,
+    Table,
+    TableRow,
+    Tile,
+    latency_tile,
+    table,
+)
 from ..report.number_text import compact, duration, plural, ratio_with_bounds
-from ..report.tile import LATENCY, Tile, latency_tile
 from ..report.visualization import Visualization
 from ..verify.document import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
 from .comparison_report import OURS, ComparisonReport, Row, offline_online_pairs
@@ -45,11 +59,10 @@ def describe(
         *(speed_table(report, batch) for batch in report.batches),
         loading_table(rows),
         online_optimization_table(report),
-        operator_table(report),
         Lines(
             [*legends[: any(map(_has_error, rows))], *legends[1:] * any(row.ratios for row in rows)], on=TERMINAL | PAGE
         ),
-        Lines([*operator_lines(report)], on=TERMINAL),
+        Lines([*operator_lines(report)], on=TERMINAL | PAGE),
         Lines([*failure_lines(rows)]),
         Lines([*condition_lines(report)], on=TERMINAL | PAGE),
         Lines([note for note in (report.batch_note, *report.notes) if note], "note"),
@@ -184,21 +197,6 @@ def online_optimization_table(report: ComparisonReport) -> Table:
         cells.append(TableRow((left.made_by, str(left.nodes), str(left.nodes - left.nodes_after), extra, time), tone))
     headings = ("Left for ORT", "nodes", "removed", "added\nloading", "time with it\nagainst without")
     return table("What is left for onnxruntime", headings, cells)
-
-
-def operator_table(report: ComparisonReport) -> Table:
-    """The operators that onnxruntime fuses or inserts, and others that run in another number."""
-    headings = ("operator", "made of the original", "made of the result", "run in the original", "run in the result")
-    rows = [
-        (
-            c.name,
-            *((f"{c.made_from_original:,}", f"{c.made_from_result:,}") if c.is_made else ("", "")),
-            f"{c.original:,}",
-            f"{c.result:,}",
-        )
-        for c in report.online_operators
-    ]
-    return table("Operators under ORT ALL", headings, rows, on=PAGE)
 
 
 def operator_lines(report: ComparisonReport) -> Iterator[str]:

@@ -9,9 +9,20 @@ from rich.filesize import decimal
 
 from ..quantize.document import samples_text, score_text
 from ..report.charts import Bar, BarChart, Chart, Curve, Point, accuracy_chart, size_text
-from ..report.document import Block, Charts, Document, Lines, Section, Table, TableRow, table
+from ..report.document import (
+    Block,
+    Charts,
+    Document,
+    Lines,
+    Section,
+    Table,
+    TableRow,
+    Tile,
+    latency_tile,
+    size_tile,
+    table,
+)
 from ..report.number_text import plural, ratio_with_bounds
-from ..report.tile import Tile, latency_tile, size_tile
 from .comparison_report import AS_FAST, FASTER, ORIGINAL, OURS, QuantizedComparison, QuantizedRow
 from .document import EMPTY_CELL, batch_text, call_cells
 

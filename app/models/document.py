@@ -10,10 +10,9 @@ from rich.filesize import decimal
 
 from ..registry.environment import versions
 from ..report.charts import Bar, BarChart, size_text
-from ..report.document import PAGE, TERMINAL, Charts, Document, Section, Table, TableRow, Widget, table
+from ..report.document import PAGE, TERMINAL, Charts, Document, Section, Table, TableRow, Tile, Widget, table
 from ..report.number_text import change, duration, plural
 from ..report.result_row import COLUMNS, ResultRow
-from ..report.tile import Tile
 from .rows import Summary, arrow, rejected, rewrites
 
 MAX_ROWS = 40  # of a table with a row for each model

@@ -28,11 +28,13 @@ from ..report.document import (
     Section,
     Table,
     TableRow,
+    Tile,
+    latency_tile,
+    size_tile,
     table,
 )  # fmt: skip
 from ..report.finding import Finding, Level
 from ..report.number_text import compact, duration, plural, ratio_with_bounds
-from ..report.tile import Tile, latency_tile, size_tile
 from ..verify.document import WRONG, difference_lines, proof_lines, verdict_line
 
 if TYPE_CHECKING:  # imports the layout of graphs

@@ -10,9 +10,8 @@ from msgspec import to_builtins
 
 from ...core.run.report import Report
 from ..optimize.document import run_sections, run_tiles
-from ..report.document import TERMINAL, Block, Cell, Document, Lines, Section, Table, TableRow, Widget, table
+from ..report.document import TERMINAL, Block, Cell, Document, Lines, Section, Table, TableRow, Tile, Widget, table
 from ..report.number_text import duration, plural
-from ..report.tile import Tile
 from ..report.visualization import Visualization
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 

@@ -14,14 +14,25 @@ from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
 from ...core.support.confidence_intervals import RatioInterval
 from ..report.charts import Bar, BarChart, Chart, Curve, PlaneChart, Point, accuracy_chart, four_digits
-from ..report.document import CARD, PAGE, TERMINAL, Charts, Document, Lines, Section, Table, TableRow, table
+from ..report.document import (
+    PAGE,
+    TERMINAL,
+    Charts,
+    Document,
+    Lines,
+    Section,
+    Table,
+    TableRow,
+    Tile,
+    latency_tile,
+    size_tile,
+    table,
+)
 from ..report.number_text import change, duration, plural, ratio_with_bounds, three_digits
-from ..report.tile import Tile, latency_tile, size_tile
 from .criterion import Score
 from .report import QuantizationReport, QuantizedOp
 from .search import TAKEN, Trial
 
-MAX_REASONS = 12
 MAX_OPEN_ROWS = 40  # of a table on a page
 MAX_BARS = 20  # ops in the chart of errors; the table has all
 MAX_HISTOGRAMS = 6
@@ -59,8 +70,8 @@ def describe(
                 "quantization", "Original and result", [comparison_table(report), Lines(conditions, on=PAGE)], "Result"
             ),
             Section("quantized", "Quantized ops", [errors, quantized_table(report)], "Quantized"),
-            Section("in-float", "Ops that compute in float", [*float_tables(report)], "In float"),
-            Section("kept-high-precision", "Weights of more than 8 bits", [*wide_tables(report)], "Wide weights"),
+            Section("in-float", "Ops that compute in float", [float_table(report)], "In float"),
+            Section("kept-high-precision", "Weights of more than 8 bits", [wide_table(report)], "Wide weights"),
         ],
         blocks=[Lines(report.notes, "note"), Lines([end], on=TERMINAL)],
         footer=[f"{name} {version}" for name, version in report.versions.items()],
@@ -211,29 +222,21 @@ def _text(number: float | None, shown: Callable[[float], str] = lambda n: f"{n:.
     return "" if number is None else shown(number)
 
 
-def float_tables(report: QuantizationReport) -> Iterator[Table]:
-    """The ops that stay in float by operator and reason, the most frequent first, and each of them."""
+def float_table(report: QuantizationReport) -> Table:
+    """The ops that stay in float by operator and reason, the most frequent first."""
     counts = Counter((op.operator, op.reason) for op in report.float_ops).most_common()
-    rows = [(operator, f"{n:,}", reason) for (operator, reason), n in counts]
-    more = len(rows) - MAX_REASONS
-    rest = [("...", "", f"{more} more: --json")] if more > 0 else []
-    for shown, media in ((rows[:MAX_REASONS] + rest, TERMINAL), (rows, CARD | PAGE)):
-        yield table("In float", ("stays in float", "ops", "reason"), shown, texts=["reason"], on=media)
-    each = ((op.value, op.operator, op.reason) for op in report.float_ops)
-    yield table("Each of them", ("value", "op", "reason"), each, texts=["op", "reason"], folded=True, on=PAGE)
+    rows = ((operator, f"{n:,}", reason) for (operator, reason), n in counts)
+    return table("In float", ("stays in float", "ops", "reason"), rows, texts=["reason"])
 
 
-def wide_tables(report: QuantizationReport) -> Iterator[Table]:
-    """The weights of more than 8 bits by bits and reason, those with the most bytes first, and each of them."""
+def wide_table(report: QuantizationReport) -> Table:
+    """The weights of more than 8 bits by bits and reason, those with the most bytes first."""
     counts = defaultdict[tuple[int, str], list[int]](list)
     for w in report.kept_high_precision:
         counts[w.bits, w.reason].append(w.bytes)
     ordered = sorted(counts.items(), key=lambda item: -sum(item[1]))
     rows = ((f"{bits} bits", str(len(sizes)), decimal(sum(sizes)), why) for (bits, why), sizes in ordered)
-    yield table("Wide weights", ("weights of", "number", "bytes", "reason"), rows, texts=["reason"])
-    each = ((w.name, str(w.bits), f"{w.bytes:,}", w.reason) for w in report.kept_high_precision)
-    headings = ("weight", "bits", "bytes", "reason")
-    yield table("Each of them", headings, each, texts=["reason"], folded=True, on=PAGE)
+    return table("Wide weights", ("weights of", "number", "bytes", "reason"), rows, texts=["reason"])
 
 
 def summary_line(report: QuantizationReport) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape as html_escape
 
 from ...core.support.printable_text import printable
-from .document import Document, Preformatted, Table
+from .document import Document, Preformatted, Table, Tile
 from .notebook import ShortTable, card_folds, card_lines
 from .picture_text import cut_end, limit_lines
-from .tile import Tile
 
 MARKS = {"good": "\N{WHITE HEAVY CHECK MARK}", "open": "\N{WARNING SIGN}\ufe0f", "bad": "\N{CROSS MARK}"}
 MAX_ROWS, MAX_LINES, MAX_CODE = 30, 40, 160

@@ -10,8 +10,8 @@ from msgspec import Struct
 from ...core.support.printable_text import printable
 from .document import CARD, Document, Lines, Preformatted, Table, cell_lines
 from .number_text import plural
+from .page import render_template
 from .picture_text import cut_end, limit_lines
-from .rendering import render_template
 
 MAX_BYTES = 30_000
 MAX_ROWS = (20, 10, 5, 1)  # of a table, the next number if the card is too large

@@ -1,11 +1,30 @@
-"""Pages: documents as HTML, with their styles and scripts inside."""
+"""Pages: documents as HTML, from templates, with styles and scripts inside."""
 
 from __future__ import annotations
 
+import gzip
+import json
+from base64 import b64decode, b64encode
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+from rich.filesize import decimal
+
+from ...core.support.printable_text import json_text, printable
 from .document import PAGE, Document, Section, Widget, shown_blocks
-from .rendering import compress_json, render_template
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+STYLES = ("page.css", "sections.css", "viewer.css")
+SCRIPTS = (
+    "elements.js", "blobs.js", "theme.js", "rewrites.js", "colours.js", "viewport.js", "steering.js", "scene.js",
+    "painting.js", "overview.js", "search.js", "panel.js", "graph.js", "timeline.js", "models.js", "start.js",
+)  # fmt: skip
+"""In this order they are one module: none imports another, as a self-contained file cannot."""
 
 
 def page_html(document: Document) -> str:
@@ -21,3 +40,48 @@ def page_html(document: Document) -> str:
         ),
         data={name: compress_json(data) for widget in widgets for name, data in widget.data().items()},
     )
+
+
+def render_template(template: str, **values: Any) -> str:
+    """A template with values. All text in it is escaped, and its control characters are made visible."""
+    return _environment().get_template(template).render(**values, styles=STYLES, scripts=SCRIPTS)
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # noqa: PLC0415 - for cards and pages alone
+
+    environment = Environment(
+        loader=FunctionLoader(lambda name: _read_resource(f"templates/{name}")),
+        autoescape=True,
+        finalize=_printable_text,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(size=decimal, thousands="{:,}".format, asset=_asset)
+    return environment
+
+
+def _asset(name: str) -> Markup:
+    """A style or a script."""
+    return Markup(_read_resource(f"assets/{name}"))  # noqa: S704 - a file of this package
+
+
+def _printable_text(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _read_resource(place: str) -> str:
+    return (files(__spec__.parent) / place).read_text("utf-8")
+
+
+def compress_json(data: Any) -> str:
+    """JSON data as letters without a meaning in HTML; the same for the same data."""
+    text = json_text(data, indent=None)
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def decompress_json(letters: str) -> Any:
+    """The data that was compressed."""
+    return json.loads(gzip.decompress(b64decode(letters)))

@@ -8,9 +8,21 @@ from pathlib import Path
 from rich.filesize import decimal
 
 from ..report.charts import Bar, BarChart, Chart, Curve, front_chart, size_text
-from ..report.document import CARD, PAGE, TERMINAL, Charts, Document, Lines, Section, Table, TableRow, table
+from ..report.document import (
+    CARD,
+    PAGE,
+    TERMINAL,
+    Charts,
+    Document,
+    Lines,
+    Section,
+    Table,
+    TableRow,
+    Tile,
+    size_tile,
+    table,
+)
 from ..report.number_text import bounds, change, duration, plural, ratio, ratio_with_bounds
-from ..report.tile import Tile, size_tile
 from ..verify.document import verdict_line
 from .racing import RaceEntry
 from .report import TuneReport

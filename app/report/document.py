@@ -149,6 +149,11 @@ class Section(Struct, frozen=True):
     link: str = ""
     on: Media = EVERYWHERE
 
+    @property
+    def has_one_table(self) -> bool:
+        """Whether its heading is enough for its only table."""
+        return sum(isinstance(block, Table) for block in self.blocks) == 1
+
 
 class Document(Struct, frozen=True):
     """What a command says about its subject: a verdict with its tone (good, open or bad), its details, and the rest.

@@ -121,6 +121,16 @@ output_option, selection_option, model_option, verification_option, criterion_op
     partial(option, group=group) for group in (OUTPUT, SELECTION, MODEL, VERIFICATION, CRITERION, SEARCH, SPEED)
 )
 report_option = partial(option, group=REPORTS)
+plugin_option = partial(
+    selection_option,
+    (),
+    "A Python file with rules, passes or a Plugin; may be repeated.",
+    "FILE",
+    kind=Path,
+    repeated=True,
+    reads=True,
+    runs_code=True,
+)
 
 
 @cache
@@ -450,15 +460,7 @@ class PipelineOptions:
         completes=(PIPELINES, PASSES),
         is_list=True,
     )
-    plugin: Sequence[PluginLike] = selection_option(
-        (),
-        "A Python file with rules, passes or a Plugin; may be repeated.",
-        "FILE",
-        kind=Path,
-        repeated=True,
-        reads=True,
-        runs_code=True,
-    )
+    plugin: Sequence[PluginLike] = plugin_option()
     _: KW_ONLY
     enable: Sequence[str] = selection_option(
         (),

@@ -13,7 +13,7 @@ from ..cli.completion import complete_names
 from ..cli.outputs import Outputs
 from ..cli.report_output import print_report
 from ..cli.standard_streams import STANDARD_OUTPUT
-from ..options import OPERATORS, PASSES, PIPELINES, RULES, ReportOptions, require, selection_option
+from ..options import OPERATORS, PASSES, PIPELINES, RULES, ReportOptions, plugin_option, require, selection_option
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad plugin; 2 usage, or an unknown name."""
 EXAMPLES = {
@@ -32,15 +32,7 @@ class ListOptions(ReportOptions):
     search: str | None = selection_option(
         None, "List the passes and rules with these words in their names and descriptions.", "WORDS"
     )
-    plugin: Sequence[Path] = selection_option(
-        (),
-        "A Python file with rules, passes or a Plugin; may be repeated.",
-        "FILE",
-        kind=Path,
-        repeated=True,
-        reads=True,
-        runs_code=True,
-    )
+    plugin: Sequence[Path] = plugin_option()
 
 
 def list_passes(

@@ -18,7 +18,7 @@ from ..options import (
     TimingOptions,
     option,
     output_option,
-    selection_option,
+    plugin_option,
 )
 
 if TYPE_CHECKING:
@@ -46,15 +46,7 @@ class QuantizationOptions(
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
     target: str = option("", "x86-vnni, x86, arm or portable; this machine by default.", "NAME", flags=("--for",))
     leave: Sequence[str] = option((), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True)
-    plugin: Sequence[PluginLike] = selection_option(
-        (),
-        "A Python file with rules, passes or a Plugin; may be repeated.",
-        "FILE",
-        kind=Path,
-        repeated=True,
-        reads=True,
-        runs_code=True,
-    )
+    plugin: Sequence[PluginLike] = plugin_option()
     time: float = 1800.0
     batch: Sequence[int] = (1,)
     op_errors: bool = False

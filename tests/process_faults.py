@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import resource
@@ -25,6 +26,7 @@ def start_fork(work: Callable[[], object]) -> int:
     """Start a process that does some work."""
     child = os.fork()
     if child == 0:
+        gc.freeze()  # garbage of the parent, as sessions, may wait for its threads, which a fork does not have
         code = 1
         try:
             work()

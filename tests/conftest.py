@@ -139,20 +139,21 @@ def _commands_measure_briefly() -> Iterator[None]:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Jobs of many models without worker processes; the names of those for which something was done."""
+    from passwright.app.commands.actions import ACTIONS
     from passwright.app.models import actions, conditions, pool, worker
     from passwright.app.models.exchange import REQUEST, unpacked
 
     done = list[str]()
     real = actions.perform
 
-    def perform(job: Any, request: Any) -> Any:
+    def perform(action: Any, job: Any, request: Any) -> Any:
         done.append(job.model.name)
-        return real(job, request)
+        return real(action, job, request)
 
     def replies(_: object, requests: Sequence[dict[str, Any]]) -> Iterator[tuple[int, Any]]:
         conditions._packed_digest.cache_clear()  # as in a new worker
         for number, request in enumerate(json.loads(json.dumps(requests))):
-            yield number, json.loads(json.dumps(worker.reply_to(unpacked(request[REQUEST]))))
+            yield number, json.loads(json.dumps(worker.reply_to(unpacked(request[REQUEST]), ACTIONS)))
 
     monkeypatch.setattr(actions, "perform", perform)
     monkeypatch.setattr(pool.ProcessPool, "replies", replies)

@@ -41,8 +41,7 @@ APP_FLOORS = (
     {"check", "diff", "info", "listing", "measure", "verify"},
     {"optimize"},
     {"bisect", "cli", "explain", "profile", "quantize"},
-    {"compare", "tune"},
-    {"models"},
+    {"compare", "models", "tune"},
     {"commands"},
 )
 """The parts of the application; each imports only from earlier floors."""

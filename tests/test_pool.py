@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from passwright.app.commands.actions import ACTIONS
 from passwright.app.models import actions
 from passwright.app.models.exchange import JobReply, job_request
 from passwright.app.models.model_files import ModelJob
@@ -172,7 +173,7 @@ def test_cycles_of_a_job_are_freed_after_it(folder: Path, monkeypatch: pytest.Mo
     (folder / "m.onnx").touch()
     gc.disable()
     try:
-        JobWorker().reply_to(job_request(ModelJob(folder / "m.onnx"), "run", {}).message())
+        JobWorker(ACTIONS).reply_to(job_request(ModelJob(folder / "m.onnx"), "run", {}).message())
     finally:
         gc.enable()
     assert [cycle() for cycle in cycles] == [None]

@@ -12,6 +12,7 @@ import fsspec
 import numpy as np
 import onnx
 import pytest
+from passwright.app.commands.actions import ACTIONS
 from passwright.app.models import remote_files
 from passwright.app.models.exchange import JobReply, job_request
 from passwright.app.models.journal import FinishedJob
@@ -99,7 +100,7 @@ def message(model: str | Path, output: str | None, finished: FinishedJob | None 
     """The reply of a worker."""
     job = ModelJob(Path(model), None if output is None else Path(output))
     chosen = RunOptions(verify=False, **options)
-    return reply_to(job_request(job, "run", chosen, is_kept=True, finished=finished))
+    return reply_to(job_request(job, "run", chosen, is_kept=True, finished=finished), ACTIONS)
 
 
 def reply(model: str | Path, output: str | None, finished: FinishedJob | None = None, **options: Any) -> JobReply:

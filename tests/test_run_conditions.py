@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,21 @@ def test_files_and_versions_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(set(seen)) == len(seen)
 
 
+def test_installed_packages_count(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of any library, as a plugin may import it: each upgrade makes all results old."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(folder / "site")])
+    Path("p.py").write_text(PLUGIN.replace("from helper", "#"))
+    seen = list[str]()
+    for name in ("library-1.0.dist-info", "library-1.1.dist-info", "old-1.0.egg-info"):
+        conditions._packages.cache_clear()  # as in a new worker
+        seen.append(digest())
+        (folder / "site" / name).mkdir(parents=True)
+    conditions._packages.cache_clear()
+    seen.append(digest())
+    conditions._packages.cache_clear()
+    assert len(set(seen)) == len(seen)
+
+
 def digest(**changed: Any) -> str:
     options = {"inputs": ["x.npz"], "plugin": [Path("p.py")], **changed}
     return conditions.options_digest("run", RunOptions(**options))
@@ -75,7 +91,7 @@ def test_modules_of_plugins_count(monkeypatch: pytest.MonkeyPatch, folder: Path)
     seen: list[Any] = []
     for amount in (1, 2):
         Path("helper.py").write_text(f"AMOUNT = {amount}\n")
-        files, _ = conditions.pipeline_sources(resolve_pipeline("basic", ["p.py"], (), (), ()))
+        files = conditions.source_digests(resolve_pipeline("basic", ["p.py"], (), (), ()))
         assert {"helper.py", "p.py"} <= files.keys()
         seen.append(files)
     assert seen[0]["p.py"] == seen[1]["p.py"]

@@ -11,9 +11,9 @@ import typer
 from ...core.errors import UsageError
 from ..cli.command_class import TRUST
 from ..cli.outputs import Outputs
-from ..models.actions import ACTIONS, DEFAULT
-from ..models.batch_command import ARGUMENTS, ActionOptions, BatchCommand, action_options
 from ..options import ReportOptions, option, output_option, report_option, require, speed_option
+from .actions import ACTIONS, DEFAULT, WORKER
+from .batch_command import ARGUMENTS, ActionOptions, BatchCommand, action_options
 
 COMMAND_CLASS = BatchCommand
 EXIT_CODES = """Exit codes: 0 done; 2 usage; else the highest of all models, as of the command that is done: 1 a model
@@ -47,7 +47,7 @@ class BatchOptions(ReportOptions):
     )
     store: Path | None = output_option(
         None,
-        "A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the record, the "
+        "A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the journal, the "
         "table and the page.",
         "PLACE",
         kind=Path,
@@ -106,6 +106,7 @@ def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> i
     journal = open_journal(folder, terminal)
     make_folder(folder)
     files = ResultFiles.in_folder(folder, options.table, options.html, outputs.json, jobs)
-    driver = Driver(do, jobs, display, files, journal, options.resume, options.store, options.timeout)
-    pool = new_pool(options.jobs or int(is_timed), verify=bool(getattr(common, "verify", True)), cluster=options.on)
+    driver = Driver(ACTIONS[do], jobs, display, files, journal, options.resume, options.store, options.timeout)
+    verify = bool(getattr(common, "verify", True))
+    pool = new_pool(WORKER, options.jobs or int(is_timed), verify=verify, cluster=options.on)
     return driver.run(pool, chosen.of, f"written to {folder}")

@@ -120,12 +120,13 @@ def run(files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
     require(is_raced_alone, "--check-speed runs one model at a time: leave out --jobs")
     from ..models.driver import Driver, new_pool, open_journal  # noqa: PLC0415 - imports onnx and numpy
     from ..models.results import ResultFiles  # noqa: PLC0415 - as above
+    from .actions import ACTIONS, WORKER  # noqa: PLC0415 - for many models alone
 
     folder = shown.output_dir
     result_files = ResultFiles.of(jobs, folder, outputs.json)
     journal = open_journal(folder, display.terminal()) if folder is not None else None
-    driver = Driver("run", jobs, display, result_files, journal, shown.resume)
-    pool = new_pool(1 if options.check_speed else shown.jobs or 0, verify=bool(options.verify))
+    driver = Driver(ACTIONS["run"], jobs, display, result_files, journal, shown.resume)
+    pool = new_pool(WORKER, 1 if options.check_speed else shown.jobs or 0, verify=bool(options.verify))
     options = replace(options, json=None)
     end = f"written to {folder}" if folder else "written in place" if options.in_place else end
     return driver.run(pool, lambda _: options, end)

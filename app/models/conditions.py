@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import platform
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from os.path import abspath, lexists
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from .model_files import SUFFIX, ModelJob
 WITHOUT_INFLUENCE = frozenset({"html", "in_place", "json", "map", "output", "progress", "repro", "visualize"})
 """Options that change no result."""
 PIPELINES_FILE = Path("pipelines.toml")
+METADATA = (".dist-info", ".egg-info")  # of an installed package, behind its name and version
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
 
 
@@ -58,15 +59,13 @@ def options_digest(action: str, options: Any) -> str:
     files = [(str(file), _file_digest(file)) for file in (*_named_files(given), PIPELINES_FILE)]
     names = ("plugin", "only", "skip", "enable")
     pipeline = resolve_pipeline(given.get("pipeline", "basic"), *(given.get(name) or () for name in names))
-    return content_digest([action, given, files, pipeline_sources(pipeline), versions(), *_machine()])
+    return content_digest([action, given, files, source_digests(pipeline), versions(), *_machine(), *_packages()])
 
 
-def pipeline_sources(pipeline: ResolvedPipeline) -> list[Mapping[str, str]]:
-    """Digests of the files with the passes of a pipeline, and versions of their packages, by name."""
-    sources, packages = plugin_sources(pipeline)
-    files = sorted({_seen_from_here(file) for file in (*pipeline.read_files, *sources)})
-    digests = {file: regular_file_digest(Path(file)) for file in files}
-    return [digests, {package: _version(package) for package in sorted(packages)}]
+def source_digests(pipeline: ResolvedPipeline) -> Mapping[str, str]:
+    """Digests of the files with the passes of a pipeline, by name."""
+    files = {_seen_from_here(file) for file in (*pipeline.read_files, *plugin_sources(pipeline))}
+    return {file: regular_file_digest(Path(file)) for file in sorted(files)}
 
 
 def _named_files(values: Any) -> Iterator[Path]:
@@ -91,14 +90,14 @@ def _machine() -> Sequence[object]:
     """Python, the sources of this package, and the processor, as far as kernels are chosen by it."""
     own = [regular_file_digest(file) for file in own_files()]
     machine = [platform.system(), platform.machine(), *vector_instructions()]
-    return _version("numpy"), platform.python_version(), machine, own
+    return platform.python_version(), machine, own
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+@cache
+def _packages() -> Sequence[str]:
+    """All installed packages with their versions, by the names of the folders with their metadata."""
+    folders = (folder for place in sys.path for folder in Path(place).glob("*.*-info"))
+    return sorted({folder.name for folder in folders if folder.suffix in METADATA})
 
 
 def _seen_from_here(file: Path) -> str:

@@ -15,14 +15,14 @@ from ...core.errors import UsageError
 from ...core.io.output_paths import require_writable_folder
 from ...core.io.publishing import finish_publications
 from ...core.processes.process_limits import default_memory
-from ...core.processes.worker_process import WorkerError, WorkerExit
+from ...core.processes.worker_process import Command, WorkerError, WorkerExit
 from ...core.run.report import Report
 from ..cli import exit_codes
 from ..cli.report_output import full_disk_behind_standard_output
 from ..report.document import Document, failure_document
 from ..report.result_row import CRASHED, FAILED, LATE, UNVERIFIABLE, WOULD_CHANGE, WRONG, ResultRow
 from ..report.terminal import Terminal
-from .actions import ACTIONS
+from .actions import Action
 from .display import Display
 from .document import describe
 from .exchange import JobReply, job_request
@@ -32,7 +32,7 @@ from .pool import Message, Pool, PoolLost, ProcessPool, default_processes
 from .remote_files import place_of
 from .results import ResultFiles
 from .rows import DONE_BEFORE, Summary, row_line
-from .worker import VERIFY, WORKER, make_folder
+from .worker import VERIFY, make_folder
 
 CODES = {WRONG: exit_codes.WRONG, UNVERIFIABLE: exit_codes.UNVERIFIED}
 """The exit codes of outcomes other than success and failure."""
@@ -40,9 +40,9 @@ OUTCOMES = {code: outcome for outcome, code in CODES.items()}
 NOW = 3  # models that progress names
 
 
-def new_pool(processes: int, *, verify: bool, cluster: str = "") -> Pool:
-    """The workers: processes of this machine, 0 for the default, or those of a cluster at an address."""
-    command = (*WORKER, *[VERIFY] * verify)
+def new_pool(worker: Command, processes: int, *, verify: bool, cluster: str = "") -> Pool:
+    """Workers of a command: processes of this machine, 0 for the default, or those of a cluster at an address."""
+    command = (*worker, *[VERIFY] * verify)
     if not cluster:
         return ProcessPool(command, processes or default_processes(), default_memory())
     from .dask_pool import DaskPool  # noqa: PLC0415 - an extra, and heavy
@@ -68,7 +68,7 @@ class Driver:
     model.
     """
 
-    action: str
+    action: Action
     jobs: Sequence[ModelJob]
     display: Display
     files: ResultFiles
@@ -121,7 +121,7 @@ class Driver:
         finished = self.journal.get(job.output) if self.journal is not None and self.resume and job.output else None
         request = job_request(
             self._stored(job),
-            self.action,
+            self.action.name,
             options,
             is_kept=self.journal is not None,
             finished=finished,
@@ -180,10 +180,10 @@ class Driver:
         outcome = str(columns["outcome"])
         output = self._stored(job).output
         is_unoptimized = self.display.is_check and outcome == WOULD_CHANGE
-        is_written = reply.columns is not None and output is not None and ACTIONS[self.action].writes
+        is_written = reply.columns is not None and output is not None and self.action.writes
         return {
             "model": place_of(job.model),
-            "do": self.action,
+            "do": self.action.name,
             "exit_code": reply.code or CODES.get(outcome) or exit_codes.WRONG * is_unoptimized,
             "error": None,
             "output": place_of(output) if output is not None and is_written else None,

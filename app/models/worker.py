@@ -6,44 +6,48 @@ import gc
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from signal import SIGTERM
 from time import sleep
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import ModelError
 from ...core.processes.process_limits import limit_memory
-from ...core.processes.worker_process import Parent, module_command
+from ...core.processes.worker_process import Parent
 from ...core.support import gc_pause
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.exit_codes import BAD_INPUT, expected_failure, is_shortage
 from ..cli.signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
 from . import actions
+from .actions import Action
 from .exchange import REQUEST, JobReply, JobRequest, unpacked
 from .pool import SHORTAGE, Message
 from .remote_files import is_remote, job_files, place_of
 
-WORKER = module_command(__name__)
 VERIFY = "verify"
 """The argument of a worker whose jobs verify models."""
 
 
-class JobWorker:
-    """The worker of a pool."""
+class JobWorker(Struct, frozen=True):
+    """The worker of a pool, with all actions by name."""
+
+    actions: Mapping[str, Action]
 
     def reply_to(self, request: Message) -> Message:
         """Do a job, after which its objects, such as graphs and their open files, are freed."""
-        reply = reply_to(unpacked(request[REQUEST]))
+        reply = reply_to(unpacked(request[REQUEST]), self.actions)
         gc.collect()
         gc_pause.freeze_once()
         return reply
 
 
-def reply_to(request: JobRequest) -> Message:
+def reply_to(request: JobRequest, known: Mapping[str, Action]) -> Message:
     """Do a job; the reply is that of `JobReply.of`."""
     try:
-        return _reply(request).message()
+        return _reply(request, known[request.action]).message()
     except Exception as e:  # noqa: BLE001 - a mistake of this program in one job must not end the others
         code, message = expected_failure(e) or (BAD_INPUT, f"{type(e).__name__}: {e}")
         text = "" if expected_failure(e) else "".join(traceback.format_exception(e))
@@ -51,7 +55,7 @@ def reply_to(request: JobRequest) -> Message:
         return reply.message() | ({SHORTAGE: message} if is_shortage(e) else {})
 
 
-def _reply(request: JobRequest) -> JobReply:
+def _reply(request: JobRequest, action: Action) -> JobReply:
     from .conditions import conditions_of, result_digest  # noqa: PLC0415 - the worker for verification is started first
 
     _enter(request)
@@ -63,7 +67,7 @@ def _reply(request: JobRequest) -> JobReply:
             return JobReply()
         if job.output is not None:
             make_folder(job.output.parent)
-        reply = actions.perform(job, request)
+        reply = actions.perform(action, job, request)
         files.publish()
         columns = {name: files.renamed(cell) for name, cell in (reply.columns or {}).items()}
         result = result_digest(job.output) if conditions else ""
@@ -89,14 +93,14 @@ def make_folder(folder: Path) -> None:
         raise ModelError(f"cannot make the folder {folder}: {e.strerror}") from e
 
 
-def main() -> None:
+def serve_jobs(known: Mapping[str, Action]) -> None:
     """Reply to requests for jobs until the input ends."""
     if VERIFY in sys.argv:
         start_oracle_worker()
     limit_memory(None)
     exit_on_bus_error()
     with unwind_on_sigterm():
-        Parent().serve(JobWorker(), clean_up=_unwind)
+        Parent().serve(JobWorker(known), clean_up=_unwind)
 
 
 def _unwind() -> None:

@@ -1,4 +1,4 @@
-"""Source files of passes and rules that are not built in, and the packages that they need."""
+"""Source files of passes and rules that are not built in."""
 
 from __future__ import annotations
 
@@ -9,33 +9,32 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...core.run.pipeline import RulePass, leaves
-from .adapter_names import ONNXSCRIPT, PACKAGES
+from .adapter_names import ONNXSCRIPT
 from .environment import SOURCE_FOLDERS
 from .resolved_pipeline import ResolvedPipeline
 
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
-def plugin_sources(choice: ResolvedPipeline) -> tuple[set[Path], set[str]]:
-    """The Python files of all passes and transforms of a run that are not built in, and the packages of other tools.
+def plugin_sources(choice: ResolvedPipeline) -> set[Path]:
+    """The Python files of all passes and transforms of a run that are not built in.
 
     Beside each file count the modules of this process in its package, or in its folder if it is in none.
     """
     passes = [p for pipeline in (choice.pipeline, *choice.fallbacks) for p in leaves(pipeline)]
     makers = [type(item) for item in (*passes, *(transform.item for transform in choice.transforms))]
     functions = [rule.build for p in passes if isinstance(p, RulePass) for rule in p.rules]
-    files, packages = set[Path](), set[str]()
+    files = set[Path]()
     for maker in (*makers, *functions):
         with suppress(TypeError, OSError):  # defined in no file
             files.add(Path(inspect.getfile(maker)))
     for tool, _, reference in (p.name.partition(":") for p in passes):
-        if tool in PACKAGES:
-            packages.add(PACKAGES[tool])
-            where = reference.rpartition(":")[0] if tool == ONNXSCRIPT else ""
+        if tool == ONNXSCRIPT:
+            where = reference.rpartition(":")[0]
             file = where if where.endswith(".py") else getattr(sys.modules.get(where), "__file__", None)
             files |= {Path(file)} if file else set()
     plugins = [file for file in files if not any(file.is_relative_to(folder) for folder in SOURCE_FOLDERS)]
-    return {path for file in plugins for path in (file, *_modules_beside(file))}, packages
+    return {path for file in plugins for path in (file, *_modules_beside(file))}
 
 
 def _modules_beside(file: Path) -> Iterator[Path]:

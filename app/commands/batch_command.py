@@ -15,9 +15,9 @@ from ..cli.entry import COMMANDS, load_command
 from ..cli.help_pages import help_row, write_rows
 from ..cli.parameters import options_from
 from ..cli.settings import is_settable, key_of
+from ..models.model_files import ModelJob
 from ..options import require
 from .actions import ACTIONS, DEFAULT
-from .model_files import ModelJob
 
 DO = "--do"
 ARGUMENTS = f"{__name__}.arguments"  # for the command that is done, in the data of a context

@@ -129,7 +129,8 @@ class Terminal:
         for block in blocks:
             match block:
                 case Lines():
-                    self.wrapped_lines(block)
+                    for text in block:
+                        self.wrapped(text)
                 case Preformatted():
                     for text in block.lines:
                         self.line(text, DIFF_STYLES.get(text.lstrip()[:1], "") if block.diff else "")
@@ -171,11 +172,6 @@ class Terminal:
         )
         for line in lines:
             self.line(line, style)
-
-    def wrapped_lines(self, texts: Iterable[str]) -> None:
-        """Print lines of plain text, each wrapped."""
-        for text in texts:
-            self.wrapped(text)
 
     def warning(self, text: str) -> None:
         """Print a line of plain text on standard error."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGKILL
@@ -93,6 +95,19 @@ def test_results_and_failures(worker: WorkerProcess[Worker]) -> None:
         worker.call().refuse()
     assert worker.call().print() == "printed"
     assert worker.call().echo(value="y") == "y"
+
+
+def test_an_exception_is_freed_with_the_arguments(worker: WorkerProcess[Worker]) -> None:
+    """Without the cyclic collector, which ends Python 3.11 where it finds a memoryview whose buffer is in use."""
+    gc.disable()
+    try:
+        try:
+            worker.call().refuse()
+        except ModelError as e:
+            error = weakref.ref(e)
+        assert error() is None
+    finally:
+        gc.enable()
 
 
 def test_what_cannot_be_pickled_is_a_failure(worker: WorkerProcess[Worker]) -> None:

@@ -210,7 +210,10 @@ class WorkerProcess(Generic[T]):
             raise WorkerExit(code, waiting.timeout, last_line, waiting.progress)
         kind, content = reply
         if kind == ERROR:
-            raise content
+            try:
+                raise content
+            finally:  # no cycle of it and its traceback, in which all arguments of the request are
+                del reply, content
         if kind == FAILURE:
             raise RequestFailed(*content)
         return content

@@ -16,16 +16,16 @@ from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
+from ..core.verify.effort import Effort, checked_effort
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ..core.plugins.plugin import PluginLike
     from ..core.run.pipeline import Pass
     from ..core.verify.given_inputs import GivenSamples, Inputs
-    from ..core.verify.verification_spec import Effort
 
 
 GENERAL, OUTPUT, SELECTION, MODEL, VERIFICATION, CRITERION, SEARCH, SPEED, REPORTS, SETTINGS = GROUPS = (
-    "Options", "Output", "Selection", "Model", "Verification", "Accuracy of quantized models", "Search", "Speed",
+    "Options", "Output", "Selection", "Model", "Verification", "Accuracy", "Search", "Speed",
     "Reports", "Settings",
 )  # fmt: skip
 """Groups of options in the help of a command, in this order."""
@@ -489,7 +489,11 @@ class EffortOptions:
     """The effort of verification."""
 
     verify: Effort = verification_option(
-        "default", "Effort of verification: quick, default or thorough.", "CHOICE", completes=(EFFORTS,)
+        "default",
+        "Effort of verification: quick, default or thorough.",
+        "CHOICE",
+        parse=checked_effort,
+        completes=(EFFORTS,),
     )
 
 

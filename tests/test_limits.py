@@ -30,10 +30,11 @@ from passwright.core.io.function_inlining import require_moderate_growth, with_i
 from passwright.core.ir.wire_format import encode_field
 from passwright.core.serialization.proto_queries import all_nodes
 from passwright.core.verify import oracle as oracle_module
+from passwright.core.verify.effort import Effort
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.run_budgets import TimeBudget
 from passwright.core.verify.seeded_session import SeededSession
-from passwright.core.verify.verification_spec import Effort, VerificationSpec
+from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import cases, load
 from test_signals import PATIENCE, RUN
 from typer.testing import CliRunner

@@ -101,6 +101,7 @@ def test_texts_become_values(kind: type, value: Any, expected: Any) -> None:
         "no memory": ({"memory": -5}, "memory -5: not of the form 2GB, 512MiB or 1000000"),
         "a word for true": ({"exact": "yes"}, "exact yes: it has to be true or false"),
         "no size of weights": ({"external_data": -1}, "external_data -1: not of the form 2GB, 512MiB or 1000000"),
+        "no effort": ({"verify": "best"}, "verify best: choose from quick, default, thorough"),
         "a form": ({"dim": "N"}, "dim N: not of the form batch=1"),
     },
 )

@@ -25,7 +25,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
-from ...core.verify.verification_spec import VerificationSpec, known_effort
+from ...core.verify.verification_spec import VerificationSpec
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords
@@ -92,7 +92,7 @@ def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOpti
     paths = OutputPaths.of(report=options.json)
     paths.require_distinct((*source.files, *data_files(options.inputs)))
     with gc_paused(), timer.phase(LOADING):
-        loaded, chosen = source.load(), known_effort(options.verify, "--verify")
+        loaded, chosen = source.load(), options.verify
         given = read_given(options.inputs, loaded)
         spec = VerificationSpec.of(
             loaded, given, options.shape or {}, options.dim or {}, effort=chosen, memory=options.memory

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
 from ...core.ort.sessions import MAX_THREADS
+from ...core.verify.effort import Effort, checked_effort
 from ..options import (
     EFFORTS,
     DimOptions,
@@ -21,6 +22,7 @@ from ..options import (
     SeedOptions,
     model_option,
     output_option,
+    parse_dim,
     parse_external_data,
     parse_names,
     parse_shape,
@@ -34,7 +36,6 @@ if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ...core.plugins.plugin import PluginLike
     from ...core.run.report import Report
     from ...core.verify.given_inputs import Inputs
-    from ...core.verify.verification_spec import Effort
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,14 @@ class RewriteOptions(DimOptions, PipelineOptions, ReportOptions):
     )
     exact: bool = selection_option(False, "Only rewrites that keep every bit.")
     keep_functions: bool = model_option(False, "Leave local functions as they are.")
+
+    dim: Mapping[str, int] | None = model_option(
+        None,
+        "Fix the size of a symbolic dim, such as batch=1, in the written model too.",
+        "NAME=N",
+        repeated=True,
+        parse=parse_dim,
+    )
 
     @property
     def enabled(self) -> list[str]:
@@ -110,6 +119,7 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
         "Effort of verification: quick, default or thorough.",
         "CHOICE",
         kind=str,
+        parse=checked_effort,
         completes=(EFFORTS,),
         off=("--no-verify", "Write without verification."),
     )
@@ -157,10 +167,8 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
 
     @property
     def effort(self) -> Effort:
-        """The effort of verification. Raises UsageError for an unknown one."""
-        from ...core.verify.verification_spec import known_effort  # noqa: PLC0415 - imports onnx
-
-        return known_effort(self.verify, "--verify") if isinstance(self.verify, str) else "default"
+        """The effort of verification."""
+        return "default" if isinstance(self.verify, bool) else self.verify
 
     @property
     def plugin_files(self) -> list[Path]:

@@ -22,7 +22,7 @@ from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
-from ...core.verify.verification_spec import VerificationSpec, known_effort
+from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider, parse_provider
@@ -118,9 +118,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             loaded = source.load()
             paths.require_distinct((*source.files, *options.input_files))
             given = read_given(options.inputs, loaded)
-            spec = VerificationSpec.of(
-                loaded, given, options.shape or {}, effort=known_effort(options.verify, "--verify")
-            )
+            spec = VerificationSpec.of(loaded, given, options.shape or {}, effort=options.verify)
             original = source.loadable_file(folder)
         with timer.phase(CHOOSING_INPUTS):
             workloads, notes = make_workloads(

@@ -12,8 +12,8 @@ from msgspec import Struct
 from ...core.errors import PassesError
 from ...core.io.model_source import ModelSource
 from ...core.run.report import Report
+from ...core.verify.effort import Effort
 from ...core.verify.given_inputs import GivenSamples
-from ...core.verify.verification_spec import Effort
 from ..measure.tuned_settings import Recipe
 from ..optimize.content_digests import model_digest
 from ..optimize.optimize import optimize

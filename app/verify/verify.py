@@ -24,7 +24,7 @@ from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
-from ...core.verify.verification_spec import VerificationSpec, known_effort
+from ...core.verify.verification_spec import VerificationSpec
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card
@@ -91,9 +91,7 @@ def verify_models(
     with gc_paused(), timer.phase(LOADING):
         model = first.load()
         given = read_given(options.inputs, model)
-        spec = VerificationSpec.of(
-            model, given, options.shape or {}, effort=known_effort(options.effort, "--effort"), memory=options.memory
-        )
+        spec = VerificationSpec.of(model, given, options.shape or {}, effort=options.effort, memory=options.memory)
         differences = interface_differences(model, second.load())
     verdict = None
     if not differences:

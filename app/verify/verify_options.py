@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ...core.verify.effort import Effort, checked_effort
 from ..options import EFFORTS, InputOptions, LimitOptions, ReportOptions, SeedOptions, ShapeOptions, verification_option
-
-if TYPE_CHECKING:
-    from ...core.verify.verification_spec import Effort
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +14,10 @@ class VerifyOptions(LimitOptions, SeedOptions, ShapeOptions, InputOptions, Repor
 
     exact: bool = verification_option(False, "Require bit-identical outputs.", is_own=True)
     effort: Effort = verification_option(
-        "default", "Effort of verification: quick, default or thorough.", "CHOICE", completes=(EFFORTS,)
+        "default",
+        "Effort of verification: quick, default or thorough.",
+        "CHOICE",
+        parse=checked_effort,
+        completes=(EFFORTS,),
     )
     prove: bool = verification_option(False, "Prove the regions in which the models differ, too.", is_own=True)

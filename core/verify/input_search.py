@@ -16,6 +16,7 @@ from onnx import helper
 from ..errors import EvaluationError, UnverifiableError
 from .combined_plans import InputPlan, KindRecord, combined_plans, plans_near
 from .dim_expressions import Sizes
+from .effort import Effort
 from .input_generation import (
     KINDS,
     distinct_kinds,
@@ -41,7 +42,6 @@ from .size_assignments import (
     with_ones,
     with_zeros,
 )
-from .verification_spec import Effort
 
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted sizes in turn

@@ -6,11 +6,10 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
-from typing import Literal, get_args
 
 from msgspec import Struct
 
-from ..errors import UnverifiableError, UsageError
+from ..errors import UnverifiableError
 from ..io.model import Model
 from ..ir.expressions import as_integers
 from ..ir.graph import Graph
@@ -20,26 +19,16 @@ from ..ort.empty_tensors import require_nonempty_filters
 from ..processes.process_limits import default_memory
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
+from .effort import Effort
 from .given_inputs import GivenSamples, Inputs, read_inputs, sizes_from_shapes, with_given_shapes
 from .input_sets import InputSet
 from .input_specs import InputSpec, input_specs
 from .seeded_session import random_outputs
 
-Effort = Literal["quick", "default", "thorough"]
-"""How much time a verification may take: it decides how many input sets are tried."""
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
 COMBINED_PART = (0, 1)  # of the combined input sets, see VerificationSpec
 VALUE_BUDGET = 512 << 20  # bytes, unless the memory is limited
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
-
-
-def known_effort(choice: str, option: str) -> Effort:
-    """The effort of that name, given by `option`. Raises UsageError for an unknown one."""
-    for effort in EFFORTS:
-        if effort == choice:
-            return effort
-    raise UsageError(f"{option} {choice}: choose from {', '.join(EFFORTS)}")
 
 
 class VerificationSpec(Struct, frozen=True):

@@ -14,7 +14,7 @@ from passwright.app.registry.pass_sources import caller_registry
 from passwright.core.ort import sessions
 from passwright.core.rewriting.rules import Rule
 from passwright.core.run.pipeline import rules_in
-from passwright.core.verify import verification_spec
+from passwright.core.verify import effort
 
 
 def names_text() -> str:
@@ -27,7 +27,7 @@ def names_text() -> str:
         RULES: sorted({r.name for r in rules}),
         PIPELINES: sorted(registry.pipelines),
         OPERATORS: sorted(operators),
-        EFFORTS: list(verification_spec.EFFORTS),
+        EFFORTS: list(effort.EFFORTS),
         LEVELS: list(sessions.LEVELS),
         TOOLS: list(PACKAGES),
     }

@@ -97,7 +97,7 @@ def test_padding_merged_into_max_pool(level: str) -> None:
     assert found.failure.startswith("y: off by up to ")
     assert found.failure.endswith(", on normal inputs")
     assert found.remark == ""
-    assert found.runs <= 10
+    assert found.runs <= 11  # of more optimizers at higher levels
     assert fails(PAD_MODEL, level, ())
     assert not fails(PAD_MODEL, level, found.optimizers)
 

@@ -18,7 +18,7 @@ from rewriting import cases
 from test_cli import invoke
 from typer.main import get_command
 
-from passwright import bench, optimize, tune
+from passwright import bench, compare, optimize, tune
 
 TWO_NAMES = {"verify", "diff", "explain"}
 GROUP: Any = get_command(app)
@@ -129,3 +129,5 @@ def test_unknown_parameters_are_named() -> None:
         optimize("nowhere.onnx", pipelin="basic")
     with pytest.raises(UsageError, match="--pipeline other: choose from"):
         tune("nowhere.onnx", pipeline="other")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="quantized is for the command line"):
+        compare("nowhere.onnx", quantized=True)

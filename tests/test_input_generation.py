@@ -684,6 +684,11 @@ def test_unknown_element_types_are_refused(make_type: Callable[[TypeProto], Type
         oracle_of(model)
 
 
+def test_inputs_of_more_dims_than_numpy_has_are_refused() -> None:
+    with pytest.raises(UnverifiableError, match="input x of the original has 65 dims, more than 64"):
+        oracle_of(load(f"g (int64[{','.join('1' * 65)}] x) => (int64[n] y) {{ y = Shape(x) }}"))
+
+
 def test_no_sizes_beyond_what_numpy_addresses() -> None:
     text = "g (float[A,B,C,D,E,F,64,0] x, float[K] k) => (float[2] y) { y = Constant<value_floats = [1.0, 2.0]>() }"
     inputs = inputs_of(text)

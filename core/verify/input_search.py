@@ -44,6 +44,7 @@ from .size_assignments import (
 )
 
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
+MAX_RANK = 64  # of NumPy's arrays
 ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted sizes in turn
 MAX_EMPTY_RUNS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
@@ -310,12 +311,14 @@ def _new(runs: Iterable[ReferenceRun], seen: set[Hashable]) -> Iterator[Referenc
 
 
 def require_generatable(inputs: list[InputSpec]) -> None:
-    """Raise UnverifiableError for an input other than a tensor, or a sequence or optional of tensors."""
+    """Raise UnverifiableError for an input other than a tensor, or a sequence or optional of tensors, of few dims."""
     for i in inputs:
         if i.type_kind not in GENERATABLE:
             raise UnverifiableError(
                 f"input {i.name} of the original ({i.type_kind}) cannot be generated; give inputs of your own"
             )
+        if len(i.shape) > MAX_RANK:
+            raise UnverifiableError(f"input {i.name} of the original has {len(i.shape)} dims, more than {MAX_RANK}")
 
 
 def with_tried_ranks(inputs: list[InputSpec]) -> Iterator[list[InputSpec]]:

@@ -72,6 +72,7 @@ def _commands_share_process(shared_remote: RemoteBackend) -> Iterator[None]:
         ):
             patch.setattr(f"passwright.app.{module}.RemoteBackend", reuse)
         yield
+    shared_remote.config, shared_remote.crashes = UNOPTIMIZED, 0  # for the tests of other modules
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Options of commands: each is a field of a class, with what the command line, Python and settings need to know of it.
+"""Options of commands: each is a field of a class, with all that the command line, Python and settings need.
 
 A class of options is a frozen dataclass. A field made by `option` is an option of the command line; all fields are
 parameters of the function in Python. Classes in this module are mixed into the classes of commands.
@@ -47,8 +47,8 @@ class Option(Struct, frozen=True):
 
     `kind` is the type of its value, or of one of its values if it may be `repeated`. `parse` turns the text, or the
     list of texts, into the value for Python, and raises ValueError with the form that is expected. `flags` are its
-    names on the command line, where they are not that of the field; `off` is a flag for the value False. `completes`:
-    the kinds of names that a shell completes, in a list with commas if `is_list`.
+    names on the command line, if the name of the field is none; `off` is a flag for the value False. `completes`: the
+    kinds of names that a shell completes, in a list with commas if `is_list`.
 
     For settings: `reads` says that the text names a file to read, or may begin with one; `runs_code` that it may run
     code; `is_typed`: it is for the command line alone; `is_own`: a setting for `passes run` does not count for it.
@@ -173,17 +173,14 @@ def sizes_in(text: str) -> tuple[int, ...]:
 
 
 def parse_batch(given: str | Sequence[int]) -> tuple[int, ...]:
-    """The batch sizes in a text such as `1,32`, sorted, and 1; those of Python as they are. Raises ValueError."""
-    numbers = (
-        [1, *sizes_in(given)]
-        if isinstance(given, str)
-        else [*given]
-        if isinstance(cast("object", given), Sequence)
-        else []
-    )
-    is_right = len(numbers) > isinstance(given, str) and all(size > 0 for size in numbers)
-    _check(is_right, f"{given}: not of the form 1,32, sizes from 1 on")
-    return tuple(sorted(set(numbers))) if isinstance(given, str) else tuple(numbers)
+    """The batch sizes in a text such as `1,32`, sorted, and 1; sizes from Python as they are. Raises ValueError."""
+    if isinstance(given, str):
+        sizes = sizes_in(given)
+        numbers = tuple(sorted({1, *sizes})) if sizes else ()
+    else:
+        numbers = tuple(given) if isinstance(cast("object", given), Sequence) else ()
+    _check(numbers and all(size > 0 for size in numbers), f"{given}: not of the form 1,32, sizes from 1 on")
+    return numbers
 
 
 def parse_dim(texts: Iterable[str]) -> dict[str, int]:

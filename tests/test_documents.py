@@ -37,7 +37,7 @@ def hostile() -> dict[str, Document]:
 
 
 def printed(document: Document, width: int, *, verbose: bool = False) -> str:
-    """What a terminal shows on standard output."""
+    """The text that a terminal shows on standard output."""
     terminal = Terminal()
     terminal.out = PrintableConsole()
     terminal.out._force_terminal = True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 FILE = Path(__file__).with_name("names.json")
-"""The built-in names by kind, as `docs/catalogue/names.py` writes them; to collect those of plugins would run code."""
+"""The built-in names by kind, as `docs/catalogue/names.py` writes them; collecting names of plugins would run code."""
 
 
 def complete_names(*kinds: str) -> Callable[[str], list[str]]:

@@ -1,4 +1,4 @@
-"""Options of `passes batch`, which takes those of the command that it does to each model, too."""
+"""Options of `passes batch`, which also takes the options of the command that it does to each model."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ActionOptions:
     _known: dict[tuple[str, ...], Any] = field(default_factory=dict[tuple[str, ...], Any], init=False)
 
     def of(self, job: ModelJob) -> Any:
-        """The options for a job, with those of its row in a table. Raises UsageError, and typer.BadParameter."""
+        """The options for a job, with the options in its row of a table. Raises UsageError, and typer.BadParameter."""
         is_lacking = ACTIONS[self.name].other and job.other is None
         require(not is_lacking, f"{job.place or job.model}: nothing to compare with: give --other DIR")
         return self.with_arguments(job.arguments, job.place)

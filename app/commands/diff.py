@@ -16,7 +16,7 @@ from ..diff.diff_options import DiffOptions
 from ..options import FormatOptions, option
 
 DIFFERENT, BAD_INPUT = 1, USAGE
-EXIT_CODES = """Exit codes, as those of diff: 0 the same; 1 they differ; 2 bad model or usage."""
+EXIT_CODES = """Exit codes, as diff has them: 0 the same; 1 they differ; 2 bad model or usage."""
 EXAMPLES = {"passes diff model.onnx small.onnx": "lists the changes of any tool"}
 
 

@@ -82,7 +82,7 @@ def describe(
 
 
 def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
-    """The latency of our result divided by that of the original, both under ORT ALL."""
+    """The latency of our result divided by the latency of the original, both under ORT ALL."""
     ours = report.row_of(OURS, online=True)
     interval = ours.ratios.get(report.batches[0]) if ours is not None and report.batches else None
     if wrong := report.wrong_under_ort_all(OURS):

@@ -52,7 +52,7 @@ class InterfacePairing:
 
 
 def in_order(side: int, own: T, other: T) -> tuple[T, T]:
-    """Something of the graph `side`, and its counterpart: that of the first graph first."""
+    """Something of the graph `side`, and its counterpart: the one of the first graph first."""
     return (own, other) if side == 0 else (other, own)
 
 

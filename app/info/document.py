@@ -29,7 +29,7 @@ def describe(report: InfoReport) -> Document:
 
 
 def column_names(models: Sequence[str]) -> list[str]:
-    """Names of models that differ: those of the files, with as many of their folders as they do not share."""
+    """Names of models that differ: the names of the files, with as many of their folders as they do not share."""
     short = [Path(m).name for m in models]
     if len(set(short)) == len(set(models)):
         return short

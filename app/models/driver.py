@@ -41,7 +41,7 @@ NOW = 3  # models that progress names
 
 
 def new_pool(worker: Command, processes: int, *, verify: bool, cluster: str = "") -> Pool:
-    """Workers of a command: processes of this machine, 0 for the default, or those of a cluster at an address."""
+    """Workers of a command: processes of this machine, 0 for the default, or workers of a cluster at an address."""
     command = (*worker, *[VERIFY] * verify)
     if not cluster:
         return ProcessPool(command, processes or default_processes(), default_memory())
@@ -51,7 +51,7 @@ def new_pool(worker: Command, processes: int, *, verify: bool, cluster: str = ""
 
 
 def open_journal(folder: Path, terminal: Terminal) -> ResultJournal:
-    """The journal of a folder for results, with a warning if a part of it is lost. Raises ModelError."""
+    """The journal of a folder for results, with a warning if lines are lost. Raises ModelError."""
     require_writable_folder(folder)
     journal = ResultJournal(folder)
     if journal.damaged:
@@ -64,8 +64,8 @@ class Driver:
     """An action for many models, whose results have `files`: a line is printed for each, and a table.
 
     `journal` keeps the rows in the folder of the results; with `resume`, results that would be the same are kept.
-    `store`: another folder for the results, known by their places in that of the journal. `seconds`: the time for a
-    model.
+    `store`: another folder for the results, known by their places in the folder of the journal. `seconds`: the time for
+    a model.
     """
 
     action: Action
@@ -144,7 +144,7 @@ class Driver:
         return f"running models: {len(self._rows)} of {len(self.jobs)} done{now}"
 
     def _reply(self, number: int, reply: Message | WorkerError) -> JobReply:
-        """The outcome of a job; that of one whose worker ended is a failure, and its stage is removed."""
+        """The outcome of a job; a job whose worker ended has failed, and its stage is removed."""
         if not isinstance(reply, WorkerError):
             return JobReply.of(reply)
         job = self.jobs[number]

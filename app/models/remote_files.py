@@ -48,7 +48,7 @@ def scheme_of(place: str | Path) -> str:
 
 
 def is_remote(place: str | Path) -> bool:
-    """Whether a place is a URL, and not that of a local file."""
+    """Whether a place is a URL, and not the URL of a local file."""
     return scheme_of(place) not in {"", FILE}
 
 

@@ -24,7 +24,7 @@ DONE_BEFORE = "done before"
 
 @dataclass(slots=True)
 class RuleSummary:
-    """The rewrites of a rule over all models, those where it applied, and those where changes of it were left out."""
+    """The rewrites of a rule over all models: where it applied, and where its changes were left out."""
 
     rule: str
     rewrites: int = 0
@@ -58,7 +58,7 @@ class Summary(Struct, frozen=True):
 
     @property
     def rules(self) -> list[RuleSummary]:
-        """Rules that applied to some model or were left out, those of the most models first."""
+        """Rules that applied to some model or were left out, sorted by the number of models."""
         found = dict[str, RuleSummary]()
         for row in self.rows:
             model = str(row["model"])

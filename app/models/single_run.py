@@ -79,7 +79,7 @@ def _require_free_stream(options: RunOptions, display: Display) -> None:
 
 @contextmanager
 def opened_model(model: Path) -> Generator[Path | ModelFile]:
-    """The file of a model; that of standard input is a temporary one, for the time of the block.
+    """The file of a model; a model on standard input has a temporary file, for the time of the block.
 
     Raises ModelError for a model over 2 GB, which is no single message.
     """

@@ -95,7 +95,7 @@ class Sources(Struct, frozen=True):
 
 
 def _values(cell: str) -> list[str]:
-    """The values of a cell: itself, or those of a list of JSON."""
+    """The values of a cell: itself, or the elements of a list of JSON."""
     if cell.startswith("["):
         with suppress(ValueError):
             return [str(value) for value in json.loads(cell)]

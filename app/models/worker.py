@@ -45,7 +45,7 @@ class JobWorker(Struct, frozen=True):
 
 
 def reply_to(request: JobRequest, known: Mapping[str, Action]) -> Message:
-    """Do a job; the reply is that of `JobReply.of`."""
+    """Do a job; the reply is the message of a `JobReply`."""
     try:
         return _reply(request, known[request.action]).message()
     except Exception as e:  # noqa: BLE001 - a mistake of this program in one job must not end the others

@@ -262,7 +262,7 @@ def scheme_text(made: QuantizationReport | Trial) -> str:
 
 
 def loss_text(report: QuantizationReport) -> str:
-    """The scheme of a result, and its figure beside that of the original."""
+    """The scheme of a result, and its figure beside the figure of the original."""
     before, after = (figure_text(report, m.score) for m in (report.original, report.result))
     against = f", the original's {before}" if before else ""
     return f"{scheme_text(report)}, {report.figure} {after}{against}, on inputs that its search did not see"

@@ -1,1 +1,1 @@
-"""What users name or write in Python: passes, pipelines, tools and data."""
+"""Passes, pipelines, tools and data that users name or write in Python."""

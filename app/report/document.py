@@ -34,7 +34,7 @@ class Tile(Struct, frozen=True):
 
 
 class Media(Flag):
-    """Where a block is shown: on the terminal, without and with -v, on cards (notebooks, Markdown), and on pages."""
+    """The places where a block is shown: the terminal, without and with -v, cards (notebooks, Markdown), and pages."""
 
     BRIEF = auto()
     VERBOSE = auto()
@@ -156,7 +156,7 @@ class Section(Struct, frozen=True):
 
 
 class Document(Struct, frozen=True):
-    """What a command says about its subject: a verdict with its tone (good, open or bad), its details, and the rest.
+    """The output of a command about a subject: a verdict with its tone (good, open or bad), details, and the rest.
 
     `evidence` are tables and listings that a terminal shows above the verdict, so that this is next to the prompt.
     `warnings` and `errors` are for standard error; `footer` are the conditions, such as versions, at the end of a page.
@@ -189,7 +189,7 @@ class Document(Struct, frozen=True):
 
 
 def shown_blocks(blocks: Iterable[Block | Section], media: Media) -> Iterator[Block]:
-    """The blocks with content for a medium, those of sections too."""
+    """The blocks with content for a medium, also the blocks in sections."""
     for block in blocks:
         if block.on & media and isinstance(block, Section):
             yield from shown_blocks(block.blocks, media)
@@ -232,7 +232,7 @@ def is_empty(block: Block) -> bool:
 
 
 def latency_tile(interval: RatioInterval) -> Tile:
-    """The latency of our result divided by that of the original, both under ORT ALL."""
+    """The latency of our result divided by the latency of the original, both under ORT ALL."""
     note = f"{bounds(interval)} of the original's"
     relation, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
     if not interval.is_significant:

@@ -154,7 +154,7 @@ def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
 
 
 def choice_table(report: TuneReport) -> Table:
-    """All choices of the search, with the figure of each divided by that of the result before it."""
+    """All choices of the search, with the figure of each divided by the figure of the result before it."""
     rows = list[TableRow]()
     for t in report.trials:
         raced = t.raced

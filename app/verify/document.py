@@ -67,7 +67,7 @@ def proof_lines(proofs: ProofCounts) -> Iterator[str]:
 
 
 def output_table(verdict: Verdict) -> Table:
-    """The difference of each output, and the one allowed, those with the largest share of it first."""
+    """The difference of each output, and the allowed difference; outputs with the largest share of it come first."""
     ordered = sorted(verdict.differences.items(), key=lambda item: -item[1].share_of_allowed)
     rows = ((name, f"{d.error:.2g}", f"{d.allowed:.2g}", f"{d.share_of_allowed:.0%}") for name, d in ordered)
     return table("Outputs", ("output", "off by", "allowed", "of allowed"), rows, on=CARD)

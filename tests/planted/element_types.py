@@ -66,7 +66,7 @@ def days_by_float(g: RewriteBuilder, x: Value, c: Value) -> Value:
 )
 @rule(lambda g, x, op: g.one_of("Exp", "Abs")(x) @ op)
 def double_in_single(g: RewriteBuilder, x: Value, op: Op) -> Value:
-    """What is to be computed in double precision is computed in single. Right for what single precision holds."""
+    """A computation in double precision is made in single precision. Right for what single precision holds."""
     require(x.dtype == 11, "single already")
     return g.Cast(getattr(g, op.type)(g.Cast(x, to=1)), to=11)
 

@@ -262,6 +262,30 @@ def test_narrower_of_two_roles() -> None:
     assert input_role(from_onnx(load(text)).graph.inputs[1]).kind == "index"
 
 
+@cases(
+    ("dims", "body", "target", "want"),
+    {
+        "its own dims": ("N,M", "y = Reshape(x, k)", [7, 8], {0: 7, 1: 8}),
+        "one dim for all": ("N", "y = Reshape(x, k)", [7, 8], {0: 56}),
+        "beside a known dim": ("N,8", "y = Reshape(x, k)", [8, 7], {0: 7}),
+        "equal dims": ("3,H,W", "y = Reshape(x, k)", [588], {1: 14, 2: 14}),
+        "no equal dims": ("N,M", "y = Reshape(x, k)", [56], {0: 1, 1: 56}),
+        "copied dims": ("B,S,D", "y = Reshape(x, k)", [0, 0, 4, 77], {2: 308}),
+        "behind other ops": ("N,M", "a = Relu(x) b = Transpose(a) y = Reshape(b, k)", [7, 8], {1: 7, 0: 8}),
+        "no such dim": ("N,3", "y = Reshape(x, k)", [7, 8], {}),
+        "any number of elements": ("N,M", "y = Reshape(x, k)", [-1, 8], {}),
+    },
+)
+def test_dims_before_a_constant_shape(dims: str, body: str, target: list[int], want: dict[int, int]) -> None:
+    model = from_onnx(load(f"g (float[{dims}] x) => (y) {{ {body} }}", weights={"k": np.array(target)}))
+    assert input_specs(model)[0].required_extents == want
+
+
+def test_sizes_are_those_of_a_constant_shape() -> None:
+    model = load("g (float[N,M] x) => (float[P,Q] y) { y = Reshape(x, k) }", weights={"k": np.array([7, 8])})
+    assert {(s["N"], s["M"]) for s in (r.input_set.sizes for r in oracle_of(model).runs)} == {(7, 8)}
+
+
 @pytest.mark.parametrize(
     ("one", "low", "role"), [(1, -3.4e38, "mask"), (1, -1e4, "mask"), (2, -1e4, "free"), (1, -2, "free")]
 )

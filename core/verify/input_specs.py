@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -337,6 +338,24 @@ def _recurrent_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
         yield 2, _static_extent(op, 2, 2)
 
 
+def _reshape_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
+    """The extents that give as many elements as a constant shape, the shape's own where they do, else equal ones."""
+    shape, given = stable_input_shape(op, 0), op.input(1)
+    constant = given.const.reshape(-1).tolist() if given is not None and given.is_const else op.attr("shape", ())
+    target = [int(n) for n in constant]
+    if index or not shape or not target or -1 in target:
+        return
+    is_copied = [n < len(target) and target[n] == 0 and not op.attr("allowzero", 0) for n in range(len(shape))]
+    kept = [(axis, d) for axis, d in enumerate(shape) if not is_copied[axis]]
+    free = [axis for axis, d in kept if not isinstance(d, int)]
+    count, rest = divmod(prod(n for n in target if n), prod(d for _, d in kept if isinstance(d, int)) or 1)
+    if rest or not free or count == 1:  # sizes of 1 are tried anyway
+        return
+    root = round(count ** (1 / len(free)))
+    choices = [target[axis] for axis in free if axis < len(target)], [root] * len(free), [1] * (len(free) - 1) + [count]
+    yield from zip(free, next(c for c in choices if len(c) == len(free) and prod(c) == count), strict=True)
+
+
 REQUIREMENTS: dict[str, Callable[[Op, int], Iterator[ExtentRequirement]]] = {
     **dict.fromkeys(ops_with(Trait.CONVOLUTION), _conv_requirements),
     **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _matmul_requirements),
@@ -346,6 +365,7 @@ REQUIREMENTS: dict[str, Callable[[Op, int], Iterator[ExtentRequirement]]] = {
     ),
     **dict.fromkeys(("RNN", "GRU", "LSTM"), _recurrent_requirements),
     "Gemm": _gemm_requirements,
+    "Reshape": _reshape_requirements,
 }
 
 

@@ -6,9 +6,12 @@ parameters of the function in Python. Classes in this module are mixed into the 
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cache, partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -16,7 +19,8 @@ from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
-from ..core.verify.effort import Effort, checked_effort
+from ..core.verify.effort import EFFORTS as EFFORT_NAMES
+from ..core.verify.effort import Effort
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ..core.plugins.plugin import PluginLike
@@ -40,19 +44,31 @@ AnyOptions = TypeVar("AnyOptions")
 Progress = Callable[[str], None] | bool | None
 """A function that is called with the name of each phase; True to show it, False not to; None: in a notebook alone."""
 MAX_DIGITS = 30
+WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", Path: "a path"}
+"""What an option takes, by the type of its values."""
+
+
+class OptionError(UsageError):
+    """A value that an option does not take."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"{name} {reason}")
+        self.name, self.reason = name, reason
 
 
 class Option(Struct, frozen=True):
     """An option of the command line.
 
     `kind` is the type of its value, or of one of its values if it may be `repeated`. `parse` turns the text, or the
-    list of texts, into the value for Python, and raises ValueError with the form that is expected. `flags` are its
-    names on the command line, if the name of the field is none; `off` is a flag for the value False. `completes`: the
-    kinds of names that a shell completes, in a list with commas if `is_list`.
+    list of texts, into the value for Python, takes such a value from Python too, and raises ValueError with the form
+    that is expected. `objects` says whether an object of Python may stand for a text; `takes` are then the words for
+    both. `flags` are its names on the command line, if the name of the field is none; `off` is a flag for the value
+    False; without `help` it is an argument of the function alone. `completes`: the kinds of names that a shell
+    completes, in a list with commas if `is_list`.
 
     For settings: `reads` says that the text names a file to read, or may begin with one; `runs_code` that it may run
     code; `is_typed`: it is for the command line alone; `is_own`: a setting for `passes run` does not count for it.
-    `excludes`: the options whose settings do not count if it is typed.
+    `excludes`: the options whose settings do not count if it is typed; `enables`: those that count only with it.
     """
 
     help: str
@@ -63,6 +79,8 @@ class Option(Struct, frozen=True):
     most: float | None = None
     repeated: bool = False
     parse: Callable[[Any], Any] | None = None
+    objects: Callable[[Any], bool] | None = None
+    takes: str = ""
     flags: tuple[str, ...] = ()
     off: tuple[str, str] = ("", "")
     completes: tuple[str, ...] = ()
@@ -72,15 +90,16 @@ class Option(Struct, frozen=True):
     is_typed: bool = False
     is_own: bool = False
     excludes: tuple[str, ...] = ()
+    enables: tuple[str, ...] = ()
 
     def number(self, value: Any) -> Any:
         """The number of this kind in a text, or equal to a number. Raises ValueError for others and out of limits."""
-        is_right, word = not isinstance(value, bool), "an integer" if self.kind is int else "a number"
+        is_right = not isinstance(value, bool)
         try:
             number = self.kind(value)
         except (TypeError, ValueError, OverflowError):
             number, is_right = 0, False
-        _check(is_right and (isinstance(value, str) or number == value), f"{value}: it has to be {word}")
+        self._check(value, is_right and (isinstance(value, str) or number == value))
         _check(self.least is None or number >= self.least, f"{value}: it has to be {self.least} or more")
         _check(self.most is None or number <= self.most, f"{value}: it has to be {self.most} or less")
         return number
@@ -91,13 +110,32 @@ class Option(Struct, frozen=True):
 
     def checked(self, value: Any) -> Any:
         """The value for a function from one that Python gives; a text may stand for it. Raises ValueError."""
-        if self.repeated:
-            return value if not isinstance(value, str) else [value] if self.parse is None else self.parse([value])
         if self.parse is not None:
             return self.parse(value)
-        if self.kind is bool:
-            _check(value in (True, False), f"{value}: it has to be true or false")
-        return self.number(value) if self.kind in (int, float) else value
+        if self.kind in (int, float):
+            return self.number(value)
+        is_right = isinstance(value, bool) if self.kind is bool else self._is_single(value)
+        if not is_right and self.repeated and isinstance(value, list | tuple | AbstractSet):
+            is_right = all(map(self._is_single, cast("Iterable[object]", value)))
+        self._check(value, is_right)
+        return [value] if self.repeated and isinstance(value, str | Path) else cast("Any", value)
+
+    def _is_single(self, value: object) -> bool:
+        """Whether a value is a text, or what may stand for one."""
+        is_text = isinstance(value, (str, Path) if self.kind is Path else str)
+        return is_text or (self.objects is not None and self.objects(value))
+
+    def _check(self, value: object, is_right: bool) -> None:
+        words = WORDS[self.kind] + ", or several" * self.repeated
+        _check(is_right, f"{shown(value)}: it has to be {self.takes or words}")
+
+
+def shown(value: object) -> str:
+    """A value from Python in one line of a message."""
+    if isinstance(value, str):
+        return value
+    is_plain = value is None or isinstance(value, bool | int | float | bytes | list | tuple | set | dict)
+    return " ".join(reprlib.repr(value).split()) if is_plain else f"of type {type(value).__name__}"
 
 
 def flag_of(name: str, about: Option) -> str:
@@ -110,7 +148,7 @@ def _check(condition: object, reason: str) -> None:
         raise ValueError(reason)
 
 
-def option(default: Any, help: str, metavar: str = "", **given: Any) -> Any:  # noqa: A002 - as typer calls it
+def option(default: Any, help: str = "", metavar: str = "", **given: Any) -> Any:  # noqa: A002 - as typer calls it
     """A field of a class of options. `kind` is the type of the default, or text."""
     kind = type(default) if isinstance(default, bool | int | float) else str
     about = Option(help, metavar, **cast("dict[str, Any]", {"kind": kind, **given}))
@@ -121,6 +159,31 @@ output_option, selection_option, model_option, verification_option, criterion_op
     partial(option, group=group) for group in (OUTPUT, SELECTION, MODEL, VERIFICATION, CRITERION, SEARCH, SPEED)
 )
 report_option = partial(option, group=REPORTS)
+
+
+def _is_source(value: object) -> bool:
+    """Whether a value may be samples, or a source of samples."""
+    from ..core.verify.given_inputs import DataReader, GivenSamples, NamedData  # noqa: PLC0415 - imports onnx
+
+    return not isinstance(value, bytes) and isinstance(value, Path | Iterable | DataReader | NamedData | GivenSamples)
+
+
+def _is_pass(value: object) -> bool:
+    from ..core.run.pipeline import Pass  # noqa: PLC0415 - imports onnx
+
+    return isinstance(value, Pass)
+
+
+def _is_plugin(value: object) -> bool:
+    """Whether a value is an object with or of passes, or a class, whose complaint is another one."""
+    from ..core.plugins.plugin import PluginLike  # noqa: PLC0415 - imports onnx
+
+    return isinstance(value, PluginLike | type)
+
+
+source_option = partial(
+    option, repeated=True, reads=True, objects=_is_source, takes="files, arrays by name, or an iterable of them"
+)
 plugin_option = partial(
     selection_option,
     (),
@@ -130,12 +193,22 @@ plugin_option = partial(
     repeated=True,
     reads=True,
     runs_code=True,
+    objects=_is_plugin,
+    takes="Python files, passes, rules or plugins, in a list",
 )
 
 
-@cache
 def options_of(options: type) -> dict[str, tuple[Any, Option]]:
-    """The defaults and options of a class by field; a field that only says a default is the option of a class above."""
+    """The defaults and options of a class by field."""
+    return {name: found for name, found in arguments_of(options).items() if found[1].help}
+
+
+@cache
+def arguments_of(options: type) -> dict[str, tuple[Any, Option]]:
+    """As `options_of`, with the arguments of the function alone.
+
+    A field that only says a default is the option of a class above.
+    """
     above = [vars(c).get("__dataclass_fields__", {}) for c in options.__mro__]
     found = dict[str, tuple[Any, Option]]()
     for f in fields(options):
@@ -166,63 +239,90 @@ def is_count(text: str) -> bool:
     return text.isascii() and text.isdecimal() and len(text) <= MAX_DIGITS
 
 
+def _size(text: str) -> int | None:
+    return int(text) if is_count(text.strip()) else None
+
+
 def sizes_in(text: str) -> tuple[int, ...]:
     """The sizes from 1 on in a text such as `1,32`, sorted, each once; none for another text."""
     sizes = [size.strip() for size in text.split(",")]
     return tuple(sorted(set(map(int, sizes)))) if all(is_count(s) and 0 < int(s) < 1 << 31 for s in sizes) else ()
 
 
+def _shape(text: str) -> tuple[int, ...] | None:
+    """The sizes in a text such as `1,3`; none for the empty one, a scalar's."""
+    sizes = [_size(size) for size in text.split(",") if size.strip()]
+    return None if None in sizes else cast("tuple[int, ...]", tuple(sizes))
+
+
+def _integer(value: Any) -> int | None:
+    return int(value) if isinstance(value, Integral) and value is not True and value is not False else None
+
+
+def _integers(value: Any) -> tuple[int, ...] | None:
+    is_several = isinstance(value, Sequence) and not isinstance(value, str | bytes)
+    numbers = [_integer(number) for number in cast("Sequence[Any]", value)] if is_several else [None]
+    return None if None in numbers else cast("tuple[int, ...]", tuple(numbers))
+
+
+def _sizes(value: Any) -> tuple[int, ...] | None:
+    """One size from 1 on, or several."""
+    numbers = _integers([value] if isinstance(value, Integral) else value)
+    return numbers if numbers and min(numbers) > 0 else None
+
+
 def parse_batch(given: str | Sequence[int]) -> tuple[int, ...]:
     """The batch sizes in a text such as `1,32`, sorted, and 1; sizes from Python as they are. Raises ValueError."""
-    if isinstance(given, str):
-        sizes = sizes_in(given)
-        numbers = tuple(sorted({1, *sizes})) if sizes else ()
-    else:
-        numbers = tuple(given) if isinstance(cast("object", given), Sequence) else ()
-    _check(numbers and all(size > 0 for size in numbers), f"{given}: not of the form 1,32, sizes from 1 on")
-    return numbers
+    sizes = (sizes_in(given) if isinstance(given, str) else _integers(given)) or (0,)
+    _check(min(sizes) > 0, f"{shown(given)}: not of the form 1,32, sizes from 1 on")
+    return tuple(sorted({1, *sizes})) if isinstance(given, str) else sizes
 
 
-def parse_dim(texts: Iterable[str]) -> dict[str, int]:
-    """Sizes by symbol, in texts such as `batch=1`. Raises ValueError for another form, or two sizes of a symbol."""
-    dims: dict[str, int] = {}
-    for text in texts:
-        symbol, _, size = text.rpartition("=")
-        _check(symbol and is_count(size.strip()), f"{text}: not of the form batch=1")
-        _check(dims.setdefault(symbol, int(size)) == int(size), f"{symbol}: given twice")
-    return dims
+def _by_name(
+    form: str, in_text: Callable[[str], Any], in_python: str, value_of: Callable[[Any], Any]
+) -> Callable[[Any], dict[str, Any]]:
+    """A function for values by name, in texts of a form such as `batch=1`, or in a mapping from Python.
+
+    `in_text` and `value_of` make a value, or None of what is none. The function raises ValueError.
+    """
+    separator = next(character for character in form if character in "=:")
+
+    def parse(given: Any) -> dict[str, Any]:
+        if isinstance(given, Mapping):
+            found = {name: value_of(value) for name, value in cast("Mapping[Any, Any]", given).items()}
+            is_right = all(isinstance(name, str) and value is not None for name, value in found.items())
+            _check(is_right, f"{shown(given)}: not of the form {in_python}")
+            return found
+        found = dict[str, Any]()
+        for text in _texts(given, f"{form}, or {in_python}"):
+            name, _, rest = text.rpartition(separator)
+            value = in_text(rest)
+            _check(name and value is not None, f"{text}: not of the form {form}")
+            _check(found.setdefault(name, value) == value, f"{name}: given twice")
+        return found
+
+    return parse
 
 
-def parse_dim_sizes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Several sizes by symbol, in texts such as `batch=1,8`. Raises ValueError."""
-    sizes: dict[str, tuple[int, ...]] = {}
-    for text in texts:
-        symbol, _, numbers = text.rpartition("=")
-        _check(symbol and sizes_in(numbers), f"{text}: not of the form batch=1,8")
-        _check(symbol not in sizes, f"{symbol}: given twice")
-        sizes[symbol] = sizes_in(numbers)
-    return sizes
+parse_dim = _by_name("batch=1", _size, "{'batch': 1}", _integer)
+parse_dim_sizes = _by_name("batch=1,8", lambda text: sizes_in(text) or None, "{'batch': [1, 8]}", _sizes)
+parse_shape = _by_name("name:1,3,224,224", _shape, "{'name': [1, 3, 224, 224]}", _integers)
+"""Sizes of symbols, several sizes of each, and shapes of inputs; names of inputs may have colons."""
 
 
-def parse_shape(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes by input name, in texts such as `x:1,3,224,224`; a name may have colons. Raises ValueError."""
-    shapes: dict[str, tuple[int, ...]] = {}
-    for text in texts:
-        name, _, dims = text.rpartition(":")
-        try:
-            shape = tuple(int(d) for d in dims.split(",") if d.strip())
-        except ValueError:
-            shape = (-1,)
-        _check(name and all(d >= 0 for d in shape), f"{text}: not of the form name:1,3,224,224")
-        _check(shapes.setdefault(name, shape) == shape, f"{name}: given twice")
-    return shapes
+def _texts(given: Any, form: str) -> list[str]:
+    """The text, or the texts in a sequence. Raises ValueError with their form for another value."""
+    is_several = isinstance(given, list | tuple | AbstractSet)
+    texts: list[Any] = [given] if isinstance(given, str) else list(cast("Any", given)) if is_several else [None]
+    _check(all(isinstance(text, str) for text in texts), f"{shown(given)}: not of the form {form}")
+    return texts
 
 
-def parse_names(texts: str | Iterable[str]) -> tuple[str, ...]:
+def parse_names(given: str | Sequence[str]) -> tuple[str, ...]:
     """The names in a text, or in several, such as `a,b`. Raises ValueError for an empty one."""
-    given = [texts] if isinstance(texts, str) else [*texts]
-    names = tuple(name.strip() for text in given for name in text.split(","))
-    _check(all(names), f"{','.join(given)}: a name is empty")
+    texts = _texts(given, "a,b")
+    names = tuple(name.strip() for text in texts for name in text.split(","))
+    _check(all(names), f"{','.join(texts)}: a name is empty")
     return names
 
 
@@ -234,7 +334,7 @@ def parse_size(given: str | int) -> int:
         size = parse_value(int, str(given))
     except ValueError:
         size = 0
-    _check(size > 0, f"{given}: not of the form 2GB, 512MiB or 1000000")
+    _check(size > 0, f"{shown(given)}: not of the form 2GB, 512MiB or 1000000")
     return size
 
 
@@ -246,6 +346,20 @@ def parse_external_data(given: str | int) -> str | int:
         if isinstance(given, str):
             return given
         raise
+
+
+def parse_effort(given: Effort) -> Effort:
+    """An effort of verification. Raises ValueError for another value."""
+    _check(
+        isinstance(cast("object", given), str) and given in EFFORT_NAMES,
+        f"{shown(given)}: choose from {', '.join(EFFORT_NAMES)}",
+    )
+    return given
+
+
+def parse_verification(given: bool | Effort) -> bool | Effort:
+    """An effort of verification, or whether to verify at all. Raises ValueError for another value."""
+    return given if isinstance(given, bool) else parse_effort(given)
 
 
 INPUTS = "an .npz, a folder of ONNX test data or of .npz, or file.py:function; may be repeated."
@@ -261,24 +375,26 @@ class ReportOptions:
     progress: Progress = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        """Convert texts, and raise UsageError for values that an option does not take."""
-        for name, (default, about) in options_of(type(self)).items():
+        """Convert texts, and raise OptionError for values that an option does not take."""
+        for name, (default, about) in arguments_of(type(self)).items():
             if (value := getattr(self, name)) is not default:
                 try:
                     object.__setattr__(self, name, about.checked(value))
                 except ValueError as e:
-                    raise UsageError(f"{name} {e}") from e
+                    raise OptionError(name, str(e)) from e
+        if not (self.progress is None or isinstance(self.progress, bool) or callable(self.progress)):
+            raise OptionError("progress", f"{shown(self.progress)}: it has to be a function, true or false")
 
     @property
     def chosen(self) -> dict[str, Any]:
         """The options that differ from their defaults, as JSON has them, without the places of results."""
-        shown = {
+        defaults = {
             name: default
             for name, (default, about) in options_of(type(self)).items()
             if about.kind is not Path or about.reads
         }
-        values = {name: _plain(getattr(self, name)) for name in shown}
-        return {name: v for name, v in values.items() if v not in (_plain(shown[name]), None, [], {})}
+        values = {name: _plain(getattr(self, name)) for name in defaults}
+        return {name: v for name, v in values.items() if v not in (_plain(defaults[name]), None, [], {})}
 
     def among(self, options: type[AnyOptions]) -> AnyOptions:
         """The options of another class that this one has too; the others have their defaults."""
@@ -304,8 +420,8 @@ class SeedOptions:
 class InputOptions:
     """Inputs of the caller to verify with."""
 
-    inputs: Inputs | GivenSamples | None = verification_option(
-        None, f"Inputs to verify with: {INPUTS}", "FILE", repeated=True, reads=True
+    inputs: Inputs | GivenSamples | None = source_option(
+        None, f"Inputs to verify with: {INPUTS}", "FILE", group=VERIFICATION
     )
 
 
@@ -313,9 +429,7 @@ class InputOptions:
 class MeasuredInputOptions:
     """Inputs of the caller to measure with."""
 
-    inputs: Inputs | GivenSamples | None = option(
-        None, f"Inputs to run, of several the first: {INPUTS}", "FILE", repeated=True, reads=True
-    )
+    inputs: Inputs | GivenSamples | None = source_option(None, f"Inputs to run, of several the first: {INPUTS}", "FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -408,7 +522,7 @@ class MetricOptions:
     """Labelled data, and a metric."""
 
     labelled: str | Path | None = criterion_option(
-        None, "An .npz with inputs and labels, for an accuracy.", "FILE", kind=Path, reads=True
+        None, "An .npz with inputs and labels, for an accuracy.", "FILE", kind=Path, reads=True, enables=("metric",)
     )
     metric: str = criterion_option(
         "", "Accuracy of outputs and labels, as file.py:function; without it, top-1.", "FILE:NAME", reads=True
@@ -419,12 +533,10 @@ class MetricOptions:
 class DataOptions(MetricOptions):
     """Data to calibrate and to measure accuracy with."""
 
-    data: Any = option(
+    data: Any = source_option(
         None,
         "Inputs to calibrate with: an .npz, a folder of ONNX test data, or file.py:reader; may be repeated.",
         "FILE",
-        repeated=True,
-        reads=True,
     )
 
 
@@ -456,6 +568,8 @@ class PipelineOptions:
         "NAMES",
         completes=(PIPELINES, PASSES),
         is_list=True,
+        objects=_is_pass,
+        takes="the names of pipelines and passes, or a pass",
     )
     plugin: Sequence[PluginLike] = plugin_option()
     _: KW_ONLY
@@ -489,7 +603,7 @@ class EffortOptions:
         "default",
         "Effort of verification: quick, default or thorough.",
         "CHOICE",
-        parse=checked_effort,
+        parse=parse_effort,
         completes=(EFFORTS,),
     )
 

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import suppress
+from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 from passwright.app.cli.entry import COMMANDS, app
 from passwright.app.cli.parameters import options_from
 from passwright.app.cli.settings import is_settable, key_of
 from passwright.app.optimize.run_options import RunOptions
-from passwright.app.options import Option
-from passwright.core.errors import UsageError
+from passwright.app.options import Option, arguments_of, options_of
+from passwright.app.tune.tune_options import TuneOptions
+from passwright.core.errors import PassesError, UsageError
 from rewriting import cases
 from test_cli import invoke
 from typer.main import get_command
 
-from passwright import bench, compare, optimize, tune
+import passwright
+from passwright import bench, compare, convert_opset, diff, info, optimize, tune, verify
 
 TWO_NAMES = {"verify", "diff", "explain"}
 GROUP: Any = get_command(app)
@@ -124,10 +130,114 @@ def test_batches_that_python_cannot_give(batch: Any) -> None:
         bench(["nowhere.onnx"], batch=batch)
 
 
+class Other:
+    """An object that no option takes."""
+
+
+VALUES = (
+    3,
+    2.5,
+    "",
+    [3],
+    [["x"]],
+    b"x",
+    {3: 3},
+    {"x": 3},
+    {"x": "3"},
+    {"x": None},
+    np.zeros(3),
+    range(3),
+    None,
+    Other(),
+)
+SUBJECTS = {"bench": [[]], "info": [], "explain": ["m.onnx", "x"], "verify": ["m.onnx"] * 2, "diff": ["m.onnx"] * 2,
+            "convert_opset": ["m.onnx", 18]}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["bench", "bisect_ort", "compare", "convert_opset", "diff", "explain", "info",
+                                  "optimize", "profile", "quantize", "tune", "verify"])  # fmt: skip
+def test_values_of_wrong_types_are_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    function: Any = getattr(passwright, name)
+    subjects = SUBJECTS.get(name, ["m.onnx"])
+    options = [p for p in signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL][len(subjects) :]
+    assert {"json", "progress"} <= {p.name for p in options}
+    for p in options:
+        with pytest.raises(UsageError, match=rf"^{p.name} of type Other: (it has to be|not of the form|choose from)"):
+            function(*subjects, **{p.name: Other()})
+        for value in VALUES:
+            with suppress(PassesError):
+                function(*subjects, **{p.name: value})
+
+
+@cases(
+    ("call", "reason"),
+    {
+        "a text for a size": (partial(optimize, dim={"N": "1"}), "dim {'N': '1'}: not of the form {'batch': 1}"),
+        "a size for a shape": (
+            partial(optimize, shape={"x": 3}),
+            "shape {'x': 3}: not of the form {'name': [1, 3, 224, 224]}",
+        ),
+        "a fraction of a size": (
+            partial(tune, dim={"N": [1.5]}),
+            "dim {'N': [1.5]}: not of the form {'batch': [1, 8]}",
+        ),
+        "no path": (partial(verify, other="n.onnx", json=3), "json 3: it has to be a path"),
+        "no text": (partial(tune, goal=3), "goal 3: it has to be a text"),
+        "no texts": (partial(optimize, skip=[3]), "skip [3]: it has to be a text, or several"),
+        "no function": (partial(optimize, progress=3), "progress 3: it has to be a function, true or false"),
+        "an array": (partial(optimize, skip=np.zeros(9)), "skip of type ndarray: it has to be a text, or several"),
+        "no pass": (
+            partial(optimize, pipeline=3),
+            "pipeline 3: it has to be the names of pipelines and passes, or a pass",
+        ),
+        "no opset": (partial(convert_opset, opset=None), "opset None: it has to be an integer"),
+    },
+)
+def test_messages_of_wrong_types(call: Any, reason: str) -> None:
+    with pytest.raises(UsageError) as e:
+        call("nowhere.onnx")
+    assert str(e.value) == reason
+
+
+def test_one_size_of_a_dim_is_several() -> None:
+    options: Any = TuneOptions
+    assert options(dim={"N": 3}).dim == options(dim="N=3").dim == {"N": (3,)}
+
+
+def test_values_are_converted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = list[object]()
+    _, about = options_of(RunOptions)["memory"]
+    counted = structs.replace(about, parse=lambda text: parsed.append(text) or 2000)
+    monkeypatch.setitem(arguments_of(RunOptions), "memory", (None, counted))
+    assert options_from(RunOptions, {"memory": "2KB"}).memory == 2000
+    assert parsed == ["2KB"]
+
+
 def test_unknown_parameters_are_named() -> None:
-    with pytest.raises(TypeError, match=r"^optimize\(\) has no argument 'pipelin'; did you mean pipeline or plugin\?$"):
+    unknown = r"^optimize\(\) got an unexpected keyword argument 'pipelin'; did you mean pipeline or plugin\?$"
+    with pytest.raises(TypeError, match=unknown):
         optimize("nowhere.onnx", pipelin="basic")
     with pytest.raises(UsageError, match="--pipeline other: choose from"):
         tune("nowhere.onnx", pipeline="other")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="quantized is for the command line"):
+    with pytest.raises(TypeError, match=r"compare\(\) got an unexpected keyword argument 'quantized'$"):
         compare("nowhere.onnx", quantized=True)
+
+
+@cases(
+    ("call", "reason"),
+    {
+        "twice": (
+            partial(convert_opset, "m.onnx", 18, opset=3),
+            r"convert_opset\(\) got multiple values for .*'opset'",
+        ),
+        "twice, of a class": (partial(optimize, "m.onnx", "basic", pipeline="x"), r"optimize\(\): multiple values for"),
+        "none": (optimize, r"optimize\(\): missing a required argument: 'model'"),
+        "one of two": (partial(verify, "m.onnx"), r"verify\(\): missing a required argument: 'other'"),
+        "too many": (partial(diff, "m.onnx", "n.onnx", 3), r"diff\(\): too many positional arguments"),
+        "unknown": (partial(info, "m.onnx", jsn=3), r"info\(\) got an unexpected keyword argument 'jsn'"),
+    },
+)
+def test_wrong_arguments_name_the_function(call: Any, reason: str) -> None:
+    with pytest.raises(TypeError, match=f"^{reason}"):
+        call()

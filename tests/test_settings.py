@@ -101,6 +101,27 @@ def test_sources_are_shown(project: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments", "key"),
+    [
+        ("threads = 4\nlimit = 3\nmin-time = 1", ["run", "m.onnx", "-o", "o.onnx", "--no-verify"], "threads"),
+        ("[compare]\nbudget = '2%'", ["compare", "m.onnx"], "budget"),
+        ("[check]\nfloat32 = true", ["check", "cancel-log"], "float32"),
+    ],
+    ids=["run", "compare", "check"],
+)
+def test_settings_that_need_another_option(project: Path, text: str, arguments: list[str], key: str) -> None:
+    settle(text)
+    assert shown(*arguments).get(key, (None, "default"))[1] == "default"
+    enabling = {"threads": "--check-speed", "budget": "--quantized", "float32": "--prove"}[key]
+    assert shown(*arguments, enabling)[key][1] == "passwright.toml"
+    settle(f"{text}\n{enabling[2:]} = true\n")
+    assert shown(*arguments)[key][1] == "passwright.toml"
+    if key == "threads":
+        settle(text)
+        invoke(*arguments)
+
+
 def test_nearest_file_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def seed() -> object:
         return shown("run")["seed"]
@@ -156,6 +177,10 @@ def test_paths_are_relative_to_the_file(project: Path, monkeypatch: pytest.Monke
         ("no-verify = true", "passwright.toml: no-verify is for the command line alone"),
         ("[run]\nskp = 1", "passwright.toml: [run] skp is no option; did you mean skip?"),
         ("[rum]\nskip = 1", "passwright.toml: rum is no option"),
+        (
+            "ep = 'cuda'",
+            "passwright.toml: ep is no option of passes run: set it in [tune], [compare], [bench], [profile]",
+        ),
         ("seed = ", "passwright.toml:1: "),
         ("seed = 1\nseed = 2", "passwright.toml:2: "),
         ("skip = " + "[" * 5000, "passwright.toml: "),

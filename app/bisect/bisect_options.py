@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..options import DimOptions, EffortOptions, InputOptions, LimitOptions, ReportOptions, SeedOptions
+from ..options import DimOptions, EffortOptions, InputOptions, LimitOptions, ReportOptions, SeedOptions, option
 
 
 @dataclass(frozen=True)
 class OptimizerOptions:
     """The level of onnxruntime's optimization."""
 
-    ort: str = "all"
+    ort: str = option("all")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,10 @@ class CheckOptions(ReportOptions):
     budget: int = option(600, "Models made for each rule, at most.", "N", least=1)
     seed: int = option(0, "Seed of the generated models and inputs.", "N", least=0)
     prove: bool = option(
-        False, "Prove the rules, too: over the reals, and bit for bit where they are exact.", is_own=True
+        False,
+        "Prove the rules, too: over the reals, and bit for bit where they are exact.",
+        is_own=True,
+        enables=("float32",),
     )
     float32: bool = option(False, "With --prove, run exact rules on every float32, for minutes each.")
     repro: str | Path | None = report_option(

@@ -57,8 +57,13 @@ class Command(GroupedHelp, TyperCommand):
             file = find_settings() if IGNORE not in typed else None
             values = {} if file is None else self._settings(file, ctx)
         names = {o: p.name for p in self.params for o in p.opts}
-        off = {
-            name for o in typed & names.keys() if names[o] in self.options for name in self.options[names[o]].excludes
+        chosen = {names[o] for o in typed & names.keys()}
+        off = {other for name, about in self.options.items() if name in chosen for other in about.excludes}
+        off |= {
+            other
+            for name, about in self.options.items()
+            if name not in chosen and not values.get(name)
+            for other in about.enables
         }
         ctx.default_map = {name: value for name, value in values.items() if name not in off}
         ctx.meta[FILE] = str(file.path) if file is not None else ""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from ...core.errors import UsageError
-from ..options import Option, flag_of, options_of
+from ..options import Option, OptionError, flag_of, options_of
 from .completion import complete_lists, complete_names
 
 
@@ -79,21 +79,15 @@ def options_from(options: type, given: Mapping[str, Any]) -> Any:
     values = dict[str, Any]()
     for name, (_, about) in options_of(options).items():
         if (value := given.get(name)) is not None and value not in ((), []):
-            values[name] = _parsed(name, about, value)
+            values[name] = value
         if about.off[0] and given.get(_parameter_of(about.off[0])):
             if name in values:
                 raise UsageError(f"{about.off[0]} and {flag_of(name, about)} exclude each other")
             values[name] = False
-    return options(**values)
-
-
-def _parsed(name: str, about: Option, value: Any) -> Any:
-    if about.parse is None:
-        return value
     try:
-        return about.parse(value)
-    except ValueError as e:
-        raise UsageError(f"{flag_of(name, about)} {e}") from e
+        return options(**values)
+    except OptionError as e:
+        raise UsageError(f"{flag_of(e.name, options_of(options)[e.name][1])} {e.reason}") from e
 
 
 def _parameter_of(flag: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from ...core.errors import UsageError
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import read_text, unreadable
 from ...core.support.toml_tables import read_tables
-from ..options import Option, require
+from ..options import WORDS, Option, require
 
 OWN_FILE, PROJECT_FILE = "passwright.toml", "pyproject.toml"
 TABLE = ("tool", "passwright")  # of the file of a project
@@ -24,7 +24,6 @@ NAMED = re.compile(r"""tool\W{1,9}passwright|^\s*["']?passwright["']?\s*[.=]""",
 MAX_BYTES = 1 << 20  # of a file of settings
 REPOSITORY = ".git"  # is in the root of one
 PIPELINES_FILE = Path("pipelines.toml")  # of the current folder, in which names of pipelines are looked up
-WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", Path: "a text"}
 LIST_WORDS = "a list of texts"
 SPECS = frozenset({"pipeline", "enable"})
 """Options whose texts name passes and pipelines."""
@@ -105,10 +104,7 @@ def checked_settings(
     for key, value in table.items():
         place = file.place(heading, key)
         if key not in settable:
-            from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
-
-            reason = "is for the command line alone" if key in known else f"is no option{did_you_mean(key, settable)}"
-            raise UsageError(f"{place} {reason}")
+            raise UsageError(f"{place} {_reason_why_not(key, known, settable, not heading, ctx)}")
         p, about = settable[key], owner.options[settable[key].name]
         values[p.name] = moved_paths(p.name, about, _typed_value(place, about, value), file.path.parent)
         try:
@@ -116,6 +112,23 @@ def checked_settings(
         except typer.BadParameter as e:
             raise UsageError(f"{place}: {e.message}") from e
     return values
+
+
+def _reason_why_not(key: str, known: Collection[str], settable: Collection[str], shared: bool, ctx: Any) -> str:
+    """Why a key sets nothing; with the tables that it may be in, for one that is `shared` by commands."""
+    from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
+
+    if key in known:
+        return "is for the command line alone"
+    group = ctx.parent.command
+    commands = [group.get_command(ctx.parent, name) for name in group.list_commands(ctx.parent)] if shared else []
+    tables = [
+        f"[{c.name}]"
+        for c in commands
+        if any(key == key_of(p) and p.name in c.options and is_settable(c.options[p.name]) for p in c.params)
+    ]
+    hint = f" of passes run: set it in {', '.join(tables)}" if tables else did_you_mean(key, settable)
+    return f"is no option{hint}"
 
 
 def is_settable(about: Option) -> bool:

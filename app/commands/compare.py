@@ -5,14 +5,14 @@ from __future__ import annotations
 from ..cli.arguments import Model
 from ..cli.exit_codes import UNVERIFIED
 from ..cli.report_output import report_on
-from ..compare.compare_options import CompareOptions
+from ..compare.compare_options import CompareCommandOptions
 
 EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage;
 4 done, but nothing could be verified."""
 EXAMPLES = {"passes compare model.onnx": "tries all optimizers that are installed"}
 
 
-def compare(model: Model, options: CompareOptions) -> int:
+def compare(model: Model, options: CompareCommandOptions) -> int:
     """Compare the outputs of passwright, onnxruntime and other optimizers for a model.
 
     Each is verified and measured: correctness, size, latency, memory.

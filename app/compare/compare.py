@@ -25,7 +25,6 @@ from ..measure.execution_provider import parse_provider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.tuned_settings import read_tuned_settings, settings_words
 from ..optimize.run_options import RunOptions, plugin_files
-from ..options import require
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
@@ -51,7 +50,6 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
 
     Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
     """
-    require(not options.quantized, "quantized is for the command line: passes compare --quantized")
     timer, online = PhaseTimer(phase_callback(options.progress)), session_config(options)
     offline = replace(online, optimization_level=DISABLE_ALL, disabled_optimizers=())
     path = Path(model)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(
     PageOptions,
-    CriterionOptions,
     SeedOptions,
     TimingOptions,
     BatchSizeOptions,
@@ -63,14 +62,6 @@ class CompareOptions(
     settings: str | Path | None = speed_option(
         None, "Settings that `passes tune` wrote.", "FILE", kind=Path, is_typed=True, excludes=TUNED
     )
-    quantized: bool = option(
-        False,
-        "Compare tools for quantization instead, at one accuracy budget.",
-        excludes=("pipeline", "plugin", "only", "skip", "enable", "inputs", "shape", "dim", "ep"),
-    )
-    time: float | None = criterion_option(
-        None, "Seconds after which `passes quantize` begins no candidate.", "SECONDS", kind=float, least=0
-    )
     keep: str | Path | None = report_option(None, "Keep the optimized files in this folder.", "FOLDER", kind=Path)
 
     def __post_init__(self) -> None:
@@ -78,6 +69,25 @@ class CompareOptions(
         super().__post_init__()
         timed = "--threads" if self.threads else "--ep" if self.ep != "cpu" else ""
         require(not (self.settings and timed), f"{timed}: --settings {self.settings} says that")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareCommandOptions(CriterionOptions, CompareOptions):
+    """The options of `passes compare`, which compares tools for quantization as well."""
+
+    quantized: bool = option(
+        False,
+        "Compare tools for quantization instead, at one accuracy budget.",
+        excludes=("pipeline", "plugin", "only", "skip", "enable", "inputs", "shape", "dim", "ep"),
+        enables=("data", "labelled", "metric", "budget", "time"),
+    )
+    time: float | None = criterion_option(
+        None, "Seconds after which `passes quantize` begins no candidate.", "SECONDS", kind=float, least=0
+    )
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for options of the other comparison."""
+        super().__post_init__()
         others = {
             "--pipeline": self.pipeline != "basic", "--plugin": self.plugin, "--only": self.only, "--skip": self.skip,
             "--enable": self.enable, "--inputs": self.inputs, "--shape": self.shape, "--dim": self.dim,

@@ -19,9 +19,9 @@ from ...core.ir.tensor import element_type
 from ...core.run.report import Stats
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
-from ..options import Progress
+from ..options import Progress, ReportOptions
 from ..registry.environment import versions
-from ..report.progress import phase_callback
+from ..report.progress import shown_progress
 
 
 class Weights(Struct, frozen=True):
@@ -125,17 +125,19 @@ def info(
     A model that cannot be loaded is in `failures` of the report, and the others are reported. `json`: where to
     write the report as JSON. `progress`: as for `optimize`, with the name of each model.
     """
-    sources, report_progress = [model_source(m, inline=False) for m in models], phase_callback(progress)
-    paths = OutputPaths.of(report=json)
+    options = ReportOptions(json=json, progress=progress)
+    sources = [model_source(m, inline=False) for m in models]
+    paths = OutputPaths.of(report=options.json)
     paths.require_distinct([p for s in sources for p in s.files])
     report = InfoReport(versions=versions())
-    for source in sources:
-        report_progress(source.label)
-        try:
-            with gc_paused():
-                report.models.append(ModelInfo.of(source))
-        except ModelError as e:
-            report.failures[source.label] = str(e)
+    with shown_progress(options.progress) as show:
+        for source in sources:
+            show(source.label)
+            try:
+                with gc_paused():
+                    report.models.append(ModelInfo.of(source))
+            except ModelError as e:
+                report.failures[source.label] = str(e)
     paths.require_distinct([p for s in sources for p in s.files])
     publish_text(paths.report, report.to_json)
     return report

@@ -35,13 +35,16 @@ from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.proof_guarantees import ProofCounts
+from ..options import Progress, require
 from ..registry.environment import versions
 from ..registry.guarantees import guarantee_counts
 from ..report.progress import phase_callback, with_keywords
-from .run_options import ConversionOptions, RunOptions
+from .run_options import RunOptions
 from .run_setup import RunSetup
 
 if TYPE_CHECKING:
+    from ...core.verify.effort import Effort
+    from ...core.verify.given_inputs import Inputs
     from ..report.visualization import Visualization
     from .speed_check import SpeedRaces
 
@@ -254,7 +257,21 @@ def run_visualization(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) ->
 optimize = with_keywords(RunOptions, "optimize")(optimize_model)
 
 
-def convert_model_opset(model: onnx.ModelProto | str | Path, options: ConversionOptions) -> Result:
+def convert_opset(
+    model: onnx.ModelProto | str | Path,
+    opset: int,
+    verify: bool | Effort = True,
+    inputs: Inputs | None = None,
+    *,
+    exact: bool = False,
+    keep_functions: bool = True,
+    output: str | Path | None = None,
+    memory: int | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+    json: str | Path | None = None,
+    progress: Progress = None,
+) -> Result:
     """Convert a model to another opset, higher or lower, and change nothing else.
 
     The result computes the same as the original in onnxruntime, unless `verify` is False. The parameters are those of
@@ -264,7 +281,8 @@ def convert_model_opset(model: onnx.ModelProto | str | Path, options: Conversion
     the installed onnx does not know, VerificationError for a wrong conversion, UnverifiableError if onnxruntime does
     not run the model at that opset, or on any input.
     """
-    return optimize_model(model, options.run_options)
-
-
-convert_opset = with_keywords(ConversionOptions, "convert_opset")(convert_model_opset)
+    require(opset is not None, "opset None: it has to be an integer")  # pyright: ignore[reportUnnecessaryComparison]
+    return optimize(
+        model, "none", opset=opset, verify=verify, inputs=inputs, exact=exact, keep_functions=keep_functions,
+        output=output, memory=memory, time_limit=time_limit, seed=seed, json=json, progress=progress,
+    )  # fmt: skip

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.errors import UsageError
 from ...core.ort.sessions import MAX_THREADS
-from ...core.verify.effort import Effort, checked_effort
+from ...core.verify.effort import Effort
 from ..options import (
     EFFORTS,
     DimOptions,
@@ -21,11 +21,13 @@ from ..options import (
     ReportOptions,
     SeedOptions,
     model_option,
+    option,
     output_option,
     parse_dim,
     parse_external_data,
     parse_names,
     parse_shape,
+    parse_verification,
     report_option,
     selection_option,
     speed_option,
@@ -35,7 +37,6 @@ from ..options import (
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ...core.plugins.plugin import PluginLike
     from ...core.run.report import Report
-    from ...core.verify.given_inputs import Inputs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +107,7 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
         "CHOICE",
         parse=parse_external_data,
     )
-    dry_run: bool = output_option(False, "List each change with its savings, and write no model.")
+    dry_run: bool = output_option(False, "List each change with its savings, and write no model.", enables=("limit",))
     value_info: str | None = model_option(
         None,
         "Types and shapes of intermediate values: keep those of the model, write all that are known, or strip them, "
@@ -119,7 +120,7 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
         "Effort of verification: quick, default or thorough.",
         "CHOICE",
         kind=str,
-        parse=checked_effort,
+        parse=parse_verification,
         completes=(EFFORTS,),
         off=("--no-verify", "Write without verification."),
     )
@@ -131,6 +132,7 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
         False,
         "Race the result against the original in onnxruntime, and keep the original, or the result of the pipeline's "
         "fallback, if it is slower.",
+        enables=("threads", "min_time"),
     )
     threads: int = speed_option(0, "Threads of the race; 0 for one on each core.", "N", least=0, most=MAX_THREADS)
     min_time: float = speed_option(
@@ -142,7 +144,7 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
     repro: str | Path | None = report_option(
         None, "Write a small model and inputs here for each wrong change.", "FOLDER", kind=Path
     )
-    visualize: bool = False
+    visualize: bool = option(default=False)
 
     @property
     def enabled(self) -> list[str]:
@@ -181,24 +183,6 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
         from ..registry.python_data import data_files  # noqa: PLC0415 - imports onnx
 
         return data_files(self.inputs) + self.plugin_files
-
-
-@dataclass(frozen=True)
-class ConversionOptions(LimitOptions, SeedOptions, ReportOptions):
-    """The parameters of `convert_opset` except the model, as documented there."""
-
-    opset: int
-    verify: bool | Effort = True
-    inputs: Inputs | None = None
-    _: KW_ONLY
-    exact: bool = False
-    keep_functions: bool = True
-    output: str | Path | None = None
-
-    @property
-    def run_options(self) -> RunOptions:
-        """The options of a run of the conversion alone."""
-        return RunOptions("none", **{f.name: getattr(self, f.name) for f in fields(self)})
 
 
 def with_conversion(enable: Sequence[str], opset: int | None, more: str = "") -> list[str]:

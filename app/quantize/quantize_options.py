@@ -49,7 +49,7 @@ class QuantizationOptions(
     plugin: Sequence[PluginLike] = plugin_option()
     time: float = 1800.0
     batch: Sequence[int] = (1,)
-    op_errors: bool = False
+    op_errors: bool = option(default=False)
 
     @property
     def input_files(self) -> list[Path]:

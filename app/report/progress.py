@@ -44,22 +44,23 @@ def with_keywords_after_two(
 def _with_keywords(options: Callable[..., Any], name: str) -> Any:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         *subjects, _ = signature(function).parameters.values()
-        count, names, known = len(subjects), [p.name for p in subjects], signature(options).parameters.keys()
+        own = signature(function).replace(parameters=[*subjects, *signature(options).parameters.values()])
 
         @wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
-            given = [keywords.pop(n) for n in names[len(args) :] if n in keywords]
-            first = [*args[:count], *given]
-            if len(first) < count:
-                raise TypeError(f"{name}() needs {' and '.join(names)}")
-            for unknown in keywords.keys() - known:
-                raise TypeError(f"{name}() has no argument {unknown!r}{did_you_mean(unknown, known)}")
-            chosen = options(*args[count:], **keywords)
+            for unknown in keywords.keys() - own.parameters.keys():
+                hint = did_you_mean(unknown, own.parameters)
+                raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}{hint}")
+            try:
+                given = own.bind(*args, **keywords).arguments
+            except TypeError as e:
+                raise TypeError(f"{name}(): {e}") from None
+            first = [given.pop(p.name) for p in subjects]
+            chosen = options(**given)
             with shown_progress(chosen.progress) as show:
                 return function(*first, replace(chosen, progress=show))
 
-        parameters = [*subjects, *signature(options).parameters.values()]
-        vars(call)["__signature__"] = signature(function).replace(parameters=parameters)
+        vars(call)["__signature__"] = own
         call.__name__ = call.__qualname__ = name
         return call
 

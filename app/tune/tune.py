@@ -255,8 +255,8 @@ def _paths(options: TuneOptions, source: ModelSource) -> OutputPaths:
     settings, script = options.settings, options.script
     if options.output is not None:
         place = Path(options.output)
-        settings = settings or place.with_name(f"{place.stem}_settings.json")
-        script = script or place.with_name(f"{place.stem}_session.py")
+        settings = settings or place.parent / f"{place.stem}_settings.json"
+        script = script or place.parent / f"{place.stem}_session.py"
     paths = OutputPaths.of(
         model=options.output,
         report=options.json,

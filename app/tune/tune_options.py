@@ -88,7 +88,10 @@ class TuneOptions(
     )
     trials: int = 200
     budget: str | None = criterion_option(
-        None, "Try schemes of `passes quantize` too, with this loss: 1%, or 0.5pt.", "LOSS"
+        None,
+        "Try schemes of `passes quantize` too, with this loss: 1%, or 0.5pt.",
+        "LOSS",
+        enables=("data", "labelled", "metric", "scheme"),
     )
     scheme: str = criterion_option(
         AUTO, "Schemes to try, each as a model of its own; auto for the best one.", "NAMES", is_own=True
@@ -101,7 +104,6 @@ class TuneOptions(
         super().__post_init__()
         for name in self.pipeline:
             require(name in PIPELINES, f"--pipeline {name}: choose from {', '.join(PIPELINES)}")
-        require(all(sizes and min(sizes) >= 1 for sizes in (self.dim or {}).values()), "dim: give sizes from 1 on")
         self._require_budget()
 
     def _require_budget(self) -> None:
@@ -114,7 +116,8 @@ class TuneOptions(
             requested_schemes(self.scheme, "", "qdq")
             return
         given = {
-            "--data": self.data, "--labelled": self.labelled, "--metric": self.metric, "--scheme": self.scheme != AUTO,
+            "--data": self.data is not None, "--labelled": self.labelled, "--metric": self.metric,
+            "--scheme": self.scheme != AUTO,
         }  # fmt: skip
         for name in (name for name, value in given.items() if value):
             require(condition=False, reason=f"{name} is for models of another accuracy: give --budget")

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core.verify.effort import Effort, checked_effort
-from ..options import EFFORTS, InputOptions, LimitOptions, ReportOptions, SeedOptions, ShapeOptions, verification_option
+from ...core.verify.effort import Effort
+from ..options import (
+    EFFORTS,
+    InputOptions,
+    LimitOptions,
+    ReportOptions,
+    SeedOptions,
+    ShapeOptions,
+    parse_effort,
+    verification_option,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,7 +26,7 @@ class VerifyOptions(LimitOptions, SeedOptions, ShapeOptions, InputOptions, Repor
         "default",
         "Effort of verification: quick, default or thorough.",
         "CHOICE",
-        parse=checked_effort,
+        parse=parse_effort,
         completes=(EFFORTS,),
     )
     prove: bool = verification_option(False, "Prove the regions in which the models differ, too.", is_own=True)

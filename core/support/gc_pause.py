@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 MAX_UNCOLLECTED_BYTES = 512 << 20  # of graphs that were made since garbage was collected last
-GRAPH_BYTES = 5 << 20  # a graph counts as so much more than its weights: it may hold files open
+GRAPH_BYTES = 2 << 20  # a graph counts as so much more than its weights: it may hold files open
 COLLECTION_THRESHOLD = 200_000  # objects: with Python's 700, imports are a tenth of collecting no garbage
 
 

@@ -69,7 +69,7 @@ def test_verified(path: Path, pipeline: str) -> None:
 FUSED = ("Attention", "RotaryEmbedding", "RMSNormalization", "LayerNormalization", "Softmax")
 
 
-@sampled(3)
+@sampled(6)
 def test_fusions(path: Path) -> None:
     """`python tests/test_families.py` records the counts."""
     assert counts_of_fusions(path) == facts(path)["ort"]
@@ -81,7 +81,7 @@ def counts_of_fusions(path: Path) -> dict[str, int]:
     return {name: after.ops.get(name, 0) for name in FUSED} | {"nodes": after.nodes}
 
 
-@sampled(5)
+@sampled(9)
 def test_padded_inputs(path: Path) -> None:
     """Padding on the left and right, a sample that is masked throughout, one token, and no past give the same."""
     result = optimize(path, pipeline="ort", verify=False).model

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
@@ -219,11 +219,12 @@ def build_mask(g: RewriteBuilder, scores: Scores, v: Value, *, guarded: bool) ->
     """The sum of the masks, with an entry for each query and key; None if there are no masks."""
     total: Value | None = None
     low = LOWEST_MASK[v.dtype]
+    high = highest_mask([m for m in scores.masks if isinstance(m, Value)], low)
     for m in scores.masks:
         if isinstance(m, Op):
             total = replaced_mask(g, m, g.const(0, like=v) if total is None else total, low)
             continue
-        mask = bound_mask(g, m, low, guarded=guarded)
+        mask = bound_mask(g, m, low, high, guarded=guarded)
         mask = mask if mask.dtype == v.dtype else g.Cast(mask, to=v.dtype)
         total = mask if total is None else g.Add(total, mask)
     if total is None:
@@ -254,25 +255,47 @@ def replaced_mask(g: RewriteBuilder, where: Op, mask: Value, low: float) -> Valu
     return g.Where(operand(where), *(mask if v is score else fill for v in where.inputs[1:]))
 
 
-def bound_mask(g: RewriteBuilder, mask: Value, low: float, *, guarded: bool, depth: int = MAX_DEPTH) -> Value:
-    """The mask with its finite elements, or all elements unless `guarded`, no lower than `low`."""
+def highest_mask(terms: Sequence[Value | None], low: float) -> float:
+    """The upper bound of masks that are added up: infinity, or -`low` where one may lift what another one masks."""
+    may_lift = len(terms) > 1 and any(v is not None and may_exceed(v, -low) for v in terms)
+    return -low if may_lift else np.inf
+
+
+def bound_mask(
+    g: RewriteBuilder, mask: Value, low: float, high: float = np.inf, *, guarded: bool, depth: int = MAX_DEPTH
+) -> Value:
+    """The mask with its finite elements, or all elements unless `guarded`, between `low` and `high`."""
     if mask.is_const:
         data = mask.const
-        raised = np.where(np.isneginf(data), data, np.maximum(data, low))
+        raised = np.where(np.isinf(data), data, np.clip(data, low, high))
         return mask if np.array_equal(raised, data, equal_nan=True) else g.const(raised, like=mask)
     op = mask.producer
     if op is not None and not op.domain and depth and op.type in BOUNDED_THROUGH:
         first, last = BOUNDED_THROUGH[op.type]
+        high = highest_mask(op.inputs, low) if op.type == "Add" and high == np.inf else high
         inputs = [
             v if v is None or not first <= i < last
-            else bound_mask(g, v, low, guarded=guarded, depth=depth - 1)
+            else bound_mask(g, v, low, high, guarded=guarded, depth=depth - 1)
             for i, v in enumerate(op.inputs)
         ]  # fmt: skip
         return mask if tuple(inputs) == op.inputs else getattr(g, op.type)(*inputs, **op.attrs)
     if not may_hold_lowest(mask, -low):
         return mask
-    bounded = g.Max(mask, g.const(low, like=mask))
+    lowest = g.const(low, like=mask)
+    bounded = g.Max(mask, lowest) if high == np.inf else g.Clip(mask, lowest, g.const(high, like=mask))
     return g.Where(g.IsInf(mask), mask, bounded) if guarded else bounded
+
+
+def may_exceed(mask: Value, limit: float, depth: int = MAX_DEPTH) -> bool:
+    """Whether a finite element of a mask may be a number above `limit`."""
+    if mask.is_const:
+        data = mask.const
+        return mask.dtype not in DISCRETE_TYPES and bool(data.max(initial=0, where=np.isfinite(data)) > limit)
+    op = mask.producer
+    if op is not None and not op.domain and depth and op.type in BOUNDED_THROUGH:
+        first, last = BOUNDED_THROUGH[op.type]
+        return any(v is not None and may_exceed(v, limit, depth - 1) for v in op.inputs[first:last])
+    return may_hold_lowest(mask, limit)
 
 
 def may_hold_lowest(mask: Value, limit: float) -> bool:

@@ -226,6 +226,25 @@ def test_rows_that_are_masked_throughout(mask: str, low: float) -> None:
     assert "Attention" in same_with_masked_rows(f"{text} {{ {body} }}", numbers, low)
 
 
+@pytest.mark.parametrize(
+    "sums", ["m = Add(p, n) z = Add(a, m)", "m = Add(n, p) w = Unsqueeze(m, one) x = Squeeze(w, one) z = Add(x, a)"]
+)
+def test_masks_that_cancel_each_other(sums: str) -> None:
+    """A mask of 2 instead of 1 makes the highest number, with which the lowest one of another mask masks nothing."""
+    low = np.finfo(np.float32).min
+    weights = {"i": np.float32(1), "low": low, "n": np.triu(np.full((5, 7), low, np.float32), 1), "one": [1]}
+    body = f"{SCORES} f = Cast<to=1>(c) g1 = Sub(i, f) p = Mul(g1, low) {sums} {LAST}"
+    before = load(f"g ({Q}, int64[b,1,1,7] c) => (float[b,h,s,d] y) {{ {body} }}", 23, weights)
+    after = to_onnx(apply_passes(before, FUSE_ATTENTION)[0])
+    assert "Attention" in op_types(after)
+    rng = np.random.default_rng(0)
+    shapes = (("q", (5, 4)), ("k", (7, 4)), ("v", (7, 3)))
+    feed = {n: rng.normal(size=(1, 2, *s)).astype(np.float32) for n, s in shapes}
+    for c in ([2] * 7, [1, 2, 0, 1, 2, 0, 1]):
+        feed["c"] = np.array(c).reshape(1, 1, 1, 7)
+        np.testing.assert_allclose(run(after, feed)[0], run(before, feed)[0], rtol=1e-5, atol=1e-6)
+
+
 REPEATED = " ".join(
     f"{i}1 = Unsqueeze({i}, on) {i}2 = Expand({i}1, times) {i}3 = Reshape({i}2, [0,4,-1,8])" for i in "kv"
 )

@@ -18,9 +18,12 @@ from ..support.operand_queries import (
     Array,
     constant_binary,
     downcast_at_full_precision,
+    float_limits,
     is_finite,
     require_bounded_growth,
+    require_no_rounding,
     require_numpy_broadcasting,
+    sum_of_constants,
     upcast,
 )
 
@@ -57,10 +60,14 @@ Operands = TypeVar("Operands", AffineStep, Scaling)
 def merge_added_constants(g: RewriteBuilder, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
     first, second = chained_operands(affine_step, inner, outer)
-    c = first.offset * second.scale + second.offset
-    # Adding and subtracting a large number is a way to round.
-    most = np.maximum(np.abs(first.offset), np.abs(second.offset)) if first.c.dtype in FLOATS else None
-    require(most is None or bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
+    terms = first.offset * second.scale, second.offset
+    if first.c.dtype in FLOATS:
+        c = sum_of_constants(first.c, *terms)
+        # Adding and subtracting a large number is a way to round.
+        most = np.maximum(*map(np.abs, terms))
+        require(bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
+    else:
+        c = terms[0] + terms[1]
     made = downcast_at_full_precision(g, np.asanyarray(c), first.c)
     return g.Add(first.x, made) if first.scale == second.scale else g.Sub(made, first.x)
 
@@ -125,6 +132,8 @@ def merge_scalings(g: RewriteBuilder, first: Scaling, second: Scaling) -> Value:
     if first.is_divisor and second.is_divisor:
         return g.Div(first.x, downcast_at_full_precision(g, np.asanyarray(c * d), first.c))
     k = 1 / c if first.is_divisor else c
+    smallest = float(float_limits(first.c.const.dtype).smallest_normal)
+    require(bool(((np.abs(k) >= smallest) | (k == 0)).all()), "the inner op underflows, which is a way to round")
     k = d / k if second.is_dividend else k / d if second.is_divisor else k * d
     grows = second.is_dividend or bool((np.abs(k) >= np.abs(c)).all())
     require(not first.is_dividend or grows, "c / x may overflow before the outer op scales it down")
@@ -168,7 +177,11 @@ def merge_affine_chain(g: RewriteBuilder, inner: Op, middle: Op, outer: Op) -> V
     require_bounded_growth(first.c, between.c, last.c)
     moved = first.offset * between.scale  # integers wrap around, here as there; floats that overflow are declined
     scale = first.scale * between.scale * last.scale
-    offset = (moved + between.offset) * last.scale + last.offset
+    if floats:
+        require_no_rounding(*(step.c for step in (first, between, last) if step.offset.any()))
+        offset = sum_of_constants(first.c, moved * last.scale, between.offset * last.scale, last.offset)
+    else:
+        offset = (moved + between.offset) * last.scale + last.offset
     centre = np.maximum(1, np.abs(last.offset)) * MAX_CENTRE if floats else None
     require(centre is None or bool((np.abs(moved) <= centre).all()), "the offset would lose precision")
     scale, offset = (downcast_at_full_precision(g, np.asanyarray(c), first.c) for c in (scale, offset))

@@ -10,6 +10,7 @@ from ..support.operand_queries import (
     VARIADIC_BROADCASTING_OPSET,
     Inputs,
     require_bounded_growth,
+    require_no_rounding,
     require_numpy_broadcasting,
 )
 
@@ -59,6 +60,7 @@ def flatten_extrema(g: RewriteBuilder, before: Inputs, ins: Inputs, after: Input
 @rule(lambda g, before, ins, after: g.Sum(*before, g.Sum(*ins), *after), group="merge-variadic")
 def flatten_sum(g: RewriteBuilder, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Sum(a, Sum(b, c), d) => Sum(a, b, c, d)"""
+    require_no_rounding(*before, *ins, *after)
     return g.Sum(*flattened_operands(g, before, ins, after))
 
 

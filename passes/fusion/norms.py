@@ -24,8 +24,10 @@ from ..support.operand_queries import (
     has_n_consumers,
     kept_reduced_axes,
     operand,
+    require_no_rounding,
     required_producer,
     same_shape,
+    sum_of_constants,
     uniform_value,
     unless_declined,
 )
@@ -128,6 +130,7 @@ def scale_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value
         require(b is None and c.shape == dims and c.dtype == s.dtype, f"{c.name} is not a weight")
         require(uniform_value(s) == 1, "the normalization has a scale already")
         return norm_with_weights(g, op, x, c, None)
+    require_no_rounding(b)
     factor = weight_array(c, dims, x)
     shift = None if b is None else downcast_constant(g, weight_array(b, dims, x) * factor, x)
     return norm_with_weights(g, op, x, downcast_constant(g, weight_array(s, dims, x) * factor, x), shift)
@@ -140,7 +143,9 @@ def shift_norm(g: RewriteBuilder, x: Value, s: Value, c: Value, op: Op, b: Value
     if not c.is_const:
         require(b is None and c.shape == dims, f"{c.name} is not a bias")
         return norm_with_weights(g, op, x, s, c)
-    shift = weight_array(c, dims, x) + (0 if b is None else weight_array(b, dims, x))
+    require_no_rounding(b, c)
+    shift = weight_array(c, dims, x)
+    shift = shift if b is None else sum_of_constants(x, shift, weight_array(b, dims, x))
     return norm_with_weights(g, op, x, s, downcast_constant(g, shift, x))
 
 
@@ -233,6 +238,7 @@ def lp_norm(g: RewriteBuilder, x: Value, length: Op) -> Value:
 def add_bias_after_skip(g: RewriteBuilder, x: Value, b: Value, skip: Value, total: Op) -> Value:
     """LayerNormalization((x + b) + skip) => LayerNormalization((x + skip) + b), which onnxruntime does not fuse"""
     require_norm_behind(total, x, skip)
+    require_no_rounding(b)
     require(b.rank == 1 and same_shape(x.shape, skip.shape), f"{x.name} and {skip.name} may differ in shape")
     return g.Add(g.Add(x, skip), b)
 

@@ -8,6 +8,7 @@ from ...core import MatchFailure, Op, Value, require
 from ..support.operand_queries import (
     Array,
     require_broadcastable_to,
+    require_no_rounding,
     uniform_value,
     values_along_axis,
     varying_inputs,
@@ -49,6 +50,8 @@ def required_affine(op: Op, x: Value, rank: int, channels: int | None) -> Affine
     c = constant_operand(op, x)
     numbers = per_channel(c, rank, 1 if channels is None else channels)
     require(bool(np.isfinite(numbers).all()), f"{c.name} is not finite")
+    if op.type in {"Add", "Sub"}:
+        require_no_rounding(c)
     if op.type == "Add":
         return ONE, numbers
     if op.type == "Sub":

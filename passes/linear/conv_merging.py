@@ -15,7 +15,15 @@ import numpy as np
 from msgspec import Struct
 
 from ...core import Op, RewriteBuilder, Value, conditional, require, rule
-from ..support.operand_queries import Array, Inputs, downcast_constant, is_finite, operand
+from ..support.operand_queries import (
+    Array,
+    Inputs,
+    downcast_constant,
+    is_finite,
+    operand,
+    require_no_rounding,
+    sum_of_constants,
+)
 from .affine import ONE, ZERO, Affine, required_affine
 from .convolution import (
     Window,
@@ -46,6 +54,7 @@ class ConvBranch(Struct, frozen=True):
         """Read a Conv with constant weights; declines where its bias is computed."""
         w, b = operand(conv, 1), conv.input(2)
         require(b is None or b.is_const, "the bias is computed")
+        require_no_rounding(b)
         return cls(conv, w, b, conv_window(conv, w, conv.input(0)))
 
     @property
@@ -111,7 +120,7 @@ def sum_of_convs(g: RewriteBuilder, x: Value, a: ConvBranch, b: ConvBranch, sign
     weights = with_taps(a, both) + sign * with_taps(b, both)
     has_bias = a.b is not None or b.b is not None
     like = b if both == b.window != a.window else a
-    return build_conv(g, x, like, weights, a.bias + sign * b.bias if has_bias else None, both)
+    return build_conv(g, x, like, weights, sum_of_constants(a.w, a.bias, sign * b.bias) if has_bias else None, both)
 
 
 def with_taps(branch: ConvBranch, target: Window) -> Array:
@@ -133,7 +142,7 @@ def conv_plus_affine(g: RewriteBuilder, x: Value, a: ConvBranch, affine: Affine)
     weights, rows = weights_as_float64(a.w), np.arange(outputs)
     weights[rows, rows % inputs, *(s.start for s in tap_slices(point, both))] += np.broadcast_to(k, outputs)
     has_bias = a.b is not None or bool(shift.any())
-    return build_conv(g, x, a, weights, a.bias + shift if has_bias else None, both)
+    return build_conv(g, x, a, weights, sum_of_constants(a.w, a.bias, shift) if has_bias else None, both)
 
 
 def build_conv(
@@ -204,6 +213,7 @@ def merged_conv(g: RewriteBuilder, x: Value, first: Op, second: Op, kernel: Valu
     weights = np.moveaxis(products.reshape(*products.shape[:3], inputs, -1), 1, 3).reshape(merged)
     bias = None if c is None else c.const.astype(np.float64)
     if b is not None:
+        require_no_rounding(b)
         bias = shifted_bias(second, v, b.const.astype(np.float64))
     new_bias = None if bias is None else downcast_constant(g, bias, kernel)
     return g.Conv(x, downcast_constant(g, weights, kernel), new_bias, **attrs)

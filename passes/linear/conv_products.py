@@ -15,7 +15,14 @@ from ...core.ir.expressions import Shape
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ..movement.reshapes import reshape_target
-from ..support.operand_queries import downcast_constant, has_n_consumers, inferred_shape, same_shape, values_along_axis
+from ..support.operand_queries import (
+    downcast_constant,
+    has_n_consumers,
+    inferred_shape,
+    require_no_rounding,
+    same_shape,
+    values_along_axis,
+)
 from .conv_merging import weighted_conv
 from .products import Product, weighted_product
 
@@ -113,6 +120,7 @@ def adds_row(op: Op) -> bool:
 def pointwise_conv(g: RewriteBuilder, p: Product, x: Value, c: Value | None) -> Value:
     """`p` + `c` at each point of an image `x`."""
     require(p.b.rank == 2, "the weights differ between samples")
+    require_no_rounding(c)
     weights = p.b.const.T.reshape(*p.b.static_shape[::-1], *[1] * (x.rank - 2))
     b = None if c is None else np.broadcast_to(values_along_axis(c, p.a.rank, -1), p.extents[1:])
     return g.Conv(x, g.const(weights), None if b is None else downcast_constant(g, b, p.b))

@@ -9,7 +9,16 @@ import numpy as np
 from msgspec import Struct
 
 from ...core import Op, RewriteBuilder, Value, require
-from ..support.operand_queries import Array, downcast_constant, known, known_extent, operand, values_along_axis
+from ..support.operand_queries import (
+    Array,
+    downcast_constant,
+    known,
+    known_extent,
+    operand,
+    require_no_rounding,
+    sum_of_constants,
+    values_along_axis,
+)
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 MAX_COPIED_BYTES = 16 << 20  # bytes by which copies of one weight may make the model larger
@@ -81,8 +90,9 @@ def fold_affine(g: RewriteBuilder, conv: Op, k: Array, shift: Array) -> Value:
     require({k.size, shift.size} <= {1, channels}, "there is not one number for each channel")
     bias = None
     if b is not None or shift.any():
+        require_no_rounding(b)
         old = np.zeros(1) if b is None else b.const.astype(np.float64)
-        bias = np.broadcast_to(old * k + shift, channels)
+        bias = np.broadcast_to(sum_of_constants(w, old * k, shift), channels)
     require(bool(np.isfinite(k).all()), "a scale is infinite or not a number")
     new = downcast_constant(g, scaled_weights(conv, w, k, OUTPUT_AXIS), w) if (k != 1).any() else w
     return getattr(g, conv.type)(x, new, None if bias is None else downcast_constant(g, bias, w), **conv.attrs)
@@ -94,7 +104,8 @@ def shifted_bias(conv: Op, w: Value, shift: Array) -> Array:
     groups, outputs, inputs = weights.shape[:3]
     taps = weights.reshape(groups, outputs, inputs, -1).sum(axis=-1)
     added = (taps @ np.broadcast_to(shift, groups * inputs).reshape(groups, inputs, 1)).reshape(-1)
-    return added if b is None else b.const.astype(np.float64) + added
+    require_no_rounding(b)
+    return added if b is None else sum_of_constants(w, b.const.astype(np.float64), added)
 
 
 class Window(Struct, frozen=True):

@@ -21,6 +21,8 @@ from ..support.operand_queries import (
     broadcast_extents,
     downcast_constant,
     require_broadcastable_to,
+    require_no_rounding,
+    sum_of_constants,
     values_along_axis,
 )
 from .affine import SCALE_OPS, other_operand, require_no_gelu, require_no_norm, required_factor
@@ -40,6 +42,7 @@ def matmul_add_to_gemm(g: RewriteBuilder, product: Op, op: Op) -> Value:
 def fold_scale_of_product(g: RewriteBuilder, product: Op, op: Op) -> Value:
     """S * Gemm(a, b, c, alpha, beta) => Gemm(a, b, c, alpha * s, beta * s), s * MatMul(a, b) => Gemm(a, b, alpha=s)"""
     p, s = Product.of(product), required_factor(op, product.outputs[0])
+    require_no_rounding(p.c)
     if p.c is None:
         return replace(p, alpha=p.alpha * s).build(g)
     p.require_nonempty_sums()
@@ -78,6 +81,7 @@ def gemm_of_sum(g: RewriteBuilder, product: Op, op: Op) -> Value:
     p, d, out = Product.of(product), other_operand(op, product.outputs[0]), product.outputs[0]
     sign, sign_of_d = (1, 1) if op.type != "Sub" else (-1, 1) if op.inputs[0] is d else (1, -1)
     require(broadcasts_to(d.shape, out.shape), f"{d.name} of {list(d.shape)} stretches the product")
+    require_no_rounding(p.c, d)
     total = replace(p, alpha=p.alpha * sign, beta=1.0)
     if p.c is not None and p.beta != 0:
         require(broadcasts_to(p.c.shape, out.shape), f"{p.c.name} does not fit the product")
@@ -85,7 +89,8 @@ def gemm_of_sum(g: RewriteBuilder, product: Op, op: Op) -> Value:
         require(prod(broadcast_extents(*shapes)) <= sum(map(prod, shapes)), "the sum is larger than both")
         if p.beta != 1:
             p.require_nonempty_sums()
-        bias = p.c.const.astype(np.float64) * p.beta * sign + d.const.astype(np.float64) * sign_of_d
+        terms = p.c.const.astype(np.float64) * p.beta * sign, d.const.astype(np.float64) * sign_of_d
+        bias = sum_of_constants(d, *terms)
         return replace(total, c=downcast_constant(g, bias, d)).build(g)
     if sign_of_d > 0 or d.is_const:
         return replace(total, c=d if sign_of_d > 0 else g.const(-d.const)).build(g)
@@ -104,7 +109,8 @@ def fold_shift_before_product(g: RewriteBuilder, x: Value, v: Value, op: Op, pro
     p = weighted_product(product, allow_other_uses=True)
     require(x.rank == p.b.rank == 2, "Gemm multiplies matrices only")
     bias, shift = p.bias, product_of_shift(x, v, product)
-    total = (-shift if op.type == "Sub" else shift) + (0 if bias is None else bias)
+    shift = -shift if op.type == "Sub" else shift
+    total = shift if bias is None else sum_of_constants(p.b, shift, bias)
     return replace(p.with_bias(g, total), a=x).build(g)
 
 
@@ -115,8 +121,10 @@ def fold_shift_before_product(g: RewriteBuilder, x: Value, v: Value, op: Op, pro
 def move_shift_behind_matmul(g: RewriteBuilder, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
     require_broadcastable_to(c, product.outputs[0])
+    require_no_rounding(c)
     behind = values_along_axis(c, product.outputs[0].rank, -1)
-    return g.Add(g.MatMul(x, w), downcast_constant(g, behind + product_of_shift(x, v, product), w))
+    bias = sum_of_constants(w, behind, product_of_shift(x, v, product))
+    return g.Add(g.MatMul(x, w), downcast_constant(g, bias, w))
 
 
 @rule(lambda g, a, b, c, op: g.Gemm(a, b, g.const(c)) @ op, contract=NO_RESULT_OF_ZERO, group="fold-bias")
@@ -132,6 +140,7 @@ def product_of_shift(x: Value, v: Value, product: Op) -> Array:
     p = weighted_product(product, allow_other_uses=True)
     require_no_norm(p.a)
     require_broadcastable_to(v, x)
+    require_no_rounding(v)
     shift = values_along_axis(v, x.rank, -1)
     require(shift.size == 1 or not p.trans_a, "it is the rows of x that are shifted, not its columns")
     require(p.b.rank == 2, "the weights are not a matrix")

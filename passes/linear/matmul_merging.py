@@ -25,7 +25,9 @@ from ..support.operand_queries import (
     has_n_consumers,
     operand,
     require_broadcastable_to,
+    require_no_rounding,
     same_shape,
+    sum_of_constants,
     values_along_axis,
 )
 from .products import PRODUCTS, Product, weighted_product
@@ -69,7 +71,7 @@ def is_finite(value: Value) -> bool:
     ),
     group="merge-matmuls",
 )
-def merge_products(g: RewriteBuilder, x: Value, first: Op, second: Op) -> Value:
+def merge_products(g: RewriteBuilder, x: Value, w: Value, first: Op, second: Op) -> Value:
     """(x @ v + b) @ w + c => x @ (v @ w) + (b @ w + c)"""
     p, q = weighted_product(first), weighted_product(second)
     require(not q.trans_a, "the first product is transposed")
@@ -79,7 +81,7 @@ def merge_products(g: RewriteBuilder, x: Value, first: Op, second: Op) -> Value:
     bias, inner, weights = q.bias, p.bias, q.weights
     if inner is not None:
         moved = np.broadcast_to(inner, p.extents[1:]) @ weights
-        bias = moved if bias is None else moved + bias
+        bias = moved if bias is None else sum_of_constants(w, moved, bias)
     return p.with_weights(g, x, p.weights @ weights).with_bias(g, bias).build(g)
 
 
@@ -98,6 +100,7 @@ def merge_products_around_bias(
     require_finite(x)
     between = first.outputs[0]
     require_broadcastable_to(b, between)
+    require_no_rounding(b)
     spend_on_product(g, p, q)
     weights = q.weights
     moved = np.broadcast_to(values_along_axis(b, between.rank, -1), p.extents[1:]) @ weights

@@ -12,7 +12,14 @@ from onnx import TensorProto
 from ...core import Op, RewriteBuilder, Value, require, same_extent
 from ...core.ir.dtypes import CPU_FLOATS
 from ...core.ir.expressions import Shape
-from ..support.operand_queries import Array, downcast_constant, operand, unless_declined, values_along_axis
+from ..support.operand_queries import (
+    Array,
+    downcast_constant,
+    operand,
+    require_no_rounding,
+    unless_declined,
+    values_along_axis,
+)
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS
@@ -76,7 +83,11 @@ class Product(Struct, frozen=True):
 
     @property
     def bias(self) -> Array | None:
-        """The bias in float64, times beta: one number, or one for each column. Declines if it differs between rows."""
+        """The bias in float64, times beta: one number, or one for each column.
+
+        Declines if it differs between rows, or rounds the product.
+        """
+        require_no_rounding(self.c)
         return None if self.c is None or self.beta == 0 else values_along_axis(self.c, 2, 1) * self.beta
 
     def with_weights(self, g: RewriteBuilder, x: Value, weights: Array) -> Product:

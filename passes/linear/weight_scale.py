@@ -24,7 +24,9 @@ from ..support.operand_queries import (
     has_one_use,
     operand,
     require_broadcastable_to,
+    require_no_rounding,
     required_producer,
+    sum_of_constants,
     unless_declined,
     varying_operand,
 )
@@ -45,6 +47,7 @@ def fold_scale_into_columns(
     """(x @ w + c) * s => x @ (w * s) + c * s"""
     if b is not None:
         require_broadcastable_to(b, product.outputs[0])
+        require_no_rounding(b)
     k = required_factors(op, (product if add is None else add).outputs[0])
     p = weighted_product(product)
     scaled = p.with_weights(g, x, p.weights * k).with_bias(g, None if p.bias is None else p.bias * k).build(g)
@@ -75,8 +78,8 @@ def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op,
     p = weighted_product(product)
     k, shift = scale_and_shift(bn)
     require(k.size == p.extents[1], "the weights do not fit the statistics")
-    before = 0 if p.bias is None else p.bias
-    return p.with_weights(g, x, p.weights * k).with_bias(g, before * k + shift).build(g)
+    bias = shift if p.bias is None else sum_of_constants(p.b, p.bias * k, shift)
+    return p.with_weights(g, x, p.weights * k).with_bias(g, bias).build(g)
 
 
 @rule(
@@ -89,9 +92,9 @@ def fold_batchnorm_before_gemm(g: RewriteBuilder, x: Value, w: Value, product: O
     require(x.rank == w.rank == 2 and not p.trans_a, "the sums are not over the channels")
     k, shift = scale_and_shift(bn)
     require(k.size == p.extents[0], "the weights do not fit the statistics")
-    behind = 0 if p.bias is None else p.bias
-    weights = p.weights
-    return p.with_weights(g, x, weights * k.reshape(-1, 1)).with_bias(g, shift @ weights + behind).build(g)
+    bias = shift @ p.weights
+    bias = bias if p.bias is None else sum_of_constants(p.b, bias, p.bias)
+    return p.with_weights(g, x, p.weights * k.reshape(-1, 1)).with_bias(g, bias).build(g)
 
 
 DATA_MOVEMENT_OPS = ops_with(Trait.PERMUTES)
@@ -215,6 +218,7 @@ def column_factors(path: Path, columns: int, s: float) -> Array:
 def scaled_constant(g: RewriteBuilder, c: Value, add: Op, factors: Array) -> Value:
     """The scaled constant of an Add on the path; it may not stretch the columns of a Split."""
     require(factors.size == 1 or c.rank <= add.outputs[0].rank, "it adds dims")
+    require_no_rounding(c)
     return downcast_constant(g, c.const.astype(np.float64) * factors, c)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import inf, prod
+from math import inf, prod, sqrt
 from typing import Any, ParamSpec, TypeVar, cast
 
 import ml_dtypes
@@ -217,9 +217,41 @@ def downcast_constant(g: RewriteBuilder, data: Array, like: Value) -> Value:
     wide = narrow.astype(np.float64)
     require(bool(np.isfinite(wide).all()), "the new weights overflow")
     lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
-    limits = cast("Any", ml_dtypes.finfo(kind))
-    require(bool(lost <= limits.eps * most), "the new weights underflow")
+    require(bool(lost <= float_limits(kind).eps * most), "the new weights underflow")
     return g.const(narrow)
+
+
+def sum_of_constants(like: Value, *terms: Array) -> Array:
+    """The sum of constants in float64 that is to be of the type of `like`; declines where a term loses half its bits.
+
+    `(x + 0.4) + 2**23` rounds to whole numbers, which `x + (0.4 + 2**23)` does too, but without the 0.4.
+    """
+    require(all(np.isfinite(t).all() for t in terms), "a constant is not finite")
+    kind, total, lost = helper.tensor_dtype_to_np_dtype(like.dtype), terms[0], np.zeros(1)
+    for term in terms[1:]:
+        first, total = total, total + term
+        moved = total - first
+        lost = lost + np.abs((first - (total - moved)) + (term - moved))  # by float64 (Knuth, TwoSum)
+    lost = lost + np.abs(total.astype(kind).astype(np.float64) - total)
+    scales = [s for t in terms if (s := float(np.abs(t).max(initial=0.0)))]
+    most = sqrt(float(float_limits(kind).eps)) * min(scales, default=0.0)
+    require(float(lost.max(initial=0.0)) <= most, "the sum of the constants loses bits of one of them")
+    return total
+
+
+def require_no_rounding(*constants: Value | None) -> None:
+    """Decline constants whose sum with a number rounds this to whole ones, which has to stay the sum that it is."""
+    for c in constants:
+        if c is None or not c.is_const or c.dtype not in FLOATS:
+            continue
+        data = np.abs(c.const.astype(np.float64))
+        largest = data.max(initial=0.0, where=np.isfinite(data))
+        require(largest * float(float_limits(c.const.dtype).eps) < 0.5, f"adding {c.name} rounds to whole numbers")
+
+
+def float_limits(dtype: np.dtype[Any]) -> Any:
+    """The `finfo` of a type of floats, including those that NumPy lacks."""
+    return cast("Any", ml_dtypes.finfo)(dtype)
 
 
 MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model
@@ -264,7 +296,7 @@ def downcast_at_full_precision(g: RewriteBuilder, data: Array, like: Value) -> V
     held = data.astype(kind)
     size = np.abs(held.astype(np.float64))
     require(bool(np.isfinite(size).all()), "the constant overflows or is not finite")
-    smallest = cast("Any", ml_dtypes.finfo(kind)).smallest_normal  # of full precision
+    smallest = float_limits(kind).smallest_normal  # of full precision
     require(bool(((size >= float(smallest)) | (data == 0)).all()), "the constant underflows")
     return g.const(held)
 

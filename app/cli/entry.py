@@ -26,31 +26,30 @@ OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
 
 
 class Entry(NamedTuple):
-    """A command before it is imported: its group in the help, its package, its function, and one line of help."""
+    """A command before it is imported: its group in the help, its function, and one line of help."""
 
     group: str
-    package: str
     function: str
     summary: str
 
 
 COMMANDS = {
-    "run": Entry(OPTIMIZE, "run", "run", "Optimize a model, verify it against the original, and write it."),
-    "batch": Entry(OPTIMIZE, "batch", "batch", "Do one of several commands to many models."),
-    "list": Entry(OPTIMIZE, "listing", "list_passes", "List passes, rules and pipelines."),
-    "quantize": Entry(OPTIMIZE, "quantize", "quantize", "Compress a model within a budget of accuracy."),
-    "tune": Entry(OPTIMIZE, "tune", "tune", "Find the fastest right way to run a model here."),
-    "verify": Entry(VERIFY, "verify", "verify", "Compare the values of two models."),
-    "bisect": Entry(VERIFY, "bisect", "bisect", "Find wrong changes, or wrong optimizers of onnxruntime."),
-    "info": Entry(INSPECT, "info", "info", "Show operators, sizes and interfaces of models."),
-    "explain": Entry(INSPECT, "explain", "explain", "Say where a rule fires, and why not elsewhere."),
-    "diff": Entry(INSPECT, "diff", "diff", "Compare the graphs of two models."),
-    "view": Entry(INSPECT, "view", "view", "Show a model in Netron."),
-    "compare": Entry(MEASURE, "compare", "compare", "Compare the results of several optimizers."),
-    "bench": Entry(MEASURE, "bench", "bench", "Measure latency, memory and size of models."),
-    "profile": Entry(MEASURE, "profile", "profile", "Measure the time of each op, before and after."),
-    "check": Entry(PLUGINS, "check", "check", "Test rules on models made from their patterns."),
-    "new": Entry(PLUGINS, "new", "new", "Create a package with a rule and its tests."),
+    "run": Entry(OPTIMIZE, "run", "Optimize a model, verify it against the original, and write it."),
+    "batch": Entry(OPTIMIZE, "batch", "Run a command over many models."),
+    "list": Entry(OPTIMIZE, "list_passes", "List passes, rules and pipelines."),
+    "quantize": Entry(OPTIMIZE, "quantize", "Compress a model within a budget of accuracy."),
+    "tune": Entry(OPTIMIZE, "tune", "Find the fastest settings with correct results here."),
+    "verify": Entry(VERIFY, "verify", "Compare the values of two models."),
+    "bisect": Entry(VERIFY, "bisect", "Find wrong changes, or wrong optimizers of onnxruntime."),
+    "info": Entry(INSPECT, "info", "Show operators, sizes and interfaces of models."),
+    "explain": Entry(INSPECT, "explain", "Say where a rule fires, and why not elsewhere."),
+    "diff": Entry(INSPECT, "diff", "Compare the graphs of two models."),
+    "view": Entry(INSPECT, "view", "Show a model in Netron."),
+    "compare": Entry(MEASURE, "compare", "Compare the results of several optimizers."),
+    "bench": Entry(MEASURE, "bench", "Measure latency, memory and size of models."),
+    "profile": Entry(MEASURE, "profile", "Measure the time of each op, before and after."),
+    "check": Entry(PLUGINS, "check", "Test rules on models made from their patterns."),
+    "new": Entry(PLUGINS, "new", "Create a package with a rule and its tests."),
 }
 
 
@@ -76,7 +75,7 @@ def load_command(name: str, entry: Entry) -> Any:
     """Import a command. Its module has the exit codes and the examples of its help."""
     from ..options import Option  # noqa: PLC0415 - imports core
     from .command_class import Command, with_options  # noqa: PLC0415 - imports the options of commands
-    from .parameters import kinds_of_arguments, option_classes, options_by_parameter  # noqa: PLC0415
+    from .parameters import kinds_of_arguments, option_classes, options_by_parameter  # noqa: PLC0415 - as above
 
     module = import_module(f"..commands.{name}", __package__)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+from base64 import b64decode
 from html.parser import HTMLParser
+from typing import Any
 
 VOID = {"meta", "link", "input", "br", "path", "circle", "rect", "hr", "img"}
 
@@ -44,3 +48,8 @@ class ParsedPage(HTMLParser):
             self.scripts[self._id] = data
         elif self._open and self._open[-1] != "style":
             self.text += data
+
+
+def decompress_json(letters: str) -> Any:
+    """The data that a page has as letters."""
+    return json.loads(gzip.decompress(b64decode(letters)))

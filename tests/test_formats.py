@@ -182,7 +182,7 @@ def test_findings_of_runs() -> None:
     text = markdown_text(documents)
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert rows[0] == "|  | model | nodes | file | parameters | rewrites | left out | result |"
-    assert re.match(r"\| ❌ \| models/a b.onnx \| 185 → \*\*122\*\* \(.34 %\) \| .* would change; verified: ", rows[2])
+    assert re.match(r"\| ❌ \| models/a b.onnx \| 185 → \*\*122\*\* \(-34.1%\) \| .* would change; verified: ", rows[2])
     assert "- ⚠️ c.onnx: " not in text
     assert rows[4] == "| ❌ | d.onnx |  |  |  |  |  | d.onnx: not an ONNX model |"
     assert "- ⚠️ models/a b.onnx: left out pad-pool/pad\\_into\\_max\\_pool #4" in text.replace("\\#", "#")

@@ -18,12 +18,12 @@ import numpy as np
 import onnx
 import pytest
 from dask_cluster import DaskCluster, kill
+from page_parser import decompress_json
 from passwright.app.cli.entry import app
 from passwright.app.models.exchange import JobReply
 from passwright.app.models.journal import FILE, FinishedJob, ResultJournal
 from passwright.app.models.pool import REPEATED, ProcessPool
 from passwright.app.models.results import PAGE_NAME, TABLE_NAME
-from passwright.app.report.page import decompress_json
 from passwright.app.report.result_row import COLUMNS
 from passwright.core.processes.worker_process import RequestFailed, WorkerError, WorkerExit
 from rewriting import cases, load, op_types

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from msgspec import structs
-from page_parser import ParsedPage
+from page_parser import ParsedPage, decompress_json
 from passwright.app.compare.document import compare_tiles, comparison_charts, row_tone
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.optimize.document import describe
@@ -21,7 +21,7 @@ from passwright.app.profile.document import timeline_data
 from passwright.app.report import number_text
 from passwright.app.report import page as page_module
 from passwright.app.report.charts import FONT_SIZE, Bar, BarChart, PairedBarChart
-from passwright.app.report.page import compress_json, decompress_json
+from passwright.app.report.page import compress_json
 from passwright.app.report.picture import svg
 from passwright.app.report.rewrite_sections import CHUNK_SIZE, PicturePool, rewrite_data, rewrites_by_rule
 from passwright.app.report.visualization import Visualization
@@ -298,10 +298,10 @@ def test_latency_tile_shows_only_measured_values(interval: RatioInterval, value:
         (number_text.compact, 25_557_032, "25.6 M"),
         (number_text.compact, 999.6, "1.00 k"),
         (number_text.compact, 12.345, "12.3"),
-        (lambda n: number_text.change(200, n), 150, "\N{MINUS SIGN}25 %"),
-        (lambda n: number_text.change(200, n), 199, "\N{MINUS SIGN}0.5 %"),
-        (lambda n: number_text.change(10_000, n), 9_999, "by less than 0.1 %"),
-        (lambda n: number_text.change(200, n), 300, "+50 %"),
+        (lambda n: number_text.change(200, n), 150, "-25.0%"),
+        (lambda n: number_text.change(200, n), 199, "-0.5%"),
+        (lambda n: number_text.change(10_000, n), 9_999, "<0.1%"),
+        (lambda n: number_text.change(200, n), 300, "+50.0%"),
         (lambda n: number_text.change(200, n), 200, ""),
         (lambda n: number_text.change(0, n), 200, ""),
     ],

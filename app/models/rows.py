@@ -13,9 +13,8 @@ from rich.filesize import decimal
 
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
-from ..optimize.document import change_text
 from ..registry.environment import versions
-from ..report.number_text import duration, ratio_with_bounds
+from ..report.number_text import change, duration, ratio_with_bounds
 from ..report.result_row import ResultRow
 
 DONE_BEFORE = "done before"
@@ -103,7 +102,7 @@ def _size_text(name: str, row: ResultRow) -> str:
     before, after = pair
     if before == after:
         return decimal(before) if name == "bytes" else f"{before:,} node{'s' * (before != 1)}"
-    return f"{arrow(name, pair)}{' nodes' * (name == 'nodes')} ({change_text(before, after)})"
+    return f"{arrow(name, pair)}{' nodes' * (name == 'nodes')} ({change(before, after)})"
 
 
 def arrow(name: str, pair: tuple[int, int]) -> str:

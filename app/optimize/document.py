@@ -34,7 +34,7 @@ from ..report.document import (
     table,
 )  # fmt: skip
 from ..report.finding import Finding, Level
-from ..report.number_text import compact, duration, plural, ratio_with_bounds
+from ..report.number_text import change, compact, duration, plural, ratio_with_bounds
 from ..verify.document import WRONG, difference_lines, proof_lines, verdict_line
 
 if TYPE_CHECKING:  # imports the layout of graphs
@@ -122,9 +122,7 @@ def size_text(report: Report) -> str:
     b, a = report.before, report.after
     if not report.has_changes:
         return f"no change to its {plural(b.nodes, 'node')}, {decimal(b.bytes)}"
-    more_nodes, more_bytes = (
-        f" ({c})" if c else "" for c in (change_text(b.nodes, a.nodes), change_text(b.bytes, a.bytes))
-    )
+    more_nodes, more_bytes = (f" ({c})" if c else "" for c in (change(b.nodes, a.nodes), change(b.bytes, a.bytes)))
     opset = f"opset {b.opset} -> {a.opset}, " if a.opset != b.opset else ""
     nodes, size = f"{b.nodes:,} -> {a.nodes:,} nodes", f"{decimal(b.bytes)} -> {decimal(a.bytes)}"
     return f"{opset}{nodes}{more_nodes}, {size}{more_bytes}"
@@ -133,14 +131,6 @@ def size_text(report: Report) -> str:
 def size_line(report: Report) -> str:
     """The sizes of a model in a line."""
     return f"{report.source}: {size_text(report)}"
-
-
-def change_text(before: int, after: int) -> str:
-    """The relative change; empty if there is none."""
-    if not before or after == before:
-        return ""
-    text = f"{(after - before) / before:+.1%}"
-    return text if text[1:] != "0.0%" else "<0.1%"
 
 
 def run_tiles(report: Report) -> Iterator[Tile]:
@@ -194,7 +184,7 @@ def speed_lines(report: Report) -> Iterator[str]:
             yield f"speed: not measured: {race.failure}"
     if speed.lost:
         taken = f"the result of {report.pipeline}" if report.pipeline != "none" else "the original"
-        yield f"speed: {taken} is taken, in place of that of {speed.races[0].pipeline}"
+        yield f"speed: {taken} is taken, in place of {speed.races[0].pipeline}'s"
     elif not speed.races:
         yield "speed: not measured: the pipeline has no passes"
 
@@ -241,7 +231,7 @@ def size_table(report: Report) -> Table:
         ("parameters", b.parameters, a.parameters, "{:,}".format),
         ("bytes", b.bytes, a.bytes, decimal),
     )
-    rows = [(label, shown(x), shown(y), change_text(x, y)) for label, x, y, shown in sizes]
+    rows = [(label, shown(x), shown(y), change(x, y)) for label, x, y, shown in sizes]
     opset = [("opset", str(b.opset), str(a.opset), "")] * (a.opset != b.opset)
     return table("Sizes", ("", "before", "after", "change"), [*rows, *opset], on=VERBOSE)
 

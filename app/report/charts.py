@@ -136,7 +136,7 @@ def front_chart(
 
 
 def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> PlaneChart:
-    """A figure of accuracy against the latency, that of the original being 1, on the samples of that name."""
+    """A figure of accuracy against the latency, in units of the original's, on the samples of that name."""
     return front_chart(
         f"{figure} against latency",
         f"on the samples {samples}; better is up and left, and the line joins the models that no other beats",

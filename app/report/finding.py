@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Level(StrEnum):
-    """The levels of findings, those of SARIF."""
+    """The levels of findings, as in SARIF."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -21,7 +21,7 @@ class Level(StrEnum):
 class Finding(Struct, frozen=True):
     """A result about a file: `rule` identifies its kind, or names the rewrite rule that it is about.
 
-    `places` are names of nodes or values in the file; `line` is that of a text file, 0 for a model. `about` describes
+    `places` are names of nodes or values in the file; `line` is a line of a text file, 0 for a model. `about` describes
     the rule, unless it is built in.
     """
 

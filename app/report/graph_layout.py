@@ -52,7 +52,7 @@ class Link(Struct, frozen=True, eq=False):
 class RowAssignment(Struct, frozen=True):
     """`rows` of the boxes, and the lengths of the longest paths to each box (`from_top`) and from it (`to_bottom`).
 
-    A length is the number of links that are not auxiliary; that of all links decides between equals.
+    A length is the number of links that are not auxiliary; the number of all links decides between equals.
     """
 
     rows: list[int]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ...core.support.confidence_intervals import RatioInterval
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-MINUS = "\N{MINUS SIGN}"
 
 
 def duration(seconds: float) -> str:
@@ -33,11 +32,8 @@ def change(before: float, after: float) -> str:
     """The relative change; empty if there is none."""
     if not before or before == after:
         return ""
-    share = (after - before) / before
-    if abs(share) < 0.0005:
-        return "by less than 0.1 %"
-    digits = 0 if abs(share) >= 0.0995 else 1
-    return f"{share:+.{digits}%}".replace("-", MINUS).replace("%", " %")
+    text = f"{(after - before) / before:+.1%}"
+    return text if text[1:] != "0.0%" else "<0.1%"
 
 
 def ratio_with_bounds(interval: RatioInterval) -> str:

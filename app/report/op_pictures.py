@@ -29,7 +29,7 @@ def region_picture(
     """The ops with their attributes, constants, inputs and outputs; those `marked` stand out.
 
     `shown_values` are values shown in any case, such as outputs of the graph that no op makes any more. `neighbours`
-    are drawn by their type alone, each with those of its inputs from outside of the picture that are given. `excluded`
+    are drawn by their type alone, each with the given inputs from outside of the picture. `excluded`
     ops are not counted as consumers. `declared`: show no inferred types. Weights of more than a few elements are not
     read.
     """

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -80,8 +79,3 @@ def compress_json(data: Any) -> str:
     """JSON data as letters without a meaning in HTML; the same for the same data."""
     text = json_text(data, indent=None)
     return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
-
-
-def decompress_json(letters: str) -> Any:
-    """The data that was compressed."""
-    return json.loads(gzip.decompress(b64decode(letters)))

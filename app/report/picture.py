@@ -3,8 +3,8 @@
 A line that skips layers has a bend in each of them, which takes space as a box does. `graph_layout` is linear, for
 whole graphs; in small pictures its lines cross three times as often.
 As SVG a picture can be read on light and dark, with nothing to load: lines and letters have the colour of the text
-around them. A page may set `--passes-mark`, the colour of marked boxes, and `--passes-constant`, that of constants.
-Source: Sugiyama, Tagawa, Toda, "Methods for Visual Understanding of Hierarchical System Structures", 1981.
+around them. A page may set `--passes-mark`, the colour of marked boxes, and `--passes-constant`, the colour of
+constants. Source: Sugiyama, Tagawa, Toda, "Methods for Visual Understanding of Hierarchical System Structures", 1981.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHAR_WIDTH, LINE_HEIGHT, PADDING = 7.3, 16.0, 8.0
 """The width of a letter of 12 pixels, the height of a line of text, and the space around both."""
 SWEEPS = 8
 VALUE_WEIGHT = 0.1
-"""The weight of values and constants in the mean; that of ops is 1, so that these line up."""
+"""The weight of values and constants in the mean; the weight of ops is 1, so that these line up."""
 
 
 LayoutKey = tuple[tuple[tuple[bool, int, int], ...], tuple[tuple[int, int], ...]]

@@ -44,10 +44,10 @@ COLUMNS: Mapping[str, type[str | int | float]] = {
 """The columns of a row and their types.
 
 `share_of_allowed`: the largest difference
-divided by the allowed one. `latency_ratio`: the latency divided by that of the original, with its 95 % interval.
+divided by the allowed one. `latency_ratio`: the latency divided by the latency of the original, with its 95 % interval.
 `rules`: the number of rewrites by rule, an object of JSON. `rejected`: the rules and places of changes that were
 left out, pairs in a list of JSON.
-`repeated`: the end of the first process, where a second one did the job. `options`: those of this model.
+`repeated`: the end of the first process, where a second one did the job. `options`: the options for this model.
 """
 
 

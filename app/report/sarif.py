@@ -26,7 +26,7 @@ DESCRIPTIONS = {
     "wrong-result": "A model computes other outputs than the original.",
     "unverifiable-model": "The original runs on no inputs, so that no result can be verified.",
     "not-verified": "The result was written without verification, as requested.",
-    "interface-changed": "Inputs or outputs of a model differ from those of the original.",
+    "interface-changed": "Inputs or outputs of a model differ from the original's.",
     "different-model": "The structures of two models differ.",
     "slower-result": "The optimized model was slower than the original, and left out.",
     "hint": "An option would change the result.",

@@ -129,7 +129,7 @@ def _picture_after(snapshot: _Snapshot, built: list[Op]) -> Picture:
     made += [op for op in snapshot.body_ops if op.graph in graphs and is_live(op)]  # moved out of a body
     stayed = [op for op in snapshot.ops if is_live(op) and op not in made]
     freed = {v: graph for v, graph in snapshot.produced.items() if v.producer is None}  # constants by now
-    around: dict[Op, Collection[Value]] = {}  # with those of their inputs that are new
+    around: dict[Op, Collection[Value]] = {}  # with their new inputs
     for op, known in snapshot.neighbours.items():
         if is_live(op) and op not in made:
             read = (v for v in (*op.inputs, *op.captures) if v is not None)

@@ -33,7 +33,7 @@ AUXILIARY_DTYPES = frozenset({TensorProto.INT64, TensorProto.INT32, TensorProto.
 class Rewrite(Struct, frozen=True):
     """A change, with its pictures just before and just after; None where there were too many to draw.
 
-    `equation`: that of its rule, or the summary of its pass. `contract`: exact, rounding or conditional.
+    `equation`: the equation of its rule, or the summary of its pass. `contract`: exact, rounding or conditional.
     """
 
     change: Change

@@ -2,7 +2,7 @@
 
 Graph transformers are in the order of onnxruntime's log (1.23.2, 1.26.0, 1.29.0, 1.31.1), rewrite rules in the order
 of their registration in core/optimizer/graph_transformer_utils.cc; some are opt-in or for other hardware. onnxruntime
-ignores unknown names, so those of one release do no harm in another; transformers that are missing here are read from
+ignores unknown names, so names of one release do no harm in another; transformers that are missing here are read from
 its log.
 """
 

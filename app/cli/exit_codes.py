@@ -22,7 +22,7 @@ EXHAUSTION = frozenset({errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errn
 
 @contextmanager
 def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
-    """Turn expected errors into one line and an exit code, `bad_input` for those of models, inputs and plugins."""
+    """Turn expected errors into one line and an exit code, `bad_input` for unusable models, inputs and plugins."""
     try:
         yield
     except (PassesError, OSError, MemoryError) as e:

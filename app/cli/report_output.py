@@ -75,7 +75,7 @@ def shown_progress(terminal: Terminal) -> Generator[Callable[[str], None]]:
         with terminal.progress() as progress:
             yield progress
     except KeyboardInterrupt as e:
-        if type(e) is KeyboardInterrupt:  # others are those of a time limit
+        if type(e) is KeyboardInterrupt:  # a time limit raises others
             *_, outcome = ("nothing was written", *getattr(e, "__notes__", ()))
             terminal.warning(f"interrupted while {terminal.phase.name}; {outcome}")
         raise

@@ -55,7 +55,7 @@ class Row(Struct, frozen=True):
 
     `failure`: why there is no such model, or why it does not load or run. `seconds`: the time to make it, without
     verification and imports. `stats` are of the file; `online_stats` of the model that onnxruntime runs after its
-    optimization. `ratios`: the latency divided by that of the original under ORT ALL, by batch size. `advice`: how to
+    optimization. `ratios`: the latency divided by the original's under ORT ALL, by batch size. `advice`: how to
     find the fault if onnxruntime is wrong.
     """
 
@@ -110,7 +110,7 @@ CONTRIB_DOMAIN = "com.microsoft"
 class OperatorCounts(Struct, frozen=True):
     """How many ops of a type onnxruntime runs after its own optimization, of the original and of our result.
 
-    `made_from_original`, `made_from_result`: how many of them it made as it loaded, beyond those of the file.
+    `made_from_original`, `made_from_result`: how many of them it made as it loaded, beyond the nodes of the file.
     """
 
     op: str
@@ -241,7 +241,7 @@ class QuantizedRow(Struct, frozen=True):
     """A model: how it was made, in how many seconds, and its `bytes` with weights.
 
     `failure`: why there is none, or why it is not valid. `score` is that on the samples for report. `ratios`: the
-    latency divided by that of the original, by batch size, all under ORT ALL.
+    latency divided by the latency of the original, by batch size, all under ORT ALL.
     """
 
     label: str

@@ -162,7 +162,7 @@ def measure_rows(
 ) -> list[Row]:
     """Time the rows that load, interleaved; their ratios are to the row `baseline`.
 
-    `sessions` are those of rows without online optimization (False), and with it.
+    `sessions` are the sessions for rows without online optimization (False), and with it.
     """
     indices = [i for i, row in enumerate(rows) if not row.failure]
     timed = [rows[i] for i in indices]

@@ -33,7 +33,7 @@ class Tool(Struct, frozen=True):
 class OptimizerOutput(Struct, frozen=True):
     """The row of one optimizer, not verified yet, and the `file` that it wrote unless it failed.
 
-    `level` is that of onnxruntime's own optimizers.
+    `level` is the level of onnxruntime's own optimizers.
     """
 
     row: Row

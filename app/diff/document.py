@@ -195,7 +195,7 @@ def _renamed_text(change: Delta) -> str:
 
 
 def _details(change: ChangedOp) -> list[str]:
-    """The changes of an op without those of its bodies."""
+    """The changes of an op without the changes of its bodies."""
     details = [f"{c.what} {_before_and_after(c)}" for c in change.attributes]
     details += [f"input {c.what}: {_before_and_after(c)}" for c in change.inputs]
     details += [_weight_text(w, f"weight {w.before}") for w in change.weights]

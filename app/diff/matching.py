@@ -129,7 +129,7 @@ class Matching:
         self.partners[0][i], self.partners[1][j] = j, i
 
     def match_equal(self, keys: Sequence[Sequence[Hashable]]) -> None:
-        """Match unmatched ops of equal keys in order; if one graph has more of them, those of equal names first."""
+        """Match unmatched ops of equal keys in order; if one graph has more of them, ops of equal names first."""
         groups: dict[Hashable, tuple[list[int], list[int]]] = {}
         for side in (0, 1):
             for i in self.unmatched(side):
@@ -202,7 +202,7 @@ class Matching:
         return zip_longest(a.inputs[i], b.inputs[j][::-1] if self.is_swapped(i, j) else b.inputs[j])
 
     def capture_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
-        """The values that only one of two matched ops reads in its bodies, beside those of the other."""
+        """The values that only one of two matched ops reads in its bodies, beside the values of the other."""
         ours, theirs = dict.fromkeys(self.sides[0].captures[i]), dict.fromkeys(self.sides[1].captures[j])
         left = (v for v in ours if self.partner(0, v) not in theirs)
         right = (w for w in theirs if self.partner(1, w) not in ours)

@@ -58,7 +58,7 @@ class UnmatchedSubgraphs:
         return [(self._position(piece)[0], piece) for piece in sorted(found.values(), key=self._position)]
 
     def _join_ops(self) -> UnionFind[OpRef]:
-        """Join the unmatched ops that are connected, but for those of a subgraph too large to be read as one."""
+        """Join the unmatched ops that are connected, but for ops of a subgraph too large to be read as one."""
         pairs = map(self._unmatched_producers, self._output_pairs)
         corresponding = [(ops[0], ops[1]) for ops in pairs if len(ops) == 2]
         touching = [  # each with the producers of its inputs, if these correspond to no value

@@ -208,7 +208,7 @@ def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:
 
 
 def _is_by(change: Change, p: Pass) -> bool:
-    """Whether a pass made a change, in its own name or that of one of its rules."""
+    """Whether a pass made a change, in its own name or the name of one of its rules."""
     rules = rule_names(p)
     return change.pass_name == p.name and (not rules or change.by in {p.name, *rules})
 

@@ -104,7 +104,7 @@ class InfoReport:
 
     @property
     def ops(self) -> dict[str, int]:
-        """The operators of all models, those of which one has most first, with that number."""
+        """The operators of all models with the highest number in one of them, in falling order."""
         most = Counter[str]()
         for m in self.models:
             most |= Counter(m.ops)

@@ -88,7 +88,7 @@ class PipelineInfo(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """All passes and pipelines, or those of the given names with `rules`. `adapters` and `broken`: by name."""
+    """All passes and pipelines, or the named ones with `rules`. `adapters` and `broken`: by name."""
 
     passes: tuple[PassInfo, ...]
     pipelines: tuple[PipelineInfo, ...]
@@ -102,7 +102,7 @@ class Listing(Struct, frozen=True):
 
 
 def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:
-    """All passes and pipelines, or those of the names `wanted`. Raises UnknownNameError and PluginError."""
+    """All passes and pipelines, or only the `wanted` ones. Raises UnknownNameError and PluginError."""
     names = NameResolver(plugins)
     broken: LoadErrors = {}
     registry = names.full_registry(broken)
@@ -196,7 +196,7 @@ def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:
 
 
 def _rule_infos(p: Pass) -> Iterator[RuleInfo]:
-    """The rules of a single pass; those of other tools count as rounding, and have no more data."""
+    """The rules of a single pass; rules of other tools count as rounding, and have no more data."""
     for r in rules_in(p):
         if isinstance(r, Rule):
             doc = inspect.getdoc(r.build) or ""

@@ -36,7 +36,7 @@ from .metrics import ModelMetrics, RatioInterval, latency_ratios
 
 
 class ModelBenchmark(Struct, frozen=True):
-    """One model: its `bytes` on disk, its metrics, and its latency divided by that of the first, by batch size.
+    """One model: its `bytes` on disk, its metrics, and its latency divided by the first one's, by batch size.
 
     `accuracy` is None without a metric, or with `accuracy_failure`. `own_inputs`: whether it does not accept the inputs
     of the first, and was measured with others.
@@ -99,8 +99,8 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
     """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
 
     All have the same inputs (`inputs`, or generated from `seed` at `shape` and `dim`) at each `batch`; a model that
-    does not accept those of the first has its own. `level`: disable, basic, extended, layout or all. `labelled`: an
-    .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels.
+    does not accept the inputs of the first has its own. `level`: disable, basic, extended, layout or all. `labelled`:
+    an .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels.
 
     A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
     UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.
@@ -164,7 +164,7 @@ bench = with_keywords(BenchOptions, "bench")(bench_models)
 class _LoadedModel:
     """A model to measure; `model` is None if onnxruntime alone may be able to load it.
 
-    `own_feeds` are set if it does not accept those of the first.
+    `own_feeds` are set if it does not accept the feeds of the first.
     """
 
     source: ModelSource

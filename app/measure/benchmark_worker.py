@@ -120,7 +120,7 @@ class BenchmarkWorker:
 
 
 def concurrent_times(run: Call, calls: int, callers: int) -> list[int]:
-    """The nanoseconds of so many calls, at least one of each caller: those of all, divided by their number."""
+    """The nanoseconds of so many calls, at least one of each caller: the sum, divided by the number of callers."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes memory, and is seldom needed
     from threading import Barrier  # noqa: PLC0415 - as above
 
@@ -155,7 +155,7 @@ def bind_call(session: Any, feeds: dict[str, Any]) -> Call:
 
 
 def peak_bytes(process: psutil.Process) -> int:
-    """The peak memory of this process. On Linux, getrusage(2) would start with that of the parent."""
+    """The peak memory of this process. On Linux, getrusage(2) would start with the parent's."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) << 10

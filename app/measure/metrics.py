@@ -25,9 +25,9 @@ from ...core.support.confidence_intervals import RatioInterval, mean_interval, m
 class Latency:
     """Seconds for one call with `batch` samples, over so many `calls`, and the `throughput`, in samples per second.
 
-    `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which pair with those of other models,
-    has a list for each set of processes, with one median a round, empty for a set without this model. `tails` has the
-    99th percentile of the calls of each set, 0 for a set without it.
+    `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which pair with rounds of other
+    models, has a list for each set of processes, with one median a round, empty for a set without this model. `tails`
+    has the 99th percentile of the calls of each set, 0 for a set without it.
     """
 
     batch: int
@@ -51,7 +51,7 @@ class ModelMetrics:
     """The metrics of a model under one config, in fresh processes, or the `failure` in a line.
 
     `creation_seconds`: the time to create a session, the median over the processes. `resident_bytes`, `peak_bytes`:
-    memory of a process that loaded and ran the model with one sample, `baseline_bytes` that of one that has only
+    memory of a process that loaded and ran the model with one sample, `baseline_bytes` the memory of one that has only
     imported onnxruntime. `providers`: the number of nodes by execution provider that ran them. `latencies` by batch
     size. `threads` that compute an op, as observed in the process. `set_peaks`: the peak memory of each further process
     in bytes, 0 for a set without this model.
@@ -69,7 +69,7 @@ class ModelMetrics:
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:
-    """The latency of `a` divided by that of `b`, by batch size; empty if either was not measured."""
+    """The latency of `a` divided by the latency of `b`, by batch size; empty if either was not measured."""
     if a is None or b is None:
         return {}
     batches = sorted(a.latencies.keys() & b.latencies.keys())
@@ -77,7 +77,7 @@ def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, 
 
 
 def latency_ratio(a: Latency, b: Latency) -> RatioInterval:
-    """The time of `a` divided by that of `b`, paired by the sets that both were in; without any, unpaired."""
+    """The time of `a` divided by the time of `b`, paired by the sets that both were in; without any, unpaired."""
     shared = list(_paired_rounds(a, b).values())
     if len(shared) > 1:
         return RatioInterval(*map(exp, mean_interval([median(s) for s in shared])))
@@ -96,9 +96,9 @@ def _paired_rounds(a: Latency, b: Latency) -> dict[int, list[float]]:
 
 
 def combined_ratio(a: ModelMetrics, b: ModelMetrics, *, tail: bool = False) -> RatioInterval | None:
-    """The geometric mean over all batches of the time of `a` divided by that of `b`; with `tail`, of 99th percentiles.
+    """The mean over all batches of the time of `a` divided by the time of `b`; with `tail`, of 99th percentiles.
 
-    A set of processes is one observation; None with fewer than two sets that both were in.
+    The mean is geometric. A set of processes is one observation; None with fewer than two sets that both were in.
     """
     by_batch = [
         _paired_tails(a.latencies[batch], b.latencies[batch])
@@ -117,7 +117,7 @@ def _paired_tails(a: Latency, b: Latency) -> dict[int, float]:
 
 
 def peak_ratio(a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
-    """The peak memory of `a` divided by that of `b`; None with fewer than two sets that both were in."""
+    """The peak memory of `a` divided by the peak memory of `b`; None with fewer than two sets that both were in."""
     return ratio_of_logs([log(x / y) for x, y in zip(a.set_peaks, b.set_peaks, strict=False) if x and y])
 
 
@@ -140,7 +140,7 @@ def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
     """The ratio of times without common sets: independent means, with the degrees of freedom of the fewer sets."""
     first, second = ([median(map(log, r)) for r in x.rounds if r] for x in (a, b))
     middle = fmean(first) - fmean(second)
-    if min(len(first), len(second)) < 2:  # one set has no spread but that of its rounds
+    if min(len(first), len(second)) < 2:  # one set has no spread but its rounds'
         (low, high), (least, most) = median_latency_interval(a.rounds), median_latency_interval(b.rounds)
         return RatioInterval(exp(middle), low / most, high / least)
     reach = student_t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5

@@ -1,8 +1,8 @@
 """Traces of onnxruntime's profiler: lists of events in the format of chrome://tracing.
 
 A run is a Session event `model_run`, the execution of an op a Node event `NAME_kernel_time`. Bodies run within the time
-of their op, on its thread. Other events, such as those of a GPU's own profiler, are ignored: on a GPU, times of nodes
-are those of launching them. Observed with onnxruntime 1.23.2 and 1.31.1.
+of their op, on its thread. Other events, such as events of a GPU's own profiler, are ignored: on a GPU, times of nodes
+are times of launching them. Observed with onnxruntime 1.23.2 and 1.31.1.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def _differences(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
 class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
     """A way to make a model of the original: a pipeline, passes that are left out or added, and the opset.
 
-    `opset` is None for that of the model or the pipeline. With a `scheme` of `passes quantize`, the rest is that of
+    `opset` is None for the opset of the model or the pipeline. With a `scheme` of `passes quantize`, the rest is for
     this command.
     """
 
@@ -170,7 +170,7 @@ class TunedSettings(Struct, frozen=True, forbid_unknown_fields=True):
 def read_tuned_settings(path: Path) -> TunedSettings:
     """The settings in a file. Raises UsageError for another file, and for settings that make no sense.
 
-    No text in it is run: pipelines and passes are those of this package, optimizers and providers those of onnxruntime.
+    No text in it is run: pipelines and passes are from this package, optimizers and providers from onnxruntime.
     """
     try:
         found = msgspec.json.decode(read_text(path, MAX_BYTES), type=TunedSettings)

@@ -128,7 +128,7 @@ def _matches(pattern: Path) -> list[Path]:
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether a name is a pattern, and not that of a file."""
+    """Whether a name is a pattern, and not the name of a file."""
     return has_magic(str(path)) and not os.path.lexists(path)
 
 
@@ -150,7 +150,7 @@ def _common_folder(folders: Iterable[Path]) -> Path:
     try:
         return Path(os.path.commonpath(set(folders)))
     except ValueError as e:  # on Windows
-        raise UsageError("the models are on different drives; run those of each by themselves") from e
+        raise UsageError("the models are on different drives; run the models of each drive by themselves") from e
 
 
 def require_distinct(jobs: Sequence[ModelJob]) -> None:

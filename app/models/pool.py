@@ -30,7 +30,7 @@ END_WAIT = 5.0  # seconds between SIGTERM and SIGKILL, less than a command has t
 KILL_WAIT = 2.0  # seconds for the end of a killed process
 BASE_BYTES = 600 << 20  # of a worker and the process that runs its models
 BYTES_PER_BYTE = 3  # of memory for one of weights
-MAX_MODEL_BYTES = 2 << 30  # of weights; those of larger models are in memory in parts
+MAX_MODEL_BYTES = 2 << 30  # of weights; larger models are in memory in parts
 
 
 class PoolLost(PassesError):

@@ -55,7 +55,7 @@ def is_remote(place: str | Path) -> bool:
 class JobFiles(Struct, frozen=True):
     """The model and the result of a job on this machine: the files themselves, or copies in `folder` of those at URLs.
 
-    `urls` are those of the copies, by path.
+    `urls` are the addresses of the copies, by path.
     """
 
     model: Path

@@ -62,7 +62,7 @@ class _Best:
 
 
 class NearMatch(Struct, frozen=True):
-    """The misfits of a partial match and their cost, less than that of the best so far.
+    """The misfits of a partial match and their cost, less than the cost of the best so far.
 
     A missing operator costs as much as the part of the pattern above it, the attributes of one op as much as one.
     `unfit` are the ops whose attributes do not fit; `matched` is the number of the others.
@@ -164,7 +164,7 @@ class NearMatch(Struct, frozen=True):
 
     def wrong_inputs(self, op: Op, want: VariadicVar) -> NearMatch | None:
         """Add that inputs are not those that their variable already has."""
-        why = f"{want.name} is bound to other inputs than those of {op.label}"
+        why = f"{want.name} is bound to other inputs than {op.label} has"
         return self.with_failure(MismatchKind.VARIABLE, op, why)
 
     def further_input(self, op: Op, index: int, value: Value) -> NearMatch | None:

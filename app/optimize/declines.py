@@ -35,7 +35,7 @@ class DeclineRecorder(logging.Handler):
             self.ops[str(rule), NUMBER.sub("#", kind)].setdefault(str(op), why)
 
     def lines(self) -> Iterator[str]:
-        """The reasons, a line each, those of most ops first."""
+        """The reasons, a line each, the most frequent first."""
         ordered = sorted(self.ops.items(), key=lambda item: (-len(item[1]), item[0]))
         for (rule, _), ops in ordered[:MAX_SHOWN]:
             op, why = next(iter(ops.items()))

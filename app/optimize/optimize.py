@@ -119,8 +119,8 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     each phase, and some ten times a second with how far it is, as in "verifying: input set 3 of 7"; True shows it on a
     terminal or in a notebook, None in a notebook alone, False nowhere.
 
-    `value_info`: the types and shapes of intermediate values in the result: "keep" those of the model, "write" all that
-    are known, or "strip" them, because onnxruntime infers them itself and fuses ops where they are given that are
+    `value_info`: the types and shapes of intermediate values in the result: "keep" the types of the model, "write" all
+    that are known, or "strip" them, because onnxruntime infers them itself and fuses ops where they are given that are
     faster apart; None strips them unless the pipeline is empty.
 
     `external_data`: "auto" writes weights to a file of their own as in the original, and beyond 2 GB; "always" and
@@ -274,7 +274,7 @@ def convert_opset(
 ) -> Result:
     """Convert a model to another opset, higher or lower, and change nothing else.
 
-    The result computes the same as the original in onnxruntime, unless `verify` is False. The parameters are those of
+    The result computes the same as the original in onnxruntime, unless `verify` is False. The parameters are as for
     `optimize`; local functions are inlined only without `keep_functions`, which makes the types of their values known.
 
     Raises ModelError for an unusable model or input, or an op that cannot be converted, UsageError for an opset that

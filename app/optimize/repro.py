@@ -209,7 +209,7 @@ def failure_alone(load: Callable[[], Model], culprit: Pass, *, exact_only: bool 
 
 
 class CommandOptions(Struct, frozen=True):
-    """The options of a run that another needs to fail in the same way; `options` are those of all its passes."""
+    """The options of a run that another needs to fail in the same way; `options` are the options of all its passes."""
 
     options: Sequence[str] = ()
     only: Sequence[str] = ()

@@ -110,8 +110,8 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
     dry_run: bool = output_option(False, "List each change with its savings, and write no model.", enables=("limit",))
     value_info: str | None = model_option(
         None,
-        "Types and shapes of intermediate values: keep those of the model, write all that are known, or strip them, "
-        "the default except for --pipeline none.",
+        "Types and shapes of intermediate values: keep the declared ones, write all that are known, or strip them, the "
+        "default except for --pipeline none.",
         "CHOICE",
     )
     debloat: bool = model_option(False, "Write large repetitive constants as ops that compute them.")

@@ -63,7 +63,7 @@ class SpeedRaces:
         return PipelineRace(pipeline, ratio, is_lost=ratio.low > 1)
 
     def _choose_feeds(self) -> Feeds:
-        """The given inputs as they are, or those of a single sample."""
+        """The given inputs as they are, or inputs of a single sample."""
         inputs = self.options.inputs
         return make_feeds(self.source, inputs, () if inputs is not None else (1,), seed=self.options.seed)
 

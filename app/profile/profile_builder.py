@@ -140,7 +140,7 @@ def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]
 
 
 def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
-    """Each kernel with its end, cut to that of the op whose body it is in: times are rounded to microseconds."""
+    """Each kernel with its end, cut to the end of the op whose body it is in: times are rounded to microseconds."""
     ends = [run.seconds]
     for kernel in run.kernels:
         while len(ends) > 1 and ends[-1] <= kernel.start:

@@ -85,7 +85,7 @@ def _without_elements(tensor: Tensor, name: str) -> Iterator[bytes]:
 
 
 def make_node_names_unique(graph: Graph) -> None:
-    """Give each node a unique name: a nameless one that of its first output, a duplicate one a number."""
+    """Give each node a unique name: a nameless node the name of its first output, a duplicate one a number."""
     ops = [op for g in graph.with_subgraphs() for op in g.sorted_ops()]
     taken = {op.name for op in ops}
     seen: set[str] = set()

@@ -13,7 +13,7 @@ from ...core.support.printable_text import json_text
 
 
 class NodeTime(Struct, frozen=True):
-    """A node that onnxruntime ran: seconds of one run, without those of its bodies.
+    """A node that onnxruntime ran: seconds of one run, without the time of its bodies.
 
     `file_nodes`: the nodes of the profiled file whose work it does; `origin`: the nodes of the original from which
     those were made; `rule`: the rewrite of ours that made it, or "". `start`: seconds after the first node of the run
@@ -67,7 +67,7 @@ class Profile(Struct, frozen=True):
 class ProfileReport:
     """The profiles of the original and, where it was optimized, of the result.
 
-    `level` is that of onnxruntime's own optimization, `sizes` are those of symbolic dims except the `batch`;
+    `level` is the level of onnxruntime's own optimization, `sizes` has symbolic dims except the `batch`;
     `rejected` describes wrong changes of ours, in a line each.
     """
 

@@ -38,7 +38,7 @@ class Scheme(Struct, frozen=True):
     `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
     budget. `needs_ranges`: of activations, from data; there is then a variant for each method of calibration.
     `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data. `stores` are
-    passes that store weights with fewer bits, also those of ops that the others leave in float.
+    passes that store weights with fewer bits, also weights of ops that the others leave in float.
     """
 
     name: str
@@ -121,7 +121,7 @@ class Candidate:
 class CandidateBuilder(Struct, frozen=True):
     """Makes candidates of a float model: by one scheme, with or without some of its changes.
 
-    `method` is that of the calibrated ranges in the spec.
+    `method` calibrated the ranges in the spec.
     """
 
     source: ModelSource

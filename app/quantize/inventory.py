@@ -131,9 +131,9 @@ def _greatest(scales: Value | None) -> float | None:
 def float_ops(built: BuiltCandidate) -> list[FloatOp]:
     """The ops of the float model that compute in float in a candidate, with the reason of each.
 
-    Those that only move data or run bodies, and the changed ones, are left out; those of which weights alone were
-    stored are not. Of a scheme whose passes have no rules, the ops that these declined. Types that are unknown behind
-    operators of onnxruntime are those of the float model.
+    Ops that only move data or run bodies, and changed ops, are left out; ops of which weights alone were stored are
+    not. Of a scheme whose passes have no rules, the ops that these declined. Types that are unknown behind operators
+    of onnxruntime are taken from the float model.
     """
     model = model_source(built.path, inline=True).load()
     model.graph.context.quantization = built.builder.spec
@@ -199,7 +199,7 @@ def _reason_of_clamp(op: Op, by_place: Mapping[str, str]) -> str:
 def kept_high_precision(built: BuiltCandidate, trials: Sequence[Trial]) -> list[HighPrecisionWeight]:
     """The constants of floats of a candidate, but for small ones, the largest first.
 
-    `trials` are those of the search, among them combinations of the candidate with ways of storing weights.
+    `trials` are all trials of the search, among them combinations of the candidate with ways of storing weights.
     """
     refused = _refused_storing(built.trial, trials)
     found: list[HighPrecisionWeight] = []

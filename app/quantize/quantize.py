@@ -80,8 +80,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     a CalibrationDataReader of onnxruntime; without it, inputs are drawn from `seed`, and by default only schemes
     without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
     to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
-    `scheme`: "auto" or names. `target`: that of the machine by default. `leave`: values or operators that stay in
-    float. Rules of contract LOSSY of `plugin` run before those of each scheme. The search ends after so many scored
+    `scheme`: "auto" or names. `target`: this machine by default. `leave`: values or operators that stay in
+    float. Rules of contract LOSSY of `plugin` run before the rules of each scheme. The search ends after so many scored
     `trials` or after `time` seconds; with a `journal`, an interrupted one goes on.
     `json`: a file for the report as JSON, `html`: for a page of HTML. Either, or `op_errors`, has the errors of
     single ops measured, on a few samples of the calibration.
@@ -227,7 +227,7 @@ def prepare(
     plugins = lossy_passes(options.plugin)
     with timer.phase(LOADING):
         loaded = source.load()
-        paths.require_distinct(source.files)  # those of weights are known now
+        paths.require_distinct(source.files)  # files of weights are known now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.leave else None
@@ -309,7 +309,7 @@ class OriginalRace(Struct, frozen=True):
     options: QuantizationOptions
 
     def ratios(self, models: Sequence[Path]) -> list[RatioInterval | str]:
-        """The time of each model divided by that of the original, of the least batch; or why there is none."""
+        """The time of each model divided by the time of the original, of the least batch; or why there is none."""
         batch = min(self.feeds.by_batch)
         original, *others = self.measure(models, [batch], SEARCH_SETS)
         if original.failure:

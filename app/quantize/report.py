@@ -29,10 +29,10 @@ class Measured(Struct, frozen=True):
 class QuantizedOp(Struct, frozen=True):
     """The outcome for a `value` of the float model, or of the `operator` that makes it ("" for a weight).
 
-    `bits` are those of the value and `weight_bits` those of weights, None where they stay as wide as they were; `scale`
-    is the value's, `weight_scale` the greatest of the weights, None without one number for it. `error` is the power of
-    the value's noise on calibration data, divided by that of the signal, and `own_error` the part that its operands do
-    not bring; None where they were not measured.
+    `bits` is the width of the value and `weight_bits` the width of weights, None where they stay as wide as they were;
+    `scale` is the value's, `weight_scale` the greatest of the weights, None without one number for it. `error` is the
+    power of the value's noise on calibration data, divided by the power of the signal, and `own_error` the part that
+    its operands do not bring; None where they were not measured.
     """
 
     value: str
@@ -65,7 +65,7 @@ class HighPrecisionWeight(Struct, frozen=True):
 
 @dataclass(slots=True)
 class QuantizationReport:
-    """The outcome: `scheme` and `variant` are those of the result, "" if it is the original.
+    """The outcome: `scheme` and `variant` made the result, "" if it is the original.
 
     `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
     are scored. `samples` are the numbers of those for calibration, search and report.

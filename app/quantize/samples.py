@@ -80,7 +80,7 @@ def read_calibration_data(
     `data` is one of, or a list of files of, these:
 
     - an .npz, or arrays by name: a sample for each row along the batch, or for each group of rows of a fixed batch;
-      without a batch, one sample. Names such as `s0/x` are those of a sample and an input. Arrays called labels are
+      without a batch, one sample. A name such as `s0/x` has a sample and an input. Arrays called labels are
       left out.
     - a folder of ONNX test data, with a sample in each `test_data_set_*`, or of .npz.
     - `file.py:function` or `file.py` with a function `reader`, which takes no arguments and returns one of the next.
@@ -198,7 +198,8 @@ class Samples(Struct, frozen=True):
 
     `calibration` is empty if there are no data; `drawn` has random inputs in its place, for schemes that are requested
     nevertheless. `first` is one sample to run a model with, None without data. `notes` say where the samples come from.
-    `labelled`: all rows of a labelled set, None without one; a metric of all need not lie between those of its parts.
+    `labelled`: all rows of a labelled set, None without one; a metric of all rows need not lie between the metrics of
+    their parts.
     """
 
     calibration: Sequence[Feeds]

@@ -61,7 +61,7 @@ SCHEMES: Mapping[str, Scheme] = {
     for scheme in (
         Scheme(
             "static",
-            "int8 arithmetic with calibrated ranges; of LSTMs with those of each run; other weights stored in int8",
+            "int8 arithmetic with calibrated ranges, or in LSTMs the ranges of each run; other weights stored in int8",
             (rule_pass(static_groups, "quantize-static"), QUANTIZE_LSTM, QUANTIZE_TABLES, STORE_INT8_WEIGHTS),
             (JOIN_GROUPS, rule_pass(static_groups, "keep-in-float")),
             needs_ranges=True,
@@ -209,7 +209,7 @@ def chosen_schemes(
     """The schemes that `text` names, for `auto` all that the data allows, with their variants.
 
     `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
-    become operators of integers. Passes of `plugins` run before those of each scheme. Raises UsageError as
+    become operators of integers. Passes of `plugins` run before the passes of each scheme. Raises UsageError as
     `requested_schemes` does, and for a scheme that needs data where there are none.
     """
     requested, methods = requested_schemes(text, calibrate, output_format)

@@ -29,12 +29,12 @@ FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it 
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 
 Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
-"""The time of models under ORT ALL divided by that of the original, or the reason why one was not measured."""
+"""The time of models under ORT ALL divided by the time of the original, or the reason why one was not measured."""
 UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
 """The changes whose group onnxruntime does not compute on integers, with the reason."""
 Rankings = Callable[["BuiltCandidate"], Iterable[Sequence[ChangeKey]]]
-"""Orders of the changes of a candidate, in which to leave them out until the budget is met; the last is that of the
-model, backward."""
+"""Orders of the changes of a candidate, in which to leave them out until the budget is met; the last is the order of
+the model, backward."""
 
 
 class Limits(Struct, frozen=True):
@@ -89,8 +89,8 @@ Variants = Sequence[tuple[str, Variant]]
 class Search:
     """A search over schemes; deterministic but for times. `trials` are all candidates, in order.
 
-    `size` is that of the original in bytes; `leave` names values and operators that stay in float. `stores` are ways of
-    storing weights with fewer bits, by name, with which each candidate within the budget is combined.
+    `size` is the size of the original in bytes; `leave` names values and operators that stay in float. `stores` are
+    ways of storing weights with fewer bits, by name, with which each candidate within the budget is combined.
     """
 
     criterion: Criterion

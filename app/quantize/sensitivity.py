@@ -70,7 +70,7 @@ def _values(source: ModelSource, names: Sequence[str], feeds: Sequence[Feeds]) -
 def own_errors(graph: Graph, errors: Mapping[str, float]) -> dict[str, float]:
     """The part of the error of each value that its operands do not bring: the error less the greatest of theirs.
 
-    `graph` is that of the float model. O(V + E).
+    `graph` is the graph of the float model. O(V + E).
     """
     carried: dict[str, float] = {}  # by value: the error of the nearest measured values before it
     own: dict[str, float] = {}

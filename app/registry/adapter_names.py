@@ -58,7 +58,7 @@ def available() -> dict[str, str]:
 
 
 def installed_version(tool: str) -> str | None:
-    """The version of a tool, "" for a module without a package such as that of onnxruntime-gpu; None without it."""
+    """The version of a tool, "" for a module without a package, as of onnxruntime-gpu; None without it."""
     try:
         package = PACKAGES.get(tool, tool)
         return None if find_spec(package) is None else version(package)

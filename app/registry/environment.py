@@ -23,7 +23,7 @@ VECTOR_FLAGS = ("amx", "asimd", "avx", "bf16", "f16c", "fma", "i8mm", "sse4", "s
 
 
 def quantization_target(name: str = "") -> QuantizationTarget:
-    """The quantization target of that name; by default, that of this machine.
+    """The quantization target of that name; by default, this machine.
 
     Where the flags of an x86 processor are unknown, VNNI counts as missing. Raises UsageError for an unknown name.
     """

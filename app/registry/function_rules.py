@@ -317,7 +317,7 @@ def _require_bound(rule: str, function: Callable[..., Any], variables: Collectio
 
 
 def _call_with(function: Callable[..., Any], *leading: Any, **variables: Any) -> Any:
-    """Call a function with those of the variables that are its parameters; failures of onnxscript's matcher decline."""
+    """Call a function with the variables that are its parameters; failures of onnxscript's matcher decline."""
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     taken = {p.name for p in parameters}

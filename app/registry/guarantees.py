@@ -68,7 +68,7 @@ def recorded_guarantee(pass_name: str, rule: str) -> str:
 
 
 def guarantee_counts(passes: Iterable[PassRecord]) -> dict[str, int]:
-    """The changes of a run by the recorded guarantees of their rules; those of other rules and passes have none."""
+    """The changes of a run by the recorded guarantees of their rules; changes by other rules and passes have none."""
     found: Counter[str] = Counter()
     for record in passes:
         for name, changes in record.rules.items():

@@ -36,8 +36,8 @@ EXPECTED_FORM = (
 class FilePipeline:
     """A pipeline in a file: its passes, whether they repeat until nothing changes, and names to skip.
 
-    `fallback` names the pipeline whose result is taken where that of this one is slower. `siblings` are all pipelines
-    of the file by name, which it may include.
+    `fallback` names the pipeline whose result is taken where the result of this one is slower. `siblings` are all
+    pipelines of the file by name, which it may include.
     """
 
     name: str
@@ -81,7 +81,7 @@ HEAD = re.compile(
 
 
 class _Lines:
-    """The lines of a file of pipelines, and those of its tables."""
+    """The lines of a file of pipelines, and the lines of its tables."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
@@ -124,10 +124,10 @@ def _file_pipeline(name: str, table: Any, lines: _Lines, siblings: Mapping[str, 
 class NameResolver:
     """Lookup of names, which loads packages and files only when needed.
 
-    A name is looked up in this order: in the file that it names, among built-in passes and those of the caller, among
+    A name is looked up in this order: in the file that it names, among built-in passes and the caller's passes, among
     adapters of other optimizers, in installed packages, and in `pipelines.toml` in the working folder.
-    `plugin_registries` are those of the caller, one for each file; `looked_up` are the names found among them and
-    built-in passes; `used_passes` are all passes that may be in the pipeline, by name.
+    `plugin_registries` are the registries of the caller, one for each file; `looked_up` are the names found among them
+    and built-in passes; `used_passes` are all passes that may be in the pipeline, by name.
     """
 
     def __init__(self, plugins: Sequence[PluginLike] = ()) -> None:
@@ -172,7 +172,7 @@ class NameResolver:
             return with_options(self._mark_used(found).item, spec.options)
         if spec.options:
             raise UsageError(
-                f"{spec}: a pipeline has no options; those of its passes are set with --enable NAME{{n=3}}"
+                f"{spec}: a pipeline has no options; the options of its passes are set with --enable NAME{{n=3}}"
             )
         self._resolved += 1
         if self._resolved > MAX_RESOLVED:

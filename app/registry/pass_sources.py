@@ -54,7 +54,7 @@ def _built_in_entry(p: Pass, source: str) -> PassEntry:
 
 
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
-    """The registry of built-in passes and those of the caller. Raises PluginError for a name used twice."""
+    """The registry of built-in passes and the caller's passes. Raises PluginError for a name used twice."""
     source = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
     registry = PassRegistry(
         {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, TRANSFORMS))},

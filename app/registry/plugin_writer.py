@@ -23,7 +23,7 @@ MAX_NAME_LENGTH = 60
 
 
 class PluginNames(Struct, frozen=True):
-    """The `name` of the package and of its pass, in kebab-case, and that of its `module` in Python."""
+    """The `name` of the package and of its pass, in kebab-case, and the name of its `module` in Python."""
 
     name: str
     module: str

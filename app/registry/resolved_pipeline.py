@@ -212,5 +212,7 @@ def _configure_passes(p: Pass, specs: Mapping[str, PassSpec]) -> Pass:
     groups = {q.name for q in nested_passes(p)} - {q.name for q in leaves(p)}
     for spec in specs.values():
         if spec.options and spec.name in groups:
-            raise UsageError(f"{spec}: {spec.name} is a group of passes and has no options; set those of its passes")
+            raise UsageError(
+                f"{spec}: {spec.name} is a group of passes and has no options; set the options of its passes"
+            )
     return map_passes(p, lambda q: with_options(q, specs[q.name].options) if q.name in specs else q)

@@ -32,7 +32,7 @@ PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
 class Choice(Struct, frozen=True):
     """One way to decide something: fields of the recipe, the session or the configuration that it sets.
 
-    `skip` and `enable` are added to those of other choices.
+    `skip` and `enable` are added to the names of other choices.
     """
 
     decision: str
@@ -70,7 +70,7 @@ def configured(choices: Iterable[Choice], start: Configuration) -> Configuration
     """The configuration of several choices, in order.
 
     Passes are chosen for a pipeline alone, and no setting that changes values for a scheme, whose loss was measured
-    without it. Settings of threads that a session does not have are those of `start`.
+    without it. Settings of threads that a session does not have are taken from `start`.
     """
     found = start
     for choice in choices:
@@ -97,7 +97,7 @@ def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[C
 
 
 def opset_choices(own: int, made: int, highest: int) -> list[Choice]:
-    """Opsets from that of the original on, except that of the model so far, `made`."""
+    """Opsets from the original's on, except the opset of the model so far, `made`."""
     wanted = sorted({own, highest, *(n for n in OPSETS_WITH_FUSIONS if own < n < highest)})
     return [Choice("opset", str(n), {"opset": n}) for n in wanted if n != made and n >= own]
 

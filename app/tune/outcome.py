@@ -105,7 +105,7 @@ def _figure(raced: RaceEntry) -> float:
 
 @dataclass
 class Checks:
-    """Checks of results: verified as those of `optimize`, and once more in the session of the result."""
+    """Checks of results: verified as results of `optimize`, and once more in the session of the result."""
 
     source: ModelSource
     spec: VerificationSpec
@@ -118,7 +118,7 @@ class Checks:
     def verdict(self, models: TunedModels, configuration: Configuration, start: SessionConfig) -> Verdict | None:
         """The verdict about a model in its session; None for a quantized one, which was measured instead.
 
-        Where onnxruntime is wrong about the original with its defaults as well, it is that of the model without
+        Where onnxruntime is wrong about the original with its defaults as well, it is the verdict of the model without
         optimizations. Raises VerificationError and UnverifiableError.
         """
         if configuration.recipe.scheme:

@@ -98,7 +98,7 @@ LAST = Rung(11, 2.0)
 
 
 class RaceEntry(Struct, frozen=True):
-    """A configuration in a race: its figure and its time, divided by those of the first, or the `failure`.
+    """A configuration in a race: its figure and its time, divided by the first one's, or the `failure`.
 
     `seconds` of a call, the median, by workload; `peak` memory and file in bytes; `threads` that compute an op.
     """
@@ -128,7 +128,7 @@ class RaceResult(Struct, frozen=True):
 
 @dataclass
 class Racing:
-    """Races on common workloads; `results` are those of all so far, `journal` keeps them."""
+    """Races on common workloads; `results` are the results of all races so far, `journal` keeps them."""
 
     models: TunedModels
     workloads: Sequence[Workload]

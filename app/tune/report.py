@@ -40,7 +40,7 @@ class TimingNoise(Struct, frozen=True):
 
 @dataclass(slots=True)
 class TuneReport:
-    """The outcome: the `configuration` of the result, which is that of `start` if nothing was surely better.
+    """The outcome: the `configuration` of the result, which is the one of `start` if nothing was surely better.
 
     `original` and `result` are figures of the last race, of fresh processes; `ratio` of the objective and `time` of a
     call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: the gain of each. `verdict`
@@ -73,7 +73,7 @@ class TuneReport:
 
     @property
     def ratio(self) -> RatioInterval | None:
-        """The objective of the result divided by that of the original."""
+        """The objective of the result divided by the objective of the original."""
         return self.result.ratio if not self.is_original else None
 
     @property

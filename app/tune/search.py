@@ -33,7 +33,7 @@ Choices = Mapping[str, Choice]
 class RaceTrial:
     """A choice in a race with the configuration so far: its last figures, and the outcome.
 
-    `to_original`: its time divided by that of the original, as far as it is known from a chain of races.
+    `to_original`: its time divided by the time of the original, as far as it is known from a chain of races.
     """
 
     stage: str
@@ -59,7 +59,7 @@ class DecisionResult(Struct, frozen=True):
 class TuningSearch:
     """A search from `start`; deterministic but for times. `chosen` are the choices so far.
 
-    `history` has those of each step that improved on the one before, the first being none.
+    `history` has the choices of each step that improved on the one before, the first being none.
     """
 
     race: Racing

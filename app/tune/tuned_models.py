@@ -23,9 +23,9 @@ Quantize = Callable[[str, Path], str]
 
 
 class MadeModel(Struct, frozen=True):
-    """A model in a file: its bytes with those of external data, and a digest of its content.
+    """A model in a file: its bytes with external data, and a digest of its content.
 
-    `report` is that of the run which made it; `loss`, in words, that of a quantized model.
+    `report` is the report of the run which made it; `loss`, in words, the loss of a quantized model.
     """
 
     path: Path

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import subprocess
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -44,6 +47,30 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
         gc.collect()
         gc.freeze()
     return result
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _worker_processes_are_forked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fork worker processes from one that imported what they need, in the first tier."""
+    if not (request.config.getoption("markexpr") and hasattr(os, "fork")):
+        yield
+        return
+    from process_server import ProcessServer
+
+    server = ProcessServer()
+    with pytest.MonkeyPatch.context() as patch:
+        replaced = SimpleNamespace(**vars(subprocess) | {"Popen": server.popen})
+        patch.setattr("passwright.core.processes.worker_process.subprocess", replaced)
+        yield
+    server.end()
+
+
+@pytest.fixture(scope="module")
+def _worker_processes_are_new() -> Iterator[None]:
+    """Start worker processes as the tool does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("passwright.core.processes.worker_process.subprocess", subprocess)
+        yield
 
 
 @pytest.fixture(scope="module")

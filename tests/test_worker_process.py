@@ -21,6 +21,7 @@ from passwright.core.processes.worker_process import RequestFailed, WorkerExit, 
 from rewriting import cases
 from test_signals import is_gone, wait_until
 
+pytestmark = pytest.mark.usefixtures("_worker_processes_are_new")
 SCRIPT = """
 import os, sys, time
 from passwright.core.errors import ModelError

@@ -541,10 +541,22 @@ class DataOptions(MetricOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CriterionOptions(DataOptions):
+class BudgetOptions(MetricOptions):
+    """The loss of accuracy that is allowed."""
+
+    budget: str | None = criterion_option(None, "The loss allowed: 1% of the original's figure, or 0.5pt.", "LOSS")
+
+    def require_budget_for(self, **others: object) -> None:
+        """Raise UsageError for options of accuracy, and for `others` that are given, if there is no budget."""
+        for name, value in {"labelled": self.labelled, "metric": self.metric, **others}.items():
+            require(self.budget or not value, f"--{name} is for models of another accuracy: give --budget")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CriterionOptions(DataOptions, BudgetOptions):
     """Data, and the loss of accuracy that is allowed."""
 
-    budget: str = criterion_option("1%", "The loss allowed: 1% of the original's figure, or 0.5pt.", "LOSS")
+    budget: str = "1%"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,7 +108,7 @@ def _commands_share_process(shared_remote: RemoteBackend) -> Iterator[None]:
             "measure.bench",
             "compare.compare",
             "measure.feeds",
-            "quantize.criterion",
+            "measure.criterion",
             "quantize.sensitivity",
         ):
             patch.setattr(f"passwright.app.{module}.RemoteBackend", reuse)

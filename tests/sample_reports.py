@@ -12,6 +12,7 @@ from msgspec import structs
 from passwright.app.compare.comparison_report import ComparisonReport, ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.compare.document import describe as describe_comparison
 from passwright.app.measure.bench import BenchReport, ModelBenchmark
+from passwright.app.measure.criterion import Score
 from passwright.app.measure.document import describe as describe_bench
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
@@ -22,7 +23,6 @@ from passwright.app.optimize.document import describe as describe_run
 from passwright.app.profile.document import MAX_NODES
 from passwright.app.profile.document import describe as describe_profile
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
-from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.document import describe as describe_quantization
 from passwright.app.quantize.report import FloatOp, HighPrecisionWeight, Measured, QuantizationReport, QuantizedOp
 from passwright.app.quantize.search import Trial
@@ -342,7 +342,7 @@ def quantization(names: Sequence[str]) -> QuantizationReport:
         Trial("half-weights", "", 1198, 10, 0, None, RatioInterval(1.4, 1.3, 1.5), "slower and larger than another"),
     ]
     return QuantizationReport(
-        names[1], "static", "GPTQ, int8-weights", "x86-vnni", "1%", "SQNR (dB)", 40.0,
+        names[1], "static", "GPTQ, int8-weights", "x86-vnni", "1%", "SNR (dB)", 40.0,
         {"calibration": 128, "search": 299, "report": 300},
         Measured(5_000_000, metrics(2e-3), Score(42.0, 0.0)),
         Measured(1_400_000, metrics(1.1e-3), Score(31.2, 0.1), {1: faster, 8: near}),

@@ -38,7 +38,8 @@ CORE_FLOORS = (
 APP_FLOORS = (
     {"options"},
     {"registry", "report"},
-    {"check", "diff", "info", "listing", "measure", "verify"},
+    {"check", "diff", "info", "listing", "measure"},
+    {"verify"},
     {"optimize"},
     {"bisect", "cli", "explain", "profile", "quantize"},
     {"compare", "models", "tune"},

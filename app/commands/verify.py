@@ -9,17 +9,20 @@ import typer
 
 from ...core.processes.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
+from ..cli.arguments import path_of
 from ..cli.exit_codes import WRONG
 from ..cli.outputs import Outputs
 from ..cli.report_output import report_on
 from ..options import FormatOptions
 from ..verify.verify_options import VerifyOptions
 
-EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be verified."""
+EXIT_CODES = """Exit codes: 0 they agree, with --budget within it; 1 bad model or input; 2 usage; 3 they differ;
+4 could not be verified."""
 EXAMPLES = {
     "passes verify model.onnx small.onnx": "says whether they compute the same",
     "passes verify a.onnx b.onnx --inputs x.npz": "tries your inputs",
     "passes verify a.onnx b.onnx --prove": "proves what it can of the regions that differ",
+    "passes verify a.onnx int8.onnx --budget 1%": "measures a model that differs on purpose",
 }
 
 
@@ -29,13 +32,14 @@ def verify(
     options: VerifyOptions,
     formats: FormatOptions,
 ) -> int:
-    """Compare two models on inputs that are generated to find mistakes."""
-    start_oracle_worker()
+    """Compare two models on inputs that are generated to find mistakes; with --budget, measure how far they differ."""
+    if options.budget is None:
+        start_oracle_worker()
     from ..verify.document import describe  # noqa: PLC0415 - imports onnx
     from ..verify.verify import verify_models  # noqa: PLC0415 - imports onnx and numpy
 
     outputs = Outputs.parse(formats.format, options.json)
-    outputs.require_distinct((original, other, outputs.json))
+    outputs.require_distinct((original, other, outputs.json, path_of(options.html)))
     failures = outputs.failures_of("passes verify", other)
     with failures, time_limit(options.time_limit, lambda: f"{other}: the comparison"):
         report = report_on(options, lambda o: verify_models(original, other, o), describe, outputs)

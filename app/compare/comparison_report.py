@@ -12,9 +12,9 @@ from msgspec import Struct, to_builtins
 from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
+from ..measure.criterion import Score
 from ..measure.metrics import ModelMetrics
 from ..measure.model_stats import ModelStats
-from ..quantize.criterion import Score
 from ..report.notebook import report_card
 from ..report.result_row import COMPARED, UNVERIFIABLE, ResultRow, latency_columns
 from ..verify.document import NO_DIFFERENCE, WITHIN_TOLERANCE

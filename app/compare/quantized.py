@@ -15,9 +15,9 @@ from ...core.ort import value_files
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
+from ..measure.criterion import Criterion, Score
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
-from ..quantize.criterion import Criterion, Score
 from ..quantize.document import scheme_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationContext, checked_paths, prepare, quantize_prepared

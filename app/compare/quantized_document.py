@@ -7,7 +7,8 @@ from math import isfinite
 
 from rich.filesize import decimal
 
-from ..quantize.document import samples_text, score_text
+from ..measure.criterion import score_text
+from ..quantize.document import samples_text
 from ..report.charts import Bar, BarChart, Chart, Curve, Point, accuracy_chart, size_text
 from ..report.document import (
     Block,

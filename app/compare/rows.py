@@ -24,7 +24,7 @@ from ..measure import benchmark
 from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
-from ..verify.verify import interface_differences
+from ..verify.interfaces import Interfaces
 from .comparison_report import ORIGINAL, ComparisonVerdict, OnlineOptimization, Row, offline_online_pairs
 from .tool_runs import OptimizerOutput
 
@@ -84,7 +84,8 @@ class RowVerifier:
                 return self._without_folder(str(e)), None
             return "", None
         try:
-            differences = interface_differences(self.original, model_source(file, inline=False).load())
+            interfaces = Interfaces.of(self.original, model_source(file, inline=False).load())
+            differences = sorted((*interfaces.differences, *interfaces.float_types))
         except ModelError:  # it has operators or types of onnxruntime alone
             differences = []
         if differences:

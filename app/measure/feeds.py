@@ -98,19 +98,24 @@ def make_feeds(
         return _generated_feeds(inputs, batches, fixed, seed, run_failure)
 
 
-def drawn_feeds(source: ModelSource, count: int, seed: int = 0) -> list[dict[str, Any]]:
+def drawn_feeds(
+    source: ModelSource, count: int, seed: int = 0, shapes: Mapping[str, Sequence[int]] | None = None
+) -> Iterator[dict[str, Any]]:
     """Normal inputs of verification, `count` draws of a single sample, on which the model runs.
 
-    Raises UnverifiableError if no inputs can be generated or the model does not run.
+    `shapes` of inputs fix symbolic sizes. Raises UnverifiableError if no inputs can be generated or the model does not
+    run.
     """
     loaded = source.load()
-    inputs = input_specs(loaded)
+    inputs = with_given_shapes(shapes or {}, input_specs(loaded))
     require_generatable(inputs)
-    symbol = batch_symbol(inputs)
+    symbol, fixed = batch_symbol(inputs), sizes_from_shapes(shapes or {}, inputs)
+    single = fixed if symbol is None else {symbol: 1} | fixed
     with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
-        ranked, first = _first_accepted(inputs, {} if symbol is None else {symbol: 1}, {}, seed, run_failure)
+        ranked, first = _first_accepted(inputs, single, fixed, seed, run_failure)
+        yield dict(first.feeds)
         others = (_accepted_at(ranked, first.sizes, seed, run_failure, draw)[0] for draw in range(1, count))
-        return [dict(i.feeds) for i in (first, *others) if i is not None]
+        yield from (dict(i.feeds) for i in others if i is not None)
 
 
 def batch_symbol(inputs: Sequence[InputSpec]) -> str | None:

@@ -13,6 +13,7 @@ from rich.filesize import decimal
 from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
 from ...core.support.confidence_intervals import RatioInterval
+from ..measure.criterion import Score, score_text
 from ..report.charts import Bar, BarChart, Chart, Curve, PlaneChart, Point, accuracy_chart, four_digits
 from ..report.document import (
     PAGE,
@@ -29,7 +30,6 @@ from ..report.document import (
     table,
 )
 from ..report.number_text import change, duration, plural, ratio_with_bounds, three_digits
-from .criterion import Score
 from .report import QuantizationReport, QuantizedOp
 from .search import TAKEN, Trial
 
@@ -276,13 +276,6 @@ def time_text(ratio: RatioInterval | None) -> str:
 def figure_text(report: QuantizationReport, score: Score | None) -> str:
     """The figure of a score."""
     return score_text(report.figure, score)
-
-
-def score_text(figure: str, score: Score | None) -> str:
-    """The number of a score with the name `figure`; "" if there is none."""
-    if score is None or score.failure or score.figure in {float("inf"), float("-inf")}:
-        return ""
-    return f"{score.figure:.1f}" if figure.endswith("(dB)") else f"{score.figure:.4g}"
 
 
 def _place(trial: Trial) -> Point | None:

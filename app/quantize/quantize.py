@@ -25,6 +25,7 @@ from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
+from ..measure.criterion import Budget, Criterion, Score, gives_classes
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
@@ -34,7 +35,6 @@ from ..report.number_text import plural
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .candidates import Candidate
-from .criterion import Budget, Criterion, Score, scores_classes
 from .document import describe
 from .excluded_names import excluded_names
 from .fused_groups import fusion_check
@@ -237,7 +237,7 @@ def prepare(
         graph = floats.load().graph
         leave, notes = excluded_names(options.leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
-        file, is_classifier = source.loadable_file(folder), scores_classes(graph)
+        file, is_classifier = source.loadable_file(folder), gives_classes(graph)
         searched, reported, *others = (
             criterion(part, loaded, budget, file, is_classifier=is_classifier)
             for part in filter(None, (samples.search, samples.report, samples.labelled))

@@ -22,16 +22,15 @@ from ...core.verify.given_inputs import GivenSample, fitting_inputs, kind_of_sam
 from ...core.verify.given_inputs import read_samples as read_given_samples
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec, input_specs
-from ..measure.accuracy import LABELS, LabelledSet, load_metric
+from ..measure.accuracy import LABELS, LabelledSet
+from ..measure.criterion import AgreementCriterion, Budget, Criterion, Feeds, LabelledPart
 from ..measure.feeds import batch_symbol, drawn_feeds, fixed_batch
 from ..registry.python_data import with_python_data
-from .criterion import AgreementCriterion, Budget, Criterion, Feeds, MetricCriterion
 
 MAX_SAMPLES = 512
 DRAWN_SAMPLES = 32
 DISJOINT_SAMPLES = 3  # from which each part of the data has samples of its own
 MAX_CALIBRATION_SAMPLES = 128  # more change the ranges little, and cost time for each scheme
-ROWS_AT_ONCE = 8  # of labelled inputs, to calibrate with
 Loader = Callable[[], Feeds]
 
 
@@ -157,38 +156,16 @@ def _rows(sample: GivenSample, inputs: Sequence[InputSpec], read: Callable[[Give
     yield from (partial(load, number) for number in range(count // size))
 
 
-class LabelledPart(Struct, frozen=True):
-    """Rows of a labelled set, and its metric."""
-
-    examples: LabelledSet
-    inputs: Sequence[InputSpec]
-    metric: str
-
-    def __len__(self) -> int:
-        return len(self.examples.labels(self.inputs))
-
-    def feeds(self) -> Iterator[Feeds]:
-        """The inputs, some rows at a time."""
-        rows = len(self)
-        arrays, batched = self.examples.feeds(self.inputs, rows)
-        size = ROWS_AT_ONCE if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
-        for start in range(0, rows - rows % size or size, size):
-            part = np.minimum(np.arange(start, start + size), rows - 1)
-            yield {**arrays, **{name: arrays[name][part] for name in batched}}
-
-
 Part = LabelledPart | Sequence[Feeds]
 """Samples to compare models on: by a metric, or by agreement with the original."""
 
 
 def criterion(part: Part, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criterion:
     """The criterion on a part of the samples. Raises ModelError if the original does not run on it."""
-    outputs = [v.name for v in model.graph.outputs]
+    outputs = list(dict.fromkeys(v.name for v in model.graph.outputs))
     if isinstance(part, LabelledPart):
-        name, function = load_metric(part.metric)
-        found = MetricCriterion(name, function, part.examples, part.inputs, outputs, budget)
-    else:
-        found = AgreementCriterion(part, outputs, budget, is_classifier)
+        return part.criterion(outputs, budget, original)
+    found = AgreementCriterion(part, outputs, budget, is_classifier)
     found.measure_original(original)
     return found
 

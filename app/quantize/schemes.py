@@ -35,9 +35,9 @@ from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.weight_rounding import gram_inputs
 from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
+from ..measure.criterion import Feeds
 from ..registry.pass_sources import plugin_registries
 from .candidates import CandidateBuilder, Scheme
-from .criterion import Feeds
 from .search import BuiltCandidate, Variant, Variants
 
 UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point

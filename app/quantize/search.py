@@ -17,8 +17,8 @@ from ...core.errors import PassesError, format_error
 from ...core.rewriting.change_log import ChangeKey
 from ...core.run.pipeline import Pass
 from ...core.support.confidence_intervals import RatioInterval
+from ..measure.criterion import Criterion, Score
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
-from .criterion import Criterion, Score
 from .journal import Journal
 
 MAX_REBUILDS = 4  # to leave out groups that onnxruntime does not fuse

@@ -16,7 +16,7 @@ from ...core.ir.op import Op
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.rewriting.change_log import ChangeKey
 from ...core.transform.extract import keep_outputs
-from .criterion import SignalToNoise
+from ..measure.criterion import OutputFigures
 from .search import BuiltCandidate
 
 VALUES_AT_ONCE = 16  # of which all elements are in memory
@@ -42,7 +42,7 @@ def output_errors(
     names = [name for name in dict.fromkeys(places) if name in known]
     errors: dict[str, float] = {}
     for part in (names[i : i + VALUES_AT_ONCE] for i in range(0, len(names), VALUES_AT_ONCE)):
-        noises = [SignalToNoise() for _ in part]
+        noises = [OutputFigures() for _ in part]
         compared = 0
         with ExitStack() as exits:
             runs = [exits.enter_context(closing(_values(model, part, feeds))) for model in (source, quantized)]
@@ -52,7 +52,7 @@ def output_errors(
                 compared += sum(getattr(a, "nbytes", 0) for a in wanted)
                 if compared > MAX_BYTES:
                     break
-        errors |= {name: noise.relative for name, noise in zip(part, noises, strict=True)}
+        errors |= {name: noise.relative_noise for name, noise in zip(part, noises, strict=True)}
     return errors
 
 

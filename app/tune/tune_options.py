@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.ort.sessions import MAX_THREADS
 from ..options import (
+    BudgetOptions,
     DataOptions,
     EffortOptions,
     MeasuredInputOptions,
@@ -42,6 +43,7 @@ class TuneOptions(
     EffortOptions,
     SeedOptions,
     DataOptions,
+    BudgetOptions,
     TimingOptions,
     SearchOptions,
     ShapeOptions,
@@ -108,19 +110,13 @@ class TuneOptions(
 
     def _require_budget(self) -> None:
         """Raise UsageError for options of accuracy without a budget, and for schemes that do not exist."""
-        from ..quantize.criterion import Budget  # noqa: PLC0415 - imports onnx
+        from ..measure.criterion import Budget  # noqa: PLC0415 - imports onnx
         from ..quantize.schemes import requested_schemes  # noqa: PLC0415 - as above
 
         if self.budget is not None:
             Budget.parse(self.budget)
             requested_schemes(self.scheme, "", "qdq")
-            return
-        given = {
-            "--data": self.data is not None, "--labelled": self.labelled, "--metric": self.metric,
-            "--scheme": self.scheme != AUTO,
-        }  # fmt: skip
-        for name in (name for name, value in given.items() if value):
-            require(condition=False, reason=f"{name} is for models of another accuracy: give --budget")
+        self.require_budget_for(data=self.data is not None, scheme=self.scheme != AUTO)
 
     @property
     def objective(self) -> Objective:

@@ -2,51 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING
 
 from ...core.verify.verdict import OutputDifference, Verdict
-from ..report.document import CARD, TERMINAL, Block, Document, Lines, Table, table
+from ..report.document import CARD, PAGE, TERMINAL, Block, Document, Lines, Table, table
 from ..report.finding import Finding, Level
 from ..report.number_text import plural
 
 if TYPE_CHECKING:
     from ...core.verify.proof_guarantees import ProofCounts
-    from .verify import VerificationReport
+    from ..measure.criterion import OutputFigures
+    from .report import VerificationReport
 
 BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
 """The verdicts: the first two are of correct models; `invalid` is a model to which the ONNX checker objects."""
 NO_DIFFERENCE = "no difference seen"  # where bits were not compared
 NOT_VERIFIED = "NOT VERIFIED, as requested"
 MAX_SHOWN_OUTPUTS = 3
+MAX_OUTPUT_ROWS = 20
 
 
 def describe(report: VerificationReport) -> Document:
     """The document of a comparison of two models, with a finding for each difference."""
-    verdict, tone = report.verdict, "good" if report.agrees else "bad"
-    differences = report.interface_differences
+    verdict, accuracy, differences = report.verdict, report.accuracy, report.interface_differences
     findings = [
         Finding(Level.ERROR, "interface-changed", "the interface differs", d, report.other) for d in differences
     ]
     blocks: list[Block] = [Lines(differences)]
-    details = Lines(())
-    if verdict is None:
-        text = f"{report.other} was not compared: the interfaces differ"
-    elif verdict.failure is not None:
+    evidence, details = list[Block](), Lines(())
+    text = f"was not compared: {report.obstacle}"
+    if verdict is not None and verdict.failure is not None:
         message, places = verdict.failure.describe("it"), [verdict.failure.cut_point, verdict.failure.output]
-        text = f"{report.other} is {WRONG}: {message}"
+        text = f"is {WRONG}: {message}"
         findings.append(
             Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))
         )
-    else:
+    elif verdict is not None:
         text = f"{verdict_line(verdict)}; compared with {verdict.backend} without optimizations"
         details = Lines([*difference_lines(verdict)], on=TERMINAL)
         blocks += [Lines(verdict.notes, "note"), output_table(verdict)]
+    elif accuracy is not None:
+        message = f"{accuracy.outcome}: {accuracy.figure_text}, on {accuracy.samples}"
+        text = f"is {message}"
+        evidence = [*figure_tables(accuracy.outputs)]
+        blocks += [Lines([*nonfinite_lines(accuracy.outputs)]), Lines(accuracy.notes, "note")]
+        if not accuracy.is_within:
+            findings.append(Finding(Level.ERROR, "over-budget", "over the budget", message, report.other))
+    if differences:
+        joint = "; its outputs agree otherwise:" if report.has_equal_values else ", and"
+        text = f"{report.other} has another interface{joint} {text.removeprefix('verified: ')}"
+    elif not text.startswith("verified"):
+        text = f"{report.other} {text}"
     if report.proofs is not None:
         blocks.append(Lines([*proof_lines(report.proofs.counts)]))
-    subject = f"{report.other} against {report.original}"
-    return Document("passes verify", subject, text, tone, details=details, blocks=blocks, findings=findings)
+    return Document(
+        "passes verify",
+        f"{report.other} against {report.original}",
+        text,
+        "good" if report.agrees else "bad",
+        details=details,
+        evidence=evidence,
+        blocks=blocks,
+        findings=findings,
+    )
+
+
+def figure_tables(outputs: Mapping[str, OutputFigures]) -> Iterator[Table]:
+    """The figures of each output, those with most noise first; a terminal shows a number of them."""
+    headings = ("output", "largest\nerror", "mean\nerror", "largest\nvalue", "SNR\n(dB)", "agreement")
+    rows = [
+        (name, f"{o.largest_error:.2g}", f"{o.mean_error:.2g}", f"{o.magnitude:.3g}", o.snr_text, share(o))
+        if o.elements
+        else (name, "", "", "", "", share(o))
+        for name, o in sorted(outputs.items(), key=lambda item: (-item[1].relative_noise, item[1].agreement or 0))
+    ]
+    yield table("Outputs", headings, rows[:MAX_OUTPUT_ROWS], splits=True, on=TERMINAL)
+    yield table("Outputs", headings, rows, on=CARD | PAGE)
+
+
+def share(figures: OutputFigures) -> str:
+    """The share of rows or elements in which the models agree, if the output has any that count."""
+    return "" if figures.agreement is None else f"{figures.agreement:.4g}"
+
+
+def nonfinite_lines(outputs: Mapping[str, OutputFigures]) -> Iterator[str]:
+    """The outputs with NaN or infinite elements in one model alone."""
+    for name, o in outputs.items():
+        if o.nonfinite:
+            yield f"{name}: {o.nonfinite:,} of {o.elements:,} elements are NaN or infinite in one of the models alone"
+    if (more := len(outputs) - MAX_OUTPUT_ROWS) > 0:
+        yield f"{plural(more, 'other output')} with less noise"
 
 
 def proof_lines(proofs: ProofCounts) -> Iterator[str]:

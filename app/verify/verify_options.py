@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from ...core.verify.effort import Effort
 from ..options import (
     EFFORTS,
+    BudgetOptions,
     InputOptions,
     LimitOptions,
+    PageOptions,
     ReportOptions,
     SeedOptions,
     ShapeOptions,
+    criterion_option,
     parse_effort,
+    require,
     verification_option,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyOptions(LimitOptions, SeedOptions, ShapeOptions, InputOptions, ReportOptions):
+class VerifyOptions(PageOptions, LimitOptions, SeedOptions, ShapeOptions, BudgetOptions, InputOptions, ReportOptions):
     """The parameters of `verify` except the models, as documented there."""
 
     exact: bool = verification_option(False, "Require bit-identical outputs.", is_own=True)
@@ -29,4 +33,21 @@ class VerifyOptions(LimitOptions, SeedOptions, ShapeOptions, InputOptions, Repor
         parse=parse_effort,
         completes=(EFFORTS,),
     )
+    budget: str | None = criterion_option(
+        None, "Measure a model that differs on purpose, and allow this loss: 1%, or 0.5pt.", "LOSS"
+    )
     prove: bool = verification_option(False, "Prove the regions in which the models differ, too.", is_own=True)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a budget of another form, and for options that contradict each other."""
+        super().__post_init__()
+        self.require_budget_for()
+        if self.budget is not None:
+            from ..measure.criterion import Budget  # noqa: PLC0415 - imports onnx
+
+            Budget.parse(self.budget)
+            require(self.labelled or not self.metric, "--metric is for a labelled set: give --labelled")
+            has_one = self.labelled is None or self.inputs is None
+            require(has_one, "--inputs and --labelled: give one of them")
+            for name in ("exact", "prove", "memory"):
+                require(not getattr(self, name), f"--{name} and --budget: give one of them")

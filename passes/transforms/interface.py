@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -178,16 +179,17 @@ def make_interface_half(model: Model) -> int:
     return cast_inputs(model, single, half) + cast_outputs(model, single, half)
 
 
-def cast_inputs(model: Model, old: int, new: int) -> int:
+def cast_inputs(model: Model, old: int, new: int, names: Collection[str] | None = None) -> int:
     """Give inputs of the element type `old` the type `new`, with a Cast behind each; returns how many.
 
-    Inputs with defaults stay as they are, and so do inputs that are outputs or have a name to keep. Raises ModelError
-    before opset 6.
+    `names` are those that may change, all by default. Inputs with defaults stay as they are, and so do inputs that are
+    outputs or have a name to keep. Raises ModelError before opset 6.
     """
     graph = model.graph
     kept = {v for v in graph.inputs if v in graph.input_defaults or v.is_const or graph.is_output(v)}
     kept |= graph.pinned | graph.sparse_initializers.keys()
-    inputs = [v for v in graph.inputs if v not in kept and _has_type(v, old)]
+    chosen = [v for v in graph.inputs if names is None or v.name in names]
+    inputs = [v for v in chosen if v not in kept and _has_type(v, old)]
     _require_cast(graph, inputs)
     first = min((op.order_key for op in graph.ops()), default=0)
     for v in inputs:

@@ -18,10 +18,10 @@ from executable_documents import ROOT, blocks, write_file
 from msgspec import structs
 from onnx import numpy_helper
 from page_parser import ParsedPage
+from passwright.app.measure.criterion import Score
 from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
-from passwright.app.quantize.criterion import Score
 from passwright.app.quantize.document import describe, error_charts, front_charts, histogram_steps
 from passwright.app.quantize.inventory import quantized_ops
 from passwright.app.quantize.quantize import OriginalRace

@@ -1,0 +1,364 @@
+"""Criteria of accuracy: the user's metric, agreement with the original, and noise; and figures of outputs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite, log10
+from typing import Any, Protocol, cast
+
+import numpy as np
+from msgspec import Struct
+
+from ...core.errors import EvaluationError, ModelError, UsageError, format_error
+from ...core.io.split_models import Loadable
+from ...core.ir.dtypes import FLOATS
+from ...core.ir.graph import Graph
+from ...core.ir.op import Op
+from ...core.ir.values import Value
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
+from ...core.ort.remote_backend import RemoteBackend, RemoteSession
+from ...core.ort.sessions import ENABLE_ALL, SessionConfig
+from ...core.verify.input_specs import InputSpec
+from ...core.verify.output_comparison import dtype_key
+from .accuracy import LabelledSet, Metric, accuracy, load_metric
+from .feeds import batch_symbol, fixed_batch
+
+Array = np.ndarray[Any, Any]
+Feeds = Mapping[str, Any]
+AGREEMENT = "agreement"
+LEAST_SNR = 10.0  # dB, of each output of a classifier; of other models, the budget bounds the noise
+ROWS_AT_ONCE = 8  # of labelled inputs
+SCORING_OPS = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Sigmoid"})
+AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True)
+"""Integer kernels are those of onnxruntime with all its optimizations, as users have them."""
+
+
+class Budget(Struct, frozen=True):
+    """The loss that is allowed: a share of the original's figure, or with `is_absolute` a difference from it."""
+
+    amount: float
+    is_absolute: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> Budget:
+        """The budget in `1%`, relative, or `0.5pt`, absolute in hundredths. Raises UsageError."""
+        found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(%|pt)", text.strip())
+        if found is None:
+            raise UsageError(f"--budget {text}: not of the form 1% (relative) or 0.5pt (absolute)")
+        if found[2] == "%" and float(found[1]) >= 100:
+            raise UsageError(f"--budget {text}: it allows any loss; give less than 100%")
+        return cls(float(found[1]) / 100, found[2] == "pt")
+
+    def allows(self, loss: float) -> bool:
+        """Whether a loss is within it; one that equals it, as rounded, is."""
+        return loss <= self.amount + 1e-9
+
+    def __str__(self) -> str:
+        return f"{self.amount * 100:g}{'pt' if self.is_absolute else '%'}"
+
+
+class Score(Struct, frozen=True):
+    """The `figure` of a model, and its `loss` against the original, in the unit of the budget.
+
+    `snr` is the least signal-to-noise ratio of the float outputs, in dB, None where it was not computed. `failure`:
+    why the model does not run.
+    """
+
+    figure: float
+    loss: float
+    snr: float | None = None
+    failure: str = ""
+
+
+def score_text(figure: str, score: Score | None) -> str:
+    """The number of a score with the name `figure`; "" if there is none."""
+    if score is None or score.failure or score.figure in {float("inf"), float("-inf")}:
+        return ""
+    return f"{score.figure:.1f}" if figure.endswith("(dB)") else f"{score.figure:.4g}"
+
+
+class Criterion(Protocol):
+    """A measure of models on one set of inputs; `name` is that of the figure, `reference` that of the original."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 - described above
+    @property
+    def reference(self) -> float: ...  # noqa: D102 - described above
+
+    def score(self, model: Loadable) -> Score:
+        """The score of a model."""
+        ...
+
+    def allows(self, score: Score) -> bool:
+        """Whether a score is within the budget."""
+        ...
+
+
+@dataclass
+class MetricCriterion:
+    """A metric on labelled rows, of which more is better."""
+
+    name: str
+    metric: Metric
+    examples: LabelledSet
+    inputs: Sequence[InputSpec]
+    outputs: Sequence[str]
+    budget: Budget
+    reference: float = field(init=False, default=0.0)
+
+    def measure_original(self, model: Loadable) -> None:
+        """Set the reference. Raises ModelError if the original does not run on the labelled set."""
+        score = self.score(model)
+        if score.failure:
+            raise ModelError(f"{self.examples.name}: the original does not run on it: {score.failure}")
+        self.reference = score.figure
+
+    def score(self, model: Loadable) -> Score:
+        """The metric of a model, and its loss against the reference."""
+        try:
+            with RemoteBackend(AS_USERS_RUN) as remote:
+                figure = accuracy(remote(model), self.inputs, self.outputs, self.examples, self.metric)
+        except EvaluationError as e:
+            return Score(-inf, inf, failure=format_error(e))
+        lost = self.reference - figure
+        return Score(figure, lost if self.budget.is_absolute else lost / (abs(self.reference) or 1.0))
+
+    def allows(self, score: Score) -> bool:
+        """Whether the loss is within the budget."""
+        return self.budget.allows(score.loss)
+
+
+@dataclass
+class AgreementCriterion:
+    """Agreement with the outputs of the original on inputs without labels, as `Agreement` measures it."""
+
+    feeds: Sequence[Feeds]
+    outputs: Sequence[str]
+    budget: Budget
+    is_classifier: bool
+    reference: float = field(init=False, default=0.0)
+    _expected: list[list[Any]] = field(init=False, default_factory=list[list[Any]], repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the figure."""
+        return Agreement.of(self.outputs, is_classifier=self.is_classifier).name
+
+    def measure_original(self, model: Loadable) -> None:
+        """Keep the outputs of the original. Raises ModelError if it does not run."""
+        try:
+            self._expected = list(self._run(model))
+        except EvaluationError as e:
+            raise ModelError(f"the original does not run on the inputs: {format_error(e)}") from e
+        self.reference = 1.0 if self.is_classifier else inf
+
+    def score(self, model: Loadable) -> Score:
+        """The agreement of a model with the original."""
+        agreement = Agreement.of(self.outputs, is_classifier=self.is_classifier)
+        try:
+            for wanted, found in zip(self._expected, self._run(model), strict=True):
+                agreement.add(wanted, found)
+        except EvaluationError as e:
+            return Score(-inf, inf, failure=format_error(e))
+        return agreement.score()
+
+    def allows(self, score: Score) -> bool:
+        """Whether the loss is within the budget, and of a classifier the noise not too loud."""
+        return allows_agreement(self.budget, score, is_classifier=self.is_classifier)
+
+    def _run(self, model: Loadable) -> Iterable[list[Any]]:
+        with RemoteBackend(AS_USERS_RUN) as remote:
+            session: RemoteSession = remote(model)
+            for feeds in self.feeds:
+                yield session.run(self.outputs, feeds)
+
+
+def allows_agreement(budget: Budget, score: Score, *, is_classifier: bool) -> bool:
+    """Whether the loss of agreement is within the budget, and of a classifier the noise not too loud."""
+    return budget.allows(score.loss) and not (is_classifier and score.snr is not None and score.snr < LEAST_SNR)
+
+
+class LabelledPart(Struct, frozen=True):
+    """Rows of a labelled set, and its metric."""
+
+    examples: LabelledSet
+    inputs: Sequence[InputSpec]
+    metric: str
+
+    def __len__(self) -> int:
+        return len(self.examples.labels(self.inputs))
+
+    def feeds(self) -> Iterator[Feeds]:
+        """The inputs, some rows at a time."""
+        rows = len(self)
+        arrays, batched = self.examples.feeds(self.inputs, rows)
+        size = ROWS_AT_ONCE if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
+        for start in range(0, rows - rows % size or size, size):
+            part = np.minimum(np.arange(start, start + size), rows - 1)
+            yield {**arrays, **{name: arrays[name][part] for name in batched}}
+
+    def criterion(self, outputs: Sequence[str], budget: Budget, original: Loadable) -> MetricCriterion:
+        """The criterion on these rows. Raises ModelError if the original does not run on them."""
+        name, function = load_metric(self.metric)
+        found = MetricCriterion(name, function, self.examples, self.inputs, outputs, budget)
+        found.measure_original(original)
+        return found
+
+
+@dataclass(slots=True)
+class OutputFigures:
+    """Figures of an output of two models: sums over its elements, and over their differences, on all inputs.
+
+    `elements` counts floats, of which `nonfinite` are not finite in one model alone. `rows` counts rows of scores, or
+    elements that are not floats, `same` those of them in which the models agree. `change`: the types of both, where
+    they are not equal.
+    """
+
+    has_scores: bool = False
+    signal: float = 0.0
+    noise: float = 0.0
+    largest_error: float = 0.0
+    magnitude: float = 0.0
+    elements: int = 0
+    nonfinite: int = 0
+    same: int = 0
+    rows: int = 0
+    change: str = ""
+    _total_error: float = 0.0
+
+    def add(self, wanted: Any, found: Any) -> None:
+        """Add the output of the original and that of another model, on some inputs."""
+        if not isinstance(wanted, np.ndarray):
+            self._count(np.array([repr(wanted) == repr(found)]))
+            return
+        a, b = cast("Array", wanted), np.asarray(found)
+        if a.shape != b.shape or dtype_key(a) != dtype_key(b):
+            self.change = self.change or f"{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}"
+        if a.shape != b.shape:
+            self._count(np.zeros(max(1, len(np.atleast_1d(a))), bool))
+        elif a.dtype.kind not in "fV" or b.dtype.kind not in "fViub":
+            self._count(np.asarray(a == b))
+        else:
+            self._add_floats(a.astype(np.float64), b.astype(np.float64))
+
+    def _add_floats(self, a: Array, b: Array) -> None:
+        """Add floats; elements that are equal or both NaN are no noise."""
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        is_finite = np.isfinite(a) & np.isfinite(b)
+        signal = np.where(np.isfinite(a), a, 0)
+        if self.has_scores and a.size:
+            self._count(np.argmax(a, -1) == np.argmax(b, -1))
+        with np.errstate(all="ignore"):
+            errors = np.where(same, 0, np.abs(a - b))
+            self.signal += float(np.square(signal).sum())
+            self.noise += float(np.square(errors).sum())
+        finite_errors = np.where(is_finite, errors, 0)
+        self.largest_error = max(self.largest_error, float(finite_errors.max(initial=0)))
+        self.magnitude = max(self.magnitude, float(np.abs(signal).max(initial=0)))
+        self._total_error += float(finite_errors.sum())
+        self.nonfinite += int(np.count_nonzero(~same & ~is_finite))
+        self.elements += a.size
+
+    def _count(self, equal: Array) -> None:
+        self.same += int(equal.sum())
+        self.rows += equal.size
+
+    @property
+    def relative_noise(self) -> float:
+        """The power of the noise divided by that of the signal; infinite where it is not a number."""
+        found = self.noise / self.signal if self.signal else inf * bool(self.noise) if self.noise else 0.0
+        return found if isfinite(found) else inf
+
+    @property
+    def snr(self) -> float:
+        """The signal-to-noise ratio in dB."""
+        return decibels(self.relative_noise)
+
+    @property
+    def snr_text(self) -> str:
+        """The signal-to-noise ratio; words where it is infinite."""
+        return f"{self.snr:.1f}" if isfinite(self.snr) else "exact" if self.snr > 0 else "none"
+
+    @property
+    def mean_error(self) -> float:
+        """The mean of the absolute differences of finite elements."""
+        return self._total_error / max(1, self.elements - self.nonfinite)
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of rows, or elements that are not floats, in which the models agree; None without any."""
+        return self.same / self.rows if self.rows else None
+
+    def to_data(self) -> dict[str, Any]:
+        """The figures as data for JSON."""
+        floats = {"largest_error": self.largest_error, "mean_error": self.mean_error, "snr": self.snr}
+        found = {**floats, "magnitude": self.magnitude} if self.elements else dict.fromkeys((*floats, "magnitude"))
+        return {**found, "agreement": self.agreement, "nonfinite": self.nonfinite, "change": self.change}
+
+
+def decibels(noise: float) -> float:
+    """The signal-to-noise ratio in dB for the power of the noise divided by that of the signal."""
+    return -10 * log10(noise) if noise > 0 else inf
+
+
+@dataclass(slots=True)
+class Agreement:
+    """The agreement of a model with the original, from the figures of each output.
+
+    For a classifier the figure is the share of rows with the same class, for other models the signal-to-noise ratio of
+    the worst output in dB; its loss is then the power of the noise divided by that of the signal. Outputs that are not
+    floats count as classes.
+    """
+
+    outputs: dict[str, OutputFigures]
+    is_classifier: bool
+
+    @classmethod
+    def of(cls, names: Sequence[str], *, is_classifier: bool, scores: Collection[str] = ()) -> Agreement:
+        """The agreement before anything is added; outputs of `scores` have classes of their own."""
+        figures = {n: OutputFigures(n in scores or (is_classifier and n == names[0])) for n in names}
+        return cls(figures, is_classifier)
+
+    @property
+    def name(self) -> str:
+        """The name of the figure."""
+        return AGREEMENT if self.is_classifier else "SNR (dB)"
+
+    def add(self, wanted: Sequence[Any], found: Sequence[Any]) -> None:
+        """Add the outputs of the original and those of the model on some inputs."""
+        for figures, a, b in zip(self.outputs.values(), wanted, found, strict=True):
+            figures.add(a, b)
+
+    def score(self) -> Score:
+        """The figure, and the loss against the original."""
+        noise = max((o.relative_noise for o in self.outputs.values()), default=0.0)
+        classes = [o for n, o in enumerate(self.outputs.values()) if not o.elements or (self.is_classifier and not n)]
+        rows = sum(o.rows for o in classes)
+        share = sum(o.same for o in classes) / rows if rows else 1.0
+        if self.is_classifier:
+            return Score(share, 1 - share, decibels(noise))
+        return Score(decibels(noise), max(noise, 1 - share), decibels(noise))
+
+
+def gives_classes(graph: Graph) -> bool:
+    """Whether the first output has scores of classes, in rows of two or more numbers, or no output has floats."""
+    types = [v.known_dtype for v in graph.outputs]
+    if types and all(t and t not in FLOATS for t in types):
+        return True
+    first = graph.outputs[0] if graph.outputs else None
+    return first is not None and len(first.known_shape or ()) == 2 and has_scores(first)
+
+
+def has_scores(output: Value) -> bool:
+    """Whether an output has scores of classes along its last axis, made by a product or a Softmax."""
+    shape = output.known_shape
+    if shape is None or len(shape) < 2 or shape[-1] == 1:
+        return False
+    maker: Op | None = output.producer
+    movements = ops_with(Trait.MOVES_DATA) | {"Cast", "Identity", "DequantizeLinear"}
+    while maker is not None and maker.type in movements and maker.inputs[0] is not None:
+        maker = maker.inputs[0].producer
+    return maker is not None and maker.type in SCORING_OPS

@@ -1,0 +1,185 @@
+"""Losses of accuracy of models that differ from the original on purpose, within a budget or not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf, isfinite
+from pathlib import Path
+from time import monotonic
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
+
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from ...core.errors import EvaluationError, ModelError, format_error
+from ...core.io.model_source import ModelSource
+from ...core.ort.remote_backend import RemoteBackend
+from ...core.processes.watchdog import time_limit_end
+from ...core.run.phase_timer import COMPARING, PhaseTimer
+from ...core.verify.input_specs import input_specs
+from ...core.verify.oracle import COMPARISON_SECONDS
+from ...core.verify.run_budgets import TimeBudget
+from ...core.verify.verification_spec import VerificationSpec
+from ..measure.accuracy import LabelledSet
+from ..measure.criterion import (
+    AGREEMENT,
+    AS_USERS_RUN,
+    LEAST_SNR,
+    Agreement,
+    Budget,
+    Feeds,
+    LabelledPart,
+    OutputFigures,
+    Score,
+    allows_agreement,
+    decibels,
+    gives_classes,
+    has_scores,
+    score_text,
+)
+from ..measure.feeds import drawn_feeds
+from ..report.number_text import plural
+from .verify_options import VerifyOptions
+
+DRAWN_SAMPLES = MappingProxyType({"quick": 32, "default": 128, "thorough": 512})
+"""The samples to draw, by effort; with 128, a budget of 1 % allows another class for one of them."""
+TIME_SHARE = 0.8  # of the time that is left for the command
+Result = TypeVar("Result")
+
+
+class AccuracyLoss(Struct, frozen=True):
+    """The loss of accuracy of a model against the original, and whether it `is_within` the `budget`.
+
+    `figure` is the name of the score's figure, `reference` the original's. `outputs` has the figures of each output on
+    the `samples`, which are described in words.
+    """
+
+    budget: str
+    figure: str
+    reference: float
+    score: Score
+    is_within: bool
+    samples: str
+    outputs: dict[str, OutputFigures]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """Whether the loss is within the budget, in words."""
+        return f"{'within' if self.is_within else 'over'} the budget of {self.budget}"
+
+    @property
+    def figure_text(self) -> str:
+        """The figure of the model with its loss, or why the model does not run."""
+        score, unit = self.score, " dB" * self.figure.endswith(" (dB)")
+        if score.failure:
+            return f"it does not run: {score.failure}"
+        text = f"{self.figure.removesuffix(' (dB)')} {score_text(self.figure, score)}{unit}"
+        if not isfinite(score.figure):
+            text = "no difference" if score.figure > 0 else "the noise is infinite"
+        if isfinite(self.reference) and self.reference != 1:
+            text += f" in place of {self.reference:.4g}"
+        if 0 < score.loss < inf:
+            share = f"{100 * score.loss:.2g}{'pt' if self.budget.endswith('pt') else '%'}"
+            is_noise = bool(unit) and decibels(score.loss) == score.figure
+            text += f", noise {share} of the signal" if is_noise else f", a loss of {share}"
+        if self.figure == AGREEMENT and score.snr is not None and score.snr < LEAST_SNR:
+            text += f", and SNR {score.snr:.1f} dB ({LEAST_SNR:g} is the least)"
+        return text
+
+    def to_data(self) -> dict[str, Any]:
+        """The loss as data for JSON; figures that are infinite are null."""
+        outputs = {name: figures.to_data() for name, figures in self.outputs.items()}
+        return _finite(to_builtins(replace(self, outputs={})) | {"outputs": outputs})
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _finite(value) for name, value in cast("dict[str, Any]", data).items()}
+    return None if isinstance(data, float) and not isfinite(data) else data
+
+
+def measure_loss(
+    original: ModelSource, other: ModelSource, spec: VerificationSpec, options: VerifyOptions, timer: PhaseTimer
+) -> AccuracyLoss:
+    """The loss of a model that has the inputs of the original, on the outputs of `spec`.
+
+    Both run in onnxruntime with all its optimizations, as users run them. Raises ModelError if the original does not
+    run on given inputs or labelled rows, UnverifiableError if no inputs can be generated.
+    """
+    model, budget, outputs = original.load(), Budget.parse(options.budget or ""), list(dict.fromkeys(spec.outputs))
+    scores = [v.name for v in model.graph.outputs if has_scores(v)]
+    agreement = Agreement.of(outputs, is_classifier=gives_classes(model.graph), scores=scores)
+    labelled = None
+    if options.labelled is not None:
+        labelled = LabelledPart(LabelledSet.read(Path(options.labelled)), input_specs(model), options.metric)
+    with timer.phase(COMPARING):
+        runs = _PairedRuns(original, other, agreement, TimeBudget(_seconds(options)), timer)
+        if labelled is not None:
+            runs.add(labelled.feeds())
+            samples = f"{len(labelled)} labelled rows of {labelled.examples.name}"
+        elif spec.given_inputs:
+            runs.add(s.feeds for s in spec.given_inputs)
+            samples = plural(runs.count, "given sample")
+        else:
+            runs.add(drawn_feeds(original, DRAWN_SAMPLES[options.effort], options.seed, options.shape))
+            samples = f"{plural(runs.count, 'sample')} drawn at random"
+        name, reference = agreement.name, 1.0 if agreement.is_classifier else inf
+        score = Score(-inf, inf, failure=runs.failure) if runs.failure else agreement.score()
+        is_within = not runs.failure and allows_agreement(budget, score, is_classifier=agreement.is_classifier)
+        if labelled is not None and not runs.failure:
+            metric = labelled.criterion(outputs, budget, original.loadable())
+            name, reference, score = metric.name, metric.reference, metric.score(other.loadable())
+            is_within = metric.allows(score)
+    changes = [f"{output}: {figures.change}" for output, figures in agreement.outputs.items() if figures.change]
+    notes = (*spec.notes, *runs.notes, *changes)
+    return AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)
+
+
+def _seconds(options: VerifyOptions) -> float:
+    return min(COMPARISON_SECONDS[options.effort], TIME_SHARE * max(0.0, time_limit_end() - monotonic()))
+
+
+@dataclass(slots=True)
+class _PairedRuns:
+    """Runs of two models on the same inputs, for as long as the `budget` lasts.
+
+    `count` is the number of inputs; `failure` says why the other model does not run.
+    """
+
+    original: ModelSource
+    other: ModelSource
+    agreement: Agreement
+    budget: TimeBudget
+    timer: PhaseTimer
+    count: int = 0
+    failure: str = ""
+    notes: list[str] = field(default_factory=list[str])
+
+    def add(self, inputs: Iterable[Feeds]) -> None:
+        """Add the outputs on some inputs to the agreement, up to a failure."""
+        names = list(self.agreement.outputs)
+        with RemoteBackend(AS_USERS_RUN) as first_backend, RemoteBackend(AS_USERS_RUN) as second_backend:
+            first = _run_original(self.original, partial(first_backend, self.original.loadable()))
+            try:
+                second = second_backend(self.other.loadable())
+                for feeds in inputs:
+                    if self.count and self.budget.left() <= 0:
+                        self.notes.append(f"further samples were left out after {round(self.budget.seconds, 1):g} s")
+                        return
+                    self.timer.report(lambda: f"sample {self.count + 1}")
+                    wanted = _run_original(self.original, partial(first.run, names, feeds))
+                    self.agreement.add(wanted, second.run(names, feeds))
+                    self.count += 1
+            except EvaluationError as e:
+                self.failure = format_error(e)
+
+
+def _run_original(original: ModelSource, call: Callable[[], Result]) -> Result:
+    try:
+        return call()
+    except EvaluationError as e:
+        raise ModelError(f"{original.label}: the original does not run on the inputs: {format_error(e)}") from e

@@ -1,0 +1,71 @@
+"""The report of `verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from msgspec import to_builtins
+
+from ...core.proof.region_proofs import RegionProofs
+from ...core.support.printable_text import json_text
+from ...core.verify.verdict import Verdict
+from ..report.notebook import report_card
+from ..report.result_row import VERIFIED, WRONG, ResultRow, verdict_columns
+from .accuracy_loss import AccuracyLoss
+
+
+@dataclass(slots=True)
+class VerificationReport:
+    """The comparison of a model with the original.
+
+    `interface_differences` are in words; `obstacle` says why no values could be compared with them. `verdict` is None
+    then, and with a budget, for which there is `accuracy`. `proofs` are those of the changed regions, if asked for.
+    `seconds` are by phase.
+    """
+
+    original: str
+    other: str
+    interface_differences: list[str]
+    verdict: Verdict | None
+    accuracy: AccuracyLoss | None = None
+    proofs: RegionProofs | None = None
+    obstacle: str = ""
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the interfaces and the outputs of the models agree."""
+        return not self.interface_differences and self.has_equal_values
+
+    @property
+    def has_equal_values(self) -> bool:
+        """Whether the outputs of both models agree, or with a budget whether the loss is within it."""
+        if self.accuracy is not None:
+            return self.accuracy.is_within
+        return self.verdict is not None and self.verdict.failure is None
+
+    @property
+    def columns(self) -> ResultRow:
+        """Its columns in tables; the error is the difference."""
+        failure = self.verdict.failure if self.verdict is not None else None
+        reasons = [*self.interface_differences, *([] if failure is None else [f"{failure.output}: {failure.reason}"])]
+        columns = verdict_columns(self.verdict)
+        if self.accuracy is not None:
+            columns: ResultRow = {"verdict": self.accuracy.outcome}
+            reasons += [] if self.accuracy.is_within else [self.accuracy.figure_text]
+        return {"outcome": VERIFIED if self.agrees else WRONG, **columns, "error": "; ".join(reasons) or None}
+
+    def to_json(self) -> str:
+        """The comparison as JSON text."""
+        verdict = None if self.verdict is None else self.verdict.to_data()
+        data = to_builtins(replace(self, verdict=None, accuracy=None, proofs=None))
+        data |= {"agrees": self.agrees, "verdict": verdict}
+        data["accuracy"] = None if self.accuracy is None else self.accuracy.to_data()
+        data["proofs"] = None if self.proofs is None else self.proofs.to_data()
+        return json_text(data)
+
+    _repr_html_ = report_card

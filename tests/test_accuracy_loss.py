@@ -1,0 +1,181 @@
+"""`passes verify --budget`: models that differ from the original on purpose."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.app.cli.entry import app
+from passwright.app.measure.criterion import Agreement, OutputFigures
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.sessions import UNOPTIMIZED, SessionConfig
+from rewriting import cases, load
+from typer.testing import CliRunner, Result
+
+from passwright import verify
+
+OK, BAD, USAGE, WRONG = range(4)
+CLASSES = "g (float[N,4] x) => (float[N,3] y) { y = MatMul(x, w) }"
+VALUES = "g (float[N,4] x) => (float[N,4] y) { e = Exp(x) y = Mul(e, w) }"
+WEIGHTS = {
+    CLASSES: {"w": np.arange(12, dtype=np.float32).reshape(4, 3) % 5},
+    VALUES: {"w": np.full(4, 1 / 3, np.float32)},
+}
+
+
+@pytest.fixture(autouse=True)
+def _runs_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run models here, not in processes of their own."""
+
+    @contextmanager
+    def backend(config: SessionConfig = UNOPTIMIZED) -> Iterator[Any]:
+        yield partial(OnnxRuntime, config=config)
+
+    for module in ("verify.accuracy_loss", "measure.criterion", "measure.feeds"):
+        monkeypatch.setattr(f"passwright.app.{module}.RemoteBackend", backend)
+
+
+def invoke(*arguments: str | Path, code: int = OK) -> Result:
+    result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def changed(text: str, change: float = 0.0, **replaced: str) -> onnx.ModelProto:
+    """A model with other weights, and with parts of its text replaced."""
+    other = text
+    for old, new in replaced.items():
+        other = other.replace(old, new)
+    weights = {n: (w + np.float32(change) * w[::-1]).astype(w.dtype) for n, w in WEIGHTS[text].items()}
+    return load(other, weights=weights)
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("classes", CLASSES), ("values", VALUES)):
+        onnx.save(changed(text), f"{name}.onnx")
+        onnx.save(changed(text, 1e-3), f"{name}_near.onnx")
+        onnx.save(changed(text, 0.5), f"{name}_far.onnx")
+    return tmp_path
+
+
+@cases(
+    ("line", "code", "shown"),
+    {
+        "the same classes": (
+            "classes.onnx classes_near.onnx --budget 1%", OK,
+            "classes_near.onnx is within the budget of 1%: agreement 1, on 128 samples drawn at random"),
+        "other classes": (
+            "classes.onnx classes_far.onnx --budget 0.5pt --effort quick", WRONG,
+            "classes_far.onnx is over the budget of 0.5pt: agreement 0."),
+        "little noise": (
+            "values.onnx values_near.onnx --budget 1%", OK,
+            "values_near.onnx is within the budget of 1%: SNR 60.0 dB, noise 0.0001% of the signal, on 128 samples"),
+        "much noise": (
+            "values.onnx values_far.onnx --budget 1%", WRONG,
+            "values_far.onnx is over the budget of 1%: SNR 6.0 dB, noise 25% of the signal, on 128 samples"),
+        "nothing": ("values.onnx values.onnx --budget 0%", OK, "within the budget of 0%: no difference, on 128"),
+        "given": (
+            "values.onnx values_near.onnx --budget 1% --inputs given.npz", OK, "of the signal, on 2 given samples"),
+        "labels": (
+            "classes.onnx classes_near.onnx --budget 1% --labelled labels.npz", OK,
+            "within the budget of 1%: top-1 1, on 8 labelled rows of labels.npz"),
+        "wrong labels": (
+            "classes.onnx classes_far.onnx --budget 1% --labelled labels.npz", WRONG,
+            "over the budget of 1%: top-1 0."),
+        "shape": ("values.onnx values_near.onnx --budget 1% --shape x:7,4", OK, "on 128 samples drawn at random"),
+    },
+)  # fmt: skip
+def test_verdicts(files: Path, line: str, code: int, shown: str) -> None:
+    x = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+    np.savez("given.npz", **{"a/x": x, "b/x": x[:3]})
+    np.savez("labels.npz", x=x, labels=np.argmax(x @ WEIGHTS[CLASSES]["w"], -1))
+    assert shown in " ".join(invoke("verify", *line.split(), code=code).stdout.split())
+
+
+@cases(
+    ("arguments", "message"),
+    {
+        "form": (("--budget", "1"), "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
+        "bits": (("--budget", "1%", "--exact"), "--exact and --budget: give one of them"),
+        "labels alone": (("--labelled", "x.npz"), "--labelled is for models of another accuracy: give --budget"),
+        "metric alone": (("--budget", "1%", "--metric", "m.py"), "--metric is for a labelled set: give --labelled"),
+        "two sets": (
+            ("--budget", "1%", "--labelled", "x.npz", "--inputs", "x.npz"),
+            "--inputs and --labelled: give one of them",
+        ),
+    },
+)
+def test_mistakes(files: Path, arguments: tuple[str, ...], message: str) -> None:
+    found = invoke("verify", "values.onnx", "values_near.onnx", *arguments, code=USAGE)
+    assert message in " ".join(found.stderr.split())
+
+
+def test_reports(files: Path) -> None:
+    outputs = ("--json", "r.json", "--html", "r.html", "--format", "github", "--format", "markdown:r.md")
+    text = invoke("verify", "values.onnx", "values_far.onnx", "--budget", "1%", *outputs, code=WRONG).stdout
+    assert "::error file=values_far.onnx,title=over the budget::over the budget of 1%25: SNR 6.0 dB" in text
+    found = json.loads(Path("r.json").read_text())
+    assert (found["agrees"], found["verdict"]) == (False, None)
+    accuracy = found["accuracy"]
+    assert (accuracy["figure"], accuracy["reference"], accuracy["is_within"]) == ("SNR (dB)", None, False)
+    assert accuracy["outputs"]["y"]["snr"] == pytest.approx(6.02, abs=0.01)
+    for page in ("r.html", "r.md"):
+        assert "6.0" in Path(page).read_text()
+
+
+def test_other_float_types_and_missing_outputs(files: Path) -> None:
+    text = VALUES.replace("float[", "float16[")
+    half = load(text, weights={"w": WEIGHTS[VALUES]["w"].astype(np.float16)})
+    report = verify("values.onnx", half, budget="1%")
+    assert report.agrees
+    assert report.accuracy is not None
+    assert report.accuracy.notes == (
+        "input x is a tensor of float16, not a tensor of float",
+        "y: float32[1, 4] became float16[1, 4]",
+    )
+    more = load(VALUES.replace(") {", ", float[N,4] e) {"), weights=WEIGHTS[VALUES])
+    report = verify(more, "values_near.onnx", budget="1%")
+    assert (report.agrees, report.has_equal_values) == (False, True)
+    assert report.interface_differences == ["output e is missing"]
+
+
+def test_model_that_does_not_run(files: Path) -> None:
+    text = "g (float[N,4] x) => (float[P,Q] y) { y = Reshape(x, k) }"
+    onnx.save(load(text, weights={"k": np.array([3])}), "bad.onnx")
+    found = invoke("verify", "values.onnx", "bad.onnx", "--budget", "1%", code=WRONG).stdout
+    assert "bad.onnx is over the budget of 1%: it does not run: " in " ".join(found.split())
+
+
+def test_figures() -> None:
+    figures = OutputFigures()
+    figures.add(np.array([3.0, -4.0, np.nan, np.inf]), np.array([3.0, -3.0, np.nan, np.inf]))
+    assert (figures.largest_error, figures.mean_error, figures.magnitude) == (1.0, 0.25, 4.0)
+    assert (figures.relative_noise, figures.nonfinite, figures.agreement) == (1 / 25, 0, None)
+    figures.add(np.array([1.0, 2.0]), np.array([np.inf, 2.0]))
+    assert (figures.snr, figures.nonfinite, figures.largest_error) == (-np.inf, 1, 1.0)
+
+
+@cases(
+    ("is_classifier", "pairs", "figure", "loss"),
+    {
+        "classes": (True, [([[1.0, 2.0], [2.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]])], 0.5, 0.5),
+        "labels": (True, [([1, 2, 3, 4], [1, 2, 3, 5])], 0.75, 0.25),
+        "noise": (False, [([[1.0, 0.0]], [[0.9, 0.0]])], 20.0, 0.01),
+        "worst output": (False, [([1.0], [1.0]), ([1.0], [0.0])], 0.0, 1.0),
+        "noise and labels": (False, [([1.0], [0.9]), ([1, 2], [1, 3])], 20.0, 0.5),
+    },
+)
+def test_scores(is_classifier: bool, pairs: list[tuple[Any, Any]], figure: float, loss: float) -> None:
+    agreement = Agreement.of([str(n) for n in range(len(pairs))], is_classifier=is_classifier)
+    agreement.add(*([np.asarray(v) for v in values] for values in zip(*pairs, strict=True)))
+    score = agreement.score()
+    assert (score.figure, score.loss) == (pytest.approx(figure), pytest.approx(loss))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 let_idle_threads_sleep()  # of all processes that tests start
 gc_pause.collect_seldom()  # as processes of this project do
-settings.register_profile("default", deadline=None, max_examples=10, derandomize=True)
+settings.register_profile("default", deadline=None, max_examples=6, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)  # of `make test-all`
 settings.load_profile("default")
 

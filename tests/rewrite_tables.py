@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx.helper import tensor_dtype_to_np_dtype
 from onnx.shape_inference import infer_shapes
 from passwright.core import Pass, Rule
-from rewriting import ARROW, OPSET, becomes, initializers, load, stays, table
+from rewriting import ARROW, OPSET, becomes, check_all, initializers, load, stays, table
 from weights import read_by
 
 OPERAND = re.compile(r"(?<![^ ])(-?\d[\d.e-]*|\[[-\d.,e\[\]]*\])(?![^,])")
@@ -88,21 +89,17 @@ class Rewrites:
 
 
 def _test_of(check: Callable[..., Any], rows: Rows) -> Callable[..., None]:
-    """One test, as pytest takes a fifth of the time of a row for a test of its own; it fails with all wrong rows."""
+    """One test, as pytest takes a fifth of the time of a row for a test of its own."""
+
+    def check_row(row: str | tuple[Any, ...]) -> None:
+        columns = (row,) if isinstance(row, str) else row
+        *texts, settings = columns if isinstance(columns[-1], dict) else (*columns, {})
+        check(*(column for text in texts for column in ARROW.split(text)), **settings)
+
     named = table(rows) if isinstance(rows, str) else rows
 
-    def test() -> None:
-        failures: list[Exception] = []
-        for name, row in named.items():
-            columns = (row,) if isinstance(row, str) else row
-            *texts, settings = columns if isinstance(columns[-1], dict) else (*columns, {})
-            try:
-                check(*(column for text in texts for column in ARROW.split(text)), **settings)
-            except Exception as e:  # noqa: BLE001 - raised below
-                e.add_note(f"in the row {name}")
-                failures.append(e)
-        if failures:
-            raise ExceptionGroup(f"{len(failures)} of {len(named)} rows", failures)
+    def test(pytestconfig: pytest.Config) -> None:
+        check_all(named, check_row, pytestconfig)
 
     return test
 

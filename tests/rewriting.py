@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -32,6 +33,7 @@ from passwright.testing.rewriting import (
     run,
     stays,
 )
+from tiers import Slow
 
 rewriting.COMBINED_PART, rewriting.MAX_REGION_SETS = (0, 12), 2  # thousands of small models are compared here
 ARROW = re.compile(r" => (?!\()")  # not the one before the outputs of a graph
@@ -44,6 +46,8 @@ __all__ = [
     "becomes",
     "canonical_nodes",
     "cases",
+    "check_all",
+    "each",
     "initializers",
     "load",
     "op_types",
@@ -59,6 +63,48 @@ __all__ = [
 def cases(names: str | tuple[str, ...], rows: Mapping[str, Any]) -> pytest.MarkDecorator:
     """Parametrize a test by rows of arguments, or single arguments, under the names of the cases."""
     return pytest.mark.parametrize(names, list(rows.values()), ids=list(rows))
+
+
+def each(names: str | tuple[str, ...], rows: Mapping[str, Any] | Iterable[Any]) -> Callable[[Any], Any]:
+    """Let one test check all rows of arguments, for rows that take about what pytest takes for a test: 2 ms.
+
+    Other arguments of the test are fixtures or parametrized, and are the same for all rows.
+    """
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        given = [names] if isinstance(names, str) else names
+        named = rows if isinstance(rows, Mapping) else {f"{n}: {row!r}": row for n, row in enumerate(rows)}
+
+        def check_rows(pytestconfig: pytest.Config, **others: Any) -> None:
+            def check_row(row: Any) -> None:
+                test(**dict(zip(given, (row,) if isinstance(names, str) else row, strict=True)), **others)
+
+            check_all(named, check_row, pytestconfig)
+
+        check_rows.__name__, check_rows.__doc__, check_rows.__module__ = test.__name__, test.__doc__, test.__module__
+        vars(check_rows).update(vars(test))
+        signature = inspect.signature(test)
+        others = [p for p in signature.parameters.values() if p.name not in given]
+        config = inspect.Parameter("pytestconfig", inspect.Parameter.KEYWORD_ONLY)
+        vars(check_rows)["__signature__"] = signature.replace(parameters=[*others, config])
+        return check_rows
+
+    return decorate
+
+
+def check_all(rows: Mapping[str, Any], check: Callable[[Any], None], config: pytest.Config) -> None:
+    """Check each row, those that are `Slow` only with the slow tests. Raises all failures, with the names of rows."""
+    failures, has_slow = list[Exception](), not config.getoption("markexpr")
+    for name, row in rows.items():
+        if isinstance(row, Slow) and not has_slow:
+            continue
+        try:
+            check(row.row if isinstance(row, Slow) else row)
+        except Exception as e:  # noqa: BLE001 - raised below
+            e.add_note(f"in the row {name}")
+            failures.append(e)
+    if failures:
+        raise ExceptionGroup(f"{len(failures)} of {len(rows)} rows", failures)
 
 
 def table(text: str) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from passwright.testing.case import Case, Fault, FaultKind
 from passwright.testing.check import default_prover
 from passwright.testing.fuzzing import apply_rule
 from passwright.testing.model_comparison import compare_case, compare_models
-from rewriting import cases, load, run
+from rewriting import cases, each, load, run
 
 RELU = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
 NOT_NEGATIVE = conditional("no number is negative", assume=lambda g, x: g.GreaterOrEqual(x, 0))
@@ -51,7 +51,7 @@ def prover() -> Prover:
     return Prover({t: m for t, m in found.methods.items() if t is Technique.SMT}, found.replayer)
 
 
-@pytest.mark.parametrize(
+@each(
     ("contract", "shown"),
     [
         (NOT_NEGATIVE, "conditional: no number is negative (x >= 0)"),
@@ -76,7 +76,7 @@ def test_a_condition_is_shown(contract: Contract, shown: str) -> None:
     assert contract.at(TensorProto.FLOAT).assumption == contract.assumption
 
 
-@cases(
+@each(
     ("make", "message"),
     {
         "nothing": (conditional, "said in words"),

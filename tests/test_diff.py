@@ -21,7 +21,7 @@ from passwright.app.diff.document import difference_lines, summary
 from passwright.app.diff.model_diff import DiffReport
 from passwright.core.errors import ModelError
 from random_models import models
-from rewriting import cases, load, table
+from rewriting import cases, each, load, table
 from tiers import GOLDEN_SAMPLE, slow_unless
 from typer.testing import CliRunner, Result
 
@@ -80,7 +80,7 @@ def require_mirrored(d: ModelDifference, e: ModelDifference) -> None:
         assert pieces[0] == pieces[1]
 
 
-@cases(
+@each(
     ("before", "after", "expected"),
     table("""
     equal: y = Relu(x) => y = Relu(x) => the same: 1 op
@@ -150,7 +150,7 @@ def assert_sound(a: onnx.ModelProto, b: onnx.ModelProto) -> None:
         assert difference(m, m).is_identical
 
 
-@cases(
+@each(
     ("before", "after", "expected"),
     {
         "one element": (EYE, ONE_OTHER, "1 of 16 elements differ, by at most 0.5"),
@@ -199,7 +199,7 @@ def test_layers_match_after_training_and_removal() -> None:
     assert (d.counts.changed, d.counts.unchanged) == (18, 20)
 
 
-@pytest.mark.parametrize("rename", [False, True])
+@each("rename", [False, True])
 def test_removals_among_equal_layers(rename: bool) -> None:
     """Two of fifty equal layers lose an op; only their order identifies them."""
 
@@ -254,7 +254,7 @@ def fanned(n: int, *, kept: bool) -> onnx.ModelProto:
     return load(f"{X} {{ v0 = Abs(x) {shared} {' '.join(chains)} y = Relu(v{n}) }}")
 
 
-@cases(
+@each(
     ("n", "expected"),
     {
         "small region is kept whole": (4, [["Sin", "Cos", *["Neg", "Exp"] * 4]]),
@@ -285,7 +285,7 @@ def test_large_single_expression_is_one_region() -> None:
     assert len(region.removed) == 48
 
 
-@cases(
+@each(
     ("touch", "what", "line"),
     {
         "node": (lambda m: setattr(m.graph.node[0], "name", "n"), "names", "~ node:  -> n"),
@@ -315,7 +315,7 @@ def test_value_info_is_ignored() -> None:
     assert difference(a, onnx.shape_inference.infer_shapes(a)).is_identical
 
 
-@cases(
+@each(
     ("before", "after", "expected"),
     table("""
     output renamed: g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }
@@ -410,7 +410,7 @@ IF = """g (bool c, float[2] x) => (float[2] y) {{
 IN_BODY = ["~ If y", "    in then_branch:"]
 
 
-@cases(
+@each(
     ("before", "after", "expected"),
     {
         "equal": ("p = Sin(a)", "p = Sin(a)", ["the same: 4 ops"]),
@@ -658,7 +658,7 @@ def wide(n: int, *, edited: bool = False) -> onnx.ModelProto:
     return built([*ops, helper.make_node("Sum", [f"v{i}" for i in range(n)], ["y"])], "y")
 
 
-@pytest.mark.parametrize("build", [stacked, wide])
+@each("build", [stacked, wide])
 def test_effort_is_linear(build: Callable[..., onnx.ModelProto]) -> None:
     def comparison(n: int) -> Callable[[], object]:
         a, b = build(n), build(n, edited=True)

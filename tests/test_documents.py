@@ -16,6 +16,7 @@ from passwright.app.report.notebook import card_html
 from passwright.app.report.page import page_html
 from passwright.app.report.sarif import sarif_text
 from passwright.app.report.terminal import PrintableConsole, Terminal
+from rewriting import each
 from sample_reports import HOSTILE, NAMES, documents
 
 CONTROL = re.compile(r"\x1b\[[0-9;]*m")
@@ -72,7 +73,7 @@ def test_a_terminal_shows_all_within_its_width(kind: str, width: int, monkeypatc
         assert letters(document.verdict) in found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_pages_are_whole_and_load_nothing(kind: str) -> None:
     html = page_html(plain()[kind])
     page = ParsedPage(html)
@@ -88,7 +89,7 @@ def test_pages_are_whole_and_load_nothing(kind: str) -> None:
     assert html == page_html(documents(NAMES)[kind])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_names_are_text_on_pages_and_cards(kind: str) -> None:
     for html in (page_html, card_html):
         attacked, calm = ParsedPage(html(hostile()[kind])), ParsedPage(html(plain()[kind]))
@@ -100,7 +101,7 @@ def test_names_are_text_on_pages_and_cards(kind: str) -> None:
     assert set(calm.tags) <= CARD_TAGS
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_names_are_text_in_other_formats(kind: str) -> None:
     document = hostile()[kind]
     for width in (40, 120):

@@ -18,7 +18,7 @@ from pass_loading import passes_from_file
 from passwright.core import ChangeLog, Pass, Rule, RulePass, from_onnx, rule_pass, to_onnx
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP
 from passwright.core.rewriting.change_log import Exclusions
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, run, stays
+from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, run, stays
 from tiers import slow_unless
 
 from passwright import optimize
@@ -83,7 +83,7 @@ def test_threshold_per_class() -> None:
 CONSTANT = "g (float[N] x) => (bool[N] y) <float c = {0.3}>"
 
 
-@cases(
+@each(
     "text",
     {
         "threshold 1": "g (float[N] x) => (bool[N] y) <float c = {1}> { s = Sigmoid(x) y = Greater(s, c) }",
@@ -99,7 +99,7 @@ def test_thresholds_are_kept(text: str) -> None:
     stays(text, rule_of_file("compare_logits"))
 
 
-@cases(
+@each(
     ("before", "after"),
     {
         "default and explicit last axis": ("s = Softmax(x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)"),
@@ -121,7 +121,7 @@ def is_equal_on(before: onnx.ModelProto, after: onnx.ModelProto, x: np.ndarray) 
     return all(np.array_equal(a, b) for a, b in zip(run(before, {"x": x}), run(after, {"x": x}), strict=True))
 
 
-@cases(
+@each(
     ("text", "opset"),
     {
         "another axis": ("g (float[N,10] x) => (int64[1,10] y) { s = Softmax(x) y = ArgMax <axis = 0> (s) }", 17),
@@ -161,7 +161,7 @@ W8 = {"w": W[:, :8]}
 BRANCH = "y = If(c) <then_branch = t () => (float[N,8] p) %s, else_branch = e () => (float[N,8] q) { q = Sum(u) }>"
 
 
-@cases(
+@each(
     ("inputs", "outputs", "before", "parts", "after", "weights"),
     {
         "the last block is narrower": (
@@ -211,7 +211,7 @@ def test_products_are_split(
     assert becomes(*texts, p, weights=weights) == out
 
 
-@cases(
+@each(
     ("inputs", "output", "body", "weights"),
     {
         "maximum width": ("float[N,4] x", "float[N,4] y", "y = MatMul(x, w)", {"w": W[:, :4]}),
@@ -256,7 +256,7 @@ def test_pipeline_does_not_merge_split_blocks() -> None:
     assert op_types(result.model) == [*["MatMul"] * 5, "Concat"]
 
 
-@pytest.mark.parametrize("columns", [0, -1])
+@each("columns", [0, -1])
 def test_columns_is_at_least_one(columns: int) -> None:
     with pytest.raises(ValueError, match="columns is at least 1"):
         split_matmul(columns)
@@ -276,7 +276,7 @@ NESTED = """p) { p = If(c) <then_branch = u () => (float[2] r) { %s r = Neg(a) }
 NEGATED, POSITIVE = "p) { p = Neg(a) }", "q) { q = Abs(x) }"
 
 
-@cases(
+@each(
     ("before", "after"),
     {
         "one for each branch": (
@@ -312,7 +312,7 @@ def test_values_of_one_branch_are_sunk(before: str, after: str) -> None:
 BRANCHES = branches(NEGATED, POSITIVE)
 
 
-@cases(
+@each(
     "text",
     {
         "an output": f"g (float[2] x, bool c) => (float[2] y, float[2] a) {{ a = Exp(x) {BRANCHES} }}",

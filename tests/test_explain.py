@@ -36,7 +36,7 @@ from passwright.core.rewriting.driver import rewrite
 from passwright.core.rewriting.pattern import match_op
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from random_models import models
-from rewriting import cases, load, table
+from rewriting import cases, each, load, table
 from tiers import GOLDEN_SAMPLE, slow_unless
 from typer.testing import CliRunner
 
@@ -154,7 +154,7 @@ def diagnosis(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any
 PATTERNS = {name: r for name, r in globals().items() if isinstance(r, Rule)}
 
 
-@cases(
+@each(
     ("r", "body", "matched", "why"),
     table("""
     fires: add_negated_to_sub => a = Neg(x) y = Add(w, a) => 2 of 2 => fires
@@ -279,7 +279,7 @@ NOT_TWO = "the second input of Mul y is not the number 2.0, which adds no dims: 
 OVERRIDABLE = "c is not constant: it is an input with a default, which users may override"
 
 
-@cases(
+@each(
     ("r", "text", "at", "why"),
     {
         "an inner value read in a body": (add_negated_to_sub, IF, "y", "a is read inside the body of If i"),
@@ -327,7 +327,7 @@ def test_inexact_rule_is_excluded() -> None:
     assert [m.reason for m in found.failures] == ["--exact does not allow it: its contract is rounding"]
 
 
-@cases(
+@each(
     ("r", "remark"),
     {
         "operator of a later opset": (gelu_away, "Gelu does not exist at opset 17; it came with opset 20"),
@@ -462,7 +462,7 @@ def test_pass_without_rules_names_its_reasons(tmp_path: Path) -> None:
     assert result.output.splitlines()[-2:] == ["    declined 1 change", f"        at a: {moves}"]
 
 
-@cases(
+@each(
     ("at", "made", "left"),
     {
         "a value": ("t", [], ["t"]),
@@ -479,7 +479,7 @@ def test_explanation_at_value(at: str, made: list[str], left: list[str]) -> None
     assert found.notes == (gone if at == "m" else [])
 
 
-@cases(
+@each(
     ("name", "options", "message"),
     {
         "a rule": ("matmul_ad_to_gemm", {}, "did you mean matmul_add_to_gemm"),

@@ -23,7 +23,7 @@ from passwright.core.proof.shadow_array import ShadowArray, lifted
 from passwright.core.proof.verdict import ProofVerdict, Technique
 from passwright.core.rewriting.rules import Contract
 from passwright.core.verify.proof_guarantees import Guarantee
-from rewriting import cases, table
+from rewriting import each, table
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>'
 
@@ -48,13 +48,13 @@ X = "g (float[N,4] x) => (float[a,b] y)"
 XZ = "g (float[N,4] x, float[N,4] z) => (float[a,b] y)"
 
 
-@pytest.mark.parametrize("modulus", [ff.P, ff.Q])
+@each("modulus", [ff.P, ff.Q])
 def test_inverses(modulus: int) -> None:
     residues = np.array([0, 1, 2, modulus - 1, 12345])
     assert (residues * ff.inverse(residues, modulus) % modulus).tolist() == [0, 1, 1, 1, 1]
 
 
-@pytest.mark.parametrize("terms", [MAX_TERMS, MAX_TERMS + 1])
+@each("terms", [MAX_TERMS, MAX_TERMS + 1])
 def test_products_of_the_largest_residues_are_exact(terms: int) -> None:
     largest = FieldArray(np.full((ff.ROWS, 1, 1, terms), ff.P - 1, np.int64))
     column = FieldArray(np.full((ff.ROWS, 1, terms, 1), ff.P - 1, np.int64))
@@ -63,9 +63,7 @@ def test_products_of_the_largest_residues_are_exact(terms: int) -> None:
     assert found.data[ff.MODULUS].item() == terms % ff.P
 
 
-@pytest.mark.parametrize(
-    "index", [1, (0, -1), (..., None, 2), slice(None, None, -1), (slice(1), np.array([2, 0])), [1, 0]]
-)
+@each("index", [1, (0, -1), (..., None, 2), slice(None, None, -1), (slice(1), np.array([2, 0])), [1, 0]])
 def test_indices_move_floats_and_shadow_alike(index: Any) -> None:
     numbers = lifted(np.arange(12.0).reshape(3, 4))
     assert np.array_equal(numbers[index].field.data[ff.MODULUS][0], np.asarray(numbers)[index])
@@ -79,7 +77,7 @@ def test_the_numbers_are_primes_with_the_roots_that_models_use() -> None:
     assert pow(ff.P - 1, ff.Q, ff.P) == ff.P - 1  # so that no number and its negative both have roots
 
 
-@cases(
+@each(
     ("before", "after"),
     table("""
     log of exp: { a = Exp(x) b = Log(a) y = Tanh(b) } => { y = Tanh(x) }
@@ -101,7 +99,7 @@ def test_right_equations_are_proved(before: str, after: str) -> None:
     assert guarantee(f"{X} {before}", f"{X} {after}") is Guarantee.REALS
 
 
-@cases(
+@each(
     ("before", "after"),
     table("""
     an epsilon is not 0: <float e = {1e-5}> { a = Mul(x, x) b = Add(a, e) y = Sqrt(b) } => { a = Mul(x, x) y = Sqrt(a) }
@@ -173,7 +171,7 @@ def test_a_refutation_needs_an_input() -> None:
         ProofVerdict(Guarantee.REFUTED, Technique.FINITE_FIELD)
 
 
-@pytest.mark.parametrize("number", [1e-5, 1e-12, 0.1, 1 / 3, 2.5, 6.0, -0.70710677, 3.1415927, 0.044715])
+@each("number", [1e-5, 1e-12, 0.1, 1 / 3, 2.5, 6.0, -0.70710677, 3.1415927, 0.044715])
 def test_constants_are_the_numbers_that_they_round(number: float) -> None:
     """The same in float32 and float64, never 0, and another one for another number."""
     single, double = lift(np.float32(number)), lift(np.float64(np.float32(number)))

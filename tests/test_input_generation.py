@@ -19,7 +19,7 @@ from passwright.core.verify.input_generation import KINDS, distinct_kinds, gener
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, free_symbols, input_specs
 from passwright.core.verify.size_assignments import MAX_ELEMENTS, element_count, size_assignments, with_ones
-from rewriting import cases, load, oracle_of
+from rewriting import each, load, oracle_of
 
 Feeds = dict[str, Any]
 
@@ -50,7 +50,7 @@ MAX = np.finfo(np.float32).max
 BIG = "g (float[100,100] x) => (float[100,100] y) { y = Relu(x) }"
 
 
-@cases(
+@each(
     ("kind", "holds"),
     {
         "normal": ("normal", lambda x: abs(x.mean()) < 0.1 and 0.9 < x.std() < 1.1),
@@ -87,7 +87,7 @@ DTYPES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@each("dtype", DTYPES)
 def test_inputs_have_declared_types(dtype: str) -> None:
     wanted = helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(dtype.upper()))
     for kind in KINDS:
@@ -98,9 +98,7 @@ def test_inputs_have_declared_types(dtype: str) -> None:
             assert np.isfinite(x[:25]).all(), kind
 
 
-@pytest.mark.parametrize(
-    "name", ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E5M2", "FLOAT8E4M3FNUZ", "FLOAT4E2M1", "INT4", "UINT4", "COMPLEX64"]
-)
+@each("name", ["BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E5M2", "FLOAT8E4M3FNUZ", "FLOAT4E2M1", "INT4", "UINT4", "COMPLEX64"])
 def test_types_unknown_to_numpy(name: str) -> None:
     code = TensorProto.DataType.Value(name)
     info, out = (helper.make_tensor_value_info(v, code, [20]) for v in "xy")
@@ -139,7 +137,7 @@ def test_only_two_kinds_are_not_finite() -> None:
     assert {kind for kind in KINDS if not InputSet(kind).is_finite} == {"nan", "inf"}
 
 
-@cases(
+@each(
     ("head", "want"),
     {
         "floats": ("float[8] x", {*KINDS} - {"boundaries"}),
@@ -154,7 +152,7 @@ def test_redundant_kinds_are_omitted(head: str, want: set[str]) -> None:
     assert set(distinct_kinds(inputs, are_large=False)) == want
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@each("count", [1, 2])
 def test_single_bools_take_all_combinations(count: int) -> None:
     head = ", ".join(f"bool[1] x{n}" for n in range(count))
     inputs = inputs_of(f"g ({head}) => (y) {{ y = Not(x0) }}")
@@ -165,7 +163,7 @@ def test_single_bools_take_all_combinations(count: int) -> None:
     assert len(combinations) == 2**count
 
 
-@pytest.mark.parametrize(
+@each(
     ("dtype", "lowest", "highest"),
     [("int8", -128, 127), ("uint8", 0, 255), ("int64", -(2**63), 2**63 - 1), ("uint64", 0, 2**64 - 1)],
 )
@@ -209,7 +207,7 @@ def declared(*shapes: tuple[int | str | None, ...]) -> list[InputSpec]:
     return input_specs(from_onnx(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)))
 
 
-@cases(
+@each(
     ("shapes", "want"),
     {
         "equal names, equal sizes": ([("N", "C", 3), ("N", "T")], [(2, 3, 3), (2, 4)]),
@@ -230,7 +228,7 @@ def test_first_sizes(shapes: list[tuple[int | str | None, ...]], want: list[tupl
     assert list(shapes_at(inputs, first_plan(inputs)).values()) == want
 
 
-@pytest.mark.parametrize("name", ["batch-size", "seq_len-1", "a-b-c", "batch/size"])
+@each("name", ["batch-size", "seq_len-1", "a-b-c", "batch/size"])
 def test_sizes_leave_elements_to_compare(name: str) -> None:
     inputs = declared((name, 4))
     assert max(element_count(inputs, plan) for plan in size_assignments(inputs, {})) > 0
@@ -289,7 +287,7 @@ def test_any_dim_name_has_an_extent(name: str) -> None:
 BOTH = "g (float[N,M] x) => (y) { y = Relu(x) }"
 
 
-@cases(
+@each(
     ("kind", "want"),
     {
         "more than the first 16": ("mixed", {"N": 17, "M": 17}),
@@ -316,7 +314,7 @@ def test_sums_hold_at_special_sizes() -> None:
     assert seen["negative"] == {"P": 3, "T": 3, "S": 6}
 
 
-@cases(
+@each(
     ("text", "want"),
     {
         "an empty batch": ("g (float[N] x) => (y) { y = Relu(x) }", [{"N": 0}]),
@@ -381,7 +379,7 @@ def test_windows_of_convolutions_are_not_empty() -> None:
 EMPTY_WINDOW = InputSet("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np.ones((2, 2, 0, 0), np.float32)})
 
 
-@cases("options", {"given": {"given_inputs": [EMPTY_WINDOW]}, "fixed": {"fixed_sizes": {"K": 0}}})
+@each("options", {"given": {"given_inputs": [EMPTY_WINDOW]}, "fixed": {"fixed_sizes": {"K": 0}}})
 def test_empty_window_of_convolution_is_refused(options: dict[str, Any]) -> None:
     model = load(CONV)
     message = "if w is empty, a convolution may be one that sums over no elements"
@@ -456,7 +454,7 @@ TABLES = "g (int64[200] i) => (float[n] y, float[m] z) <float[5] w = {1,2,3,4,5}
 DEPTH = "g (int64[200] i) => (float[n,k] y) <int64 d = {4}, float[2] v = {0,1}>"
 
 
-@cases(
+@each(
     ("text", "want"),
     {
         "index": (f"{GATHER} {{ y = Gather(w, i) }}", {*range(-5, 5)}),
@@ -480,7 +478,7 @@ def test_integers_stay_in_range(text: str, want: set[int]) -> None:
     assert {min(want), max(want)} <= found
 
 
-@cases(
+@each(
     "text",
     {
         "depth": "g (int64[2] i) => (y) <int64[0] d = {}, float[2] v = {0,1}> { y = OneHot(i, d, v) }",
@@ -614,7 +612,7 @@ def weighted(text: str, **weights: Any) -> dict[str, int]:
     )
 
 
-@cases(
+@each(
     ("text", "weights", "want"),
     {
         "Conv": ("(float[N,C,H,W] x) => (y) { y = Conv(x, w) }", {"w": (5, 7, 3, 3)}, {"C": 7}),
@@ -656,7 +654,7 @@ def test_ones_are_tried_last() -> None:
     assert plans[-1] == {"a": 1, "b": 1}
 
 
-@cases("shapes", {"terabytes": [(1 << 40, 22)], "a product": [("1000000*1000000",)], "at any size": [("N", 1 << 30)]})
+@each("shapes", {"terabytes": [(1 << 40, 22)], "a product": [("1000000*1000000",)], "at any size": [("N", 1 << 30)]})
 def test_oversized_inputs_are_not_generated(shapes: list[tuple[int | str | None, ...]]) -> None:
     assert list(size_assignments(declared(*shapes), {})) == []
 
@@ -666,7 +664,7 @@ def test_large_fixed_inputs_are_generated() -> None:
     assert list(size_assignments(inputs, {})) == [{}]
 
 
-@pytest.mark.parametrize("name", ["+".join("n" * 3000), "(" * 5000, "n*" * 999 + "n", "9" * 5000, "1is", "0x"])
+@each("name", ["+".join("n" * 3000), "(" * 5000, "n*" * 999 + "n", "9" * 5000, "1is", "0x"])
 def test_overlong_names_are_symbols(name: str) -> None:
     assert list(shapes_at(declared((name,)), first_plan(declared((name,)))).values()) == [(2,)]
 
@@ -676,7 +674,7 @@ def test_plans_of_many_symbols_are_limited() -> None:
     assert len(plans) < 1000
 
 
-@pytest.mark.parametrize("make_type", [helper.make_optional_type_proto, helper.make_sequence_type_proto])
+@each("make_type", [helper.make_optional_type_proto, helper.make_sequence_type_proto])
 def test_unknown_element_types_are_refused(make_type: Callable[[TypeProto], TypeProto]) -> None:
     model = load("g (float[4] x, seq(float) s) => (y) { y = Neg(x) }")
     model.graph.input[1].type.CopyFrom(make_type(helper.make_tensor_type_proto(TensorProto.UNDEFINED, [4])))

@@ -11,7 +11,7 @@ from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets
 from passwright.core.verify.input_specs import control_values, input_role, input_specs
 from passwright.core.verify.transitive_uses import is_selection_only
-from rewriting import cases, load, oracle_of
+from rewriting import each, load, oracle_of
 
 BRANCHES = "<then_branch = t () => (float[2] a) { a = Exp(x) }, else_branch = e () => (float[2] b) { b = Sub(x, x) }>"
 NESTED = (
@@ -22,7 +22,7 @@ COUNT = "<body = l (int64 j, bool c, float[2] s) => (bool d, float[2] e) { d = I
 ONE = {"o": np.ones(2, np.float32)}
 
 
-@cases(
+@each(
     ("inputs", "body"),
     {
         "bool": ("bool c", f"y = If(c) {BRANCHES}"),
@@ -50,7 +50,7 @@ def test_both_branches_are_taken(inputs: str, body: str) -> None:
     assert oracle.notes == []
 
 
-@cases(
+@each(
     "text",
     {
         "trip count": f"g (int64 n, float[2] x) => (y) <bool t = {{1}}> {{ y = Loop(n, t, x) {COUNT} }}",
@@ -76,91 +76,80 @@ def test_loops_have_different_trip_counts(text: str) -> None:
 MODERATE_KINDS = {"normal", "negative", "zeros"}
 
 
-RUNS = [
-    pytest.param("g (float[3,7] x, int64[1] k) => (y, z) { y, z = TopK(x, k) }", "k", {1, 7}, id="TopK"),
-    pytest.param("g (float[3,7] x, int64[1] k) => (y, z) { y, z = TopK<axis=0>(x, k) }", "k", {1, 3}, id="TopK, axis"),
-    pytest.param("g (float[5,2] x, int64[2] i) => (y) { y = Gather(x, i) }", "i", {-5, 0, 4}, id="Gather"),
-    pytest.param("g (float[4,4] x, int64[9,2] i) => (y) { y = GatherND(x, i) }", "i", {-4, 0, 3}, id="GatherND"),
-    *(
-        pytest.param(
-            "g (float[3,1,4,4] x, float[2,4] r, int64[2] i) => (y)"
-            " { y = RoiAlign<output_height=2, output_width=2>(x, r, i) }",
+RUNS = {
+    "TopK": ("g (float[3,7] x, int64[1] k) => (y, z) { y, z = TopK(x, k) }", "k", {1, 7}),
+    "TopK, axis": ("g (float[3,7] x, int64[1] k) => (y, z) { y, z = TopK<axis=0>(x, k) }", "k", {1, 3}),
+    "Gather": ("g (float[5,2] x, int64[2] i) => (y) { y = Gather(x, i) }", "i", {-5, 0, 4}),
+    "GatherND": ("g (float[4,4] x, int64[9,2] i) => (y) { y = GatherND(x, i) }", "i", {-4, 0, 3}),
+    **{
+        f"RoiAlign, {role}": (
+            (
+                "g (float[3,1,4,4] x, float[2,4] r, int64[2] i) => (y)"
+                " { y = RoiAlign<output_height=2,output_width=2>(x, r, i) }"
+            ),
             name,
             want,
-            id=f"RoiAlign, {role}",
         )
         for name, want, role in (("i", {0, 1, 2}, "index"), ("r", {-5, 0, 5}, "regions that are sampled in few steps"))
-    ),
-    pytest.param(
-        "g (float[5,2] x, int64[2,2] i) => (y) { j = Trilu(i) y = Gather(x, j) }", "i", {-5, 0, 4}, id="Gather of Trilu"
-    ),
-    pytest.param(
-        "g (float[6] x, int64[2] i, float[2] u) => (y) { y = ScatterElements(x, i, u) }", "i", {-6, 5}, id="Scatter"
-    ),
-    pytest.param(
-        "g (float[4] x, int64[2,1] i, float[2] u) => (y) { y = ScatterND(x, i, u) }", "i", {-4, 3}, id="ScatterND"
-    ),
-    pytest.param(
-        "g (int64[3] i, int64 d, float[2] v) => (y) { y = OneHot(i, d, v) }", "d", {1, 2}, id="OneHot of any depth"
-    ),
-    pytest.param("g (float[2,3,4] x, int64[1] a) => (y) { y = ReduceSum(x, a) }", "a", {-3, 0, 2}, id="ReduceSum"),
-    pytest.param("g (float[2,3,4] x, int64[2] a) => (y) { y = ReduceSum(x, a) }", "a", {-3, 0, 2}, id="two axes"),
-    pytest.param("g (float[2,3] x, int64[2] a) => (y) { y = Unsqueeze(x, a) }", "a", {-4, 3}, id="Unsqueeze"),
-    pytest.param("g (float[2,1,3,1] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "a", {1, 3}, id="Squeeze"),
-    pytest.param("g (float[2,3] x, int64 a) => (y) { y = CumSum(x, a) }", "a", {0, 1}, id="CumSum"),
-    pytest.param("g (float[4,6] x, int64[2] s) => (y) { y = Reshape(x, s) }", "s", {-1, 24}, id="Reshape"),
-    pytest.param("g (float[4,6] x, int64[3] s) => (y) { y = Reshape(x, s) }", "s", {-1, 24}, id="Reshape, longer"),
-    pytest.param("g (float[4,1] x, int64[2] s) => (y) { y = Expand(x, s) }", "s", {1, 4}, id="Expand"),
-    pytest.param("g (float[4,1] x, int64[3] s) => (y) { y = Expand(x, s) }", "s", {1, 4}, id="Expand, longer"),
-    pytest.param("g (int64[2] s) => (y) { y = ConstantOfShape(s) }", "s", {1, 2}, id="ConstantOfShape"),
-    pytest.param("g (float[2,3] x, int64[2] r) => (y) { y = Tile(x, r) }", "r", {1, 2}, id="Tile"),
-    pytest.param("g (float[7,2] x, int64[2] s) => (y, z) { y, z = Split(x, s) }", "s", {0, 7}, id="Split"),
-    pytest.param("g (float[N,2] x, int64[2] s) => (y, z) { y, z = Split(x, s) }", "s", {0, 1}, id="symbolic Split"),
-    pytest.param("g (float[2,3] x, int64[4] p) => (y) { y = Pad(x, p) }", "p", {0, 2}, id="Pad"),
-    pytest.param("g (int64 a, int64 b, int64 s) => (y) { y = Range(a, b, s) }", "s", {-1, 1, 2}, id="Range"),
-    pytest.param("g (float a, float b, float s) => (y) { y = Range(a, b, s) }", "s", {-1, 1, 2}, id="Range of floats"),
-    pytest.param(
-        "g (float[9] x, int64[1] a, int64[1] b) => (y) { y = Slice(x, a, b) }", "a", {-2, 0, 1}, id="Slice, start"
-    ),
-    pytest.param(
+    },
+    "Gather of Trilu": ("g (float[5,2] x, int64[2,2] i) => (y) { j = Trilu(i) y = Gather(x, j) }", "i", {-5, 0, 4}),
+    "Scatter": ("g (float[6] x, int64[2] i, float[2] u) => (y) { y = ScatterElements(x, i, u) }", "i", {-6, 5}),
+    "ScatterND": ("g (float[4] x, int64[2,1] i, float[2] u) => (y) { y = ScatterND(x, i, u) }", "i", {-4, 3}),
+    "OneHot of any depth": ("g (int64[3] i, int64 d, float[2] v) => (y) { y = OneHot(i, d, v) }", "d", {1, 2}),
+    "ReduceSum": ("g (float[2,3,4] x, int64[1] a) => (y) { y = ReduceSum(x, a) }", "a", {-3, 0, 2}),
+    "two axes": ("g (float[2,3,4] x, int64[2] a) => (y) { y = ReduceSum(x, a) }", "a", {-3, 0, 2}),
+    "Unsqueeze": ("g (float[2,3] x, int64[2] a) => (y) { y = Unsqueeze(x, a) }", "a", {-4, 3}),
+    "Squeeze": ("g (float[2,1,3,1] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "a", {1, 3}),
+    "CumSum": ("g (float[2,3] x, int64 a) => (y) { y = CumSum(x, a) }", "a", {0, 1}),
+    "Reshape": ("g (float[4,6] x, int64[2] s) => (y) { y = Reshape(x, s) }", "s", {-1, 24}),
+    "Reshape, longer": ("g (float[4,6] x, int64[3] s) => (y) { y = Reshape(x, s) }", "s", {-1, 24}),
+    "Expand": ("g (float[4,1] x, int64[2] s) => (y) { y = Expand(x, s) }", "s", {1, 4}),
+    "Expand, longer": ("g (float[4,1] x, int64[3] s) => (y) { y = Expand(x, s) }", "s", {1, 4}),
+    "ConstantOfShape": ("g (int64[2] s) => (y) { y = ConstantOfShape(s) }", "s", {1, 2}),
+    "Tile": ("g (float[2,3] x, int64[2] r) => (y) { y = Tile(x, r) }", "r", {1, 2}),
+    "Split": ("g (float[7,2] x, int64[2] s) => (y, z) { y, z = Split(x, s) }", "s", {0, 7}),
+    "symbolic Split": ("g (float[N,2] x, int64[2] s) => (y, z) { y, z = Split(x, s) }", "s", {0, 1}),
+    "Pad": ("g (float[2,3] x, int64[4] p) => (y) { y = Pad(x, p) }", "p", {0, 2}),
+    "Range": ("g (int64 a, int64 b, int64 s) => (y) { y = Range(a, b, s) }", "s", {-1, 1, 2}),
+    "Range of floats": ("g (float a, float b, float s) => (y) { y = Range(a, b, s) }", "s", {-1, 1, 2}),
+    "Slice, start": ("g (float[9] x, int64[1] a, int64[1] b) => (y) { y = Slice(x, a, b) }", "a", {-2, 0, 1}),
+    "Slice, step": (
         "g (float[9] x, int64[1] a, int64[1] b, int64[1] c, int64[1] d) => (y) { y = Slice(x, a, b, c, d) }",
         "d",
         {-1, 1},
-        id="Slice, step",
     ),
-    pytest.param("g (float[1,1,4,4] x, int64[4] s) => (y) { y = Resize(x, , , s) }", "s", {1, 2}, id="Resize, sizes"),
-    pytest.param("g (float[1,1,4,4] x, float[4] s) => (y) { y = Resize(x, , s) }", "s", {1, 2}, id="Resize, scales"),
-    pytest.param("g (int64[9] x, int64[9] d) => (y) { y = Div(x, d) }", "d", {-10, 1, 10}, id="Div"),
-    pytest.param("g (int32[9] x, int32 d) => (y) { y = Mod(x, d) }", "d", {1}, id="Mod"),
-    pytest.param("g (uint8[9] x, uint8[9] d) => (y) { y = Div(x, d) }", "d", {1, 10}, id="unsigned Div"),
-    pytest.param(
-        "g (float[5,2,3] x, int64[2] n) => (y) { y = ReverseSequence(x, n) }", "n", {1, 5}, id="ReverseSequence"
-    ),
-    pytest.param(
-        "g (float[3,5] x, float[3] f) => (y) { i = Cast<to=7>(f) y = Gather(x, i) }", "f", {-3, 0, 2}, id="float index"
-    ),
-    pytest.param(
-        "g (float[4,2] x, int64[3] i, bool c) => (y) { y = If(c) <then_branch = t () => (float[3,2] a)"
-        " { a = Gather(x, i) }, else_branch = e () => (float[2,2] b) { b = Gather(x, k) }> }",
+    "Resize, sizes": ("g (float[1,1,4,4] x, int64[4] s) => (y) { y = Resize(x, , , s) }", "s", {1, 2}),
+    "Resize, scales": ("g (float[1,1,4,4] x, float[4] s) => (y) { y = Resize(x, , s) }", "s", {1, 2}),
+    "Div": ("g (int64[9] x, int64[9] d) => (y) { y = Div(x, d) }", "d", {-10, 1, 10}),
+    "Mod": ("g (int32[9] x, int32 d) => (y) { y = Mod(x, d) }", "d", {1}),
+    "unsigned Div": ("g (uint8[9] x, uint8[9] d) => (y) { y = Div(x, d) }", "d", {1, 10}),
+    "ReverseSequence": ("g (float[5,2,3] x, int64[2] n) => (y) { y = ReverseSequence(x, n) }", "n", {1, 5}),
+    "float index": ("g (float[3,5] x, float[3] f) => (y) { i = Cast<to=7>(f) y = Gather(x, i) }", "f", {-3, 0, 2}),
+    "read in a branch": (
+        (
+            "g (float[4,2] x, int64[3] i, bool c) => (y) { y = If(c) <then_branch = t () => (float[3,2] a)"
+            " { a = Gather(x, i) }, else_branch = e () => (float[2,2] b) { b = Gather(x, k) }> }"
+        ),
         "i",
         {-4, 0, 3},
-        id="read in a branch",
     ),
-    pytest.param(
-        "g (float[4] x, int64 i) => (y) { y, u = Loop(n, t, i, x) <body = l (int64 j, bool c, int64 p, float[4] s) =>"
-        " (bool d, int64 q, float[4] e) { d = Identity(c) q = Identity(p) h = Gather(s, p) e = Add(s, h) }> }",
+    "read in a Loop": (
+        (
+            "g (float[4] x, int64 i) => (y) { y, u = Loop(n, t, i, x) <body = l (int64 j, bool c, int64 p, float[4] s)"
+            " => (bool d, int64 q, float[4] e) { d = Identity(c) q = Identity(p) h = Gather(s, p) e = Add(s, h) }> }"
+        ),
         "i",
         {-4, 0, 3},
-        id="read in a Loop",
     ),
-    pytest.param(
-        "g (float[4] x, int64[3] i) => (y) { y = Scan<num_scan_inputs=1, body = s (int64 p) => (float h)"
-        " { h = Gather(x, p) }>(i) }",
+    "read in a Scan": (
+        (
+            "g (float[4] x, int64[3] i) => (y) { y = Scan<num_scan_inputs=1, body = s (int64 p) => (float h)"
+            " { h = Gather(x, p) }>(i) }"
+        ),
         "i",
         {-4, 0, 3},
-        id="read in a Scan",
     ),
-]
+}
 WEIGHTS = {"k": np.array([0, 1]), "n": np.int64(2), "t": np.bool_(True)}
 
 
@@ -169,7 +158,7 @@ def missing_weights(text: str) -> dict[str, Any]:
     return {k: v for k, v in WEIGHTS.items() if f" {k}," not in own and f" {k})" not in own}
 
 
-@pytest.mark.parametrize(("text", "name", "want"), RUNS)
+@each(("text", "name", "want"), RUNS)
 def test_first_input_sets_run_and_reach_range(text: str, name: str, want: set[int]) -> None:
     oracle = oracle_of(load(text, 17, missing_weights(text)))
     assert oracle.notes == [n for n in oracle.notes if "=" in n]  # notes on sizes only
@@ -177,8 +166,8 @@ def test_first_input_sets_run_and_reach_range(text: str, name: str, want: set[in
     assert want <= reached
 
 
-@pytest.mark.parametrize(("text", "name", "_"), RUNS)
-def test_model_with_roles_equals_itself(text: str, name: str, _: set[int]) -> None:
+@each(("text", "name", "reached"), RUNS)
+def test_model_with_roles_equals_itself(text: str, name: str, reached: set[int]) -> None:
     model = load(text, weights=missing_weights(text))
     assert (
         oracle_of(load(text, 17, missing_weights(text)))
@@ -205,7 +194,7 @@ LOOP = (
 )
 
 
-@cases(
+@each(
     ("text", "want"),
     {
         "none": ("g (int64[2] x) => (y) { y = Neg(x) }", False),
@@ -228,7 +217,7 @@ def test_control_values(text: str, want: bool) -> None:
     assert (graph.inputs[0] in control_values(graph)) == want
 
 
-@cases(
+@each(
     ("body", "want"),
     {
         "Relu": ("y = Relu(x)", True),
@@ -247,7 +236,7 @@ def test_selection_only_inputs(body: str, want: bool) -> None:
     assert is_selection_only(from_onnx(load(f"g (float[2,2] x) => (y) {{ {body} }}")).graph.inputs[0]) == want
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "opset", "signed"),
     [("y = Gather(x, i)", 10, False), ("y = Gather(x, i)", 11, True), ("y = Gather(x, i)", 17, True)],
 )
@@ -262,7 +251,7 @@ def test_narrower_of_two_roles() -> None:
     assert input_role(from_onnx(load(text)).graph.inputs[1]).kind == "index"
 
 
-@cases(
+@each(
     ("dims", "body", "target", "want"),
     {
         "its own dims": ("N,M", "y = Reshape(x, k)", [7, 8], {0: 7, 1: 8}),
@@ -286,9 +275,7 @@ def test_sizes_are_those_of_a_constant_shape() -> None:
     assert {(s["N"], s["M"]) for s in (r.input_set.sizes for r in oracle_of(model).runs)} == {(7, 8)}
 
 
-@pytest.mark.parametrize(
-    ("one", "low", "role"), [(1, -3.4e38, "mask"), (1, -1e4, "mask"), (2, -1e4, "free"), (1, -2, "free")]
-)
+@each(("one", "low", "role"), [(1, -3.4e38, "mask"), (1, -1e4, "mask"), (2, -1e4, "free"), (1, -2, "free")])
 def test_complement_of_a_mask(one: float, low: float, role: str) -> None:
     numbers = {"one": np.float32(one), "low": np.float32(low)}
     text = "g (int64[2,3] m) => (float[2,1,3] y) <int64[1] axis = {1}>"

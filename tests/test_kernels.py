@@ -13,7 +13,7 @@ from passwright.core.ir.op import Op
 from passwright.core.ir.op_schemas import schema
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
-from rewriting import cases
+from rewriting import each
 from tiers import slow_unless
 
 FLOAT, HALF, DOUBLE, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.INT64
@@ -40,7 +40,7 @@ def test_highest_opset() -> None:
     assert not any(loads(identity(v)) for v in range(highest + 1, defs.onnx_opset_version() + 1))
 
 
-@cases(
+@each(
     ("op_type", "domain", "version", "dtypes", "runs"),
     {
         "kernel": ("Softmax", "", 21, [FLOAT], True),

@@ -15,7 +15,7 @@ from passwright.core.errors import InterfaceError
 from passwright.core.run.model_interface import ModelInterface
 from passwright.core.transform.opset_conversion import plan_conversion
 from passwright.passes.pipelines import PIPELINES
-from rewriting import apply_passes, cases, load, run
+from rewriting import apply_passes, each, load, run
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 EVERYTHING = (
@@ -189,7 +189,7 @@ WIDER = helper.make_tensor_value_info("e", onnx.TensorProto.DOUBLE, [4])
 NO_METADATA = helper.make_tensor_value_info("y", FLOAT, ["N", 4])
 
 
-@cases(
+@each(
     ("change", "line"),
     {
         "input renamed": (rename("x", "z1"), "input x is now called z1"),
@@ -268,7 +268,7 @@ def replace_relu(m: Model) -> None:
     g.prune([old])
 
 
-@cases(
+@each(
     "change",
     {
         "no change": id,
@@ -295,7 +295,7 @@ def test_model_of_another_load_is_refused() -> None:
         ModelInterface.of(from_onnx(full_model())).require(from_onnx(full_model()))
 
 
-@pytest.mark.parametrize("ir_version", [3, 4, 10])
+@each("ir_version", [3, 4, 10])
 def test_basic_keeps_full_interface(ir_version: int) -> None:
     model = full_model()
     model.ir_version = ir_version
@@ -336,7 +336,7 @@ def test_unread_sparse_default_is_kept() -> None:
     assert y.tolist() == [-1, -1, -1]
 
 
-@cases(
+@each(
     ("change", "line"),
     {
         "removed": (lambda m: m.graph.sparse_initializers.clear(), "overridable initializer d is gone"),

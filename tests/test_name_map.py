@@ -25,7 +25,7 @@ from passwright.passes.movement.layout_propagation import move_transposes
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.conditionals import InlineIf
 from random_models import models
-from rewriting import cases, load, oracle_of
+from rewriting import each, load, oracle_of
 from tiers import GOLDEN_SAMPLE, slow_unless
 
 DROP_IDENTITY = rule_pass(no_ops, "drop-identity")
@@ -65,7 +65,7 @@ CONSTANT = "{ k = Constant<value_floats=[2.0,3.0,4.0]>()"
 EQUAL = G + "<float[3] v = {1,2,3}, float[3] w = {1,2,3}> { a = Mul(x, v) y = Mul(a, w) }"
 
 
-@cases(
+@each(
     ("text", "passes", "tensors", "nodes"),
     {
         "untouched": (G + "{ a = Sin(x) y = Cos(a) }", [BASIC], "x a y", "a y"),
@@ -106,7 +106,7 @@ def test_map(text: str, passes: list[Pass], tensors: str, nodes: str) -> None:
     assert found["version"] == 1
 
 
-@cases(
+@each(
     ("text", "passes", "folded", "nodes", "initializers"),
     {
         "folded, with its producer": (

@@ -13,7 +13,7 @@ from passwright.core.io.files import split_model
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, has_generic_floats, perturb, perturb_weights
 from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps, relative_noise_floor
-from rewriting import cases, load, op_types, oracle_of
+from rewriting import cases, each, load, op_types, oracle_of
 from tiers import slow_unless
 
 from passwright import optimize
@@ -31,9 +31,7 @@ def f32(*values: float) -> Array:
     return np.array(values, np.float32)
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
-)
+@each("dtype", [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2])
 def test_floats_move_by_one_ulp(dtype: Any) -> None:
     most = float(ml_dtypes.finfo(dtype).max)
     a = np.array([0, -0.0, 1, -1, 1.5, most, -most] * 9, dtype)
@@ -46,7 +44,7 @@ def test_floats_move_by_one_ulp(dtype: Any) -> None:
     assert not np.array_equal(b, perturb({"x": a}, 1)["x"])
 
 
-@cases(
+@each(
     "value",
     {
         "not finite": f32(NAN, INF, -INF),
@@ -71,7 +69,7 @@ def test_elements_and_complex_parts_move() -> None:
     assert (other.imag != z.imag).all()
 
 
-@cases(
+@each(
     ("feeds", "want"),
     {
         "one of two": ({"i": np.array([1]), "x": f32(1)}, True),
@@ -101,7 +99,7 @@ def noise(*moves: Any, usual: float = 0.0, excuses: bool = True, more: Sequence[
 HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
 
 
-@cases(
+@each(
     ("off", "found", "allowed"),
     {
         "no movement: the base": (1e-5, noise(HUNDRED), 16 * 2**-23),
@@ -121,7 +119,7 @@ def test_tolerance_by_noise(off: float, found: Noise, allowed: float) -> None:
     assert (difference.reason != "") is (off > allowed)
 
 
-@cases(
+@each(
     ("count", "allowed"),
     {
         "a single element, whose noise those that are no larger show": (1, NOISE_MULTIPLE * 5e-6),
@@ -145,7 +143,7 @@ def test_typical_noise_is_relative_to_what_moves() -> None:
     assert relative_noise_floor(want, noise()) == 0
 
 
-@cases(
+@each(
     ("value", "want"),
     {
         "fractions": (np.linspace(0.1, 0.9, 9, dtype=np.float32), True),
@@ -226,7 +224,7 @@ def steps(count: int, start: int = 0) -> Array:
     return np.asarray(MANY + ((start <= MANY) & (start + count > MANY)))
 
 
-@cases(
+@each(
     ("want", "got", "found", "excused"),
     {
         "the original changes it too": (INTS, plus(1, 0, 0, 0), noise(INTS, plus(2, 0, 0, 0)), 1),
@@ -310,7 +308,7 @@ def without_epsilon(model: onnx.ModelProto) -> onnx.ModelProto:
     return other
 
 
-@pytest.mark.parametrize("layers", [1, 5, 30])
+@each("layers", [1, 5, 30])
 def test_folded_batch_norms_are_within_tolerance(layers: int) -> None:
     model = convolutions(layers)
     verdict = judge(model, optimize(model, verify=False).model)
@@ -318,7 +316,7 @@ def test_folded_batch_norms_are_within_tolerance(layers: int) -> None:
     assert verdict.differences[f"x{layers}"].error > 0
 
 
-@pytest.mark.parametrize("layers", [1, 5])
+@each("layers", [1, 5])
 def test_missing_epsilon_is_found(layers: int) -> None:
     model = convolutions(layers)
     verdict = judge(model, optimize(without_epsilon(model), verify=False).model)

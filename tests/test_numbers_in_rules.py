@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import EXACT, RewriteBuilder, Rule, Value, from_onnx, rule
 from passwright.testing import check_rule
-from rewriting import apply_passes, becomes, cases, load, stays, to_onnx
+from rewriting import apply_passes, becomes, each, load, stays, to_onnx
 
 X = "float[2,3] x"
 
@@ -44,7 +44,7 @@ def take_first(g: RewriteBuilder, x: Value) -> Value:
     return g.Squeeze(g.Slice(x, g.const([0]), g.const([1]), g.const([0])), axes=[0])
 
 
-@cases(
+@each(
     ("chosen", "before", "after"),
     {
         "no dims": (double_to_sum, "<float c = {2}> { y = Mul(x, c) }", "{ y = Add(x, x) }"),
@@ -65,7 +65,7 @@ def test_becomes(chosen: Rule, before: str, after: str) -> None:
     becomes(f"{head} {before}", f"{head} {after}", chosen)
 
 
-@cases(
+@each(
     ("chosen", "text"),
     {
         "other": (double_to_sum, f"g ({X}) => (float[n,m] y) <float c = {{3}}> {{ y = Mul(x, c) }}"),
@@ -100,13 +100,13 @@ def product(dtype: int, number: Any, op_type: str = "Mul") -> Any:
 NUMBERS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.INT64)
 
 
-@pytest.mark.parametrize("dtype", [*NUMBERS, TensorProto.UINT8])
+@each("dtype", [*NUMBERS, TensorProto.UINT8])
 def test_number_is_one_of_the_element_type(dtype: int) -> None:
     assert apply_passes(product(dtype, 2), double_to_sum)[1].changes
     assert not apply_passes(product(dtype, 3), double_to_sum)[1].changes
 
 
-@pytest.mark.parametrize("dtype", NUMBERS[:4])
+@each("dtype", NUMBERS[:4])
 def test_nearest_number_of_the_element_type(dtype: int) -> None:
     found = apply_passes(product(dtype, 0.1, "Div"), multiply_by_ten)[0]
     (made,) = (numpy_helper.to_array(t) for t in to_onnx(found).graph.initializer)
@@ -116,7 +116,7 @@ def test_nearest_number_of_the_element_type(dtype: int) -> None:
     assert not apply_passes(product(dtype, near, "Div"), multiply_by_ten)[1].changes
 
 
-@cases(
+@each(
     ("number", "dtype", "stored"),
     {
         "a fraction of integers": (0.5, TensorProto.INT64, 0),
@@ -142,7 +142,7 @@ def test_number_that_the_element_type_lacks(number: float, dtype: int, stored: A
     assert len(to_onnx(result).graph.initializer) == 1  # nothing is left of the attempt
 
 
-@cases(
+@each(
     ("op_type", "numbers", "kinds"),
     {
         "a type of its own, like the operand": ("Pow", (2.0,), [np.float16]),

@@ -25,7 +25,7 @@ from passwright.core.proof.smt_worker import number_of
 from passwright.core.verify.noise import float_info
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
 from passwright.passes.folding.array_evaluation import evaluate_arrays
-from rewriting import load
+from rewriting import each, load
 from tiers import slow_unless
 
 MAX_EPSILONS = 32  # of the type in the model, at the largest magnitude
@@ -304,7 +304,7 @@ def test_results_may_have_other_names() -> None:
     assert {name: v.value.tolist() for name, v in found.items()} == {"a": [-1.0, -1.0], "b": [1.0, 1.0]}
 
 
-@pytest.mark.parametrize(("opset", "modes"), [(16, ("bilinear", "nearest", "bicubic")), (20, ("linear", "nearest"))])
+@each(("opset", "modes"), [(16, ("bilinear", "nearest", "bicubic")), (20, ("linear", "nearest"))])
 def test_grid_sample(opset: int, modes: tuple[str, ...]) -> None:
     """The node cases have few positions beyond the borders, and none of a cubic mode; 3 dims since opset 20."""
     rng = np.random.default_rng(0)

@@ -36,7 +36,7 @@ from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import FailureKind, PluginError
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors, PassEntry
 from passwright.passes.pipelines import BUILT_IN
-from rewriting import cases, load, op_types
+from rewriting import cases, each, load, op_types
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -307,7 +307,7 @@ def test_files_with_one_name_for_two_things(tmp_path: Path, codes: list[str], me
         make_pipeline("basic", sorted(tmp_path.glob("*.py")))
 
 
-@pytest.mark.parametrize("group", [Pipeline, Fixpoint])
+@each("group", [Pipeline, Fixpoint])
 def test_a_pass_with_a_built_in_name_inside_a_group(group: type[Pipeline | Fixpoint]) -> None:
     inner = Pipeline("inner", (RulePass("merge-transposes", ()),))
     with pytest.raises(PluginError, match="two passes are named merge-transposes: one from passwright 0"):

@@ -13,7 +13,7 @@ from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.seeded_session import add_seeds, random_outputs
-from rewriting import cases, load, oracle_of
+from rewriting import each, load, oracle_of
 
 from passwright import optimize
 
@@ -40,7 +40,7 @@ def check(before: onnx.ModelProto, after: onnx.ModelProto, original: Loadable | 
     return oracle_of(before, original).check(after.SerializeToString(), ComparisonOptions(exact=True))
 
 
-@cases(
+@each(
     ("text", "want"),
     {
         "none": ("g (float[2] x) => (float[2] y) { y = Relu(x) }", []),
@@ -68,7 +68,7 @@ TWO = "g (float[N,4] x) => (a, b) { a = RandomNormalLike(x) b = %s }"
 INTEGERS = "g (int16[2,2] x) => (y, z) { a = RandomNormal<shape=[4]>() %s z = Gemm(x, x) }"
 
 
-@cases(
+@each(
     ("before", "after"),
     {
         "in a difference": (PAIR % (LIKE, "Sub(a, b)"), PAIR % ("Identity(a)", "Sub(a, b)")),
@@ -85,7 +85,7 @@ def test_separate_random_ops_differ(before: str, after: str) -> None:
     assert check(load(before), load(before)).random == ()
 
 
-@cases(
+@each(
     "op",
     {
         "RandomNormal": "RandomNormal<shape=[9]>()",
@@ -116,7 +116,7 @@ def test_types_and_other_outputs_are_compared() -> None:
         check(load(NOISY % "Abs"), load((NOISY % "Abs").replace("z = Relu(x)", "z = Abs(x)")))
 
 
-@cases(
+@each(
     ("before", "after"),
     {
         "an Identity less": ("r = RandomNormalLike(x) y = Identity(r)", "y = RandomNormalLike(x)"),
@@ -137,7 +137,7 @@ INNER = IF % ("", "RandomNormalLike", "x")
 SEVERAL = "g (float[4] x) => (y, z) { r = RandomNormalLike(x) s = RandomNormalLike(x) y = Neg(r) z = Neg(s) }"
 
 
-@cases(
+@each(
     ("before", "after"),
     {
         "another name": (SEVERAL, SEVERAL.replace("r =", "q =").replace("(r)", "(q)")),
@@ -189,7 +189,7 @@ def test_external_weights_stay_external(tmp_path: Path) -> None:
         check(model, other, path)
 
 
-@pytest.mark.parametrize("name", ["bert_training", "mlp_dropout", "mlp_dropout_zero", "script_branching"])
+@each("name", ["bert_training", "mlp_dropout", "mlp_dropout_zero", "script_branching"])
 def test_golden_models(name: str) -> None:
     verdict = optimize(GOLDEN / f"{name}.onnx").report.verification
     assert verdict is not None

@@ -21,7 +21,7 @@ from passwright.core.verify.regions.region_models import cut_region, value_type
 from passwright.core.verify.regions.shared_values import SharedValues
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.verdict import Mismatch
-from rewriting import cases, load, oracle_of, table
+from rewriting import cases, each, load, oracle_of, table
 
 X = np.random.default_rng(0).standard_normal((2, 4)).astype(np.float32)
 ENDS = "g (float[2,4] x, bool c) => (float[2,4] y)"
@@ -49,7 +49,7 @@ ABS, EXP, RELU = (
 )
 
 
-@cases(
+@each(
     ("before", "after", "cut_points"),
     table(f"""
     same: a = Abs(x) y = Neg(a) => a = Abs(x) y = Neg(a) => none
@@ -85,7 +85,7 @@ def test_equal_constants_of_other_names_make_no_site() -> None:
     assert SharedValues.of(a, b).cut_points == ()
 
 
-@pytest.mark.parametrize("shape", [(2, 4), (2, 40_000)])
+@each("shape", [(2, 4), (2, 40_000)])
 def test_other_elements_of_a_constant_make_a_site(shape: tuple[int, int]) -> None:
     w = np.zeros(shape, np.float32)
     changed = w.copy()
@@ -120,7 +120,7 @@ def test_region_reads_given_values() -> None:
     assert np.array_equal(got[1], 10 * X + X)
 
 
-@cases(
+@each(
     ("before", "after", "cut_point"),
     table(f"""
     inner: a = Exp(x) b = Mul(a, a) y = Abs(b) => a = Exp(x) b = Add(a, a) y = Abs(b) => b
@@ -186,7 +186,7 @@ IN_FLOATS = (
 IN_HALVES = "h = Cast <to=10> (x) q0 = Mul(h, h) m = Sqrt(q0) y = Cast <to=1> (m)"
 
 
-@cases(
+@each(
     ("before", "after", "scale", "cut_point"),
     {
         "in range": (IN_FLOATS, IN_HALVES, 1, None),
@@ -226,9 +226,7 @@ def test_float64_decides_about_cancellation() -> None:
     assert wrong_cut_point(regions_of(direct, cancels, weights)) == "b"
 
 
-@pytest.mark.parametrize(
-    ("limit", "value"), [("max_bytes", 40), ("max_bytes", 1), ("max_cut_points", 1), ("max_cut_points", 2)]
-)
+@each(("limit", "value"), [("max_bytes", 40), ("max_bytes", 1), ("max_cut_points", 1), ("max_cut_points", 2)])
 def test_values_come_in_groups(limit: str, value: int) -> None:
     before = "a = Exp(x) b = Mul(a, a) d = Mul(b, b) y = Sign(d)"
     after = "a0 = Exp(x) a = Identity(a0) b0 = Mul(a, a) b = Identity(b0) d = Add(b, b) y = Sign(d)"
@@ -292,7 +290,7 @@ def test_random_models_are_compared_by_their_outputs() -> None:
     assert (verdict.failure, verdict.changed_regions) == (None, 0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "close"),
     [
         ([1.0, 1e30], [1.0, 1e30], True),
@@ -310,7 +308,7 @@ def test_close_values_are_so_beside_the_elements_that_differ(a: list[float], b: 
 SATURATING = "(float[N, 4] x) => (float[N, 4] y)"
 
 
-@cases(
+@each(
     ("before", "after", "is_right"),
     {
         "log-softmax": ("s = Softmax(x) y = Log(s)", "y = LogSoftmax(x)", True),
@@ -332,7 +330,7 @@ def test_outputs_may_saturate_less(before: str, after: str, is_right: bool) -> N
     assert oracle.compare(rewritten.SerializeToString()).failure is not None
 
 
-@cases(
+@each(
     ("before", "after", "is_right"),
     {
         "half-of-double": ("d = Add(m, m) y = Mul(d, h)", "y = Identity(m)", True),
@@ -355,7 +353,7 @@ def test_outputs_may_saturate_less_on_nan_inputs(before: str, after: str, is_rig
     assert (verdict.failure is None) == is_right
 
 
-@cases(
+@each(
     ("before", "after", "is_right"),
     {
         "less-cancellation": ("a = Add(x, k) y = Sub(a, k)", "y = Identity(x)", True),
@@ -404,7 +402,7 @@ def test_crash_of_a_region_alone_is_none_of_the_model(monkeypatch: pytest.Monkey
     assert "changed regions were not compared: onnxruntime crashed (SIGABRT) on one of them" in verdict.notes
 
 
-@pytest.mark.parametrize(("factor", "is_right"), [(1.0, True), (1.00001, False)])
+@each(("factor", "is_right"), [(1.0, True), (1.00001, False)])
 def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: bool) -> None:
     """A sum in another order differs by an ulp, of which later ops make any number."""
     weights = {"w": np.random.default_rng(0).random((64, 64), np.float32), "k": np.array(3e5, np.float32)}
@@ -420,7 +418,7 @@ def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: boo
     assert any("by rounding, as float64" in note for note in verdict.notes) == is_right
 
 
-@pytest.mark.parametrize(
+@each(
     ("ops", "is_same"),
     [
         ("d = Cast<to=1>(m) c = Identity(d)", True),
@@ -441,7 +439,7 @@ def test_regions_that_never_jump_may_differ_by_the_rounding_of_weights(ops: str,
     assert regions.are_same_in_float64(InputSet("normal", {}, feeds)) is is_same
 
 
-@pytest.mark.parametrize("constant", ["k = Identity(r)", "k = Constant<value = float {1.4142135}>()"])
+@each("constant", ["k = Identity(r)", "k = Constant<value = float {1.4142135}>()"])
 def test_constants_count_as_rounded_wherever_the_model_has_them(constant: str) -> None:
     """A quotient by the root of two, and a product with its inverse, of which both are rounded."""
     weights = {"r": np.array(np.sqrt(2), np.float32), "s": np.array(np.sqrt(0.5), np.float32)}
@@ -525,7 +523,7 @@ def test_sequences_that_bodies_carry_are_not_compared() -> None:
     assert wrong_cut_point(regions_of(before, before.replace("Tanh", "Neg"))) == "y"
 
 
-@pytest.mark.parametrize("trips", [0, 3])
+@each("trips", [0, 3])
 def test_loops_without_iterations_have_none_to_compare(trips: int) -> None:
     before, after = (
         BODIES["Loop"].format(f"j0 = Neg(v) j = {op}(j0, j0)").replace("= 3", f"= {trips}") for op in ("Add", "Max")

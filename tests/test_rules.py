@@ -34,7 +34,7 @@ from passwright.core.errors import NoFixpoint, PassesError, RuleError
 from passwright.core.rewriting.driver import RuleIndex
 from passwright.testing.model_comparison import contract_in
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types
+from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types
 
 G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
 
@@ -169,7 +169,7 @@ def same_perm_twice(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
     return g.Abs(x)
 
 
-@pytest.mark.parametrize(
+@each(
     ("chosen", "before", "after"),
     [
         (bind_alpha, "a = LeakyRelu<alpha=0.5>(x) y = Neg(a)", "a = Neg(x) y = LeakyRelu<alpha=1.5>(a)"),
@@ -251,7 +251,7 @@ test_other_concats_stay = toys.using(flatten_concat).all_stay("""
 """)
 
 
-@pytest.mark.parametrize(("inputs", "bound"), [("x, w", None), ("x, w, x", 1), ("x, w, w, x", None), ("x", None)])
+@each(("inputs", "bound"), [("x, w", None), ("x, w, x", 1), ("x, w, w, x", None), ("x", None)])
 def test_variadic_inputs_between_two_others(inputs: str, bound: int | None) -> None:
     result, change_log = apply_passes(load(f"{G} {{ y = Concat<axis=0>({inputs}) }}"), turn_ends)
     assert len(change_log.changes) == (bound or 0)
@@ -305,14 +305,14 @@ test_roots_of_several_outputs = tops.all_become(f"""
 """)
 
 
-@pytest.mark.parametrize("chosen", [top_values_only, top_short])
+@each("chosen", [top_values_only, top_short])
 def test_one_of_two_outputs(chosen: Rule) -> None:
     top = tops.using(chosen)
     top.stays("a, b = TopK(x, k) y = Neg(a) z = Neg(b)")
     top.becomes("a, b = TopK(x, k) y = Neg(a) z = Shape(x)", f"a = {MAXIMUM} y = Neg(a) z = Shape(x)", z="p")
 
 
-@pytest.mark.parametrize(("chosen", "output"), [(first_output, 0), (second_output, 1)])
+@each(("chosen", "output"), [(first_output, 0), (second_output, 1)])
 def test_which_output_of_an_inner_op(chosen: Rule, output: int) -> None:
     for used in (0, 1):
         text = f"g (float[2,3] x) => (float[n,m] y) <int64[1] k = {{1}}> {{ a, b = TopK(x, k) y = Neg({'ab'[used]}) }}"
@@ -356,7 +356,7 @@ def either_root(g: RewriteBuilder, x: Value) -> Value:
     return g.Exp(x)
 
 
-@pytest.mark.parametrize(
+@each(
     ("chosen", "body", "left"),
     [
         (either, "a = Add(x, w) y = Neg(a)", ["Add"]),
@@ -377,9 +377,7 @@ def negate_twice(g: RewriteBuilder, x: Value) -> Value:
     return g.Neg(g.Neg(x))
 
 
-@pytest.mark.parametrize(
-    ("before", "fires"), [("Mul(a, c)", True), ("Mul(c, a)", True), ("Div(a, c)", True), ("Div(c, a)", False)]
-)
+@each(("before", "fires"), [("Mul(a, c)", True), ("Mul(c, a)", True), ("Div(a, c)", True), ("Div(c, a)", False)])
 def test_operands_of_commuting_ops_are_swapped(before: str, fires: bool) -> None:
     weights = {"c": np.full(1, 1, np.float32)}
     _, change_log = apply_passes(load(f"{G} {{ a = Neg(x) y = {before} }}", weights=weights), negate_twice)
@@ -392,7 +390,7 @@ def around_negation(g: RewriteBuilder, op: Op) -> Value:
     return getattr(g, op.type)(*(g.Abs(v) for v in op.inputs))
 
 
-@cases(
+@each(
     ("body", "matched"),
     {
         "alone": ("a = Neg(x) y = Sum(a)", 1),
@@ -578,7 +576,7 @@ def to_unknown_attribute(g: RewriteBuilder, x: Value) -> Value:
     return g.Softmax(g.Neg(x), colour=3)
 
 
-@pytest.mark.parametrize(
+@each(
     ("chosen", "body", "opset", "fires"),
     [
         (to_swish, "a = Sigmoid(x) y = Mul(a, x)", 23, False),
@@ -737,9 +735,7 @@ def give_nothing(g: RewriteBuilder, x: Value) -> Any:
     """Returns nothing."""
 
 
-@pytest.mark.parametrize(
-    ("chosen", "says"), [(break_down, "IndexError"), (give_a_number, "3"), (too_many, "more values")]
-)
+@each(("chosen", "says"), [(break_down, "IndexError"), (give_a_number, "3"), (too_many, "more values")])
 def test_error_names_the_rule(chosen: Rule, says: str) -> None:
     with pytest.raises(RuleError, match=chosen.name) as e:
         apply_passes(load(f"{G} {{ y = Neg(x) }}"), chosen)
@@ -780,7 +776,7 @@ def says_nothing(g: RewriteBuilder, x: Value) -> Value:
     return g.Abs(x)
 
 
-@pytest.mark.parametrize(
+@each(
     ("chosen", "body", "exact"),
     [
         (double, "y = Add(x, x)", True),
@@ -810,7 +806,7 @@ def exact_for_integers(g: RewriteBuilder, x: Value) -> Value:
     return x
 
 
-@pytest.mark.parametrize(("dtype", "exact"), [("int32", True), ("int64", True), ("float", False), ("int8", False)])
+@each(("dtype", "exact"), [("int32", True), ("int64", True), ("float", False), ("int8", False)])
 def test_a_contract_by_element_type(dtype: str, exact: bool) -> None:
     model = load(f"g ({dtype}[2] x) => ({dtype}[2] y) {{ a = Neg(x) y = Neg(a) }}")
     _, change_log = apply_passes(model, exact_for_integers)
@@ -821,7 +817,7 @@ def test_a_contract_by_element_type(dtype: str, exact: bool) -> None:
     assert contract_in(exact_for_integers, model) == (EXACT if exact else conditional("x is finite"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("contract", "shown"),
     [
         (by_dtype(INTEGERS, EXACT), "exact for int32, int64, else rounding"),
@@ -872,7 +868,7 @@ def with_knees(g: RewriteBuilder, x: Value) -> Value:
     return x
 
 
-@pytest.mark.parametrize(("chosen", "points"), [(with_knees, (0.0, 6.0)), (double, ())])
+@each(("chosen", "points"), [(with_knees, (0.0, 6.0)), (double, ())])
 def test_critical_values_are_kept(chosen: Rule, points: tuple[float, ...]) -> None:
     assert chosen.critical_values == points
     assert all(isinstance(p, float) for p in chosen.critical_values)

@@ -16,7 +16,7 @@ from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import CannotRun, TermEvaluation, TermTensor
 from passwright.core.proof.smt_terms import Arithmetic, Element, simplest_fraction, z3
 from passwright.core.proof.smt_worker import number_of
-from rewriting import cases
+from rewriting import each
 
 Array = np.ndarray[Any, Any]
 FLOATS = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.5, 2.5, -0.2, 1e-45, -1e-40, 3e38], np.float32)
@@ -183,7 +183,7 @@ MOVES: Mapping[str, tuple[Sequence[Array], dict[str, Any]]] = {
 }
 
 
-@cases(
+@each(
     ("op", "arrays", "attributes"),
     {**FLOAT_CASES, **INTEGER_CASES, **{op: (op, *arguments) for op, arguments in MOVES.items()}},
 )
@@ -191,7 +191,7 @@ def test_every_bit_is_kept(op: str, arrays: Sequence[Array], attributes: dict[st
     require_equal(op, arrays, **attributes)
 
 
-@pytest.mark.parametrize("op", ["Max", "Min"])
+@each("op", ["Max", "Min"])
 def test_extremes_of_floats_keep_every_bit_but_of_two_zeros(op: str) -> None:
     a, b = PAIRS
     is_open = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
@@ -206,7 +206,7 @@ def test_extremes_of_floats_keep_every_bit_but_of_two_zeros(op: str) -> None:
     assert not z3.is_fp_value(z3.simplify(elements[0].term))
 
 
-@pytest.mark.parametrize(("a", "b"), [(1, 0), (-(2**31), -1)])
+@each(("a", "b"), [(1, 0), (-(2**31), -1)])
 def test_a_division_that_ends_the_process_is_not_defined(a: int, b: int) -> None:
     evaluation = TermEvaluation(Arithmetic(over_reals=False))
     given = [np.array([n], np.int32) for n in (a, b)]
@@ -242,7 +242,7 @@ def test_a_cast_out_of_range_is_some_number() -> None:
     assert not any(z3.is_bv_value(z3.simplify(e.term)) for e in elements)
 
 
-@pytest.mark.parametrize("op", ["ReduceSum", "ReduceProd"])
+@each("op", ["ReduceSum", "ReduceProd"])
 def test_sums_of_integers_are_unknown_functions(op: str) -> None:
     # onnxruntime computes them as floats and saturates.
     _, elements = encoded(op, [integers(np.int32)[0][:4], np.array([0], np.int64)])
@@ -264,7 +264,7 @@ REAL_CASES: Cases = {
 }  # fmt: skip
 
 
-@cases(("op", "arrays", "attributes"), REAL_CASES)
+@each(("op", "arrays", "attributes"), REAL_CASES)
 def test_real_numbers_are_the_same(op: str, arrays: Sequence[Array], attributes: dict[str, Any]) -> None:
     """The encoding over the reals gives the number of onnxruntime, whose constants and results are exact here."""
     wanted, elements = encoded(op, arrays, over_reals=True, **attributes)
@@ -299,14 +299,14 @@ def test_other_operators_are_functions_of_all_that_they_read() -> None:
     assert not first.elements[0, 0].term.eq(other.elements[0, 0].term)
 
 
-@pytest.mark.parametrize("op", ["RandomNormalLike", "Bernoulli"])
+@each("op", ["RandomNormalLike", "Bernoulli"])
 def test_random_operators_are_no_functions(op: str) -> None:
     evaluation = TermEvaluation(Arithmetic(over_reals=False))
     with pytest.raises(NotApplicable):
         evaluation.run(Fragment(single(op, [FLOATS], 20, {})), {"i0": evaluation.variable("i0", 1, FLOATS.shape)})
 
 
-@pytest.mark.parametrize(
+@each(
     ("number", "wanted"),
     [
         (np.float32(0.1), Fraction(1, 10)),
@@ -322,7 +322,7 @@ def test_simplest_fractions(number: Any, wanted: Fraction) -> None:
     assert simplest_fraction(number) == wanted
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each("dtype", [np.float32, np.float64])
 def test_a_float_is_the_number_to_which_its_fraction_rounds(dtype: type) -> None:
     numbers = np.random.default_rng(0).standard_normal(500).astype(dtype)
     numbers = np.concatenate([numbers, numbers * dtype(1e-30), np.exp2(np.arange(-140, 120)).astype(dtype)])

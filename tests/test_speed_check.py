@@ -27,7 +27,7 @@ from passwright.core.run.report import PipelineRace, SpeedCheck
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.pipelines import PIPELINES
 from passwright.testing.rewriting import load, op_types
-from rewriting import cases
+from rewriting import cases, each
 from tiers import slow_unless
 from typer.testing import CliRunner
 
@@ -281,7 +281,7 @@ FALLBACKS: dict[str, tuple[str, dict[str, Any], list[list[str]]]] = {
 }
 
 
-@cases(("pipeline", "options", "expected"), FALLBACKS)
+@each(("pipeline", "options", "expected"), FALLBACKS)
 def test_fallbacks_of_pipelines(pipeline: str, options: dict[str, Any], expected: list[list[str]]) -> None:
     assert chain(pipeline, plugin=[FAST], **options) == expected
 

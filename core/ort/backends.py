@@ -55,6 +55,7 @@ class OnnxRuntime:
             lacks_memory = f"onnxruntime {OUT_OF_MEMORY}" if is_lack_of_memory(e) else ""
             raise ModelLoadError(lacks_memory or f"onnxruntime cannot load it: {backend_message(e)}") from e
         session = self._session
+        self._run_options: Any = importlib.import_module("onnxruntime").RunOptions
         ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
         kinds: list[str] = [end.type for end in ends]
         lacks_dtypes = any(map(lacks_numpy_dtype, kinds))
@@ -65,7 +66,7 @@ class OnnxRuntime:
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds."""
-        options = importlib.import_module("onnxruntime").RunOptions()
+        options = self._run_options()
         with (
             backend_call(None if timeout is None else timeout + TERMINATION_GRACE),
             call_after(timeout, lambda: setattr(options, "terminate", True)) as late,

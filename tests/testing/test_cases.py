@@ -29,7 +29,7 @@ from passwright.testing.models.dictionary import dictionary_of
 from passwright.testing.models.model_builder import GenerationError
 from passwright.testing.models.model_generator import generate_case
 from record import load_examples
-from rewriting import load
+from rewriting import each, load
 from tiers import slow_unless
 
 
@@ -186,9 +186,7 @@ def test_models_are_valid(r: Rule) -> None:
         from_onnx(case.model)
 
 
-@pytest.mark.parametrize(
-    ("name", "counted"), [("squeeze_of_slice_to_gather", set[str]()), ("merge_gathers", {"Gather"})]
-)
+@each(("name", "counted"), [("squeeze_of_slice_to_gather", set[str]()), ("merge_gathers", {"Gather"})])
 def test_axes_of_early_opsets_count_from_the_start(name: str, counted: set[str]) -> None:
     models = [f.case.model for f in guided_search(RULES[name]).generate(300)]
     nodes = [node for m in models if m.opset_import[0].version < 11 for node in m.graph.node]

@@ -21,7 +21,7 @@ from passwright.testing.case import Case, FaultKind
 from passwright.testing.fault_report import format_fault, write_repro
 from passwright.testing.fuzzing import apply_rule
 from passwright.testing.model_comparison import compare_case, compare_models, is_explained_by_rounding
-from rewriting import cases, load
+from rewriting import each, load
 
 BUDGET = 60
 CALLS = itertools.count()
@@ -195,7 +195,7 @@ def inverse_rule(outer: str, inner: str, contract: Contract) -> Any:
     return drop_inverse
 
 
-@cases(
+@each(
     ("outer", "inner", "contract", "kind"),
     {
         "exact": ("Log", "Exp", EXACT, FaultKind.WRONG),
@@ -213,7 +213,7 @@ def test_contracts(outer: str, inner: str, contract: Contract, kind: FaultKind |
     assert (fault.kind if fault is not None else None) == kind
 
 
-@pytest.mark.parametrize(("factor", "is_right"), [(1.0, True), (1.01, False)])
+@each(("factor", "is_right"), [(1.0, True), (1.01, False)])
 def test_kernels_of_bounded_functions_have_an_absolute_error(factor: float, is_right: bool) -> None:
     """Sigmoid(-9) is 1.2e-4, of which onnxruntime's kernel is off by 1.3e-8."""
     weights = {"one": np.float32(1), "k": np.float32(factor)}
@@ -260,7 +260,7 @@ def test_examples_of_module_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
         check_rule(asks_too_much, budget=1)
 
 
-@pytest.mark.parametrize("budget", [0, -1])
+@each("budget", [0, -1])
 def test_budget_is_at_least_one_model(budget: int) -> None:
     with pytest.raises(UsageError, match="at least one"):
         check_rule(drop_negation, budget=budget)

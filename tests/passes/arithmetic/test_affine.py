@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import constant_chains
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
+from tiers import in_turn
 
 MERGE_AFFINE_CHAINS = rule_pass(constant_chains, "merge-affine-chains")
 MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
@@ -34,36 +34,34 @@ def made(before: str, dtype: str = "float") -> list[Any]:
     return [next(known[i].tolist() for i in n.input if i in known) for n in out.graph.node]
 
 
-BOTH = [
-    pytest.param("a = Add(x, three) b = Mul(a, two) y = Add(b, one)", [2, 7], id="(x + 3) * 2 + 1"),
-    pytest.param("a = Sub(x, three) b = Mul(two, a) y = Add(one, b)", [2, -5], id="1 + 2 * (x - 3)"),
-    pytest.param("a = Sub(three, x) b = Mul(a, two) y = Sub(b, one)", [-2, 5], id="(3 - x) * 2 - 1"),
-    pytest.param("a = Add(x, three) b = Mul(a, two) y = Sub(one, b)", [-2, -5], id="1 - (x + 3) * 2"),
-    pytest.param("a = Mul(x, three) b = Add(a, two) y = Mul(b, five)", [15, 10], id="(x * 3 + 2) * 5"),
-    pytest.param("a = Mul(x, three) b = Sub(two, a) y = Mul(b, five)", [-15, 10], id="(2 - x * 3) * 5"),
-    pytest.param("a = Sub(x, row) b = Mul(a, two) y = Add(b, row)", [2, [-1, -2, -4]], id="a row"),
-    pytest.param(
-        "a = Add(x, row) b = Mul(a, column) y = Add(b, one)",
-        [[[2], [4]], [[3, 5, 9], [5, 9, 17]]],
-        id="a row and a column",
-    ),
-]
+BOTH = {
+    "(x + 3) * 2 + 1": ("a = Add(x, three) b = Mul(a, two) y = Add(b, one)", [2, 7]),
+    "1 + 2 * (x - 3)": ("a = Sub(x, three) b = Mul(two, a) y = Add(one, b)", [2, -5]),
+    "(3 - x) * 2 - 1": ("a = Sub(three, x) b = Mul(a, two) y = Sub(b, one)", [-2, 5]),
+    "1 - (x + 3) * 2": ("a = Add(x, three) b = Mul(a, two) y = Sub(one, b)", [-2, -5]),
+    "(x * 3 + 2) * 5": ("a = Mul(x, three) b = Add(a, two) y = Mul(b, five)", [15, 10]),
+    "(2 - x * 3) * 5": ("a = Mul(x, three) b = Sub(two, a) y = Mul(b, five)", [-15, 10]),
+    "a row": ("a = Sub(x, row) b = Mul(a, two) y = Add(b, row)", [2, [-1, -2, -4]]),
+    "a row and a column": ("a = Add(x, row) b = Mul(a, column) y = Add(b, one)", [[[2], [4]], [[3, 5, 9], [5, 9, 17]]]),
+}
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "want"),
-    [
-        *BOTH,
-        pytest.param("a = Sub(x, three) b = Div(a, two) y = Add(b, one)", [0.5, -0.5], id="(x - 3) / 2 + 1"),
-        pytest.param("a = Div(x, two) b = Add(a, three) y = Div(b, two)", [0.25, 1.5], id="(x / 2 + 3) / 2"),
-    ],
+    {
+        **BOTH,
+        "(x - 3) / 2 + 1": ("a = Sub(x, three) b = Div(a, two) y = Add(b, one)", [0.5, -0.5]),
+        "(x / 2 + 3) / 2": ("a = Div(x, two) b = Add(a, three) y = Div(b, two)", [0.25, 1.5]),
+    },
 )
 def test_becomes(before: str, want: list[Any]) -> None:
     assert made(before) == want
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "double"])
-@pytest.mark.parametrize(("before", "want"), BOTH)
+DTYPES = in_turn(BOTH.items(), ["int32", "int64", "double"])
+
+
+@each(("before", "want", "dtype"), {f"{name}, {dtype}": tier(*row, dtype) for (name, row), dtype, tier in DTYPES})
 def test_every_type(before: str, want: list[Any], dtype: str) -> None:
     assert made(before, dtype) == want
 
@@ -72,7 +70,7 @@ def test_integers_wrap_around() -> None:
     assert made("a = Mul(x, far) b = Add(a, far) y = Mul(b, far)", "int8") == [16, 16]
 
 
-@pytest.mark.parametrize("opset", [7, 13, 22])
+@each("opset", [7, 13, 22])
 def test_long_chain_at_every_opset(opset: int) -> None:
     before = "a = Add(x, one) b = Mul(a, two) c = Sub(b, three) d = Mul(c, two) e = Add(d, five) y = Mul(e, three)"
     becomes(model(before), model(AFTER), MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS, MERGE_AFFINE_CHAINS, opset=opset)
@@ -106,7 +104,7 @@ test_stays_elsewhere = affine.all_stay("""
 """)
 
 
-@pytest.mark.parametrize("number", [np.inf, np.nan, 3e38])
+@each("number", [np.inf, np.nan, 3e38])
 def test_overflowing_chain_stays(number: float) -> None:
     text = model("a = Mul(x, k) b = Add(a, one) y = Mul(b, five)")
     stays(text, MERGE_AFFINE_CHAINS, weights={"k": np.float32(number)})

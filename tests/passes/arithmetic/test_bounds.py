@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import clamp_rules
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
 
 DROP_UNBOUNDED_CLIP = rule_pass(clamp_rules, "drop-unbounded-clips")
 MERGE_CLAMPS = rule_pass(clamp_rules, "merge-clamps")
@@ -86,7 +86,7 @@ test_becomes = bounds.all_become("""
 """)
 
 
-@cases(
+@each(
     ("low", "high", "want"),
     {
         "inside": (("z", "s"), ("p", "q"), (1, 2)),
@@ -132,7 +132,7 @@ test_bounds_as_attributes = bounds.using(x="float[2,3] x").all_become("""
 """)
 
 
-@pytest.mark.parametrize("opset", [8, 12, 18, 25])
+@each("opset", [8, 12, 18, 25])
 def test_every_opset(opset: int) -> None:
     low, high = ("<min=-1.0, max=6.0>(x)", "<min=0.0, max=6.0>(x)") if opset < 11 else ("(x, m, s)", "(x, z, s)")
     becomes(model(f"t = Clip{low} y = Relu(t)"), model(f"y = Clip{high}"), *PASSES, opset=opset)
@@ -181,7 +181,7 @@ test_unit_shaped_bounds_before_opset_8_stay = bounds.using(opset=7, x="float[1,1
 """)
 
 
-@pytest.mark.parametrize("opset", [7, 11, 18])
+@each("opset", [7, 11, 18])
 def test_a_clip_without_bounds(opset: int) -> None:
     before, after = model("t = Tanh(x) y = Clip(t)"), model("y = Tanh(x)")
     becomes(before, after, DROP_UNBOUNDED_CLIP, opset=opset)
@@ -191,7 +191,7 @@ def test_a_clip_without_bounds(opset: int) -> None:
 HALF = "g (float16[N,3] x) => (float16[N,3] y) <float16 z = {0}, float16 least = {64511}, float16 most = {31743}>"
 
 
-@cases(
+@each(
     ("before", "after", "opset"),
     {
         "both are stated": ("t = Clip(x, least, most) y = Relu(t)", "y = Clip(x, z, most)", 11),
@@ -202,14 +202,12 @@ def test_infinities_of_16_bits(before: str, after: str, opset: int) -> None:
     becomes(f"{HALF} {{ {before} }}", f"{HALF} {{ {after} }}", *PASSES, opset=opset)
 
 
-@pytest.mark.parametrize(
-    "body", ["t = Clip(x) y = Relu(t)", "t = Relu(x) y = Clip(t, z)", "t = Clip(x, , z) y = Abs(t)"]
-)
+@each("body", ["t = Clip(x) y = Relu(t)", "t = Relu(x) y = Clip(t, z)", "t = Clip(x, , z) y = Abs(t)"])
 def test_omitted_bounds_of_16_bit_floats(body: str) -> None:
     stays(f"{HALF} {{ {body} }}", *PASSES, opset=11)
 
 
-@pytest.mark.parametrize("body", ["y = Clip(x, m)", "y = Clip(x, , s)", "y = Clip(x, m, s)"])
+@each("body", ["y = Clip(x, m)", "y = Clip(x, , s)", "y = Clip(x, m, s)"])
 def test_a_clip_with_bounds_stays(body: str) -> None:
     stays(model(body), DROP_UNBOUNDED_CLIP)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import constant_chains
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
 
 MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
 
@@ -32,7 +32,7 @@ def merged(before: str, after: str, dtype: str = "float") -> Any:
     return next(v for n, v in initializers(out).items() if n in out.graph.node[0].input)
 
 
-@cases(
+@each(
     ("before", "after", "c"),
     {
         "x + 3 + 5": ("t = Add(x, three) y = Add(t, five)", "y = Add(x, one)", 8),
@@ -79,7 +79,7 @@ test_becomes_quotient_by_less_than_one = chains.all_become("""
 """)
 
 
-@pytest.mark.parametrize("dtype", ["double", "float16"])
+@each("dtype", ["double", "float16"])
 def test_other_floats(dtype: str) -> None:
     weights = {"c": np.array([3, 5], "float64" if dtype == "double" else dtype)}
     before, after = "t = Mul(x, c) u = Mul(t, c) v = Sub(u, c) y = Sub(v, c)", "t = Mul(x, k) y = Add(t, k)"
@@ -103,7 +103,7 @@ def test_integers_wrap_around(before: str, after: str, c: int, dtype: str) -> No
     assert merged(before, after, dtype) == np.array(c).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+@each("dtype", ["int8", "int32", "int64", "uint8"])
 def test_integer_divisors(dtype: str) -> None:
     assert merged("t = Div(x, three) y = Div(t, five)", "y = Div(x, one)", dtype) == 15
 
@@ -121,7 +121,7 @@ def test_a_common_factor(before: str, after: str, dtype: str) -> None:
     becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", *PASSES)
 
 
-@pytest.mark.parametrize("opset", [7, 13, 21])
+@each("opset", [7, 13, 21])
 def test_every_opset(opset: int) -> None:
     before = "a = Add(x, one) b = Sub(a, five) c = Mul(b, two) y = Div(c, five)"
     becomes(model(before), model("b = Add(x, one) y = Mul(b, one)"), *PASSES, opset=opset)

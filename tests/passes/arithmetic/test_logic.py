@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import logic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
 
 MERGE_LOGIC = rule_pass(logic, "merge-logic")
 
@@ -86,7 +86,7 @@ test_where_of_bools = rewrites.using(runs=False).all_become("""
 """)
 
 
-@cases(
+@each(
     ("body", "out", "want"),
     {
         "equal": ("y = Equal(a, a)", "bool", True),
@@ -105,7 +105,7 @@ def test_compared_with_itself(body: str, out: str, want: int) -> None:
     require_equivalent(load(text, 18), result, exact=True)
 
 
-@pytest.mark.parametrize("opset", [7, 13, 22])
+@each("opset", [7, 13, 22])
 def test_every_opset(opset: int) -> None:
     before = "t = Not(p) u = Not(q) v = And(t, u) w = Not(v) y = Xor(w, yes)"
     becomes(truths(before), truths("t = Or(p, q) y = Not(t)"), MERGE_LOGIC, opset=opset)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, each, load, op_types, require_equivalent, stays
+from tiers import in_turn
 
 DROP_NEUTRAL_OPERANDS = rule_pass(no_op_arithmetic, "drop-neutral-operands")
 
@@ -64,15 +65,18 @@ test_neutral_vector_is_dropped = neutral.all_become("""
 """)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float16", "int8", "int32", "int64", "uint8", "uint64"])
-@pytest.mark.parametrize("op", ["Add(x, o)", "Sub(x, o)", "Mul(i, x)", "Div(x, i)"])
+OPS = ["Add(x, o)", "Sub(x, o)", "Mul(i, x)", "Div(x, i)"]
+DTYPES = ["float64", "float16", "int8", "int32", "int64", "uint8", "uint64"]
+
+
+@each(("op", "dtype"), {f"{op}, {dtype}": tier(op, dtype) for op, dtype, tier in in_turn(OPS, DTYPES)})
 def test_every_type(op: str, dtype: str) -> None:
     number = np.array(0 if "o" in op else 1, dtype)
     weights = {"o" if "o" in op else "i": number}
     becomes(model(before(op), dtype), model("y = Abs(x)", dtype), *PASSES, weights=weights)
 
 
-@pytest.mark.parametrize(("op", "c"), [("Add(x, c)", -0.0), ("Sub(x, c)", 0.0), ("Mul(x, c)", 1.0), ("Div(x, c)", 1.0)])
+@each(("op", "c"), [("Add(x, c)", -0.0), ("Sub(x, c)", 0.0), ("Mul(x, c)", 1.0), ("Div(x, c)", 1.0)])
 def test_bit_identical_rules_are_exact(op: str, c: float) -> None:
     out = becomes(
         model(before(op)), model("y = Abs(x)"), *DROP_NEUTRAL_OPERANDS.rules[:2], weights={"c": np.float32(c)}
@@ -80,13 +84,13 @@ def test_bit_identical_rules_are_exact(op: str, c: float) -> None:
     assert len(out.graph.node) == 1
 
 
-@pytest.mark.parametrize(("dtype", "exponent"), [("float", "int64"), ("double", "float"), ("int32", "float")])
+@each(("dtype", "exponent"), [("float", "int64"), ("double", "float"), ("int32", "float")])
 def test_exponents_of_another_type(dtype: str, exponent: str) -> None:
     g = f"g ({dtype}[2,3] x) => ({dtype}[n,m] y) <{exponent} c = {{1}}>"
     becomes(f"{g} {{ t = Pow(x, c) y = Abs(t) }}", f"{g} {{ y = Abs(x) }}", *PASSES)
 
 
-@cases(
+@each(
     ("body", "c"),
     {
         "and true": ("t = And(x, c) y = Not(t)", True),
@@ -99,7 +103,7 @@ def test_logic(body: str, c: Any) -> None:
     becomes(model(body, "bool"), model("y = Not(x)", "bool"), *PASSES, weights={"c": np.array(c)})
 
 
-@pytest.mark.parametrize(("op", "c"), [("BitwiseAnd(x, c)", -1), ("BitwiseOr(c, x)", 0), ("BitwiseXor(x, c)", 0)])
+@each(("op", "c"), [("BitwiseAnd(x, c)", -1), ("BitwiseOr(c, x)", 0), ("BitwiseXor(x, c)", 0)])
 def test_bits(op: str, c: int) -> None:
     weights = {"c": np.int32(c)}
     becomes(model(before(op), "int32"), model("y = Abs(x)", "int32"), *PASSES, opset=18, weights=weights)
@@ -110,13 +114,13 @@ def test_bits_of_unsigned_integers() -> None:
     becomes(text, model("y = BitwiseNot(x)", "uint8"), *PASSES, opset=18, weights={"c": np.uint8(255)})
 
 
-@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+@each("direction", ["LEFT", "RIGHT"])
 def test_shifts_by_zero(direction: str) -> None:
     text = model(f't = BitShift<direction="{direction}">(x, c) y = Clip(t)', "uint32")
     becomes(text, model("y = Clip(x)", "uint32"), *PASSES, weights={"c": np.uint32(0)})
 
 
-@cases(
+@each(
     ("op", "dtype", "c"),
     {
         "and false": ("And(x, c)", "bool", False),

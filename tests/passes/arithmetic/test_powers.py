@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.arithmetic import powers
 from rewrite_tables import Rewrites
-from rewriting import becomes, cases, initializers, stays
+from rewriting import becomes, each, initializers, stays
 
 MERGE_POWERS = rule_pass(powers, "merge-powers")
 
@@ -51,7 +50,7 @@ test_becomes = rewrites.all_become("""
 """)
 
 
-@cases(
+@each(
     ("before", "after", "c"),
     {
         "reciprocal": ("t = Mul(x, row) y = Reciprocal(t)", "y = Div(row, x)", [1, 0.5, 0.25]),
@@ -65,7 +64,7 @@ def test_the_constant(before: str, after: str, c: Any) -> None:
     assert np.array_equal(made, np.float32(c))
 
 
-@pytest.mark.parametrize("exponent", ["int32", "int64"])
+@each("exponent", ["int32", "int64"])
 def test_whole_exponents_stay_whole(exponent: str) -> None:
     g = f"g (float[2,3] x) => (float[2,3] y) <{exponent} two = {{2}}, float three = {{3}}>"
     out = becomes(f"{g} {{ t = Pow(x, two) y = Pow(t, three) }}", f"{g} {{ y = Pow(x, two) }}", MERGE_POWERS)
@@ -116,7 +115,7 @@ def test_powers_merge_if_safe(a: float, b: float, positive: bool) -> None:
         stays(f"{g} {{ {body} }}", MERGE_POWERS)
 
 
-@pytest.mark.parametrize(
+@each(
     ("dtype", "a", "b"), [("float16", 18816, 5120), ("float16", 51, 41), ("float", 4097, 4097), ("int32", 65536, 65536)]
 )
 def test_products_that_the_type_does_not_have(dtype: str, a: int, b: int) -> None:

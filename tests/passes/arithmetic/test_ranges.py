@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 from passwright.core import from_onnx
 from passwright.passes.arithmetic.value_ranges import ValueRange, range_of
-from rewriting import cases, load, run
+from rewriting import each, load, run
 
 CONSTANTS = "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0}[2] pair = {{2, 5}}>"
 
@@ -17,7 +17,7 @@ def found(body: str, dtype: str = "float") -> ValueRange:
     return range_of(from_onnx(load(text)).graph.outputs[0])
 
 
-@cases(
+@each(
     ("body", "low", "high"),
     {
         "hard sigmoid": ("y = HardSigmoid(x)", 0, 1),
@@ -43,7 +43,7 @@ def test_range_of_floats(body: str, low: float, high: float) -> None:
     assert found(body) == ValueRange(low, high)
 
 
-@cases(
+@each(
     ("body", "low", "high"),
     {
         "squares wrap around": ("y = Mul(x, x)", -128, 127),

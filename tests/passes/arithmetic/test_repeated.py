@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent
+from rewriting import apply_passes, becomes, cases, each, load, op_types, require_equivalent
 
 DROP_IDEMPOTENT = rule_pass(no_op_arithmetic, "drop-idempotent")
 
@@ -53,13 +53,13 @@ test_becomes_of_float = repeated.all_become("""
 """)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@each("dtype", ["int8", "int32", "int64"])
 def test_integers(dtype: str) -> None:
     before = "t = Neg(x) u = Abs(t) y = Sign(u)"
     becomes(model(before, dtype), model("u = Abs(x) y = Sign(u)", dtype), DROP_IDEMPOTENT)
 
 
-@pytest.mark.parametrize("opset", [7, 13, 22])
+@each("opset", [7, 13, 22])
 def test_every_opset(opset: int) -> None:
     before = "t = Floor(x) u = Ceil(t) v = Neg(u) y = Abs(v)"
     becomes(model(before), model("t = Floor(x) y = Abs(t)"), DROP_IDEMPOTENT, opset=opset)

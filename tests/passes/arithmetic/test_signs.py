@@ -3,48 +3,48 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import negations
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
+from tiers import in_turn
 
 CANONICALIZE_NEGATIONS = rule_pass(negations, "canonicalize-negations")
 MERGE_NEGATIONS = rule_pass(negations, "merge-negations")
 
 PASSES = (CANONICALIZE_NEGATIONS, MERGE_NEGATIONS)
 NUMBERS = "<{0} m = {{-1}}, {0} o = {{0}}, {0} c = {{3}}, {0}[3] row = {{1, 2, 4}}>"
-REWRITES = [
-    pytest.param("t = Neg(x) u = Neg(t) y = Abs(u)", "y = Abs(x)", id="twice"),
-    pytest.param("t = Neg(z) y = Add(x, t)", "y = Sub(x, z)", id="x + -z"),
-    pytest.param("t = Neg(x) y = Add(t, z)", "y = Sub(z, x)", id="-x + z"),
-    pytest.param("t = Neg(z) y = Sub(x, t)", "y = Add(x, z)", id="x - -z"),
-    pytest.param("t = Neg(x) u = Neg(z) v = Add(t, u) y = Neg(v)", "y = Add(z, x)", id="-(-x + -z)"),
-    pytest.param("t = Neg(x) y = Add(c, t)", "y = Sub(c, x)", id="c + -x"),
-    pytest.param("t = Neg(x) y = Sub(t, row)", "y = Sub(row, x)", id="-x - c"),
-    pytest.param("t = Neg(x) y = Sub(c, t)", "y = Add(c, x)", id="c - -x"),
-    pytest.param("t = Neg(x) u = Neg(z) y = Mul(t, u)", "y = Mul(x, z)", id="-x * -z"),
-    pytest.param("t = Neg(x) y = Mul(t, c)", "y = Mul(x, c)", id="-x * c"),
-    pytest.param("t = Neg(x) y = Mul(row, t)", "y = Mul(row, x)", id="c * -x"),
-    pytest.param("t = Mul(x, c) y = Neg(t)", "y = Mul(x, c)", id="-(x * c)"),
-    pytest.param("t = Mul(row, x) y = Neg(t)", "y = Mul(row, x)", id="-(c * x)"),
-    pytest.param("t = Sub(x, z) y = Neg(t)", "y = Sub(z, x)", id="-(x - z)"),
-    pytest.param("t = Add(x, c) y = Neg(t)", "y = Sub(c, x)", id="-(x + c)"),
-    pytest.param("y = Mul(x, m)", "y = Neg(x)", id="x * -1"),
-    pytest.param("y = Mul(m, x)", "y = Neg(x)", id="-1 * x"),
-    pytest.param("y = Sub(o, x)", "y = Neg(x)", id="0 - x"),
-    pytest.param("t = Mul(x, m) y = Add(t, z)", "y = Sub(z, x)", id="x * -1 + z"),
-]
-OF_FLOATS = [
-    pytest.param("t = Neg(x) u = Neg(z) y = Div(t, u)", "y = Div(x, z)", id="-x / -z"),
-    pytest.param("t = Neg(x) y = Div(t, c)", "y = Div(x, c)", id="-x / c"),
-    pytest.param("t = Neg(x) y = Div(c, t)", "y = Div(c, x)", id="c / -x"),
-    pytest.param("t = Div(x, row) y = Neg(t)", "y = Div(x, row)", id="-(x / c)"),
-    pytest.param("t = Div(c, x) y = Neg(t)", "y = Div(c, x)", id="-(c / x)"),
-    pytest.param("y = Div(x, m)", "y = Neg(x)", id="x / -1"),
-]
+REWRITES = {
+    "twice": ("t = Neg(x) u = Neg(t) y = Abs(u)", "y = Abs(x)"),
+    "x + -z": ("t = Neg(z) y = Add(x, t)", "y = Sub(x, z)"),
+    "-x + z": ("t = Neg(x) y = Add(t, z)", "y = Sub(z, x)"),
+    "x - -z": ("t = Neg(z) y = Sub(x, t)", "y = Add(x, z)"),
+    "-(-x + -z)": ("t = Neg(x) u = Neg(z) v = Add(t, u) y = Neg(v)", "y = Add(z, x)"),
+    "c + -x": ("t = Neg(x) y = Add(c, t)", "y = Sub(c, x)"),
+    "-x - c": ("t = Neg(x) y = Sub(t, row)", "y = Sub(row, x)"),
+    "c - -x": ("t = Neg(x) y = Sub(c, t)", "y = Add(c, x)"),
+    "-x * -z": ("t = Neg(x) u = Neg(z) y = Mul(t, u)", "y = Mul(x, z)"),
+    "-x * c": ("t = Neg(x) y = Mul(t, c)", "y = Mul(x, c)"),
+    "c * -x": ("t = Neg(x) y = Mul(row, t)", "y = Mul(row, x)"),
+    "-(x * c)": ("t = Mul(x, c) y = Neg(t)", "y = Mul(x, c)"),
+    "-(c * x)": ("t = Mul(row, x) y = Neg(t)", "y = Mul(row, x)"),
+    "-(x - z)": ("t = Sub(x, z) y = Neg(t)", "y = Sub(z, x)"),
+    "-(x + c)": ("t = Add(x, c) y = Neg(t)", "y = Sub(c, x)"),
+    "x * -1": ("y = Mul(x, m)", "y = Neg(x)"),
+    "-1 * x": ("y = Mul(m, x)", "y = Neg(x)"),
+    "0 - x": ("y = Sub(o, x)", "y = Neg(x)"),
+    "x * -1 + z": ("t = Mul(x, m) y = Add(t, z)", "y = Sub(z, x)"),
+}
+OF_FLOATS = {
+    "-x / -z": ("t = Neg(x) u = Neg(z) y = Div(t, u)", "y = Div(x, z)"),
+    "-x / c": ("t = Neg(x) y = Div(t, c)", "y = Div(x, c)"),
+    "c / -x": ("t = Neg(x) y = Div(c, t)", "y = Div(c, x)"),
+    "-(x / c)": ("t = Div(x, row) y = Neg(t)", "y = Div(x, row)"),
+    "-(c / x)": ("t = Div(c, x) y = Neg(t)", "y = Div(c, x)"),
+    "x / -1": ("y = Div(x, m)", "y = Neg(x)"),
+}
 
 
 def model(body: str, dtype: str = "float") -> str:
@@ -52,18 +52,20 @@ def model(body: str, dtype: str = "float") -> str:
     return f"g ({inputs}) => ({dtype}[n,m] y) {NUMBERS.format(dtype)} {{ {body} }}"
 
 
-@pytest.mark.parametrize(("before", "after"), [*REWRITES, *OF_FLOATS])
+@each(("before", "after"), REWRITES | OF_FLOATS)
 def test_becomes(before: str, after: str) -> None:
     becomes(model(before), model(after), *PASSES)
 
 
-@pytest.mark.parametrize("dtype", ["double", "int32", "int64"])
-@pytest.mark.parametrize(("before", "after"), REWRITES)
+DTYPES = in_turn(REWRITES.items(), ["double", "int32", "int64"])
+
+
+@each(("before", "after", "dtype"), {f"{name}, {dtype}": tier(*row, dtype) for (name, row), dtype, tier in DTYPES})
 def test_every_type(before: str, after: str, dtype: str) -> None:
     becomes(model(before, dtype), model(after, dtype), *PASSES)
 
 
-@pytest.mark.parametrize("opset", [7, 13, 14, 22])
+@each("opset", [7, 13, 14, 22])
 def test_every_opset(opset: int) -> None:
     before = "a = Mul(x, m) b = Add(a, z) c1 = Neg(b) y = Mul(c1, m)"
     source = load(model(before), opset)

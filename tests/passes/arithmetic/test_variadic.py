@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import variadic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
 
 MERGE_VARIADIC = rule_pass(variadic, "merge-variadic")
 
@@ -65,7 +65,7 @@ def test_constants_are_compared() -> None:
     assert initializers(out)[out.graph.node[0].input[1]].tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("opset", [8, 12, 13, 21])
+@each("opset", [8, 12, 13, 21])
 def test_every_opset(opset: int) -> None:
     before = "s = Sum(a) t = Max(s, b) u = Max(t, c) v = Min(u) y = Neg(v)"
     becomes(model(before), model("u = Max(a, b, c) y = Neg(u)"), MERGE_VARIADIC, opset=opset)

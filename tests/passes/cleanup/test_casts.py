@@ -20,7 +20,7 @@ from passwright.passes.cleanup.casts import (
     merge_casts_around_movement,
 )
 from rewrite_tables import Rewrites
-from rewriting import becomes, cases, stays
+from rewriting import becomes, each, stays
 
 MERGE_CASTS = rule_pass(casts, "merge-casts")
 
@@ -67,7 +67,7 @@ test_becomes = rewrites.all_become("""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "c"),
     [
         ("float", "double", "float"), ("float16", "float", "float16"), ("float16", "double", "float16"),
@@ -79,7 +79,7 @@ def test_lossless_pair_becomes_identity(a: str, b: str, c: str) -> None:
     becomes(pair(a, b, c), pair(a, b, c, "y = Identity(x)"), *RULES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "c"),
     [
         ("float16", "float", "double"), ("int8", "int32", "float"), ("bool", "int32", "float"),
@@ -92,7 +92,7 @@ def test_pair_becomes_one_cast(a: str, b: str, c: str) -> None:
     becomes(pair(a, b, c), pair(a, b, c, f"y = Cast<to={NAMES[c]}>(x)"), *RULES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("a", "b", "c"),
     [
         ("double", "float", "double"), ("double", "float", "float16"), ("float", "float16", "float"),
@@ -247,7 +247,7 @@ def test_unsupported_types_are_excluded() -> None:
     )
 
 
-@cases(
+@each(
     ("value", "to", "after", "opset"),
     {
         "whole number to float": ("<value = int64[1] {3}>", "float", "<value = float[1] {3}>", 9),
@@ -272,7 +272,7 @@ def test_cast_of_a_fill_overflows_to_infinity() -> None:
     assert np.isposinf(numpy_helper.to_array(model.graph.node[0].attribute[0].t)).all()
 
 
-@cases(
+@each(
     ("body", "kind", "opset"),
     {
         "out of range": ("t = ConstantOfShape<value = float[1] {1e20}>(s) y = Cast<to=6>(t)", "int32", 17),

@@ -6,13 +6,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.constants import Debloat
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
 
 SMALL = Debloat(min_bytes=64)
 ROWS = np.tile(np.arange(6, dtype=np.float32), (4, 5, 1))
@@ -27,7 +26,7 @@ def reader(array: np.ndarray[Any, Any], *, opset: int = 17) -> Any:
     return load(text, opset, {"w": array, "one": np.array([1], np.int64)})
 
 
-@cases(
+@each(
     ("array", "op", "left"),
     {
         "ones": (np.ones((5, 7), np.float32), "ConstantOfShape", []),
@@ -56,7 +55,7 @@ ALMOST = np.ones((5, 7), np.float32)
 ALMOST[4, 6] = 2
 
 
-@cases(
+@each(
     ("array", "opset"),
     {
         "all different": (np.arange(64, dtype=np.float32), 17),
@@ -76,7 +75,7 @@ def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
     assert to_onnx(result) == model
 
 
-@pytest.mark.parametrize("kind", ["bfloat16", "int4", "float8_e4m3fn"])
+@each("kind", ["bfloat16", "int4", "float8_e4m3fn"])
 def test_unsupported_types_stay(kind: str) -> None:
     model = load("g () => (float[n] y) { y = Cast<to=1>(w) }", 21)
     model.graph.initializer.append(numpy_helper.from_array(np.ones(999, getattr(ml_dtypes, kind)), "w"))
@@ -93,7 +92,7 @@ def test_strings_stay() -> None:
     assert to_onnx(result) == model
 
 
-@cases(
+@each(
     "text",
     {
         "a graph output": ("g (float[64] x) => (float[64] y, float[64] w) { y = Neg(x) z = Add(w, x) }"),

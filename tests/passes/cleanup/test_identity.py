@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import drop_dropout, drop_identity
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, op_types, run, stays
+from rewriting import apply_passes, becomes, each, load, op_types, run, stays
 
 identity = Rewrites(
     "g ({x}) => (float[] y)", drop_dropout, weights={"t": np.bool_(1), "m": np.bool_(1)}, x="float[n] x"
@@ -61,7 +60,7 @@ test_identity_becomes_elsewhere = identity.using(drop_identity).all_become("""
 """)
 
 
-@pytest.mark.parametrize("opset", [1, 7, 13, 14, 16, 25])
+@each("opset", [1, 7, 13, 14, 16, 25])
 def test_identity_of_every_opset(opset: int) -> None:
     g = "g (float[n] x) => (float[n] y)"
     becomes(
@@ -88,7 +87,7 @@ OFF, ON = {"m": np.bool_(False)}, {"m": np.bool_(True)}
 SOME, NOTHING = {"r": np.float32(0.7)}, {"r": np.float32(0)}
 
 
-@cases(
+@each(
     ("opset", "node", "weights"),
     {
         "7": (7, "Dropout<ratio=0.7>(x)", {}),
@@ -122,7 +121,7 @@ test_dropout_is_bypassed = identity.using(x="float[2,3] x").all_become("""
 """)
 
 
-@pytest.mark.parametrize(("opset", "mask"), [(10, "bool"), (12, "bool"), (13, "bool"), (22, "bool"), (9, "float")])
+@each(("opset", "mask"), [(10, "bool"), (12, "bool"), (13, "bool"), (22, "bool"), (9, "float")])
 def test_dropout_mask(opset: int, mask: str) -> None:
     """As onnxruntime computes it, the mask holds ones since opset 12."""
     fill = f"{mask}[1] {{{int(opset >= 12)}}}"
@@ -176,7 +175,7 @@ test_dropout_stays = identity.using(runs=False, opset=13).all_stay("""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("attributes", "becomes_nothing"),
     [
         ("is_test=1", True),

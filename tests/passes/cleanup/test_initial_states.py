@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import DropZeroStates
-from rewriting import apply_passes, canonical_nodes, cases, load, require_equivalent, stays
+from rewriting import apply_passes, canonical_nodes, each, load, require_equivalent, stays
 
 PASS = DropZeroStates()
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -50,7 +50,7 @@ def becomes(before: str, after: str, given: Mapping[str, Any]) -> None:
     assert canonical_nodes(out.graph) == canonical_nodes(load(after, weights=given).graph)
 
 
-@cases(
+@each(
     ("before", "after"),
     {
         "LSTM": (f"y = {L}( x, W, R, B, , z, z )", f"y = {L}( x, W, R, B )"),
@@ -70,7 +70,7 @@ def test_becomes(before: str, after: str) -> None:
     becomes(f"{TEXT} {{ {before} }}", f"{TEXT} {{ {after} }}", used(before))
 
 
-@cases(
+@each(
     "nodes",
     {
         "none given": (f"y = {L}( x, W, R, B )"),

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.constants import MergeConstants
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, cases, initializers, load, require_equivalent
+from rewriting import apply_passes, each, initializers, load, require_equivalent
 
 NAN = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.float32)
 OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
@@ -39,14 +39,14 @@ def test_equal_constants_merge(dtype: str, shape: tuple[int, ...]) -> None:
     assert left(a, a.copy()) == ["a"]
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
+@each("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
 def test_equal_constants_of_small_types_merge(dtype: str) -> None:
     a = np.arange(6).astype(getattr(ml_dtypes, dtype))
     assert left(a, a.copy()) == ["a"]
     assert left(a, np.roll(a, 1)) == ["a", "b"]
 
 
-@cases(
+@each(
     ("a", "b"),
     {
         "strings": (np.array(["a", "b"], object), np.array(["a", "b"], object)),
@@ -59,7 +59,7 @@ def test_equal_bits_merge(a: Any, b: Any) -> None:
     assert left(a, b) == ["a"]
 
 
-@cases(
+@each(
     ("a", "b"),
     {
         "other type": (np.ones(2, np.float32), np.ones(2, np.float64)),
@@ -80,7 +80,7 @@ def test_different_constants_stay(a: Any, b: Any) -> None:
     assert left(a, b) == ["a", "b"]
 
 
-@pytest.mark.parametrize("place", [100, 5_000, 9_999])
+@each("place", [100, 5_000, 9_999])
 def test_one_different_element_counts(place: int) -> None:
     a = np.zeros(10_000, np.float32)
     b = a.copy()
@@ -88,7 +88,7 @@ def test_one_different_element_counts(place: int) -> None:
     assert left(a, b) == ["a", "b"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "values"),
     [
         (TensorProto.FLOAT, [1.0, 2.0, -0.0]),

@@ -5,14 +5,13 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper, numpy_helper
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, cases, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, each, load, op_types, require_equivalent, stays
 
 rewrites = Rewrites(
     "g ({x}) => (float[] y)", MergeDuplicates(), weights={"t": np.bool_(1)}, x="float[6,3] x, float[6,3] w"
@@ -145,7 +144,7 @@ def with_constants(first: np.ndarray, second: np.ndarray) -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize("size", [512, 1])
+@each("size", [512, 1])
 def test_constants_of_other_content_stay(size: int) -> None:
     model = with_constants(np.zeros(size, np.float32), np.ones(size, np.float32))
     result, change_log = apply_passes(model, MergeDuplicates())
@@ -220,7 +219,7 @@ test_bodies_merge = rewrites.using(graph=H.partition(" <")[0]).all_become(f"""
 """)
 
 
-@cases(
+@each(
     "other",
     {
         "other inputs": (when("r = Exp(x)", "s = Neg(z)")),
@@ -236,7 +235,7 @@ def test_other_bodies_stay(other: str) -> None:
     stays(f"{H} {{ a = {when('r = Exp(x)', 's = Neg(x)')} b = {other} y = Mul(a, b) }}", MergeDuplicates())
 
 
-@cases(
+@each(
     "text",
     {
         "Loops that start from other values": (

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from rewrite_tables import Rewrites
-from rewriting import becomes, stays
+from rewriting import becomes, each, stays
 
 DROP_NO_OP_SPLIT_CONCAT = rule_pass(no_ops, "drop-no-op-split-concat")
 
@@ -53,7 +52,7 @@ test_becomes_elsewhere = no_op_concat_split.all_become("""
 """)
 
 
-@pytest.mark.parametrize("opset", [7, 11, 13, 18, 26])
+@each("opset", [7, 11, 13, 18, 26])
 def test_every_opset(opset: int) -> None:
     before = "t = Split<axis=0>(x) u = Concat<axis=0>(t, v) y = Neg(u)"
     if opset >= 18:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
-from rewriting import becomes, cases, stays
+from rewriting import becomes, each, stays
 
 DROP_NO_OP_INDEXING = rule_pass(no_ops, "drop-no-op-indexing")
 
@@ -20,7 +19,7 @@ ROWS, COLUMNS = np.array([[0, 0, 0], [1, 1, 1]]), np.array([[0, 1, 2], [0, 1, 2]
 PLACES = np.stack(np.indices((2, 3)), -1)
 
 
-@cases(
+@each(
     ("node", "indices", "left"),
     {
         "Gather rows": ("Gather(x, i)", [0, 1], "x"),
@@ -44,7 +43,7 @@ def test_becomes(node: str, indices: Any, left: str) -> None:
     becomes(f"{HEAD} {{ y = {node} }}", f"{HEAD} {{ y = Identity({left}) }}", *RULES, weights=weights)
 
 
-@cases(
+@each(
     ("before", "after", "indices"),
     {
         "the other extent is open": (
@@ -89,7 +88,7 @@ def test_becomes_elsewhere(before: str, after: str, indices: Any) -> None:
     becomes(before, after, *RULES, weights={"i": np.asarray(indices)})
 
 
-@pytest.mark.parametrize(
+@each(
     ("opset", "node", "indices", "left"),
     [
         (7, "Gather(x, i)", [0, 1], "x"),
@@ -106,7 +105,7 @@ def test_every_opset(opset: int, node: str, indices: Any, left: str) -> None:
     becomes(before, after, *RULES, opset=opset, weights={"i": np.array(indices)})
 
 
-@cases(
+@each(
     ("node", "indices"),
     {
         "Gather, reversed": ("Gather(x, i)", [1, 0]),
@@ -132,7 +131,7 @@ def test_stays(node: str, indices: Any) -> None:
     stays(f"{head} {{ y = {node} }}", *RULES, weights={"i": np.array(indices)}, runs="add" not in node)
 
 
-@cases(
+@each(
     ("text", "indices"),
     {
         "unknown extent": ("g (float[n] x) => (float[p] y) { y = Gather(x, i) }", [0, 1]),

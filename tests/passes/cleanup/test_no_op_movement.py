@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from rewrite_tables import Rewrites
-from rewriting import becomes, cases, stays
+from rewriting import becomes, each, stays
 
 DROP_NO_OP_MOVEMENT = rule_pass(no_ops, "drop-no-op-movement")
 
@@ -34,7 +33,7 @@ def without(x: str, rank: int = 2) -> str:
     return f"g ({x}) => (float[{','.join('pqrs'[:rank])}] y) {{ t = Neg(x) y = Relu(t) }}"
 
 
-@cases(
+@each(
     ("x", "node", "weights"),
     {
         "Reshape, same extents": (STATIC, "u = Reshape(t, s)", ints(s=[2, 3])),
@@ -128,7 +127,7 @@ test_becomes_elsewhere_stays = no_op_movement.using(runs=False).all_stay("""
 """)
 
 
-@pytest.mark.parametrize("node", ["Slice(x, z, e)", "Reshape(x, e)", "Expand(x, e)", "Tile(x, e)"])
+@each("node", ["Slice(x, z, e)", "Reshape(x, e)", "Expand(x, e)", "Tile(x, e)"])
 def test_declared_shape_is_used(node: str) -> None:
     """The bounds are known at run time only; the type shows that the shape is unchanged."""
     text = "g (float[2,3] x, int64[2] e) => (float[2,3] y) "
@@ -136,7 +135,7 @@ def test_declared_shape_is_used(node: str) -> None:
     becomes(text + before, text + "{ y = Relu(x) }", *RULES, runs=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("opset", "node", "weights"),
     [
         (7, "u = Reshape(t, s)", ints(s=[2, 3])),

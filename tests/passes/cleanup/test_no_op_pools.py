@@ -12,7 +12,7 @@ from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, stays
+from rewriting import apply_passes, becomes, cases, each, load, stays
 
 DROP_NO_OP_POOL_RESIZE = rule_pass(no_ops, "drop-no-op-pool-resize")
 
@@ -23,7 +23,7 @@ IMAGE = "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
 ONES, SIZES = np.ones(4, np.float32), np.array([1, 2, 4, 3])
 
 
-@cases(
+@each(
     ("head", "node"),
     {
         "AveragePool": (HEAD, "AveragePool<kernel_shape=[1,1]>(x)"),
@@ -84,7 +84,7 @@ def test_maximum_of_whole_numbers(node: str, opset: int) -> None:
     becomes(before, after, drop_no_op_max_pool, opset=opset)
 
 
-@pytest.mark.parametrize(
+@each(
     ("opset", "node", "weights"),
     [
         (7, "AveragePool<kernel_shape=[1,1]>(x)", {}),
@@ -146,7 +146,7 @@ def test_sizes_known_from_the_type() -> None:
     becomes(RESIZED.format("Resize(x, , , s)"), after, drop_unit_resize, runs=False)
 
 
-@cases(
+@each(
     "node",
     {
         "scales may be nearly one": ("Resize(x, , c)"),

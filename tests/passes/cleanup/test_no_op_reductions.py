@@ -17,7 +17,8 @@ from passwright.passes.cleanup.no_ops import (
     drop_sum_of_unit_axes,
 )
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, load, stays
+from rewriting import apply_passes, becomes, each, load, stays
+from tiers import in_turn
 
 DROP_NO_OP_REDUCTIONS = rule_pass(no_ops, "drop-no-op-reductions")
 
@@ -28,8 +29,10 @@ AXES: dict[str, Any] = {"a": np.array([1]), "b": np.array([-1]), "none": np.zero
 KINDS = ["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"]
 
 
-@pytest.mark.parametrize("op", KINDS)
-@pytest.mark.parametrize("opset", [7, 11, 13, 17, 18, 20, 26])
+OPSETS = in_turn(KINDS, [7, 11, 13, 17, 18, 20, 26])
+
+
+@each(("op", "opset"), {f"{op}, {opset}": tier(op, opset) for op, opset, tier in OPSETS})
 def test_every_opset(op: str, opset: int) -> None:
     as_input = opset >= (13 if op == "ReduceSum" else 18)
     kept = f"{op}(x, a)" if as_input else f"{op}<axes=[1]>(x)"
@@ -63,7 +66,7 @@ test_exact_sums_of_whole_numbers = no_op_reductions.using(
 """)
 
 
-@pytest.mark.parametrize("op", ["ReduceMean", "ReduceProd", "ReduceSum"])
+@each("op", ["ReduceMean", "ReduceProd", "ReduceSum"])
 def test_sums_of_wide_integers_stay(op: str) -> None:
     text = f"g (int64[n,1] x) => (int64[p,q] y) {{ y = {op}(x, a) }}"
     stays(text, drop_reduction_of_unit_axes, opset=18, weights=AXES)
@@ -134,7 +137,7 @@ test_stays_elsewhere = no_op_reductions.using(runs=False).all_stay("""
 """)
 
 
-@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
+@each("op", ["ReduceMean", "ReduceSum"])
 def test_possibly_negative_zeros_stay(op: str) -> None:
     """onnxruntime adds to 0, which turns a -0 into 0."""
     _, change_log = apply_passes(load(f"{HEAD} {{ y = {op}(x, a) }}", 18, AXES), *RULES, exact_only=True)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.structure import sequences
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, run
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, run
 
 DROP_OPTIONALS = rule_pass(sequences, "drop-optionals")
 
@@ -38,7 +38,7 @@ test_every_opset = optionals.all_become(
 )
 
 
-@cases(
+@each(
     ("nodes", "expected"),
     {
         "something was put in": ("o = Optional(x) t = OptionalHasElement(o)", True),

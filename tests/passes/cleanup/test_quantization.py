@@ -13,7 +13,7 @@ from passwright.passes.cleanup import quantization
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.cleanup.quantization import cancel_quantization, drop_clamp_before_quantization, move_integers
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, load, op_types, require_equivalent, stays
 
 SIMPLIFY_QUANTIZATION = rule_pass(quantization, "simplify-quantization")
 
@@ -49,7 +49,7 @@ test_cancels = rewrites.using(cancel_quantization).all_become("""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "floats"),
     [
         ("int8", "float"),
@@ -186,9 +186,7 @@ test_movement_becomes_elsewhere = rewrites.using(move_integers).all_become("""
 SPLIT = "g (uint8[N,4] x) => (uint8[N,2] y, uint8[N,2] v) <float s = {0.1}, uint8 z = {3}, uint8 w = {4}>"
 
 
-@pytest.mark.parametrize(
-    ("opset", "outputs"), [(10, ""), (13, ""), (18, ", num_outputs = 2"), (23, ", num_outputs = 2")]
-)
+@each(("opset", "outputs"), [(10, ""), (13, ""), (18, ", num_outputs = 2"), (23, ", num_outputs = 2")])
 def test_split_becomes(opset: int, outputs: str) -> None:
     part = f"Split<axis = 1{outputs}>"
     becomes(
@@ -262,7 +260,7 @@ test_movement_stays_elsewhere = rewrites.all_stay("""
 FLOATS = "g (float[N,4] x) => ({kind}[N,4] y)"
 
 
-@cases(
+@each(
     ("kind", "zero", "body"),
     {
         "relu": ("uint8", 0, "c = Relu(x) y = QuantizeLinear(c, s, z)"),
@@ -284,7 +282,7 @@ def test_clamp_becomes(kind: str, zero: int, body: str) -> None:
     becomes(f"{text} {{ {body} }}", f"{text} {{ {after} }}", drop_clamp_before_quantization, opset=21)
 
 
-@pytest.mark.parametrize("opset", OPSETS)
+@each("opset", OPSETS)
 def test_clamp_at_every_opset(opset: int) -> None:
     text = f"{FLOATS.format(kind='uint8')} <float s = {{0.1}}, uint8 z = {{0}}>"
     before = f"{text} {{ c = Relu(x) y = QuantizeLinear(c, s, z) }}"

@@ -9,7 +9,7 @@ from onnx import checker, helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, table
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, table
 
 G = "g (float[n] x) => (float[n] y)"
 LOOP = "y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) {{ {} }}>"
@@ -30,7 +30,7 @@ test_becomes = remove_unused.all_become("""
 """)
 
 
-@cases(
+@each(
     ("before", "after"),
     table(f"""
     unused initializer: g (float[2] x) => (float[2] y) <float[2] w = {{1,2}}, float[2] v = {{1,2}}> {{ y = Add(x, w) }}
@@ -82,7 +82,7 @@ test_stays = remove_unused.all_stay("""
 """)
 
 
-@cases(
+@each(
     "text",
     table(f"""
     dead: {G} {{ a = my.own.Log(x) y = Neg(x) }}

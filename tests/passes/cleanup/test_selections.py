@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import drop_where_of_equals, fold_constant_where
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, load, stays
+from rewriting import apply_passes, becomes, each, load, stays
 
 DROP_NO_OP_WHERE = rule_pass(no_ops, "drop-no-op-where")
 
@@ -20,7 +19,7 @@ RULES = DROP_NO_OP_WHERE.rules
 HEAD = "g (float[2,3] x, float[3] w, bool[2,3] b) => (float[p,q] y)"
 
 
-@cases(
+@each(
     ("node", "condition", "left"),
     {
         "true": ("Where(c, x, w)", True, "x"),
@@ -38,7 +37,7 @@ def test_becomes(node: str, condition: Any, left: str) -> None:
     becomes(f"{HEAD} {{ y = {node} }}", f"{HEAD} {{ y = Identity({left}) }}", *RULES, weights=weights)
 
 
-@cases(
+@each(
     ("text", "condition", "left"),
     {
         "integers": ("g (int64[n] x, int64[1] w) => (int64[p] y) {{ y = {} }}", True, "x"),
@@ -67,13 +66,13 @@ test_becomes_inside_a_body = selections.using(*RULES).all_become("""
 """)
 
 
-@pytest.mark.parametrize("opset", [9, 16, 26])
+@each("opset", [9, 16, 26])
 def test_every_opset(opset: int) -> None:
     before, after = f"{HEAD} {{ t = Where(c, x, w) y = Neg(t) }}", f"{HEAD} {{ y = Neg(x) }}"
     becomes(before, after, *RULES, opset=opset, weights={"c": np.array([True])})
 
 
-@cases(
+@each(
     ("text", "condition"),
     {
         "not known": (f"{HEAD} {{ y = Where(b, x, w) }}", True),

@@ -15,7 +15,7 @@ from passwright.core.ort.kernels import runs_on_cpu
 from passwright.passes import decomposition
 from passwright.testing.rewriting import apply_passes
 from rewrite_tables import Rewrites
-from rewriting import cases, load, op_types, require_equivalent, to_onnx
+from rewriting import cases, each, load, op_types, require_equivalent, to_onnx
 
 from passwright import optimize
 
@@ -122,7 +122,7 @@ test_norms = norms.all_become(f"""
 """)
 
 
-@cases(
+@each(
     "text",
     {
         "any": ("g (float[2,4096] x) => (float[2,4096] y) { y = LayerNormalization(x, s) }"),

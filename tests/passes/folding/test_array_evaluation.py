@@ -6,14 +6,13 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from passwright.core import Graph, evaluate, from_onnx
 from passwright.core.operators.table import OPERATORS
 from passwright.passes.folding.array_evaluation import evaluate_arrays
-from rewriting import cases, load
+from rewriting import each, load
 
 MIB = 1 << 20
 EXACT = [name for name, operator in OPERATORS.items() if operator.exact]
@@ -100,7 +99,7 @@ def same_bits(a: Any, b: Any) -> bool:
     return (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
 
 
-@pytest.mark.parametrize("text", CASES)
+@each("text", CASES)
 def test_results_have_the_bits_of_onnxruntime(text: str) -> None:
     here, there = in_both(text, WEIGHTS | MORE)
     assert len(here) == len(there) > 0
@@ -111,7 +110,7 @@ def test_every_exact_operator_has_a_case() -> None:
     assert {text.split(" = ")[1].partition("(")[0].partition("<")[0] for text in CASES} == set(EXACT)
 
 
-@cases(
+@each(
     "text",
     {
         "NaN": ("y = Add(n, n)"),
@@ -143,7 +142,7 @@ def test_others_are_left(text: str) -> None:
     assert evaluate_arrays([op], op.outputs, MIB) == ({}, [op])
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "y = ConstantOfShape(big)", "y = Expand(g, big)", "y = Tile(row, big)", "y = Gather(f, many)",

@@ -21,7 +21,7 @@ from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.structure.conditionals import InlineIf
 from rewrite_tables import Rewrites
-from rewriting import OPSET, apply_passes, cases, initializers, load, op_types, require_equivalent, table
+from rewriting import OPSET, apply_passes, cases, each, initializers, load, op_types, require_equivalent, table
 
 from passwright import optimize
 
@@ -110,7 +110,7 @@ def folded(model: ModelProto, *passes: Pass, exact: bool = False) -> ModelProto:
     return out
 
 
-@cases(
+@each(
     ("text", "before", "after"),
     {
         "If, captured constant": (INNER, "a = Neg(w) b = Add(x, a)", "b = Add(x, q)"),
@@ -194,7 +194,7 @@ HUGE = {
 }
 
 
-@cases(
+@each(
     "text",
     table("""
     ConstantOfShape of 16 GB: a = ConstantOfShape(big) y = Add(a, x)
@@ -252,7 +252,7 @@ def test_growth_is_limited(op: str, elements: int, options: dict[str, Any]) -> N
     assert growth == (added if fits else 0)
 
 
-@pytest.mark.parametrize(("share", "folds"), [(0.05, True), (0.01, False)])
+@each(("share", "folds"), [(0.05, True), (0.01, False)])
 def test_large_models_may_grow_by_a_share(share: float, folds: bool) -> None:
     weights = {"big": np.zeros(6 * MIB, np.float32), "s": np.array([300_000], np.int64)}  # 5 % of 24 MiB are 1.2 MiB
     text = "g (float[1] x, int64[1] i) => (float[n] y) { a = ConstantOfShape(s) b = Add(a, x) c = Gather(big, i)"
@@ -327,7 +327,7 @@ def test_types(dtype: str, size: int) -> None:
     np.testing.assert_array_equal(initializers(out)["z"], np.tile(w, 2), strict=True)
 
 
-@pytest.mark.parametrize("size", [3, 700])
+@each("size", [3, 700])
 def test_strings(size: int) -> None:
     w = np.array([f"é{n}" for n in range(size)], object)
     text = "g (string[n] x) => (string[m] y) { a = Concat<axis=0>(w, w) y = Concat<axis=0>(a, x) }"
@@ -345,7 +345,7 @@ def with_domain(text: str, domain: str) -> ModelProto:
     return model
 
 
-@pytest.mark.parametrize("op", ["my.own.Op", "com.microsoft.QuickGelu"])
+@each("op", ["my.own.Op", "com.microsoft.QuickGelu"])
 def test_unknown_domains_stay(op: str) -> None:
     model = with_domain(f"{G} {{ a = {op}(w) y = Add(x, a) }}", op.rpartition(".")[0])
     result, change_log = apply_passes(model, FoldConstants())

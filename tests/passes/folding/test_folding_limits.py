@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from passwright.core import Graph, Op, from_onnx
 from passwright.passes.folding.fold_constants import select_within_limits
 from passwright.passes.folding.folding_limits import MAX_LIVE_BYTES, OP_BYTES, STRING_BYTES, ResultSizes, Work, work_of
-from rewriting import load
+from rewriting import each, load
 
 WEIGHTS: dict[str, Any] = {
     "m": np.ones((10, 20), np.float32),
@@ -35,7 +34,7 @@ def ops_of(text: str) -> list[Op]:
     return [op for op in graph_of(text).sorted_ops() if op.outputs[0].name != "o"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "multiplications"),
     [
         ("y = MatMul(m, n)", 10 * 20 * 30),
@@ -83,7 +82,7 @@ def test_work_is_limited_by_the_weights() -> None:
     assert not Work(10**14, 0).fits(10**9)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "size"),
     [
         ("y = Abs(m)", 800),

@@ -12,7 +12,7 @@ from passwright.core import MatchFailure, Value, from_onnx
 from passwright.passes.fusion.polynomials import affine_form, polynomial_coefficients
 from passwright.passes.pipelines import FUSION
 from rewrite_tables import Rewrites
-from rewriting import cases, load, table
+from rewriting import each, load, table
 
 C = "<float two = {2}, float three = {3}, float[1,1,1] wide = {2}, float[2] pair = {2, 2}, float zero = {0}>"
 
@@ -23,7 +23,7 @@ def values(body: str) -> tuple[Value, Value]:
     return graph.outputs[0], graph.inputs[0]
 
 
-@cases(
+@each(
     ("body", "want"),
     {
         "a multiple": ("y = Mul(x, two)", [0, 2]),
@@ -41,7 +41,7 @@ def test_polynomial(body: str, want: list[float]) -> None:
 DEEP = " ".join(f"v{i + 1} = Neg({f'v{i}' if i else 'x'})" for i in range(8))
 
 
-@cases(
+@each(
     "body",
     table(f"""
     a reciprocal: y = Div(two, x)

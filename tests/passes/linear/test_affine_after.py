@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.linear import affine_into_conv, convolution
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, each, initializers, load, op_types, require_equivalent, stays
 from weights import numbers
 
 FOLD_AFFINE_INTO_CONV = rule_pass(affine_into_conv, "fold-affine-into-conv")
@@ -85,7 +85,7 @@ def test_a_shift_alone_keeps_the_weights() -> None:
     assert "w" in initializers(affine.becomes("t = Conv(x, w) y = Add(t, c)", BIASED))
 
 
-@pytest.mark.parametrize("dtype", ["float16", "double"])
+@each("dtype", ["float16", "double"])
 def test_other_types(dtype: str) -> None:
     out = affine.becomes(*BOTH.split(" => "), dtype=dtype)
     assert {a.dtype for a in initializers(out).values()} == {np.dtype(dtype)}

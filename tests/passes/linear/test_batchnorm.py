@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import affine_into_conv
 from passwright.passes.linear.affine_into_conv import fold_batchnorm_into_conv
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, initializers, load
+from rewriting import apply_passes, each, initializers, load
 
 FOLD_BATCHNORM = rule_pass(affine_into_conv, "fold-batchnorm")
 
@@ -156,7 +155,7 @@ test_stays_with_special_numbers = norms.all_stay(
 )
 
 
-@pytest.mark.parametrize("name", ["w", "c", "s", "b", "m", "v"])
+@each("name", ["w", "c", "s", "b", "m", "v"])
 def test_stays_if_it_may_change(name: str) -> None:
     body = f"t = Conv(x, w, c) y = {NORMAL}"
     value = f"float{list(W[name].shape)} {name}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.core.verify.verdict import MismatchError
 from passwright.passes.linear import affine_into_conv, conv_merging
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, initializers, load, op_types, require_equivalent
+from rewriting import apply_passes, each, initializers, load, op_types, require_equivalent
 from weights import numbers
 
 FOLD_BATCHNORM = rule_pass(affine_into_conv, "fold-batchnorm")
@@ -82,7 +81,7 @@ test_a_block_in_training_form = branches.using(FOLD_BATCHNORM, MERGE_PARALLEL_CO
 )
 
 
-@pytest.mark.parametrize("spatial", [1, 3])
+@each("spatial", [1, 3])
 def test_other_ranks(spatial: int) -> None:
     conv = f"Conv<pads={[1] * 2 * spatial}>"
     weights = {"w": numbers(2, 2, *[3] * spatial), "v": numbers(2, 2, *[1] * spatial)}

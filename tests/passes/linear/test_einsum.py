@@ -10,7 +10,7 @@ from passwright.core.errors import MatchFailure
 from passwright.passes.linear import einsum
 from passwright.passes.linear.einsum import Equation, parse_equation
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, load, op_types, require_equivalent
+from rewriting import apply_passes, each, load, op_types, require_equivalent
 from weights import matrix
 
 SIMPLIFY_EINSUM = rule_pass(einsum, "simplify-einsum")
@@ -126,7 +126,7 @@ test_stays = products.all_stay(f"""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "ranks", "want"),
     [
         ("ij,jk", [2, 2], Equation((("i", "j"), ("j", "k")), ("i", "k"))),
@@ -139,7 +139,7 @@ def test_equations(text: str, ranks: list[int], want: Equation) -> None:
     assert parse_equation(text, ranks) == want
 
 
-@pytest.mark.parametrize(("text", "ranks"), [("...i->i", [2]), ("i.j", [2]), ("...i...", [3]), ("...ijk", [2])])
+@each(("text", "ranks"), [("...i->i", [2]), ("i.j", [2]), ("...i...", [3]), ("...ijk", [2])])
 def test_bad_equations(text: str, ranks: list[int]) -> None:
     with pytest.raises(MatchFailure):
         parse_equation(text, ranks)

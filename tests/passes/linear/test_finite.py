@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from passwright.core import from_onnx
 from passwright.passes.linear.matmul_merging import is_finite
-from rewriting import cases, load, run, table
+from rewriting import each, load, run, table
 
 G = (
     "g (float[2,3] x, float[2,3] z, int64[2,3] i) => (float[n,m] y)"
@@ -15,7 +15,7 @@ G = (
 FAR = " ".join(f"v{n} = Neg({f'v{n - 1}' if n else 't'})" for n in range(40))
 
 
-@cases(
+@each(
     "body",
     table("""
     saturates: y = Tanh(x)
@@ -34,7 +34,7 @@ def test_is_finite(body: str) -> None:
         assert not np.isinf(run(model, feeds | {"z": feeds["x"], "i": np.ones((2, 3), np.int64)})[0]).any()
 
 
-@cases(
+@each(
     "body",
     table(f"""
     normalizes, infinite scale: y = LayerNormalization(x, f, c)

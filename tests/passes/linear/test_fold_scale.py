@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from passwright.passes.linear.weight_scale import FOLD_SCALE
 from rewrite_tables import Rewrites
 from rewriting import initializers
+from tiers import in_turn
 from weights import matrix
 
 WEIGHTS = {
@@ -64,12 +65,10 @@ test_becomes = scales.all_become(f"""
 """)
 test_every_type_and_opset = scales.all_become(
     {
-        f"{opset} {dtype}": (
-            f"{MOVED} y = Mul(q, s) => m = MatMul(x, k) r = Reshape(m, h) y = {P}(r)",
-            {"dtype": dtype, "opset": opset},
+        f"{opset} {dtype}": tier(
+            f"{MOVED} y = Mul(q, s) => m = MatMul(x, k) r = Reshape(m, h) y = {P}(r)", {"dtype": dtype, "opset": opset}
         )
-        for opset in (7, 11, 13, 22)
-        for dtype in ("float", "double", "float16")
+        for opset, dtype, tier in in_turn((7, 11, 13, 22), ("float", "double", "float16"))
     }
 )
 

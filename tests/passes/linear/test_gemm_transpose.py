@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import gemm
 from rewrite_tables import Rewrites
+from tiers import in_turn
 from weights import matrix
 
 FOLD_TRANSPOSE_INTO_GEMM = rule_pass(gemm, "fold-transpose-into-gemm")
@@ -65,12 +66,11 @@ test_becomes_in_batches = transposes.using(a="5,3,2").all_become(f"""
 """)
 test_every_type_and_opset = transposes.all_become(
     {
-        f"{opset} {dtype}": (
+        f"{opset} {dtype}": tier(
             f"t = Transpose(a) y = MatMul(t, b) => y = Gemm<transA=1>(a, b{', k' if opset < 11 else ''})",
             {"opset": opset, "dtype": dtype},
         )
-        for opset in (7, 9, 11, 13, 22)
-        for dtype in ("float", "double", "float16")
+        for opset, dtype, tier in in_turn((7, 9, 11, 13, 22), ("float", "double", "float16"))
     }
 )
 INTEGERS = ("int32", "int64", "uint32")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
@@ -13,7 +12,7 @@ from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.reshapes import multiply_without_batch_reshapes
 from rewrite_tables import Rewrites
-from rewriting import becomes, stays
+from rewriting import becomes, each, stays
 
 MULTIPLY_WITHOUT_RESHAPES = rule_pass(reshapes, "multiply-without-reshapes")
 
@@ -55,12 +54,12 @@ test_becomes = batch_products.all_become(f"""
 """)
 
 
-@pytest.mark.parametrize("opset", [5, 9, 13, 21])
+@each("opset", [5, 9, 13, 21])
 def test_every_opset(opset: int) -> None:
     becomes(f"{G} {C} {{ {MERGED} }}", f"{G} {{ y = MatMul(x, w) }}", MULTIPLY_WITHOUT_RESHAPES, opset=opset)
 
 
-@pytest.mark.parametrize("opset", [11, 12])
+@each("opset", [11, 12])
 def test_softmax_before_opset_13(opset: int) -> None:
     text = "p = Reshape(x, m) e = Softmax<axis=-1>(p) q = Reshape(w, n) t = MatMul(e, q) y = Reshape(t, o)"
     after = f"{G} {{ e = Softmax<axis=3>(x) y = MatMul(e, w) }}"
@@ -68,7 +67,7 @@ def test_softmax_before_opset_13(opset: int) -> None:
     stays(f"{G} {C} {{ {text.replace('<axis=-1>', '')} }}", MULTIPLY_WITHOUT_RESHAPES, opset=opset)
 
 
-@pytest.mark.parametrize("kind", ["float16", "double", "int32"])
+@each("kind", ["float16", "double", "int32"])
 def test_other_types(kind: str) -> None:
     text = G.replace("float[", f"{kind}[")
     becomes(f"{text} {C} {{ {MERGED} }}", f"{text} {{ y = MatMul(x, w) }}", MULTIPLY_WITHOUT_RESHAPES)

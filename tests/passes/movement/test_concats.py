@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import concats
 from passwright.passes.movement.concats import cancel_slices_concat, cancel_split_concat, merge_concats
 from rewrite_tables import Rewrites
-from rewriting import becomes, stays
+from rewriting import becomes, each, stays
 
 CANCEL_CONCATS = rule_pass(concats, "cancel-concats")
 
@@ -99,7 +98,7 @@ def slices(x: str, *cuts: tuple[int, ...], order: str = "") -> str:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "cuts"),
     [
         ("N,6", [(0, 2, 1), (2, 6, 1)]),
@@ -115,7 +114,7 @@ def test_join_slices(x: str, cuts: list[tuple[int, ...]]) -> None:
     becomes(slices(x, *cuts), f"g (float[{x}] x) => (float[p,q] y) {{ y = Neg(x) }}", *RULES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "cuts"),
     [
         ("N,6", [(0, 2, 1), (3, 6, 1)]),
@@ -133,7 +132,7 @@ def test_join_slices_stays(x: str, cuts: list[tuple[int, ...]]) -> None:
     stays(slices(x, *cuts), *RULES, runs=cuts[0][2] == 1)  # onnxruntime joins mismatched shapes if one is empty
 
 
-@pytest.mark.parametrize("opset", [7, 9, 11, 13, 18, 25])
+@each("opset", [7, 9, 11, 13, 18, 25])
 def test_every_opset(opset: int) -> None:
     count = ", num_outputs=2" if opset >= 18 else ""
     before = (

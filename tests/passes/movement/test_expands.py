@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import expands
 from passwright.passes.movement.expands import drop_unsqueeze_before_expand, merge_expands, merge_tiles
 from rewrite_tables import Rewrites
-from rewriting import becomes, initializers
+from rewriting import becomes, each, initializers
 
 MERGE_EXPANDS = rule_pass(expands, "merge-expands")
 
@@ -25,7 +24,7 @@ def ints(**given_: list[int]) -> dict[str, np.ndarray]:
     return {n: np.array(v, np.int64) for n, v in given_.items()}
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "s", "t", "after"),
     [
         ("float[1,4] x", [3, 4], [2, 1, 4], [2, 3, 4]),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
@@ -19,7 +18,7 @@ from passwright.passes.movement.gathers import (
 )
 from passwright.passes.structure.sequences import sequence_at_of_split
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, run, stays, to_onnx
+from rewriting import apply_passes, becomes, each, initializers, load, run, stays, to_onnx
 
 MERGE_GATHERS = rule_pass(gathers, "merge-gathers")
 RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
@@ -27,7 +26,7 @@ RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
 END = 2**31 - 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "i", "j", "axes", "after"),
     [
         ("5,N", [4, 2, 0], [-1, 0], (0, 0), ([0, 4], 0)),
@@ -55,7 +54,7 @@ def test_gather_of_gather(
     assert [a.tolist() for a in initializers(model).values()] == [after[0]]
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         "y = Gather(x, i)",
@@ -68,7 +67,7 @@ def test_gather_of_gather_stays(body: str) -> None:
     stays(f"g (float[5] x, int64[2] k) => (float[p] y) <int64[2] i = {{0,1}}> {{ {body} }}", merge_gathers, runs=False)
 
 
-@cases(
+@each(
     ("x", "i", "axis", "outer", "data", "after"),
     {
         "a single index": ("N,5", 3, 1, "Unsqueeze", [1], [3]),
@@ -109,7 +108,7 @@ test_stays = rewrites.all_stay("""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("start", "end", "axis", "index"),
     [(2, 3, 1, 2), (0, 1, -1, 0), (-1, END, 1, -1), (-1, 2**63 - 1, 1, -1), (-2, -1, 1, -2)],
 )
@@ -123,7 +122,7 @@ def test_gather_one(start: int, end: int, axis: int, index: int) -> None:
     assert [a.tolist() for a in initializers(model).values()] == [index]
 
 
-@pytest.mark.parametrize(
+@each(
     ("start", "end", "axis", "step", "squeezed"),
     [(2, 4, 1, 1, 1), (0, 1, 1, 1, 0), (-1, 0, 1, 1, 1), (2, 1, 1, -1, 1), (4, END, 1, 1, 1), (4, 9, 1, 1, 1)],
 )
@@ -136,7 +135,7 @@ def test_gather_one_stays(start: int, end: int, axis: int, step: int, squeezed: 
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "cut", "i", "after"),
     [
         ("N,6", (2, END, 1, 1), [0, -1], [2, 5]),
@@ -168,7 +167,7 @@ def test_gather_from_slice(x: str, cut: tuple[int, ...], i: object, after: objec
     np.testing.assert_array_equal(run(model, feeds)[0], run(load(before, weights=weights), feeds)[0])
 
 
-@cases(
+@each(
     ("x", "i", "axis", "cut", "after"),
     {
         "a run": ("9,N", [4, 2, -1, 0], 0, (1, 3, 0, 1), [2, -1]),
@@ -195,7 +194,7 @@ def test_slice_indices(x: str, i: object, axis: int, cut: tuple[int, ...], after
     assert [a.tolist() for a in initializers(model).values()] == [after]
 
 
-@pytest.mark.parametrize(
+@each(
     ("opset", "cut"), [(1, "Slice<starts=[1], ends=[2], axes=[0]>(u)"), (10, "Slice(u, s, e)"), (13, "Slice(u, s, e)")]
 )
 def test_slice_indices_at_every_opset(opset: int, cut: str) -> None:
@@ -235,7 +234,7 @@ def test_any_two_gathers(first: list[int], second: list[int], axis: int) -> None
     assert len(out.graph.node) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     "nodes",
     [
         "a = Gather(x, i) y = Gather(a, i)",

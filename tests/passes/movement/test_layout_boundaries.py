@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, cases, load, op_types, to_onnx
+from rewriting import apply_passes, each, load, op_types, to_onnx
 
 MOVE = MoveTransposes()
 IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
 
 
-@cases(
+@each(
     ("constants", "body", "opset"),
     {
         "channels on axis 1": ("float[4] c = {1,2,3,4}", "r = BatchNormalization(t, c, c, c, c)", 17),
@@ -107,7 +106,7 @@ def test_an_op_of_another_domain_is_opaque() -> None:
     assert not apply_passes(model, MOVE)[1].changes
 
 
-@pytest.mark.parametrize("work", ["Sigmoid(t)", "Softmax<axis=0>(t)", "Exp(t)", "ReduceMean<axes=[0]>(t)", "Pow(t, t)"])
+@each("work", ["Sigmoid(t)", "Softmax<axis=0>(t)", "Exp(t)", "ReduceMean<axes=[0]>(t)", "Pow(t, t)"])
 def test_rounding_ops_stay_in_exact_runs(work: str) -> None:
     model = load(f"g (float[2,3] x) => (float[a,b] y) {{ t = Transpose(x) r = {work} y = Transpose(r) }}")
     assert not apply_passes(model, MOVE, exact_only=True)[1].changes
@@ -120,7 +119,7 @@ def test_half_precision_change_is_not_exact() -> None:
     assert [c.exact for c in change_log.changes] == [False]
 
 
-@pytest.mark.parametrize(("extent", "flips"), [(500, True), (600, False)])
+@each(("extent", "flips"), [(500, True), (600, False)])
 def test_a_large_constant_is_not_stored_twice(extent: int, flips: bool) -> None:
     text = f"g (float[{extent},{extent}] x) => (float[a,b] y, float[c,d] z)"
     body = "t = Transpose(x) r = Add(t, w) y = Transpose(r) z = MatMul(x, w)"

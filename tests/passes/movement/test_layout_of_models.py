@@ -14,7 +14,7 @@ from passwright.core import Fixpoint, Graph, from_onnx, rule_pass
 from passwright.core.rewriting.change_log import ChangeLog
 from passwright.passes.movement.layout_propagation import move_transposes
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
-from rewriting import apply_passes, load, require_equivalent, to_onnx
+from rewriting import apply_passes, each, load, require_equivalent, to_onnx
 
 MERGE_TRANSPOSES = rule_pass(move_transposes, "merge-transposes")
 
@@ -171,9 +171,7 @@ def small(nodes: list[onnx.NodeProto], outputs: list[str]) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 
 
-@pytest.mark.parametrize(
-    ("build", "last", "left"), [(chain, "Transpose", 0), (chain, "Neg", 1), (star, "Transpose", 0), (star, "Neg", 1)]
-)
+@each(("build", "last", "left"), [(chain, "Transpose", 0), (chain, "Neg", 1), (star, "Transpose", 0), (star, "Neg", 1)])
 def test_large_regions(build: Callable[[int, str], onnx.ModelProto], last: str, left: int) -> None:
     result = from_onnx(build(2000, last))
     MOVE.run(result.graph, ChangeLog())

@@ -19,6 +19,7 @@ from passwright.passes.movement.layout_propagation.layout_rules import (
     without_axes,
 )
 from passwright.passes.movement.layout_propagation.move_transposes import INFINITE, FlowNetwork
+from rewriting import each
 
 INNER = 5
 Joint = tuple[int, int, int, int]
@@ -61,7 +62,7 @@ def test_long_path() -> None:
     assert [i for i, kept in enumerate(side) if kept] == [0, nodes[0]]
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "now", "groups"),
     [
         ((2, 3, 4), (2, 3, 4), [([0], [0]), ([1], [1]), ([2], [2])]),
@@ -80,7 +81,7 @@ def test_groups(before: tuple[int, ...], now: tuple[int, ...], groups: object) -
     assert group_axes(before, now) == groups
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "now"),
     [((2, 3), (2, 4)), (("n", 2), ("m", 2, 1, 1, 3)), ((0, 4), (4, 0)), (("n", "m"), (None, None)), ((None,), (None,))],
 )

@@ -9,7 +9,7 @@ from passwright.core import rule_pass
 from passwright.passes.movement import pads
 from passwright.passes.movement.pads import merge_pads
 from rewrite_tables import Rewrites
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, each, initializers, stays
 
 MERGE_PADS = rule_pass(pads, "merge-pads")
 
@@ -44,7 +44,7 @@ def test_constant(first: list[int], second: list[int], after: list[int], fill: s
     assert after in [a.tolist() for a in initializers(out).values()]
 
 
-@pytest.mark.parametrize(
+@each(
     ("mode", "first", "second"),
     [
         ("edge", [0, 1, 0, 2], [0, 1, 0, 0]),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import reduced_axes
 from passwright.passes.movement.reduced_axes import keep_or_drop_reduced_axes, merge_extrema, merge_reductions
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, load
+from rewriting import apply_passes, becomes, each, load
 
 MERGE_REDUCTIONS = rule_pass(reduced_axes, "merge-reductions")
 
@@ -52,7 +51,7 @@ test_becomes_stays = reductions.using(runs=False).all_stay("""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after", "rank"),
     [
         ("u = ArgMax<axis=1, keepdims=0>(x) y = Unsqueeze(u, one)", "y = ArgMax<axis=1, keepdims=1>(x)", 3),
@@ -102,7 +101,7 @@ test_stays = reductions.all_stay("""
 """)
 
 
-@pytest.mark.parametrize(("opset", "axes"), [(11, "axes=[0],"), (13, ""), (18, ""), (20, "")])
+@each(("opset", "axes"), [(11, "axes=[0],"), (13, ""), (18, ""), (20, "")])
 def test_every_opset(opset: int, axes: str) -> None:
     name = "ReduceSum" if opset < 18 else "ReduceMax"
     given_ = "(x)" if axes else "(x, zero)"

@@ -16,7 +16,7 @@ from passwright.passes.movement.reshapes import (
     sink_reshape,
 )
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, load, run, stays, to_onnx
+from rewriting import apply_passes, becomes, each, load, run, stays, to_onnx
 
 MULTIPLY_WITHOUT_RESHAPES = rule_pass(reshapes, "multiply-without-reshapes")
 SINK_RESHAPES = rule_pass(reshapes, "sink-reshapes")
@@ -140,7 +140,7 @@ def test_rows_stay(x: str, body: str) -> None:
     stays(text, *ROWS, weights={**W, "m": np.ones((6, 5), np.float32)}, runs="other" not in body)
 
 
-@pytest.mark.parametrize("opset", [7, 13, 25])
+@each("opset", [7, 13, 25])
 def test_every_opset(opset: int) -> None:
     body = "u = Reshape(x, flat) v = MatMul(u, w) z = Relu(v) y = Reshape(z, back)"
     text = model("float[2,3,4] x", 3, body, flat=[6, 4], back=[2, 3, 5])

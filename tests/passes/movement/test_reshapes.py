@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.reshapes import merge_reshapes, transpose_to_reshape
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
+from rewriting import apply_passes, becomes, each, initializers, load, stays, to_onnx
 
 MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
 TRANSPOSE_TO_RESHAPE = rule_pass(reshapes, "transpose-to-reshape")
@@ -56,7 +55,7 @@ test_becomes = rewrites.all_become("""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given_", "constants", "before"),
     [
         ("float[N,6] x", "int64[2] s = {-1,4}", "y = Reshape(x, s)"),
@@ -75,7 +74,7 @@ def test_stays(given_: str, constants: str, before: str) -> None:
     stays(f"g ({given_}) => (float[] y) <{constants}> {{ {before} }}", merge_reshapes, runs=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("opset", "rank", "before", "after"),
     [
         (4, 2, "u = Reshape<shape=[6]>(x) y = Reshape<shape=[3,-1]>(u)", "y = Reshape<shape=[3,2]>(x)"),
@@ -91,7 +90,7 @@ def test_every_opset(opset: int, rank: int, before: str, after: str) -> None:
     becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", merge_reshapes, opset=opset, runs=opset >= 7)
 
 
-@pytest.mark.parametrize(
+@each(
     ("shape", "perm", "after"),
     [
         ("N,4,1,1", "0,2,3,1", [0, 1, 1, 4]),

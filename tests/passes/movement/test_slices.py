@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import slices
 from passwright.passes.movement.slices import SliceRange, cancel_depth_and_space, compose_ranges, merge_slices
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
+from rewriting import apply_passes, becomes, each, initializers, load, stays, to_onnx
 
 CANCEL_DEPTH_AND_SPACE = rule_pass(slices, "cancel-depth-and-space")
 MERGE_SLICES = rule_pass(slices, "merge-slices")
@@ -30,7 +29,7 @@ def two(x: str, *cuts: tuple[int, ...]) -> str:
     return f"{g} {{ v0 = Neg(x) {' '.join(ops)} y = Neg(v{len(cuts)}) }}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "first", "second", "after"),
     [
         ("N,M", (1, 3, 0, 1), (0, 2, 1, 1), ([1, 0], [3, 2], [0, 1], None)),
@@ -97,7 +96,7 @@ test_stays = rewrites.using(runs=False).all_stay("""
 """)
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "kept"),
     [
         ("u = DepthToSpace<blocksize=2>(x) y = SpaceToDepth<blocksize=2>(u)", False),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import concats
 from passwright.passes.movement.concats import bypass_gather_of_concat, bypass_slice_of_concat, bypass_split_of_concat
 from rewrite_tables import Rewrites
-from rewriting import becomes, initializers, stays
+from rewriting import becomes, each, initializers, stays
 
 BYPASS_CONCATS = rule_pass(concats, "bypass-concats")
 
@@ -27,7 +26,7 @@ def piece(body: str, rank: str = "p,q", g: str = G, **constants: list[int] | int
     return f"{g.format(rank=rank)} <{lines}> {{ n = Neg(a) u = Concat<axis=1>(n, b, c) {body} }}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("g", "start", "end", "axis", "after"),
     [
         (G, 0, 2, 1, "y = Neg(a)"),
@@ -50,12 +49,12 @@ def test_slice(g: str, start: int, end: int, axis: int, after: str | list[int]) 
     assert sorted(a.item() for a in initializers(model).values()) == sorted([*after, 1])
 
 
-@pytest.mark.parametrize(("start", "end", "axis"), [(1, 3, 1), (0, 5, 1), (0, 2, 0), (5, 9, 0), (3, 3, 1), (2, 5, 0)])
+@each(("start", "end", "axis"), [(1, 3, 1), (0, 5, 1), (0, 2, 0), (5, 9, 0), (3, 3, 1), (2, 5, 0)])
 def test_slice_stays(start: int, end: int, axis: int) -> None:
     stays(piece("y = Slice(u, s, e, x)", s=[start], e=[end], x=[axis]), bypass_slice_of_concat)
 
 
-@pytest.mark.parametrize(("start", "end"), [(2, 5), (-1, END), (0, -1), (3, END)])
+@each(("start", "end"), [(2, 5), (-1, END), (0, -1), (3, END)])
 def test_slice_of_open_pieces_stays(start: int, end: int) -> None:
     stays(piece("y = Slice(u, s, e, x)", g=OPEN, s=[start], e=[end], x=[1]), bypass_slice_of_concat)
 
@@ -76,7 +75,7 @@ def test_backwards_within_a_piece() -> None:
     assert sorted(a.item() for a in initializers(model).values()) == [-4, -1, 1, 2]
 
 
-@pytest.mark.parametrize(
+@each(
     ("indices", "after", "made"),
     [
         ([2, 3, 4], "y = Identity(b)", None),
@@ -101,7 +100,7 @@ test_becomes_gather_one = slices_of_concats.using(bypass_gather_of_concat).all_b
 """)
 
 
-@pytest.mark.parametrize("indices", [[1, 2], [0, -1], [0, 1, 2, 3, 4, 5]])
+@each("indices", [[1, 2], [0, -1], [0, 1, 2, 3, 4, 5]])
 def test_gather_stays(indices: list[int]) -> None:
     stays(piece("y = Gather<axis=1>(u, i)", i=indices), bypass_gather_of_concat)
     stays(piece("y = Gather<axis=0>(u, i)", i=indices), bypass_gather_of_concat, runs=False)
@@ -117,7 +116,7 @@ def test_gather_from_an_open_end_stays() -> None:
     stays(piece("y = Gather<axis=1>(u, i)", g=OPEN, i=[-1]), bypass_gather_of_concat, runs=False)
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "sizes", "kept"),
     [
         ("float[N,2] a, float[N,3] b", [2, 3], False),
@@ -139,7 +138,7 @@ def test_split(x: str, sizes: list[int] | None, *, kept: bool) -> None:
         becomes(before, f"{g} {{ y = Relu(a) z = Relu(b) }}", bypass_split_of_concat)
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         "u = Concat<axis=1>(a, b) y, z = Split<axis=1>(u)",

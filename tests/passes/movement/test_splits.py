@@ -5,12 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.movement.slices import SlicesToSplit
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
+from rewriting import apply_passes, becomes, each, initializers, load, run, stays, to_onnx
 
 PASS = SlicesToSplit()
 END = 2**31 - 1
@@ -26,7 +25,7 @@ def slices(x: str, *cuts: tuple[int, ...], of: str = "x") -> str:
     return f"g (float[{x}] x) => ({outputs}) <{', '.join(constants)}> {{ {' '.join(ops)} }}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "cuts", "sizes"),
     [
         ("N,6", [(0, 2, 1), (2, 6, 1)], [2, 4]),
@@ -45,7 +44,7 @@ def test_becomes(x: str, cuts: list[tuple[int, ...]], sizes: list[int]) -> None:
     require_equivalent(before, after, exact=True)
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "cuts"),
     [
         ("N,6", [(0, 6, 1)]),
@@ -77,14 +76,14 @@ test_stays_computed_or_overridable_bounds_stay = splits.all_stay("""
 """)
 
 
-@pytest.mark.parametrize("opset", [7, 9])
+@each("opset", [7, 9])
 def test_attributes(opset: int) -> None:
     g = "g (float[N,6] x) => (float[p,q] y, float[r,s] z)"
     before = "y = Slice<axes=[1], starts=[0], ends=[2]>(x) z = Slice<axes=[1], starts=[2], ends=[6]>(x)"
     becomes(f"{g} {{ {before} }}", f"{g} {{ y, z = Split<axis=1, split=[2,4]>(x) }}", PASS, opset=opset)
 
 
-@pytest.mark.parametrize("opset", [10, 13, 18, 25])
+@each("opset", [10, 13, 18, 25])
 def test_later_opsets(opset: int) -> None:
     model = load(slices("N,6", (0, 2, 1), (2, 6, 1)), opset)
     after = to_onnx(apply_passes(model, PASS)[0])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement.layout_propagation import move_transposes
 from passwright.passes.movement.layout_propagation.move_transposes import drop_no_op_transpose, merge_transposes
 from rewrite_tables import Rewrites
-from rewriting import becomes, load
+from rewriting import becomes, each, load
 
 from passwright import optimize
 
@@ -67,7 +66,7 @@ test_becomes_elsewhere = transpose.all_become("""
 """)
 
 
-@pytest.mark.parametrize("opset", [1, 7, 13, 21, 25])
+@each("opset", [1, 7, 13, 21, 25])
 def test_every_opset(opset: int) -> None:
     text = "g (float[2,3] x) => (float[n,m] y) {{ {} }}"
     before = "t = Transpose<perm=[1,0]>(x) u = Transpose(t) r = Neg(u) y = Transpose<perm=[0,1]>(r)"
@@ -114,7 +113,7 @@ def test_any_chain_becomes_at_most_one(perms: list[list[int]]) -> None:
     becomes(f"{g} {{ {' '.join(lines)} y = Neg(v{len(perms)}) }}", f"{g} {{ {after} }}", *RULES)
 
 
-@pytest.mark.parametrize(
+@each(
     ("ops", "left"),
     [
         ("t = Transpose<perm: ints = []>(x) y = Relu(t)", {"Transpose": 1, "Relu": 1}),

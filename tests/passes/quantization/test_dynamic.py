@@ -30,7 +30,7 @@ from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
 from passwright.passes.quantization import dynamic as dynamic_rules
-from rewriting import apply_passes, cases, initializers, load, op_types, run, stays, to_onnx
+from rewriting import apply_passes, cases, each, initializers, load, op_types, run, stays, to_onnx
 from weights import read_by
 
 QUANTIZE_DYNAMIC = rule_pass(dynamic_rules, "quantize-dynamic")
@@ -110,7 +110,7 @@ def test_products_of_integers(text: str, weights: np.ndarray, wanted: Any, opset
 ROW_BIAS = normal(5, 1)
 
 
-@pytest.mark.parametrize("dims", [(2, 5, ROWS), (ROWS,), (0, ROWS), (0, 3, ROWS), (2, 3, 4, ROWS)])
+@each("dims", [(2, 5, ROWS), (ROWS,), (0, ROWS), (0, 3, ROWS), (2, 3, 4, ROWS)])
 def test_operands_of_any_rank_and_extent(dims: tuple[int, ...]) -> None:
     names = ",".join("ABCD"[: len(dims) - 1])
     inner = f"{names},48" if names else "48"
@@ -124,7 +124,7 @@ def test_operands_of_any_rank_and_extent(dims: tuple[int, ...]) -> None:
         np.testing.assert_allclose(got, dynamically_quantized(x) @ rounded_columns(W, 63), rtol=0, atol=1e-4)
 
 
-@pytest.mark.parametrize("dims", [(3, ROWS, COLUMNS), (2, 1, ROWS, COLUMNS)])
+@each("dims", [(3, ROWS, COLUMNS), (2, 1, ROWS, COLUMNS)])
 def test_matrices_in_a_batch_have_one_scale(dims: tuple[int, ...]) -> None:
     w, x = normal(*dims), normal(3, 5, ROWS)
     made = dynamic("g (float[3,M,48] x) => (y) { y = MatMul(x, w) }".replace("(y)", "(float[A,B,C] y)" if len(dims) == 3
@@ -228,14 +228,14 @@ STAYS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", STAYS)
+@each("name", list(STAYS))
 def test_stays(name: str) -> None:
     text, weights, opset = STAYS[name]
     model = load(text, opset, weights)
     assert quantized(model) == model
 
 
-@pytest.mark.parametrize("spec", [None, replace(SPEC, operators=frozenset({"Conv"})), QuantizationSpec()])
+@each("spec", [None, replace(SPEC, operators=frozenset({"Conv"})), QuantizationSpec()])
 def test_stays_without_a_spec_for_it(spec: QuantizationSpec | None) -> None:
     model = load(MATMUL, weights={"w": W})
     assert quantized(model, spec) == model
@@ -342,7 +342,7 @@ def test_lstm_stays(text: str, opset: int) -> None:
     assert quantized(model) == model
 
 
-@pytest.mark.parametrize("outputs", [["", "y", "z"], ["", "", "z"], ["z", "", "y"]])
+@each("outputs", [["", "y", "z"], ["", "", "z"], ["z", "", "y"]])
 def test_lstm_without_some_outputs(outputs: list[str]) -> None:
     """As in silero-vad; the shape of its input is not known."""
     model = load("g (float[5,2,48] x, int64[3] s) => (float[A,B,C] y) { v = Reshape(x, s) y = Neg(v) }", weights=lstm())

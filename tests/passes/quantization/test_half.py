@@ -19,7 +19,7 @@ from passwright.core.errors import UsageError
 from passwright.core.ort.backends import OnnxReference
 from passwright.core.rewriting.change_log import Exclusions
 from passwright.passes.quantization.half import ConvertToHalf, StoreWeights, crashes_onnxruntime
-from rewriting import apply_passes, cases, initializers, load, op_types, run, table, to_onnx
+from rewriting import apply_passes, cases, each, initializers, load, op_types, run, table, to_onnx
 from weights import read_by
 
 RNG = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def require_near(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Mapping
         assert np.abs(old - new).max(initial=0) <= share * np.abs(old).max(initial=1e-3)
 
 
-@cases(
+@each(
     ("text", "left"),
     table("""
     chain: a = MatMul(x, w) y = Relu(a) => Cast MatMul Relu Cast
@@ -287,7 +287,7 @@ def filled(number: float) -> np.ndarray:
     return np.full((99, 4), number, np.float32)
 
 
-@cases(
+@each(
     ("weights", "to", "opset", "reason"),
     {
         "overflow": (filled(1e5), "float16", 17, "w has elements beyond 65504, the largest half"),

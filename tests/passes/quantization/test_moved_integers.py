@@ -15,7 +15,7 @@ from passwright.passes.quantization.static_groups import (
     split_dequantization,
 )
 from quantized_models import SIGNED, UNSIGNED, optimized_run
-from rewriting import apply_passes, load, op_types, run, to_onnx
+from rewriting import apply_passes, each, load, op_types, run, to_onnx
 from weights import read_by
 
 RULES = RulePass("moves", (move_dequantization, split_dequantization, clamp_integers, scale_dequantization))
@@ -87,7 +87,7 @@ def test_dequantization_stays(body: str, rank: int) -> None:
     assert op_types(moved(model)) == op_types(model)
 
 
-@pytest.mark.parametrize("opset", [10, 11])
+@each("opset", [10, 11])
 def test_older_opsets_have_no_bytes(opset: int) -> None:
     for body in ("y = MaxPool<kernel_shape = [2, 2]>(d)", "y = Relu(d)"):
         model = dequantized_model(body, 4, opset)

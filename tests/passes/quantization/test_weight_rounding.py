@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.quantization import weight_rounding
 from passwright.passes.quantization.weight_rounding import Grid, Rounded, rounded_weights
+from rewriting import each
 
 GRIDS = {
     "int4 in blocks": Grid(-8, 7, 0, 16),
@@ -107,7 +108,7 @@ def test_errors_are_at_most_those_of_plain_rounding(grid: Grid) -> None:
         assert (np.abs(split) ** 0.7).sum() < 0.98 * (np.abs(plain) ** 0.7).sum()
 
 
-@pytest.mark.parametrize("grid", [g for g in GRIDS.values() if g.block >= 0])
+@each("grid", [g for g in GRIDS.values() if g.block >= 0])
 def test_gptq_lowers_the_error_of_products(grid: Grid) -> None:
     w, (x, unseen) = weights(), np.split(inputs(samples=800), 2)
     found = {m: numbers(rounded_weights(w, grid, m, x.T @ x), grid) for m in ("nearest", "mse", "gptq")}
@@ -182,7 +183,7 @@ def half_quadratic(block: list[float], grid: Grid) -> list[float]:
     return best[1]
 
 
-@pytest.mark.parametrize("grid", [Grid(-8, 7, 0, 8), Grid(0, 15, None, 8), Grid(-63, 63, 0), Grid(0, 255, None, 20)])
+@each("grid", [Grid(-8, 7, 0, 8), Grid(0, 15, None, 8), Grid(-63, 63, 0), Grid(0, 255, None, 20)])
 def test_half_quadratic_splitting_against_the_equations(grid: Grid) -> None:
     w = weights(3)
     wanted = np.empty_like(w)

@@ -19,7 +19,7 @@ from passwright.passes.quantization import dynamic
 from passwright.passes.quantization import weights as weights_rules
 from passwright.passes.quantization.weight_rounding import Grid, gram_inputs, rounded_weights
 from passwright.passes.quantization.weights import QUANTIZE_TABLES
-from rewriting import apply_passes, initializers, load, op_types, run, to_onnx
+from rewriting import apply_passes, each, initializers, load, op_types, run, to_onnx
 from weights import read_by
 
 QUANTIZE_DYNAMIC = rule_pass(dynamic, "quantize-dynamic")
@@ -75,26 +75,26 @@ def rounded(w: np.ndarray, bits: int, block: int, *, symmetric: bool) -> np.ndar
     return made
 
 
-FORMS = [
-    pytest.param(EIGHT, 13, "DequantizeLinear", id="8 bits"),
-    pytest.param(EIGHT, 11, "MatMulNBits", id="8 bits before opset 13"),
-    pytest.param(replace(EIGHT, symmetric=False), 13, "DequantizeLinear", id="8 bits with zero points"),
-    pytest.param(replace(EIGHT, block=32), 21, "DequantizeLinear", id="8 bits in blocks"),
-    pytest.param(replace(EIGHT, block=32), 20, "MatMulNBits", id="8 bits in blocks before opset 21"),
-    pytest.param(replace(EIGHT, block=16, symmetric=False), 17, "MatMulNBits", id="8 bits in blocks with zero points"),
-    pytest.param(FOUR, 21, "DequantizeLinear", id="4 bits"),
-    pytest.param(replace(FOUR, block=0), 21, "DequantizeLinear", id="4 bits and one scale"),
-    pytest.param(replace(FOUR, symmetric=False), 21, "DequantizeLinear", id="4 bits with zero points"),
-    pytest.param(FOUR, 11, "MatMulNBits", id="4 bits before opset 21"),
-    pytest.param(replace(FOUR, symmetric=False), 17, "MatMulNBits", id="4 bits with zero points before opset 21"),
-    pytest.param(replace(FOUR, block=0), 17, "MatMulNBits", id="4 bits and one scale before opset 21"),
-    pytest.param(replace(FOUR, block=0, symmetric=False), 17, "MatMulNBits", id="4 bits, one zero point, before 21"),
-    pytest.param(replace(FOUR, block=128), 21, "DequantizeLinear", id="4 bits in a block larger than the rows"),
-    pytest.param(replace(FOUR, block=256, symmetric=False), 17, "MatMulNBits", id="4 bits, zero points, large block"),
-]
+FORMS = {
+    "8 bits": (EIGHT, 13, "DequantizeLinear"),
+    "8 bits before opset 13": (EIGHT, 11, "MatMulNBits"),
+    "8 bits with zero points": (replace(EIGHT, symmetric=False), 13, "DequantizeLinear"),
+    "8 bits in blocks": (replace(EIGHT, block=32), 21, "DequantizeLinear"),
+    "8 bits in blocks before opset 21": (replace(EIGHT, block=32), 20, "MatMulNBits"),
+    "8 bits in blocks with zero points": (replace(EIGHT, block=16, symmetric=False), 17, "MatMulNBits"),
+    "4 bits": (FOUR, 21, "DequantizeLinear"),
+    "4 bits and one scale": (replace(FOUR, block=0), 21, "DequantizeLinear"),
+    "4 bits with zero points": (replace(FOUR, symmetric=False), 21, "DequantizeLinear"),
+    "4 bits before opset 21": (FOUR, 11, "MatMulNBits"),
+    "4 bits with zero points before opset 21": (replace(FOUR, symmetric=False), 17, "MatMulNBits"),
+    "4 bits and one scale before opset 21": (replace(FOUR, block=0), 17, "MatMulNBits"),
+    "4 bits, one zero point, before 21": (replace(FOUR, block=0, symmetric=False), 17, "MatMulNBits"),
+    "4 bits in a block larger than the rows": (replace(FOUR, block=128), 21, "DequantizeLinear"),
+    "4 bits, zero points, large block": (replace(FOUR, block=256, symmetric=False), 17, "MatMulNBits"),
+}
 
 
-@pytest.mark.parametrize(("spec", "opset", "form"), FORMS)
+@each(("spec", "opset", "form"), FORMS)
 def test_weights_of_a_product(spec: QuantizationSpec, opset: int, form: str) -> None:
     made = quantized_text(MATMUL, {"w": W}, spec, opset)
     assert form in op_types(made)
@@ -108,7 +108,7 @@ def test_weights_of_a_product(spec: QuantizationSpec, opset: int, form: str) -> 
     assert sizes <= 4 * COLUMNS * -(-ROWS // (spec.block or 128))  # of floats, only the scales
 
 
-@pytest.mark.parametrize("spec", [EIGHT, FOUR])
+@each("spec", [EIGHT, FOUR])
 def test_columns_of_zeros_bring_no_noise(spec: QuantizationSpec) -> None:
     """The kernel rounds sums of integers and takes away their middle, which is 0 only with a small scale."""
     w = W.copy()
@@ -149,7 +149,7 @@ def test_inputs_of_any_rank_and_extent(dims: tuple[int, ...], spec: Quantization
         assert decibels(x @ rounded(W, spec.weight_bits, spec.block, symmetric=True) + B, got) > 35
 
 
-@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (EIGHT, 21)])
+@each(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (EIGHT, 21)])
 def test_weights_of_two_products_and_of_bodies(spec: QuantizationSpec, opset: int) -> None:
     """onnxruntime fuses no DequantizeLinear whose integers have two readers, and fails at those of outer graphs."""
     twice = "g (float[M,80] x) => (float[M,24] y) { n = Neg(x) a = MatMul(x, w) b = MatMul(n, w) y = Sub(a, b) }"
@@ -172,7 +172,7 @@ def test_weights_of_two_products_and_of_bodies(spec: QuantizationSpec, opset: in
         assert decibels(run(model, feeds)[0], got) > (30 if spec is EIGHT else 15)
 
 
-@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (EIGHT, 19), (FOUR, 21), (FOUR, 17)])
+@each(("spec", "opset"), [(EIGHT, 13), (EIGHT, 19), (FOUR, 21), (FOUR, 17)])
 def test_halves(spec: QuantizationSpec, opset: int) -> None:
     text = "g (float16[M,80] x) => (float16[M,24] y) { y = Gemm<alpha=0.5, beta=2.0>(x, w, b) }"
     made = quantized_text(text, {"w": W.astype(np.float16), "b": B.astype(np.float16)}, spec, opset)
@@ -243,7 +243,7 @@ PRODUCT_STAYS = {
 }
 
 
-@pytest.mark.parametrize("name", PRODUCT_STAYS)
+@each("name", list(PRODUCT_STAYS))
 def test_stays(name: str) -> None:
     text, weights = PRODUCT_STAYS[name]
     model = load(text, 21, weights)
@@ -251,7 +251,7 @@ def test_stays(name: str) -> None:
         assert quantized(model, spec) == model
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
     [None, QuantizationSpec(), replace(EIGHT, min_weights=W.size + 1), replace(FOUR, block=24), replace(FOUR, block=8)],
 )

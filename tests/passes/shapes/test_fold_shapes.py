@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.shapes.fold_shapes import FoldShapes, MergeShapes
 from rewrite_tables import Rewrites
-from rewriting import becomes, cases, table
+from rewriting import becomes, each, table
 
 I64 = "int64 i = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] most = {-1}"
 G = f"g (float[N,3,4] x, float[N,M] z) => (int64[a] y) <{I64}>"
 
 
-@cases(
+@each(
     ("before", "constant"),
     table("""
     a known dim: s = Shape(x) y = Slice(s, one, most) => int64[1] y = {3}

@@ -8,7 +8,7 @@ from passwright.core import rule_pass
 from passwright.passes.shapes import fold_shapes
 from passwright.passes.shapes.fold_shapes import FoldDynamicShapeOperands
 from rewrite_tables import Rewrites
-from rewriting import becomes, cases, stays
+from rewriting import becomes, each, stays
 
 FOLD_SHAPE_OPERANDS = rule_pass(fold_shapes, "fold-shape-operands")
 
@@ -54,7 +54,7 @@ test_stays = targets.using(FoldDynamicShapeOperands(), runs=False).all_stay(f"""
 """)
 
 
-@cases(
+@each(
     "text",
     {
         "two extents are open": (

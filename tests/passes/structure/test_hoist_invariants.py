@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.structure.loops import HoistInvariants
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, cases, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, each, load, op_types, require_equivalent, stays
 
 G = "g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w) => (float[n] y) <bool t = {1}>"
 KEEP = "o = Identity(c)"
@@ -77,7 +77,7 @@ test_scans = hoist_invariants.using(graph="g (float[2] x, float[2] z, float[N,2]
 """)
 
 
-@cases(
+@each(
     "text",
     {
         "of a carried value": ("y = " + loop("e = Exp(a) b = Add(a, e)")),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker, helper
@@ -11,7 +10,7 @@ from passwright.core import from_onnx, to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
 from passwright.passes.structure.conditionals import InlineIf
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, canonical_nodes, cases, load, op_types, require_equivalent
+from rewriting import apply_passes, becomes, canonical_nodes, each, load, op_types, require_equivalent
 
 THEN = "then_branch = p () => (float[2] r) {{ {} }}"
 ELSE = "else_branch = q () => (float[2] s) {{ {} }}"
@@ -86,7 +85,7 @@ def test_a_branch_that_gives_a_constant_to_a_graph_output() -> None:
     becomes(text, model("float[2] y = {1,2}", ""), InlineIf(), RemoveUnused())
 
 
-@cases(
+@each(
     ("before", "after"),
     {
         "an outer value, to a graph output": (
@@ -150,7 +149,7 @@ test_every_opset = ifs.using(InlineIf()).all_become(
 )
 
 
-@pytest.mark.parametrize(("condition", "left"), [(YES, "Relu"), (NO, "QuickGelu")])
+@each(("condition", "left"), [(YES, "Relu"), (NO, "QuickGelu")])
 def test_an_opaque_op_in_a_branch(condition: str, left: str) -> None:
     """It is part of the branch alone: taken or not, no If stays."""
     other = branches("r = Relu(x)", "s = com.microsoft.QuickGelu(x)")

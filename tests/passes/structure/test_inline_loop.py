@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import to_onnx
 from passwright.passes.structure.loops import InlineLoop
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, cases, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, each, load, op_types, require_equivalent, stays
 
 CONSTANTS = "<int64 one = {1}, int64 two = {2}, int64 none = {0}, int64 less = {-3}, bool t = {1}, bool f = {0}>"
 G = f"g (int64 k, bool e, float[2] x, float[2] z) => (float[n] y) {CONSTANTS}"
@@ -67,7 +66,7 @@ test_scan_outputs = loops.using(
 """)
 
 
-@pytest.mark.parametrize(("opset", "inputs"), [(9, 1), (11, 1), (13, 2), (21, 2)])
+@each(("opset", "inputs"), [(9, 1), (11, 1), (13, 2), (21, 2)])
 def test_unsqueeze_axes_by_opset(opset: int, inputs: int) -> None:
     model = load(f"{G2} {{ y, u = {loop('one, t, x', KEEP + ' b = Neg(a) d = Abs(b)', 'a', 'b d')} }}", opset)
     result, _ = apply_passes(model, InlineLoop())
@@ -76,7 +75,7 @@ def test_unsqueeze_axes_by_opset(opset: int, inputs: int) -> None:
     require_equivalent(model, out, exact=True)
 
 
-@cases(
+@each(
     "text",
     {
         "twice": (loop("two, t, x", f"{KEEP} b = Neg(a)")),
@@ -96,7 +95,7 @@ def test_scan_output_of_zero_trips_stays() -> None:
     stays(f"{G2} {{ y, u = {text} }}", InlineLoop())
 
 
-@cases(
+@each(
     ("outs", "fits"),
     {"as many": ("b d", True), "one for the Loop, one for its end": ("b d r", True), "more": ("b d r s", False)},
 )

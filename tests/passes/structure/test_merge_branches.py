@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.structure.conditionals import MergeBranches
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
 
 G = "g (bool c, float[2] x, float[2] z) => (float[n] y)"
 G2 = "g (bool c, float[2] x, float[2] z) => (float[n] y, float[n] u)"
@@ -62,7 +61,7 @@ test_several_outputs = merges.using(graph=G2).all_become(f"""
 """)
 
 
-@cases(
+@each(
     "text",
     {
         "other ops": (when("r = Neg(x)", "s = Exp(x)")),
@@ -109,7 +108,7 @@ def test_annotated_bodies_stay() -> None:
     assert to_onnx(result) == model
 
 
-@pytest.mark.parametrize("size", [2, 1000])
+@each("size", [2, 1000])
 def test_constants_of_the_branches(size: int) -> None:
     """Large constants are compared up to the last element."""
     text = f"g (bool c, float[{size}] x) => (float[n] y) {{ y = {when('r = Mul(x, w)', 's = Mul(x, v)')} }}"

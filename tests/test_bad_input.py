@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -411,24 +409,6 @@ def test_options_are_checked_without_verification(
     folder: Path, options: tuple[str, ...], message: str, code: int
 ) -> None:
     assert message in error("--no-verify", *options, code=code)
-
-
-@pytest.mark.parametrize("options", [(), ("--json", "-")], ids=["text", "JSON"])
-def test_full_standard_output(folder: Path, options: tuple[str, ...]) -> None:
-    """The message says what became of the model, which is written before."""
-    full = Path("/dev/full")
-    if not full.exists():
-        pytest.skip("no device that is always full")
-    command = [sys.executable, "-m", "passwright", "run", "m.onnx", "--no-verify", *options]
-    with full.open("w") as stdout:
-        done = subprocess.run(
-            [*command, "-o", "out.onnx"], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert (done.returncode, done.stderr) == (
-        1,
-        "error: cannot write to standard output: No space left on device; the output files are written\n",
-    )
-    assert (folder / "out.onnx").is_file()
 
 
 def test_full_temporary_folder(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,7 +26,7 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), [pytest.param(0, 10), pytest.param(1000, 400, marks=pytest.mark.slow)], ids=["short", "long"]
+    ("first", "count"), [pytest.param(0, 6), pytest.param(1000, 400, marks=pytest.mark.slow)], ids=["short", "long"]
 )
 def test_mutated_files_break_no_promise(first: int, count: int) -> None:
     done = run_python("-m", "fuzzing", "--seed", str(first), "--cases", str(count))
@@ -34,7 +34,7 @@ def test_mutated_files_break_no_promise(first: int, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), [pytest.param(0, 100), pytest.param(1000, 4000, marks=pytest.mark.slow)], ids=["short", "long"]
+    ("first", "count"), [pytest.param(0, 50), pytest.param(1000, 4000, marks=pytest.mark.slow)], ids=["short", "long"]
 )
 def test_optimize_raises_nothing_unexpected(first: int, count: int) -> None:
     done = run_python("-m", "fuzzing", "--calls", "--seed", str(first), "--cases", str(count))

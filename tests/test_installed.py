@@ -31,6 +31,8 @@ def env(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 def test_installed_package_is_imported(env: Environment) -> None:
     assert env.run_python("-c", "import passwright as p; print(p.__file__)").startswith(str(env.site))
     assert (env.site / "passwright" / "py.typed").is_file()
+    installed = {Path(name).name for name in files_below(env.site) if "/registry/template/" in name}
+    assert installed >= {*TEMPLATE_TARGETS}
 
 
 def test_a_checkout_can_be_imported(env: Environment, sources: Path) -> None:
@@ -39,6 +41,7 @@ def test_a_checkout_can_be_imported(env: Environment, sources: Path) -> None:
     assert Path(found.strip()) == sources / "core" / "errors.py"
 
 
+@pytest.mark.slow  # the installed package has the same files
 def test_source_distribution_contains_templates(env: Environment, sources: Path) -> None:
     env.run_python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", cwd=sources)
     with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:

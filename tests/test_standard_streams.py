@@ -40,8 +40,7 @@ def test_standard_streams(folder: Path) -> None:
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "COLUMNS": "0"}
     commands = {
         "closed": f"{RUN} -o closed.onnx <&- >&- 2>&-",
-        "plain": f"{RUN} -o plain.onnx",
-        "full": f"{RUN} >/dev/full",
+        "full": f"{RUN} -o full.onnx >/dev/full",
         "full of JSON": f"{RUN} --json - >/dev/full",
         "no folder": f"cd gone && rmdir ../gone && {RUN}",
         "not ASCII": f"{RUN} -o \N{LATIN SMALL LETTER E WITH ACUTE}.onnx",
@@ -54,12 +53,14 @@ def test_standard_streams(folder: Path) -> None:
     }
     found = {name: (*map(bytes.decode, p.communicate()), p.returncode) for name, p in processes.items()}
     assert found["closed"] == ("", "", 0)
-    assert (folder / "closed.onnx").read_bytes() == (folder / "plain.onnx").read_bytes()
+    written = {
+        (folder / f"{name}.onnx").read_bytes() for name in ("closed", "full", "\N{LATIN SMALL LETTER E WITH ACUTE}")
+    }
+    assert len(written) == 1
     for name in ("full", "full of JSON"):
         message = "error: cannot write to standard output: No space left on device; the output files are written\n"
         assert found[name] == ("", message, 1)
     assert found["no folder"] == ("", "error: the current folder cannot be used: No such file or directory\n", 1)
-    assert "written to plain.onnx" in found["plain"][0]
     assert r"written to \xe9.onnx" in found["not ASCII"][0]
 
 

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
-from passwright.app.verify.document import difference_lines, verdict_line
+from passwright.app.verify.document import difference_lines, sizes_text, verdict_line
 from passwright.core.errors import (
     EvaluationError,
     MemoryExhausted,
@@ -25,7 +25,7 @@ from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle import Verdict
 from passwright.core.verify.regions.region_comparison import ChangedRegions
-from passwright.core.verify.verdict import MismatchError
+from passwright.core.verify.verdict import Mismatch, MismatchError
 from rewriting import cases, load, oracle_of, require_equivalent, table
 
 if TYPE_CHECKING:
@@ -366,6 +366,46 @@ def test_model_for_dims_of_one() -> None:
     oracle = oracle_of(load(text))
     assert {a.input_set.sizes["N"] for a in oracle.runs} == {1}
     assert oracle.notes == ["the original accepts no N but 1"]
+
+
+@cases(
+    ("text", "note"),
+    {
+        "zeros": ("(int8[N] x) => (int8[N] y) { y = Sub(x, x) }", "y is 0 in all elements on all inputs, so little"),
+        "one class": (
+            "(float[N,1] x) => (int64[N,1] y) { y = ArgMax<axis=1>(x) }",
+            "y is 0 in all elements on all inputs",
+        ),
+        "false": ("(float[N] x) => (bool[N] y) { y = Greater(x, x) }", "y is False in all elements on all inputs, so"),
+        "others": ("(float[N] x) => (float[N] y) { y = Relu(x) }", ""),
+        "half": (
+            "(float16[N] x) => (float16[N] y) { y = Relu(x) }",
+            "onnxruntime computes most ops of 16-bit floats in 32",
+        ),
+    },
+)
+def test_notes_on_what_is_not_seen(text: str, note: str) -> None:
+    verdict = check(*[load(f"g {text}")] * 2)
+    assert [n for n in verdict.notes if n.startswith(note)] == list(verdict.notes)
+    assert bool(verdict.notes) == bool(note)
+
+
+def test_sizes_of_a_verdict() -> None:
+    verdict = check(*[load("g (float[N,3] x) => (float[N,3] y) { y = Relu(x) }")] * 2)
+    assert verdict.sizes["N"][:3] == [0, 1, 2]
+    assert next(difference_lines(verdict)).startswith("sizes: N of 0, 1, 2")
+    many = {"N": list(range(30)), "M": [7]} | {s: [1, 2] for s in "ABCD"}
+    assert list(sizes_text(many)) == [
+        "N of 0, 1, 2, 3, 4, ..., 28, 29 (30 sizes)", "M of 7", "A of 1, 2", "B of 1, 2", "2 other dims",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "words"), [({"N": 2}, "inputs with N=2 and numbers"), ({}, "inputs with numbers")])
+def test_mismatch_names_a_large_magnitude(size: dict[str, int], words: str) -> None:
+    inputs = InputSet("constants", size, {"x": np.array([1, -3e24, np.inf]), "i": np.array([[2**40]])})
+    found = Mismatch("y", "off", inputs, None, magnitude=inputs.magnitude)
+    assert found.describe("it") == f"y: off, on constants {words} up to 3.0e+24"
+    assert replace(found, magnitude=5.0).describe("it") == f"y: off, on {inputs}"
 
 
 def test_empty_outputs_are_not_verified() -> None:

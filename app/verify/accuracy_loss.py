@@ -16,12 +16,14 @@ from msgspec.structs import replace
 
 from ...core.errors import EvaluationError, ModelError, format_error
 from ...core.io.model_source import ModelSource
+from ...core.operators.effects import uses_16_bit_floats
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.processes.watchdog import time_limit_end
 from ...core.run.phase_timer import COMPARING, PhaseTimer
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle import COMPARISON_SECONDS
 from ...core.verify.run_budgets import TimeBudget
+from ...core.verify.verdict import HALF_IN_SINGLE
 from ...core.verify.verification_spec import VerificationSpec
 from ..measure.accuracy import LabelledSet
 from ..measure.criterion import (
@@ -135,7 +137,8 @@ def measure_loss(
             name, reference, score = metric.name, metric.reference, metric.score(other.loadable())
             is_within = metric.allows(score)
     changes = [f"{output}: {figures.change}" for output, figures in agreement.outputs.items() if figures.change]
-    notes = (*spec.notes, *runs.notes, *changes)
+    has_half = spec.uses_half or uses_16_bit_floats(other.load().graph)
+    notes = (*spec.notes, *runs.notes, *changes, *[HALF_IN_SINGLE] * has_half)
     return AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)
 
 

@@ -21,7 +21,7 @@ BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within toler
 NO_DIFFERENCE = "no difference seen"  # where bits were not compared
 NOT_VERIFIED = "NOT VERIFIED, as requested"
 MAX_SHOWN_OUTPUTS = 3
-MAX_OUTPUT_ROWS = 20
+MAX_OUTPUT_ROWS, MAX_SHOWN_DIMS, MAX_SHOWN_SIZES = 20, 4, 10
 
 
 def describe(report: VerificationReport) -> Document:
@@ -148,6 +148,15 @@ def input_sets_text(labels: Sequence[str]) -> str:
     return plural(len(labels), "given sample") if labels and are_given else f"{plural(len(labels), 'set')} of inputs"
 
 
+def sizes_text(sizes: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """The sizes of each symbolic dim, of many some of them."""
+    for symbol, found in [*sizes.items()][:MAX_SHOWN_DIMS]:
+        shown = [*found[:5], "...", *found[-2:]] if len(found) > MAX_SHOWN_SIZES else found
+        yield f"{symbol} of {', '.join(map(str, shown))}" + f" ({len(found)} sizes)" * (shown is not found)
+    if (more := len(sizes) - MAX_SHOWN_DIMS) > 0:
+        yield plural(more, "other dim")
+
+
 def difference_lines(verdict: Verdict) -> Iterator[str]:
     """The outputs that differ most of what is allowed, a line each, the number of the others, and other comparisons."""
     different = [(name, d) for name, d in verdict.differences.items() if d.error]
@@ -162,6 +171,8 @@ def difference_lines(verdict: Verdict) -> Iterator[str]:
     for name, d in verdict.differences.items():
         if d.excused:
             yield f"{name}: {plural(d.excused, 'element')} differ at discontinuities of the original"
+    if verdict.sizes:
+        yield f"sizes: {'; '.join(sizes_text(verdict.sizes))}"
     if verdict.nonfinite_input_sets:
         yield f"NaN and infinite inputs: alike on {plural(len(verdict.nonfinite_input_sets), 'set')} of them"
     if verdict.random:

@@ -40,9 +40,24 @@ class InputSet:
         """Whether its kinds have no NaN and no infinity."""
         return self.all_kinds.isdisjoint(NONFINITE_KINDS)
 
+    @property
+    def magnitude(self) -> float:
+        """The magnitude of the largest finite number."""
+        return max(map(_magnitude, self.feeds.values()), default=0.0)
+
     def content(self) -> Hashable:
         """A key that is equal for two sets only if they have the same tensors, bit for bit."""
         return tuple(sorted(self.sizes.items())), tuple((name, _content(x)) for name, x in sorted(self.feeds.items()))
+
+
+def _magnitude(value: Any) -> float:
+    if isinstance(value, list):
+        return max(map(_magnitude, cast("list[Any]", value)), default=0.0)
+    array = cast("np.ndarray[Any, Any]", np.asarray(value))
+    if array.dtype.kind not in "fiuV":
+        return 0.0
+    numbers = np.abs(array.astype(np.float64))
+    return float(numbers[np.isfinite(numbers)].max(initial=0))
 
 
 def _content(x: Any) -> Hashable:

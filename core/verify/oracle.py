@@ -47,7 +47,7 @@ from .seeded_session import (
 )
 from .segmented_runtime import SegmentedRuntime, SegmentLimits, load_by_size, segment_memory, takes_quadratic_time
 from .sensitivity import Outputs, Sensitivity
-from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
+from .verdict import HALF_IN_SINGLE, Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
 MIN_SEGMENTED_SECONDS = 1.0  # of CPU time for runs of an original in segments, after which it gets no further inputs,
@@ -70,7 +70,8 @@ UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not h
 class _Comparisons:
     """The input sets on which outputs were compared, and the worst differences, by whether the inputs are finite.
 
-    `costs` are CPU seconds by the identity of the input set.
+    `costs` are CPU seconds by the identity of the input set. `sizes` are those of the symbolic dims. `elements` has the
+    only element so far of each output on finite inputs, unless it is among `varied`.
     """
 
     notes: list[str]
@@ -80,6 +81,29 @@ class _Comparisons:
         default_factory=lambda: {True: dict[str, OutputDifference](), False: dict[str, OutputDifference]()}
     )
     costs: dict[int, float] = field(default_factory=dict[int, float])
+    sizes: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
+    elements: dict[str, Any] = field(default_factory=dict[str, Any])
+    varied: set[str] = field(default_factory=set[str])
+
+    def add(self, run: ReferenceRun) -> None:
+        """Add the input set of a run, and the elements of its outputs."""
+        input_set = run.input_set
+        self.labels[input_set.is_finite].append(str(input_set))
+        for symbol, size in input_set.sizes.items():
+            self.sizes.setdefault(symbol, set()).add(size)
+        for name in (n for n in run.outputs if n not in self.varied) if input_set.is_finite else ():
+            found = cast("np.ndarray[Any, Any]", run.outputs[name])
+            is_tensor = isinstance(run.outputs[name], np.ndarray)
+            if not is_tensor or (found.size and np.any(found != self.elements.setdefault(name, found.flat[0]))):
+                self.varied.add(name)
+
+    def constant_outputs(self) -> Iterator[str]:
+        """Notes on the outputs that had one element alone on several finite input sets."""
+        if len(self.labels[True]) > 1:
+            for name, element in self.elements.items():
+                if name not in self.varied:
+                    text = f"{element:g}" if isinstance(element, np.floating) else f"{element}"
+                    yield f"{name} is {text} in all elements on all inputs, so little of it was compared"
 
 
 class Oracle:
@@ -127,6 +151,8 @@ class Oracle:
             )
         start = thread_time()
         self.backend = self._original.session.name
+        if spec.uses_half and self.backend.startswith("onnxruntime"):
+            self.notes.append(HALF_IN_SINGLE)
         loading = thread_time() - start
         self._has_run, self._search_budget = False, self._budget(SEARCH_SHARE)
         self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
@@ -283,10 +309,14 @@ class Oracle:
             sets = self._affordable(list(filter(_is_usual, sets)), tried.costs, notes)
             failure, count = self._compare_regions(regions, sets, failure, notes)
         finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
-        noted, worst = tuple(dict.fromkeys(notes)), tried.worst
+        noted, worst = tuple(dict.fromkeys((*notes, *tried.constant_outputs()))), tried.worst
+        sizes = {symbol: sorted(found) for symbol, found in tried.sizes.items()}
+        if failure is not None and failure.input_set is not None:
+            failure = structs.replace(failure, magnitude=failure.input_set.magnitude)
         return Verdict(
-            self.backend, options.exact, finite, worst[True], unseeded, noted, failure, nonfinite, worst[False], count
-        )
+            self.backend, options.exact, finite, worst[True], unseeded, noted, failure, nonfinite, worst[False], count,
+            sizes,
+        )  # fmt: skip
 
     def _compare_in_time(
         self,
@@ -313,7 +343,7 @@ class Oracle:
             except MemoryExhausted as e:
                 tried.notes.append(f"{e} for the values of both models on {input_set}, which were left out")
             else:
-                tried.labels[input_set.is_finite].append(str(input_set))
+                tried.add(run)
             tried.costs[id(input_set)] = thread_time() - begin
         if chosen and not any(tried.labels.values()):
             raise UnverifiableError(tried.notes[-1])

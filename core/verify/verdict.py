@@ -10,6 +10,12 @@ from msgspec.structs import replace
 from ..errors import OUT_OF_MEMORY, VerificationError
 from .input_sets import InputSet
 
+HALF_IN_SINGLE = (
+    "onnxruntime computes most ops of 16-bit floats in 32 bits on a CPU, so what overflows in 16 bits alone is not seen"
+)
+LARGE_INPUT = 1e9
+"""The magnitude of inputs from which on a mismatch names it."""
+
 
 class OutputDifference(Struct, frozen=True):
     """The largest absolute `error` of an output and the `allowed` error; `reason` is set if it is larger.
@@ -53,7 +59,7 @@ class Mismatch(Struct, frozen=True):
     so on non-finite ones the mismatch implies that finite ones agree. `cut_point` is the first value that the model
     computes wrongly from values of the original, "" if it is not known, and `region` has the names of everything
     between these and the cut point in either model. Without a wrong output, `output` is the cut point. `is_gain`: all
-    elements that differ are finite, and not so in the original.
+    elements that differ are finite, and not so in the original. `magnitude` is that of the largest finite input.
     """
 
     output: str
@@ -63,6 +69,7 @@ class Mismatch(Struct, frozen=True):
     cut_point: str = ""
     region: frozenset[str] = frozenset()
     is_gain: bool = False
+    magnitude: float = 0.0
 
     @property
     def lacks_memory(self) -> bool:
@@ -86,7 +93,10 @@ class Mismatch(Struct, frozen=True):
         """The mismatch in one line, with a label for the model that was compared."""
         if self.input_set is None:
             return f"{model_label} does not load: {self.reason}"
-        where = f"{self.input_set} (finite inputs agree)" if self.is_nonfinite_only else str(self.input_set)
+        where = str(self.input_set)
+        if self.magnitude >= LARGE_INPUT:
+            where += f" {'and' if self.input_set.sizes else 'with'} numbers up to {self.magnitude:.1e}"
+        where += " (finite inputs agree)" * self.is_nonfinite_only
         if not self.output:
             return f"{model_label} fails on {where}: {self.reason}"
         return f"{self.output}: {self.reason}, on {where}"
@@ -104,8 +114,9 @@ class Verdict(Struct, frozen=True):
     """The result of a comparison: input sets and the largest difference of each output, up to the first `failure`.
 
     `input_sets` and `differences` are for finite inputs, `nonfinite_input_sets` and `nonfinite_differences` for NaN and
-    infinite ones. Outputs that are `random` were compared by type and rank only. `changed_regions` counts the regions
-    that were compared on the original's values, on finite inputs.
+    infinite ones. `sizes` has all sizes of each symbolic dim in these sets. Outputs that are `random` were compared by
+    type and rank only. `changed_regions` counts the regions that were compared on the original's values, on finite
+    inputs.
     """
 
     backend: str
@@ -118,6 +129,7 @@ class Verdict(Struct, frozen=True):
     nonfinite_input_sets: tuple[str, ...] = ()
     nonfinite_differences: dict[str, OutputDifference] = field(default_factory=dict[str, OutputDifference])
     changed_regions: int = 0
+    sizes: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
 
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""

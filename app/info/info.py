@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -33,7 +34,7 @@ class Weights(Struct, frozen=True):
 
 
 class ModelInfo(Struct, frozen=True):
-    """A model, with local functions inlined.
+    """A model, with local functions inlined if that is possible.
 
     `ops` by type (domain.type outside the standard one), in bodies too and without Constant ops; `nodes`: their sum.
     `parameters`: elements of initializers, `weights` those by element type. `bytes` on disk, of which `external_bytes`
@@ -63,8 +64,8 @@ class ModelInfo(Struct, frozen=True):
         """The data of a model; its weights are not read. O(nodes + values). Raises ModelError."""
         model = source.load()
         functions = len(model.graph.context.functions)
-        if functions:
-            model = replace(source, inline=True).load()
+        with suppress(ModelError):  # then calls count as ops
+            model = replace(source, inline=True).load() if functions else model
         graph, header = model.graph, model.header
         stats = Stats.of(model, source.size)
         weights: dict[str, list[int]] = {}

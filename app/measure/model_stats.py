@@ -9,10 +9,10 @@ from typing import Any
 
 import onnx
 from msgspec import Struct
-from onnx import inliner
 
+from ...core.errors import ModelError
 from ...core.io.files import load_without_weights
-from ...core.io.function_inlining import require_moderate_growth
+from ...core.io.function_inlining import with_inlined_functions
 from ...core.ir import op_schemas
 from ...core.ir.op_schemas import canonical_domain, qualified_op_type
 from ...core.ort.backends import backend_message
@@ -74,13 +74,10 @@ def compute_model_stats(path: Path) -> ModelStats:
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with local functions inlined; unchanged if that fails, as for functions that call themselves."""
-    if not model.functions:
-        return model
+    """The model with local functions inlined as in a run; unchanged if that fails, so that calls count as ops."""
     try:
-        require_moderate_growth(model)
-        return inliner.inline_local_functions(model)
-    except Exception:  # noqa: BLE001 - errors of onnx from C++ have no common type; calls then count as ops
+        return with_inlined_functions(model) if model.functions else model
+    except ModelError:
         return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import onnx
 from msgspec import Struct
@@ -37,25 +37,60 @@ def inline_functions(
 
 
 def with_inlined_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with each call replaced by its body, except of functions that ONNX defines as operators.
+    """The model with each call replaced by its body, except of functions that are kept.
 
-    Default attributes are written into `model`. Raises ModelError if a function calls itself, or if the result would
-    be too large.
+    A function is kept if ONNX defines it as an operator, if an operator in its body means something else at the opset
+    of the model, or if another kept function calls it. Default attributes and the opsets of the model are written into
+    the functions of `model`. Raises ModelError if a function calls itself, or if the result would be too large.
     """
     require_moderate_growth(model)
     _write_default_attributes(model)
+    kept = [(f.domain, f.name) for f in _kept_functions(model)]
+    imported = {_key(f): {e.domain: e.version for e in f.opset_import} for f in model.functions}
+    versions = opset_versions(model)
+    for f in model.functions:  # the inliner refuses other versions, even in functions that it keeps
+        _import_opsets(f, {d: versions.get(op_schemas.canonical_domain(d), v) for d, v in imported[_key(f)].items()})
     try:
-        versions = opset_versions(model)
-        kept_apart = [(f.domain, f.name) for f in model.functions if _is_operator(f, versions)]
-        return inliner.inline_selected_functions(model, kept_apart, exclude=True)
+        flat = inliner.inline_selected_functions(model, kept, exclude=True)
     except Exception as e:
         raise ModelError(f"its local functions cannot be inlined: {first_line(e)}") from e
+    for f in flat.functions:
+        _import_opsets(f, imported[_key(f)])
+    return flat
 
 
-def _is_operator(function: onnx.FunctionProto, opsets: Mapping[str, int]) -> bool:
-    """Whether ONNX defines an operator of that name, for which onnxruntime runs its own kernel, not the function."""
-    domain = op_schemas.canonical_domain(function.domain)
-    return op_schemas.schema(function.name, domain, opsets.get(domain, 0)) is not None
+def _import_opsets(function: onnx.FunctionProto, versions: Mapping[str, int]) -> None:
+    for entry in function.opset_import:
+        entry.version = versions[entry.domain]
+
+
+def _kept_functions(model: onnx.ModelProto) -> list[onnx.FunctionProto]:
+    """The functions of a model that are not inlined."""
+    functions, versions = {_key(f): f for f in model.functions}, opset_versions(model)
+    kept = {key: f for key, f in functions.items() if not _is_inlinable(f, versions, functions)}
+    queue = list(kept.values())
+    for f in queue:
+        called = {k: functions[k] for k in map(_called, all_nodes(f.node)) if k in functions and k not in kept}
+        kept |= called
+        queue += called.values()
+    return list(kept.values())
+
+
+def _is_inlinable(function: onnx.FunctionProto, versions: Mapping[str, int], functions: Container[FunctionKey]) -> bool:
+    """Whether a function is no operator of ONNX, and each operator in its body means the same at opsets `versions`.
+
+    Where ONNX defines an operator, onnxruntime runs its own kernel, not the function.
+    """
+    domain, name, _ = _key(function)
+    if op_schemas.schema(name, domain, versions.get(domain, 0)) is not None:
+        return False
+    others = {d: v for d, v in opset_versions(function).items() if versions.get(d, v) != v}
+    used = (_called(node) for node in all_nodes(function.node) if others)
+    return all(
+        key in functions or op_schemas.is_same_operator(key[1], key[0], others[key[0]], versions[key[0]])
+        for key in used
+        if key[0] in others
+    )
 
 
 def _write_default_attributes(model: onnx.ModelProto) -> None:
@@ -72,7 +107,7 @@ def _write_default_attributes(model: onnx.ModelProto) -> None:
 
 def require_moderate_growth(model: onnx.ModelProto) -> None:
     """Raise ModelError if the model with its functions inlined would be too large. O(nodes of the model)."""
-    functions = {(op_schemas.canonical_domain(f.domain), f.name, f.overload): f for f in model.functions}
+    functions = {_key(f): f for f in model.functions}
     sizes: dict[FunctionKey, InlinedSize] = {}
     for key in _callees_first(functions):
         sizes[key] = _inlined_size(functions[key].node, sizes, functions)
@@ -123,6 +158,10 @@ def _callees_first(functions: Mapping[FunctionKey, onnx.FunctionProto]) -> list[
             if not waits_for[caller]:
                 order.append(caller)
     return order
+
+
+def _key(function: onnx.FunctionProto) -> FunctionKey:
+    return op_schemas.canonical_domain(function.domain), function.name, function.overload
 
 
 def _called(node: onnx.NodeProto) -> FunctionKey:

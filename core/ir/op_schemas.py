@@ -42,6 +42,12 @@ def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
     return None if found.deprecated else found
 
 
+def is_same_operator(op_type: str, domain: str, version: int, other: int) -> bool:
+    """Whether an operator is known at two opsets, and has the same schema in force at both."""
+    found, same = schema(op_type, domain, version), schema(op_type, domain, other)
+    return found is not None and same is not None and found.since_version == same.since_version
+
+
 @cache
 def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any:
     """The default of an attribute as a Python value; None where there is none."""

@@ -151,9 +151,14 @@ def test_refusal_names_the_converter(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value) == "ReduceMean y: onnx.version_converter: no way to 24"
 
 
+GROUP_NORM = """Cast Cast Shape Shape Div Shape Shape Concat Reshape Reshape ReduceMean Mul ReduceMean Mul Sub Add Sqrt
+        Sub Div Reshape Reshape Cast Cast Cast Reshape Reshape Mul Add Reshape"""
+
+
 @cases(
     ("body", "kinds", "opset", "version"),
-    table("""
+    table(
+        """
     fewer types: (float[N,3] x) => (float[N,3] y) { y = Relu(x) } => Relu => 26 => 11
     axes of a reduction: (float[N,3] x) => (float[N,1] y) <int64[1] a = {1}> { y = ReduceMean(x, a) } => ReduceMean
         => 20 => 13
@@ -177,7 +182,15 @@ def test_refusal_names_the_converter(monkeypatch: pytest.MonkeyPatch) -> None:
     constant: () => (float[2] y) { y = Constant<value_floats=[1.0,2.0]>() } => Constant => 21 => 13
     another kernel: (float[1,1,4,4] x) => (float[1,1,2,2] y) { y = AveragePool<kernel_shape=[3,3]>(x) } => AveragePool
         => 22 => 13
-"""),
+    group norm: (float[N,4,5] x, float[4] s) => (float[N,4,5] y) { y = GroupNormalization<num_groups=2>(x, s, s) }
+        => %s => 21 => 20
+    group norm in single precision: (float16[2,4,5,3] x, float16[4] s, float16[4] b) => (float16[2,4,5,3] y) {
+        y = GroupNormalization<num_groups=4, epsilon=0.5>(x, s, b) } => %s => 24 => 18
+    group norm in half precision: (float16[2,4,5] x, float16[4] s, float16[4] b) => (float16[2,4,5] y) {
+        y = GroupNormalization<num_groups=2, stash_type=10>(x, s, b) } => %s => 21 => 20
+"""
+        % ((GROUP_NORM,) * 3)
+    ),
 )
 def test_lowered(body: str, kinds: str, opset: str, version: str) -> None:
     require_converted(body, int(opset), int(version), kinds)
@@ -187,7 +200,9 @@ def test_lowered(body: str, kinds: str, opset: str, version: str) -> None:
     ("body", "reason", "opset", "version"),
     table("""
     later operator: (float[2] x) => (y) { y = Gelu(x) } => Gelu y: opset 19 has no => 20 => 19
-    too low: (float[2] x) => (y) { y = Relu(x) } => could not be negative => 14 => 10
+    too low: (float[2] x) => (y) { y = Relu(x) } => ^the lowest is 11 => 14 => 10
+    too low without axes: (float[1,1,2,2] x, float[4] s) => (y) { y = Upsample(x, s) } => ^the lowest is 11
+        => 9 => 8
     type: (int8[2] x) => (y) { y = Relu(x) } => takes no tensor.int8. at opset 13 => 14 => 13
     unknown type: (x) => (y) { y = Relu(x) } => its own are unknown => 14 => 13
     attribute: (float[2,3] x) => (y) { y = Shape<start=1>(x) } => no attribute start of Shape; onnx.version_ => 15 => 14
@@ -197,6 +212,10 @@ def test_lowered(body: str, kinds: str, opset: str, version: str) -> None:
     rank: (float[1,1,4,4,4] x, float[1,2,2,2,3] g) => (y) { y = GridSample(x, g) } => ranks than 4 => 20 => 19
     two types: (float16[1,2] x, float[2] a, float[2] b, float[2] c, float[2] d) => (y) {
         y = BatchNormalization(x, a, b, c, d) } => tensor.float16. beside => 15 => 14
+    group norm of unknown types: (x, s, b) => (y) { y = GroupNormalization<num_groups=2>(x, s, b) }
+        => types of its inputs are unknown => 21 => 20
+    no group norm: (float[2,4] x, float[4] s) => (y) { y = GroupNormalization<num_groups=2>(x, s, s) }
+        => opset 17 has no such operator => 21 => 17
     training: (float[1,2] x, float[2] a, float[2] b, float[2] c, float[2] d) => (y) {
         y, m, v = BatchNormalization<training_mode=1>(x, a, b, c, d) } => training_mode => 15 => 13
 """),

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import onnx
 from msgspec import Struct
 from onnx import defs, helper, numpy_helper
@@ -51,6 +53,7 @@ RANKS = {("GridSample", 20): 4}
 REQUIRED = defs.OpSchema.FormalParameterOption.Single
 SOFTMAX_LIKE = frozenset({"Hardmax", "LogSoftmax", "Softmax"})
 FIRST_WITH_SOFTMAX_OF_ONE_AXIS = 13
+FIRST_WITH_GROUP_NORM_OF_CHANNELS = 21  # the one before is deprecated
 
 
 def lower(ops: Sequence[Op], current: int, version: int) -> dict[Op, Nodes]:
@@ -59,7 +62,7 @@ def lower(ops: Sequence[Op], current: int, version: int) -> dict[Op, Nodes]:
     Declines with one that cannot be lowered.
     """
     if ops and version < LOWEST:
-        raise Unconvertible(ops[0], f"before opset {LOWEST}, axes and indices could not be negative")
+        raise MatchFailure(f"the lowest is {LOWEST}, as operators took no negative axes and indices before")
     alike: dict[object, _Whole] = {}
     whole_of: dict[Op, _Whole] = {}
     for op in ops:
@@ -80,8 +83,8 @@ class _Whole:
     op: Op
     nodes: list[onnx.NodeProto]
     hidden: bool
-    types: Mapping[str, bytes] = field(init=False)
-    constants: Mapping[str, bytes] = field(init=False)
+    types: dict[str, bytes] = field(init=False)
+    constants: dict[str, bytes] = field(init=False)
 
     def __post_init__(self) -> None:
         """Look up what is known of inputs and outputs."""
@@ -156,6 +159,8 @@ def _step_down(wholes: Sequence[_Whole], step: int) -> None:
             part.replace(nodes)
         elif part.node.op_type in SOFTMAX_LIKE and step == FIRST_WITH_SOFTMAX_OF_ONE_AXIS:
             part.replace(_softmax_of_last_axis(part))
+        elif part.node.op_type == "GroupNormalization" and step == FIRST_WITH_GROUP_NORM_OF_CHANNELS:
+            part.replace(_function_body(part, step))
         else:
             other = nodes if isinstance(nodes, str) else f"it means something else at opset {step - 1}"
             raise Unconvertible(part.whole.op, "; ".join(dict.fromkeys(filter(None, (why, other)))))
@@ -336,3 +341,30 @@ def _softmax_of_last_axis(part: _Part) -> list[onnx.NodeProto]:
         helper.make_node(node.op_type, [f"{y}_last"], [f"{y}_normalized"], axis=len(order) - 1),
         helper.make_node("Transpose", [f"{y}_normalized"], [y], perm=order),
     ]
+
+
+def _function_body(part: _Part, step: int) -> list[onnx.NodeProto]:
+    """The body of the function by which ONNX defines the operator at opset `step`, as onnxruntime runs it."""
+    node, whole = part.node, part.whole
+    types = [whole.types.get(name, b"") for name in node.input]
+    if not all(types):
+        raise Unconvertible(whole.op, "the types of its inputs are unknown, on which its function depends")
+    spec: Any = defs.get_schema(node.op_type, step, ONNX_DOMAIN)  # functions are not in its declared type
+    found = spec.get_context_dependent_function_with_opset_version(step, node.SerializeToString(), types)
+    body = onnx.FunctionProto.FromString(found)
+    names = dict(zip((*body.input, *body.output), (*node.input, *node.output), strict=True))
+    graph = onnx.GraphProto(name=node.op_type, node=body.node)
+    for n in graph.node:
+        n.input[:] = [names.get(name, f"{name}_{step}") for name in n.input]
+        n.output[:] = [names.get(name, f"{name}_{step}") for name in n.output]
+        for a in (a for a in n.attribute if a.name == "value_ints"):  # of a Constant
+            a.CopyFrom(helper.make_attribute("value", numpy_helper.from_array(np.array(a.ints, np.int64))))
+    graph.input.extend(
+        onnx.ValueInfoProto(name=name, type=onnx.TypeProto.FromString(t))
+        for name, t in zip(node.input, types, strict=True)
+    )
+    model = helper.make_model(graph, opset_imports=body.opset_import)
+    inferred = onnx.shape_inference.infer_shapes(model).graph.value_info
+    whole.types |= {v.name: v.type.SerializeToString(deterministic=True) for v in inferred}
+    whole.constants |= _constants(graph.node)
+    return list(graph.node)

@@ -80,7 +80,8 @@ def _reshape(x: Array, shape: Integers, *, allowzero: int = 0) -> Array:
 @MOVEMENT.shapes("Reshape")
 def _shape_of_reshape(op: Op) -> list[Shape]:
     target: tuple[SymInt, ...] = tuple(op.attr("shape")) if op.version < 5 else input_elements(op, 1)
-    x = input_shape(op)
+    given = op.inputs[0].known_shape if op.inputs[0] is not None else None
+    x = (None,) * len(target) if given is None else given  # the rank is the length of the target, whatever the input
     out: list[Dim] = []
     for i, e in enumerate(target):
         copied = e == 0 and not op.attr("allowzero", 0)

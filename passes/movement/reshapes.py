@@ -105,7 +105,10 @@ def merge_reshapes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
         return done
     if outer.type == "Flatten" and inner.type != "Reshape":
         return g.Flatten(x, axis=flatten_axis(x.shape, made))
-    return g.Reshape(x, shape=reshape_target(x, made, inner, outer))
+    target = unless_declined(reshape_target, x, made, inner, outer)
+    if target is None and 0 in made and all(isinstance(d, int) for d in made):
+        return g.Reshape(x, shape=list(made), allowzero=1)
+    return g.Reshape(x, shape=target or reshape_target(x, made, inner, outer))
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT, group="transpose-to-reshape")

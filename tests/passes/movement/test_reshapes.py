@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import onnx
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.reshapes import merge_reshapes, transpose_to_reshape
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, each, initializers, load, stays, to_onnx
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays, to_onnx
 
 MERGE_RESHAPES = rule_pass(reshapes, "merge-reshapes")
 TRANSPOSE_TO_RESHAPE = rule_pass(reshapes, "transpose-to-reshape")
@@ -47,12 +48,24 @@ test_becomes = rewrites.all_become("""
     a chain of all [x=float[N,3,1,4] x]: u = Squeeze(x, [2]) v = Flatten(u) w = Reshape(v, [-1,2]) y = Unsqueeze(w, [0])
         => y = Reshape(x, s)
     no elements, allowed [x=float[0,3] x]: u = Reshape<allowzero=1>(x, [3,0]) y = Reshape(u, [-1]) => y = Reshape(x, t)
+    no elements, copied no more [x=float[0,6,2] x]: u = Reshape(x, [3,2,-1]) y = Reshape<allowzero=1>(u, [0,0,3])
+        => y = Reshape<allowzero=1>(x, t)
     strings [graph=g (string[2,3] x) => (string[] y)]: u = Reshape(x, [6]) y = Reshape(u, [3,2]) => y = Reshape(x, t)
     to a scalar [x=float[1,1] x]: u = Squeeze(x, [0]) y = Squeeze(u, [0]) => y = Squeeze(x, a)
     shared inner value [x=float[2,6] x]: u = Reshape(x, [3,4]) r = Relu(u) v = Reshape(u, [4,3]) p = Reshape(v, [-1])
         q = Reshape(r, [-1]) y = Add(p, q)
         => u = Reshape(x, s) r = Relu(u) p = Reshape(x, t) q = Reshape(r, f) y = Add(p, q)
 """)
+
+
+def test_behind_an_operator_of_unknown_type() -> None:
+    text = """<ir_version: 8, opset_import: ["": 17, "com.microsoft": 1]> g (float[N,8] x) => (float[N,1,8] y)
+    <int64[2] s = {-1,8}, int64[3] t = {0,1,8}> {
+        q = com.microsoft.QuickGelu(x) u = Reshape(q, s) y = Reshape(u, t) }"""
+    model = onnx.parser.parse_model(text)
+    result, _ = apply_passes(model, merge_reshapes)
+    assert op_types(to_onnx(result)) == ["QuickGelu", "Reshape"]
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 @each(
@@ -67,6 +80,7 @@ test_becomes = rewrites.all_become("""
         ("float[N,M,K] x", "int64[1] b = {0}", "u = Flatten(x) y = Unsqueeze(u, b)"),
         ("float[] x", "int64[1] b = {0}", "u = Unsqueeze(x, b) v = Relu(u) y = Squeeze(v, b)"),
         ("float[] x", "int64[1] b = {0}", "u = Unsqueeze(x, b) y = Squeeze(u, b)"),
+        ("float[] x", "int64[2] s = {0,0}, int64[3] t = {0,1,0}", "u = Reshape(x, s) y = Reshape(u, t)"),
         ("float[N,2,3] x", "int64[2] s = {-1,2}, int64[3] t = {0,-1,3}", "u = Flatten(x) y = Expand(u, s)"),
     ],
 )

@@ -119,6 +119,7 @@ def test_becomes(body: str, kinds: str, opset: str) -> None:
     training: (float[1,2] x, float[2] a, float[2] b, float[2] c, float[2] d) => (y, m) {
         y, m, v, sm, sv = BatchNormalization(x, a, b, c, d) } => training form => 9
     rank: (x, float[3] b) => (y) { y = Add<broadcast=1, axis=1>(x, b) } => unknown shapes => 6
+    no axis: (float[2,3] x, float[3] b) => (y) { y = Add<broadcast=1, axis=2>(x, b) } => its axis is none of => 6
     slopes of channels: (float[2,3,4] x, float[3] s) => (y) { y = PRelu(x, s) } => slopes => 6
     bounds of doubles: (double[2] x) => (y) { y = Clip<min=0.5>(x) } => defaults => 6
 """),
@@ -138,6 +139,33 @@ DFT = "g (float[1,4,5,1] x) => (float[1,4,5,2] y) { y = DFT(x) }"
 def test_new_names_and_inputs(body: str, opset: int) -> None:
     model = model_of(body, opset)
     require_equivalent(model, converted(model))
+
+
+PLACED = "g (float[%s] x, float[%s] b) => (%s[%s] y) { %s }"
+
+
+@pytest.mark.parametrize("version", [7, 12, NEWEST])
+@cases(
+    ("dims", "operand", "old", "shape"),
+    {
+        "at an inner axis": ("2,3,4", "3", "Add<broadcast=1, axis=1>", [3, 1]),
+        "at an axis of the size of the first": ("3,3,4", "3", "Sub<broadcast=1, axis=1>", [3, 1]),
+        "two dims": ("N,3,4,5", "3,4", "Mul<broadcast=1, axis=1>", [3, 4, 1]),
+        "at the first axis": ("2,3,4", "2", "Div<broadcast=1, axis=0>", [2, 1, 1]),
+        "one element": ("N,3", "1", "Pow<broadcast=1, axis=0>", [1, 1]),
+        "a comparison": ("N,3,4", "3", "Greater<broadcast=1, axis=1>", [3, 1]),
+        "at the last axis": ("N,3,4", "4", "Add<broadcast=1, axis=2>", [4]),
+        "at the last dims": ("N,3,4", "3,4", "Add<broadcast=1>", [3, 4]),
+        "one shape": ("N,3", "N,3", "Add", None),
+    },
+)
+def test_operands_placed_at_an_axis(dims: str, operand: str, old: str, shape: list[int] | None, version: int) -> None:
+    """No backend runs them before opset 7; of operands of one extent, the converter would take the wrong axis."""
+    kind = old.partition("<")[0]
+    out = "bool" if kind == "Greater" else "float"
+    model = converted(model_of(PLACED % (dims, operand, out, dims, f"y = {old}(x, b)"), 6), version)
+    placed = f"s = Constant<value_ints={shape}>() c = Reshape(b, s) y = {kind}(x, c)" if shape else f"y = {kind}(x, b)"
+    require_equivalent(model_of(PLACED % (dims, operand, out, dims, placed), 13), model)
 
 
 def test_refusal_names_the_converter(monkeypatch: pytest.MonkeyPatch) -> None:

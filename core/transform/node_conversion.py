@@ -229,10 +229,16 @@ def _require_no_mask(op: Op, node: onnx.NodeProto) -> None:
     del node.output[1:]
 
 
-def _require_shapes(op: Op, node: onnx.NodeProto) -> None:
-    """Before opset 7, the second operand was placed at an axis of the first; the converter looks at both shapes."""
-    known = all(v is not None and v.known_shape is not None for v in op.inputs)
-    require(known or "axis" not in op.attrs, "it broadcasts along an axis of unknown shapes")
+def _write_without_broadcast(op: Op, node: onnx.NodeProto) -> None:
+    """Before opset 7, the second operand was placed at an axis of the first, or at its last dims."""
+    kept = [a for a in node.attribute if a.name not in BROADCAST_ATTRIBUTES]
+    del node.attribute[:]
+    node.attribute.extend(kept)
+    if "axis" in op.attrs and op.attr("broadcast", 0):
+        known = all(v is not None and v.known_shape is not None for v in op.inputs)
+        require(known, "it broadcasts along an axis of unknown shapes")
+        a, b = (len(v.shape) for v in op.inputs if v is not None)
+        require(0 <= op.attr("axis") <= a - b, "its axis is none of the first operand")
 
 
 def _require_one_slope(op: Op, node: onnx.NodeProto) -> None:
@@ -243,6 +249,26 @@ def _require_one_slope(op: Op, node: onnx.NodeProto) -> None:
 
 def _decline_batches(op: Op, node: onnx.NodeProto) -> None:
     raise MatchFailure("it scans batches, which Scan does not have since opset 9")
+
+
+def _place_second_operand(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
+    """Add dims behind the second operand if it was placed at an axis before the last dims of the first one."""
+    attributes = {a.name: a.i for a in onnx.NodeProto.FromString(single.original).attribute}
+    if not attributes.get("broadcast") or "axis" not in attributes:
+        return
+    require(all(single.types), "the shapes of its operands are unknown")
+    a, b = (len(onnx.TypeProto.FromString(t).tensor_type.shape.dim) for t in single.types)
+    axes = list(range(b, a - attributes["axis"]))
+    if axes:
+        unsqueeze = helper.make_node("Unsqueeze", ["i1"], ["placed"])
+        nodes[-1].input[1] = "placed"
+        nodes.insert(0, unsqueeze)
+        if version < FIRST_WITH_AXES_AS_INPUT:
+            unsqueeze.attribute.append(helper.make_attribute("axes", axes))
+        else:
+            unsqueeze.input.append("axes")
+            value = numpy_helper.from_array(np.array(axes, np.int64))
+            nodes.insert(0, helper.make_node("Constant", [], ["axes"], value=value))
 
 
 def _keep_zero_dims(single: SingleNodeModel, nodes: list[onnx.NodeProto], version: int) -> None:
@@ -297,7 +323,12 @@ def _repeat_for_channels(single: SingleNodeModel, nodes: list[onnx.NodeProto], v
     nodes.append(norm)
 
 
+FIRST_WITH_MULTIDIRECTIONAL_BROADCAST = 7
+FIRST_WITH_AXES_AS_INPUT = 13  # of Unsqueeze
 FIRST_WITH_ALLOWZERO = 14
+BROADCAST_ATTRIBUTES = frozenset({"axis", "broadcast", "consumed_inputs"})  # of the operators that place
+PLACING = frozenset({"Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"})
+"""The operators that placed the second operand at an axis of the first, which the converter does wrong."""
 Before = Callable[[Op, onnx.NodeProto], None]
 After = Callable[[SingleNodeModel, list[onnx.NodeProto], int], None]
 BEFORE: Mapping[str, Sequence[tuple[int, Before]]] = {
@@ -307,7 +338,7 @@ BEFORE: Mapping[str, Sequence[tuple[int, Before]]] = {
     "PRelu": [(7, _require_one_slope)],
     "Resize": [(11, _write_default_sampling)],
     "Scan": [(9, _decline_batches)],
-    **{kind: [(7, _require_shapes)] for kind in ("Add", "Div", "Mul", "Pow", "Sub")},
+    **{kind: [(FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, _write_without_broadcast)] for kind in PLACING},
 }
 """By operator, the opset that changed it, and the correction of a node that is converted across it."""
 AFTER: Mapping[str, Sequence[tuple[int, After]]] = {
@@ -318,5 +349,6 @@ AFTER: Mapping[str, Sequence[tuple[int, After]]] = {
     "Pad": [(11, _cast_bounds)],
     "Softmax": [(13, _keep_zero_dims)],
     "Upsample": [(11, _sample_as_before)],
+    **{kind: [(FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, _place_second_operand)] for kind in PLACING},
 }
 """The same for the result."""

@@ -6,7 +6,7 @@ in the graph is lost or renamed. Ops that are alike are converted once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import onnx
@@ -23,6 +23,8 @@ from ..ir.tensor import KNOWN_DTYPES, Tensor, element_type
 from ..ir.values import Value
 from ..serialization.proto_queries import opset_versions
 from .node_conversion import (
+    FIRST_WITH_MULTIDIRECTIONAL_BROADCAST,
+    PLACING,
     Converted,
     Nodes,
     SingleNodeModel,
@@ -38,7 +40,6 @@ from .node_conversion import (
 )
 from .opset_lowering import lower
 
-FIRST_WITH_MULTIDIRECTIONAL_BROADCAST = 7
 OTHER_KERNEL_SINCE = {"AveragePool": 19}
 """Operators that onnxruntime computes with another kernel since an opset, slower and with other rounding.
 
@@ -159,9 +160,18 @@ class Raising(Struct, frozen=True):
         """The nodes that replace each op, none if it stays, or the reason why it cannot be converted."""
         single = {op: self._single_node(op, typed=typed) for op in ops}
         different = list(dict.fromkeys(single.values()))
-        converted = convert_nodes(different, self.current, self.version)
-        found = {node: self._corrected(node, nodes) for node, nodes in zip(different, converted, strict=True)}
+        found: dict[SingleNodeModel, Converted] = {}
+        for start, nodes in self._by_opset(different):
+            converted = convert_nodes(nodes, start, self.version)
+            found |= {node: self._corrected(node, made) for node, made in zip(nodes, converted, strict=True)}
         return {op: found[node] for op, node in single.items()}
+
+    def _by_opset(self, nodes: Sequence[SingleNodeModel]) -> Iterator[tuple[int, list[SingleNodeModel]]]:
+        """The nodes by the opset from which the converter takes them, which is later if they are corrected for it."""
+        is_crossed = self.current < FIRST_WITH_MULTIDIRECTIONAL_BROADCAST <= self.version
+        corrected = [n for n in nodes if is_crossed and n.op_type in PLACING]
+        yield FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, corrected
+        yield self.current, [n for n in nodes if n not in corrected] if corrected else list(nodes)
 
     def _single_node(self, op: Op, *, typed: bool) -> SingleNodeModel:
         """An op apart from its graph; with `typed`, it has the types of its inputs."""

@@ -75,7 +75,12 @@ def each(names: str | tuple[str, ...], rows: Mapping[str, Any] | Iterable[Any]) 
         given = [names] if isinstance(names, str) else names
         named = rows if isinstance(rows, Mapping) else {f"{n}: {row!r}": row for n, row in enumerate(rows)}
 
+        signature = inspect.signature(test)
+
         def check_rows(pytestconfig: pytest.Config, **others: Any) -> None:
+            if "pytestconfig" in signature.parameters:  # of rows of rows
+                others["pytestconfig"] = pytestconfig
+
             def check_row(row: Any) -> None:
                 test(**dict(zip(given, (row,) if isinstance(names, str) else row, strict=True)), **others)
 
@@ -83,8 +88,7 @@ def each(names: str | tuple[str, ...], rows: Mapping[str, Any] | Iterable[Any]) 
 
         check_rows.__name__, check_rows.__doc__, check_rows.__module__ = test.__name__, test.__doc__, test.__module__
         vars(check_rows).update(vars(test))
-        signature = inspect.signature(test)
-        others = [p for p in signature.parameters.values() if p.name not in given]
+        others = [p for p in signature.parameters.values() if p.name not in {*given, "pytestconfig"}]
         config = inspect.Parameter("pytestconfig", inspect.Parameter.KEYWORD_ONLY)
         vars(check_rows)["__signature__"] = signature.replace(parameters=[*others, config])
         return check_rows

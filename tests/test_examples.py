@@ -60,8 +60,8 @@ def rule_of_file(name: str) -> Rule:
     return next(r for r in found.item.rules if r.name == name)
 
 
-@pytest.mark.parametrize("compare", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
-@pytest.mark.parametrize("kind", ["float", "double"])
+@each("compare", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+@each("kind", ["float", "double"])
 def test_threshold_moves_before_sigmoid(compare: str, kind: str) -> None:
     out = becomes(
         f"g ({kind}[N,3] x) => (bool[N,3] y) <{kind} c = {{0.3}}> {{ s = Sigmoid(x) y = {compare}(s, c) }}",

@@ -29,6 +29,7 @@ from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import input_specs
 from rewriting import each, load
+from tiers import GOLDEN_SAMPLE, part_of, slow_unless
 
 from passwright import optimize
 
@@ -93,7 +94,11 @@ def differences(v: Value, found: np.ndarray[Any, Any], symbols: SymbolSizes) -> 
     return []
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path",
+    slow_unless([p for p in GOLDEN if p.stem in GOLDEN_SAMPLE or part_of(p.stem, 3) == 1], GOLDEN),
+    ids=lambda p: p.stem,
+)
 def test_golden_models(path: Path) -> None:
     model = from_onnx(onnx.load(path), inline=True)
     assert contradictions(model, to_onnx(model), LARGE_ENOUGH.get(path.stem, {})) == []

@@ -255,7 +255,7 @@ def test_total_follows_its_parts() -> None:
     assert {"past": 1, "seq": 3, "total": 4} in plans
 
 
-@pytest.mark.parametrize("fixed", [{"N": 7}, {"N": 1, "T": 9}], ids=["one", "two"])
+@each("fixed", [{"N": 7}, {"N": 1, "T": 9}])
 def test_fixed_sizes_are_kept_in_every_plan(fixed: dict[str, int]) -> None:
     inputs = declared(("N", "C", 3), ("N", "T"))
     base = first_plan(inputs, **fixed)
@@ -431,7 +431,7 @@ def test_fractions_are_tried_if_nothing_else_runs() -> None:
     assert len(oracle.runs) > 3
 
 
-@pytest.mark.parametrize(("head", "count"), [("bool[1] z", 3), ("float[4] z", 7)], ids=["bools", "with floats"])
+@each(("head", "count"), [("bool[1] z", 3), ("float[4] z", 7)])
 def test_no_two_bools_are_always_equal(head: str, count: int) -> None:
     text = ", ".join(f"bool x{n}" for n in range(count))
     inputs = inputs_of(f"g ({text}, {head}) => (y) {{ y = Not(x0) }}")
@@ -547,10 +547,9 @@ def test_optional_tensors_are_tensors() -> None:
 OVERRIDABLE = "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, -2.0}> { y = Add(x, w) }"
 
 
-@pytest.mark.parametrize(
+@each(
     "default",
     [np.array([1, -2], np.float32), np.array(3, np.float32), np.array([1, 127], np.int8), np.array(True)],
-    ids=repr,
 )
 def test_default_is_overridden_in_two_kinds(default: np.ndarray[Any, Any]) -> None:
     dtype = {"f": "float", "i": "int8", "b": "bool"}[default.dtype.kind]

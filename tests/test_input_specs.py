@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from passwright.core import from_onnx
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets
@@ -177,8 +176,8 @@ def test_model_with_roles_equals_itself(text: str, name: str, reached: set[int])
     assert name
 
 
-@pytest.mark.parametrize("op", ["Div", "Mod"])
-@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+@each("op", ["Div", "Mod"])
+@each("dtype", ["int8", "int32", "int64", "uint8"])
 def test_divisions_do_not_trap(op: str, dtype: str) -> None:
     inputs = input_specs(from_onnx(load(f"g ({dtype}[99] x, {dtype}[99] d) => (y) {{ n = Neg(x) y = {op}(n, d) }}")))
     for kind in distinct_kinds(inputs, are_large=False):

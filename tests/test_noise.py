@@ -13,7 +13,7 @@ from passwright.core.io.files import split_model
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, has_generic_floats, perturb, perturb_weights
 from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps, relative_noise_floor
-from rewriting import cases, each, load, op_types, oracle_of
+from rewriting import each, load, op_types, oracle_of
 from tiers import slow_unless
 
 from passwright import optimize
@@ -336,8 +336,8 @@ def perceptron(bias: float, half: bool = False, ids: bool = False) -> onnx.Model
     return load(f"g ({x}) => (float[N,8] y) {{ {first} m = MatMul(e, w) y = Add(m, c) }}", weights=weights)
 
 
-@pytest.mark.parametrize("ids", [False, True], ids=["floats fed", "integers fed"])
-@cases("wrong", {"bias lost": {"bias": 0}, "a weight through float16": {"bias": 1, "half": True}})
+@each("ids", [False, True])
+@each("wrong", {"bias lost": {"bias": 0}, "a weight through float16": {"bias": 1, "half": True}})
 def test_small_errors_are_found(wrong: dict[str, Any], ids: bool) -> None:
     model = perceptron(1, ids=ids)
     assert judge(model, perceptron(**wrong, ids=ids)).failure is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import EXACT, RewriteBuilder, Rule, Value, from_onnx, rule
 from passwright.testing import check_rule
@@ -179,7 +178,7 @@ def test_bools() -> None:
     stays(f"{head} <bool c = {{0}}> {{ y = And(x, c) }}", drop_true)
 
 
-@pytest.mark.parametrize("chosen", [double_to_sum, multiply_by_ten], ids=lambda r: r.name)
+@each("chosen", [double_to_sum, multiply_by_ten])
 def test_checks_generate_the_number(chosen: Rule) -> None:
     checked = check_rule(chosen, budget=40)
     assert checked.fired > 0

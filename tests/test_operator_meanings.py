@@ -221,7 +221,7 @@ QUANTIZED = (
 )
 
 
-@pytest.mark.parametrize("row", WITHOUT_NODE_CASES, ids=lambda row: row[0].partition("(")[0])
+@each("row", WITHOUT_NODE_CASES)
 def test_operators_without_node_cases_agree_with_onnxruntime(row: tuple[str, ...]) -> None:
     call, head, before = (*row, "")[:3]
     body = f"{QUANTIZED if '(q' in call + before or 'z, q' in call else ''}{before} y = {call}"

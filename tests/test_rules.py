@@ -34,7 +34,7 @@ from passwright.core.errors import NoFixpoint, PassesError, RuleError
 from passwright.core.rewriting.driver import RuleIndex
 from passwright.testing.model_comparison import contract_in
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types
+from rewriting import apply_passes, becomes, each, initializers, load, op_types
 
 G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
 
@@ -535,8 +535,8 @@ BUILT: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("opset", [9, 11, 13, 18, 22])
-@cases(("build_it", "meant"), BUILT)
+@each("opset", [9, 11, 13, 18, 22])
+@each(("build_it", "meant"), BUILT)
 def test_built_for_the_opset_of_the_model(build_it: Any, meant: Any, opset: int) -> None:
     from onnx import checker
     from passwright.core.ort.backends import OnnxRuntime

@@ -146,12 +146,12 @@ def loads(model: onnx.ModelProto) -> bool:
     return True
 
 
-@pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
+@each("r", OWN)
 def test_rules_fire_on_generated_models(r: Rule) -> None:
     assert sum(f.fired and not f.case.no_fire_reason for f in searched(r)) >= 20
 
 
-@pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
+@each("r", OWN)
 def test_rules_do_not_fire_where_forbidden(r: Rule) -> None:
     assert not [f.case for f in searched(r) if f.fired and f.case.no_fire_reason]
 
@@ -179,7 +179,7 @@ def test_dims_types_and_opsets_vary() -> None:
     assert {m.opset_import[0].version for m in models} >= {7, 13, 18, 23}
 
 
-@pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
+@each("r", OWN)
 def test_models_are_valid(r: Rule) -> None:
     for case in first_cases(r, 40):
         onnx.checker.check_model(case.model, full_check=True)
@@ -213,7 +213,7 @@ def test_variants_of_examples_fire(name: str) -> None:
     assert len(set(fired)) > 1
 
 
-@pytest.mark.parametrize("r", OTHER_DOMAINS, ids=lambda r: r.name)
+@each("r", OTHER_DOMAINS)
 def test_operators_of_other_domains_are_generated(r: Rule) -> None:
     found = [f for f in guided_search(r).generate(100) if f.fired and not f.case.no_fire_reason]
     assert len(found) >= 10

@@ -105,7 +105,7 @@ def asks_too_much(g: Any, x: Value) -> Value:
     return x
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "kind"),
     [
         (raises, FaultKind.RAISED),
@@ -116,7 +116,6 @@ def asks_too_much(g: Any, x: Value) -> Value:
         (every_other_time, FaultKind.NONDETERMINISTIC),
         (relu_of_negated, FaultKind.WRONG),
     ],
-    ids=lambda p: getattr(p, "name", str(p)),
 )
 def test_faults(wrong: Any, kind: FaultKind) -> None:
     with pytest.raises(RuleIsWrong) as caught:
@@ -243,7 +242,7 @@ def test_float16_is_not_compared_bit_for_bit() -> None:
     assert kinds == [FaultKind.WRONG, None]
 
 
-@pytest.mark.parametrize("example", ["g (float[2] x) => (float[2] y) { y = Relu(", "", "model.onnx"], ids=repr)
+@each("example", ["g (float[2] x) => (float[2] y) { y = Relu(", "", "model.onnx"])
 def test_example_must_be_a_model(example: str) -> None:
     with pytest.raises(UsageError, match="an example is not ONNX text"):
         check_rule(drop_negation, examples=[example], budget=1)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import clamp_rules
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
 
 DROP_UNBOUNDED_CLIP = rule_pass(clamp_rules, "drop-unbounded-clips")
 MERGE_CLAMPS = rule_pass(clamp_rules, "merge-clamps")
@@ -102,8 +101,8 @@ def test_merged_bounds(low: tuple[str, str], high: tuple[str, str], want: tuple[
     assert tuple(known[i] for i in out.graph.node[0].input[1:]) == want
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64", "double", "float16"])
-@cases(
+@each("dtype", ["int8", "uint8", "int32", "int64", "uint64", "double", "float16"])
+@each(
     ("before", "after"),
     {
         "clips": ("t = Clip(x, z, s) y = Clip(t, p, q)", "y = Clip(x, p, q)"),

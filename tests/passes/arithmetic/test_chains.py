@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import constant_chains
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
 
 MERGE_CONSTANT_OPERANDS = rule_pass(constant_chains, "merge-constant-operands")
 
@@ -88,8 +87,8 @@ def test_other_floats(dtype: str) -> None:
     becomes(g.format("", before), g.format(known, after), *PASSES, weights=weights)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
-@cases(
+@each("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+@each(
     ("before", "after", "c"),
     {
         "sums": ("t = Add(x, three) y = Add(five, t)", "y = Add(x, one)", 8),
@@ -108,8 +107,8 @@ def test_integer_divisors(dtype: str) -> None:
     assert merged("t = Div(x, three) y = Div(t, five)", "y = Div(x, one)", dtype) == 15
 
 
-@pytest.mark.parametrize("dtype", ["float", "double", "int32"])
-@cases(
+@each("dtype", ["float", "double", "int32"])
+@each(
     ("before", "after"),
     {
         "sum": ("a = Mul(x, two) b = Mul(two, z) y = Add(a, b)", "t = Add(x, z) y = Mul(t, two)"),

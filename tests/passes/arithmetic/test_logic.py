@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import logic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
 
 MERGE_LOGIC = rule_pass(logic, "merge-logic")
 
@@ -55,8 +54,8 @@ test_logic_becomes = rewrites.all_become("""
 """)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
-@pytest.mark.parametrize(
+@each("dtype", ["int32", "int64", "uint8"])
+@each(
     ("comparison", "negated"),
     [("Less", "GreaterOrEqual"), ("LessOrEqual", "Greater"), ("Greater", "LessOrEqual"), ("GreaterOrEqual", "Less")],
 )
@@ -65,8 +64,8 @@ def test_negated_comparisons(comparison: str, negated: str, dtype: str) -> None:
     becomes(numbers(before, dtype), numbers(after, dtype), MERGE_LOGIC, opset=13)
 
 
-@pytest.mark.parametrize("dtype", ["float", "int64", "string"])
-@cases(
+@each("dtype", ["float", "int64", "string"])
+@each(
     ("before", "after"),
     {
         "where not": ("n = Not(p) y = Where(n, a, b)", "y = Where(p, b, a)"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, load, op_types, require_equivalent, stays
 from tiers import in_turn
 
 DROP_NEUTRAL_OPERANDS = rule_pass(no_op_arithmetic, "drop-neutral-operands")
@@ -28,8 +27,8 @@ def before(op: str) -> str:
     return f"t = {op} y = Abs(t)"
 
 
-@pytest.mark.parametrize("shape", ["2,3", "a,b"])
-@cases(
+@each("shape", ["2,3", "a,b"])
+@each(
     ("op", "c"),
     {
         "x + 0": ("Add(x, c)", 0),

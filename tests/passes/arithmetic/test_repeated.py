@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import no_op_arithmetic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, load, op_types, require_equivalent
+from rewriting import apply_passes, becomes, each, load, op_types, require_equivalent
 
 DROP_IDEMPOTENT = rule_pass(no_op_arithmetic, "drop-idempotent")
 
@@ -17,8 +16,8 @@ def model(body: str, dtype: str = "float") -> str:
     return f"g ({dtype}[2,3] x, int32[2,3] i, bool[2,3] b) => ({dtype}[n,m] y) {{ {body} }}"
 
 
-@pytest.mark.parametrize("dtype", ["float", "double", "float16"])
-@cases(
+@each("dtype", ["float", "double", "float16"])
+@each(
     ("before", "after"),
     {
         "floor of floor": ("t = Floor(x) y = Floor(t)", "y = Floor(x)"),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
 from passwright.passes.arithmetic import variadic
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, require_equivalent, stays
+from rewriting import apply_passes, becomes, each, initializers, load, op_types, require_equivalent, stays
 
 MERGE_VARIADIC = rule_pass(variadic, "merge-variadic")
 
@@ -23,8 +22,8 @@ def model(body: str, dtype: str = "float") -> str:
     return f"g ({inputs}) => ({dtype}[n,m] y) {CONSTANTS.format(dtype)} {{ {body} }}"
 
 
-@pytest.mark.parametrize("op", ["Max", "Min", "Sum"])
-@cases(
+@each("op", ["Max", "Min", "Sum"])
+@each(
     ("before", "after"),
     {
         "of one": ("t = {0}(a) y = Abs(t)", "y = Abs(a)"),
@@ -40,8 +39,8 @@ def test_becomes(before: str, after: str, op: str) -> None:
     becomes(model(before.format(op)), model(after.format(op)), MERGE_VARIADIC)
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "double"])
-@cases(
+@each("dtype", ["int32", "int64", "uint8", "double"])
+@each(
     ("before", "after"),
     {
         "of one": ("t = Max(a) y = Abs(t)", "y = Abs(a)"),

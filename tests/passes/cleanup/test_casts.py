@@ -135,9 +135,9 @@ test_every_opset = rewrites.using(x="float16[n] x", dtype="double").all_become(
 )
 
 
-@pytest.mark.parametrize("opset", [7, 11, 12, 13, 18])
-@pytest.mark.parametrize("op", ["ArgMax<axis=1,keepdims=0>", "ArgMin<axis=1>"])
-@pytest.mark.parametrize(("a", "b"), [("float", "double"), ("int32", "double")])
+@each("opset", [7, 11, 12, 13, 18])
+@each("op", ["ArgMax<axis=1,keepdims=0>", "ArgMin<axis=1>"])
+@each(("a", "b"), [("float", "double"), ("int32", "double")])
 def test_comparison_needs_no_cast(op: str, a: str, b: str, opset: int) -> None:
     text = f"g ({a}[4,5] x) => (int64[n] y) {{{{ {{}} }}}}"
     becomes(text.format(f"t = Cast<to={NAMES[b]}>(x) y = {op}(t)"), text.format(f"y = {op}(x)"), *RULES, opset=opset)

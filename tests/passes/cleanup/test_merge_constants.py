@@ -6,7 +6,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -29,11 +28,11 @@ def left(a: Any, b: Any) -> list[str]:
     return list(kept)
 
 
-@pytest.mark.parametrize(
+@each(
     "dtype",
     ["bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64"],
 )
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 3), (40, 40)])
+@each("shape", [(), (0,), (1,), (2, 3), (40, 40)])
 def test_equal_constants_merge(dtype: str, shape: tuple[int, ...]) -> None:
     a = np.ones(shape, dtype)
     assert left(a, a.copy()) == ["a"]

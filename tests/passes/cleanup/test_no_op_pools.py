@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.cleanup import no_ops
 from passwright.passes.cleanup.no_ops import drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, load, stays
+from rewriting import apply_passes, becomes, each, load, stays
 
 DROP_NO_OP_POOL_RESIZE = rule_pass(no_ops, "drop-no-op-pool-resize")
 
@@ -69,8 +68,8 @@ test_becomes_elsewhere = no_op_pools.using(opset=17).all_become("""
 INTS = "g (int8[1,1,4,h] x) => (float[p,q,r,s] y)"
 
 
-@pytest.mark.parametrize("opset", [12, 22, 26])
-@cases(
+@each("opset", [12, 22, 26])
+@each(
     "node",
     {
         "plain": ("t = MaxPool<kernel_shape=[1,1]>(x)"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
@@ -43,8 +42,8 @@ def test_every_opset(op: str, opset: int) -> None:
     becomes(f"{FLAT} {{ t = {gone} y = Neg(t) }}", after, *RULES, opset=opset, weights=AXES)
 
 
-@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd"])
-@pytest.mark.parametrize("kind", ["float", "double", "int32"])
+@each("op", ["ReduceMax", "ReduceMin", "ReduceProd"])
+@each("kind", ["float", "double", "int32"])
 def test_reductions_without_sums_are_exact(op: str, kind: str) -> None:
     text = f"g ({kind}[n,1] x) => ({kind}[p,q] y) {{{{ y = {{}} }}}}"
     becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_unit_axes, opset=18, weights=AXES)
@@ -80,8 +79,8 @@ def test_sums_of_wide_integers_stay(op: str) -> None:
     )
 
 
-@pytest.mark.parametrize("op", KINDS)
-@pytest.mark.parametrize("inputs", ["x", "x, none"])
+@each("op", KINDS)
+@each("inputs", ["x", "x, none"])
 def test_empty_axes_with_noop_flag(op: str, inputs: str) -> None:
     text = "g (float[n,m] x) => (float[p,q] y) {{ y = {} }}"
     before = text.format(f"{op}<noop_with_empty_axes=1>({inputs})")

@@ -7,7 +7,6 @@ from collections import Counter
 
 import numpy as np
 import onnx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Pass, rule_pass
@@ -15,7 +14,7 @@ from passwright.core.ort.kernels import runs_on_cpu
 from passwright.passes import decomposition
 from passwright.testing.rewriting import apply_passes
 from rewrite_tables import Rewrites
-from rewriting import cases, each, load, op_types, require_equivalent, to_onnx
+from rewriting import each, load, op_types, require_equivalent, to_onnx
 
 from passwright import optimize
 
@@ -78,7 +77,7 @@ def rewritten(model: onnx.ModelProto, *passes: Pass) -> onnx.ModelProto:
     return out
 
 
-@cases(
+@each(
     ("op", "ops", "opset"),
     {
         "Gelu": ("Gelu(x)", "Div Erf Add Mul Mul", 20),
@@ -89,7 +88,7 @@ def rewritten(model: onnx.ModelProto, *passes: Pass) -> onnx.ModelProto:
         "Swish with a factor": ("Swish<alpha=1.5>(x)", "Mul Sigmoid Mul", 24),
     },
 )
-@pytest.mark.parametrize("dtype", ["float", "float16", "double"])
+@each("dtype", ["float", "float16", "double"])
 def test_activations(op: str, ops: str, opset: int, dtype: str) -> None:
     model = load(f"g ({dtype}[N,3] x) => ({dtype}[N,3] y) {{ y = {op} }}", opset)
     if runs(model):

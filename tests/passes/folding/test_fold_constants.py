@@ -12,7 +12,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper
@@ -21,7 +20,7 @@ from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.structure.conditionals import InlineIf
 from rewrite_tables import Rewrites
-from rewriting import OPSET, apply_passes, cases, each, initializers, load, op_types, require_equivalent, table
+from rewriting import OPSET, apply_passes, each, initializers, load, op_types, require_equivalent, table
 
 from passwright import optimize
 
@@ -228,7 +227,7 @@ def grown(text: str, weights: dict[str, Any], **options: Any) -> tuple[list[str]
 MIB = 1 << 20
 
 
-@cases(
+@each(
     ("elements", "options"),
     {
         "1 MiB": (MIB // 4, {}),
@@ -239,7 +238,7 @@ MIB = 1 << 20
         "growth, none allowed": (4, {"max_growth": 0, "max_share": 0.0}),
     },
 )
-@pytest.mark.parametrize("op", ["ConstantOfShape(s)", "Expand(u, s)"])
+@each("op", ["ConstantOfShape(s)", "Expand(u, s)"])
 def test_growth_is_limited(op: str, elements: int, options: dict[str, Any]) -> None:
     """The growth is that of the result less that of the constants no longer used."""
     weights: dict[str, Any] = {"s": np.array([elements], np.int64)}
@@ -272,7 +271,7 @@ def test_ops_and_rounds_share_one_budget() -> None:
     assert to_onnx(once) == to_onnx(twice)
 
 
-@pytest.mark.parametrize(("reads", "folds"), [("a", True), ("w", False)], ids=["weight goes", "weight is still read"])
+@each(("reads", "folds"), [("a", True), ("w", False)])
 def test_removed_constants_free_budget(reads: str, folds: bool) -> None:
     weights = {"w": np.ones((600, 600), np.float32)}
     text = f"g (float[600,600] x) => (float[n,m] y) {{ a = Transpose(w) b = Add(a, x) y = Mul(b, {reads}) }}"
@@ -314,8 +313,8 @@ test_failing_op_does_not_block_others = unchanged.using(runs=False).all_become("
 """)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool"])
-@pytest.mark.parametrize("size", [3, 700])
+@each("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool"])
+@each("size", [3, 700])
 def test_types(dtype: str, size: int) -> None:
     """Small constants are written into the session, large ones are fed to it."""
     w = (np.arange(size) % 5).astype(dtype)

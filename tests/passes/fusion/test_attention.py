@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
@@ -12,7 +11,7 @@ from passwright.passes.fusion.attention import FUSE_CACHE_INTO_ATTENTION
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.layout_propagation import move_transposes
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, cases, load, op_types, require_equivalent, run
+from rewriting import apply_passes, each, load, op_types, require_equivalent, run
 
 FUSE_ATTENTION = rule_pass(attention, "fuse-attention")
 FUSE_INTO_ATTENTION = rule_pass(attention, "fuse-into-attention")
@@ -205,8 +204,8 @@ def test_scores_of_a_mask_that_are_replaced() -> None:
     assert same_with_masked_rows(text, numbers) == ["Where", "Where", "Attention"]
 
 
-@pytest.mark.parametrize("low", [np.finfo(np.float32).min, -np.finfo(np.float32).max / 2, -1e9])
-@cases(
+@each("low", [np.finfo(np.float32).min, -np.finfo(np.float32).max / 2, -1e9])
+@each(
     "mask",
     {
         "where": "m = Where(c, zero, low)",
@@ -226,9 +225,7 @@ def test_rows_that_are_masked_throughout(mask: str, low: float) -> None:
     assert "Attention" in same_with_masked_rows(f"{text} {{ {body} }}", numbers, low)
 
 
-@pytest.mark.parametrize(
-    "sums", ["m = Add(p, n) z = Add(a, m)", "m = Add(n, p) w = Unsqueeze(m, one) x = Squeeze(w, one) z = Add(x, a)"]
-)
+@each("sums", ["m = Add(p, n) z = Add(a, m)", "m = Add(n, p) w = Unsqueeze(m, one) x = Squeeze(w, one) z = Add(x, a)"])
 def test_masks_that_cancel_each_other(sums: str) -> None:
     """A mask of 2 instead of 1 makes the highest number, with which the lowest one of another mask masks nothing."""
     low = np.finfo(np.float32).min

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
 from passwright.passes.linear import weight_scale
 from rewrite_tables import Rewrites
-from rewriting import initializers
+from rewriting import each, initializers
 from weights import matrix
 
 FOLD_BATCHNORM_INTO_GEMM = rule_pass(weight_scale, "fold-batchnorm-into-gemm")
@@ -46,8 +45,8 @@ test_becomes = norms.all_become(f"""
 """)
 
 
-@pytest.mark.parametrize("dtype", ["float", "double"])
-@pytest.mark.parametrize("opset", [7, 9, 11, 14, 15, 22])
+@each("dtype", ["float", "double"])
+@each("opset", [7, 9, 11, 14, 15, 22])
 def test_every_type_and_opset(dtype: str, opset: int) -> None:
     out = norms.becomes(f"p = MatMul(x, w) y = {bn(4, 'p')}", ONE, dtype=dtype, opset=opset)
     assert {a.dtype for a in initializers(out).values()} == {np.dtype({"float": "float32"}.get(dtype, dtype))}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass
@@ -24,7 +23,7 @@ def text(body: str, x: str = "float[N,4] x", kind: str = "float", **constants: o
     return f"g ({x}) => ({kind}[p,q] y) <{', '.join(lines)}> {{ {body} }}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second", "after"),
     [
         ([0, 1, 0, 2], [0, 1, 0, 0], [0, 2, 0, 2]),
@@ -34,7 +33,7 @@ def text(body: str, x: str = "float[N,4] x", kind: str = "float", **constants: o
         ([0, -1, 0, 0], [1, 0, 0, 2], [1, -1, 0, 2]),
     ],
 )
-@pytest.mark.parametrize("fill", ["", ", c", ", z"])
+@each("fill", ["", ", c", ", z"])
 def test_constant(first: list[int], second: list[int], after: list[int], fill: str) -> None:
     given_ = {"c": 2.5, "z": 0.0}
     other = "" if fill == ", z" else fill

@@ -16,7 +16,7 @@ from passwright.passes.quantization.bias_correction import (
     operand_channels,
 )
 from quantized_accuracy import decibels, quantized_with, values_of
-from rewriting import apply_passes, cases, load, op_types, run, to_onnx
+from rewriting import apply_passes, each, load, op_types, run, to_onnx
 
 RNG = np.random.default_rng(0)
 NAME = CorrectBiases().name
@@ -119,7 +119,7 @@ def test_a_sum_behind_a_clamp_is_no_bias() -> None:
     assert change_log.declines[NAME]["a"] == "MatMul a has no bias"
 
 
-@cases(
+@each(
     ("error", "reason"),
     {
         "size": (np.ones(4), "4 errors are given for 5 channels"),

@@ -30,7 +30,7 @@ from passwright.passes.cleanup.constants import MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.pipelines import BASIC
 from passwright.passes.quantization import dynamic as dynamic_rules
-from rewriting import apply_passes, cases, each, initializers, load, op_types, run, stays, to_onnx
+from rewriting import apply_passes, each, initializers, load, op_types, run, stays, to_onnx
 from weights import read_by
 
 QUANTIZE_DYNAMIC = rule_pass(dynamic_rules, "quantize-dynamic")
@@ -73,7 +73,7 @@ def rounded_columns(w: np.ndarray, limit: int, axis: Any = -2) -> np.ndarray:
 W, B, X = normal(ROWS, COLUMNS), normal(COLUMNS), normal(5, ROWS)
 
 
-@cases(
+@each(
     ("text", "weights", "wanted"),
     {
         "matmul": ("y = MatMul(x, w)", W, lambda q, w: q @ w),
@@ -89,10 +89,9 @@ W, B, X = normal(ROWS, COLUMNS), normal(COLUMNS), normal(5, ROWS)
         "transA": ("t = Transpose(x) y = Gemm<transA=1>(t, w, b)", W, lambda q, w: q @ w + B),
     },
 )
-@pytest.mark.parametrize(
+@each(
     ("opset", "spec"),
     [(11, SPEC), (21, FULL), (17, replace(SPEC, per_channel=False))],
-    ids=["7 bits", "unsigned", "one scale"],
 )
 def test_products_of_integers(text: str, weights: np.ndarray, wanted: Any, opset: int, spec: QuantizationSpec) -> None:
     named = {"w": weights, "b": B, "one": np.float32([1]), "rows": ROW_BIAS}
@@ -152,7 +151,7 @@ def test_products_share_the_integers_of_one_weight() -> None:
     assert decibels(2 * X @ W, got) > 30
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "names"),
     [
         (f"c = Constant<value = float[32,32] {{{','.join(['0.5'] * 1024)}}}>() y = MatMul(x, c)", ()),
@@ -160,7 +159,6 @@ def test_products_share_the_integers_of_one_weight() -> None:
         ("t = Identity(w) y = MatMul(x, t)", "w"),
         ("t = Identity(w) u = Transpose(t) y = Gemm<alpha=0.5>(x, u)", "w"),
     ],
-    ids=["Constant", "Transpose", "Identity", "both"],
 )
 def test_weights_behind_other_ops_are_normalized_first(body: str, names: str) -> None:
     """onnxruntime.quantization leaves those in float."""
@@ -329,13 +327,12 @@ def test_lstm_against_its_equations() -> None:
     assert decibels(wanted, got[:, 0]) > 55  # an integer of h may differ by one where its quotient is a half
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "opset"),
     [
         ("g (float[2,5,48] x) => (float[2,5,1,40] y) { y = LSTM<hidden_size=40, layout=1>(x, w, r, b) }", 17),
         ("g (float[5,2,48] x, float[1,160,40] r) => (float[5,1,2,40] y) { y = LSTM<hidden_size=40>(x, w, r, b) }", 17),
     ],
-    ids=["batch first", "computed weights"],
 )
 def test_lstm_stays(text: str, opset: int) -> None:
     model = load(text, opset, read_by(text, lstm()))

@@ -81,7 +81,7 @@ def test_dequantization_comes_last(body: str, rank: int, opset: int) -> None:
                 assert np.array_equal(before, after)
 
 
-@pytest.mark.parametrize(("body", "rank"), KEPT, ids=[body for body, _ in KEPT])
+@each(("body", "rank"), KEPT)
 def test_dequantization_stays(body: str, rank: int) -> None:
     model = dequantized_model(body, rank, 13)
     assert op_types(moved(model)) == op_types(model)

@@ -343,7 +343,7 @@ def test_empty_batches_run() -> None:
 CHANNELS = np.array([1, 0, 1e-43, 1e-20, 1e9], np.float32)  # the sizes of the weights of five channels
 
 
-@cases(
+@each(
     ("weights", "bias", "given"),
     {
         "zeros and tiny weights with a bias": (CHANNELS, np.full(5, 0.5), 1),
@@ -354,7 +354,7 @@ CHANNELS = np.array([1, 0, 1e-43, 1e-20, 1e9], np.float32)  # the sizes of the w
         "huge activations": (np.full(5, 1e10), np.full(5, 1e20), 1e20),
     },
 )
-@pytest.mark.parametrize("opset", [12, 13])
+@each("opset", [12, 13])
 def test_weights_and_biases_of_all_sizes(weights: Any, bias: Any, given: float, opset: int) -> None:
     matrix = (np.random.default_rng(0).uniform(-1, 1, (16, len(weights))) * weights).astype(np.float32)
     used = {"w": matrix} | ({} if bias is None else {"b": bias.astype(np.float32)})
@@ -435,8 +435,8 @@ def test_unsigned_weights_of_eight_bits(body: str, x: np.ndarray[Any, Any], ops:
     assert sorted(fused_ops(made, tmp_path)) == sorted(ops.split())
 
 
-@pytest.mark.parametrize("spec", [UNSIGNED, SIGNED])
-@pytest.mark.parametrize(
+@each("spec", [UNSIGNED, SIGNED])
+@each(
     ("gate", "given", "low", "high"),
     [
         ("HardSwish(c)", Range(-9, 5), -3, 5),
@@ -461,7 +461,7 @@ def test_integers_begin_where_a_gate_does(
     assert high - 1e-6 <= (least + 255 - zero) * scale <= high + (high - low) * 3 / 255 + 0.05
 
 
-@pytest.mark.parametrize(
+@each(
     ("body", "given"),
     [
         (f"{C} y = HardSwish(c)", Range(-9, 1e4)),
@@ -469,7 +469,6 @@ def test_integers_begin_where_a_gate_does(
         (f"{C} y = HardSigmoid<alpha = -0.2>(c)", Range(-2, 2)),
         (f"{C} y = HardSigmoid<beta = 1.5>(c)", Range(-2, 2)),
     ],
-    ids=["coarse integers", "integers that end before", "a falling line", "0 outside the line"],
 )
 def test_gates_stay_in_float_with(body: str, given: Range) -> None:
     made = quantized(as_model(body, X, 17), {"x": X}, c=given)

@@ -117,7 +117,7 @@ def test_columns_of_zeros_bring_no_noise(spec: QuantizationSpec) -> None:
     assert np.abs(got[..., 3]).max() < 1e-30
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "w", "wanted"),
     [
         ("m = MatMul(x, w) y = Add(m, b)", W, lambda w: X @ w + B),
@@ -128,7 +128,7 @@ def test_columns_of_zeros_bring_no_noise(spec: QuantizationSpec) -> None:
         ("c = Neg(b) y = Gemm<beta=2.0>(x, w, c)", W, lambda w: X @ w - 2 * B),
     ],
 )
-@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (FOUR, 17)])
+@each(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (FOUR, 17)])
 def test_gemm(call: str, w: np.ndarray, wanted: Any, spec: QuantizationSpec, opset: int) -> None:
     made = quantized_text(f"g (float[M,80] x) => (float[M,24] y) {{ {call} }}", {"w": w, "b": B}, spec, opset)
     operators, (got,) = loaded(made, {"x": X})
@@ -136,8 +136,8 @@ def test_gemm(call: str, w: np.ndarray, wanted: Any, spec: QuantizationSpec, ops
     assert decibels(wanted(rounded(W, spec.weight_bits, spec.block, symmetric=True)), got) > 35
 
 
-@pytest.mark.parametrize("dims", [(2, 5, ROWS), (0, ROWS), (2, 0, ROWS)])
-@pytest.mark.parametrize(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (FOUR, 17)])
+@each("dims", [(2, 5, ROWS), (0, ROWS), (2, 0, ROWS)])
+@each(("spec", "opset"), [(EIGHT, 13), (FOUR, 21), (FOUR, 17)])
 def test_inputs_of_any_rank_and_extent(dims: tuple[int, ...], spec: QuantizationSpec, opset: int) -> None:
     names = ",".join("AB"[: len(dims) - 1])
     text = f"g (float[{names},80] x) => (float[{names},24] y) {{ m = MatMul(x, w) y = Add(m, b) }}"
@@ -276,10 +276,10 @@ def test_any_extents_of_4_bits(k: int, n: int, block: int, symmetric: bool, opse
     assert (np.abs(got - x @ wanted) <= bound).all()
 
 
-@pytest.mark.parametrize("index_dims", [(1,), (2, 3), (0,)])
-@pytest.mark.parametrize("tail", [(24,), (4, 6)])
-@pytest.mark.parametrize("per_channel", [True, False])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@each("index_dims", [(1,), (2, 3), (0,)])
+@each("tail", [(24,), (4, 6)])
+@each("per_channel", [True, False])
+@each("dtype", [np.float32, np.float16])
 def test_tables(index_dims: tuple[int, ...], tail: tuple[int, ...], per_channel: bool, dtype: Any) -> None:
     table = (normal(50, *tail) * np.geomspace(0.01, 10, 50).reshape(-1, *[1] * len(tail))).astype(dtype)
     kind = "float" if dtype is np.float32 else "float16"

@@ -142,7 +142,7 @@ def test_only_two_kinds_are_not_finite() -> None:
     {
         "floats": ("float[8] x", {*KINDS} - {"boundaries"}),
         "integers": ("int32[8] x", {"normal", "negative", "mixed", "zeros", "extremes"}),
-        "bools": ("bool[8] x", {"normal", "negative", "mixed", "zeros"}),
+        "bools": ("bool[8] x", {"normal", "negative", "wide", "mixed", "zeros"}),
         "strings": ("string[8] x", {"normal", "negative"}),
         "floats and bools": ("float[8] x, bool[8] c", {*KINDS} - {"boundaries"}),
     },

@@ -13,6 +13,7 @@ from passwright.core.verify.combined_plans import InputPlan, KindRecord, combine
 from passwright.core.verify.input_generation import COMBINED_KINDS, generate_combined, own_kinds, special_kinds
 from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_specs import InputSpec, input_specs
+from passwright.core.verify.model_changes import InputHints
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
 from passwright.core.verify.number_generation import adjacent_integers, integer_limits
 from passwright.core.verify.oracle import Oracle
@@ -228,7 +229,7 @@ def test_no_kind_is_planned_that_no_input_has() -> None:
     inputs = inputs_of("g (float[4] x) => (y) { y = Relu(x) }")
     plans = combined_plans(inputs, [{}], NO_CONSTANTS, NO_SYMBOLS, 0)
     counts = Counter(p.kind for p in plans)
-    assert counts.keys() == {"combined", "adjacent", "whole"}
+    assert counts.keys() == {"combined", "adjacent", "whole", "offset", "tiny", "sparse"}
     assert {*counts} < {*COMBINED_KINDS}
     for plan in plans:
         assert {*plan.kinds.values()} <= own_kinds(inputs[0]) | special_kinds(inputs[0])
@@ -236,8 +237,8 @@ def test_no_kind_is_planned_that_no_input_has() -> None:
 
 def test_plans_for_a_result_use_its_constants_alone() -> None:
     inputs = inputs_of("g (float[N] x) => (y) { y = Relu(x) }")
-    plans = plans_near(inputs, [{"N": 2}], ModelConstants((9.0,), (30,)), NO_SYMBOLS, 0)
-    assert {p.kind for p in plans} == {"sizes", "constants"}
+    plans = plans_near(inputs, [{"N": 2}], InputHints(ModelConstants((9.0,), (30,))), NO_SYMBOLS, 0)
+    assert {p.kind for p in plans} == {"sizes", "constants", "sparse"}
     assert {p.sizes["N"] for p in plans if p.kind == "sizes"} == {29, 30, 31, 32}
 
 
@@ -268,7 +269,7 @@ def test_noise_of_measurements_is_no_growth() -> None:
 
 
 def test_left_out_sets_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(InputSearch, "_budget", lambda _: TimeBudget(-1.0))
+    monkeypatch.setattr(InputSearch, "_budget", lambda *_: TimeBudget(-1.0))
     monkeypatch.setattr(SizeCosts, "predicted", lambda *_: 1.0)
     oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
     (note,) = oracle.notes

@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from itertools import islice
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from ..ir.dtypes import FLOAT16_DTYPES, INTEGER_DTYPES
-from .decision_boundaries import evenly_spread
-from .dim_expressions import Sizes
+from .decision_boundaries import MAX_BOUNDARIES, evenly_spread
+from .dim_expressions import Sizes, extent
 from .input_generation import own_kinds, special_kinds
 from .input_specs import InputSpec
+from .model_changes import InputHints
 from .model_constants import MAX_SIZE, ModelConstants
-from .size_assignments import CHEAP_ELEMENTS, MANY_ROWS, combined_sizes, element_count, sizes_near
+from .number_generation import MIXED
+from .size_assignments import (
+    CHEAP_ELEMENTS,
+    MANY_ROWS,
+    combined_sizes,
+    element_count,
+    ladder_of_sizes,
+    sizes_near,
+)
 
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {
-    "sizes": 42, "constants": 14, "combined": 26, "adjacent": 6, "whole": 4, "magnitudes": 8, "far": 8, "lengths": 10,
-    "boundaries": 10, "nonfinite": 3,
+    "sizes": 24, "constants": 14, "combined": 22, "adjacent": 6, "whole": 4, "magnitudes": 8, "offset": 2, "tiny": 3,
+    "sparse": 3, "far": 8, "lengths": 12, "boundaries": 10, "nonfinite": 3,
 }  # fmt: skip
+MAX_LADDER_PLANS = 128  # of normal inputs at other sizes, where a change depends on extents
+MOST_ROWS = 16_384
 MAX_COMBINED_SIZES = 6  # of the plans of sizes, and of sums and products of constants
 MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
 NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
 RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they are drawn half as often
 # Some rows of these show a mistake; indices lie in larger extents.
-MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "whole"})
+MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "sparse", "whole"})
 PAIRED_KINDS = frozenset({"boundaries", "nonfinite"})
 VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
 MAX_DRAWN_KINDS = 100_000  # of inputs in the plans of one kind, which are fewer where a model has many inputs
@@ -94,25 +106,39 @@ def combined_plans(
             by_kind[kind] = planner.fitting(found, max(MAX_GROWN_ELEMENTS, usual))
         else:
             by_kind[kind] = planner.fitting(planner.plans(kind, drawn, number), max(CHEAP_ELEMENTS, usual))
-    places = (((n + 0.5) / len(plans), plan) for plans in by_kind.values() for n, plan in enumerate(plans))
-    return [plan for _, plan in sorted(places, key=lambda placed: placed[0])]  # plans of a kind evenly spread
+    return _evenly_mixed(by_kind.values())
 
 
 def plans_near(
     inputs: Sequence[InputSpec],
     accepted: Sequence[Sizes],
-    constants: ModelConstants,
+    hints: InputHints,
     fixed: frozenset[str],
     seed: int,
 ) -> list[InputPlan]:
-    """Plans for the constants that only a rewritten model has."""
+    """Plans for what a rewritten model changes."""
+    constants = hints.constants
     rng = np.random.default_rng([seed, *repr(constants).encode()[:64]])
     planner = _Planner(inputs, accepted, constants, fixed, rng)
-    near = islice(sizes_near(constants.sizes, planner.base, fixed), min(COUNTS["sizes"] // 2, planner.max_plans))
-    plans = [InputPlan("sizes", sizes, {}, 10_000 + n) for n, sizes in enumerate(near)]
+    near = islice(sizes_near(constants.sizes, planner.base, fixed), min(COUNTS["sizes"], planner.max_plans))
+    ladder = islice(ladder_of_sizes(planner.base, fixed), MAX_LADDER_PLANS if hints.extents else 0)
+    plans = [
+        [InputPlan("sizes", p, {}, start + n) for n, p in enumerate(sizes)]
+        for sizes, start in ((near, 10_000), (ladder, 11_000))
+    ]
     if constants.numbers or constants.words:
-        plans += planner.plans("constants", min(COUNTS["constants"] // 2, planner.max_plans), 11_000)
-    return planner.fitting(plans, MAX_GROWN_ELEMENTS)
+        plans.append([*planner.plans("constants", min(COUNTS["constants"] // 2, planner.max_plans), 12_000)])
+        plans.append([*planner.plans("sparse", min(COUNTS["sparse"], planner.max_plans), 15_000)])
+    if hints.vocabularies:
+        plans.append([*planner.plans_of_most_rows(13_000)])
+    plans.append([*planner.plans_of_tables(hints.tables, 14_000)])
+    return _evenly_mixed(planner.fitting(p, MAX_GROWN_ELEMENTS) for p in plans)
+
+
+def _evenly_mixed(groups: Iterable[Sequence[InputPlan]]) -> list[InputPlan]:
+    """All plans; those of each group are evenly spread."""
+    places = (((n + 0.5) / len(plans), plan) for plans in groups for n, plan in enumerate(plans))
+    return [plan for _, plan in sorted(places, key=lambda placed: placed[0])]
 
 
 @dataclass(slots=True)
@@ -168,7 +194,11 @@ class _Planner:
             if kind == "combined":
                 chosen = self.some_kinds(self.inputs, NORMAL_SHARE, rare=0.5)
             else:
-                leading = able if n % 2 else [i for i in able if self.rng.random() < 0.6] or [able[n // 2 % len(able)]]
+                leading = (
+                    able
+                    if n % 2 or kind == "boundaries"
+                    else [i for i in able if self.rng.random() < 0.6] or [able[n // 2 % len(able)]]
+                )
                 chosen = {i.name: kind for i in leading}
                 beside = [i for i in self.inputs if i.name not in chosen]
                 # Each second draw of constants of one input has zeros beside it: a sum with them is at the constant.
@@ -178,6 +208,25 @@ class _Planner:
             sizes = self.base if is_usual else self.accepted[int(self.rng.integers(len(self.accepted)))]
             sizes = self.many_rows if kind in MANY_ROW_KINDS and n % 2 == 0 else sizes
             yield InputPlan(kind, sizes, chosen, number + n)
+
+    def plans_of_most_rows(self, number: int) -> Iterator[InputPlan]:
+        """One plan with thousands of rows, where inputs are compared with many numbers, as in trees."""
+        first = next((s for s in self.base if s in self.many_rows and self.many_rows[s] != self.base[s]), None)
+        able = [i.name for i in self.inputs if len(i.boundaries.all_points) > MAX_BOUNDARIES]
+        if first is not None and able:
+            rows = min(MOST_ROWS, MAX_GROWN_ELEMENTS * self.base[first] // element_count(list(self.inputs), self.base))
+            yield InputPlan("constants", self.base | {first: rows}, dict.fromkeys(able, "constants"), number)
+
+    def plans_of_tables(self, tables: Collection[int], number: int) -> Iterator[InputPlan]:
+        """Plans in which each row of a table is chosen once: mixed indices are evenly spread."""
+        for n, i in enumerate(self.inputs):
+            symbol = next((d for d in i.shape if isinstance(d, str) and d in self.base), None)
+            if i.role.kind != "index" or i.role.bound not in tables or not isinstance(i.role.bound, int):
+                continue
+            others = prod(extent(d, self.base) for d in i.shape if d != symbol)
+            if symbol is not None and others:
+                sizes = self.base | {symbol: -(-i.role.bound // others)}
+                yield InputPlan("constants", sizes, {i.name: MIXED}, number + n)
 
     def _is_served(self, i: InputSpec, kind: str) -> bool:
         """Whether plans for a kind are worth their cost for an input with such values."""

@@ -10,8 +10,10 @@ In combined input sets each input has a kind of its own (`core.verify.input_sear
 *sizes*: extents beside constants of the models. *constants*: numbers at and beside their constants, words of their
 vocabularies. *nonfinite*: zeros, ones, NaN and infinities, of which two inputs have all pairs. *adjacent*: numbers
 that nearly coincide, in one input or in several. *whole*: whole floats and halves. *magnitudes*: log-uniform ones, of
-integers up to the limits of the type. *far*: indices and positions from the end and out of range, negative pads.
-*lengths*: sequences of 0 to 7 tensors, absent optionals, up to 65 iterations.
+integers up to the limits of the type. *offset*: rows far from zero, beside their spread. *tiny*: subnormal numbers.
+*sparse*: zeros but in one channel of each row. *far*: indices and positions from the end and out of range, negative
+pads. *lengths*: sequences of 0 to 7 tensors, absent optionals, up to 257 iterations and those that constants suggest.
+*crossings*: both sides of comparisons behind arithmetic (`core.verify.comparison_crossings`).
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from .number_generation import (
     floats_near_constants,
     floats_near_points,
     floats_of_all_magnitudes,
+    floats_with_offsets,
     generate_extreme_integers,
     generate_floats,
     generate_integers,
@@ -54,7 +57,10 @@ from .number_generation import (
     kinds_without_special_values,
     nearly_equal,
     nonfinite_floats,
+    one_hot_rows,
+    sparse_floats,
     special_integers,
+    tiny_floats,
     to_finite,
     whole_floats,
 )
@@ -65,7 +71,8 @@ Shape = tuple[int, ...]
 
 KINDS = ("normal", "negative", "wide", MIXED, "zeros", "extremes", "boundaries", "nan", "inf")
 COMBINED_KINDS = (
-    "sizes", "constants", "combined", "adjacent", "whole", "magnitudes", "far", "lengths", "nonfinite",
+    "sizes", "constants", "combined", "adjacent", "whole", "magnitudes", "offset", "tiny", "sparse", "far", "lengths",
+    "nonfinite", "crossings",
 )  # fmt: skip
 """The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
 ALL_KINDS = (*KINDS, *COMBINED_KINDS)
@@ -77,8 +84,7 @@ TRUTH_KIND_ORDER = ("extremes", "normal", MIXED, "wide", "nan", "inf", "boundari
 TRUTH_MASKS = (1, 2, 4, 3, 5, 6, 7)
 EXTREME_KINDS = frozenset({"extremes", "nan", "inf"})
 SEQUENCE_LENGTHS = {"negative": 1, MIXED: 3, "zeros": 0}  # of sequences, 2 in other kinds
-LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2)  # of sequences, and trip counts, in turn
-MAX_VARIANT = 1 << 16
+LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2, 257)  # of sequences, and trip counts, in turn
 MIXED_VARIANTS = 3  # input sets of mixed numbers
 FEW_ELEMENTS = 4 * MIXED_PARTS  # of all inputs, which do not hold all mixed numbers
 MAX_CONTROL = 2048  # the largest magnitude of integers that control a run
@@ -125,9 +131,12 @@ def _generate_override(i: InputSpec, kind: str, _: Shape, __: _GenerationParams)
 
 
 def _generate_strings(i: InputSpec, _: str, shape: Shape, params: _GenerationParams) -> Array:
-    known = i.role.words + (params.constants.words if params.kind in STRING_KINDS else ())
-    words = [*known, *(() if params.restriction else USUAL_WORDS)] or ["a"]
-    return params.rng.choice(np.array(words, object), shape)
+    words = [*i.role.words, *(() if params.restriction else USUAL_WORDS)] or ["a"]
+    drawn = params.rng.choice(np.array(words, object), shape)
+    if params.kind in STRING_KINDS and params.constants.words:
+        near = params.rng.choice(np.array(params.constants.words, object), shape)
+        return np.where(params.rng.random(shape) < 0.5, near, drawn)
+    return drawn
 
 
 def _generate_booleans(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
@@ -142,6 +151,8 @@ def _generate_booleans(i: InputSpec, kind: str, shape: Shape, params: _Generatio
     if prod(shape) == 1:
         mask = TRUTH_MASKS[params.indices[i.name] % len(TRUTH_MASKS)]
         return np.full(shape, bool((TRUTH_KIND_ORDER.index(params.kind) & mask).bit_count() & 1))
+    if kind in {"wide", MIXED}:
+        return one_hot_rows(shape, params.rng) ^ (kind == MIXED)
     return params.rng.integers(0, 2, shape).astype(np.bool_)
 
 
@@ -170,7 +181,7 @@ def _generate_integers(i: InputSpec, kind: str, shape: Shape, params: _Generatio
 
 
 def _integers_near_constants(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array | None:
-    points = (*i.boundaries.all_points, *params.constants.numbers)
+    points = i.boundaries.all_points, params.constants.numbers
     if i.role.kind == "index":
         limits = index_limits(i.role, params.sizes, limits)
     elif i.is_size:
@@ -193,6 +204,12 @@ def _mixed_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limit
     return special_integers(shape, params.rng, limits) if is_any else None
 
 
+def _trips(params: _GenerationParams) -> int:
+    """A trip count; those that reach the constants of the models are among them."""
+    counts = (*TRIPS, *(min(n + 1, MAX_CONTROL) for n in params.constants.sizes))
+    return counts[params.variant % len(counts)]
+
+
 FAR_RANGES = {
     "pads": (-1, 1), "count": (0, 3), "position": (-3, 3), "start": (-9, 9), "end": (-9, 9), "step": (-3, 3),
     "limit": (-9, 70), "region": (-9, 70),
@@ -202,7 +219,7 @@ SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range
     "magnitudes": lambda _, shape, params, limits: integers_of_all_magnitudes(shape, params.rng, limits),
     "adjacent": lambda _, shape, params, limits: adjacent_integers(shape, params.rng, limits),
     "far": _far_integers,
-    "lengths": lambda _, shape, params, __: np.full(shape, TRIPS[params.variant % len(TRIPS)]),
+    "lengths": lambda _, shape, params, __: np.full(shape, _trips(params)),
     MIXED: _mixed_integers,
 }
 """The generators of the kinds in which an integer input serves a purpose of its own."""
@@ -211,9 +228,13 @@ SPECIAL_INTEGERS: dict[str, Callable[[InputSpec, Shape, _GenerationParams, Range
 def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
     dtype, points, rng = _numpy_dtype(i), i.boundaries.points, params.rng
     if kind == "constants":
-        return floats_near_constants((*i.boundaries.all_points, *params.constants.numbers), shape, dtype, rng)
+        return floats_near_constants((i.boundaries.all_points, params.constants.numbers), shape, dtype, rng)
     if kind in SPECIAL_FLOATS:
         return SPECIAL_FLOATS[kind](shape, dtype, rng)
+    if kind == "tiny":
+        return tiny_floats(shape, dtype, rng, params.variant - params.indices[i.name])  # alike in all inputs
+    if kind == "sparse":
+        return sparse_floats(shape, dtype, rng, params.constants.numbers)
     if kind in {MIXED, "boundaries"} and points and dtype.kind != "c":
         if kind == MIXED:  # the last run of numbers is at the boundaries
             last = prod(shape) // (MIXED_PARTS + 1)
@@ -247,9 +268,10 @@ def _numbers_in_interval(
 
 SPECIAL_FLOATS: dict[str, Callable[[Shape, np.dtype[Any], np.random.Generator], Array]] = {
     "adjacent": adjacent_floats, "magnitudes": floats_of_all_magnitudes, "whole": whole_floats,
-    "nonfinite": nonfinite_floats,
+    "nonfinite": nonfinite_floats, "offset": floats_with_offsets,
 }  # fmt: skip
 ROLE_KINDS = frozenset({"normal", "negative", MIXED, "zeros"})
+TRUTH_KINDS = ROLE_KINDS | {"wide"}
 STRING_KINDS = frozenset({"constants", "adjacent"})
 FREE_INTEGER_KINDS = frozenset({"constants", "magnitudes", "adjacent"})
 ROLES_OF_KIND = {
@@ -271,7 +293,7 @@ def special_kinds(i: InputSpec) -> frozenset[str]:
     if i.dtype in INTEGER_DTYPES:
         return frozenset({"constants"}) if i.is_size else FREE_INTEGER_KINDS
     is_real = is_float(_numpy_dtype(i)) and _numpy_dtype(i).kind != "c" and _numpy_dtype(i).itemsize > 1
-    found = {"constants", *SPECIAL_FLOATS} - ({"nonfinite"} if i.is_control else set[str]())
+    found = {"constants", "sparse", "tiny", *SPECIAL_FLOATS} - ({"nonfinite"} if i.is_control else set[str]())
     return frozenset(found if is_real else ())
 
 
@@ -289,11 +311,11 @@ def _input_class(i: InputSpec) -> _InputClass:
     if i.dtype == onnx.TensorProto.STRING:
         return _InputClass(_generate_strings, frozenset({"normal", "negative"}), is_restrictable=bool(i.role.words))
     if i.dtype == onnx.TensorProto.BOOL:
-        return _InputClass(_generate_booleans, ROLE_KINDS, is_restrictable=False)
+        return _InputClass(_generate_booleans, TRUTH_KINDS, is_restrictable=False)
     if role == "share" and not is_integer:
         return _InputClass(_generate_unit_interval, ROLE_KINDS)
     if role == "truth" and is_integer:
-        return _InputClass(_generate_booleans, ROLE_KINDS)
+        return _InputClass(_generate_booleans, TRUTH_KINDS)
     omitted = set[str]() if i.boundaries.points else {"boundaries"}
     if role not in {"free", "truth"}:  # a float that serves as a truth value may be any number
         return _InputClass(
@@ -359,8 +381,10 @@ def generate_combined(
     feeds: dict[str, Any] = {}
     for n, i in enumerate(inputs):
         own = replace(params, kind=kinds.get(i.name, "normal"), variant=params.variant + n)
-        if own.kind == "boundaries":  # independent of other inputs, so that they meet on all sides
-            own = replace(own, variant=int(params.rng.integers(MAX_VARIANT)))
+        if own.kind == "boundaries":  # below, at and above each, in all combinations
+            own = replace(
+                own, variant=params.variant // 3 ** sum(kinds.get(i.name) == "boundaries" for i in inputs[:n])
+            )
         if i.type_kind == OPTIONAL and own.kind == "lengths":
             feeds[i.name] = None
         elif (value := _generate(i, _input_class(i), own)) is not None:

@@ -15,6 +15,7 @@ from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
 from .combined_plans import InputPlan, KindRecord, combined_plans, plans_near
+from .comparison_crossings import ComparisonProbe, crossing_sets
 from .dim_expressions import Sizes
 from .effort import Effort
 from .input_generation import (
@@ -26,6 +27,7 @@ from .input_generation import (
 )
 from .input_sets import InputSet, ReferenceRun
 from .input_specs import GENERATABLE, InputSpec, free_symbols
+from .model_changes import InputHints
 from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
 from .number_generation import NONFINITE_VALUES
@@ -54,6 +56,7 @@ MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES = 8, 20_000  # assignments with a size of 1,
 CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
+NEAR_PART, CHEAP_NEAR_RUN = 0.4, 0.0005  # the same for runs that may show what a rewritten model changes
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
 
@@ -141,22 +144,32 @@ class InputSearch:
                 return
             yield from _new(self._runs_of_kind(kind, accepted), seen)
 
-    def _budget(self) -> TimeBudget:
+    def _budget(self, part: float = 1.0) -> TimeBudget:
         """CPU seconds of this thread, half for runs of the original: a comparison takes as many again.
 
         Those of other threads depend on the load of the machine: onnxruntime's wait for work by spinning.
         """
         least, share = CPU_BUDGETS[self.effort]
-        return TimeBudget(max(least, share * self.base_cost) / 2, thread_time)
+        return TimeBudget(part * max(least, share * self.base_cost) / 2, thread_time)
 
-    def runs_near(self, constants: ModelConstants) -> Iterator[ReferenceRun]:
-        """Runs near constants that only a rewritten model has. Raises OutOfTime."""
-        plans = plans_near(self.inputs, self.accepted_sizes, constants, self._fixed_symbols(), self.seed)
+    def runs_near(self, hints: InputHints) -> Iterator[ReferenceRun]:
+        """Runs that may show what a rewritten model changes. Raises OutOfTime."""
+        plans = plans_near(self.inputs, self.accepted_sizes, hints, self._fixed_symbols(), self.seed)
         if self.combines:
-            yield from _new(self.combined_runs(plans, constants, self._budget()), set())
+            yield from _new(self.combined_runs(plans, hints.constants, self._budget(NEAR_PART), CHEAP_NEAR_RUN), set())
+
+    def runs_beside_limits(self, probes: Iterable[ComparisonProbe], start: InputSet) -> Iterator[ReferenceRun]:
+        """Runs on both sides of the limits of comparisons, along rays through an input set. Raises OutOfTime."""
+        budget = self._budget(NEAR_PART)
+        for probe in probes if self.combines else ():
+            for input_set in crossing_sets(probe, self.inputs, start, budget, self.seed):
+                if budget.left() <= 0:
+                    return
+                with suppress(EvaluationError):
+                    yield ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
 
     def combined_runs(
-        self, plans: Sequence[InputPlan], constants: ModelConstants, budget: TimeBudget
+        self, plans: Sequence[InputPlan], constants: ModelConstants, budget: TimeBudget, cheap: float = CHEAP_RUN
     ) -> Iterator[ReferenceRun]:
         """The runs on the plans that the model accepts, as many as `budget` allows."""
         costs, late = SizeCosts(), 0
@@ -166,7 +179,7 @@ class InputSearch:
             useful = self.record.useful_part(plan)
             if useful is None:
                 continue
-            if costs.predicted(useful.sizes) > max(budget.left(), CHEAP_RUN):
+            if costs.predicted(useful.sizes) > max(budget.left(), cheap):
                 late += 1
                 continue
             start = thread_time()
@@ -181,8 +194,8 @@ class InputSearch:
             if run is not None:
                 yield run
         if late:
-            left_out = f"{late} of {len(plans)} combined input sets were left out: runs take too long"
-            self.notes.append(left_out)
+            what = "combined input sets" if cheap == CHEAP_RUN else "input sets for what changed"
+            self.notes.append(f"{late} of {len(plans)} {what} were left out: runs take too long")
 
     def _runs_of_kind(self, kind: str, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
         """The runs on all variants of a kind, at the first size assignment that is accepted for them."""

@@ -23,7 +23,8 @@ from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly
 from .word_generation import case_variants, words_of_operator
 
 MAX_TENSOR_ELEMENTS = 64  # of a constant that counts; larger ones are weights
-MIN_SIZE, MAX_SIZE = 3, 2048  # of extents to which inputs are grown
+MIN_SIZE, MAX_SIZE = 3, 8192  # of extents to which inputs are grown
+MAX_SQUARE = 2048  # extents of squares whose elements are counted
 MAX_NUMBERS, MAX_SIZES, MAX_WORDS = 48, 6, 64
 # Inputs that give shapes, axes and weights: their numbers are no bounds for elements or extents.
 STRUCTURAL_ROLES = frozenset({"axes", "unit axes", "new axes", "factors", "parts", "stretch", "scales", "pads"})
@@ -87,13 +88,13 @@ class _Collected:
                 self.words[value.decode("utf-8", "replace") if isinstance(value, bytes) else value] = None
             elif np.isfinite(value):
                 self.numbers[decides][float(value)] = None
-                if may_be_sizes and value == int(value) and MIN_SIZE <= abs(value) <= MAX_SIZE:
+                if may_be_sizes and (decides or value == int(value)) and MIN_SIZE <= abs(value) <= MAX_SIZE:
                     self.sizes[decides][abs(int(value))] = None
 
     def constants(self) -> ModelConstants:
         """At most as many as are drawn; if elements are counted, extents of squares with as many as a number says."""
         if self.counts_elements:
-            whole = (int(n) for n in self.numbers[True] if n == int(n) and MIN_SIZE**2 <= n <= MAX_SIZE**2)
+            whole = (int(n) for n in self.numbers[True] if n == int(n) and MIN_SIZE**2 <= n <= MAX_SQUARE**2)
             self.sizes[True].update(dict.fromkeys(map(isqrt, whole)))
         numbers = _with_priority(self.numbers[True], self.numbers[False], MAX_NUMBERS)
         sizes = _with_priority(self.sizes[True], self.sizes[False], MAX_SIZES)
@@ -104,9 +105,14 @@ class _Collected:
 def constants_of(model: Loadable) -> ModelConstants:
     """The constants of a model, as in its nodes, subgraphs and functions; weights and shapes are left out. O(V + E)."""
     proto = split_model(model).message
-    found = _Collected()
-    nodes = list(all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
-    carried = {name: [elements] for name, elements in _small_constants(proto, nodes)}
+    nodes = (*proto.graph.node, *(n for f in proto.functions for n in f.node))
+    return constants_of_nodes(nodes, proto.graph.initializer)
+
+
+def constants_of_nodes(outer: Iterable[onnx.NodeProto], initializers: Iterable[TensorProto]) -> ModelConstants:
+    """The constants of some nodes and their subgraphs, which read the initializers. O(V + E)."""
+    found, nodes = _Collected(), list(all_nodes(outer))
+    carried = {name: [elements] for name, elements in _small_constants(initializers, nodes)}
     for node in nodes:
         domain = canonical_domain(node.domain)
         for a in node.attribute:
@@ -127,10 +133,12 @@ def constants_of(model: Loadable) -> ModelConstants:
     return found.constants()
 
 
-def _small_constants(proto: onnx.ModelProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, list[Any]]]:
+def _small_constants(
+    initializers: Iterable[TensorProto], nodes: Iterable[onnx.NodeProto]
+) -> Iterator[tuple[str, list[Any]]]:
     """The elements of tensors and numbers that are constant, of few elements each, by name."""
     graphs = (a.g for node in nodes for a in node.attribute if a.type == AttributeProto.GRAPH)
-    for tensor in chain(proto.graph.initializer, *(g.initializer for g in graphs)):
+    for tensor in chain(initializers, *(g.initializer for g in graphs)):
         if _is_small(tensor):
             yield tensor.name, _elements(tensor)
     for node in nodes:

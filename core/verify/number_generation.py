@@ -30,8 +30,13 @@ SPECIAL_NUMBERS = (0.0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1
 SPECIAL_INTEGERS = (0, 0, 1, 1, -1, 2, -2, 3, 7, 8, -8, 127, 128, 255, 256, -129, 32767, 65536)
 MAX_ADJACENT_STEP = 0.003  # relative, of adjacent floats
 MAX_WHOLE_BITS = 20.0  # of whole floats
-FACTORS = np.array([1.0, 1.0, 1.0, 1.0, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
-OFFSETS = np.array([0.0, 0.0, 0.0, 1.0, -1.0, 2.0, 0.5])
+ROW_OFFSETS = (10.0, 100.0, 1000.0)  # of floats with a spread of 1
+MAX_HALF_POINT = 256.0
+TINY_SHARES, TINY_BITS = (1.0, 0.75, 0.45), 8.0  # of the exponent of the least number, and the bits above that
+FACTORS = np.array([*[1.0] * 8, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
+OFFSETS = np.array([*[0.0] * 6, 1.0, -1.0, 2.0, 0.5])
+Points = Sequence[Sequence[float]]
+"""Groups of points, of which each is drawn from as often as the others."""
 ONE_MAGNITUDE_BITS = (2.0, 15.0)  # of 16-bit floats of one magnitude
 SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite array that are not normal numbers
 
@@ -258,6 +263,45 @@ def floats_of_all_magnitudes(shape: Shape, dtype: DType, rng: np.random.Generato
     return to_finite(np.asarray(rng.choice(np.array([-1.0, 1.0]), shape)) * magnitude, dtype)
 
 
+def floats_with_offsets(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """Floats with a spread of 1 around an offset of each row, or of each channel of more than two axes."""
+    rows = shape[: min(2, max(len(shape) - 1, 0))]
+    offsets = np.asarray(rng.choice(np.array(ROW_OFFSETS), rows)) * rng.choice(np.array([-1.0, 1.0]), rows)
+    drawn = np.asarray(rng.standard_normal(shape))
+    return to_finite(drawn + offsets.reshape(rows + (1,) * (len(shape) - len(rows))), dtype)
+
+
+def tiny_floats(shape: Shape, dtype: DType, rng: np.random.Generator, variant: int) -> Array:
+    """Floats of both signs within a few powers of two: subnormal, or so small that squares or their squares are 0."""
+    least = np.log2(float(float_info(dtype).smallest_subnormal))
+    exponents = least * TINY_SHARES[variant % len(TINY_SHARES)] + TINY_BITS * np.asarray(rng.random(shape))
+    return to_finite(np.copysign(np.exp2(exponents), rng.standard_normal(shape)), dtype)
+
+
+def sparse_floats(shape: Shape, dtype: DType, rng: np.random.Generator, preferred: Sequence[float] = ()) -> Array:
+    """Floats that are zero but in one channel of each row, which shows the weights of that channel alone.
+
+    Channels are the last axis, or the second of more than two. Half of the rows have one of the `preferred` channels.
+    """
+    axis = len(shape) - 1 if len(shape) < 3 or rng.random() < 0.5 else 1
+    if axis < 0:
+        return generate_floats("normal", shape, dtype, rng)
+    rows = tuple(1 if a == axis else n if a in {0, axis - 1} else 1 for a, n in enumerate(shape))
+    channels = np.asarray(rng.integers(max(shape[axis], 1), size=rows))
+    known = [int(p) for p in preferred if 0 <= p < shape[axis]]
+    if known:
+        channels = np.where(rng.random(rows) < 0.5, rng.choice(np.array(known), rows), channels)
+    places = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return np.where(places == channels, generate_floats("normal", shape, dtype, rng), np.zeros((), dtype)).astype(dtype)
+
+
+def one_hot_rows(shape: Shape, rng: np.random.Generator) -> Array:
+    """Bools of which one in each row is true, or one in all."""
+    extent = prod(shape) if rng.random() < 0.5 else (shape[-1] if shape else 1)
+    rows = prod(shape) // max(extent, 1)
+    return np.asarray(np.arange(extent) == rng.integers(max(extent, 1), size=(rows, 1))).reshape(shape)
+
+
 def adjacent_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
     """Floats within three equal steps of one of two numbers; steps are those of the type, or up to 0.3 %."""
     centres: Array = to_finite(rng.standard_normal(2), dtype).astype(np.float64)
@@ -265,28 +309,35 @@ def adjacent_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Arr
     return to_finite(np.asarray(rng.choice(centres, shape)) * (1.0 + _adjacent_step(dtype, rng) * steps), dtype)
 
 
-def floats_near_constants(points: Sequence[float], shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Floats at some of the points, one step or 1 beside them, and at small multiples."""
-    limit = float(float_info(dtype).max) ** 0.5
-    near = [p for p in points if abs(p) <= limit]
-    if not near:
+def _draw_points(points: Points, shape: Shape, rng: np.random.Generator, limits: tuple[float, float]) -> Array | None:
+    """Some of the points within limits; None if there are none."""
+    within = [np.array([p for p in group if limits[0] <= p <= limits[1]]) for group in points]
+    groups = [np.asarray(rng.choice(group, shape)) for group in within if group.size]
+    return np.choose(rng.integers(len(groups), size=shape), groups) if groups else None
+
+
+def floats_near_constants(points: Points, shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
+    """Floats at some of the points, one step or 1 beside them, and at small multiples.
+
+    Points are at most as large as extremes are in arithmetic, or 256 in 16-bit floats.
+    """
+    limit = max(float(float_info(dtype).max) ** 0.25, MAX_HALF_POINT)
+    drawn = _draw_points(points, shape, rng, (-limit, limit))
+    if drawn is None:
         return generate_floats("normal", shape, dtype, rng)
-    at = to_finite(np.asarray(rng.choice(np.array(near), shape)) * rng.choice(FACTORS, shape), dtype)
+    at = to_finite(drawn * rng.choice(FACTORS, shape), dtype)
     moved = to_finite(at.astype(np.float64) + rng.choice(OFFSETS, shape), dtype)
     target = to_finite(np.asarray(rng.choice(np.array([-1.0, 0.0, 1.0]), shape)) * limit, dtype)
     stepped = np.nextafter(at, target)
     return np.where(rng.random(shape) < 0.25, stepped, moved).astype(dtype)
 
 
-def integers_near_constants(
-    points: Sequence[float], shape: Shape, rng: np.random.Generator, limits: Range
-) -> Array | None:
+def integers_near_constants(points: Points, shape: Shape, rng: np.random.Generator, limits: Range) -> Array | None:
     """Integers at some of the points, 1 and 2 beside them, and at small multiples; None if none are within limits."""
-    near = [p for p in points if limits[0] <= p <= limits[1]]
-    if not near:
+    drawn = _draw_points(points, shape, rng, limits)
+    if drawn is None:
         return None
-    at = np.asarray(rng.choice(np.array(near), shape)) * rng.choice(FACTORS, shape)
-    return clipped_integers(np.trunc(at) + rng.choice(OFFSETS, shape), limits)
+    return clipped_integers(np.trunc(drawn * rng.choice(FACTORS, shape)) + rng.choice(OFFSETS, shape), limits)
 
 
 def integers_of_all_magnitudes(shape: Shape, rng: np.random.Generator, limits: Range) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
@@ -15,29 +16,29 @@ from typing import Any, cast
 import numpy as np
 from msgspec import structs
 
-from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
+from ..errors import EvaluationError, MemoryExhausted, ModelError, ModelLoadError, UnverifiableError
 from ..io.convert import from_onnx
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir.expressions import Shape
 from ..ir.values import declared_shape
-from ..operators.element_types import Array
 from ..ort.backends import OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, EMPTY_SUM_ERROR, has_nonempty_filters
 from ..processes.process_limits import default_memory
 from ..serialization.proto_queries import used_operators
+from .comparison_crossings import ComparisonProbe
 from .comparison_options import USUAL, ComparisonOptions
 from .input_search import InputSearch, OutOfTime
 from .input_sets import InputSet, ReferenceRun
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
+from .model_changes import NO_HINTS, InputHints, ModelChanges
 from .model_constants import NO_CONSTANTS, constants_of
-from .oracle_protocol import REWRITTEN, CrashedInputs
+from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedInputs
 from .output_comparison import compare_outputs, identical, without_gains
-from .reference.judgement import differ_by_rounding
 from .regions.region_comparison import SATURATES, ChangedRegions
-from .regions.region_models import may_saturate
+from .regions.shared_values import SharedValues
 from .regions.value_graph import ValueGraph
 from .run_budgets import TimeBudget
 from .seeded_session import (
@@ -49,7 +50,7 @@ from .seeded_session import (
     open_session,
 )
 from .segmented_runtime import SegmentedRuntime, SegmentLimits, load_by_size, segment_memory, takes_quadratic_time
-from .sensitivity import Outputs, Sensitivity, outputs_in_float64
+from .sensitivity import Outputs, Sensitivity
 from .verdict import HALF_IN_SINGLE, Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
@@ -162,6 +163,8 @@ class Oracle:
         self.runs: list[ReferenceRun] = []
         self._run_given()
         self._constants = NO_CONSTANTS if spec.given_inputs else constants_of(self._split)
+        self._drawn_near = NO_HINTS
+        self._latest: tuple[Loadable, ValueGraph, SharedValues] | None = None
         self._search = InputSearch(
             self._run,
             spec.inputs,
@@ -197,7 +200,7 @@ class Oracle:
     def __getstate__(self) -> dict[str, Any]:
         """All attributes but sessions, which are opened again, and what is computed with them."""
         computed = {name for name, member in vars(type(self)).items() if isinstance(member, cached_property)}
-        return {name: value for name, value in vars(self).items() if name not in computed}
+        return {name: value for name, value in vars(self).items() if name not in computed} | {"_latest": None}
 
     def _budget(self, share: float) -> TimeBudget:
         """The time for a search or a comparison, by effort, and at most a share of what is left."""
@@ -285,7 +288,7 @@ class Oracle:
             return Verdict(self.backend, options.exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
         if options.input_sets is None and self._segment_memory is None:
-            self.add_runs_near(model)
+            self.add_runs_near(model, finds_limits=options.finds_limits)
         chosen = self._runs_on(options.input_sets)
         is_avoided = (backend is None or options.avoids_empty) and not spec.given_inputs
         may_crash = is_avoided and any(map(_has_zero_size, chosen))
@@ -297,19 +300,9 @@ class Oracle:
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.runs[0].input_set, None) if unmatched else None
-        explains = options.explain_by_regions and backend is None
-        regions = cache(partial(self._changed_regions, model)) if explains else lambda: None
-        truths = ValueCache[Outputs](spec.value_budget / 2)
+        regions = cache(partial(self._changed_regions, model)) if options.compare_regions else lambda: None
         compare_on = partial(
-            self._compare_on,
-            session=derived,
-            notes=notes,
-            regions=regions,
-            truth=lambda run: truths.get(
-                run, lambda: outputs_in_float64(split_model(model), self.output_names, run.input_set.feeds)
-            ),
-            unseeded=unseeded,
-            options=options,
+            self._compare_on, session=derived, notes=notes, regions=regions, unseeded=unseeded, options=options
         )
         tried = _Comparisons(notes, failure=failure)
         self._compare_in_time(chosen, compare_on, tried)
@@ -367,9 +360,9 @@ class Oracle:
         is_local = isinstance(session, OnnxRuntime | SegmentedRuntime)
         if not is_local or self.spec.random_outputs or self.spec.stateful:
             return None
-        rewritten = ValueGraph.of(split_model(model))
+        rewritten, shared = self._compared_values(model)
         load = partial(OnnxRuntime, config=session.config) if self._backends is BACKENDS else self._original.backend
-        return ChangedRegions(self._original_values, rewritten, load, self._original.timeout)
+        return ChangedRegions(self._original_values, rewritten, load, self._original.timeout, known=shared)
 
     def _affordable(
         self, input_sets: list[InputSet], costs: Mapping[int, float], notes: list[str]
@@ -473,15 +466,36 @@ class Oracle:
     def _original_values(self) -> ValueGraph:
         return ValueGraph.of(self._split)
 
-    def add_runs_near(self, model: Loadable) -> None:
-        """Add runs near the constants of `model` that no model before it has."""
+    def add_runs_near(self, model: Loadable, *, finds_limits: bool = True) -> None:
+        """Add runs where `model` may differ: at other extents, near constants that no model before it has."""
         if self.spec.given_inputs:
             return
-        new = constants_of(model).without(self._constants)
-        if new != NO_CONSTANTS:
-            self._constants = self._constants.with_others(new)
-            self._search_budget = self._budget(SEARCH_SHARE)
-            self.runs += self._in_time(self._search.runs_near(new))
+        changes = ModelChanges.of(self._original_values, *self._compared_values(model))
+        others = InputHints(constants_of(model).without(self._constants))
+        new = changes.hints().with_others(others).without(self._drawn_near)
+        if new == NO_HINTS:
+            return
+        self._drawn_near = self._drawn_near.with_others(new)
+        self._search_budget = self._budget(SEARCH_SHARE)
+        self.runs += self._in_time(self._search.runs_near(new))
+        if new.comparisons and finds_limits and not self.spec.random_outputs and not self.spec.stateful:
+            start = self.runs[0].input_set
+            with call_facts(model=CHANGED_REGION):
+                self.runs += self._in_time(self._search.runs_beside_limits(self._probes(changes), start))
+
+    def _probes(self, changes: ModelChanges) -> Iterator[ComparisonProbe]:
+        """The comparisons of both changed parts, loaded."""
+        for part in (changes.before, changes.after):
+            with suppress(ModelLoadError):
+                if (probe := ComparisonProbe.of(part, self._original.backend)) is not None:
+                    yield probe
+
+    def _compared_values(self, model: Loadable) -> tuple[ValueGraph, SharedValues]:
+        """The values of a rewritten model, and those that it shares with the original."""
+        if self._latest is None or self._latest[0] is not model:
+            rewritten = ValueGraph.of(split_model(model))
+            self._latest = model, rewritten, SharedValues.of(self._original_values, rewritten)
+        return self._latest[1:]
 
     def _compare_on(
         self,
@@ -491,14 +505,12 @@ class Oracle:
         session: SeededSession,
         notes: list[str],
         regions: Callable[[], ChangedRegions | None],
-        truth: Callable[[ReferenceRun], Outputs],
         unseeded: Collection[str],
         options: ComparisonOptions,
     ) -> Mismatch | None:
         """Compare the outputs of `session` with a run of the original; update the `worst` differences and the `notes`.
 
         Elements may be finite where they are not in the original if that is because changed regions saturate less.
-        `truth` gives the outputs of the model in float64.
         """
         input_set, exact, finite_only = run.input_set, options.exact, options.finite_only
         results = self._results(session, run)
@@ -518,18 +530,15 @@ class Oracle:
             rest = without_gains(run.outputs[name], got) if found.reason and not _has_zero_size(run) else None
             others = found if rest is None else compare(rest)
             is_gain = bool(found.reason) and not others.reason
-            may_round = bool(found.reason) and options.may_round and not _has_zero_size(run)
-            may_round = may_round and (not exact or may_saturate(self._split))
-            is_explainable = (may_round and found.error) or (rest is not None and not finite_only)
-            changed = regions() if is_explainable else None
+            changed = regions() if found.reason else None
             if rest is not None and (finite_only or (changed is not None and changed.saturate_less_on(input_set))):
                 note = f"{name} is finite where it is not in the original, which saturates"
                 notes.extend([note] if not finite_only else [])
                 found = others
             if not is_counted:
                 continue
-            is_judged = may_round and changed is not None and bool(found.error and found.reason)
-            if changed is not None and is_judged and self._only_rounds(changed, run, name, got, truth, exact=exact):
+            is_judged = bool(found.error and found.reason) and options.may_round and not _has_zero_size(run)
+            if is_judged and changed is not None and changed.only_round(input_set, name, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
                 notes.append(f"{name} differs: {SATURATES}" if changed.saturate_on(input_set) else by_rounding)
                 found = structs.replace(found, reason="", allowed=found.error)
@@ -542,33 +551,6 @@ class Oracle:
                 reason = found.reason + self._untrue_declaration(name, run.outputs[name])
                 return Mismatch(name, reason, input_set, found, is_gain=is_gain)
         return None
-
-    def _only_rounds(
-        self,
-        changed: ChangedRegions,
-        run: ReferenceRun,
-        name: str,
-        got: Any,
-        truth: Callable[[ReferenceRun], Outputs],
-        *,
-        exact: bool,
-    ) -> bool:
-        """Whether an output differs by rounding: all changed regions are right, and it is the same in float64."""
-        input_set = run.input_set
-        if not changed.is_right_on(input_set) or not changed.may_round(name, input_set, exact=exact):
-            return False
-        expected = run.outputs[name]
-        if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
-            return False
-        try:
-            truths = self._sensitivity.truth(run)[name], truth(run)[name]
-        except EvaluationError:
-            return False
-        moved = partial(self._sensitivity.moved_truths, run)
-        values = cast("Array", expected), cast("Array", got)
-        if changed.saturate_on(input_set):  # neither of them is what ONNX defines
-            values = tuple(np.asarray(t).astype(v.dtype) for t, v in zip(truths, values, strict=True))
-        return differ_by_rounding(values, truths, lambda: [m[name] for m in moved()])
 
     def _untrue_declaration(self, name: str, value: Any) -> str:
         """Words on the declared shape of an output that a value of the original contradicts; none if it agrees."""

@@ -19,6 +19,10 @@ MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes
 MANY_ROWS = 64  # of the first symbol
 UNUSUAL_SIZE = 17  # of all symbols: more than most constants
 EQUAL_SIZE = 3  # of all symbols
+# Sizes of one symbol at a time: even ones, multiples, powers of two and numbers beside them, and long ones. Those that
+# find most are first, as there may be no time for all.
+LADDER = (4, 8, 64, 6, 33, 16, 128, 5, 256, 24, 48, 512, 12, 1024, 32, 96, 31, 2, 192, 384, 4100)
+EQUAL_LADDER = (4, 8, 16, 48, 64)  # of all symbols
 MAX_DISTANCE = 2  # of extents beside a constant
 MAX_VARIATIONS = 16  # assignments of unusual sizes, of one kind
 MAX_SUM_SYMBOLS = 12  # symbols among which sums are tried: the number of assignments grows with the cube
@@ -188,13 +192,26 @@ def sizes_near(constants: Sequence[int], base: Sizes, fixed: Collection[str]) ->
     free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
     tried = [base]
     for offset in (2, 0, 1, -1):
-        for constant in constants:
+        for constant in (c for c in constants if c + offset > 0):
             alone = (sizes for s in free for sizes in _with_one_changed(base, [s], constant + offset, free))
             everywhere = [base | dict.fromkeys(free, constant + offset)] if len(free) > 1 and offset == 2 else []
             for sizes in (*alone, *everywhere):
                 if sizes not in tried:
                     tried.append(sizes)
                     yield sizes
+
+
+def ladder_of_sizes(base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
+    """`base` with each size of the ladder for one symbol, then for all."""
+    free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
+    tried = [base]
+    for size in LADDER:
+        alone = (sizes for s in free for sizes in _with_one_changed(base, [s], size, free))
+        together = [base | dict.fromkeys(free, size)] if len(free) > 1 and size in EQUAL_LADDER else []
+        for sizes in (*alone, *together):
+            if sizes not in tried:
+                tried.append(sizes)
+                yield sizes
 
 
 def combined_sizes(constants: Sequence[int], limit: int) -> list[int]:

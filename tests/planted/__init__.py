@@ -15,6 +15,7 @@ from planted import (
     interface,
     linear,
     movement,
+    reach,
     reduction,
     sequence,
     shapes,
@@ -24,6 +25,6 @@ from planted.mistake import Mistake
 
 FAMILIES = (
     comparison, constants, control, element_types, elementwise, failures, graph_access, hidden, interactions, interface,
-    linear, movement, reduction, sequence, shapes, window,
+    linear, movement, reach, reduction, sequence, shapes, window,
 )  # fmt: skip
 MISTAKES = dict(sorted((n, m) for family in FAMILIES for n, m in vars(family).items() if isinstance(m, Mistake)))

@@ -314,7 +314,7 @@ OPERATORS = {
 }
 
 
-@pytest.mark.parametrize("text", OPERATORS.values(), ids=OPERATORS)
+@each("text", OPERATORS)
 def test_operators_compute_what_onnxruntime_does(text: str) -> None:
     """The floats of an evaluation in the field are those of onnxruntime, and none is without its field element."""
     tested = model(text)

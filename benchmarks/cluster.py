@@ -26,7 +26,8 @@ from distributed import LocalCluster
 from passwright.app.models.dask_pool import DaskPool
 from passwright.app.models.pool import Pool, ProcessPool
 
-ECHO = (sys.executable, "-c", "for _ in __import__('sys').stdin: print('{\"failure\": null}', flush=True)")
+SERVER = "from types import SimpleNamespace as Server; from passwright.core.processes.worker_process import serve"
+ECHO = (sys.executable, "-P", "-c", f"{SERVER}; serve(Server(reply_to=lambda request: {{'failure': None}}))")
 OPTIONS = ("--verify", "quick", "--quiet")
 
 

@@ -44,6 +44,7 @@ AnyOptions = TypeVar("AnyOptions")
 Progress = Callable[[str], None] | bool | None
 """A function that is called with the name of each phase; True to show it, False not to; None: in a notebook alone."""
 MAX_DIGITS = 30
+PIPELINES_FILE = Path("pipelines.toml")  # of the current folder, in which names of pipelines are looked up
 WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", Path: "a path"}
 """What an option takes, by the type of its values."""
 

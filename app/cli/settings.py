@@ -15,7 +15,7 @@ from ...core.errors import UsageError
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import read_text, unreadable
 from ...core.support.toml_tables import read_tables
-from ..options import WORDS, Option, require
+from ..options import PIPELINES_FILE, WORDS, Option, require
 
 OWN_FILE, PROJECT_FILE = "passwright.toml", "pyproject.toml"
 TABLE = ("tool", "passwright")  # of the file of a project
@@ -23,7 +23,6 @@ NAMED = re.compile(r"""tool\W{1,9}passwright|^\s*["']?passwright["']?\s*[.=]""",
 """A file that has the table, or might: all others are not parsed."""
 MAX_BYTES = 1 << 20  # of a file of settings
 REPOSITORY = ".git"  # is in the root of one
-PIPELINES_FILE = Path("pipelines.toml")  # of the current folder, in which names of pipelines are looked up
 LIST_WORDS = "a list of texts"
 SPECS = frozenset({"pipeline", "enable"})
 """Options whose texts name passes and pipelines."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import platform
 import re
@@ -15,18 +16,20 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import ModelError
+from ...core.run.pipeline import RulePass, leaves
 from ...core.support.printable_text import json_text
 from ..cli.settings import all_texts
 from ..optimize.content_digests import content_digest, file_content_digest, model_digest, regular_file_digest
-from ..registry.environment import own_files, vector_instructions, versions
-from ..registry.plugin_sources import plugin_sources
+from ..options import PIPELINES_FILE
+from ..registry.adapter_names import ONNXSCRIPT
+from ..registry.environment import SOURCE_FOLDERS, own_files, vector_instructions, versions
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .exchange import unpacked
 from .model_files import SUFFIX, ModelJob
 
 WITHOUT_INFLUENCE = frozenset({"html", "in_place", "json", "map", "output", "progress", "repro", "visualize"})
 """Options that change no result."""
-PIPELINES_FILE = Path("pipelines.toml")
+INSTALLED = frozenset({"site-packages", "dist-packages"})
 METADATA = (".dist-info", ".egg-info")  # of an installed package, behind its name and version
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
 
@@ -64,8 +67,44 @@ def options_digest(action: str, options: Any) -> str:
 
 def source_digests(pipeline: ResolvedPipeline) -> Mapping[str, str]:
     """Digests of the files with the passes of a pipeline, by name."""
-    files = {_seen_from_here(file) for file in (*pipeline.read_files, *plugin_sources(pipeline))}
+    files = {_seen_from_here(file) for file in (*pipeline.read_files, *_plugin_sources(pipeline))}
     return {file: regular_file_digest(Path(file)) for file in sorted(files)}
+
+
+def _plugin_sources(choice: ResolvedPipeline) -> set[Path]:
+    """The Python files of all passes and transforms of a run that are not built in.
+
+    Beside each file count the modules of this process in its package, or in its folder if it is in none.
+    """
+    passes = [p for pipeline in (choice.pipeline, *choice.fallbacks) for p in leaves(pipeline)]
+    makers = [type(item) for item in (*passes, *(transform.item for transform in choice.transforms))]
+    functions = [rule.build for p in passes if isinstance(p, RulePass) for rule in p.rules]
+    files = set[Path]()
+    for maker in (*makers, *functions):
+        with suppress(TypeError, OSError):  # defined in no file
+            files.add(Path(inspect.getfile(maker)))
+    for tool, _, reference in (p.name.partition(":") for p in passes):
+        if tool == ONNXSCRIPT:
+            where = reference.rpartition(":")[0]
+            file = where if where.endswith(".py") else getattr(sys.modules.get(where), "__file__", None)
+            files |= {Path(file)} if file else set()
+    plugins = [file for file in files if not any(file.is_relative_to(folder) for folder in SOURCE_FOLDERS)]
+    return {path for file in plugins for path in (file, *_modules_beside(file))}
+
+
+def _modules_beside(file: Path) -> Iterator[Path]:
+    """The files of modules of this process in the outermost package around a file, or in its folder."""
+    folder = file.absolute().parent
+    while (folder.parent / "__init__.py").exists():
+        folder = folder.parent
+    is_package = (folder / "__init__.py").exists()
+    if not is_package and folder.name in INSTALLED:
+        return  # modules of strangers
+    for module in list(sys.modules.values()):
+        path = Path(getattr(module, "__file__", None) or "")
+        is_near = path.is_relative_to(folder) if is_package else path.parent == folder
+        if is_near and path.suffix == ".py" and INSTALLED.isdisjoint(path.relative_to(folder).parts):
+            yield path
 
 
 def _named_files(values: Any) -> Iterator[Path]:

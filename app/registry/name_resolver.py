@@ -17,9 +17,9 @@ from ...core.run.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves, 
 from ...core.support.regular_files import read_text
 from ...core.support.suggestions import did_you_mean
 from ...core.support.toml_tables import read_tables
+from ..options import PIPELINES_FILE
 from .pass_sources import caller_registry, full_registry, plugin_registries
 
-DEFAULT_FILE = Path("pipelines.toml")
 MAX_NESTING = 30  # of pipelines
 MAX_RESOLVED = 1000  # passes and pipelines that a pipeline includes
 MAX_BYTES = 1 << 20  # of a file of pipelines
@@ -226,8 +226,8 @@ class NameResolver:
         if (found := self._installed.lookup(name)) is not None:
             self.registry.require_no_clash(found)
             return found
-        if DEFAULT_FILE.is_file() and name in (default := self._read_file(DEFAULT_FILE)):
-            self._qualified_names[name] = f"{DEFAULT_FILE.resolve()}:{name}"
+        if PIPELINES_FILE.is_file() and name in (default := self._read_file(PIPELINES_FILE)):
+            self._qualified_names[name] = f"{PIPELINES_FILE.resolve()}:{name}"
             return default[name]
         self.warn_about_broken()
         raise self._installed.entry_point_errors.get(name) or self._unknown_name_error(name)

@@ -30,6 +30,9 @@ WEIGHTS = {
 }
 
 
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
+
+
 @pytest.fixture(autouse=True)
 def _runs_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run models here, not in processes of their own."""
@@ -138,7 +141,7 @@ def test_other_float_types_and_missing_outputs(files: Path) -> None:
     report = verify("values.onnx", half, budget="1%")
     assert report.agrees
     assert report.accuracy is not None
-    assert report.accuracy.notes == (
+    assert report.accuracy.notes[:2] == (
         "input x is a tensor of float16, not a tensor of float",
         "y: float32[1, 4] became float16[1, 4]",
     )
@@ -146,6 +149,20 @@ def test_other_float_types_and_missing_outputs(files: Path) -> None:
     report = verify(more, "values_near.onnx", budget="1%")
     assert (report.agrees, report.has_equal_values) == (False, True)
     assert report.interface_differences == ["output e is missing"]
+
+
+def test_classes_that_do_not_vary(files: Path) -> None:
+    onnx.save(load(CLASSES, weights={"w": np.zeros((4, 3), np.float32)}), "zeros.onnx")
+    found = invoke("verify", "zeros.onnx", "zeros.onnx", "--budget", "1%").stdout
+    assert "note: y: the original gives class 0 in all rows, so agreement says little" in found
+
+
+def test_hint_for_narrower_constants(files: Path) -> None:
+    text = VALUES.replace("y = Mul(e, w)", "c = Cast<to=1>(w) y = Mul(e, c)")
+    onnx.save(load(text, weights={"w": WEIGHTS[VALUES]["w"].astype(np.float16)}), "half.onnx")
+    hint = "hint: measure a model that differs on purpose: --budget 1%"
+    assert hint in invoke("verify", "values.onnx", "half.onnx", code=WRONG).stdout
+    assert "hint" not in invoke("verify", "values.onnx", "values_far.onnx", code=WRONG).stdout
 
 
 def test_model_that_does_not_run(files: Path) -> None:

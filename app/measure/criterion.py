@@ -213,7 +213,8 @@ class OutputFigures:
     """Figures of an output of two models: sums over its elements, and over their differences, on all inputs.
 
     `elements` counts floats, of which `nonfinite` are not finite in one model alone. `rows` counts rows of scores, or
-    elements that are not floats, `same` those of them in which the models agree. `change`: the types of both, where
+    elements that are not floats, `same` those of them in which the models agree; `first` is the class of the first row
+    in the original, or the first element, and `is_varied` whether there are others. `change`: the types of both, where
     they are not equal.
     """
 
@@ -226,21 +227,23 @@ class OutputFigures:
     nonfinite: int = 0
     same: int = 0
     rows: int = 0
+    first: Any = None
+    is_varied: bool = False
     change: str = ""
     _total_error: float = 0.0
 
     def add(self, wanted: Any, found: Any) -> None:
         """Add the output of the original and that of another model, on some inputs."""
         if not isinstance(wanted, np.ndarray):
-            self._count(np.array([repr(wanted) == repr(found)]))
+            self._count(np.array([repr(wanted)]), np.array([repr(found)]))
             return
         a, b = cast("Array", wanted), np.asarray(found)
         if a.shape != b.shape or dtype_key(a) != dtype_key(b):
             self.change = self.change or f"{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}"
         if a.shape != b.shape:
-            self._count(np.zeros(max(1, len(np.atleast_1d(a))), bool))
+            self.rows += max(1, len(np.atleast_1d(a)))
         elif a.dtype.kind not in "fV" or b.dtype.kind not in "fViub":
-            self._count(np.asarray(a == b))
+            self._count(a, b)
         else:
             self._add_floats(a.astype(np.float64), b.astype(np.float64))
 
@@ -250,7 +253,7 @@ class OutputFigures:
         is_finite = np.isfinite(a) & np.isfinite(b)
         signal = np.where(np.isfinite(a), a, 0)
         if self.has_scores and a.size:
-            self._count(np.argmax(a, -1) == np.argmax(b, -1))
+            self._count(np.argmax(a, -1), np.argmax(b, -1))
         with np.errstate(all="ignore"):
             errors = np.where(same, 0, np.abs(a - b))
             self.signal += float(np.square(signal).sum())
@@ -262,9 +265,12 @@ class OutputFigures:
         self.nonfinite += int(np.count_nonzero(~same & ~is_finite))
         self.elements += a.size
 
-    def _count(self, equal: Array) -> None:
-        self.same += int(equal.sum())
-        self.rows += equal.size
+    def _count(self, a: Array, b: Array) -> None:
+        """Count rows, or elements that are not floats."""
+        self.same += int(np.count_nonzero(a == b))
+        self.first = a.flat[0] if self.first is None and a.size else self.first
+        self.is_varied |= bool(np.any(a != self.first))
+        self.rows += a.size
 
     @property
     def relative_noise(self) -> float:

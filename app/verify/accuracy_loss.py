@@ -125,7 +125,8 @@ def measure_loss(
             samples = f"{len(labelled)} labelled rows of {labelled.examples.name}"
         elif spec.given_inputs:
             runs.add(s.feeds for s in spec.given_inputs)
-            samples = plural(runs.count, "given sample")
+            rows = next(iter(agreement.outputs.values())).rows if agreement.is_classifier else runs.count
+            samples = plural(runs.count, "given sample") + f" of {rows} rows" * (rows != runs.count)
         else:
             runs.add(drawn_feeds(original, DRAWN_SAMPLES[options.effort], options.seed, options.shape))
             samples = f"{plural(runs.count, 'sample')} drawn at random"
@@ -137,8 +138,13 @@ def measure_loss(
             name, reference, score = metric.name, metric.reference, metric.score(other.loadable())
             is_within = metric.allows(score)
     changes = [f"{output}: {figures.change}" for output, figures in agreement.outputs.items() if figures.change]
+    constant = [
+        f"{name}: the original gives {'class ' * o.has_scores}{o.first} in all rows, so agreement says little"
+        for name, o in agreement.outputs.items()
+        if o.rows > 1 and o.first is not None and not o.is_varied
+    ]
     has_half = spec.uses_half or uses_16_bit_floats(other.load().graph)
-    notes = (*spec.notes, *runs.notes, *changes, *[HALF_IN_SINGLE] * has_half)
+    notes = (*spec.notes, *runs.notes, *changes, *constant, *[HALF_IN_SINGLE] * has_half)
     return AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.verify.verdict import OutputDifference, Verdict
@@ -39,9 +40,11 @@ def describe(report: VerificationReport) -> Document:
         findings.append(
             Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))
         )
+        is_lossy = report.has_narrower_constants and verdict.failure.difference is not None
+        blocks.append(Lines(["measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
     elif verdict is not None:
         text = f"{verdict_line(verdict)}; compared with {verdict.backend} without optimizations"
-        details = Lines([*difference_lines(verdict)], on=TERMINAL)
+        details = Lines([*difference_lines(verdict)], on=TERMINAL | PAGE)
         blocks += [Lines(verdict.notes, "note"), output_table(verdict)]
     elif accuracy is not None:
         message = f"{accuracy.outcome}: {accuracy.figure_text}, on {accuracy.samples}"
@@ -59,7 +62,7 @@ def describe(report: VerificationReport) -> Document:
         blocks.append(Lines([*proof_lines(report.proofs.counts)]))
     return Document(
         "passes verify",
-        f"{report.other} against {report.original}",
+        f"{report.other} against {Path(report.original).name}",
         text,
         "good" if report.agrees else "bad",
         details=details,
@@ -117,7 +120,7 @@ def output_table(verdict: Verdict) -> Table:
     """The difference of each output, and the allowed difference; outputs with the largest share of it come first."""
     ordered = sorted(verdict.differences.items(), key=lambda item: -item[1].share_of_allowed)
     rows = ((name, f"{d.error:.2g}", f"{d.allowed:.2g}", f"{d.share_of_allowed:.0%}") for name, d in ordered)
-    return table("Outputs", ("output", "off by", "allowed", "of allowed"), rows, on=CARD)
+    return table("Outputs", ("output", "off by", "allowed", "of allowed"), rows, on=CARD | PAGE)
 
 
 def verdict_line(verdict: Verdict | None) -> str:

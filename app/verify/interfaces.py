@@ -66,7 +66,7 @@ class Interfaces(Struct, frozen=True):
         outputs = [n for n in names[0] if n not in lost]
         obstacle = "no output of the original is left" if not outputs else ""
         if new:
-            obstacle = f"the original has no input {', '.join(new)}"
+            obstacle = f"the original has no input {new[0]}" + f", and {len(new) - 1} others are new" * (len(new) > 1)
         elif odd := [n for n in changed if n not in casts]:
             obstacle = f"no {_type(actual[odd[0]])} can be made of {_type(expected[odd[0]])}"
         return cls(sorted(found), [of_type[n] for n in floats], outputs, obstacle, missing, casts, defaults)

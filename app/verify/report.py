@@ -22,7 +22,8 @@ class VerificationReport:
 
     `interface_differences` are in words; `obstacle` says why no values could be compared with them. `verdict` is None
     then, and with a budget, for which there is `accuracy`. `proofs` are those of the changed regions, if asked for.
-    `seconds` are by phase.
+    `has_narrower_constants`: some have 16 bits or fewer, of a type that no constant of the original has. `seconds` are
+    by phase.
     """
 
     original: str
@@ -32,6 +33,7 @@ class VerificationReport:
     accuracy: AccuracyLoss | None = None
     proofs: RegionProofs | None = None
     obstacle: str = ""
+    has_narrower_constants: bool = False
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])

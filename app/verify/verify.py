@@ -8,9 +8,11 @@ from pathlib import Path
 import onnx
 from msgspec.structs import replace as replace_fields
 
+from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
+from ...core.ir.tensor import element_bits
 from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.comparison_options import ComparisonOptions
@@ -25,6 +27,8 @@ from .document import describe
 from .interfaces import Interfaces
 from .report import VerificationReport
 from .verify_options import VerifyOptions
+
+NARROW_BITS = 16
 
 
 def verify_models(
@@ -49,7 +53,9 @@ def verify_models(
         model = first.load()
         given = read_given(options.inputs, model)
         spec = VerificationSpec.of(model, given, options.shape or {}, effort=options.effort, memory=options.memory)
-        interfaces = Interfaces.of(model, second.load())
+        rewritten = second.load()
+        interfaces = Interfaces.of(model, rewritten)
+        is_narrower = bool(_narrow_types(rewritten) - _narrow_types(model))
         spec, second = replace_fields(spec, outputs=interfaces.outputs), interfaces.adapted(second, model)
     differences, verdict, accuracy = interfaces.differences, None, None
     if options.budget is None:
@@ -75,14 +81,20 @@ def verify_models(
             models = ProvedModels(model, first.loadable(), second.loadable(), rewrites)
             proofs = proofs_of(models, timer.verification_seconds, exact=options.exact)
     report = VerificationReport(
-        first.label, second.label, differences, verdict, accuracy, proofs, interfaces.obstacle, timer.seconds,
-        versions(), options=options.chosen,
+        first.label, second.label, differences, verdict, accuracy, proofs, interfaces.obstacle, is_narrower,
+        timer.seconds, versions(), options=options.chosen,
     )  # fmt: skip
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)
         publication.add_text(paths.page, partial(_page_text, report))
         publication.publish()
     return report
+
+
+def _narrow_types(model: Model) -> set[int]:
+    """The types of 16 bits or fewer of constants, other than bools."""
+    found = {v.known_dtype for graph in model.graph.with_subgraphs() for v in graph.initializers}
+    return {t for t in found - {onnx.TensorProto.BOOL, onnx.TensorProto.STRING, 0} if element_bits(t) <= NARROW_BITS}
 
 
 def _page_text(report: VerificationReport) -> str:

@@ -30,7 +30,8 @@ from passwright.app.models.pool import (
 from passwright.app.models.worker import JobWorker
 from passwright.core.processes.worker_process import WorkerExit
 
-# A worker that sleeps, crashes, crashes only after other requests, or cleans up within a second of SIGTERM.
+# A worker that sleeps, waits for a file or until others are busy, crashes, crashes only after other requests, or cleans
+# up within a second of SIGTERM.
 WORKER = """
 import os, pathlib, signal, time
 from passwright.core.processes.worker_process import serve
@@ -45,6 +46,10 @@ class Worker:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
         pathlib.Path(f"{os.getpid()}.busy").touch()
         time.sleep(request.get("for", 0))
+        while len([*pathlib.Path().glob("*.busy")]) < request.get("busy", 0):
+            time.sleep(0.01)
+        while request["do"] == "wait" and not os.path.exists("go"):
+            time.sleep(0.01)
         if request["do"] == "crash" or (request["do"] == "crash if used" and self.served):
             os.abort()
         self.served += 1
@@ -74,18 +79,22 @@ def are_gone(numbers: set[int]) -> bool:
 
 
 def test_jobs_are_shared(folder: Path) -> None:
-    found = replies(2, *[{"do": "sleep", "for": 0.2}] * 4)
+    found = replies(2, *[{"do": "meet", "busy": 2}] * 4)
     assert sorted(found) == [0, 1, 2, 3]
     assert {reply["pid"] for reply in found.values()} == pids(folder, "busy")
     assert len(pids(folder, "busy")) == 2
     assert are_gone(pids(folder, "busy"))
 
 
-def test_replies_come_in_the_order_of_their_ends() -> None:
+def test_replies_come_in_the_order_of_their_ends(folder: Path) -> None:
     pool = ProcessPool(COMMAND, 2)
     started = list[set[int]]()
     pool.on_start = lambda: started.append(set(pool.running))
-    numbers = [number for number, _ in pool.replies([{"do": "sleep", "for": 1}, {"do": "sleep"}, {"do": "sleep"}])]
+    numbers = list[int]()
+    for number, _ in pool.replies([{"do": "wait"}, {"do": "sleep"}, {"do": "sleep"}]):
+        numbers.append(number)
+        if len(numbers) == 2:
+            (folder / "go").touch()
     assert numbers == [1, 2, 0]
     assert {0, 1} in started
     assert pool.running == set()

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from ...core.ir.dtypes import FLOATS
 from ...core.ir.expressions import is_known_le, prod
 from ...core.ir.op import replaced
 from ...core.operators.declaration import Trait
+from ...core.operators.operands import full_perm
 from ...core.operators.table import ops_with
+from ..movement.reshapes import RESHAPE_OPS
 from ..support.operand_queries import (
     Array,
     downcast_constant,
@@ -28,6 +30,7 @@ from ..support.operand_queries import (
     required_producer,
     sum_of_constants,
     unless_declined,
+    values_along_axis,
     varying_operand,
 )
 from .affine import SCALE_OPS, require_no_gelu, require_no_norm, required_factor, required_factors, scale_and_shift
@@ -80,6 +83,41 @@ def fold_batchnorm_into_gemm(g: RewriteBuilder, x: Value, w: Value, product: Op,
     require(k.size == p.extents[1], "the weights do not fit the statistics")
     bias = shift if p.bias is None else sum_of_constants(p.b, p.bias * k, shift)
     return p.with_weights(g, x, p.weights * k).with_bias(g, bias).build(g)
+
+
+def moved(g: Any, x: Any, move: Any) -> Any:
+    """The pattern of an op that reshapes or transposes `x`."""
+    return g.one_of(*RESHAPE_OPS, "Transpose")(x, ...) @ move
+
+
+@rule(
+    lambda g, x, w, product, move, bn: (
+        g.BatchNormalization(moved(g, g.MatMul(x, g.const(w)) @ product, move), ...) @ bn
+    ),
+    lambda g, x, w, b, product, move, bn: (
+        g.BatchNormalization(moved(g, g.Add(g.MatMul(x, g.const(w)) @ product, g.const(b)), move), ...) @ bn
+    ),
+    group="fold-batchnorm-into-gemm",
+)
+def fold_batchnorm_behind_movement(
+    g: RewriteBuilder, x: Value, w: Value, product: Op, move: Op, bn: Op, b: Value | None = None
+) -> Value:
+    """BatchNormalization(Reshape(x @ w + c)) => Reshape(x @ (w * k) + (c - mean) * k + bias), or of a Transpose"""
+    p, made = weighted_product(product), product.outputs[0]
+    k, shift = scale_and_shift(bn)
+    require(w.rank == 2 and k.size == p.extents[1], "the weights do not fit the statistics")
+    if move.type == "Transpose":
+        require(full_perm(move.attr("perm"), made.rank)[1:2] == [made.rank - 1], "the channels are not the columns")
+    else:
+        rows = move.outputs[0].shape
+        require(len(rows) == 2 and rows[1] == k.size, "the channels are not the columns")
+    bias = shift
+    if b is not None:
+        require_broadcastable_to(b, made)
+        require_no_rounding(b)
+        bias = sum_of_constants(p.b, values_along_axis(b, made.rank, -1) * k, shift)
+    folded = g.Add(p.with_weights(g, x, p.weights * k).build(g), downcast_constant(g, bias, w))
+    return getattr(g, move.type)(folded, *move.inputs[1:], **move.attrs)
 
 
 @rule(

@@ -105,10 +105,11 @@ def merge_reshapes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
         return done
     if outer.type == "Flatten" and inner.type != "Reshape":
         return g.Flatten(x, axis=flatten_axis(x.shape, made))
-    target = unless_declined(reshape_target, x, made, inner, outer)
-    if target is None and 0 in made and all(isinstance(d, int) for d in made):
-        return g.Reshape(x, shape=list(made), allowzero=1)
-    return g.Reshape(x, shape=target or reshape_target(x, made, inner, outer))
+    is_empty = 0 in made and all(isinstance(d, int) for d in made)
+    target = (
+        unless_declined(reshape_target, x, made, inner, outer) if is_empty else reshape_target(x, made, inner, outer)
+    )
+    return g.Reshape(x, shape=list(made) if target is None else target, allowzero=1 if target is None else None)
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT, group="transpose-to-reshape")

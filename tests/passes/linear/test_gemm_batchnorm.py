@@ -45,6 +45,23 @@ test_becomes = norms.all_become(f"""
 """)
 
 
+ROWS = "q = MatMul(x, k) a = Add(q, l)"
+test_becomes_behind_movement = norms.all_become(f"""
+    rows in one matrix [x=2,5,3]: p = MatMul(x, w) t = Reshape(p, [-1,4]) y = {bn(4, "t")} => {ROWS} y = Reshape(a, r)
+    rows of an unknown number [x=N,M,3]: p = MatMul(x, w) t = Reshape(p, [-1,4]) y = {bn(4, "t")}
+        => {ROWS} y = Reshape(a, r)
+    no rows [x=0,5,3]: p = MatMul(x, w) t = Flatten<axis=2>(p) y = {bn(4, "t")} => {ROWS} y = Flatten<axis=2>(a)
+    a bias [x=2,5,3]: p = MatMul(x, w) b = Add([1.0,-2.0,3.0,0.5], p) t = Flatten<axis=2>(b) y = {bn(4, "t")}
+        => {ROWS} y = Flatten<axis=2>(a)
+    a bias of one number [x=1,5,3]: p = MatMul(x, w) b = Add(p, [0.5]) t = Squeeze(b, [0])
+        y = {bn(4, "t", "<epsilon=0.5>")} => {ROWS} y = Squeeze(a, r)
+    channels first [x=N,5,3]: p = MatMul(x, w) t = Transpose<perm=[0,2,1]>(p) y = {bn(4, "t")}
+        => {ROWS} y = Transpose<perm=[0,2,1]>(a)
+    channels second of four [x=2,5,2,3]: p = MatMul(x, w) t = Transpose<perm=[2,3,1,0]>(p) y = {bn(4, "t")}
+        => {ROWS} y = Transpose<perm=[2,3,1,0]>(a)
+""")
+
+
 @each("dtype", ["float", "double"])
 @each("opset", [7, 9, 11, 14, 15, 22])
 def test_every_type_and_opset(dtype: str, opset: int) -> None:
@@ -55,6 +72,18 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
 test_stays = norms.all_stay(f"""
     the channels are the rows [x=2,4,3]: p = MatMul(x, w) y = {bn(4, "p")}
     the channels are the rows, before [x=2,4,3]: p = {bn(4, "x")} y = MatMul(p, w)
+    the rows are cut otherwise [x=2,3,3]: p = MatMul(x, w) t = Reshape(p, [-1,3]) y = {bn(3, "t")}
+    the columns are no channels [x=2,4,3]: p = MatMul(x, w) t = Transpose<perm=[2,1,0]>(p) y = {bn(4, "t")}
+    the channels are the rows, in one image [x=2,8,3]: p = MatMul(x, w) t = Reshape(p, [4,4,4]) y = {bn(4, "t")}
+    the same, turned [x=4,5,3]: p = MatMul(x, w) t = Transpose<perm=[1,0,2]>(p) y = {bn(4, "t")}
+    a bias for each sample [x=2,5,3]: p = MatMul(x, w) b = Add(p, [[[1.0]],[[2.0]]]) t = Reshape(b, [-1,4])
+        y = {bn(4, "t")}
+    a bias that adds dims [x=5,3]: p = MatMul(x, w) b = Add(p, [[[1.0]]]) t = Reshape(b, [-1,4]) y = {bn(4, "t")}
+    shared rows [x=2,5,3]: p = MatMul(x, w) t = Reshape(p, [-1,4]) r = {bn(4, "t")} y = Add(t, r)
+    shared product of rows [x=2,5,3]: p = MatMul(x, w) t = Reshape(p, [-1,4]) r = {bn(4, "t")} s = ReduceSum(p)
+        y = Add(r, s)
+    a computed shape [graph=g (float[2,3,3] x, int64[2] d) => (float[6,4] y)]: p = MatMul(x, w) t = Reshape(p, d)
+        y = {bn(4, "t")}
     weights in batches: p = MatMul(x, w3) y = {bn(2, "p")}
     before transA [x=3,2]: p = {bn(2, "x")} y = Gemm<transA=1>(p, w)
     a bias for each row: p = Gemm(x, w, [[1.0],[2.0]]) y = {bn(4, "p")}

@@ -18,7 +18,8 @@ from passwright.core.proof.finite_field_constants import lift
 from passwright.core.proof.finite_field_proof import Difference, Evaluator, Points, prove_by_field
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.prover import Prover, prove_rule
-from passwright.core.proof.rule_obligation import build_sites, obligation_of
+from passwright.core.proof.rule_branches import RuleCode
+from passwright.core.proof.rule_obligation import obligation_of
 from passwright.core.proof.shadow_array import ShadowArray, lifted
 from passwright.core.proof.verdict import ProofVerdict, Technique
 from passwright.core.rewriting.rules import Contract
@@ -255,14 +256,19 @@ def by_type(g: Any, x: Any) -> Any:
 
 
 def test_build_sites_are_counted() -> None:
-    assert len(build_sites(by_type)) == 2
+    assert len(RuleCode.of(by_type).sites) == 2
     flat = model("g (float[N] x) => (float[a] y) { a = Neg(x) b = Neg(a) y = Tanh(b) }")
     proof = prove_rule(by_type, [flat], Prover())
     assert proof.guarantee is Guarantee.EXACT
-    assert "1 of 1 models, 1 of 2 build sites" in next(proof.lines())
+    assert not proof.is_proved
+    unreached, others = proof.lines()
+    assert unreached == "unknown: no model with a proof takes the branches at line 3 of its function"
+    assert others.startswith(
+        "on the branches that are taken, exact (1 of 1 models, 1 of 2 build sites, 1 of 2 branches,"
+    )
     found = obligation_of(by_type, flat)
     assert found is not None
-    assert found.build_site in build_sites(by_type)
+    assert found.build_site in RuleCode.of(by_type).sites
 
 
 def test_a_rule_that_does_not_fire_has_no_obligation() -> None:

@@ -14,6 +14,7 @@ from ...core.proof.prover import RuleProof
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.support.printable_text import json_text
+from ...core.verify.proof_guarantees import PROOFS, Guarantee
 from ...passes.pipelines import BUILT_IN
 from ...testing.check import CheckResult, default_prover, examine
 from ...testing.fault_report import model_text, write_repro
@@ -99,7 +100,7 @@ def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
 
 def _proof_data(proof: RuleProof) -> dict[str, Any]:
     return {
-        "guarantee": proof.guarantee,
+        "guarantee": Guarantee.UNKNOWN if proof.unreached and proof.guarantee in PROOFS else proof.guarantee,
         "text": list(proof.lines()),
         "models": [
             {

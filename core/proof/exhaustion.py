@@ -22,7 +22,16 @@ from ..serialization.proto_queries import copy_without, named_subgraphs
 from ..verify.proof_guarantees import Guarantee
 from .element_dependence import require_single_dependence
 from .exhaustion_worker import ExhaustionWorker, NumbersDifference, NumbersRequest
-from .obligation import LARGE_SIZE, Fragment, InputType, NotApplicable, Obligation, promises_bits, size_sets
+from .obligation import (
+    LARGE_SIZE,
+    Fragment,
+    InputType,
+    NotApplicable,
+    Obligation,
+    beside_limits,
+    promises_bits,
+    size_sets,
+)
 from .verdict import ProofVerdict, Technique, unknown
 
 FLOAT16_ELEMENTS, FLOAT32_ELEMENTS = 1 << 12, 1 << 22
@@ -83,18 +92,21 @@ class Exhaustion:
         if dtype == TensorProto.FLOAT and not is_uniform:
             raise NotApplicable("every float32 at every place takes too many runs")
         reason = "no sizes at which the first model runs"
-        for shape in _shapes(obligation, given, dtype, is_uniform=is_uniform):
+        beside = [given.shape(sizes) for sizes in beside_limits(obligation)]
+        for shape in (*beside, *_shapes(obligation, given, dtype, is_uniform=is_uniform)):
             request = NumbersRequest(
                 (models[0].SerializeToString(), models[1].SerializeToString()),
                 given.name,
                 tuple(o.name for o in models[0].graph.output),
                 shape,
                 helper.tensor_dtype_to_np_dtype(dtype).name,
-                every_place=not is_uniform,
+                every_place=not is_uniform and shape not in beside,
             )
             remote = self._process.call(FLOAT32_SECONDS if dtype == TensorProto.FLOAT else SECONDS)
             try:
-                return _verdict(given, remote.compare(request), dtype)
+                verdict = _verdict(given, remote.compare(request), dtype)
+                if verdict.guarantee is not Guarantee.EXACT or shape not in beside:
+                    return verdict
             except WorkerExit as e:
                 reason = e.describe("onnxruntime")
             except (EvaluationError, ModelError, RequestFailed) as e:
@@ -160,7 +172,7 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
     if found is None:
         raise NotApplicable("the rule does not fire at float16")
     _input_of(found)
-    return found
+    return replace(found, visits=obligation.visits)
 
 
 def _shapes(obligation: Obligation, given: InputType, dtype: int, *, is_uniform: bool) -> Iterator[tuple[int, ...]]:

@@ -1,7 +1,7 @@
 """Residues of floating-point constants: of the simplest number that each is the nearest float of.
 
-An exporter writes 0.7071068 for the root of 1/2, and 1e-05 for a hundred-thousandth. Two constants that are nearer to
-each other than float32 rounds count as equal; none that is farther away does.
+An exporter writes 0.70710677 for the root of 1/2, and 1e-05 for a hundred-thousandth. A float beside the nearest one
+counts as the binary fraction that it is.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from functools import cache
 from operator import itemgetter
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from .finite_field import (
@@ -36,12 +37,12 @@ Floats = np.ndarray[Any, Any]
 MAX_NAMED = (
     4096  # distinct elements of an array for which simple numbers are sought; of more, all are taken as they are
 )
-SINGLE_ERROR, DOUBLE_ERROR = 2.0**-22, 2.0**-49  # relative, of a constant that was computed in a few roundings
-NARROW_ERRORS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
+NARROW_DTYPES: Mapping[str, np.dtype[Any]] = {d.name: d for d in map(np.dtype, (np.float16, ml_dtypes.bfloat16))}
+EPSILONS = {"bfloat16": 2.0**-7, "float16": 2.0**-10, "float32": 2.0**-23, "float64": 2.0**-52}
+SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 COMMON = frozenset({"root 2/1", "root 1/2", "root 2/1 / pi", "pi * 1/1"})
 DECIMALS = (Fraction("0.044715"), Fraction("1.702"))  # of Gelu, which 16-bit floats round to others
 MAX_SIMPLE = 64  # of numerator and denominator of a number that keeps its value in every seed
-NEAREST_SINGLE = 2.0**-24  # the relative error of a float32 that is the nearest one
 SMALL_DENOMINATOR, SMALL_ROOT = 64, 8
 SINGLE_DIGITS, DOUBLE_DIGITS = 6, 14
 MAX_ROOT, MAX_HEAD = 1024, 257
@@ -58,12 +59,12 @@ def lift(numbers: Floats | float, seed: int = 0) -> FieldArray:
     if array.dtype.kind in "biu":
         return whole_numbers(array)
     wide = array.astype(np.float64)
-    error = NARROW_ERRORS.get(array.dtype.name, 0.0)
+    dtype = NARROW_DTYPES.get(array.dtype.name)
     if array.size == 1:
-        return FieldArray(simple_columns(wide.reshape(1), error, seed, False).reshape(ROWS, 1, *array.shape))
+        return FieldArray(simple_columns(wide.reshape(1), dtype, seed, False).reshape(ROWS, 1, *array.shape))
     distinct, places = np.unique(wide, return_inverse=True)
     is_named = distinct.size <= MAX_NAMED
-    columns = simple_columns(distinct, error, seed, True) if is_named else binary_columns(distinct)
+    columns = simple_columns(distinct, dtype, seed, True) if is_named else binary_columns(distinct)
     return FieldArray(columns[:, None, places.reshape(wide.shape)])
 
 
@@ -82,9 +83,9 @@ def whole_numbers(array: Any) -> FieldArray:
     return FieldArray(data)
 
 
-def simple_columns(numbers: Floats, error: float, seed: int, is_vector: bool) -> Any:
-    """A column of residues for each number, which is rounded by a relative error, 0 for that of its form."""
-    columns = [column_of(x, error, seed, is_vector) for x in numbers.tolist()]
+def simple_columns(numbers: Floats, dtype: np.dtype[Any] | None, seed: int, is_vector: bool) -> Any:
+    """A column of residues for each number, which is rounded to a narrow type or, without one, to that of its form."""
+    columns = [column_of(x, dtype, seed, is_vector) for x in numbers.tolist()]
     return np.array(columns, np.int64).reshape(-1, ROWS).T
 
 
@@ -102,38 +103,40 @@ def binary_columns(numbers: Floats) -> Any:
 
 
 @cache
-def column_of(number: float, error: float, seed: int, is_vector: bool) -> Column:
+def column_of(number: float, narrow: np.dtype[Any] | None, seed: int, is_vector: bool) -> Column:
     """The rows of one number."""
     if not math.isfinite(number):
         return 0, 0, 1, 1, 1, 0
-    with np.errstate(over="ignore"):
-        single = float(np.float32(number))
-    is_single = single in (number, math.inf, -math.inf)
-    error = error or (SINGLE_ERROR if is_single else DOUBLE_ERROR)
+    own = SINGLE if rounded_to(number, SINGLE) in (number, math.inf, -math.inf) else DOUBLE
     if seed and is_vector and number:
         return _random_column(number, seed)
-    for name, size in irrationals_near(abs(number), error):
-        if error > SINGLE_ERROR and name not in COMMON:
+    for name in irrationals_rounded_to(abs(number), narrow or own):
+        if narrow is not None and name not in COMMON:
             continue  # in 16 bits, any number is near a root
-        if abs(abs(number) - size) <= error * size:
-            p, q, has_p, has_q = irrational_columns()[name]
-            p, q = (p, _hash(p, 2, Q)) if has_p else (_hash(q, 1, P), q)
-            return *((p, q) if number > 0 else (-p % P, -q % Q)), has_p, has_q, 0, 0
-    named = next((c for c in DECIMALS if abs(abs(number) - float(c)) <= error * float(c)), None)
-    fraction = (
-        (named if number > 0 else -named) if named is not None else simple_fraction(number, min(error, SINGLE_ERROR))
-    )
+        p, q, has_p, has_q = irrational_columns()[name]
+        p, q = (p, _hash(p, 2, Q)) if has_p else (_hash(q, 1, P), q)
+        return *((p, q) if number > 0 else (-p % P, -q % Q)), has_p, has_q, 0, 0
+    named = next((c for c in DECIMALS if rounded_to(float(c), narrow or own) == abs(number)), None)
+    fraction = (named if number > 0 else -named) if named is not None else simple_fraction(number, own)
     if seed and max(abs(fraction.numerator), fraction.denominator) > MAX_SIMPLE:
         return _random_column(number, seed)
     return *rational(fraction), 1, 1, 0, 0
 
 
-def irrationals_near(number: float, error: float) -> Iterator[tuple[str, float]]:
-    """The irrational numbers, by name, that differ by little more than a relative error, the first listed first."""
+def rounded_to(number: float, dtype: np.dtype[Any]) -> float:
+    """The nearest float of a type."""
+    with np.errstate(over="ignore"):
+        return float(dtype.type(number))
+
+
+def irrationals_rounded_to(number: float, dtype: np.dtype[Any]) -> Iterator[str]:
+    """The irrational numbers, by name, of which a number is the nearest float, the first listed first."""
     ordered = irrationals_by_size()
-    low, high = (bisect(ordered, (number * (1 + side * 2 * error),)) for side in (-1, 1))
+    error = 2 * EPSILONS[dtype.name]
+    low, high = (bisect(ordered, (number * (1 + side * error),)) for side in (-1, 1))
     for size, _, name in sorted(ordered[low:high], key=itemgetter(1)):
-        yield name, size
+        if rounded_to(size, dtype) == number:
+            yield name
 
 
 @cache
@@ -154,12 +157,14 @@ def _random_column(number: float, seed: int) -> Column:
     return (square, exponent, 1, 1, 0, 0) if number > 0 else (P - square, -exponent % Q, 1, 1, 0, 0)
 
 
-def simple_fraction(number: float, error: float) -> Fraction:
-    """The fraction of a small denominator, or else of few decimals, that a float rounds; or else the float itself."""
+def simple_fraction(number: float, dtype: np.dtype[Any]) -> Fraction:
+    """The fraction of a small denominator, or else of few decimals, of which a number is the nearest float.
+
+    Or else the number itself.
+    """
     exact = Fraction(number)
-    allowed = Fraction(error if error <= DOUBLE_ERROR else NEAREST_SINGLE) * abs(exact)
-    for candidate in _candidates(exact, number, SINGLE_DIGITS if error > DOUBLE_ERROR else DOUBLE_DIGITS):
-        if abs(candidate - exact) <= allowed:
+    for candidate in _candidates(exact, number, SINGLE_DIGITS if dtype is SINGLE else DOUBLE_DIGITS):
+        if rounded_to(float(candidate), dtype) == number:
             return candidate
     return exact
 

@@ -26,10 +26,9 @@ from .field_functions import operations_by_name
 from .field_symbols import SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
-from .obligation import Fragment, NotApplicable, Obligation, promises_bits
+from .obligation import Fragment, NotApplicable, Obligation, Sizes, beside_limits, promises_bits
 from .obligation_queries import (
     CONTINUOUS_STEPS,
-    compares_extents,
     decides_by_numbers,
     extent_inputs,
     has_bools,
@@ -136,7 +135,7 @@ class Coverage:
     def rare(self) -> float:
         """The share of elements in regions that occurred once, an estimate of the share of those never seen."""
         total = sum(self.regions.values())
-        return sum(n == 1 for n in self.regions.values()) / total if total else 0.0
+        return sum(n == 1 for r, n in self.regions.items() if r) / total if total else 0.0
 
     @property
     def is_complete(self) -> bool:
@@ -191,13 +190,26 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
     if same_bits:
         domain = ("equal operations on equal elements", *extents_words(obligation))
         return [ProofVerdict(Guarantee.EXACT, Technique.FINITE_FIELD, domain, sizes=sizes_in(same_bits))]
+    shown, regions = compare_sizes(obligation, redraw, symbolic)
+    notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
+    guarantee, domain = guarantee_of(obligation, symbolic)
+    if guarantee is Guarantee.DRAWN_INTEGERS and not obligation.is_thorough and has_bools(obligation):
+        try:
+            return prove_by_field(with_numbers(obligation))
+        except (Difference, NotApplicable):
+            pass
+    return [ProofVerdict(guarantee, Technique.FINITE_FIELD, domain, notes=notes, sizes=sizes_in(shown))]
+
+
+def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: SymbolicInputs) -> tuple[list[Sizes], int]:
+    """The sizes at which the outputs are equal, and the number of regions of maxima. Raises as `prove_by_field`."""
     points = Points(symbolic)
-    shown: list[Mapping[str, int]] = []
+    shown: list[Sizes] = []
     reasons: list[str] = []
     regions = 0
-    all_sizes = compares_extents(obligation)
+    beside = beside_limits(obligation)
     for sizes in sizes_of(obligation):
-        if len(shown) == ENOUGH_SIZES and not obligation.is_thorough and not all_sizes:
+        if len(shown) >= ENOUGH_SIZES and not obligation.is_thorough and sizes not in beside:
             break
         try:
             is_first = obligation.is_thorough or not shown
@@ -205,6 +217,8 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
             coverage = compare_first_at(obligation, redraw, sizes, points, enough)
         except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
             reasons.append(str(why))
+            if sizes in beside and isinstance(why, NotApplicable):
+                raise NotApplicable(differs_in_form(sizes, beside, why)) from why
             is_hopeless = isinstance(why, NoFieldKernel) or reasons.count(HARDLY_DEFINED) == MAX_HARDLY_DEFINED
             if is_hopeless and not obligation.is_thorough:
                 raise
@@ -216,14 +230,7 @@ def prove_by_field(obligation: Obligation, redraw: Redraw | None = None) -> list
         regions = max(regions, len(coverage.regions) if coverage.has_branches else 0)
     if not shown:
         raise NotApplicable(reasons[0])
-    notes = (f"{regions} regions of maxima and comparisons",) if regions else ()
-    guarantee, domain = guarantee_of(obligation, symbolic)
-    if guarantee is Guarantee.DRAWN_INTEGERS and not obligation.is_thorough and has_bools(obligation):
-        try:
-            return prove_by_field(with_numbers(obligation))
-        except (Difference, NotApplicable):
-            pass
-    return [ProofVerdict(guarantee, Technique.FINITE_FIELD, domain, notes=notes, sizes=sizes_in(shown))]
+    return shown, regions
 
 
 def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> list[Mapping[str, int]]:
@@ -237,17 +244,26 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
     shown: list[Mapping[str, int]] = []
     with operations_by_name():
         for sizes in sizes_of(obligation):
-            if len(shown) == ENOUGH_SIZES and not obligation.is_thorough:
+            if len(shown) >= ENOUGH_SIZES and not obligation.is_thorough and sizes not in beside_limits(obligation):
                 break
             try:
                 coverage = compare_at(obligation, None, sizes, points)
-            except (EvaluationError, TooLarge):
+            except (Difference, NotApplicable) as why:
+                if not isinstance(why, TooLarge) or sizes in beside_limits(obligation):
+                    return []
                 continue
-            except (Difference, NotApplicable):
-                return []
+            except EvaluationError:
+                continue
             if coverage.elements:
                 shown.append(sizes)
     return shown
+
+
+def differs_in_form(sizes: Sizes, beside: Sequence[Sizes], why: Exception) -> str:
+    """The reason for which sizes beside a limit leave a proof open: the first extent with another form."""
+    extent = max(sizes.values())
+    is_last = any(max(other.values()) == extent + 1 for other in beside)
+    return f"it differs in form from extent {extent + is_last} on, where {why}"
 
 
 def sizes_in(shown: Sequence[Mapping[str, int]]) -> frozenset[int]:
@@ -554,4 +570,5 @@ def compare_output(index: int, x: Any, y: Any, coverage: Coverage, feeds: Mappin
         near = np.abs(first - second) <= RELATIVE_AGREEMENT * np.maximum(np.abs(first), np.abs(second))
         wrong = (usable & ~equal).any(axis=0)
         raise Difference(DIFFERENT_RESIDUES if near[wrong].all() else DIFFERENT_NUMBERS, feeds)
-    coverage.add(index, usable, x.field.data[ff.REGION, 0], 1 + (ff.knows_both(x.field) & ff.knows_both(y.field)))
+    regions = ff.combined_regions(x.field.data[ff.REGION, 0], y.field.data[ff.REGION, 0])
+    coverage.add(index, usable, regions, 1 + (ff.knows_both(x.field) & ff.knows_both(y.field)))

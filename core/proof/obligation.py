@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from onnx import TensorProto
 from ..ir.expressions import SymInt, atoms, substitute
 from ..rewriting.rules import EXACT, Contract
 from ..serialization.proto_queries import all_nodes, subgraphs
+from .rule_branches import Branch
 from .traced_array import Origin
 
 ExactArray = np.ndarray[Any, Any]
@@ -60,7 +61,26 @@ class InputType(Struct, frozen=True):
     def symbols(self) -> Iterator[str]:
         """The symbols of the dims, those of expressions too."""
         for dim in self.dims:
-            yield from sorted(map(str, atoms(dim))) if not isinstance(dim, int) else ()
+            yield from symbols_in(dim)
+
+
+def symbols_in(dim: Dim) -> list[str]:
+    """The symbols of a dim."""
+    return [] if isinstance(dim, int) else sorted(map(str, atoms(dim)))
+
+
+Sizes = Mapping[str, int]
+"""The extents that symbols stand for."""
+
+
+class Visits(Struct, frozen=True):
+    """Sizes on both sides of limits of extents, all of which have to be compared.
+
+    `searched`: the largest extent up to which limits were sought; 0 where no operator decides by an extent.
+    """
+
+    sizes: tuple[Sizes, ...] = ()
+    searched: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +90,12 @@ class Obligation:
     `condition` is a model with the inputs of both whose outputs are bools, all of which are assumed to be true;
     `unsaid` the reason for which the contract's has no expression on this model. The outputs of both fragments have the
     same names and order. `build_site` is the line of the rule that returned the replacement, counted from its first
-    one; 0 if it is not known. `retyped` gives the obligation of the same rule on the model with another type in place
-    of float32 (TensorProto.DataType); None if it does not fire. Without `is_thorough`, two sets of sizes are compared,
-    and few points where no decision depends on them. `runs` are the sizes that symbols have together, where they are
-    not independent. Draws end once it no longer `has_time`.
+    one; 0 if it is not known; `branches` are those that its function took. `retyped` gives the obligation of the same
+    rule on the model with another type in place of float32 (TensorProto.DataType); None if it does not fire. Without
+    `is_thorough`, two sets of sizes are compared, and few points where no decision depends on them. `runs` are the
+    sizes that symbols have together, where they are not independent. Draws end once it no longer `has_time`. Symbols
+    with `known_extents` stand for these, which are large. `visits` are the sizes beside limits of extents, None before
+    they are sought (`extent_limits.with_visits`).
     """
 
     before: Fragment
@@ -84,10 +106,13 @@ class Obligation:
     unsaid: str = ""
     rule: str = ""
     build_site: int = 0
+    branches: frozenset[Branch] = frozenset()
     retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
     is_thorough: bool = True
     runs: tuple[Mapping[str, int], ...] = ()
     has_time: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
+    known_extents: Mapping[str, int] = field(default_factory=dict[str, int])
+    visits: Visits | None = None
 
     @property
     def fragments(self) -> tuple[Fragment, Fragment]:
@@ -160,6 +185,11 @@ def element_types(model: onnx.ModelProto) -> dict[str, int]:
     values = (v for g in graphs for v in (*g.input, *g.output, *g.value_info))
     types |= {v.name: dtype for v in values if (dtype := v.type.tensor_type.elem_type)}
     return types | {t.name: t.data_type for g in graphs for t in g.initializer}
+
+
+def beside_limits(obligation: Obligation) -> Sequence[Sizes]:
+    """The sizes beside limits of extents, all of which are compared."""
+    return obligation.visits.sizes if obligation.visits is not None else ()
 
 
 def size_sets(obligation: Obligation) -> Iterator[dict[str, int]]:

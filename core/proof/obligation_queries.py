@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from math import prod
+from collections.abc import Iterator
 
 import numpy as np
 import onnx
@@ -14,11 +13,10 @@ from ..operators.declaration import Trait
 from ..operators.table import ops_with
 from ..serialization.proto_queries import all_nodes
 from .field_symbols import READS_SHAPE, SymbolicInputs, names_in
-from .obligation import NotApplicable, Obligation, element_types, size_sets
+from .obligation import NotApplicable, Obligation, Sizes, beside_limits, element_types, size_sets
 from .shadow_array import Array
 
 MAX_LISTED_BOOLS = 2
-MAX_SHORT = 64  # elements of constants whose numbers extents may be compared with
 STEPS = ops_with(Trait.DECIDES) | ops_with(Trait.DECIDES, "ai.onnx.ml")
 """Operators that jump, of which random points say nothing."""
 CONTINUOUS_STEPS = frozenset({"MaxPool"})
@@ -98,62 +96,15 @@ def reads_extents_alone(obligation: Obligation, model: onnx.ModelProto) -> bool:
     return all(n.op_type in READS_SHAPE or others.isdisjoint(names_in(n)) for n in model.graph.node)
 
 
-def compares_extents(obligation: Obligation) -> bool:
-    """Whether a region decides something by its extents."""
-    return not obligation.is_thorough and bool(jumps_of(obligation, of_numbers=False))
-
-
-def sizes_of(obligation: Obligation) -> Iterator[Mapping[str, int]]:
-    """The sizes at which an obligation is tried; of a region that cuts or compares extents, those beyond its numbers.
-
-    These come first, so that they are among those that are compared.
-    """
-    symbols = obligation.symbols[:MAX_LARGE]
-    by_extent = any(n.op_type in BY_EXTENT for n in obligation.nodes)
-    if by_extent and symbols and not (obligation.is_thorough or obligation.runs):
-        numbers = extent_numbers(obligation)
-        for large in symbols if numbers else ():
-            yield {s: max(numbers) + 1 if s == large else 2 for s in obligation.symbols}
-    *small, largest = size_sets(obligation)
-    yield from small
-    if not (obligation.is_thorough or obligation.runs or compares_extents(obligation)):
-        for extent in MEDIUM_EXTENTS if symbols else ():  # beyond those of several windows
-            yield {s: extent if s == symbols[-1] else 2 for s in obligation.symbols}
-    yield largest
-
-
-def extent_numbers(obligation: Obligation) -> set[int]:
-    """The small positive numbers of which operators of BY_EXTENT compute, in short constants of integers."""
-    found: set[int] = set()
-    for model in obligation.models:
-        for tensor in tensors_behind_extents(model.graph):
-            if tensor.data_type in INTEGERS and prod(tensor.dims) <= MAX_SHORT:
-                numbers = numpy_helper.to_array(tensor).reshape(-1).tolist()
-                found.update(n for n in numbers if 1 < n <= MAX_EXTENT)
-    return found
-
-
-def tensors_behind_extents(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """The constants from which the inputs of operators of BY_EXTENT follow."""
-    nodes = list(all_nodes(graph.node))
-    producers = {name: node for node in nodes for name in node.output}
-    work = [n for n in nodes if n.op_type in BY_EXTENT]
-    read: set[str] = set()
-    while work:
-        node = work.pop()
-        yield from (a.t for a in node.attribute if a.HasField("t"))
-        new = set(names_in(node)) - read
-        read |= new
-        work += [producers[name] for name in new if name in producers]
-    yield from (t for t in graph.initializer if t.name in read)
+def sizes_of(obligation: Obligation) -> Iterator[Sizes]:
+    """The sizes at which an obligation is tried: those beside limits of extents first, all of which are compared."""
+    beside = beside_limits(obligation)
+    yield from beside
+    yield from (sizes for sizes in size_sets(obligation) if sizes not in beside)
 
 
 EXTENTS_FROM = {"Range": 0, "Resize": 1, "Upsample": 1}
 """The first input of operators whose numbers of floats decide the shape of the result."""
-BY_EXTENT = frozenset({"Slice", "Clip", "Max", "Min", "Mod", "If", "Loop", "Where"}) | STEPS - CONTINUOUS_STEPS
-"""Operators of which extents may decide what they do."""
-MAX_EXTENT, MAX_LARGE = 1024, 2
-MEDIUM_EXTENTS = (20, 40)
 
 
 def has_drawn_integers(obligation: Obligation, symbolic: SymbolicInputs) -> bool:

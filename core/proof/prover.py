@@ -16,9 +16,13 @@ from msgspec import Struct
 from ..errors import PassesError
 from ..rewriting.rules import Rule
 from ..verify.proof_guarantees import PROOFS, STRENGTH, Guarantee
+from .extent_limits import with_visits
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
+from .half_rounding import with_overflow
 from .obligation import NotApplicable, Obligation, promises_bits
-from .rule_obligation import build_sites, obligation_of
+from .replay import as_input
+from .rule_branches import Branch, RuleCode
+from .rule_obligation import obligation_of
 from .verdict import ProofVerdict, Technique, sizes_words, strongest, unknown
 
 ProofMethod = Callable[[Obligation], Sequence[ProofVerdict]]
@@ -45,6 +49,10 @@ class Prover(Struct, frozen=True):
 
         One with a condition is tried without it first, and under it where that shows no proof.
         """
+        try:
+            obligation = with_visits(obligation)
+        except NotApplicable as why:
+            return [unknown(why)]
         if obligation.condition is None and not obligation.unsaid:
             return self._tried(obligation, redraw)
         unconditional = self._tried(replace(obligation, condition=None), redraw and partial(without_condition, redraw))
@@ -82,7 +90,7 @@ def attempt(
     """The verdicts of one technique, or an unknown one with the reason for which it does not apply."""
     try:
         with np.errstate(all="ignore"):
-            return method(obligation)
+            return method(with_visits(obligation))
     except NotApplicable as why:
         return [unknown(why, technique)]
 
@@ -93,11 +101,6 @@ def without_condition(redraw: Redraw, seed: int) -> Obligation | None:
     return None if found is None else replace(found, condition=None)
 
 
-def as_input(array: Any, dtype: int) -> np.ndarray[Any, Any]:
-    """An input of a draw as onnxruntime takes it."""
-    return np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
-
-
 def is_open(obligation: Obligation, best: ProofVerdict) -> bool:
     """Whether another technique may show more: exactness of an exact rule, or anything of one that is not proved."""
     wants_bits = promises_bits(obligation.contract)
@@ -106,12 +109,16 @@ def is_open(obligation: Obligation, best: ProofVerdict) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ProvedModel:
-    """The verdicts on one model, before and after, and the line of the rule that returned the replacement."""
+    """The verdicts on one model, before and after.
+
+    `build_site` is the line of the rule that returned the replacement, and `branches` are those on the way to it.
+    """
 
     verdicts: tuple[ProofVerdict, ...]
     build_site: int
     before: onnx.ModelProto = field(repr=False)
     after: onnx.ModelProto | None = field(default=None, repr=False)
+    branches: frozenset[Branch] = field(default=frozenset(), repr=False)
 
     @property
     def best(self) -> ProofVerdict:
@@ -132,32 +139,38 @@ class RuleProof(Struct, frozen=True):
     rule: Rule
     models: tuple[ProvedModel, ...]
     sites: frozenset[int] = frozenset()
+    branches: frozenset[Branch] = frozenset()
 
     @property
     def guarantee(self) -> Guarantee:
         """The weakest guarantee of the build sites that were reached, each with the weakest proof among its models.
 
         A site without a proof has the strongest guarantee of its models. A model that contradicts the rule outweighs
-        all others.
+        all others. It says nothing of branches that are `unreached`.
         """
         against = [m.best.guarantee for m in self.models if m.contradicts]
         if against:
             return min(against, key=STRENGTH.__getitem__)
-        found: dict[int, list[Guarantee]] = {}
+        by_site: dict[int, list[Guarantee]] = {}
         applicable = [m for m in self.models if m.after is not None]
         for m in applicable or self.models:
-            found.setdefault(m.build_site, []).append(m.best.guarantee)
-        proofs = {site: [g for g in given if g in PROOFS] for site, given in found.items()}
+            by_site.setdefault(m.build_site, []).append(m.best.guarantee)
+        proofs = {site: [g for g in given if g in PROOFS] for site, given in by_site.items()}
         sites = [
             min(proofs[site], key=STRENGTH.__getitem__) if proofs[site] else max(given, key=STRENGTH.__getitem__)
-            for site, given in found.items()
+            for site, given in by_site.items()
         ]
         return min(sites, key=STRENGTH.__getitem__, default=Guarantee.UNKNOWN)
 
     @property
+    def unreached(self) -> frozenset[Branch]:
+        """The branches that no model with a proof takes."""
+        return self.branches.difference(*(m.branches for m in self.models if m.best.guarantee in PROOFS))
+
+    @property
     def is_proved(self) -> bool:
-        """Whether the rule counts as proved: over the reals, or bit for bit."""
-        return self.guarantee in PROOFS
+        """Whether the rule counts as proved, over the reals or bit for bit, on all of its branches."""
+        return self.guarantee in PROOFS and not self.unreached
 
     @property
     def holding(self) -> list[ProvedModel]:
@@ -186,11 +199,21 @@ class RuleProof(Struct, frozen=True):
 
     def lines(self) -> Iterator[str]:
         """The proof in words: the guarantee with what it covers, exactness, and reasons for what is open."""
-        yield f"{self.guarantee}{self._details()}"
+        if self.guarantee in PROOFS and self.unreached:
+            numbers = [*map(str, sorted({b.line for b in self.unreached}))]
+            lines = f"line{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
+            yield f"unknown: no model with a proof takes the branches at {lines} of its function"
+        yield self.summary
         if promises_bits(self.rule.contract) and not self.keeps_bits:
             yield NUMBERS_ONLY
         for reason, count in self.reasons.most_common(MAX_REASONS):
             yield f"{count} of {len(self.models)} models: {reason}"
+
+    @property
+    def summary(self) -> str:
+        """The guarantee with what it covers."""
+        where = "on the branches that are taken, " if self.guarantee in PROOFS and self.unreached else ""
+        return f"{where}{self.guarantee}{self._details()}"
 
     def _details(self) -> str:
         if self.guarantee not in PROOFS | {Guarantee.DRAWN_INTEGERS, Guarantee.FEWER_INPUTS}:
@@ -199,6 +222,8 @@ class RuleProof(Struct, frozen=True):
         words = [f"{len(holding)} of {len(self.models)} models"]
         if self.sites:
             words.append(f"{len(self.reached_sites & self.sites)} of {len(self.sites)} build sites")
+        if self.branches:
+            words.append(f"{len(self.branches - self.unreached)} of {len(self.branches)} branches")
         words += dict.fromkeys(c for m in holding if m.best.guarantee is self.guarantee for c in m.best.coverage)
         words += sizes_words({n for m in holding for n in m.best.sizes})
         if self.guarantee is Guarantee.REALS:
@@ -216,9 +241,11 @@ def prove_rule(rule: Rule, models: Iterable[onnx.ModelProto], prover: Prover) ->
     """
     found: list[ProvedModel] = []
     per_site: Counter[int] = Counter()
-    sites = build_sites(rule)
+    code = RuleCode.of(rule)
+    sites, missing = code.sites, set(code.branches)
     for model in models:
-        if len(found) == MAX_MODELS or (sites and all(per_site[s] == MAX_MODELS_OF_SITE for s in sites)):
+        is_full = len(found) >= MAX_MODELS or (sites and all(per_site[s] >= MAX_MODELS_OF_SITE for s in sites))
+        if is_full and not missing:
             break
         try:
             obligation = obligation_of(rule, model)
@@ -227,9 +254,14 @@ def prove_rule(rule: Rule, models: Iterable[onnx.ModelProto], prover: Prover) ->
             continue
         except PassesError:  # the check reports it
             continue
-        if obligation is None or per_site[obligation.build_site] == MAX_MODELS_OF_SITE:
+        if obligation is None:
+            continue
+        is_full = is_full or per_site[obligation.build_site] >= MAX_MODELS_OF_SITE
+        if is_full and (missing.isdisjoint(obligation.branches) or len(found) >= 2 * MAX_MODELS):
             continue
         per_site[obligation.build_site] += 1
-        verdicts = prover.prove(obligation, partial(obligation_of, rule, model))
-        found.append(ProvedModel(tuple(verdicts), obligation.build_site, model, obligation.after.model))
-    return RuleProof(rule, tuple(found), sites)
+        verdicts = with_overflow(obligation, prover.prove(obligation, partial(obligation_of, rule, model)))
+        proved = ProvedModel(tuple(verdicts), obligation.build_site, model, obligation.after.model, obligation.branches)
+        found.append(proved)
+        missing -= proved.branches if proved.best.guarantee in PROOFS else set()
+    return RuleProof(rule, tuple(found), sites, code.branches)

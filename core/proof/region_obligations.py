@@ -316,7 +316,9 @@ def with_small_extents(obligation: Obligation, weights: Collection[str]) -> Obli
     if not all(_does_the_same_everywhere(m.graph, images) for m in obligation.models):
         return None
     before, after = (replace(f, model=copy_without(f.model)) for f in obligation.fragments)
-    return with_inputs(replace(obligation, inputs=inputs), before, after, ())
+    dims = {d for i in obligation.inputs for d in i.dims if isinstance(d, int)}
+    known = {extent_symbol(d): d for d in dims if d >= LARGE_EXTENT}
+    return with_inputs(replace(obligation, inputs=inputs, known_extents=known), before, after, ())
 
 
 def _does_the_same_everywhere(graph: onnx.GraphProto, images: Collection[str]) -> bool:
@@ -335,10 +337,15 @@ def _does_the_same_everywhere(graph: onnx.GraphProto, images: Collection[str]) -
 def _with_symbols(given: InputType) -> InputType:
     """An activation with a symbol for each large extent of its images or signals."""
     dims = (
-        f"extent {d}" if axis >= FIRST_EXTENT and isinstance(d, int) and d >= LARGE_EXTENT else d
+        extent_symbol(d) if axis >= FIRST_EXTENT and isinstance(d, int) and d >= LARGE_EXTENT else d
         for axis, d in enumerate(given.dims)
     )
     return structs.replace(given, dims=tuple(dims))
+
+
+def extent_symbol(extent: int) -> str:
+    """The symbol that stands for a large extent."""
+    return f"extent {extent}"
 
 
 FIRST_EXTENT, LARGE_EXTENT = 2, 6
@@ -440,7 +447,8 @@ def key_of(obligation: Obligation) -> Hashable:
         for i in obligation.inputs
     ]
     runs = tuple(tuple(run.get(s) for s in obligation.symbols) for run in obligation.runs)
-    return *parts, tuple(inputs), runs, str(obligation.contract)
+    known = tuple(obligation.known_extents.get(s) for s in obligation.symbols)
+    return *parts, tuple(inputs), runs, known, str(obligation.contract)
 
 
 @dataclass(slots=True)

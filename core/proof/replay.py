@@ -22,6 +22,11 @@ LIMITS = EvaluationLimits(memory=1 << 30, seconds=10.0)
 SHOWN_ELEMENTS = 6
 
 
+def as_input(array: Any, dtype: int) -> np.ndarray[Any, Any]:
+    """An input of a draw as onnxruntime takes it."""
+    return np.asarray(array).astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+
+
 def replay(obligation: Obligation, inputs: Arrays) -> str:
     """The difference that running both models on `inputs` shows, in words; "" if there is none.
 

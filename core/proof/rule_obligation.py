@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from ast import FunctionDef, Return, parse, walk
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from fractions import Fraction
 from math import isqrt
-from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -29,6 +24,7 @@ from ..verify.reference.float64_evaluation import DTYPE_ATTRIBUTES
 from . import finite_field as ff
 from .field_functions import shadow_of
 from .obligation import ExactArray, Fragment, NotApplicable, Obligation, input_types
+from .rule_branches import BranchRecorder
 from .rule_condition import condition_of
 from .shadow_array import ShadowArray
 
@@ -44,8 +40,8 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
     inputs = input_types(model)
     imported = from_onnx(model)
     before = shadow_constants(imported.graph, seed)
-    sites: list[int] = []
-    with recorded_sites(rule, sites):
+    recorder = BranchRecorder(rule)
+    with recorder.recording():
         fired = rewrite(imported.graph, [rule], ChangeLog())
     if not fired:
         return None
@@ -63,7 +59,8 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
         condition,
         unsaid,
         rule=rule.name,
-        build_site=sites[-1] if sites else 0,
+        build_site=recorder.calls[-1][0] if recorder.calls else 0,
+        branches=frozenset(b for _, taken in recorder.calls for b in taken),
         retyped=lambda dtype: obligation_of(rule, retyped_model(model, dtype), seed),
     )
 
@@ -120,37 +117,6 @@ def _reconstructed(modulus: int, exponent: int) -> Fraction | None:
         quotient = last // rest
         last, rest, last_factor, factor = rest, last - quotient * rest, factor, last_factor - quotient * factor
     return Fraction(rest, factor) if factor and abs(factor) <= bound else None
-
-
-@contextmanager
-def recorded_sites(rule: Rule, sites: list[int]) -> Generator[None]:
-    """Record the lines, counted from the first one of the rule's function, at which it returns a replacement."""
-    code = rule.build.__code__
-    former: Any = sys.getprofile()
-
-    def profile(frame: Any, event: str, result: Any) -> None:
-        if event == "return" and frame.f_code is code and result is not None:
-            sites.append(frame.f_lineno - code.co_firstlineno)
-
-    sys.setprofile(profile)
-    try:
-        yield
-    finally:
-        sys.setprofile(former)
-
-
-def build_sites(rule: Rule) -> frozenset[int]:
-    """The lines at which the rule's function returns; empty if its source is not there."""
-    try:
-        tree = parse(dedent(inspect.getsource(rule.build)))
-    except (OSError, TypeError, SyntaxError):
-        return frozenset()
-    function = next((n for n in walk(tree) if isinstance(n, FunctionDef)), None)
-    if function is None:
-        return frozenset()
-    inner = {id(r) for n in walk(function) if isinstance(n, FunctionDef) and n is not function for r in walk(n)}
-    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
-    return frozenset(r.lineno - first for r in walk(function) if isinstance(r, Return) and id(r) not in inner)
 
 
 def retyped_model(model: onnx.ModelProto, dtype: int) -> onnx.ModelProto:

@@ -12,7 +12,16 @@ from onnx import TensorProto
 from ..ir.dtypes import FLOATS
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..verify.proof_guarantees import Guarantee
-from .obligation import LARGE_SIZE, Fragment, NotApplicable, Obligation, element_types, promises_bits, size_sets
+from .obligation import (
+    LARGE_SIZE,
+    Fragment,
+    NotApplicable,
+    Obligation,
+    beside_limits,
+    element_types,
+    promises_bits,
+    size_sets,
+)
 from .replay import format_inputs, replay
 from .smt_answer import Answer, AnswerKind, Question
 from .verdict import ProofVerdict, Technique, unknown
@@ -72,7 +81,7 @@ class SmtProver:
 
     def ask(self, obligation: Obligation, *, over_reals: bool, by_formula: bool = False) -> Answer:
         """The answer of z3 alone, unknown if it did not end in time or lacked memory."""
-        sizes = tuple(s for s in size_sets(obligation) if LARGE_SIZE not in s.values())
+        sizes = (*beside_limits(obligation), *(s for s in size_sets(obligation) if LARGE_SIZE not in s.values()))
         before, after = (Fragment(f.model, f.exact) for f in obligation.fragments)  # without what z3 does not read
         lean = replace(obligation, before=before, after=after, retyped=None, has_time=None)
         question = Question(lean, sizes, over_reals, self.element_seconds, self.memory, by_formula)

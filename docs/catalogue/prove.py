@@ -81,7 +81,7 @@ def record(pass_name: str, proof: RuleProof) -> RecordedProof:
     lines = list(proof.lines())
     reasons = tuple(reason for reason, _ in proof.reasons.most_common(2))
     holding = len(proof.holding)
-    text = f"{lines[0]}; {NUMBERS_ONLY}" if NUMBERS_ONLY in lines else lines[0]
+    text = f"{proof.summary}; {NUMBERS_ONLY}" if NUMBERS_ONLY in lines else proof.summary
     found = RecordedProof(pass_name, str(proof.guarantee), text, proof.keeps_bits, holding, len(proof.models))
     return replace(found, reached_sites=len(proof.reached_sites & proof.sites), sites=len(proof.sites), reasons=reasons)
 

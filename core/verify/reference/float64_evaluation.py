@@ -29,6 +29,9 @@ Policy = Callable[[Array, int, bool], Array]
 It is given the element type in the model, and whether the op is exact: it moves or selects elements.
 """
 
+Observer = Callable[[onnx.NodeProto, Sequence[Any], Mapping[str, Any]], None]
+"""Is given an op, its inputs, and its attributes with their defaults."""
+
 
 def narrowed(value: Any, element_type: int) -> Any:
     """A value with its float64 numbers in their type in the model; parts of sequences too."""
@@ -176,14 +179,15 @@ def evaluate_by_policy(
     initializers: Mapping[str, Tensor | Array],
     policy: Policy,
     order: EvaluationOrder | None = None,
+    observe: Observer | None = None,
 ) -> Mapping[str, Any]:
     """Evaluate the outputs of `model` in float64, each constant and result as `policy` makes it.
 
     A subclass of ndarray that `feeds` and the policy give stays one. `order` is that of its nodes, for models that are
-    evaluated often. Raises EvaluationError.
+    evaluated often; `observe` is given each op before it is computed, those in bodies too. Raises EvaluationError.
     """
     names = [v.name for v in model.graph.output]
-    return _evaluation(model, feeds, names, initializers, policy, policy, order).results
+    return _evaluation(model, feeds, names, initializers, policy, policy, order, observe).results
 
 
 class EvaluationOrder(Struct, frozen=True):
@@ -231,10 +235,11 @@ def _evaluation(
     policy: Policy,
     weight_policy: Policy,
     order: EvaluationOrder | None = None,
+    observe: Observer | None = None,
 ) -> _Evaluation:
     names = outputs if isinstance(outputs, Mapping) else {name: name for name in outputs}
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
-    work = _Evaluation(policy, weight_policy, functions)
+    work = _Evaluation(policy, weight_policy, functions, observe)
     with np.errstate(all="ignore", over="call", under="call", call=work.note_flag):
         work.run(model, feeds, names, initializers, order)
     return work
@@ -287,6 +292,7 @@ class _Evaluation:
     policy: Policy
     weight_policy: Policy
     functions: FunctionTable
+    observe: Observer | None = None
     results: dict[str, Any] = field(default_factory=dict[str, Any])
     types: dict[str, int] = field(default_factory=dict[str, int])
     largest: float = 0.0
@@ -377,6 +383,8 @@ class _Evaluation:
                 return self._call(body, node, inputs, types, scope)
             raise EvaluationError(f"{op_schemas.qualified_op_type(domain, node.op_type)} has no float64 kernel")
         attributes = {**op_schemas.attribute_defaults(node.op_type, domain, version), **decoded.attributes}
+        if self.observe is not None:
+            self.observe(node, inputs, attributes)
         call = OperatorCall(node, version, attributes, types, lambda g, args: self._run_graph(g, args, scope))
         made = meaning(call, *inputs)
         results: list[Any] = list(cast("tuple[Any, ...]", made)) if isinstance(made, tuple) else [made]

@@ -1,0 +1,494 @@
+"""Limits of extents: the sizes of symbols beside which a fragment decides otherwise, and both sides of each.
+
+Operators that compare, cut, round, repeat or stride do so by extents, or by numbers that follow from them. Their form
+at one set of sizes is the set of outcomes of all of them. Limits are the sizes at which that changes: they are
+bracketed by a ladder of sizes, which contains the constants of the fragments, and then bisected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import lcm, prod
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ..errors import EvaluationError
+from ..ir.dtypes import FLOATS
+from ..operators.declaration import Trait
+from ..operators.table import MOVING, moved_inputs, ops_with
+from ..serialization.proto_queries import all_nodes, copy_without, has_subgraphs, needed_nodes, subgraphs
+from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy, unchanged
+from .field_symbols import names_in
+from .obligation import Fragment, NotApplicable, Obligation, Sizes, Visits, symbols_in
+
+Array = np.ndarray[Any, Any]
+Form = Hashable
+LADDER = (1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
+SHORT_LADDER = LADDER[:4]  # where extents are compared with -1, 0 and 1 alone
+OTHER_SIZE = 2  # of symbols that stay
+MAX_DIRECTIONS = 3  # symbols that are varied alone
+MAX_WORK = 1 << 16  # elements that one evaluation reads, and 2^10 for each op; more beside a number of a fragment
+MAX_WORK_BESIDE, MAX_TOTAL_WORK = 1 << 23, 1 << 26
+MAX_CONSTANTS = 12  # numbers beside which the ladder has steps
+MAX_LISTED = 64  # elements of a constant whose numbers are limits
+MAX_LIMIT = 1 << 20
+MAX_ARRAY = 1 << 48  # elements of an input of which no number is read
+MAX_FORMS = 40
+MAX_PERIOD = 8
+OP_WORK = 1 << 10
+
+
+def with_visits(obligation: Obligation) -> Obligation:
+    """The obligation with the sizes beside its limits. Raises NotApplicable where these are too many."""
+    return obligation if obligation.visits is not None else replace(obligation, visits=visits_of(obligation))
+
+
+def visits_of(obligation: Obligation) -> Visits:
+    """The sizes beside the limits of an obligation. Raises NotApplicable where these are too many."""
+    symbols = obligation.symbols
+    if not symbols:
+        return Visits()
+    watched = [w for f in obligation.fragments if (w := Watched.of(obligation, f)) is not None]
+    watched = [w for w in watched if w.decides_by_extents()]
+    phases = () if obligation.runs else window_sizes(obligation)
+    if not watched:
+        return Visits(phases)
+    search = LimitSearch(watched)
+    if obligation.runs:
+        require_forms_of_runs(obligation, search)
+        return Visits(phases, search.searched)
+    if all(node.op_type in BY_SMALL_NUMBERS for w in watched for node, _ in w.deciding):
+        search.add_limits(lambda n: dict.fromkeys(symbols, n), SHORT_LADDER)
+        return Visits((*search.visits, *phases), LADDER[-1])
+    ladder = ladder_of(watched)
+    for direction in directions(symbols):
+        search.add_limits(direction, ladder)
+    return Visits((*search.visits, *phases), search.searched)
+
+
+def require_forms_of_runs(obligation: Obligation, search: LimitSearch) -> None:
+    """Raise NotApplicable if a fragment has forms, at any sizes of symbols that are not independent, but in no run."""
+    symbols = obligation.symbols
+    seen = {search.form_at({s: run[s] for s in symbols}) for run in obligation.runs if run.keys() >= set(symbols)}
+    first = max((n for run in obligation.runs for n in run.values()), default=1)
+    ladder = [n for n in ladder_of(search.watched) if n > first]
+    for direction in directions(symbols):
+        search.add_limits(direction, ladder)
+    for sizes in search.visits:
+        if search.form_at(sizes) not in seen:
+            extent = max(sizes.values())
+            raise NotApplicable(f"it differs in form from extent {extent} on, which follows from others")
+
+
+def directions(symbols: Sequence[str]) -> Iterator[Callable[[int], Sizes]]:
+    """The ways of varying sizes: each of the first symbols alone, and all of them."""
+    for varied in symbols[:MAX_DIRECTIONS] if len(symbols) > 1 else ():
+        yield lambda n, varied=varied: {s: n if s == varied else OTHER_SIZE for s in symbols}
+    yield lambda n: dict.fromkeys(symbols, n)
+
+
+def ladder_of(watched: Sequence[Watched]) -> list[int]:
+    """Sizes in ascending order, among them those beside the numbers from which decisions follow."""
+    numbers: dict[int, None] = {}
+    for one in watched:
+        for array in one.constants.values():
+            numbers.update(dict.fromkeys(_numbers_in(array)))
+        kept = [n.node for n in one.order.nodes]
+        for node in (*all_nodes(kept), *(n for n, _ in one.deciding)):
+            for value in attributes_of(node).values():
+                if isinstance(value, onnx.TensorProto):
+                    numbers.update(dict.fromkeys(_numbers_in(numpy_helper.to_array(value))))
+                elif isinstance(value, int | float):
+                    numbers.update(dict.fromkeys(_as_limits(value)))
+    beside = {n + side for n in [*numbers][:MAX_CONSTANTS] for side in (-1, 0, 1, 2)}
+    return sorted({*LADDER, *(n for n in beside if n > 0)})
+
+
+def _numbers_in(array: Array) -> Iterator[int]:
+    if array.size <= MAX_LISTED and array.dtype.kind in "iuf":
+        for number in array.reshape(-1).tolist():
+            yield from _as_limits(number)
+
+
+def _as_limits(number: float) -> Iterator[int]:
+    """The whole numbers that a constant may limit an extent to: itself, or its inverse as a factor."""
+    if np.isfinite(number) and LADDER[0] < abs(number) <= MAX_LIMIT:
+        yield int(abs(number))
+    elif 0 < abs(number) < 1 and 1 / abs(number) <= MAX_LIMIT:
+        yield round(1 / abs(number))
+
+
+@dataclass(slots=True)
+class Watched:
+    """The part of a fragment from which its decisions by extents follow."""
+
+    obligation: Obligation
+    model: onnx.ModelProto
+    order: EvaluationOrder
+    constants: Mapping[str, Array]
+    deciding: Sequence[tuple[onnx.NodeProto, Sequence[str]]]
+    """The deciding nodes, and the inputs by which they do."""
+    inner: frozenset[tuple[str, ...]]
+    """The outputs of nodes in bodies that may decide."""
+    read: frozenset[str]
+    """The inputs whose numbers are read, and not their shapes alone."""
+    work: int = 0
+    total_work: int = 0
+    outcomes: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
+    numbers: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
+    """Those by which nodes outside of bodies decide."""
+
+    @classmethod
+    def of(cls, obligation: Obligation, fragment: Fragment) -> Watched | None:
+        """The decisions of a fragment; None if there are none."""
+        graph = fragment.model.graph
+        deciding = [(node, read) for node, read in deciding_nodes(graph, obligation) if read]
+        inner = frozenset(tuple(n.output) for node, _ in deciding for n in _inner_nodes(node))
+        outputs = [*dict.fromkeys(name for _, read in deciding for name in read)]
+        if not outputs:
+            return None
+        model = copy_without(fragment.model)
+        del model.graph.output[:], model.graph.initializer[:]
+        model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+        needed = needed_nodes(model.graph.node, outputs)
+        names = {*outputs, *(n for node in needed for n in names_in(node))}
+        constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.name in names}
+        read = {n for node in needed if node.op_type not in SHAPE_READERS for n in names_in(node)}
+        order = EvaluationOrder.of(model, outputs)
+        return cls(obligation, model, order, constants, deciding, inner, frozenset(read))
+
+    def decides_by_extents(self) -> bool:
+        """Whether a node does not decide by the same numbers at all sizes; others are left out from now on."""
+        symbols = self.obligation.symbols
+        seen: list[Mapping[Hashable, Hashable]] = []
+        for step in (0, 0, 2):
+            sizes = {s: OTHER_SIZE + len(seen) + step * i for i, s in enumerate(symbols)}
+            if self.form_at(sizes) not in (None, TOO_LARGE):
+                seen.append(self.numbers)
+        if len(seen) > 1:
+            keys = {k for k in seen[0] if any(other.get(k) != seen[0][k] for other in seen)}
+            self.deciding = [(n, read) for n, read in self.deciding if has_subgraphs(n) or tuple(n.output) in keys]
+        return bool(self.deciding)
+
+    def form_at(self, sizes: Sizes) -> Form | None:
+        """The outcomes of all decisions; None where the fragment does not run at these sizes, or TOO_LARGE.
+
+        Raises NotApplicable where this has taken too long.
+        """
+        if self.total_work > MAX_TOTAL_WORK:
+            raise NotApplicable("the extents from which on it differs in form are sought for too long")
+        self.work, self.outcomes, self.numbers = 0, {}, {}
+        try:
+            feeds = {i.name: self._feed(i.name, i.dtype, shape) for i, shape in self.obligation.concrete_inputs(sizes)}
+            with np.errstate(all="ignore"):
+                found = evaluate_by_policy(self.model, feeds, self.constants, unchanged, self.order, self._observe)
+                for node, read in self.deciding:
+                    if not has_subgraphs(node):
+                        arrays = [found[name] for name in read]
+                        self.numbers[tuple(node.output)] = numbers_of(node, arrays)
+                        self._note(node, arrays, attributes_of(node))
+        except TooMuchWork:
+            return TOO_LARGE
+        except (EvaluationError, NotApplicable, IndexError):
+            return None
+        finally:
+            self.total_work += self.work
+        return frozenset((k, tuple(v)) for k, v in self.outcomes.items())
+
+    def _feed(self, name: str, dtype: int, shape: tuple[int, ...]) -> Array:
+        """Numbers of an input, a few of which are repeated; zeros that take no memory where they are not read."""
+        if prod(shape) > MAX_ARRAY:
+            raise TooMuchWork
+        wanted = np.dtype(np.float64) if dtype in FLOATS else helper.tensor_dtype_to_np_dtype(dtype)
+        if name not in self.read or wanted.kind == "O":
+            return np.broadcast_to(np.zeros((), wanted), shape)
+        block = NUMBERS if wanted.kind == "f" else (NUMBERS > 0)
+        return np.resize(block.astype(wanted), shape)
+
+    def _observe(self, node: onnx.NodeProto, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+        """Count the work of an op, and note the outcomes of one in a body. Raises TooMuchWork."""
+        elements = 0
+        if node.op_type not in SHAPE_READERS:
+            elements = sum(a.size for a in inputs if isinstance(a, np.ndarray))
+        self._count(OP_WORK + elements * (1 if node.op_type in CHEAP else COSTLY))
+        if tuple(node.output) in self.inner:
+            self._note(node, inputs, attributes)
+
+    def _count(self, work: int) -> None:
+        self.work += work
+        if self.work > 2 * MAX_WORK_BESIDE:
+            raise TooMuchWork
+
+    def _note(self, node: onnx.NodeProto, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+        arrays: list[Array] = [x for x in inputs if isinstance(x, np.ndarray)]
+        is_broadcast = node.op_type in TWO_SIDED and len(arrays) > 1
+        self._count(np.broadcast(*arrays[:2]).size if is_broadcast else sum(a.size for a in arrays))
+        outcome: Any = np.asarray(outcome_of(node.op_type, arrays, attributes), np.bool_)
+        key = tuple(node.output)
+        known = self.outcomes.get(key)
+        self.outcomes[key] = known | outcome if known is not None and known.shape == outcome.shape else outcome
+
+
+class TooMuchWork(EvaluationError):
+    """Raised at sizes at which an evaluation takes too long."""
+
+
+TOO_LARGE = "too large"
+
+
+def numbers_of(node: onnx.NodeProto, arrays: Sequence[Array]) -> Hashable:
+    """The numbers by which a node decides: the extents that it cuts, and its inputs, in part if these are long."""
+    given = [np.asarray(a) for a in arrays]
+    found: list[Hashable] = [(a.shape, a.reshape(-1)[:MAX_LISTED].tobytes()) for a in given]
+    if node.op_type == "Slice" and len(given) > 2:
+        axes = given[3].reshape(-1).tolist() if len(given) > 3 else range(given[1].size)
+        found[0] = tuple(given[0].shape[int(axis)] for axis in axes)
+    elif node.op_type in BY_OWN_EXTENT:
+        found[0] = given[0].shape
+    return tuple(found)
+
+
+def attributes_of(node: onnx.NodeProto) -> Mapping[str, Any]:
+    """The attributes that a node has."""
+    return {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+
+NUMBERS = np.random.default_rng(5).standard_normal(509)
+SHAPE_READERS = ops_with(Trait.READS_SHAPE)
+SOURCES = SHAPE_READERS | {"CumSum", "NonZero", "ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceProd"}
+"""Operators whose results grow with extents."""
+PLAIN = (ops_with(Trait.SMOOTH) | ops_with(Trait.RING) | ops_with(Trait.MOVES_DATA) | ops_with(Trait.REDUCTION)
+         | {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Concat", "Constant", "Cos", "Cosh", "Dropout", "Pow",
+            "Range", "Sin", "Sinh", "Softplus", "Softsign", "Swish", "Tan"}) - {
+    "Cast", "Div", "Expand", "Gather", "GatherElements", "GatherND", "Reshape", "Slice", "Split", "Tile", "Compress",
+    "Unsqueeze", "Squeeze",
+}  # fmt: skip
+"""Operators that are one formula for all numbers."""
+CHEAP, COSTLY = (
+    ops_with(Trait.LINEAR_TIME) | ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | MOVING | SHAPE_READERS,
+    64,
+)
+"""Operators that take a step for each element, and the steps of others."""
+BY_SMALL_NUMBERS = frozenset({"ConstantOfShape", "Expand", "Reshape", "Tile", "Unsqueeze"})
+"""Operators that decide whether an extent is -1, 0 or 1."""
+BY_OWN_EXTENT = frozenset({"CenterCropPad", "DFT", "EyeLike", "Slice", "TopK", "Trilu"})
+"""Operators that decide by the extents of what they read, whatever constants say."""
+
+
+def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[tuple[onnx.NodeProto, Sequence[str]]]:
+    """The nodes that decide by extents, or by numbers that follow from them, and the inputs by which they do.
+
+    A number that also follows from drawn floats is none; a comparison of such a number with one that does not, is.
+    """
+    symbolic = {i.name for i in obligation.inputs if not all(isinstance(d, int) for d in i.dims)}
+    drawn = {i.name for i in obligation.inputs if i.dtype in FLOATS}
+    grown: set[str] = set()
+    for node in graph.node:
+        read = set(names_in(node))
+        is_symbolic, follows = not symbolic.isdisjoint(read), not grown.isdisjoint(read)
+        is_drawn = node.op_type not in SHAPE_READERS and not drawn.isdisjoint(read)
+        if node.domain in ("", "ai.onnx"):
+            given = [*filter(None, node.input)]
+            if has_subgraphs(node):
+                yield from [(node, node.output)] if follows or is_symbolic else ()
+            elif is_symbolic and node.op_type in BY_OWN_EXTENT:
+                yield node, given
+            elif follows and node.op_type not in PLAIN:
+                data = moved_inputs(node)
+                kept = [n for i, n in enumerate(node.input) if n and i not in data]
+                yield node, [n for n in kept if n in grown or not is_drawn or node.op_type in TWO_SIDED]
+        symbolic.update(node.output if is_symbolic or follows else ())
+        drawn.update(node.output if is_drawn else ())
+        grown.update(node.output if not is_drawn and (follows or (is_symbolic and node.op_type in SOURCES)) else ())
+
+
+def _inner_nodes(node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+    """The nodes in the bodies of a node that may decide."""
+    for body in subgraphs(node):
+        yield from (n for n in all_nodes(body.node) if n.op_type not in PLAIN and not n.domain)
+
+
+def outcome_of(op_type: str, arrays: Sequence[Array], attributes: Mapping[str, Any]) -> list[bool]:
+    """The outcomes that occur in one op, as bools in a fixed order."""
+    if op_type in TWO_SIDED and len(arrays) > 1:
+        return [b for other in arrays[1:] for b in signs(arrays[0], other)]
+    if op_type == "Slice" and len(arrays) > 2:
+        return sliced(*arrays)
+    if op_type in ("Mod", "Div") and len(arrays) > 1 and arrays[0].dtype.kind in "iu":
+        return divided(*arrays)
+    if op_type in ("Floor", "Ceil", "Round", "Cast", "CastLike"):
+        return rounded_to(arrays[0])
+    if op_type in ("Trilu", "EyeLike", "TopK", "DFT", "CenterCropPad"):
+        return beside_own_extent(op_type, arrays, attributes)
+    if op_type in ("Loop", "Scan", "If"):
+        return steps(arrays[0]) if arrays else []
+    if op_type in KINKS:
+        return signs(arrays[0], KINKS[op_type](attributes))
+    return [b for a in arrays for b in steps(a)]
+
+
+TWO_SIDED = frozenset({"Clip", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Min"})
+
+
+def signs(a: Any, b: Any) -> list[bool]:
+    """Whether some element is less, equal, or greater."""
+    if np.asarray(a).dtype.kind not in "biuf" or np.asarray(b).dtype.kind not in "biuf":
+        return [bool(np.any(a == b)), bool(np.any(a != b))]
+    return [bool(np.any(a < b)), bool(np.any(a == b)), bool(np.any(a > b))]
+
+
+def steps(a: Array) -> list[bool]:
+    """Which of the numbers from -2 to 3 occur, all beyond which count as these."""
+    if a.dtype.kind == "b":
+        return [bool(a.any()), not a.all()]
+    if a.dtype.kind not in "iuf" or not a.size:
+        return [a.size > 0]
+    low, high = a.min(), a.max()
+    return [bool(low <= -2), *(bool(low <= n <= high and (a == n).any()) for n in (-1, 0, 1, 2)), bool(high >= 3)]
+
+
+def rounded_to(a: Array) -> list[bool]:
+    """The steps of the whole part, and whether there is another."""
+    if a.dtype.kind != "f":
+        return steps(a) if a.dtype.kind == "b" else signs(a, 0)
+    finite = a[np.isfinite(a)]
+    return [
+        *steps(np.floor(finite)),
+        bool((finite != np.floor(finite)).any()),
+        bool((finite == np.floor(finite)).any()),
+    ]
+
+
+def divided(a: Array, b: Array) -> list[bool]:
+    """The steps of the quotient, and whether there is a remainder."""
+    divisor = np.where(b == 0, 1, b)
+    rest = a % divisor
+    return [*steps(a // divisor), bool((rest == 0).any()), bool((rest != 0).any())]
+
+
+def sliced(data: Array, starts: Array, ends: Array, axes: Array | None = None, step: Array | None = None) -> list[bool]:
+    """The ends that are cut off, on both sides."""
+    over = np.arange(starts.size) if axes is None else axes.reshape(-1)
+    found: list[bool] = []
+    for axis, first, last in zip(over.tolist(), starts.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True):
+        extent = data.shape[int(axis)]
+        for end in (first, last):
+            beside = end if end >= 0 else -end
+            found += [end >= 0, *signs(beside, extent), end == 0]
+        found.append(len(range(*slice(first, last).indices(extent))) > 0)
+    return [*found, *(steps(step) if step is not None else ())]
+
+
+def beside_own_extent(op_type: str, arrays: Sequence[Array], attributes: Mapping[str, Any]) -> list[bool]:
+    """The extents of the first array beside a number or numbers."""
+    shape, given = arrays[0].shape, arrays[1].reshape(-1).tolist() if len(arrays) > 1 else [attributes.get("k", 0)]
+    extents = shape[-2:] if op_type in ("Trilu", "EyeLike") else shape
+    found = [b for n in given for d in extents for side in (0, 1) for b in (*signs(n, d - side), *signs(-n, d - side))]
+    if op_type in ("DFT", "CenterCropPad"):  # half the spectrum, and half of what is cut
+        found += [b for d in shape for b in (d % 2 == 0, d % 2 == 1)]
+    return found
+
+
+KINKS: Mapping[str, Callable[[Mapping[str, Any]], float]] = {
+    **dict.fromkeys(("Abs", "Celu", "Elu", "LeakyRelu", "PRelu", "Relu", "Selu", "Sign"), lambda _: 0.0),
+    "ThresholdedRelu": lambda a: a.get("alpha", 1.0),
+    "Shrink": lambda a: a.get("lambd", 0.5),
+}
+"""The number beside which an operator is another formula."""
+
+
+@dataclass(slots=True)
+class LimitSearch:
+    """The limits found so far, by the forms on both sides."""
+
+    watched: Sequence[Watched]
+    searched: int = 0
+    visits: list[Sizes] = field(default_factory=list[Sizes])
+    changes: set[tuple[Form, Form]] = field(default_factory=set[tuple[Form, Form]])
+
+    def form_at(self, sizes: Sizes) -> tuple[Form | None, ...]:
+        """The forms of all fragments."""
+        return tuple(w.form_at(sizes) for w in self.watched)
+
+    def add_limits(self, direction: Callable[[int], Sizes], ladder: Sequence[int]) -> None:
+        """Add the sizes on both sides of the limits in one direction. Raises NotApplicable for too many."""
+        known: dict[int, tuple[Form | None, ...]] = {}
+
+        def form(n: int) -> tuple[Form | None, ...]:
+            if n not in known:
+                known[n] = self.form_at(direction(n))
+            return known[n]
+
+        if TOO_LARGE in form(ladder[0]):
+            return
+        last = ladder[0]
+        for n in ladder[1:]:
+            work = max((w.work for w in self.watched), default=0)
+            if work * (n / last) ** 2 > (MAX_WORK if n in LADDER else MAX_WORK_BESIDE) and work > OP_WORK * MAX_LISTED:
+                continue
+            if TOO_LARGE in form(n):
+                return
+            while form(last) != form(n):
+                low, high = last, n
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    low, high = (middle, high) if form(middle) == form(last) else (low, middle)
+                self._add(direction, low, high, form(low), form(high))
+                last = high
+            last = n
+            self.searched = max(self.searched, n)
+
+    def _add(self, direction: Callable[[int], Sizes], low: int, high: int, before: Form, after: Form) -> None:
+        if (before, after) in self.changes:
+            return
+        if len(self.changes) == MAX_FORMS:
+            raise NotApplicable(f"it has more than {MAX_FORMS} forms, by extents")
+        self.changes.add((before, after))
+        is_run = isinstance(before, tuple) and None not in before, isinstance(after, tuple) and None not in after
+        for n, runs in ((low, is_run[0]), (high, is_run[1])):
+            if runs and (sizes := direction(n)) not in self.visits:
+                self.visits.append(sizes)
+
+
+WINDOW_OPS = frozenset({"AveragePool", "Conv", "ConvInteger", "ConvTranspose", "LpPool", "MaxPool", "QLinearConv"})
+FIRST_SPATIAL_AXIS = 2
+
+
+def window_sizes(obligation: Obligation) -> tuple[Sizes, ...]:
+    """Sizes of images and signals, beyond the largest window, at which the last one ends at each distance from the end.
+
+    Where they stand for larger `known_extents`, at the distance of these. Raises NotApplicable for too many distances.
+    """
+    reach, periods = 0, list[int]()
+    for model in obligation.models:
+        windows = [_window_of(n) for n in all_nodes(model.graph.node) if n.op_type in WINDOW_OPS and not n.domain]
+        periods.append(prod(stride for stride, _ in windows))
+        reach = max([reach, *(size for _, size in windows)])
+    period = lcm(*periods)
+    spatial = {s for i in obligation.inputs for d in i.dims[FIRST_SPATIAL_AXIS:] for s in symbols_in(d)}
+    if not reach or not spatial:
+        return ()
+    known = obligation.known_extents
+    if known:
+        first = {s: reach + (known.get(s, reach) - reach) % period for s in spatial}
+        starts = [{s: n + more for s, n in first.items()} for more in (0, period)]
+    elif period > MAX_PERIOD:
+        raise NotApplicable(f"windows end at {period} distances from the end")
+    else:
+        starts = [dict.fromkeys(spatial, reach + more) for more in range(max(period, 2))]
+    return tuple({s: start.get(s, OTHER_SIZE) for s in obligation.symbols} for start in starts)
+
+
+def _window_of(node: onnx.NodeProto) -> tuple[int, int]:
+    """The common multiple of the strides of a window, and its largest extent."""
+    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    kernel = attributes.get("kernel_shape", [MAX_KERNEL])
+    dilations = attributes.get("dilations", [1] * len(kernel))
+    return lcm(*attributes.get("strides", [1])), max((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
+
+
+MAX_KERNEL = 3  # of convolutions that leave it to the shape of their weights

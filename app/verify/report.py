@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
@@ -13,7 +13,9 @@ from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..report.notebook import report_card
 from ..report.result_row import VERIFIED, WRONG, ResultRow, verdict_columns
-from .accuracy_loss import AccuracyLoss
+
+if TYPE_CHECKING:
+    from .accuracy_loss import AccuracyLoss
 
 
 @dataclass(slots=True)

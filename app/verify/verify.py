@@ -22,8 +22,6 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords_after_two
-from .accuracy_loss import measure_loss
-from .document import describe
 from .interfaces import Interfaces
 from .report import VerificationReport
 from .verify_options import VerifyOptions
@@ -65,6 +63,8 @@ def verify_models(
     if interfaces.obstacle:
         pass
     elif options.budget is not None:
+        from .accuracy_loss import measure_loss  # noqa: PLC0415 - imports the oracle and measurements
+
         accuracy = measure_loss(first, second, spec, options, timer)
     else:
         with OracleProcess(first.loadable(), spec, options.seed, label=first.label, report=timer.report) as oracle:
@@ -99,6 +99,7 @@ def _narrow_types(model: Model) -> set[int]:
 
 def _page_text(report: VerificationReport) -> str:
     from ..report.page import page_html  # noqa: PLC0415 - seldom needed
+    from .document import describe  # noqa: PLC0415 - as above
 
     return page_html(describe(report))
 

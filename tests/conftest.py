@@ -8,12 +8,13 @@ import os
 import subprocess
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import cache, partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+from passwright.app.cli import entry
 from passwright.core.processes.process_limits import let_idle_threads_sleep
 from passwright.core.support import gc_pause
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from passwright.testing.model_comparison import ComparisonProcess
 
 let_idle_threads_sleep()  # of all processes that tests start
+entry.load_command = cache(entry.load_command)  # of typer, which takes a fifth of a small run
 gc_pause.collect_seldom()  # as processes of this project do
 settings.register_profile("default", deadline=None, max_examples=6, derandomize=True)
 settings.register_profile("slow", deadline=None, max_examples=40, derandomize=True)  # of `make test-all`

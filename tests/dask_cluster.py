@@ -10,7 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from process_server import ProcessServer
 
 PATIENCE = 300.0  # seconds, used up by failures only
 SCHEDULER = """import sys
@@ -18,16 +21,17 @@ sys.modules["passwright"] = None
 from distributed.cli.dask_scheduler import main
 main()"""
 """A scheduler on a machine that lacks this package."""
+WORKER = "from distributed.cli.dask_worker import main; main()"
 
 
 class DaskCluster:
     """A scheduler and workers with one thread each, as processes on the loopback interface, with their logs.
 
-    `options` are those of all their commands.
+    `options` are those of all their commands. The processes are forked by a `server`, if one is given.
     """
 
-    def __init__(self, folder: Path, workers: int = 0, *options: str) -> None:
-        self.folder, self.options = folder, options
+    def __init__(self, folder: Path, workers: int = 0, *options: str, server: ProcessServer | None = None) -> None:
+        self.folder, self.options, self.server = folder, options, server
         self.processes = list[subprocess.Popen[bytes]]()
         self.scheduler = self.start_scheduler()
         self.workers = [self.start_worker() for _ in range(workers)]
@@ -52,15 +56,17 @@ class DaskCluster:
 
     def start_worker(self, *options: str, **variables: str) -> subprocess.Popen[bytes]:
         """Start a worker with more options and variables of the environment."""
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--nthreads", "1", "--no-nanny"]
+        command = [sys.executable, "-c", WORKER, self.address, "--nthreads", "1", "--no-nanny"]
         command += ["--no-dashboard", "--host", "127.0.0.1", "--local-directory", str(self.folder / "dask")]
         return self._start(f"worker{len(self.processes)}", [*command, *options], variables)
 
     def _start(self, name: str, command: list[str], variables: dict[str, str]) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(
-                [*command, *self.options], stdout=log, stderr=log, env={**os.environ, **variables}
-            )
+        command, env = [*command, *self.options], {**os.environ, **variables}
+        with (self.folder / f"{name}.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
+            if self.server is not None:
+                process: Any = self.server.fork(command, [f.fileno() for f in (nothing, log, log)], env)
+            else:
+                process = subprocess.Popen(command, stdin=nothing, stdout=log, stderr=log, env=env)
         self.processes.append(process)
         return process
 

@@ -40,7 +40,9 @@ MAX_REQUEST = 1 << 17  # bytes
 class ForkedProcess:
     """A process of a `ProcessServer`, with what worker processes use of `subprocess.Popen`."""
 
-    def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes], status: socket.socket) -> None:
+    def __init__(
+        self, pid: int, status: socket.socket, stdin: IO[bytes] | None = None, stdout: IO[bytes] | None = None
+    ) -> None:
         self.pid = pid
         self.stdin, self.stdout = stdin, stdout
         self.returncode: int | None = None
@@ -76,6 +78,8 @@ class ForkedProcess:
         self.send_signal(signal.SIGKILL)
 
     def communicate(self) -> tuple[bytes, None]:
+        assert self.stdin is not None
+        assert self.stdout is not None
         with suppress(OSError):
             self.stdin.close()
         output = b"" if self.stdout.closed else self.stdout.read()
@@ -85,34 +89,39 @@ class ForkedProcess:
 
 
 class ProcessServer:
-    """A process that forks others on request, started when it is needed first."""
+    """A process that forks others on request, once it has imported `modules`; started when it is needed first."""
 
-    def __init__(self) -> None:
+    def __init__(self, modules: Sequence[str] = PRELOADED) -> None:
+        self._modules = modules
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     def popen(self, command: Sequence[str], *, stderr: IO[bytes], env: Mapping[str, str], **pipes: int) -> Any:
         """What `subprocess.Popen` does for a worker process; by it, unless this interpreter runs a text."""
-        options = [a for a in command[1:3] if a == "-P"]
-        if command[0] != sys.executable or command[1 + len(options)] != "-c":
+        if command[0] != sys.executable or "-c" not in command[1:3]:
             return subprocess.Popen(command, stderr=stderr, env=env, **pipes)
-        text, *arguments = command[2 + len(options) :]
-        request = json.dumps([text, arguments, dict(env), os.getcwd(), not options]).encode()  # noqa: PTH109 - as it is
         stdin, to_child = os.pipe()
         from_child, stdout = os.pipe()
-        mine, its = socket.socketpair()
-        given = [stdin, stdout, stderr.fileno(), its.fileno()]
         try:
-            with self._lock:
-                server = self._running()
-                socket.send_fds(server, [request], given)
-                pid = int(server.recv(16))
+            return self.fork(
+                command, [stdin, stdout, stderr.fileno()], env, os.fdopen(to_child, "wb"), os.fdopen(from_child, "rb")
+            )
         finally:
             os.close(stdin)
             os.close(stdout)
-            its.close()
-        return ForkedProcess(pid, os.fdopen(to_child, "wb"), os.fdopen(from_child, "rb"), mine)
+
+    def fork(
+        self, command: Sequence[str], streams: Sequence[int], env: Mapping[str, str], *pipes: IO[bytes]
+    ) -> ForkedProcess:
+        """A process for a command with `-c`, which has these files as its standard streams."""
+        at = command.index("-c")
+        request = [command[at + 1], command[at + 2 :], dict(env), os.getcwd(), "-P" not in command[:at]]  # noqa: PTH109
+        mine, its = socket.socketpair()
+        with self._lock, its:
+            server = self._running()
+            socket.send_fds(server, [json.dumps(request).encode()], [*streams, its.fileno()])
+            return ForkedProcess(int(server.recv(16)), mine, *pipes)
 
     def end(self) -> None:
         """End the server, if it runs; the processes that it forked end with their pipes."""
@@ -123,7 +132,7 @@ class ProcessServer:
     def _running(self) -> socket.socket:
         if self._socket is None:
             self._socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            text = f"from {__name__} import main; main({its.fileno()})"
+            text = f"from {__name__} import main; main({its.fileno()}, {[*self._modules]})"
             path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
             self._process = subprocess.Popen(
                 [sys.executable, "-c", text],
@@ -136,9 +145,9 @@ class ProcessServer:
         return self._socket
 
 
-def main(descriptor: int) -> None:
+def main(descriptor: int, modules: Sequence[str]) -> None:
     """Fork a process for each request; in each, run its text as the main module, and end as Python ends."""
-    for module in PRELOADED:
+    for module in modules:
         import_module(module)
     gc.collect()
     gc.freeze()

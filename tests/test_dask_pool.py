@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
@@ -19,6 +20,7 @@ from passwright.app.models.dask_pool import DaskPool
 from passwright.app.models.dask_worker import installed_versions
 from passwright.core.errors import PassesError, UsageError
 from passwright.core.processes.worker_process import RequestFailed, WorkerExit
+from process_server import ProcessServer
 from rewriting import cases
 from typer.testing import CliRunner
 
@@ -56,10 +58,14 @@ COMMAND = ("/not/here/python", "-c", PROCESS)
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
-    with DaskCluster(tmp_path_factory.mktemp("cluster"), 2) as cluster:
+def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    parts = ["distributed.cli.dask_scheduler", "distributed.cli.dask_worker"]
+    server = ProcessServer(parts) if request.config.getoption("markexpr") and hasattr(os, "fork") else None
+    with DaskCluster(tmp_path_factory.mktemp("cluster"), 2, server=server) as cluster:
         wait_until(lambda: count_workers(cluster) == 2)
         yield cluster
+    if server is not None:
+        server.end()
 
 
 def count_workers(cluster: DaskCluster) -> int:

@@ -25,7 +25,7 @@ from passwright.core.verify.segmented_runtime import (
     takes_quadratic_time,
 )
 from rewriting import LocalOracle, cases, load
-from tiers import GOLDEN_SAMPLE, slow_unless
+from tiers import slow_unless
 
 from passwright import optimize
 
@@ -221,10 +221,11 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.core.verify.verification_spec._require_memory", lambda *_: None)
 
 
+CHOSEN = ["functions", "mixer_external"]
+
+
 @pytest.mark.usefixtures("in_this_process")
-@pytest.mark.parametrize(
-    "name", slow_unless(GOLDEN_SAMPLE, ["llama", "loop_if", "crnn", "functions", "cnn_qdq", "mixer_external"])
-)
+@pytest.mark.parametrize("name", slow_unless(CHOSEN, [*CHOSEN, "llama", "loop_if", "crnn", "cnn_qdq"]))
 def test_golden_models_in_segments(name: str) -> None:
     verdict = optimize(GOLDEN / f"{name}.onnx", memory=1).report.verification
     assert verdict is not None

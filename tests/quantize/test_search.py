@@ -26,6 +26,7 @@ from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.quantization import static_groups
 from rewriting import load, op_types, run
+from tiers import slow_unless
 
 QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
 
@@ -110,7 +111,10 @@ def test_everything_is_quantized_where_nothing_does_harm(tmp_path: Path) -> None
     assert (changed_places(best), search.scored) == (EVERYTHING, 1)
 
 
-@pytest.mark.parametrize("harmful", [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")])
+HARMFUL = [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")]
+
+
+@pytest.mark.parametrize("harmful", slow_unless(HARMFUL[1::2], HARMFUL))
 def test_exactly_the_harmful_ops_stay_in_float(tmp_path: Path, harmful: tuple[str, ...]) -> None:
     (best,), *_ = searched(tmp_path, harmful)
     # A Sigmoid is left with the convolution before it, which gives it no integers then.

@@ -407,6 +407,13 @@ def test_mismatch_names_a_large_magnitude(size: dict[str, int], words: str) -> N
     assert replace(found, magnitude=5.0).describe("it") == f"y: off, on {inputs}"
 
 
+def test_both_backends_say_why_they_do_not_run_the_original() -> None:
+    """onnxruntime has no such version of the operator, and the reference runs none that places operands."""
+    model = load("g (float[2,3,4] x, float[3] b) => (float[2,3,4] y) { y = Add<broadcast=1, axis=1>(x, b) }", 6)
+    with pytest.raises(UnverifiableError, match=r"cannot load it: .*Add\(6\).*; onnx.reference cannot run"):
+        oracle_of(model).check(model.SerializeToString())
+
+
 def test_empty_outputs_are_not_verified() -> None:
     text = "g (float[N,3] x) => (float[N,3] y%s) { y = Relu(x) z = Sum(o, o) }"
     with pytest.raises(UnverifiableError, match="with N of 0 every output of the original is empty"):

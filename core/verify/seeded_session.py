@@ -19,7 +19,7 @@ import onnx
 from msgspec import Struct, structs
 from onnx import helper
 
-from ..errors import ModelLoadError, UnverifiableError
+from ..errors import EvaluationError, ModelLoadError, UnverifiableError
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir import op_schemas
@@ -167,7 +167,10 @@ SINGLE_THREADED: Backend = partial(OnnxRuntime, config=SessionConfig(intra_op_th
 
 @dataclass(slots=True)
 class SeededSession:
-    """A reproducible session. `make_session` is set if each run needs a new session, as generators keep state."""
+    """A reproducible session. `make_session` is set if each run needs a new session, as generators keep state.
+
+    `refusals`: the reasons of the backends that did not load the model before; they are named if the first run fails.
+    """
 
     session: Session
     backend: Backend
@@ -175,6 +178,7 @@ class SeededSession:
     seeds: Mapping[str, int | None] | None = None
     unseeded_outputs: frozenset[str] = frozenset()
     timeout: float = FIRST_RUN_TIMEOUT
+    refusals: tuple[str, ...] = ()
     _is_used: bool = False
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
@@ -182,7 +186,12 @@ class SeededSession:
         if self._is_used and self.make_session is not None:
             self.session = self.make_session()
         start = perf_counter()
-        results = self.session.run(outputs, feeds, min(self.timeout, timeout or self.timeout))
+        try:
+            results = self.session.run(outputs, feeds, min(self.timeout, timeout or self.timeout))
+        except EvaluationError as e:
+            if self.refusals and not self._is_used and type(e) is EvaluationError:
+                raise EvaluationError("; ".join((*self.refusals, str(e)))) from e
+            raise
         if not self._is_used:
             self.timeout = max(MIN_RUN_TIMEOUT, TIMEOUT_FACTOR * (perf_counter() - start))
         self._is_used = True
@@ -215,7 +224,8 @@ def open_original_session(
     reasons: list[str] = []
     for backend in backends:
         try:
-            return open_session(model, backend, random=random, fresh_sessions=fresh_sessions)
+            session = open_session(model, backend, random=random, fresh_sessions=fresh_sessions)
+            return replace(session, refusals=tuple(reasons))
         except ModelLoadError as e:
             reasons.append(str(e))
     raise UnverifiableError(f"the original cannot be run: {'; '.join(reasons)}")

@@ -8,6 +8,7 @@ followed through the ops that compute with them, by the declarations too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import prod
@@ -258,6 +259,8 @@ def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
 INVALID_OP_ERRORS = (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError)
 MAX_PLAIN_NUMBER = (1 << 40) - 1  # of attributes, elements and tensors, beyond which extents are left to onnxruntime
 MAX_RANK = 1000
+TERM = rb"[A-Za-z ]*(\.\.\.[A-Za-z ]*)?"
+EQUATION = re.compile(rb"%b(,%b)*(->%b)?" % (TERM, TERM, TERM))  # of Einsum
 SHAPED_BY_LAST_INPUT = frozenset({"ConstantOfShape", "Expand", "Reshape"})
 ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 
@@ -328,13 +331,18 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
 def _require_safe(op: Op, node: onnx.NodeProto) -> None:
     """Raise ValueError for numbers with which functions of schemas access any memory, or take all memory.
 
-    LayerNormalization and GatherND do not check their axes, and a shape without elements gives as many dims.
+    LayerNormalization and GatherND do not check their axes, Einsum loops without end on equations that are none, and
+    a shape without elements gives as many dims.
     """
     shapes = [None if v is None else v.recorded_type[1] for v in op.inputs]
     rank = len(shapes[0]) if shapes and shapes[0] is not None else None
     for a in node.attribute:
         if a.name in {"axis", "batch_dims"} and rank is not None and not -rank <= a.i <= rank:
             raise ValueError(f"{a.name} {a.i} does not fit rank {rank}")
+        if a.name == "batch_dims" and not all(s is None or 0 <= a.i < len(s) for s in shapes):
+            raise ValueError(f"batch_dims {a.i} does not fit the ranks of the inputs")
+        if op.type == "Einsum" and a.name == "equation" and not EQUATION.fullmatch(a.s):
+            raise ValueError("its equation is invalid")
     extents = (shapes[-1] or ()) if shapes and op.type in SHAPED_BY_LAST_INPUT else ()
     if any(isinstance(d, int) and d > MAX_RANK for d in extents):
         raise ValueError("a shape has too many dims")

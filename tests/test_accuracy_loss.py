@@ -172,6 +172,22 @@ def test_model_that_does_not_run(files: Path) -> None:
     assert "bad.onnx is over the budget of 1%: it does not run: " in " ".join(found.split())
 
 
+@cases(
+    ("body", "shown"),
+    {
+        "overflow": ("y = Add(x, inf)", "y: 512 of 512 elements are NaN or infinite in one of the models alone"),
+        "not zero": ("y = Add(x, one)", "y: all elements of the original are 0, those of the other model are not"),
+    },
+)
+def test_noise_without_limit(files: Path, body: str, shown: str) -> None:
+    head = "g (float[N,4] x) => (float[N,4] y) {"
+    onnx.save(load(f"{head} y = Sub(x, x) }}"), "zeros.onnx")
+    onnx.save(load(f"{head} {body} }}", weights={"inf": np.float32(np.inf), "one": np.float32(1)}), "other.onnx")
+    text = " ".join(invoke("verify", "zeros.onnx", "other.onnx", "--budget", "1%", code=WRONG).stdout.split())
+    assert "other.onnx is over the budget of 1%: noise without limit, on 128 samples drawn at random" in text
+    assert shown in text
+
+
 def test_figures() -> None:
     figures = OutputFigures()
     figures.add(np.array([3.0, -4.0, np.nan, np.inf]), np.array([3.0, -3.0, np.nan, np.inf]))

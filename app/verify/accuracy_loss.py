@@ -81,7 +81,7 @@ class AccuracyLoss(Struct, frozen=True):
             return f"it does not run: {score.failure}"
         text = f"{self.figure.removesuffix(' (dB)')} {score_text(self.figure, score)}{unit}"
         if not isfinite(score.figure):
-            text = "no difference" if score.figure > 0 else "the noise is infinite"
+            text = "no difference" if score.figure > 0 else "noise without limit"
         if isfinite(self.reference) and self.reference != 1:
             text += f" in place of {self.reference:.4g}"
         if 0 < score.loss < inf:

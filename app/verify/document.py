@@ -50,7 +50,7 @@ def describe(report: VerificationReport) -> Document:
         message = f"{accuracy.outcome}: {accuracy.figure_text}, on {accuracy.samples}"
         text = f"is {message}"
         evidence = [*figure_tables(accuracy.outputs)]
-        blocks += [Lines([*nonfinite_lines(accuracy.outputs)]), Lines(accuracy.notes, "note")]
+        blocks += [Lines([*unlimited_lines(accuracy.outputs)]), Lines(accuracy.notes, "note")]
         if not accuracy.is_within:
             findings.append(Finding(Level.ERROR, "over-budget", "over the budget", message, report.other))
     if differences:
@@ -75,14 +75,18 @@ def describe(report: VerificationReport) -> Document:
 def figure_tables(outputs: Mapping[str, OutputFigures]) -> Iterator[Table]:
     """The figures of each output, those with most noise first; a terminal shows a number of them."""
     headings = ("output", "largest\nerror", "mean\nerror", "largest\nvalue", "SNR\n(dB)", "agreement")
-    rows = [
-        (name, f"{o.largest_error:.2g}", f"{o.mean_error:.2g}", f"{o.magnitude:.3g}", o.snr_text, share(o))
-        if o.elements
-        else (name, "", "", "", "", share(o))
-        for name, o in sorted(outputs.items(), key=lambda item: (-item[1].relative_noise, item[1].agreement or 0))
-    ]
+    ordered = sorted(outputs.items(), key=lambda item: (-item[1].relative_noise, item[1].agreement or 0))
+    rows = [(name, *error_cells(o), share(o)) for name, o in ordered]
     yield table("Outputs", headings, rows[:MAX_OUTPUT_ROWS], splits=True, on=TERMINAL)
     yield table("Outputs", headings, rows, on=CARD | PAGE)
+
+
+def error_cells(figures: OutputFigures) -> tuple[str, ...]:
+    """The errors of an output, its largest value and its ratio of signal to noise, if it has floats."""
+    if not figures.elements:
+        return ("",) * 4
+    errors = ("inf",) * 2 if figures.nonfinite else (f"{figures.largest_error:.2g}", f"{figures.mean_error:.2g}")
+    return *errors, f"{figures.magnitude:.3g}", figures.snr_text
 
 
 def share(figures: OutputFigures) -> str:
@@ -90,11 +94,13 @@ def share(figures: OutputFigures) -> str:
     return "" if figures.agreement is None else f"{figures.agreement:.4g}"
 
 
-def nonfinite_lines(outputs: Mapping[str, OutputFigures]) -> Iterator[str]:
-    """The outputs with NaN or infinite elements in one model alone."""
+def unlimited_lines(outputs: Mapping[str, OutputFigures]) -> Iterator[str]:
+    """Why the noise of some outputs has no limit."""
     for name, o in outputs.items():
         if o.nonfinite:
             yield f"{name}: {o.nonfinite:,} of {o.elements:,} elements are NaN or infinite in one of the models alone"
+        elif o.noise and not o.signal:
+            yield f"{name}: all elements of the original are 0, those of the other model are not"
     if (more := len(outputs) - MAX_OUTPUT_ROWS) > 0:
         yield f"{plural(more, 'other output')} with less noise"
 

@@ -140,6 +140,20 @@ def test_a_condition_excuses_nothing_on_given_inputs() -> None:
     assert [q.by for q in result.report.rejected] == ["drop_clip"]
 
 
+@rule(lambda g, x: g.Neg(x), contract=NO_NAN)
+def guard_neg(g: RewriteBuilder, x: Value) -> Value:
+    """Neg(x) => Where(IsNaN(x), 0, 0 - x)"""
+    zero = g.const(np.float32(0))
+    return g.Where(g.IsNaN(x), zero, g.Sub(zero, x))
+
+
+@pytest.mark.parametrize("given", [None, {"x": np.array([[1, 2, 3, np.nan]], np.float32)}])
+def test_numbers_instead_of_nan_are_excused_where_inputs_are_not_given(given: Any) -> None:
+    result = run("y = Neg(x)", guard_neg, inputs=given)
+    assert [q.by for q in result.report.rejected] == ([] if given is None else ["guard_neg"])
+    assert len(notes(result)) == (given is None)
+
+
 def test_other_wrong_changes_are_left_out_beside_an_excused_one() -> None:
     result = run(CLIPPED.replace("Abs(d)", "Elu(d)"), drop_clip, drop_elu)
     assert op_types(result.model) == ["Neg", "Elu"]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
 import pytest
 from node_cases import model_outputs
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
-from passwright.core.verify.reference.judgement import Decision, Judgement, judge, narrows
+from passwright.core.verify.reference.judgement import Decision, Judgement, differ_by_rounding, judge, narrows
 from rewriting import cases
 
 Feeds = dict[str, np.ndarray]
@@ -237,3 +237,34 @@ def test_overflow_in_16_bits_is_wrong(after: str, decision: Decision) -> None:
     results = [evaluate_rounded(m, feeds, ["y"])["y"] for m in models]
     assert [r.dtype for r in results] == [np.float16, np.float16]
     assert judge(*results, *(evaluate_in_float64(m, feeds, ["y"])["y"] for m in models)).decision == decision
+
+
+ONES = np.linspace(0.5, 1, 100)
+WHOLE = np.arange(100)
+
+
+@cases(
+    ("values", "truths", "moved", "is_rounding"),
+    {
+        "the same": ((ONES, ONES), (ONES, ONES), ONES, True),
+        "nearer to float64": ((ONES + 1e-3, ONES), (ONES, ONES), ONES, True),
+        "as far from it": ((ONES + 1e-3, ONES - 4e-3), (ONES, ONES), ONES, True),
+        "farther from it": ((ONES, ONES + 1e-3), (ONES, ONES), ONES, False),
+        "farther, as under moves": ((ONES, ONES + 1e-3), (ONES, ONES), ONES + 1e-3, True),
+        "rounded on purpose": ((np.round(ONES), ONES), (ONES, ONES), ONES, False),
+        "garbage": ((np.round(ONES), ONES), (ONES, ONES), ONES[::-1], True),
+        "a constant that lost bits": ((ONES, ONES), (ONES, ONES + 0.1), ONES, False),
+        "as much as under moves": ((ONES, ONES), (ONES, ONES + 0.1), ONES + 0.1, True),
+        "farther than under moves": ((ONES, ONES), (ONES, ONES + 0.1), ONES + 0.01, False),
+        "more elements than under moves": ((ONES, ONES), (ONES, ONES + 0.1), ONES + 0.1 * (ONES > 0.9), False),
+        "not finite": ((ONES, ONES), (ONES, ONES * np.inf), ONES, False),
+        "the same integers": ((WHOLE, WHOLE), (WHOLE, WHOLE), WHOLE, True),
+        "other integers": ((WHOLE, WHOLE), (WHOLE, WHOLE + 1), WHOLE, False),
+        "as under moves, integers": ((WHOLE, WHOLE), (WHOLE, WHOLE + 1), WHOLE + 1, True),
+        "integers rounded on purpose": ((WHOLE + 1, WHOLE), (WHOLE, WHOLE), WHOLE, False),
+        "sequences": ((ONES, ONES), ([ONES], [ONES]), ONES, False),
+    },
+)
+def test_outputs_that_differ_by_rounding(values: Any, truths: Any, moved: np.ndarray, is_rounding: bool) -> None:
+    given = [v.astype(np.float32) if v.dtype == np.float64 else v for v in values]
+    assert differ_by_rounding(given, truths, lambda: [moved]) is is_rounding

@@ -83,13 +83,16 @@ def test_has_floats(feeds: dict[str, Any], want: bool) -> None:
 
 
 def test_weights_move_except_scalars() -> None:
-    weights = {"w": np.ones((2, 2), np.float32), "e": np.float32(2), "i": np.array([1, 2])}
+    thirds = np.float32([[1 / 3, -1 / 3], [0.1, 3]])
+    weights = {"w": thirds, "v": thirds[:1], "e": np.float32(0.2), "i": np.array([1, 2])}
     model = load("g (int64[2] x) => (int64[2] y) { y = Add(x, i) }", weights=weights)
     perturbed = perturb_weights(split_model(model.SerializeToString()), 0)
     assert perturbed is not None
     found = {t.name: numpy_helper.to_array(t) for t in perturbed.whole_message().graph.initializer}
     assert max_ulps(weights["w"], found["w"]) == 1
-    assert (found["e"], list(found["i"])) == (2, [1, 2])
+    assert found["w"][1, 1] == 3  # a whole number is no rounded one
+    assert found["w"][0, 0] == -found["w"][0, 1] == found["v"][0, 0] != thirds[0, 0]  # what cancels still does
+    assert (found["e"], list(found["i"])) == (np.float32(0.2), [1, 2])
 
 
 def noise(*moves: Any, usual: float = 0.0, excuses: bool = True, more: Sequence[tuple[Any, int]] = ()) -> Noise:

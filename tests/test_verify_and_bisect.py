@@ -210,3 +210,31 @@ def test_bisect_as_json_and_with_a_repro(tmp_path: Path, rules: Path) -> None:
     (found,) = report["rejected"]
     assert (found["by"], found["place"]) == ("drop_relu", "y")
     assert (Path(found["repro"]) / "before.onnx").exists()
+
+
+SHIFT = '''
+from passwright.core import rule
+
+
+@rule(lambda g, x, c: g.Sub(g.Add(x, g.const(c)), g.const(c)))
+def drop_shift(g, x, c):
+    """(x + c) - c => x"""
+    return g.Identity(x)
+'''
+
+
+@cases(
+    ("ops", "plugin"),
+    {
+        "saturates less": ("s = Softmax(x) y = Log(s)", ""),
+        "rounds less": ("a = Add(x, c) y = Sub(a, c)", SHIFT),
+    },
+)
+def test_what_a_run_publishes_is_accepted(tmp_path: Path, ops: str, plugin: str) -> None:
+    """Outputs differ beyond their tolerance, and changed regions explain it, of whose names `verify` knows as much."""
+    a = saved(tmp_path, "a.onnx", f"g (float[N,4] x) => (float[N,4] y) <float c = {{12345}}> {{ {ops} }}")
+    (tmp_path / "rules.py").write_text(plugin or RULES)
+    rules = ["--plugin", tmp_path / "rules.py"] if plugin else []
+    invoke("run", a, "-o", tmp_path / "b.onnx", *rules)
+    assert len(onnx.load(tmp_path / "b.onnx").graph.node) < len(onnx.load(a).graph.node)
+    assert "verified" in invoke("verify", a, tmp_path / "b.onnx").output

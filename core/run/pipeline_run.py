@@ -376,6 +376,8 @@ class ChangeBisector(Struct, frozen=True):
         change, mismatch = fault.change, self._failure.mismatch
         if not self.run.trusts_conditions or mismatch is None or not mismatch.output or change.ordinal is None:
             return fault
+        if mismatch.input_set is not None and mismatch.input_set.is_given:
+            return fault
         item = find_pass(self.run.pipeline, change.pass_name)
         r = next((r for r in (rules_in(item) if item is not None else ()) if r.name == change.by), None)
         if not isinstance(r, Rule):  # but one of another tool

@@ -45,6 +45,11 @@ class InputSet:
         """The magnitude of the largest finite number."""
         return max(map(_magnitude, self.feeds.values()), default=0.0)
 
+    @property
+    def is_given(self) -> bool:
+        """Whether the user gave it."""
+        return self.kind.startswith("given")
+
     def content(self) -> Hashable:
         """A key that is equal for two sets only if they have the same tensors, bit for bit."""
         return tuple(sorted(self.sizes.items())), tuple((name, _content(x)) for name, x in sorted(self.feeds.items()))

@@ -7,6 +7,7 @@ Correct rewrites of the golden and of random models, 50-layer CNNs, K=4096 produ
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import ml_dtypes
@@ -20,6 +21,8 @@ from ..io.split_models import SplitModel
 from ..ir.tensor import Tensor
 
 Array = np.ndarray[Any, Any]
+Directions = Callable[[Array], Array]
+"""Gives each number of a flat array the direction in which it moves, 1 or -1, or 0 if it stays."""
 
 PERTURBATION_RUNS = 4  # runs with moved inputs: one alone may cancel in an output of few elements, or miss a jump
 NOISE_MULTIPLE = 8  # how many times its noise floor an output may be off
@@ -70,8 +73,8 @@ NO_NOISE = Noise(list[Any], lambda: 0.0)
 
 def perturb(feeds: Mapping[str, Any], seed: int, ulps: int = 1) -> dict[str, Any]:
     """The feeds with every finite float moved `ulps` ulps up or down at random; other elements do not change."""
-    rng = np.random.default_rng(seed)
-    return {name: _perturb_value(value, rng, ulps) for name, value in feeds.items()}
+    directions = partial(_random_directions, np.random.default_rng(seed))
+    return {name: _perturb_value(value, directions, ulps) for name, value in feeds.items()}
 
 
 def has_floats(feeds: Mapping[str, Any]) -> bool:
@@ -87,9 +90,10 @@ def has_generic_floats(feeds: Mapping[str, Any]) -> bool:
 def perturb_weights(model: SplitModel, seed: int, ulps: int = 1) -> SplitModel | None:
     """`model` with perturbed float initializers of rank 2 or more, as vectors may be bounds, scales or exponents.
 
-    None if there are no such, or they are too large.
+    Numbers of one magnitude move alike, so that what cancels still does; whole ones stay, as they are not rounded. None
+    if there are no such initializers, or they are too large.
     """
-    rng = np.random.default_rng(seed)
+    directions = _directions_by_magnitude(seed)
     tensors = {t.name: model.tensors.get(t.name) or Tensor.from_proto(t) for t in model.message.graph.initializer}
     floats = {n: t for n, t in tensors.items() if is_float(helper.tensor_dtype_to_np_dtype(t.dtype))}
     chosen = {n: t for n, t in floats.items() if len(t.dims) > 1}
@@ -97,7 +101,7 @@ def perturb_weights(model: SplitModel, seed: int, ulps: int = 1) -> SplitModel |
         return None
     for name, t in chosen.items():
         if t.size > 1:
-            tensors[name] = Tensor.from_array(_perturb_value(t.array, rng, ulps))
+            tensors[name] = Tensor.from_array(_perturb_value(t.array, directions, ulps))
     message = onnx.ModelProto()
     message.CopyFrom(model.message)
     del message.graph.initializer[:]
@@ -137,27 +141,46 @@ def _has_generic_floats(value: Any) -> bool:
     return 2 * int(np.count_nonzero(on_grid)) < on_grid.size
 
 
-def _perturb_value(value: Any, rng: np.random.Generator, ulps: int) -> Any:
+def _perturb_value(value: Any, directions: Directions, ulps: int) -> Any:
     if isinstance(value, list):
-        return [_perturb_value(v, rng, ulps) for v in cast("Sequence[Any]", value)]
+        return [_perturb_value(v, directions, ulps) for v in cast("Sequence[Any]", value)]
     if not _has_floats(value):
         return value
     array: Array = np.asarray(value)
     if array.dtype.kind == "c":
-        parts = _step_ulps(array.reshape(-1, 1).view(np.dtype(f"f{array.dtype.itemsize // 2}")), rng, ulps)
+        parts = _step_ulps(array.reshape(-1, 1).view(np.dtype(f"f{array.dtype.itemsize // 2}")), directions, ulps)
         return parts.view(array.dtype).reshape(array.shape)
-    return _step_ulps(array, rng, ulps)
+    return _step_ulps(array, directions, ulps)
 
 
-def _step_ulps(a: Array, rng: np.random.Generator, ulps: int) -> Array:
+def _random_directions(rng: np.random.Generator, numbers: Array) -> Array:
+    return rng.integers(0, 2, numbers.size, np.int8) * 2 - 1
+
+
+def _directions_by_magnitude(seed: int) -> Directions:
+    """Directions that are a hash of the magnitude; 0 for whole numbers."""
+    factor = int(np.random.default_rng(seed).integers(1 << 62)) * 2 + 1
+
+    def directions(numbers: Array) -> Array:
+        kind = np.dtype(f"u{numbers.dtype.itemsize}")
+        top = 8 * kind.itemsize - 1
+        magnitudes = numbers.view(kind) & kind.type((1 << top) - 1)
+        hashed = (magnitudes * kind.type(factor % (2 << top))) >> kind.type(top)
+        return np.where(np.rint(numbers) == numbers, 0, hashed.astype(np.int8) * 2 - 1).astype(np.int8)
+
+    return directions
+
+
+def _step_ulps(a: Array, directions: Directions, ulps: int) -> Array:
     """`a` moved by `ulps`: zeros to subnormals, the greatest numbers inwards; non-finite elements do not change."""
     if a.dtype.itemsize == 1:
-        return _step_8_bit(a, rng, ulps)
+        return _step_8_bit(a, directions, ulps)
     out = np.array(a, order="C")
-    bits = out.reshape(-1).view(np.dtype(f"u{a.dtype.itemsize}"))
-    for start in range(0, bits.size, STEPPED_ELEMENTS):
-        part = bits[start : start + STEPPED_ELEMENTS]
-        _step_bits(part, rng.integers(0, 2, part.size, np.int8) * 2 - 1, ulps, np.array(np.inf, a.dtype))
+    numbers = out.reshape(-1)
+    for start in range(0, numbers.size, STEPPED_ELEMENTS):
+        part = numbers[start : start + STEPPED_ELEMENTS]
+        bits = part.view(np.dtype(f"u{a.dtype.itemsize}"))
+        _step_bits(bits, directions(part), ulps, np.array(np.inf, a.dtype))
     return out
 
 
@@ -176,13 +199,14 @@ def _step_bits(bits: Array, directions: Array, ulps: int, infinity: Array) -> No
     bits[edge] = np.where(magnitude >= top, kept, np.bitwise_or(size, np.bitwise_xor(kept & sign_bit, flips)))
 
 
-def _step_8_bit(a: Array, rng: np.random.Generator, ulps: int) -> Array:
+def _step_8_bit(a: Array, directions: Directions, ulps: int) -> Array:
     """The same for types of 8 bits, of which some have no infinities or no zeros."""
     most: Array = np.asarray(float_info(a.dtype).max, a.dtype)
-    towards: Array = rng.choice(np.array([1, -1], a.dtype), a.shape) * most
+    chosen = directions(np.ascontiguousarray(a).reshape(-1)).reshape(a.shape)
+    towards: Array = chosen.astype(a.dtype) * most
     with np.errstate(all="ignore"):
         for _ in range(ulps):
             step: Array = np.nextafter(a, towards)
             step = np.where(step == a, np.nextafter(a, np.zeros_like(a)), step)
-            a = np.where(np.isfinite(a) & np.isfinite(step), step, a)
+            a = np.where(np.isfinite(a) & np.isfinite(step) & (chosen != 0), step, a)
     return a

@@ -22,6 +22,7 @@ from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir.expressions import Shape
 from ..ir.values import declared_shape
+from ..operators.element_types import Array
 from ..ort.backends import OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, EMPTY_SUM_ERROR, has_nonempty_filters
@@ -37,7 +38,9 @@ from .model_changes import NO_HINTS, InputHints, ModelChanges
 from .model_constants import NO_CONSTANTS, constants_of
 from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedInputs
 from .output_comparison import compare_outputs, identical, without_gains
+from .reference.judgement import differ_by_rounding
 from .regions.region_comparison import SATURATES, ChangedRegions
+from .regions.region_models import may_saturate
 from .regions.shared_values import SharedValues
 from .regions.value_graph import ValueGraph
 from .run_budgets import TimeBudget
@@ -50,7 +53,7 @@ from .seeded_session import (
     open_session,
 )
 from .segmented_runtime import SegmentedRuntime, SegmentLimits, load_by_size, segment_memory, takes_quadratic_time
-from .sensitivity import Outputs, Sensitivity
+from .sensitivity import Outputs, Sensitivity, outputs_in_float64
 from .verdict import HALF_IN_SINGLE, Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
@@ -300,9 +303,19 @@ class Oracle:
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.runs[0].input_set, None) if unmatched else None
-        regions = cache(partial(self._changed_regions, model)) if options.compare_regions else lambda: None
+        explains = options.explain_by_regions and backend is None
+        regions = cache(partial(self._changed_regions, model)) if explains else lambda: None
+        truths = ValueCache[Outputs](spec.value_budget / 2)
         compare_on = partial(
-            self._compare_on, session=derived, notes=notes, regions=regions, unseeded=unseeded, options=options
+            self._compare_on,
+            session=derived,
+            notes=notes,
+            regions=regions,
+            truth=lambda run: truths.get(
+                run, lambda: outputs_in_float64(split_model(model), self.output_names, run.input_set.feeds)
+            ),
+            unseeded=unseeded,
+            options=options,
         )
         tried = _Comparisons(notes, failure=failure)
         self._compare_in_time(chosen, compare_on, tried)
@@ -505,12 +518,14 @@ class Oracle:
         session: SeededSession,
         notes: list[str],
         regions: Callable[[], ChangedRegions | None],
+        truth: Callable[[ReferenceRun], Outputs],
         unseeded: Collection[str],
         options: ComparisonOptions,
     ) -> Mismatch | None:
         """Compare the outputs of `session` with a run of the original; update the `worst` differences and the `notes`.
 
         Elements may be finite where they are not in the original if that is because changed regions saturate less.
+        `truth` gives the outputs of the model in float64.
         """
         input_set, exact, finite_only = run.input_set, options.exact, options.finite_only
         results = self._results(session, run)
@@ -530,15 +545,18 @@ class Oracle:
             rest = without_gains(run.outputs[name], got) if found.reason and not _has_zero_size(run) else None
             others = found if rest is None else compare(rest)
             is_gain = bool(found.reason) and not others.reason
-            changed = regions() if found.reason else None
+            may_round = bool(found.reason) and options.may_round and not _has_zero_size(run)
+            may_round = may_round and (not exact or may_saturate(self._split))
+            is_explainable = (may_round and found.error) or (rest is not None and not finite_only)
+            changed = regions() if is_explainable else None
             if rest is not None and (finite_only or (changed is not None and changed.saturate_less_on(input_set))):
                 note = f"{name} is finite where it is not in the original, which saturates"
                 notes.extend([note] if not finite_only else [])
                 found = others
             if not is_counted:
                 continue
-            is_judged = bool(found.error and found.reason) and options.may_round and not _has_zero_size(run)
-            if is_judged and changed is not None and changed.only_round(input_set, name, exact=exact):
+            is_judged = may_round and changed is not None and bool(found.error and found.reason)
+            if changed is not None and is_judged and self._only_rounds(changed, run, name, got, truth, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
                 notes.append(f"{name} differs: {SATURATES}" if changed.saturate_on(input_set) else by_rounding)
                 found = structs.replace(found, reason="", allowed=found.error)
@@ -551,6 +569,33 @@ class Oracle:
                 reason = found.reason + self._untrue_declaration(name, run.outputs[name])
                 return Mismatch(name, reason, input_set, found, is_gain=is_gain)
         return None
+
+    def _only_rounds(
+        self,
+        changed: ChangedRegions,
+        run: ReferenceRun,
+        name: str,
+        got: Any,
+        truth: Callable[[ReferenceRun], Outputs],
+        *,
+        exact: bool,
+    ) -> bool:
+        """Whether an output differs by rounding: all changed regions are right, and it is the same in float64."""
+        input_set = run.input_set
+        if not changed.is_right_on(input_set) or not changed.may_round(name, input_set, exact=exact):
+            return False
+        expected = run.outputs[name]
+        if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
+            return False
+        try:
+            truths = self._sensitivity.truth(run)[name], truth(run)[name]
+        except EvaluationError:
+            return False
+        moved = partial(self._sensitivity.moved_truths, run)
+        values = cast("Array", expected), cast("Array", got)
+        if changed.saturate_on(input_set):  # neither of them is what ONNX defines
+            values = tuple(np.asarray(t).astype(v.dtype) for t, v in zip(truths, values, strict=True))
+        return differ_by_rounding(values, truths, lambda: [m[name] for m in moved()])
 
     def _untrue_declaration(self, name: str, value: Any) -> str:
         """Words on the declared shape of an output that a value of the original contradicts; none if it agrees."""

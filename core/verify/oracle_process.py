@@ -156,7 +156,7 @@ class OracleProcess:
                     verdict, self._facts = self._request(self._remote.compare, comparison)
                 except WorkerExit as e:
                     if _call(e).get("model") == CHANGED_REGION:
-                        options = replace(options, compare_regions=False, finds_limits=False)
+                        options = replace(options, compare_regions=False, explain_by_regions=False, finds_limits=False)
                         note = f"changed regions were not compared: {e.describe('onnxruntime')} on one of them"
                         self._restore()
                     else:

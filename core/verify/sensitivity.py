@@ -14,8 +14,18 @@ from ..io.split_models import SplitModel
 from ..ort.backends import Arrays
 from .input_sets import InputSet, ReferenceRun
 from .kept_values import ValueCache
-from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, has_generic_floats, perturb
+from .noise import (
+    LARGER_ULPS,
+    MAX_PERTURBED_WEIGHTS,
+    PERTURBATION_RUNS,
+    Noise,
+    has_floats,
+    has_generic_floats,
+    perturb,
+    perturb_weights,
+)
 from .output_comparison import relative_noise_floor
+from .reference.float64_evaluation import evaluate_in_float64
 from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
 from .size_assignments import CHEAP_ELEMENTS
 
@@ -26,9 +36,17 @@ GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "combined", "o
 
 def has_generic_values(input_set: InputSet) -> bool:
     """Whether jumps are accidental; ties, zeros and the like lie on jumps on purpose, so there the side counts."""
-    if input_set.kind.startswith("given"):
+    if input_set.is_given:
         return not has_floats(input_set.feeds) or has_generic_floats(input_set.feeds)
     return input_set.all_kinds <= GENERIC_KINDS
+
+
+def outputs_in_float64(model: SplitModel, names: list[str], feeds: Arrays) -> Outputs:
+    """Outputs of a model in float64. Raises EvaluationError, also for a model with too many weights."""
+    if sum(t.size for t in model.tensors.values()) > MAX_PERTURBED_WEIGHTS:
+        raise EvaluationError("the model has too many weights to be evaluated in float64")
+    arrays = {name: t.array for name, t in model.tensors.items()}
+    return {name: v.value for name, v in evaluate_in_float64(model.message, feeds, names, arrays).items()}
 
 
 class Sensitivity:
@@ -50,6 +68,8 @@ class Sensitivity:
         self._is_small = sum(np.size(v) for v in first_run.input_set.feeds.values()) <= CHEAP_ELEMENTS
         self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
+        self._truths = ValueCache[Outputs](budget / 4)
+        self._moved_truths = ValueCache[list[Outputs]](budget / 4)
         self._typical_floors: dict[str, float] = {}
         self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
 
@@ -62,6 +82,24 @@ class Sensitivity:
             excuses_jumps=has_generic_values(run.input_set),
             is_cheap=self._is_small,
         )
+
+    def truth(self, run: ReferenceRun) -> Outputs:
+        """The outputs in float64. Raises EvaluationError, also for a model with too many weights."""
+        return self._truths.get(run, lambda: outputs_in_float64(self._split(), self.names, run.input_set.feeds))
+
+    def moved_truths(self, run: ReferenceRun) -> list[Outputs]:
+        """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose."""
+        return self._moved_truths.get(run, partial(self._run_moved_truths, run.input_set))
+
+    def _run_moved_truths(self, input_set: InputSet) -> list[Outputs]:
+        feeds, found = input_set.feeds, list[Outputs]()
+        moves_inputs = has_generic_values(input_set)
+        for seed in range(PERTURBATION_RUNS):
+            model = perturb_weights(self._split(), seed) or self._split()
+            with suppress(EvaluationError):
+                moved = perturb(feeds, seed) if moves_inputs else feeds
+                found.append(outputs_in_float64(model, self.names, moved))
+        return found
 
     def _typical_floor(self, name: str) -> float:
         if name not in self._typical_floors:

@@ -170,3 +170,79 @@ def drop_relu(g: RewriteBuilder, x: Value) -> Value:
 def rebuilds_a_random_op() -> list[Pass]:
     """A random op is made anew under another name: its numbers, and a mistake before it, show no more."""
     return [RebuildRandom(), RulePass("mine", (drop_relu,))]
+
+
+M = np.float32(1.5 * 2**23)  # x + M - M is x rounded to a whole number
+
+
+@mistake(
+    "g (float[N,2] x) => (float[N,2] y, float[N,2] z)"
+    " { s = Add(x, b) a = Add(s, m) y = Sub(a, m) n = Neg(x) t = Add(n, b) u = Add(t, one) z = Abs(u) }",
+    wrong="a",
+    after={"Abs": 1, "Add": 3, "Neg": 1, "Sub": 1},
+    weights={"b": np.array([0.4, 0.45], np.float32), "m": M, "one": np.float32(1)},
+)
+@rule(lambda g, x, b, c: g.Add(g.Add(x, g.const(b)), g.const(c)))
+def shift_into_rounding_constant(g: RewriteBuilder, x: Value, b: Value, c: Value) -> Value:
+    """(x + b) + c => x + (b + c). Wrong where c is so large that the sum is a whole number. Right in another place."""
+    return g.Add(x, g.const(b.const + c.const))
+
+
+@mistake(
+    "g (float[N,2] x) => (float[N,2] y, float[N,2] z)"
+    " { s = Add(x, b) a = Add(s, m) y = Sub(a, n) o = Neg(x) t = Add(o, b) u = Add(t, b) z = Abs(u) }",
+    wrong="a",
+    after={"Abs": 1, "Add": 3, "Neg": 1, "Sub": 1},
+    weights={
+        "b": np.array([[0.4, 0.45]], np.float32),
+        "m": np.full((1, 2), M / 10, np.float32),
+        "n": np.full((1, 2), M / 10, np.float32),
+    },
+)
+@rule(lambda g, x, b, c: g.Add(g.Add(x, g.const(b)), g.const(c)))
+def shift_into_rounding_matrix(g: RewriteBuilder, x: Value, b: Value, c: Value) -> Value:
+    """(x + b) + c => x + (b + c). Wrong where c, which is twice in the model, rounds to eighths. Right elsewhere."""
+    return g.Add(x, g.const(b.const + c.const))
+
+
+@mistake(
+    "g (float[N,2,6,6] x) => (float[N,2,4,4] y, float[N,2,4,4] z)"
+    " { s = Conv(x, k, b) a = Add(s, m) y = Sub(a, m) n = Neg(x) t = Conv(n, k, b) u = Add(t, one) z = Abs(u) }",
+    wrong="a",
+    after={"Abs": 1, "Add": 1, "Conv": 2, "Neg": 1, "Sub": 1},
+    weights=lambda rng: {
+        "k": rng.standard_normal((2, 2, 3, 3)).astype(np.float32),
+        "b": np.array([0.4, 0.45], np.float32),
+        "m": np.full((2, 1, 1), M),
+        "one": np.ones((2, 1, 1), np.float32),
+    },
+)
+@rule(lambda g, x, w, b, c: g.Add(g.Conv(x, w, g.const(b)), g.const(c)))
+def shift_into_rounding_bias(g: RewriteBuilder, x: Value, w: Value, b: Value, c: Value) -> Value:
+    """Conv(x, w, b) + c => Conv(x, w, b + c). Wrong where c rounds to whole numbers, right where it is one."""
+    return g.Conv(x, w, g.const(b.const + c.const.reshape(-1)))
+
+
+LOWEST = np.finfo(np.float32).min
+
+
+@mistake(
+    "g (float[2,4] x, int64[1,4] c) => (float[2,4] y, float[2,4] z)"
+    " { f = Cast<to=1>(c) i = Sub(one, f) p = Mul(i, low) m = Add(p, causal) s = Add(x, m) y = Softmax(s)"
+    " r = Relu(x) h = Greater(f, one) q = Where(h, zero, low) n = Add(q, causal) t = Add(r, n) z = Softmax(t) }",
+    wrong="y",
+    after={"Add": 4, "Cast": 1, "Greater": 1, "Max": 1, "Mul": 1, "Relu": 1, "Softmax": 2, "Sub": 1, "Where": 1},
+    inputs={"x": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4), "c": np.full((1, 4), 2)},
+    weights={
+        "zero": np.float32(0),
+        "one": np.float32(1),
+        "low": LOWEST,
+        "causal": np.triu(np.full((2, 4), LOWEST), 1),
+    },
+)
+@rule(lambda g, x, p, c: g.Softmax(g.Add(x, g.Add(p, g.const(c)))))
+def masks_bounded_one_by_one(g: RewriteBuilder, x: Value, p: Value, c: Value) -> Value:
+    """Masks are raised to -1e30 before their sum. Wrong where one lifts what the other masks, right where none does."""
+    low = np.float32(-1e30)
+    require(bool((c.const < low).any()), "it is bounded")
+    return g.Softmax(g.Add(x, g.Add(g.Max(p, g.const(low)), g.const(np.maximum(c.const, low)))))

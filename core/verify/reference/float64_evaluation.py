@@ -97,15 +97,14 @@ class Float64Value(Struct, frozen=True):
 
     `out_of_range` says whether, or at which elements, float64 itself over- or underflowed on the way. `perturbed` gives
     it with the result of each op moved up or down at random, given a seed: by a share of itself, or by as much as it is
-    rounded by in its type in the model where the share is None. `of_rounded_weights` gives it with constants alone
-    moved so, and `of_rounded_ops` with 8 times as much in results of ops that float32 cannot represent.
+    rounded by in its type in the model where the share is None, and `of_rounded_ops` with 8 times as much in results of
+    ops that float32 cannot represent.
     """
 
     value: Any
     largest: float
     out_of_range: bool | Array
     perturbed: Callable[[float | None, int], Any]
-    of_rounded_weights: Callable[[int], Any]
     of_rounded_ops: Callable[[int], Any]
 
 
@@ -125,10 +124,6 @@ def evaluate_in_float64(
 
     def run(policy: Policy, weight_policy: Policy | None = None) -> _Evaluation:
         return _evaluation(model, feeds, outputs, initializers, policy, weight_policy or of_matrices(policy))
-
-    @cache
-    def of_rounded_weights(seed: int) -> Mapping[str, Any]:
-        return run(unchanged, perturbation(None, seed, keep_numbers=False)).results
 
     @cache
     def of_rounded_ops(seed: int) -> Mapping[str, Any]:
@@ -151,7 +146,6 @@ def evaluate_in_float64(
             done.largest,
             bool(done.flags),
             lambda share, seed, name=name: perturbed(share, seed)[name],
-            lambda seed, name=name: of_rounded_weights(seed)[name],
             lambda seed, name=name: of_rounded_ops(seed)[name],
         )
         for name, value in done.results.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import ChainMap, deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from math import prod
@@ -136,7 +136,8 @@ class ChangedRegions:
     known: InitVar[SharedValues | None] = None
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
-    must_agree: bool = field(default=False, init=False)  # regions have to be the same in float64
+    may_saturate: bool = field(init=False)  # whether sums of bytes of the original may, on this processor
+    _right: dict[int, bool] = field(default_factory=dict[int, bool], init=False)  # by input set
     _is_incomplete: bool = field(default=False, init=False)
     _notes: dict[str, None] = field(default_factory=dict[str, None], init=False)
     _gains: dict[int, bool] = field(default_factory=dict[int, bool])
@@ -154,6 +155,7 @@ class ChangedRegions:
     def __post_init__(self, known: SharedValues | None) -> None:
         self.shared = known or SharedValues.of(self.original, self.rewritten)
         self.mentions_16_bits = mentions_16_bits(self.rewritten.model.message)
+        self.may_saturate = may_saturate(self.original.model)
         self._types = self.original.types if self.shared.cut_points else {}
         self._opaque = {n for n, t in self._types.items() if t.WhichOneof("value") not in {None, "tensor_type"}}
         if self._opaque & self.shared.names:
@@ -190,35 +192,30 @@ class ChangedRegions:
 
     def saturate_less_on(self, input_set: InputSet) -> bool:
         """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
-        return self.first_difference([input_set]) is None and self._gains.get(id(input_set), False)
+        self.is_right_on(input_set)
+        return self._right[id(input_set)] and self._gains.get(id(input_set), False)
 
     def saturate_on(self, input_set: InputSet) -> bool:
         """Whether values differ on an input set only where sums of bytes saturate on this processor."""
         return self._saturations.get(id(input_set), False)
 
-    def only_round(self, input_set: InputSet, output: str, *, exact: bool) -> bool:
-        """Whether the regions, all of them right, are the same in float64 on an input set.
+    def is_right_on(self, input_set: InputSet) -> bool:
+        """Whether each region was compared on an input set, and is right."""
+        key = id(input_set)
+        if key not in self._right:
+            self._right[key] = bool(self.cut_points) and self.first_difference([input_set]) is None
+        return self._right[key] and not self._is_incomplete
 
-        Not where results must be `exact`, nor for an output that is an index: which of two elements is the largest must
-        not change even by rounding. There, only sums that saturate on this processor may be the reason.
+    def may_round(self, output: str, input_set: InputSet, *, exact: bool) -> bool:
+        """Whether an output may be another one by rounding.
+
+        Not where results must be `exact`, nor if it is an index: which of two elements is the largest must not change
+        even by rounding. There, only sums that saturate on this processor may be the reason.
         """
         node, index = self.original.producers.get(output, (None, 0))
         op_type = "" if node is None else self.original.nodes[node].op_type
         is_index = op_type in {"ArgMax", "ArgMin", "NonMaxSuppression"} or (op_type == "TopK" and index == 1)
-        if not self.cut_points or ((exact or is_index) and not may_saturate(self.original.model)):
-            return False
-        return self.are_same_in_float64(input_set) and (not (exact or is_index) or self.saturate_on(input_set))
-
-    def are_same_in_float64(self, input_set: InputSet) -> bool:
-        """Whether each region that differs at all is right on an input set, and computes the same in float64.
-
-        Then the models differ by rounding alone, however far it takes their outputs.
-        """
-        self.must_agree = True
-        try:
-            return self.first_difference([input_set]) is None and not self._is_incomplete
-        finally:
-            self.must_agree = False
+        return not (exact or is_index) or (self.may_saturate and self.saturate_on(input_set))
 
     def note_gains(self, cut_point: str, input_set: InputSet, judged: Judgement) -> None:
         """Note elements that are finite in the rewritten model alone."""
@@ -286,7 +283,7 @@ class ChangedRegions:
 
     def add_bodies(self, cut_points: Sequence[str], input_set: InputSet, values: Arrays) -> None:
         """Take the inputs of bodies from values of the original, on a finite input set."""
-        if self.must_agree or not input_set.is_finite or self._changed_bodies is None:
+        if not input_set.is_finite or self._changed_bodies is None:
             return
         for cut_point in cut_points:
             if (pair := self._pairs.get(cut_point)) is None:
@@ -356,14 +353,6 @@ class ChangedRegions:
                 self.note(f"the region of {cut_point} was not compared: {e}")
                 self._single[key] = None
         return self._single[key]
-
-    def derived(self, names: Collection[str]) -> list[str]:
-        """Those of some values of the original that it computes from others of them, with rounding."""
-        found: list[str] = []
-        for name in names:
-            _, outside = self.original.ancestors((name,), names.__contains__)
-            found += [name] if any(n in names for n in outside) else []
-        return found
 
     def names(self, cut_point: str) -> frozenset[str]:
         """The names of the nodes, values and constants in the regions of a cut point."""
@@ -444,8 +433,9 @@ class _Group:
             return OutputDifference(reason=f"its new region fails: {result}")
         expected = values[cut_point]
         is_near = is_close(expected, result)
-        must_agree = self.regions.must_agree and not is_identical(expected, result)
-        if is_near and not self.regions.mentions_16_bits and not must_agree:
+        if is_near and self.regions.may_saturate and not is_identical(expected, result):
+            self.regions.note_saturation(cut_point, input_set, saturates=False, is_all=False)
+        if is_near and not self.regions.mentions_16_bits:
             return OutputDifference()
         original, rewritten = (self.regions.single(cut_point, values, of_original=side) for side in (True, False))
         if original is None or rewritten is None:
@@ -457,7 +447,6 @@ class _Group:
             _joined(values, input_set.feeds),
             self.regions.timeout,
             input_set.is_finite,
-            self.regions.derived,
         )
         defined = (expected, result) if is_near else judgement.as_defined(expected, result)
         saturates = defined[0] is not expected
@@ -466,8 +455,6 @@ class _Group:
         )
         expected, result = defined
         is_near = is_near or is_close(expected, result)
-        if must_agree:
-            return judgement.disagreement(expected, result)
         if not is_near:
             judged = judgement.judge(expected, result)
             self.regions.note_gains(cut_point, input_set, judged)

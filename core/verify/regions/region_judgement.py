@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Any, cast
 
@@ -24,7 +23,7 @@ from ..output_comparison import (
     without_gains,
 )
 from ..reference.float64_evaluation import Float64Value
-from ..reference.judgement import Decision, Judgement, are_same, is_decided_by_rounding, judge, narrows
+from ..reference.judgement import Decision, Judgement, judge, narrows
 from ..verdict import OutputDifference
 from .region_models import LoadedRegion
 
@@ -35,8 +34,7 @@ class RegionJudgement(Struct, frozen=True):
     """The judge of one cut point by the regions of both models, given `values` of the original.
 
     If these come from inputs that are not `finite`, a NaN in float64 is no sign that float64 over- or
-    underflowed, unless it is there without these. `derived` selects the values that the original computes from others
-    of them.
+    underflowed, unless it is there without these.
     """
 
     cut_point: str
@@ -45,7 +43,6 @@ class RegionJudgement(Struct, frozen=True):
     values: Arrays
     timeout: float | None
     finite: bool
-    derived: Callable[[Collection[str]], list[str]]
 
     def as_defined(self, expected: Any, result: Any) -> tuple[Any, Any]:
         """The values of both regions as ONNX defines them where the original saturates on this processor, or as given.
@@ -69,35 +66,6 @@ class RegionJudgement(Struct, frozen=True):
             return judge(expected, result, truth, new_truth, self._accumulated_noise(expected))
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)
-
-    def disagreement(self, expected: Any, result: Any) -> OutputDifference:
-        """A difference unless the `result` is right and both regions are the same in float64.
-
-        Regions that never jump may also differ by the rounding of weights, such as those into which a scale is folded.
-        """
-        try:
-            truth, new_truth = self._truths()
-        except EvaluationError as e:
-            return OutputDifference(reason=f"its region is not evaluated in float64: {e}")
-        if is_decided_by_rounding(expected, result, truth):
-            return OutputDifference()
-        has_jumps = self.original.has_jumps or self.rewritten.has_jumps
-        is_same = are_same(
-            expected,
-            result,
-            truth,
-            new_truth,
-            has_rounded_weights=not has_jumps,
-            boundary_noise=lambda: self._boundary_noise(truth, new_truth),
-        )
-        if not is_same:
-            return OutputDifference(reason="its regions differ in float64")
-        a, b = np.asarray(expected), np.asarray(result)
-        is_measured = a.dtype == b.dtype and a.shape == b.shape and is_float(a.dtype)
-        if is_measured and is_close(np.asarray(new_truth.value).astype(b.dtype), b):
-            return OutputDifference()
-        judged = judge(expected, result, truth, new_truth, self._accumulated_noise(expected))
-        return OutputDifference(reason="" if judged.decision == Decision.RIGHT else judged.reason or "undecided")
 
     def difference(self, expected: Any, result: Any, judged: Judgement) -> OutputDifference:
         """The difference that was `judged`, by the noise of the original's region where float64 says nothing.
@@ -176,27 +144,6 @@ class RegionJudgement(Struct, frozen=True):
         feeds = region.feeds(self.values)
         arrays = {n: cast("Array", v) for n, v in feeds.items() if isinstance(v, np.ndarray)}
         return {n: v for n, v in arrays.items() if is_float(v.dtype)}
-
-    def _boundary_noise(self, truth: Float64Value, new_truth: Float64Value) -> float:
-        """The change in float64 when inputs of the regions that are computed from other ones move by an ulp.
-
-        A region may compute them by itself, without the rounding that they have. Where kernels of bounded functions may
-        have computed them, they move by the absolute error of these.
-        """
-        sides = (self.original, truth), (self.rewritten, new_truth)
-        read = {n: v for region, _ in sides for n, v in self._float_feeds(region).items()}
-        chosen = {n: read[n] for n in self.derived(read)}
-        found = 0.0
-        for seed in range(PERTURBATION_RUNS) if chosen else ():
-            moved = perturb(chosen, seed)
-            for n, v in chosen.items():
-                far = max(region.kernel_error(v.dtype) for region, _ in sides)
-                moved[n] = (moved[n] + (-1) ** seed * far).astype(v.dtype)
-            for region, value in sides:
-                x = to_64_bit(np.asarray(value.value))
-                m = to_64_bit(np.asarray(region.in_float64(self.cut_point, {**self.values, **moved}).value))
-                found = max(found, float(distances(x, m).max(initial=0.0))) if m.shape == x.shape else found
-        return found
 
     def _accumulated_noise(self, expected: Any) -> float:
         """The change of a float value under perturbation, where rounding accumulates over steps; otherwise 0.

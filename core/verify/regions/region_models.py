@@ -11,7 +11,6 @@ from msgspec import Struct
 from onnx import helper
 
 from ...io.split_models import SplitModel
-from ...ir.dtypes import FLOATS
 from ...ir.tensor import Tensor
 from ...operators.declaration import Trait
 from ...operators.table import ops_with
@@ -90,7 +89,7 @@ def value_type(value: Any, inferred: onnx.TypeProto | None = None) -> onnx.TypeP
 
 LoadRegion = Callable[[SplitModel], Session]
 """Loads a model. Raises ModelLoadError."""
-STEPWISE_OPS, JUMPING_OPS = ops_with(Trait.STEPWISE), ops_with(Trait.JUMPS)
+STEPWISE_OPS = ops_with(Trait.STEPWISE)
 
 
 class LoadedRegion(Struct, frozen=True):
@@ -129,11 +128,6 @@ class LoadedRegion(Struct, frozen=True):
         return any(node.op_type in STEPWISE_OPS for node in self._nodes())
 
     @property
-    def has_jumps(self) -> bool:
-        """Whether results may jump where inputs move by an ulp."""
-        return any(node.op_type in JUMPING_OPS and not _is_cast_to_floats(node) for node in self._nodes())
-
-    @property
     def may_saturate(self) -> bool:
         """Whether sums of products of bytes may saturate in kernels for this processor."""
         return may_saturate(self.model.model)
@@ -154,7 +148,3 @@ def may_saturate(model: SplitModel) -> bool:
     """Whether sums of products of bytes may saturate in kernels for this processor."""
     has_products = any(node.op_type in PRODUCTS_OF_BYTES for node in all_nodes(model.message.graph.node))
     return has_products and saturates_sums_of_bytes()
-
-
-def _is_cast_to_floats(node: onnx.NodeProto) -> bool:
-    return node.op_type == "Cast" and any(a.name == "to" and a.i in FLOATS for a in node.attribute)

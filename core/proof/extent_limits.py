@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS
@@ -28,7 +28,6 @@ from .obligation import Fragment, NotApplicable, Obligation, Sizes, Visits, symb
 Array = np.ndarray[Any, Any]
 Form = Hashable
 LADDER = (1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
-SHORT_LADDER = LADDER[:4]  # where extents are compared with -1, 0 and 1 alone
 OTHER_SIZE = 2  # of symbols that stay
 MAX_DIRECTIONS = 3  # symbols that are varied alone
 MAX_WORK = 1 << 16  # elements that one evaluation reads, and 2^10 for each op; more beside a number of a fragment
@@ -53,17 +52,15 @@ def visits_of(obligation: Obligation) -> Visits:
     if not symbols:
         return Visits()
     watched = [w for f in obligation.fragments if (w := Watched.of(obligation, f)) is not None]
-    watched = [w for w in watched if w.decides_by_extents()]
+    is_small = all(w.decides_by_small_numbers for w in watched)
+    watched = [] if is_small else [w for w in watched if w.decides_by_extents()]
     phases = () if obligation.runs else window_sizes(obligation)
-    if not watched:
+    if all(w.decides_by_small_numbers for w in watched):
         return Visits(phases)
     search = LimitSearch(watched)
     if obligation.runs:
         require_forms_of_runs(obligation, search)
         return Visits(phases, search.searched)
-    if all(node.op_type in BY_SMALL_NUMBERS for w in watched for node, _ in w.deciding):
-        search.add_limits(lambda n: dict.fromkeys(symbols, n), SHORT_LADDER)
-        return Visits((*search.visits, *phases), LADDER[-1])
     ladder = ladder_of(watched)
     for direction in directions(symbols):
         search.add_limits(direction, ladder)
@@ -160,6 +157,12 @@ class Watched:
         read = {n for node in needed if node.op_type not in SHAPE_READERS for n in names_in(node)}
         order = EvaluationOrder.of(model, outputs)
         return cls(obligation, model, order, constants, deciding, inner, frozenset(read))
+
+    @property
+    def decides_by_small_numbers(self) -> bool:
+        """Whether extents, sums and products of them, are compared with -1, 0 and 1 alone."""
+        nodes = [n.node.op_type for n in self.order.nodes]
+        return LESSENING.isdisjoint(nodes) and all(n.op_type in BY_SMALL_NUMBERS for n, _ in self.deciding)
 
     def decides_by_extents(self) -> bool:
         """Whether a node does not decide by the same numbers at all sizes; others are left out from now on."""
@@ -275,6 +278,8 @@ CHEAP, COSTLY = (
 """Operators that take a step for each element, and the steps of others."""
 BY_SMALL_NUMBERS = frozenset({"ConstantOfShape", "Expand", "Reshape", "Tile", "Unsqueeze"})
 """Operators that decide whether an extent is -1, 0 or 1."""
+LESSENING = frozenset({"Neg", "Sub", "Div", "Mod", "Min"})
+"""Operators that make small numbers of large ones."""
 BY_OWN_EXTENT = frozenset({"CenterCropPad", "DFT", "EyeLike", "Slice", "TopK", "Trilu"})
 """Operators that decide by the extents of what they read, whatever constants say."""
 
@@ -286,21 +291,29 @@ def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[t
     """
     symbolic = {i.name for i in obligation.inputs if not all(isinstance(d, int) for d in i.dims)}
     drawn = {i.name for i in obligation.inputs if i.dtype in FLOATS}
+    constants = {t.name for t in graph.initializer if t.data_type not in FLOATS}
+    constants |= {o for n in graph.node if n.op_type == "Constant" for o in n.output}
     grown: set[str] = set()
+    whole: set[str] = set()  # numbers that are extents, or computed of them without a Cast to floats
     for node in graph.node:
         read = set(names_in(node))
         is_symbolic, follows = not symbolic.isdisjoint(read), not grown.isdisjoint(read)
         is_drawn = node.op_type not in SHAPE_READERS and not drawn.isdisjoint(read)
-        if node.domain in ("", "ai.onnx"):
-            given = [*filter(None, node.input)]
-            if has_subgraphs(node):
-                yield from [(node, node.output)] if follows or is_symbolic else ()
-            elif is_symbolic and node.op_type in BY_OWN_EXTENT:
-                yield node, given
-            elif follows and node.op_type not in PLAIN:
-                data = moved_inputs(node)
-                kept = [n for i, n in enumerate(node.input) if n and i not in data]
-                yield node, [n for n in kept if n in grown or not is_drawn or node.op_type in TWO_SIDED]
+        to = next((a.i for a in node.attribute if a.name == "to"), 0)
+        data = moved_inputs(node)
+        kept = [n for i, n in enumerate(node.input) if n and i not in data]
+        if node.domain not in ("", "ai.onnx"):
+            pass
+        elif has_subgraphs(node):
+            yield from [(node, node.output)] if follows or is_symbolic else ()
+        elif is_symbolic and node.op_type in BY_OWN_EXTENT:
+            yield node, [*filter(None, node.input)]
+        elif node.op_type == "Cast" and whole.issuperset(read) and to != TensorProto.BOOL:
+            pass
+        elif not grown.isdisjoint(kept) and node.op_type not in PLAIN | SHAPE_READERS:
+            yield node, [n for n in kept if n in grown or not is_drawn or node.op_type in TWO_SIDED]
+        is_whole = node.op_type in SHAPE_READERS or (follows and to not in FLOATS and read <= whole | constants)
+        whole.update(node.output if is_whole else ())
         symbolic.update(node.output if is_symbolic or follows else ())
         drawn.update(node.output if is_drawn else ())
         grown.update(node.output if not is_drawn and (follows or (is_symbolic and node.op_type in SOURCES)) else ())
@@ -341,14 +354,15 @@ def signs(a: Any, b: Any) -> list[bool]:
     return [bool(np.any(a < b)), bool(np.any(a == b)), bool(np.any(a > b))]
 
 
-def steps(a: Array) -> list[bool]:
-    """Which of the numbers from -2 to 3 occur, all beyond which count as these."""
+def steps(a: Array, last: int = 2) -> list[bool]:
+    """Which of the numbers from -2 to `last` occur, all beyond which count as these."""
     if a.dtype.kind == "b":
         return [bool(a.any()), not a.all()]
     if a.dtype.kind not in "iuf" or not a.size:
         return [a.size > 0]
     low, high = a.min(), a.max()
-    return [bool(low <= -2), *(bool(low <= n <= high and (a == n).any()) for n in (-1, 0, 1, 2)), bool(high >= 3)]
+    within = (bool(low <= n <= high and (a == n).any()) for n in range(-1, last))
+    return [bool(low <= -2), *within, bool(high >= last)]
 
 
 def rounded_to(a: Array) -> list[bool]:
@@ -357,7 +371,7 @@ def rounded_to(a: Array) -> list[bool]:
         return steps(a) if a.dtype.kind == "b" else signs(a, 0)
     finite = a[np.isfinite(a)]
     return [
-        *steps(np.floor(finite)),
+        *steps(np.floor(finite), 3),
         bool((finite != np.floor(finite)).any()),
         bool((finite == np.floor(finite)).any()),
     ]
@@ -367,7 +381,7 @@ def divided(a: Array, b: Array) -> list[bool]:
     """The steps of the quotient, and whether there is a remainder."""
     divisor = np.where(b == 0, 1, b)
     rest = a % divisor
-    return [*steps(a // divisor), bool((rest == 0).any()), bool((rest != 0).any())]
+    return [*steps(a // divisor, 3), bool((rest == 0).any()), bool((rest != 0).any())]
 
 
 def sliced(data: Array, starts: Array, ends: Array, axes: Array | None = None, step: Array | None = None) -> list[bool]:

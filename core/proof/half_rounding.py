@@ -20,7 +20,7 @@ from .obligation import NotApplicable, Obligation, element_types, size_sets
 from .replay import as_input
 from .verdict import ProofVerdict, unknown
 
-SCALES = (1.0, 8.0, 64.0, 128.0, 256.0, 1024.0)
+SCALES = (1.0, *(2.0 ** (step / 2) for step in range(8, 21)))
 """Standard deviations of the numbers that are drawn."""
 MAX_ELEMENTS = 1 << 16
 OVERFLOWS = "rounded to 16 bits after each op, it overflows where the original does not"

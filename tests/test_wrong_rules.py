@@ -1,0 +1,214 @@
+"""Rules that are right in branches, constants or extents of their models and wrong in others. None is proved."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+from passwright.core import EXACT, ROUNDING, Contract, Rule, rule
+from passwright.core.proof.prover import Prover, RuleProof, prove_rule
+from passwright.core.verify.proof_guarantees import PROOFS
+from rewriting import load
+from tiers import slow_unless
+
+X = "g (float[N,3] x) => (float[A,B] y)"
+PLANE = "g (float[2,3] x) => (float[A,B] y)"
+TWICE = "{ a = Neg(x) y = Neg(a) }"
+
+
+def proof(build: Callable[..., Any], pattern: Callable[..., Any], text: str, contract: Contract = EXACT) -> RuleProof:
+    found = prove_rule(rule(pattern, contract=contract)(build), [load(text)], Prover())
+    assert found.models, "the rule fires"
+    return found
+
+
+def twice(g: Any, x: Any) -> Any:
+    return g.Neg(g.Neg(x))
+
+
+def by_elements(least: int) -> Callable[..., Any]:
+    def build(g: Any, x: Any) -> Any:
+        if math.prod(x.static_shape) >= least:
+            return g.Neg(x)
+        return x
+
+    return build
+
+
+def by_elements_in_one_line(least: int) -> Callable[..., Any]:
+    def build(g: Any, x: Any) -> Any:
+        return g.Neg(x) if math.prod(x.static_shape) >= least else x
+
+    return build
+
+
+def by_extent(least: int) -> Callable[..., Any]:
+    def build(g: Any, x: Any) -> Any:
+        y = x
+        if x.static_shape[-1] > least:
+            y = g.Neg(x)
+        return y
+
+    return build
+
+
+def by_rank(least: int) -> Callable[..., Any]:
+    def build(g: Any, x: Any) -> Any:
+        match x.rank:
+            case 2:
+                return x
+            case rank if rank >= least:
+                return g.Neg(x)
+        return x
+
+    return build
+
+
+def by_opset(least: int) -> Callable[..., Any]:
+    def build(g: Any, x: Any) -> Any:
+        return g.Neg(x) if g.opset > least else x
+
+    return build
+
+
+def by_type(dtype: int) -> Callable[..., Any]:
+    def build(g: Any, x: Any) -> Any:
+        def replacement() -> Any:
+            if x.dtype == dtype:
+                return g.Neg(x)
+            return x
+
+        return replacement()
+
+    return build
+
+
+BRANCHES: dict[str, tuple[Callable[[int], Callable[..., Any]], tuple[int, ...]]] = {
+    "elements": (by_elements, (64, 1000, 4096, 1 << 20)),
+    "elements, in one line": (by_elements_in_one_line, (64, 1000, 4096, 1 << 20)),
+    "an extent": (by_extent, (8, 100, 1024, 4096)),
+    "the rank": (by_rank, (3, 4, 5, 6)),
+    "the opset": (by_opset, (17, 18, 20, 22)),
+    "the type": (by_type, (TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BFLOAT16)),
+}
+OF_BRANCHES = [(by, value) for by, (_, values) in BRANCHES.items() for value in values]
+
+
+@pytest.mark.parametrize("case", slow_unless({("elements, in one line", 4096), ("the type", 10)}, OF_BRANCHES))
+def test_a_branch_that_no_model_takes_is_not_proved(case: tuple[str, int]) -> None:
+    by, value = case
+    made = BRANCHES[by][0](value)
+    made.__name__ = "wrong"
+    found = proof(made, twice, f"{PLANE} {TWICE}")
+    assert found.guarantee in PROOFS, "on the branches that are taken"
+    assert not found.is_proved
+    assert next(found.lines()).startswith("unknown: no model with a proof takes the branch")
+
+
+def test_a_rule_is_proved_whose_branches_are_all_taken() -> None:
+    def by_size(g: Any, x: Any) -> Any:
+        return x if math.prod(x.static_shape) >= 5 else g.Identity(x)
+
+    made = rule(twice, contract=EXACT)(by_size)
+    models = [load(f"{PLANE.replace('2,3', shape)} {TWICE}") for shape in ("2,3", "1,3")]
+    assert not prove_rule(made, models[:1], Prover()).is_proved
+    found = prove_rule(made, models, Prover())
+    assert found.is_proved
+    assert "2 of 2 branches" in next(found.lines())
+
+
+SQUARES = {0.5: 0.5, 0.125: 0.125, 2.0: 2.0, 1 / 3: 1 / 3, 1 / 96: 1 / 96, 3.0: 3.0}
+ULPS = (-3, -2, -1, 1, 2, 3)
+OF_ROOTS = [(square, ulps, "float") for square in SQUARES for ulps in ULPS]
+OF_ROOTS += [(square, ulps, "double") for square in (0.5, 0.125) for ulps in ULPS]
+
+
+def beside(number: float, ulps: int, dtype: Any) -> Any:
+    found = dtype(number)
+    for _ in range(abs(ulps)):
+        found = np.nextafter(found, dtype(math.copysign(math.inf, ulps)))
+    return found
+
+
+def scaled(square: float) -> Rule:
+    def merged(g: Any, x: Any, c: Any) -> Any:
+        return g.Mul(x, square)
+
+    return rule(lambda g, x, c: g.Mul(g.Mul(x, g.const(c)), c), contract=ROUNDING)(merged)
+
+
+@pytest.mark.parametrize("case", slow_unless({(0.5, 1, "float"), (0.5, -1, "double")}, OF_ROOTS))
+def test_a_float_beside_a_root_is_not_the_root(case: tuple[float, int, str]) -> None:
+    """(x c) c => x c^2, where c is the root that is rounded, and not where it is a float beside it."""
+    square, ulps, dtype = case
+    kind: Any = np.float32 if dtype == "float" else np.float64
+    text = f"{X} {{ a = Mul(x, c) y = Mul(a, c) }}".replace("float[", f"{dtype}[")
+    root, other = (beside(math.sqrt(square), n, kind) for n in (0, ulps))
+    right, wrong = (
+        prove_rule(scaled(square), [load(text, weights={"c": np.array(c)})], Prover()) for c in (root, other)
+    )
+    assert right.is_proved
+    assert wrong.guarantee not in PROOFS
+
+
+FRACTIONS = (1 / 3, 0.1, 1e-5, 0.7, 100.0)
+OF_FRACTIONS = [(number, ulps) for number in FRACTIONS for ulps in (-2, -1, 1, 2)]
+
+
+@pytest.mark.parametrize("case", slow_unless({(0.1, 1)}, OF_FRACTIONS))
+def test_a_float_beside_a_fraction_is_not_the_fraction(case: tuple[float, int]) -> None:
+    """(x + 1) c - c => x times the number."""
+    number, ulps = case
+
+    def folded(g: Any, x: Any, c: Any, o: Any) -> Any:
+        return g.Mul(x, number)
+
+    made = rule(lambda g, x, c, o: g.Sub(g.Mul(g.Add(x, g.const(o)), g.const(c)), c), contract=ROUNDING)(folded)
+    text = f"{X} <float o = {{1}}> {{ a = Add(x, o) b = Mul(a, c) y = Sub(b, c) }}"
+    right, wrong = (
+        prove_rule(made, [load(text, weights={"c": np.array(beside(number, n, np.float32))})], Prover())
+        for n in (0, ulps)
+    )
+    assert right.is_proved
+    assert wrong.guarantee not in PROOFS
+
+
+LIMITS = (7, 100, 3000)
+
+
+@pytest.mark.parametrize("limit", slow_unless({3000}, LIMITS))
+def test_a_slice_that_seldom_cuts_is_not_dropped(limit: int) -> None:
+    def dropped(_: Any, x: Any, starts: Any, ends: Any) -> Any:
+        return x
+
+    text = f"g (float[N] x) => (float[M] y) <int64[1] s = {{0}}, int64[1] e = {{{limit}}}> {{ y = Slice(x, s, e) }}"
+    found = proof(dropped, lambda g, x, starts, ends: g.Slice(x, g.const(starts), g.const(ends)), text)
+    assert found.guarantee not in PROOFS
+
+
+@pytest.mark.parametrize("limit", slow_unless({7}, LIMITS))
+def test_a_limit_of_positions_is_not_dropped(limit: int) -> None:
+    def dropped(g: Any, x: Any, r: Any, c: Any) -> Any:
+        return g.Add(x, r)
+
+    text = (
+        f"g (float[N] x) => (float[M] y) <int64 z = {{0}}, int64 o = {{1}}, float c = {{{limit}.5}}>"
+        " { s = Shape(x) n = Squeeze(s) i = Range(z, n, o) r = Cast<to=1>(i) l = Min(r, c) y = Add(x, l) }"
+    )
+    found = proof(dropped, lambda g, x, r, c: g.Add(x, g.Min(r, g.const(c))), text, ROUNDING)
+    assert found.guarantee not in PROOFS
+
+
+@pytest.mark.parametrize("scale", slow_unless({0.125}, (0.5, 0.125, 0.01)))
+def test_a_scale_behind_a_product_of_halves_is_not_proved(scale: float) -> None:
+    def moved(g: Any, q: Any, k: Any, c: Any) -> Any:
+        return g.Mul(g.MatMul(q, k), c)
+
+    made = rule(lambda g, q, k, c: g.MatMul(g.Mul(q, g.const(c)), k), contract=ROUNDING)(moved)
+    text = "g (float16[N,4,64] q, float16[N,64,4] k) => (float16[A,B,C] y) { s = Mul(q, c) y = MatMul(s, k) }"
+    found = prove_rule(made, [load(text, weights={"c": np.array(scale, np.float16)})], Prover())
+    assert found.guarantee not in PROOFS

@@ -117,7 +117,7 @@ STATE_INPUTS = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 """Inputs that are initial states: "assumed to be 0" if not specified (operators LSTM, GRU, RNN)."""
 
 DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
-MAX_DEPTH = 12
+MAX_PARTS = 16  # values looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +141,25 @@ class DropZeroStates:
 
 
 def is_known_zero(v: Value | None) -> bool:
-    """Whether every element is known to be 0 and not -0: a constant or a filled tensor, possibly moved."""
-    for _ in range(MAX_DEPTH):
-        if v is None or v.is_const or v.producer is None:
-            break
-        op = v.producer
-        if op.type == "ConstantOfShape" and not op.domain:
-            fill = op.attr("value")
-            return fill is None or (isinstance(fill, Tensor) and _holds_zeros(fill))
-        v = op.input(0) if op.type in DATA_MOVEMENT_OPS and not op.domain else None
-    return v is not None and v.is_const and v.tensor is not None and _holds_zeros(v.tensor)
+    """Whether every element is known to be 0 and not -0: of constants and filled tensors, possibly moved or joined."""
+    queue = [v]
+    for part in queue:
+        op = None if part is None or part.is_const else part.producer
+        if op is None or op.domain:
+            tensor = None if part is None else part.tensor
+        elif op.type == "ConstantOfShape":
+            tensor = op.attr("value")
+            if tensor is None:
+                continue
+        else:
+            made_of = op.inputs if op.type == "Concat" else op.inputs[: op.type in DATA_MOVEMENT_OPS]
+            queue += [x for x in dict.fromkeys(made_of) if x not in queue]
+            if not made_of or len(queue) > MAX_PARTS:
+                return False
+            continue
+        if not isinstance(tensor, Tensor) or not _holds_zeros(tensor):
+            return False
+    return True
 
 
 def _holds_zeros(tensor: Tensor) -> bool:

@@ -27,10 +27,22 @@ def weights(op: str, directions: int = 1, size: int = 2) -> dict[str, Any]:
 
 
 ZERO = np.zeros((1, 3, 2), np.float32)
-STATES = {"z": ZERO, "h1": ZERO + 1, "minus": -ZERO, "shape": np.array([1, 3, 2])}
+STATES = {
+    "z": ZERO,
+    "h1": ZERO + 1,
+    "minus": -ZERO,
+    "shape": np.array([1, 3, 2]),
+    "at": np.array([3]),
+    "to": np.array([6]),
+    "axis": np.array([1]),
+}
 L, R, N = "LSTM<hidden_size=2>", "GRU<hidden_size=2>", "RNN<hidden_size=2>"
 TEXT = "g (float[4,3,5] x, float[1,3,2] h) => (float[p,q,r,s] y)"
 FILLED = "o = ConstantOfShape(shape)"
+MANY = (
+    " ".join(f"o{i} = ConstantOfShape(shape)" for i in range(20))
+    + f" c = Concat<axis=1>({', '.join(f'o{i}' for i in range(20))})"
+)
 
 
 def used(nodes: str) -> dict[str, Any]:
@@ -63,6 +75,10 @@ def becomes(before: str, after: str, given: Mapping[str, Any]) -> None:
             f"{FILLED} n = Neg(h) t = Transpose<perm=[0,1,2]>(o) y = {L}( x, W, R, B, , t, n )",
             f"{FILLED} n = Neg(h) t = Transpose<perm=[0,1,2]>(o) y = {L}( x, W, R, B, , , n )",
         ),
+        "joined": (
+            f"{FILLED} c = Concat<axis=1>(o, z, o) n = Neg(h) s = Slice(c, at, to, axis) y = {L}( x, W, R, B, , s, n )",
+            f"{FILLED} c = Concat<axis=1>(o, z, o) n = Neg(h) s = Slice(c, at, to, axis) y = {L}( x, W, R, B, , , n )",
+        ),
         "read inside": (f"a = {R}( x, W, R, B, , z ) y = Neg(a)", f"a = {R}( x, W, R, B ) y = Neg(a)"),
     },
 )
@@ -75,6 +91,9 @@ def test_becomes(before: str, after: str) -> None:
     {
         "none given": (f"y = {L}( x, W, R, B )"),
         "known at run time only": (f"y = {L}( x, W, R, B, , h, h )"),
+        "joined with ones": (f"c = Concat<axis=1>(z, h1) s = Slice(c, at, to, axis) y = {R}( x, W, R, B, , s )"),
+        "joined with others": (f"c = Concat<axis=1>(z, h) s = Slice(c, at, to, axis) y = {R}( x, W, R, B, , s )"),
+        "joined of many": (f"{MANY} s = Slice(c, at, to, axis) y = {R}( x, W, R, B, , s )"),
         "ones": (f"y = {R}( x, W, R, B, , h1 )"),
         "negative zeros": (f"y = {R}( x, W, R, B, , minus )"),
         "filled with 1": (f"o = ConstantOfShape<value: tensor = float[1] {{1}}>(shape) y = {R}( x, W, R, B, , o )"),

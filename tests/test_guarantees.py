@@ -58,6 +58,7 @@ def test_what_is_recorded_as_proved_is_proved(name: str) -> None:
 def test_changes_of_a_run_are_counted_by_guarantee() -> None:
     own = next(p for p in recorded_proofs().items() if p[1].is_proved)
     passes = [PassRecord(own[1].pass_name, 3, {own[0]: 3}, 0.0), PassRecord("mine", 2, {own[0]: 2}, 0.0)]
+    passes.append(PassRecord("merge-constants", 7, {"merge-constants": 7}, 0.0))  # computes nothing
     counts = guarantee_counts(passes)
     assert counts == {own[1].guarantee: 3, NO_GUARANTEE: 2}
     assert proved_text(counts) == "3 of 5 by proved rules"

@@ -109,7 +109,7 @@ def test_run_proves(tmp_path: Path) -> None:
     assert json.loads(report.to_json())["proofs"]["changed"] == 1
     assert optimize(tmp_path / "a.onnx").report.proofs is None
     result = CliRunner().invoke(app, ["run", str(tmp_path / "a.onnx"), "--prove"])
-    assert "proved: 1 of 1 changed region (1 " in result.stdout
+    assert "proved: 1 of 1 changed region (1 over the reals, at sizes 2 to 3 of symbols)" in result.stdout
 
 
 def test_empty_outputs_show_nothing() -> None:

@@ -31,7 +31,7 @@ LADDER = (1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 
 OTHER_SIZE = 2  # of symbols that stay
 MAX_DIRECTIONS = 3  # symbols that are varied alone
 MAX_WORK = 1 << 16  # elements that one evaluation reads, and 2^10 for each op; more beside a number of a fragment
-MAX_WORK_BESIDE, MAX_TOTAL_WORK = 1 << 23, 1 << 26
+MAX_WORK_BESIDE, MAX_TOTAL_WORK = 1 << 23, 1 << 24
 MAX_CONSTANTS = 12  # numbers beside which the ladder has steps
 MAX_LISTED = 64  # elements of a constant whose numbers are limits
 MAX_LIMIT = 1 << 20
@@ -178,12 +178,9 @@ class Watched:
         return bool(self.deciding)
 
     def form_at(self, sizes: Sizes) -> Form | None:
-        """The outcomes of all decisions; None where the fragment does not run at these sizes, or TOO_LARGE.
-
-        Raises NotApplicable where this has taken too long.
-        """
+        """The outcomes of all decisions; None where the fragment does not run at these sizes, or TOO_LARGE."""
         if self.total_work > MAX_TOTAL_WORK:
-            raise NotApplicable("the extents from which on it differs in form are sought for too long")
+            return TOO_LARGE
         self.work, self.outcomes, self.numbers = 0, {}, {}
         try:
             feeds = {i.name: self._feed(i.name, i.dtype, shape) for i, shape in self.obligation.concrete_inputs(sizes)}

@@ -21,7 +21,7 @@ from .half_rounding import with_overflow
 from .obligation import NotApplicable
 from .prover import ProofMethod, attempt
 from .region_obligations import RegionClaim, Regions
-from .verdict import ProofVerdict, strongest, unknown
+from .verdict import ProofVerdict, sizes_words, strongest, unknown
 
 
 class RegionProof(Struct, frozen=True):
@@ -51,7 +51,8 @@ class RegionProofs:
         reasons = Counter(r.verdict.reason or str(r.verdict) for r in self.regions if not r.is_proved)
         ulps = [u for r in self.regions if r.is_proved for u in r.rounded.values() if u]
         largest = max(ulps, default=0.0)
-        return ProofCounts(len(self.regions), dict(proved), dict(reasons.most_common()), len(ulps), largest)
+        extents = " ".join(sizes_words(n for r in self.regions if r.is_proved for n in r.verdict.sizes))
+        return ProofCounts(len(self.regions), dict(proved), dict(reasons.most_common()), len(ulps), largest, extents)
 
     def to_data(self) -> dict[str, object]:
         """The proofs as data for JSON."""

@@ -58,7 +58,7 @@ def unknown(reason: object, technique: Technique = Technique.FINITE_FIELD) -> Pr
 
 def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:
     """Sizes in words: `sizes 1 to 6 and 130`; empty if there are none."""
-    ordered = sorted(sizes)
+    ordered = sorted(set(sizes))
     if not ordered:
         return ()
     runs = [[n for _, n in run] for _, run in groupby(enumerate(ordered), key=lambda at: at[1] - at[0])]

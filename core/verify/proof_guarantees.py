@@ -26,7 +26,8 @@ PROOFS = frozenset({Guarantee.EXACT, Guarantee.REALS})
 class ProofCounts(Struct, frozen=True):
     """How many regions of a rewritten model `changed`, how many are proved by guarantee, and the reasons for others.
 
-    `rounded_weights` of proved ones were folded, and are off from exact ones by `ulps` at most.
+    `rounded_weights` of proved ones were folded, and are off from exact ones by `ulps` at most. `extents` says at which
+    extents of their symbols these were compared; "" without symbols.
     """
 
     changed: int
@@ -34,3 +35,4 @@ class ProofCounts(Struct, frozen=True):
     reasons: dict[str, int]
     rounded_weights: int = 0
     ulps: float = 0.0
+    extents: str = ""

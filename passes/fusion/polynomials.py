@@ -8,9 +8,15 @@ from functools import reduce
 import numpy as np
 from onnx import helper
 
-from ...core import MatchFailure, Value, broadcasts_to, require
+from ...core import MatchFailure, Op, Value, broadcasts_to, require
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, required_scalar, varying_inputs
+from ..support.operand_queries import (
+    BROADCASTING_OPSET,
+    has_n_consumers,
+    is_rounding,
+    required_scalar,
+    varying_inputs,
+)
 
 MAX_DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 MAX_TERMS = 4
@@ -65,11 +71,17 @@ def polynomial_coefficients(v: Value, x: Value, depth: int = MAX_DEPTH) -> list[
     op = v.producer
     if op is None or op.domain or not depth or op.type not in POLYNOMIAL_OPS:
         raise MatchFailure(f"{v.name} is not a polynomial of {x.name}")
+    require(not is_rounded(op), f"{v.name} is rounded to whole numbers")
     terms = [polynomial_coefficients(i, x, depth - 1) for i in op.inputs if i is not None]
     got = _combine_coefficients(op.type, terms)
     is_cubic = 0 < len(got) <= MAX_TERMS and bool(np.isfinite(got).all())
     require(is_cubic, f"{v.name} is not a cubic polynomial of {x.name}")
     return got
+
+
+def is_rounded(op: Op) -> bool:
+    """Whether an op adds a constant that rounds the other operand."""
+    return op.type in {"Add", "Sum", "Sub"} and any(v is not None and is_rounding(v) for v in op.inputs)
 
 
 def affine_form(v: Value) -> tuple[Value, float, float]:
@@ -80,7 +92,7 @@ def affine_form(v: Value) -> tuple[Value, float, float]:
         if op is None or op.domain or op.type not in LINEAR_OPS or not has_n_consumers(v):
             break
         moving = varying_inputs(op)
-        if len(moving) != 1 or op.version < BROADCASTING_OPSET:
+        if len(moving) != 1 or op.version < BROADCASTING_OPSET or is_rounded(op):
             break
         terms = polynomial_coefficients(v, moving[0], 1)
         if len(terms) != 2:

@@ -242,11 +242,16 @@ def sum_of_constants(like: Value, *terms: Array) -> Array:
 def require_no_rounding(*constants: Value | None) -> None:
     """Decline constants whose sum with a number rounds this to whole ones, which has to stay the sum that it is."""
     for c in constants:
-        if c is None or not c.is_const or c.dtype not in FLOATS:
-            continue
-        data = np.abs(c.const.astype(np.float64))
-        largest = data.max(initial=0.0, where=np.isfinite(data))
-        require(largest * float(float_limits(c.const.dtype).eps) < 0.5, f"adding {c.name} rounds to whole numbers")
+        if c is not None:
+            require(not is_rounding(c), f"adding {c.name} rounds to whole numbers")
+
+
+def is_rounding(c: Value) -> bool:
+    """Whether the sum of a constant with a number is a whole one."""
+    if not c.is_const or c.dtype not in FLOATS:
+        return False
+    data = np.abs(c.const.astype(np.float64))
+    return float(data.max(initial=0.0, where=np.isfinite(data)) * float_limits(c.const.dtype).eps) >= 0.5
 
 
 def float_limits(dtype: np.dtype[Any]) -> Any:

@@ -26,6 +26,7 @@ WEIGHTS = {
     "inf": -np.inf,
     "third": 1 / 3,
     "fill": -3.4e38,
+    "m": 1.5 * 2**23,
     "split": [0, 0, 2, -1],
     "eights": [0, 0, -1, 8],
 }
@@ -53,6 +54,8 @@ test_becomes = attentions.all_become(f"""
         => y = Attention<scale=2.0>(q, k, v)
     scaled keys: l = Mul(k, s) y = Attention<scale=2.0>(q, l, v) => {PLAIN}
     shifted queries: p = Add(q, 2.0) {KT} {PRODUCTS} => p = Add(q, j) y = Attention<scale=1.0>(p, k, v)
+    rounded queries: o = Add(q, m) p = Sub(o, m) {KT} {PRODUCTS}
+        => o = Add(q, m) p = Sub(o, m) y = Attention<scale=1.0>(p, k, v)
     from a default scale: p = Mul(q, 2.0) y = Attention(p, k, v) => {PLAIN}
     keys turned in one go [graph=g (float[b,5,2,4] q, float[b,7,2,4] k, float[b,2,7,3] v) => (float[] y)]:
         p = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,3,1]>(k) {PRODUCTS}

@@ -23,6 +23,7 @@ from ...core import (
     Op,
     RewriteBuilder,
     Value,
+    by_dtype,
     conditional,
     made_from,
     require,
@@ -30,7 +31,7 @@ from ...core import (
     same_extent,
     same_extent_if_broadcast,
 )  # fmt: skip
-from ...core.ir.dtypes import DISCRETE_TYPES, HALF_OR_SINGLE
+from ...core.ir.dtypes import DISCRETE_TYPES, FLOAT16_DTYPES, HALF_OR_SINGLE
 from ...core.ir.expressions import Shape, is_known_le
 from ...core.operators.declaration import Trait
 from ...core.operators.operands import full_perm
@@ -145,17 +146,38 @@ def read_scaled_scores(op: Op, depth: int) -> Scores:
     return scores
 
 
+def is_small_or_masked(g: Any, z: Any) -> Any:
+    """The expression for a score that is masked or small."""
+    return g.Or(is_small(g, z), g.Less(z, MASKING_NUMBER - LARGEST_SCORE))
+
+
+def is_small(g: Any, z: Any) -> Any:
+    """The expression for a score that is far from the numbers that mask."""
+    return g.Less(g.Abs(z), LARGEST_SCORE)
+
+
 def is_masked_in_part(g: Any, z: Any, axis: Any) -> Any:
     """The expression for scores of which each is masked or small, and not all of a row by -inf."""
-    is_small = g.Less(g.Abs(z), LARGEST_SCORE)
-    is_masked = g.Less(z, MASKING_NUMBER - LARGEST_SCORE)
-    return g.And(g.Or(is_small, is_masked), is_finite(g, g.Softmax(z, axis=axis)))
+    return g.And(is_small_or_masked(g, z), is_finite(g, g.Softmax(z, axis=axis)))
+
+
+def has_small_scores(g: Any, z: Any, axis: Any) -> Any:
+    """The expression for scores of which each is masked or small, and of each row one is small.
+
+    A half-precision Attention rounds scores to half: a row of nothing but -inf, or with an infinity, gives NaN.
+    """
+    small = g.Where(is_small(g, z), z, -np.inf)
+    return g.And(is_small_or_masked(g, z), is_finite(g, g.Softmax(small, axis=axis)))
 
 
 @rule(
     lambda g, z, v, axis: g.MatMul(g.Softmax(z, axis=axis), v),
     lambda g, z, v, axis: g.MatMul(g.Cast(g.Softmax(z, axis=axis), to=TensorProto.FLOAT16), v),
-    contract=conditional(CONDITION, assume=is_masked_in_part),
+    contract=by_dtype(
+        FLOAT16_DTYPES,
+        conditional(CONDITION, assume=has_small_scores),
+        otherwise=conditional(CONDITION, assume=is_masked_in_part),
+    ),
     group="fuse-attention",
 )
 def fuse_attention(g: RewriteBuilder, z: Value, v: Value, axis: int) -> Value:

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx
+from passwright.core.proof.rule_condition import condition_of
 from passwright.passes.fusion import attention
-from passwright.passes.fusion.attention import FUSE_CACHE_INTO_ATTENTION
+from passwright.passes.fusion.attention import FUSE_CACHE_INTO_ATTENTION, fuse_attention
 from passwright.passes.movement import reshapes
 from passwright.passes.movement.layout_propagation import move_transposes
 from rewrite_tables import Rewrites
@@ -243,6 +244,45 @@ def test_masks_that_cancel_each_other(sums: str) -> None:
     for c in ([2] * 7, [1, 2, 0, 1, 2, 0, 1]):
         feed["c"] = np.array(c).reshape(1, 1, 1, 7)
         np.testing.assert_allclose(run(after, feed)[0], run(before, feed)[0], rtol=1e-5, atol=1e-6)
+
+
+OVERFLOW = 1e5  # beyond the largest half
+
+
+@each(
+    ("highest", "lowest", "is_promised"),
+    {
+        "none overflows": (100, -100, True),
+        "one overflows to -inf": (100, -OVERFLOW, True),
+        "all overflow to -inf": (-OVERFLOW, -OVERFLOW, False),
+        "one overflows to inf": (OVERFLOW, 100, False),
+        "all overflow to inf": (OVERFLOW, OVERFLOW, False),
+    },
+)
+@each(
+    "body",
+    [
+        "z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v)",
+        "a = MatMul(q, k) z = Mul(a, one) e = Softmax(z) y = MatMul(e, v)",
+        "a = MatMul(q, k) z = Where(taken, a, low) e = Softmax(z) y = MatMul(e, v)",
+        "a = MatMul(q, k) z = Cast<to=1>(a) f = Softmax(z) e = Cast<to=10>(f) y = MatMul(e, v)",
+    ],
+)
+def test_scores_that_overflow_in_half_precision(body: str, highest: float, lowest: float, is_promised: bool) -> None:
+    """Attention rounds scores to half before its softmax; onnxruntime's MatMul leaves them in 32 bits."""
+    head = "g (float16[1,1,1,4] q, float16[1,1,4,7] k, float16[1,1,7,3] v) => (float16[b,h,s,d] y)"
+    model = load(f"{head} {{ {body} }}", 23, {"one": np.float16(1), "low": np.float16(-6e4), "taken": np.ones(7, bool)})
+    feed = {"q": np.full((1, 1, 1, 4), 16), "k": np.full((1, 1, 4, 7), highest / 64), "v": np.ones((1, 1, 7, 3))}
+    feed["k"][..., 2] = lowest / 64
+    feed = {name: x.astype(np.float16) for name, x in feed.items()}
+    condition = condition_of(fuse_attention, model)
+    assert condition is not None
+    assert all(np.all(x) for x in run(condition, feed)) == is_promised
+    after = to_onnx(apply_passes(model, FUSE_ATTENTION)[0])
+    assert op_types(after)[-1] == "Attention"
+    (before,), (fused,) = run(model, feed), run(after, feed)
+    assert np.isfinite(before).all()
+    assert np.array_equal(before, fused) == is_promised
 
 
 REPEATED = " ".join(

@@ -336,6 +336,7 @@ def test_sums_hold_at_special_sizes() -> None:
             }""",
             [],
         ),
+        "past": ("g (float[2,P,3] x, float[2,2,3] z) => (y) { y = Concat<axis=1>(x, z) }", [{"P": 0}]),
     },
 )
 def test_size_of_zero_is_tried_where_it_runs(text: str, want: list[dict[str, int]]) -> None:
@@ -385,6 +386,14 @@ def test_empty_window_of_convolution_is_refused(options: dict[str, Any]) -> None
     message = "if w is empty, a convolution may be one that sums over no elements"
     with pytest.raises((ModelError, UnverifiableError), match=message):
         oracle_of(model, **options)
+
+
+def test_inputs_that_concat_leaves_out_are_not_empty() -> None:
+    """onnxruntime leaves out an empty one, whatever its other extents are, and does not write its part."""
+    oracle = oracle_of(load("g (float[1,2,2] x, float[1,2,N] z) => (y) { y = Concat<axis=1>(x, z) }"))
+    assert {a.input_set.sizes["N"] for a in oracle.runs} == {2}
+    oracle = oracle_of(load("g (float[N,2] x, float[N,3] z) => (y) { y = Concat<axis=-1>(x, z) }"))
+    assert 0 in {a.input_set.sizes["N"] for a in oracle.runs}
 
 
 def test_sequences_have_several_lengths() -> None:

@@ -1,14 +1,16 @@
 """Support of onnxruntime's kernels for empty tensors and for convolutions over empty filters.
 
-Some kernels crash on empty tensors; on empty filters some hang, and others return uninitialized memory.
+Some kernels crash on empty tensors; on empty filters some hang, and others return uninitialized memory. So does Concat
+where it leaves out an empty input whose extents differ from those of the others, which ONNX does not allow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ..errors import UnverifiableError
-from ..ir.expressions import Shape
+from ..ir.expressions import Shape, SymInt, atoms, is_symbolic_only, is_tentative
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
@@ -16,6 +18,7 @@ from ..operators.declaration import Trait
 from ..operators.table import ops_with
 
 EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"
+UNWRITTEN_ERROR = "joins other extents, for which onnxruntime returns uninitialized memory"
 CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
 EMPTY_SAFE_OPS = ops_with(Trait.EMPTY_SAFE)
 
@@ -46,3 +49,18 @@ def _convolutions(graph: Graph) -> Iterator[tuple[Op, Shape]]:
 def supports_empty_tensors(graph: Graph) -> bool:
     """Whether all ops of a graph, and of those inside it, are known to run on empty tensors."""
     return all(not op.domain and op.type in EMPTY_SAFE_OPS for g in graph.with_subgraphs() for op in g.ops())
+
+
+def joins_equal_extents(graph: Graph) -> bool:
+    """Whether no Concat is known to join extents of different symbols beside its axis, of which one may be 0 alone."""
+    concats = (op for g in graph.with_subgraphs() for op in g.ops("Concat"))
+    beside = (zip(*dims, strict=False) for op in concats for dims in pairwise(_dims_beside_axis(op)))
+    return all(d is None or other is None or atoms(d) == atoms(other) for pairs in beside for d, other in pairs)
+
+
+def _dims_beside_axis(concat: Op) -> Iterator[list[SymInt | None]]:
+    """The dims of each input but the joined one; None where they are not known for good."""
+    axis = concat.attr("axis", 1)
+    for shape in (v.known_shape or () if v is not None else () for v in concat.inputs):
+        beside = [d for i, d in enumerate(shape) if i != axis % len(shape)]
+        yield [None if d is None or is_tentative(d) or not is_symbolic_only(d) else d for d in beside]

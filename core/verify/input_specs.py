@@ -21,7 +21,13 @@ from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
 from ..operators.operands import full_perm
 from ..operators.table import data_inputs, ops_with, ops_with_role, roles
-from ..ort.empty_tensors import has_nonempty_filters, supports_empty_tensors
+from ..ort.empty_tensors import (
+    EMPTY_SUM_ERROR,
+    UNWRITTEN_ERROR,
+    has_nonempty_filters,
+    joins_equal_extents,
+    supports_empty_tensors,
+)
 from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries, evenly_spread, vocabulary
 from .transitive_uses import MAX_FOLLOWED_VALUES, Use, is_selection_only, transitive_uses
@@ -380,8 +386,8 @@ class InputSpec(Struct, frozen=True):
     declared rank is empty. `required_extents` are the extents that the weights determine, by axis; `boundaries` the
     decision boundaries. An input that `is_control` determines the time or memory of a run, or is divided, so it gets no
     extremes of its type; `is_size` excludes the latter. One that `is_selection_only` is never an operand of arithmetic;
-    one that `may_be_empty` crashes no kernel without elements; one that `must_be_nonempty` would otherwise make the
-    filter of a convolution empty.
+    one that `may_be_empty` crashes no kernel without elements; `why_nonempty` says which op would otherwise give wrong
+    results.
     """
 
     name: str
@@ -397,7 +403,7 @@ class InputSpec(Struct, frozen=True):
     is_size: bool = False
     is_selection_only: bool = False
     may_be_empty: bool = False
-    must_be_nonempty: bool = False
+    why_nonempty: str = ""
 
     def is_emptied_by(self, array: Any) -> bool:
         """Whether an array has an extent of 0 that the model does not declare."""
@@ -419,7 +425,11 @@ def input_specs(model: Model) -> list[InputSpec]:
     required = [v for v in graph.inputs if v not in graph.input_defaults]
     control, sizes = (control_values(graph, divisions=divisions) for divisions in (True, False))
     may_be_empty = supports_empty_tensors(graph)
-    must_be_nonempty = not has_nonempty_filters(graph)
+    why_nonempty = ""
+    if not has_nonempty_filters(graph):
+        why_nonempty = f"a convolution may be one that {EMPTY_SUM_ERROR}"
+    elif not joins_equal_extents(graph):
+        why_nonempty = f"a Concat may be one that {UNWRITTEN_ERROR}"
     most = min(MAX_FOLLOWED_VALUES, max(1, MAX_ALL_FOLLOWED // max(len(graph.inputs), 1)))
     found = ((v, _input_spec(v, graph.input_defaults.get(v), most)) for v in (*required, *graph.input_defaults))
     return [
@@ -428,7 +438,7 @@ def input_specs(model: Model) -> list[InputSpec]:
             is_control=v in control,
             is_size=v in sizes,
             may_be_empty=may_be_empty,
-            must_be_nonempty=must_be_nonempty,
+            why_nonempty=why_nonempty,
         )
         for v, i in found
     ]

@@ -25,7 +25,7 @@ from ..ir.values import declared_shape
 from ..operators.element_types import Array
 from ..ort.backends import OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
-from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, EMPTY_SUM_ERROR, has_nonempty_filters
+from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, has_nonempty_filters
 from ..processes.process_limits import default_memory
 from ..serialization.proto_queries import used_operators
 from .comparison_crossings import ComparisonProbe
@@ -141,7 +141,7 @@ class Oracle:
         self._crashed: dict[Hashable, str] = {i.content(): reason for i, reason in crashed}
         self._outputs = ValueCache[Outputs](spec.value_budget)
         self.output_names = list(dict.fromkeys(spec.outputs))
-        self._nonempty_inputs = [i for i in spec.inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
+        self._nonempty_inputs = [i for i in spec.inputs if i.why_nonempty and i.type_kind != SEQUENCE]
         self.notes = list(spec.notes)
         self._segment_memory: int | None = None
         if backends is BACKENDS and not spec.random_outputs and not spec.stateful:
@@ -630,9 +630,9 @@ class Oracle:
         return LARGE_VALUES_DIVISOR * sum(np.asarray(v).nbytes for v in values) > most
 
     def _run(self, input_set: InputSet, timeout: float | None = None) -> Mapping[str, Any]:
-        emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))
-        if (name := next(emptied, None)) is not None:
-            raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
+        emptied = (i for i in self._nonempty_inputs if i.is_emptied_by(input_set.feeds.get(i.name, 0)))
+        if (found := next(emptied, None)) is not None:
+            raise EvaluationError(f"if {found.name} is empty, {found.why_nonempty}")
         if self._segment_memory is not None and self.runs and not self.spec.given_inputs:
             most = MAX_SEGMENTED_GROWTH * _element_count(self.runs[0].input_set)
             if _element_count(input_set) > most:

@@ -303,8 +303,8 @@ def _matmul(site: OpSite) -> None:
     right_is_matrix = site.choices.draw_below(2)
     first = site.operand_order()[0]
     if first == 0 or site.existing_operand(0):
-        a = _factor_shape(site, 0, (inner,) if site.choices.one_in(8) else (*shape[:-1], inner))
-        vector = site.choices.one_in(5)
+        a = _factor_shape(site, 0, (inner,) if site.choices.one_in(4) else (*shape[:-1], inner))
+        vector = site.choices.one_in(2)
         batch = () if right_is_matrix else tuple(1 if site.choices.one_in(4) else d for d in a[:-2])
         site.operand(1, (a[-1],) if vector else (*batch, a[-1], columns))
     else:

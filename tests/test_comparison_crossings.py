@@ -54,3 +54,17 @@ def test_comparisons_of_extents_have_no_rays() -> None:
 def test_what_did_not_change_has_no_rays() -> None:
     text = "g (float[N,4] x) => (bool[N,4] y, z) { y = Less(x, c) z = Exp(x) }"
     assert not crossings(text, text.replace("Exp", "Abs"))[1]
+
+
+@cases(
+    "end",
+    {
+        "selection": "e = Exp(x) y = Where(d, e, x)",
+        "branch": "y = If(d) <then_branch = t () => (p) { p = Exp(x) }, else_branch = e () => (q) { q = Neg(x) }>",
+    },
+)
+def test_limits_of_conditions_that_guard_a_change(end: str) -> None:
+    text = f"g (float[4] x) => (float[4] y) {{ q = Mul(x, x) s = ReduceSum<keepdims=0>(q) d = Less(s, c) {end} }}"
+    _, runs = crossings(text, text.replace("Exp", "Abs"))
+    sums = np.array([np.square(r.input_set.feeds["x"]).sum() for r in runs])
+    assert ((sums > 99) & (sums < 100)).any()

@@ -119,7 +119,11 @@ def test_sizes_differ_where_they_may(text: str, sizes: dict[str, int]) -> None:
 @cases(
     ("text", "kind", "holds"),
     {
-        "whole": ("g (float[N] x) => (y) { y = Floor(x) }", "whole", lambda x: (x * 2 == np.round(x * 2)).all()),
+        "offset": ("g (float[N,4] x) => (y) { y = Neg(x) }", "offset", lambda x: (abs(x.mean(1)) > 5).all()),
+        "subnormal": ("g (float[N] x) => (y) { y = Neg(x) }", "tiny", lambda x: 0 < abs(x).max() < 1e-38),
+        "one channel": ("g (float[N,9] x) => (y) { y = Neg(x) }", "sparse", lambda x: ((x != 0).sum(1) == 1).all()),
+        "one true": ("g (bool[N,9] x) => (y) { y = Not(x) }", "wide", lambda x: x.sum() == 1 or (x.sum(1) == 1).all()),
+        "one false": ("g (bool[N,9] x) => (y) { y = Not(x) }", "mixed", lambda x: (x.sum(1) >= 8).all()),
         "integers of all magnitudes": (
             "g (int64[N] x) => (y) { y = Neg(x) }",
             "magnitudes",
@@ -229,7 +233,7 @@ def test_no_kind_is_planned_that_no_input_has() -> None:
     inputs = inputs_of("g (float[4] x) => (y) { y = Relu(x) }")
     plans = combined_plans(inputs, [{}], NO_CONSTANTS, NO_SYMBOLS, 0)
     counts = Counter(p.kind for p in plans)
-    assert counts.keys() == {"combined", "adjacent", "whole", "offset", "tiny", "sparse"}
+    assert counts.keys() == {"combined", "adjacent", "offset", "tiny", "sparse"}
     assert {*counts} < {*COMBINED_KINDS}
     for plan in plans:
         assert {*plan.kinds.values()} <= own_kinds(inputs[0]) | special_kinds(inputs[0])

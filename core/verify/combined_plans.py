@@ -29,7 +29,7 @@ from .size_assignments import (
 
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {
-    "sizes": 24, "constants": 14, "combined": 22, "adjacent": 6, "whole": 4, "magnitudes": 8, "offset": 2, "tiny": 3,
+    "sizes": 24, "constants": 10, "combined": 20, "adjacent": 6, "magnitudes": 8, "offset": 2, "tiny": 3,
     "sparse": 3, "far": 8, "lengths": 12, "boundaries": 10, "nonfinite": 3,
 }  # fmt: skip
 MAX_LADDER_PLANS = 128  # of normal inputs at other sizes, where a change depends on extents
@@ -39,7 +39,7 @@ MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
 NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
 RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they are drawn half as often
 # Some rows of these show a mistake; indices lie in larger extents.
-MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "sparse", "whole"})
+MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "sparse"})
 PAIRED_KINDS = frozenset({"boundaries", "nonfinite"})
 VARIED_KINDS = frozenset({"far", "lengths"})  # each set has another range or length, which may be accepted
 MAX_DRAWN_KINDS = 100_000  # of inputs in the plans of one kind, which are fewer where a model has many inputs
@@ -128,7 +128,7 @@ def plans_near(
     ]
     if constants.numbers or constants.words:
         plans.append([*planner.plans("constants", min(COUNTS["constants"] // 2, planner.max_plans), 12_000)])
-        plans.append([*planner.plans("sparse", min(COUNTS["sparse"], planner.max_plans), 15_000)])
+        plans.append([*planner.plans("sparse", 1, 15_000)])
     if hints.vocabularies:
         plans.append([*planner.plans_of_most_rows(13_000)])
     plans.append([*planner.plans_of_tables(hints.tables, 14_000)])

@@ -37,6 +37,7 @@ RUN_SECONDS = 2.0  # of one run at most
 MAX_PROBES = 16  # comparisons of one model
 MAX_RAYS = 8
 MAX_LIMITS = 2  # of one comparison along one ray
+MAX_SETS = 40  # beside the limits along one ray
 
 Array = np.ndarray[Any, Any]
 Feeds = dict[str, Any]
@@ -130,7 +131,7 @@ def crossing_sets(
     rng = np.random.default_rng([seed, *map(ord, CROSSINGS)])
     for ray in rays(inputs, start, probe.inputs, rng):
         try:
-            for feeds in _beside_limits(probe, ray, budget, rng):
+            for feeds in islice(_beside_limits(probe, ray, budget, rng), MAX_SETS):
                 yield InputSet(CROSSINGS, start.sizes, feeds)
         except EvaluationError:
             continue

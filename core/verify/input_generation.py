@@ -9,11 +9,11 @@ values; the first rows stay finite, so that a leak between rows shows.
 In combined input sets each input has a kind of its own (`core.verify.input_search`); further kinds are for those.
 *sizes*: extents beside constants of the models. *constants*: numbers at and beside their constants, words of their
 vocabularies. *nonfinite*: zeros, ones, NaN and infinities, of which two inputs have all pairs. *adjacent*: numbers
-that nearly coincide, in one input or in several. *whole*: whole floats and halves. *magnitudes*: log-uniform ones, of
-integers up to the limits of the type. *offset*: rows far from zero, beside their spread. *tiny*: subnormal numbers.
-*sparse*: zeros but in one channel of each row. *far*: indices and positions from the end and out of range, negative
-pads. *lengths*: sequences of 0 to 7 tensors, absent optionals, up to 257 iterations and those that constants suggest.
-*crossings*: both sides of comparisons behind arithmetic (`core.verify.comparison_crossings`).
+that nearly coincide, in one input or in several. *magnitudes*: log-uniform ones, of integers up to the limits of the
+type. *offset*: rows far from zero, beside their spread. *tiny*: subnormal numbers. *sparse*: zeros but in one channel
+of each row. *far*: indices and positions from the end and out of range, negative pads. *lengths*: sequences of 0 to 7
+tensors, absent optionals, up to 257 iterations and those that constants suggest. *crossings*: both sides of comparisons
+behind arithmetic (`core.verify.comparison_crossings`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ from .number_generation import (
     special_integers,
     tiny_floats,
     to_finite,
-    whole_floats,
 )
 from .size_assignments import element_count
 
@@ -71,7 +70,7 @@ Shape = tuple[int, ...]
 
 KINDS = ("normal", "negative", "wide", MIXED, "zeros", "extremes", "boundaries", "nan", "inf")
 COMBINED_KINDS = (
-    "sizes", "constants", "combined", "adjacent", "whole", "magnitudes", "offset", "tiny", "sparse", "far", "lengths",
+    "sizes", "constants", "combined", "adjacent", "magnitudes", "offset", "tiny", "sparse", "far", "lengths",
     "nonfinite", "crossings",
 )  # fmt: skip
 """The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
@@ -234,7 +233,8 @@ def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _Genera
     if kind == "tiny":
         return tiny_floats(shape, dtype, rng, params.variant - params.indices[i.name])  # alike in all inputs
     if kind == "sparse":
-        return sparse_floats(shape, dtype, rng, params.constants.numbers)
+        number = params.variant - params.indices[i.name]
+        return sparse_floats(shape, dtype, rng, params.constants.numbers if number % 2 == 0 else ())
     if kind in {MIXED, "boundaries"} and points and dtype.kind != "c":
         if kind == MIXED:  # the last run of numbers is at the boundaries
             last = prod(shape) // (MIXED_PARTS + 1)
@@ -267,7 +267,7 @@ def _numbers_in_interval(
 
 
 SPECIAL_FLOATS: dict[str, Callable[[Shape, np.dtype[Any], np.random.Generator], Array]] = {
-    "adjacent": adjacent_floats, "magnitudes": floats_of_all_magnitudes, "whole": whole_floats,
+    "adjacent": adjacent_floats, "magnitudes": floats_of_all_magnitudes,
     "nonfinite": nonfinite_floats, "offset": floats_with_offsets,
 }  # fmt: skip
 ROLE_KINDS = frozenset({"normal", "negative", MIXED, "zeros"})

@@ -56,7 +56,7 @@ MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES = 8, 20_000  # assignments with a size of 1,
 CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
-NEAR_PART, CHEAP_NEAR_RUN = 0.4, 0.0005  # the same for runs that may show what a rewritten model changes
+NEAR_PART, CHEAP_NEAR_RUN = 0.15, 0.0001  # the same for runs that may show what a rewritten model changes
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
 
@@ -95,6 +95,7 @@ class InputSearch:
     part: tuple[int, int] = (0, 1)
     accepted_sizes: list[Sizes] = field(default_factory=list[Sizes])
     record: KindRecord = field(default_factory=KindRecord)
+    costs: SizeCosts = field(default_factory=SizeCosts)
 
     def runs(self) -> Iterator[ReferenceRun]:
         """One run for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
@@ -172,7 +173,7 @@ class InputSearch:
         self, plans: Sequence[InputPlan], constants: ModelConstants, budget: TimeBudget, cheap: float = CHEAP_RUN
     ) -> Iterator[ReferenceRun]:
         """The runs on the plans that the model accepts, as many as `budget` allows."""
-        costs, late = SizeCosts(), 0
+        costs, late = self.costs, 0
         first, distance = self.part
         plans = plans[first::distance] if distance else []
         for plan in plans:

@@ -24,6 +24,8 @@ from .regions.value_graph import ValueGraph
 
 MAX_PLACES = 8  # of elements, or of rows, that differ in two constants; of more rows, the first and the last count
 MAX_COMPARED_BYTES = 64 << 20  # of a constant
+MAX_GUARDS = 8  # conditions
+CONDITIONAL_OPS = frozenset({"If", "Where"})
 LISTS = frozenset({AttributeProto.FLOATS, AttributeProto.INTS, AttributeProto.STRINGS, AttributeProto.TENSOR})
 SIZE_BLIND_TRAITS = (
     Trait.ELEMENTWISE | Trait.BROADCASTING | Trait.REDUCTION | Trait.NORMALIZATION | Trait.PERMUTES | Trait.COMPARISON
@@ -74,19 +76,24 @@ NO_HINTS = InputHints()
 
 
 class ChangedPart(Struct, frozen=True):
-    """The nodes of one model that compute a value in another way than the other model, and the constants they read."""
+    """The nodes of one model that compute a value in another way than the other model, and the constants they read.
+
+    `guards` are the conditions that decide whether such a value matters.
+    """
 
     graph: ValueGraph
     nodes: Sequence[onnx.NodeProto]
     constants: Mapping[str, Tensor]
+    guards: Sequence[str] = ()
 
     @classmethod
     def of(cls, graph: ValueGraph, cut_points: Sequence[str], is_given: Callable[[str], bool]) -> ChangedPart:
-        """The part between the cut points and given values. O(size of the part)."""
+        """The part between the cut points and given values. O(V + E)."""
         kept, outside = graph.ancestors(cut_points, is_given)
         names = dict.fromkeys((*cut_points, *outside, *(o for n in kept for o in graph.nodes[n].output)))
         tensors = ((n, graph.constants[n]) for n in names if n in graph.constants)
-        return cls(graph, [graph.nodes[n] for n in kept], {n: t for n, t in tensors if isinstance(t, Tensor)})
+        constants = {n: t for n, t in tensors if isinstance(t, Tensor)}
+        return cls(graph, [graph.nodes[n] for n in kept], constants, _guards(graph, kept))
 
     @property
     def depends_on_extents(self) -> bool:
@@ -97,8 +104,10 @@ class ChangedPart(Struct, frozen=True):
         return any(name in from_extents for node in self.nodes for name in node.input)
 
     def comparisons(self) -> list[onnx.NodeProto]:
-        """The comparisons of numbers that depend on elements of inputs."""
-        nodes = [n for n in self.nodes if n.op_type in COMPARISONS and not canonical_domain(n.domain)]
+        """The comparisons of numbers that depend on elements of inputs, those that guard the part last."""
+        before, _ = self.graph.ancestors(self.guards, lambda _: False)
+        reached = {n.output[0]: n for n in (*self.nodes, *(self.graph.nodes[i] for i in before))}
+        nodes = [n for n in reached.values() if n.op_type in COMPARISONS and not canonical_domain(n.domain)]
         fixed = _values_from_extents(self.graph) | self.graph.constants.keys() if nodes else set[str]()
         return [n for n in nodes if not fixed.issuperset(n.input)]
 
@@ -191,6 +200,18 @@ class ModelChanges(Struct, frozen=True):
                     if len(old[name]) == len(new[name]):
                         both = ((k, x) for lists in (old, new) for k, x in lists.items() if len(x) == len(old[name]))
                         yield old[name], new[name], [x for k, x in both if k.startswith(VOCABULARY_PREFIXES)]
+
+
+def _guards(graph: ValueGraph, kept: Sequence[int]) -> list[str]:
+    """The conditions of branches and selections among nodes, and behind their values. O(V + E)."""
+    behind, found = set[str](), list[str]()
+    inside = set(kept)
+    for n, (node, reads) in enumerate(zip(graph.nodes, graph.reads, strict=True)):
+        if n in inside or not behind.isdisjoint(reads):
+            behind.update(node.output)
+            if node.op_type in CONDITIONAL_OPS and node.input[0] not in behind:
+                found.append(node.input[0])
+    return found[:MAX_GUARDS]
 
 
 def _values_from_extents(graph: ValueGraph) -> set[str]:

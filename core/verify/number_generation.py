@@ -29,8 +29,7 @@ UNKNOWN_INDEX_RANGES = ((-1, 0), (-2, 1), (-1, -1), (0, 32), (-4, 3), (-8, 7), (
 SPECIAL_NUMBERS = (0.0, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1e-3, 100.0, -100.0)
 SPECIAL_INTEGERS = (0, 0, 1, 1, -1, 2, -2, 3, 7, 8, -8, 127, 128, 255, 256, -129, 32767, 65536)
 MAX_ADJACENT_STEP = 0.003  # relative, of adjacent floats
-MAX_WHOLE_BITS = 20.0  # of whole floats
-ROW_OFFSETS = (10.0, 100.0, 1000.0)  # of floats with a spread of 1
+ROW_OFFSETS = (10.0, 100.0)  # of floats with a spread of 1
 MAX_HALF_POINT = 256.0
 TINY_SHARES, TINY_BITS = (1.0, 0.75, 0.45), 8.0  # of the exponent of the least number, and the bits above that
 FACTORS = np.array([*[1.0] * 8, -1.0, 2.0, 3.0, 0.5])  # of constants, more often themselves than multiples
@@ -243,14 +242,6 @@ def special_integers(shape: Shape, rng: np.random.Generator, limits: Range) -> A
     return np.asarray(rng.choice(np.array(within, _widest_dtype(limits)), shape))
 
 
-def whole_floats(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Whole numbers and halves of both signs, with log-uniform magnitudes up to that of the last odd number."""
-    bits = min(float(float_info(dtype).nmant), MAX_WHOLE_BITS)
-    magnitude = np.floor(np.exp2(np.asarray(rng.uniform(0, bits, shape))))
-    halves = np.asarray(rng.choice(np.array([0.0, 0.0, 0.5]), shape))
-    return to_finite(np.asarray(rng.choice(np.array([-1.0, 1.0, 1.0]), shape)) * (magnitude + halves - 1), dtype)
-
-
 def floats_of_all_magnitudes(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
     """Floats of both signs with log-uniform magnitudes from 0.01 to 1000.
 
@@ -281,16 +272,15 @@ def tiny_floats(shape: Shape, dtype: DType, rng: np.random.Generator, variant: i
 def sparse_floats(shape: Shape, dtype: DType, rng: np.random.Generator, preferred: Sequence[float] = ()) -> Array:
     """Floats that are zero but in one channel of each row, which shows the weights of that channel alone.
 
-    Channels are the last axis, or the second of more than two. Half of the rows have one of the `preferred` channels.
+    Channels are the last axis, or the second of more than two; all are among the `preferred` ones, if there are such.
     """
     axis = len(shape) - 1 if len(shape) < 3 or rng.random() < 0.5 else 1
     if axis < 0:
         return generate_floats("normal", shape, dtype, rng)
     rows = tuple(1 if a == axis else n if a in {0, axis - 1} else 1 for a, n in enumerate(shape))
     channels = np.asarray(rng.integers(max(shape[axis], 1), size=rows))
-    known = [int(p) for p in preferred if 0 <= p < shape[axis]]
-    if known:
-        channels = np.where(rng.random(rows) < 0.5, rng.choice(np.array(known), rows), channels)
+    if known := [int(p) for p in preferred if 0 <= p < shape[axis] and p == int(p)]:
+        channels = np.asarray(rng.choice(np.array(known), rows))
     places = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
     return np.where(places == channels, generate_floats("normal", shape, dtype, rng), np.zeros((), dtype)).astype(dtype)
 

@@ -41,12 +41,14 @@ class SizeCosts:
         self.known[total] = min(seconds, self.known.get(total, seconds))
 
     def predicted(self, sizes: Sizes) -> float:
-        """The seconds of a run at other sizes, which grow with their square at most; 0 with nothing recorded."""
+        """The seconds of a run at other sizes, which grow with their square if they grow; 0 with nothing recorded."""
         total = prod(sizes.values())
         below = max((known for known in self.known if known <= total), default=None)
         if below is None:
             return 0.0
         least = min(self.known.values())
         growth = self.known[below] - least
-        growing = growth if growth > MEASUREMENT_NOISE else GROWING_SHARE * self.known[below]
-        return least + growing * (total / max(below, 1)) ** 2
+        growth_factor = total / max(below, 1)
+        if growth > MEASUREMENT_NOISE:
+            return least + growth * growth_factor**2
+        return least + GROWING_SHARE * self.known[below] * growth_factor

@@ -42,13 +42,13 @@ def share_by_reciprocal(g: RewriteBuilder, x: Value, a: Op) -> Value:
     wrong="y",
     after={"MatMul": 1},
     weights=lambda rng: {
-        "w": (rng.standard_normal((200, 4)) * np.where(np.arange(200)[:, None] == 150, 1e-5, 1)).astype(np.float32)
+        "w": (rng.standard_normal((200, 4)) * np.where(np.arange(200)[:, None] == 150, 1e-6, 1)).astype(np.float32)
     },
 )
 @rule(lambda g, x, w: g.MatMul(x, w))
 def small_channel_pruned(g: RewriteBuilder, x: Value, w: Value) -> Value:
     """The weights of a channel are dropped, as they are small; they are all that there is where others are zero."""
-    kept = np.where(np.abs(w.const).max(axis=1, keepdims=True) < 1e-3, 0, w.const)
+    kept = np.where(np.abs(w.const).max(axis=1, keepdims=True) < 1e-4, 0, w.const)
     require(not np.array_equal(kept, w.const), "no small channel")
     return g.MatMul(x, g.const(kept.astype(np.float32)))
 
@@ -219,6 +219,19 @@ def leaf_of_tree_changed(g: RewriteBuilder, x: Value, op: Op) -> Value:
 def window_of_energy_dropped(g: RewriteBuilder, s: Value, low: Value, high: Value, a: Value, x: Value) -> Value:
     """Rows whose squares have a sum from 100 to 101 are zero; they are left as they are."""
     return g.Identity(x)
+
+
+@mistake(
+    "g (float[6] x) => (float[6] y) <float low = {200.0}, float high = {203.0}> { q = Mul(x, x)"
+    " s = ReduceSum<keepdims=0>(q) a = Greater(s, low) b = Less(s, high) c = And(a, b) y = If(c)"
+    " <then_branch = t () => (float[6] p) { p = Exp(x) }, else_branch = e () => (float[6] r) { r = Neg(x) }> }",
+    wrong="p",
+    after={"And": 1, "Exp": 1, "Greater": 1, "If": 1, "Less": 1, "Mul": 1, "Neg": 1, "ReduceSum": 1},
+)
+@rule(lambda g, x: g.Exp(x))
+def branch_in_window_of_energy(g: RewriteBuilder, x: Value) -> Value:
+    """An Exp becomes its argument and 1, in a branch that is taken where a sum of squares is from 200 to 203."""
+    return g.Add(x, g.const(np.float32(1)))
 
 
 @mistake(

@@ -56,15 +56,15 @@ def visits_of(obligation: Obligation) -> Visits:
     watched = [] if is_small else [w for w in watched if w.decides_by_extents()]
     phases = () if obligation.runs else window_sizes(obligation)
     if all(w.decides_by_small_numbers for w in watched):
-        return Visits(phases)
+        return Visits((), phases)
     search = LimitSearch(watched)
     if obligation.runs:
         require_forms_of_runs(obligation, search)
-        return Visits(phases, search.searched)
+        return Visits((), phases, search.searched)
     ladder = ladder_of(watched)
     for direction in directions(symbols):
         search.add_limits(direction, ladder)
-    return Visits((*search.visits, *phases), search.searched)
+    return Visits(tuple(search.visits), phases, search.searched)
 
 
 def require_forms_of_runs(obligation: Obligation, search: LimitSearch) -> None:

@@ -26,7 +26,7 @@ from .field_functions import operations_by_name
 from .field_symbols import SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
 from .finite_field_constants import lift
-from .obligation import Fragment, NotApplicable, Obligation, Sizes, beside_limits, promises_bits
+from .obligation import Fragment, NotApplicable, Obligation, Sizes, beside_limits, must_run, promises_bits
 from .obligation_queries import (
     CONTINUOUS_STEPS,
     decides_by_numbers,
@@ -217,7 +217,7 @@ def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: Symbo
             coverage = compare_first_at(obligation, redraw, sizes, points, enough)
         except (EvaluationError, NotApplicable) as why:  # a size that the fragment does not take
             reasons.append(str(why))
-            if sizes in beside and isinstance(why, NotApplicable):
+            if must_run(obligation, sizes) or (sizes in beside and isinstance(why, NotApplicable)):
                 raise NotApplicable(differs_in_form(sizes, beside, why)) from why
             is_hopeless = isinstance(why, NoFieldKernel) or reasons.count(HARDLY_DEFINED) == MAX_HARDLY_DEFINED
             if is_hopeless and not obligation.is_thorough:
@@ -253,6 +253,8 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
                     return []
                 continue
             except EvaluationError:
+                if must_run(obligation, sizes):
+                    return []
                 continue
             if coverage.elements:
                 shown.append(sizes)

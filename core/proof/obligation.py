@@ -76,10 +76,12 @@ Sizes = Mapping[str, int]
 class Visits(Struct, frozen=True):
     """Sizes on both sides of limits of extents, all of which have to be compared.
 
-    `searched`: the largest extent up to which limits were sought; 0 where no operator decides by an extent.
+    `windows` are others, of images and signals, at which a fragment may not run. `searched`: the largest extent up to
+    which limits were sought; 0 where no operator decides by an extent.
     """
 
     sizes: tuple[Sizes, ...] = ()
+    windows: tuple[Sizes, ...] = ()
     searched: int = 0
 
 
@@ -152,6 +154,7 @@ OVERRIDABLE_SINCE = 4
 """The IR version from which on initializers that are inputs are their defaults; they are constants before."""
 SMALL_SIZES = ((2, 3), (3, 2), (1, 2), (4, 4), (6, 1), (5, 5))
 """Sizes of alternate symbols, one set after another."""
+DRAWN_INTEGERS = 3  # of inputs, below which they are drawn at first
 LARGE_SIZE = 130
 """Of one symbol: more than the windows, tables and numbers of small models."""
 
@@ -189,7 +192,12 @@ def element_types(model: onnx.ModelProto) -> dict[str, int]:
 
 def beside_limits(obligation: Obligation) -> Sequence[Sizes]:
     """The sizes beside limits of extents, all of which are compared."""
-    return obligation.visits.sizes if obligation.visits is not None else ()
+    return (*obligation.visits.sizes, *obligation.visits.windows) if obligation.visits is not None else ()
+
+
+def must_run(obligation: Obligation, sizes: Sizes) -> bool:
+    """Whether the original is known to run at these sizes, beside a limit; drawn indices may exceed small extents."""
+    return obligation.visits is not None and sizes in obligation.visits.sizes and max(sizes.values()) > DRAWN_INTEGERS
 
 
 def size_sets(obligation: Obligation) -> Iterator[dict[str, int]]:

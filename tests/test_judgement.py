@@ -267,4 +267,11 @@ WHOLE = np.arange(100)
 )
 def test_outputs_that_differ_by_rounding(values: Any, truths: Any, moved: np.ndarray, is_rounding: bool) -> None:
     given = [v.astype(np.float32) if v.dtype == np.float64 else v for v in values]
-    assert differ_by_rounding(given, truths, lambda: [moved]) is is_rounding
+    assert differ_by_rounding(given, truths, lambda: [moved], rounds_on_purpose=True) is is_rounding
+
+
+def test_an_original_far_from_float64_on_some_inputs_only() -> None:
+    values = [np.array(x, np.float32) for x in ([1.0, 0.0], [1.0, 0.289])]
+    truths = [np.array([1.0, 0.3])] * 2
+    assert differ_by_rounding(values, truths, list, rounds_on_purpose=False)
+    assert not differ_by_rounding(values, truths, list, rounds_on_purpose=True)

@@ -26,6 +26,7 @@ from .noise import (
 )
 from .output_comparison import relative_noise_floor
 from .reference.float64_evaluation import evaluate_in_float64
+from .reference.judgement import is_far_from_float64
 from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
 from .size_assignments import CHEAP_ELEMENTS
 
@@ -90,6 +91,11 @@ class Sensitivity:
     def moved_truths(self, run: ReferenceRun) -> list[Outputs]:
         """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose."""
         return self._moved_truths.get(run, partial(self._run_moved_truths, run.input_set))
+
+    def is_typically_far_from_float64(self, name: str) -> bool:
+        """Whether an output is another number in float64 on the first inputs already. Raises EvaluationError."""
+        value, truth = self.first_run.outputs[name], self.truth(self.first_run)[name]
+        return np.shape(value) != np.shape(truth) or bool(is_far_from_float64(np.asarray(value), truth).any())
 
     def _run_moved_truths(self, input_set: InputSet) -> list[Outputs]:
         feeds, found = input_set.feeds, list[Outputs]()

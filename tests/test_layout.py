@@ -39,9 +39,8 @@ APP_FLOORS = (
     {"options"},
     {"registry", "report"},
     {"check", "diff", "info", "listing", "measure"},
-    {"verify"},
     {"optimize"},
-    {"bisect", "cli", "explain", "profile", "quantize"},
+    {"bisect", "cli", "explain", "profile", "quantize", "verify"},
     {"compare", "models", "tune"},
     {"commands"},
 )

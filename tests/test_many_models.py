@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 import onnx
@@ -20,6 +20,7 @@ import pytest
 from dask_cluster import DaskCluster, kill
 from page_parser import decompress_json
 from passwright.app.cli.entry import app
+from passwright.app.commands.actions import ACTIONS
 from passwright.app.models.exchange import JobReply
 from passwright.app.models.journal import FILE, FinishedJob, ResultJournal
 from passwright.app.models.pool import REPEATED, ProcessPool
@@ -301,6 +302,17 @@ def test_options_are_those_of_the_command(folder: Path) -> None:
     assert cells("opset_after", f"set/{TABLE_NAME}") == {"c.onnx": "21"}
     batch("zoo/c.onnx", "--output-dir", "unset", "--no-settings")
     assert cells("opset_after", f"unset/{TABLE_NAME}") != {"c.onnx": "21"}
+
+
+def test_an_action_takes_options_of_its_class() -> None:
+    """Another class lacks options that only the command has, on which models would then fail."""
+    assert [a.name for a in ACTIONS.values() if get_type_hints(a.function)["options"] is not a.options] == []
+
+
+@pytest.mark.usefixtures("in_process", "_commands_share_process", "_commands_measure_briefly")
+def test_tools_are_compared(folder: Path) -> None:
+    batch("zoo/a.onnx", "--do", "compare", "--min-time=0.01", "--output-dir=out")
+    assert cells("outcome") == {"a.onnx": "compared"}
 
 
 @pytest.mark.usefixtures("in_process")

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
-from passwright.app.verify.document import difference_lines, sizes_text, verdict_line
+from passwright.app.report.verdict_text import difference_lines, sizes_text, verdict_line
 from passwright.core.errors import (
     EvaluationError,
     MemoryExhausted,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 from passwright.app.cli.entry import app
+from passwright.app.optimize.region_proofs import changing_run
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
-from passwright.app.verify.region_proofs import changing_run
 from passwright.core import from_onnx
 from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from msgspec.structs import replace
 from onnx import helper, numpy_helper
-from passwright.app.verify.region_proofs import ProvedModels
+from passwright.app.optimize.region_proofs import ProvedModels
 from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source
 from passwright.core.proof.prover import Prover

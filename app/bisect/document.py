@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...core.run.report import Report
 from ..report.document import Document, Lines, Preformatted
 from ..report.number_text import plural
-from ..verify.document import difference_lines, input_sets_text, verdict_line
+from ..report.verdict_text import difference_lines, input_sets_text, verdict_line
 from .ort_bisect import OrtBisectReport
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...core.processes.watchdog import time_limit
 from ...core.processes.worker_process import module_command
-from ..compare.compare_options import CompareOptions
+from ..compare.compare_options import CompareCommandOptions
 from ..models.actions import Action
 from ..models.model_files import ModelJob
 from ..models.worker import serve_jobs
@@ -37,7 +37,7 @@ def _tune(job: ModelJob, options: TuneOptions) -> Any:
     return tune_model(job.model, replace(options, output=job.output)).report
 
 
-def _compare(job: ModelJob, options: CompareOptions) -> Any:
+def _compare(job: ModelJob, options: CompareCommandOptions) -> Any:
     from ..compare.compare import compare_model  # noqa: PLC0415 - as above
     from ..compare.quantized import compare_quantized  # noqa: PLC0415 - as above
 
@@ -58,7 +58,7 @@ ACTIONS = {
     "run": Action("run", _run, RunOptions, writes=True, timed="check_speed"),
     "quantize": Action("quantize", _quantize, QuantizationOptions, writes=True, timed=True),
     "tune": Action("tune", _tune, TuneOptions, writes=True, timed=True),
-    "compare": Action("compare", _compare, CompareOptions, timed=True),
+    "compare": Action("compare", _compare, CompareCommandOptions, timed=True),
     "verify": Action("verify", _verify, VerifyOptions, other=True),
 }
 DEFAULT = "run"

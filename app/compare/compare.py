@@ -29,7 +29,7 @@ from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
-from ..verify.document import input_sets_text
+from ..report.verdict_text import input_sets_text
 from .compare_options import CompareOptions
 from .comparison_report import ORIGINAL, ComparisonReport, Row
 from .document import describe

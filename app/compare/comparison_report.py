@@ -16,8 +16,7 @@ from ..measure.criterion import Score
 from ..measure.metrics import ModelMetrics
 from ..measure.model_stats import ModelStats
 from ..report.notebook import report_card
-from ..report.result_row import COMPARED, UNVERIFIABLE, ResultRow, latency_columns
-from ..verify.document import NO_DIFFERENCE, WITHIN_TOLERANCE
+from ..report.result_row import COMPARED, NO_DIFFERENCE, UNVERIFIABLE, WITHIN_TOLERANCE, ResultRow, latency_columns
 
 ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
 

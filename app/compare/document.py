@@ -27,8 +27,9 @@ from ..report.document import (
     table,
 )
 from ..report.number_text import compact, duration, plural, ratio_with_bounds
+from ..report.result_row import BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG
+from ..report.verdict_text import INVALID
 from ..report.visualization import Visualization
-from ..verify.document import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
 from .comparison_report import OURS, ComparisonReport, Row, offline_online_pairs
 
 EMPTY_CELL = "-"

@@ -35,7 +35,8 @@ from ..report.document import (
 )  # fmt: skip
 from ..report.finding import Finding, Level
 from ..report.number_text import change, compact, duration, plural, ratio_with_bounds
-from ..verify.document import WRONG, difference_lines, proof_lines, verdict_line
+from ..report.result_row import WRONG
+from ..report.verdict_text import difference_lines, proof_lines, verdict_line
 
 if TYPE_CHECKING:  # imports the layout of graphs
     from ..report.visualization import Visualization

@@ -80,7 +80,7 @@ class Result:
 
     def __repr__(self) -> str:
         """The sizes and the verdict, in a line."""
-        from ..verify.document import verdict_line  # noqa: PLC0415 - seldom needed
+        from ..report.verdict_text import verdict_line  # noqa: PLC0415 - seldom needed
         from .document import size_line  # noqa: PLC0415 - seldom needed
 
         return printable(f"<Result {size_line(self.report)}; {verdict_line(self.report.verification)}>")
@@ -219,7 +219,7 @@ def _report(
 
 def _proof_counts(setup: RunSetup, run: PipelineRun, outcome: RunOutcome) -> ProofCounts:
     """The numbers of proved regions."""
-    from ..verify.region_proofs import ProvedModels, changing_run, proofs_of  # noqa: PLC0415 - imports z3
+    from .region_proofs import ProvedModels, changing_run, proofs_of  # noqa: PLC0415 - imports z3
 
     with setup.timer.phase(PROVING):
         rewritten = in_memory(outcome.exported.model, outcome.exported.serialized)

@@ -23,7 +23,7 @@ from ..report.document import (
     table,
 )
 from ..report.number_text import bounds, change, duration, plural, ratio, ratio_with_bounds
-from ..verify.document import verdict_line
+from ..report.verdict_text import verdict_line
 from .racing import RaceEntry
 from .report import TuneReport
 from .search import TAKEN

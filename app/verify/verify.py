@@ -74,7 +74,7 @@ def verify_models(
                 verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=options.exact))
     proofs = None
     if options.prove and verdict is not None and verdict.failure is None and not differences:
-        from .region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
+        from ..optimize.region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
 
         with timer.phase(PROVING):
             rewrites = built_in_rewrites(first.load, model.graph.opsets)

@@ -36,6 +36,7 @@ from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_changes import NO_HINTS, InputHints, ModelChanges
 from .model_constants import NO_CONSTANTS, constants_of
+from .noise import is_float
 from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedInputs
 from .output_comparison import compare_outputs, identical, without_gains
 from .reference.judgement import differ_by_rounding
@@ -598,7 +599,7 @@ class Oracle:
         return differ_by_rounding(
             values,
             truths,
-            lambda: [m[name] for m in self._sensitivity.moved_truths(run)],
+            lambda: [m[name] for m in self._sensitivity.moved_truths(run, is_float=is_float(values[0].dtype))],
             rounds_on_purpose=rounds_on_purpose,
         )
 

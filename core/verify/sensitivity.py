@@ -17,6 +17,7 @@ from .kept_values import ValueCache
 from .noise import (
     LARGER_ULPS,
     MAX_PERTURBED_WEIGHTS,
+    NOISE_MULTIPLE,
     PERTURBATION_RUNS,
     Noise,
     has_floats,
@@ -70,7 +71,7 @@ class Sensitivity:
         self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
         self._truths = ValueCache[Outputs](budget / 4)
-        self._moved_truths = ValueCache[list[Outputs]](budget / 4)
+        self._moved_truths = {is_float: ValueCache[list[Outputs]](budget / 8) for is_float in (True, False)}
         self._typical_floors: dict[str, float] = {}
         self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
 
@@ -88,23 +89,25 @@ class Sensitivity:
         """The outputs in float64. Raises EvaluationError, also for a model with too many weights."""
         return self._truths.get(run, lambda: outputs_in_float64(self._split(), self.names, run.input_set.feeds))
 
-    def moved_truths(self, run: ReferenceRun) -> list[Outputs]:
-        """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose."""
-        return self._moved_truths.get(run, partial(self._run_moved_truths, run.input_set))
+    def moved_truths(self, run: ReferenceRun, *, is_float: bool) -> list[Outputs]:
+        """The outputs in float64 when inputs and weights move by an ulp, those that lie on jumps on purpose too.
+
+        Inputs move by some ulps for outputs that are no floats, as a comparison behind a flat function jumps at some.
+        """
+        ulps = 1 if is_float else NOISE_MULTIPLE
+        return self._moved_truths[is_float].get(run, partial(self._run_moved_truths, run.input_set, ulps))
 
     def is_typically_far_from_float64(self, name: str) -> bool:
         """Whether an output is another number in float64 on the first inputs already. Raises EvaluationError."""
         value, truth = self.first_run.outputs[name], self.truth(self.first_run)[name]
         return np.shape(value) != np.shape(truth) or bool(is_far_from_float64(np.asarray(value), truth).any())
 
-    def _run_moved_truths(self, input_set: InputSet) -> list[Outputs]:
-        feeds, found = input_set.feeds, list[Outputs]()
-        moves_inputs = has_generic_values(input_set)
+    def _run_moved_truths(self, input_set: InputSet, ulps: int) -> list[Outputs]:
+        found = list[Outputs]()
         for seed in range(PERTURBATION_RUNS):
             model = perturb_weights(self._split(), seed) or self._split()
             with suppress(EvaluationError):
-                moved = perturb(feeds, seed) if moves_inputs else feeds
-                found.append(outputs_in_float64(model, self.names, moved))
+                found.append(outputs_in_float64(model, self.names, perturb(input_set.feeds, seed, ulps)))
         return found
 
     def _typical_floor(self, name: str) -> float:

@@ -600,6 +600,7 @@ class Oracle:
             values,
             truths,
             lambda: [m[name] for m in self._sensitivity.moved_truths(run, is_float=is_float(values[0].dtype))],
+            lambda: self._sensitivity.rounded(run).get(name),
             rounds_on_purpose=rounds_on_purpose,
         )
 

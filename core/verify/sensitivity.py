@@ -26,8 +26,8 @@ from .noise import (
     perturb_weights,
 )
 from .output_comparison import relative_noise_floor
-from .reference.float64_evaluation import evaluate_in_float64
-from .reference.judgement import is_far_from_float64
+from .reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
+from .reference.judgement import is_far_from_float64, mentions_16_bits
 from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
 from .size_assignments import CHEAP_ELEMENTS
 
@@ -47,8 +47,12 @@ def outputs_in_float64(model: SplitModel, names: list[str], feeds: Arrays) -> Ou
     """Outputs of a model in float64. Raises EvaluationError, also for a model with too many weights."""
     if sum(t.size for t in model.tensors.values()) > MAX_PERTURBED_WEIGHTS:
         raise EvaluationError("the model has too many weights to be evaluated in float64")
-    arrays = {name: t.array for name, t in model.tensors.items()}
-    return {name: v.value for name, v in evaluate_in_float64(model.message, feeds, names, arrays).items()}
+    return {name: v.value for name, v in evaluate_in_float64(model.message, feeds, names, arrays_of(model)).items()}
+
+
+def arrays_of(model: SplitModel) -> dict[str, Any]:
+    """The tensors of a model as arrays by name."""
+    return {name: t.array for name, t in model.tensors.items()}
 
 
 class Sensitivity:
@@ -71,6 +75,7 @@ class Sensitivity:
         self._perturbed_outputs = ValueCache[list[Outputs]](budget / 2)
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
         self._truths = ValueCache[Outputs](budget / 4)
+        self._rounded = ValueCache[Outputs](budget / 8)
         self._moved_truths = {is_float: ValueCache[list[Outputs]](budget / 8) for is_float in (True, False)}
         self._typical_floors: dict[str, float] = {}
         self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
@@ -88,6 +93,21 @@ class Sensitivity:
     def truth(self, run: ReferenceRun) -> Outputs:
         """The outputs in float64. Raises EvaluationError, also for a model with too many weights."""
         return self._truths.get(run, lambda: outputs_in_float64(self._split(), self.names, run.input_set.feeds))
+
+    def rounded(self, run: ReferenceRun) -> Outputs:
+        """The outputs where each op rounds to its type, as on devices with 16-bit arithmetic; none without such floats.
+
+        onnxruntime's CPU provider keeps 32 bits between some ops.
+        """
+        return self._rounded.get(run, partial(self._run_rounded, run.input_set.feeds))
+
+    def _run_rounded(self, feeds: Arrays) -> Outputs:
+        model = self._split()
+        if not mentions_16_bits(model.message):
+            return {}
+        with suppress(EvaluationError):
+            return dict(evaluate_rounded(model.message, feeds, self.names, arrays_of(model)))
+        return {}
 
     def moved_truths(self, run: ReferenceRun, *, is_float: bool) -> list[Outputs]:
         """The outputs in float64 when inputs and weights move by an ulp, those that lie on jumps on purpose too.

@@ -36,7 +36,6 @@ from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_changes import NO_HINTS, InputHints, ModelChanges
 from .model_constants import NO_CONSTANTS, constants_of
-from .noise import is_float
 from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedInputs
 from .output_comparison import compare_outputs, identical, without_gains
 from .reference.judgement import differ_by_rounding
@@ -599,7 +598,7 @@ class Oracle:
         return differ_by_rounding(
             values,
             truths,
-            lambda: [m[name] for m in self._sensitivity.moved_truths(run, is_float=is_float(values[0].dtype))],
+            lambda: [m[name] for m in self._sensitivity.moved_truths(run, is_bool=values[0].dtype == np.bool_)],
             lambda: self._sensitivity.rounded(run).get(name),
             rounds_on_purpose=rounds_on_purpose,
         )

@@ -76,7 +76,7 @@ class Sensitivity:
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
         self._truths = ValueCache[Outputs](budget / 4)
         self._rounded = ValueCache[Outputs](budget / 8)
-        self._moved_truths = {is_float: ValueCache[list[Outputs]](budget / 8) for is_float in (True, False)}
+        self._moved_truths = {is_bool: ValueCache[list[Outputs]](budget / 8) for is_bool in (True, False)}
         self._typical_floors: dict[str, float] = {}
         self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
 
@@ -109,25 +109,27 @@ class Sensitivity:
             return dict(evaluate_rounded(model.message, feeds, self.names, arrays_of(model)))
         return {}
 
-    def moved_truths(self, run: ReferenceRun, *, is_float: bool) -> list[Outputs]:
-        """The outputs in float64 when inputs and weights move by an ulp, those that lie on jumps on purpose too.
+    def moved_truths(self, run: ReferenceRun, *, is_bool: bool) -> list[Outputs]:
+        """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose.
 
-        Inputs move by some ulps for outputs that are no floats, as a comparison behind a flat function jumps at some.
+        For bools all inputs move, by some ulps, as a comparison behind a flat function takes these to jump.
         """
-        ulps = 1 if is_float else NOISE_MULTIPLE
-        return self._moved_truths[is_float].get(run, partial(self._run_moved_truths, run.input_set, ulps))
+        return self._moved_truths[is_bool].get(run, partial(self._run_moved_truths, run.input_set, is_bool=is_bool))
 
     def is_typically_far_from_float64(self, name: str) -> bool:
         """Whether an output is another number in float64 on the first inputs already. Raises EvaluationError."""
         value, truth = self.first_run.outputs[name], self.truth(self.first_run)[name]
         return np.shape(value) != np.shape(truth) or bool(is_far_from_float64(np.asarray(value), truth).any())
 
-    def _run_moved_truths(self, input_set: InputSet, ulps: int) -> list[Outputs]:
-        found = list[Outputs]()
+    def _run_moved_truths(self, input_set: InputSet, *, is_bool: bool) -> list[Outputs]:
+        feeds, found = input_set.feeds, list[Outputs]()
+        ulps = NOISE_MULTIPLE if is_bool else 1
+        moves_inputs = is_bool or has_generic_values(input_set)
         for seed in range(PERTURBATION_RUNS):
             model = perturb_weights(self._split(), seed) or self._split()
             with suppress(EvaluationError):
-                found.append(outputs_in_float64(model, self.names, perturb(input_set.feeds, seed, ulps)))
+                moved = perturb(feeds, seed, ulps) if moves_inputs else feeds
+                found.append(outputs_in_float64(model, self.names, moved))
         return found
 
     def _typical_floor(self, name: str) -> float:

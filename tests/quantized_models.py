@@ -56,7 +56,8 @@ def calibrated(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> dict[str, Ra
     outputs = {v.name for v in model.graph.output}
     names = [name for node in model.graph.node for name in node.output if name]
     every.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in outputs)
-    arrays = {**feeds, **dict(zip(names, run(every, feeds, names), strict=True))}
+    computed = run(every, feeds, names) if names else []  # onnxruntime takes no names for all
+    arrays = {**feeds, **dict(zip(names, computed, strict=True))}
     return {k: Range(float(a.min()), float(a.max())) for k, a in arrays.items() if a.dtype == np.float32 and a.size}
 
 

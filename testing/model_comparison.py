@@ -152,9 +152,11 @@ def _first_mismatch(
     oracle: Oracle, request: RewriteComparison, input_sets: list[InputSet], *, exact: bool
 ) -> Mismatch | None:
     """The first mismatch that violates the contract; for a rounding rule, one that rounding does not explain."""
+    may_round = request.contract != EXACT.kind
     while input_sets:
-        found = oracle.compare(request.after, ComparisonOptions(exact=exact, input_sets=input_sets)).failure
-        if found is None or not found.output or found.input_set is None or request.contract == EXACT.kind:
+        options = ComparisonOptions(exact=exact, may_round=may_round, input_sets=input_sets)
+        found = oracle.compare(request.after, options).failure
+        if found is None or not found.output or found.input_set is None or not may_round:
             return found
         models, feeds = (request.before, request.after), found.input_set.feeds
         if not is_explained_by_rounding(*models, feeds):

@@ -283,3 +283,8 @@ def test_an_original_in_16_bits_may_round_each_op() -> None:
     for rounded, truth, is_rounding in (far, ONES, True), (ONES, ONES, False), (far, ONES + 0.4, False):
         found = differ_by_rounding(values, (ONES, truth), list, lambda r=rounded: r, rounds_on_purpose=False)
         assert found is is_rounding
+
+
+def test_a_number_without_16_bit_floats() -> None:
+    values, truth = [np.float32(1), np.float32(1.001)], np.float64(1)
+    assert not differ_by_rounding(values, (truth, truth), list, lambda: None, rounds_on_purpose=False)

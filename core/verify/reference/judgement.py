@@ -119,8 +119,10 @@ def differ_by_rounding(
             least = min_tolerance(dtype) * scale
             before, after = (distances(a, to_64_bit(v)) for v in values)
             most = NOISE_MULTIPLE * float(before.max(initial=0.0))
-            if (after > most).any() and np.shape(in_16_bits := rounded()) == a.shape:
-                most = max(most, NOISE_MULTIPLE * float(distances(a, to_64_bit(in_16_bits)).max(initial=0.0)))
+            in_16_bits = rounded() if (after > most).any() else None
+            if in_16_bits is not None and np.shape(in_16_bits) == a.shape:
+                farthest = float(distances(a, to_64_bit(np.asarray(in_16_bits))).max(initial=0.0))
+                most = max(most, NOISE_MULTIPLE * farthest)
             apart = np.maximum(apart, np.where(after > most, after, 0.0))
         if rounds_on_purpose and a.dtype.kind in "fciu":
             apart = np.maximum(apart, np.where(is_far_from_float64(values[0], a), _deviations(a, values[0]), 0.0))

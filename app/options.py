@@ -46,7 +46,7 @@ Progress = Callable[[str], None] | bool | None
 MAX_DIGITS = 30
 PIPELINES_FILE = Path("pipelines.toml")  # of the current folder, in which names of pipelines are looked up
 WORDS = {bool: "true or false", int: "an integer", float: "a number", str: "a text", Path: "a path"}
-"""What an option takes, by the type of its values."""
+"""The words for the values of an option, by their type."""
 
 
 class OptionError(UsageError):

@@ -35,7 +35,7 @@ def model_with(model: int, function: int, op_type: str) -> onnx.ModelProto:
 def test_functions_are_inlined_where_operators_mean_the_same(
     opset: int, of_functions: int, op_type: str, kept: list[str]
 ) -> None:
-    """What a kept function calls is kept with it; a function that calls a kept one is inlined."""
+    """A kept function keeps the functions that it calls; a function that calls a kept one is inlined."""
     flat = with_inlined_functions(model_with(opset, of_functions, op_type))
     assert [f.name for f in flat.functions] == kept
     assert all(e.version in {of_functions, 2} for f in flat.functions for e in f.opset_import)

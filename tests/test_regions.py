@@ -423,7 +423,7 @@ def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: boo
 
 
 def test_scale_folded_into_weights_is_right_on_far_inputs() -> None:
-    """What rounding the weights once more changes is as much as moving the inputs by an ulp does."""
+    """Rounding the weights once more changes as much as moving the inputs by an ulp."""
     weights = {"w": np.random.default_rng(0).random((4, 4), np.float32), "p": np.array(2 * np.pi, np.float32)}
     weights["v"] = weights["w"] * weights["p"]
     head = "g (float[64,4] x) => (float[64,4] y)"

@@ -81,7 +81,7 @@ def score_text(figure: str, score: Score | None) -> str:
 
 
 class Criterion(Protocol):
-    """A measure of models on one set of inputs; `name` is that of the figure, `reference` that of the original."""
+    """A measure of models on one set of inputs; `name` names the figure, `reference` is the value for the original."""
 
     @property
     def name(self) -> str: ...  # noqa: D102 - described above
@@ -233,7 +233,7 @@ class OutputFigures:
     _total_error: float = 0.0
 
     def add(self, wanted: Any, found: Any) -> None:
-        """Add the output of the original and that of another model, on some inputs."""
+        """Add the outputs of the original and of another model, on some inputs."""
         if not isinstance(wanted, np.ndarray):
             self._count(np.array([repr(wanted)]), np.array([repr(found)]))
             return
@@ -274,7 +274,7 @@ class OutputFigures:
 
     @property
     def relative_noise(self) -> float:
-        """The power of the noise divided by that of the signal; infinite where it is not a number."""
+        """The power of the noise divided by the power of the signal; infinite where it is not a number."""
         found = self.noise / self.signal if self.signal else inf * bool(self.noise) if self.noise else 0.0
         return found if isfinite(found) else inf
 
@@ -306,7 +306,7 @@ class OutputFigures:
 
 
 def decibels(noise: float) -> float:
-    """The signal-to-noise ratio in dB for the power of the noise divided by that of the signal."""
+    """The signal-to-noise ratio in dB for the power of the noise divided by the power of the signal."""
     return -10 * log10(noise) if noise > 0 else inf
 
 
@@ -315,8 +315,8 @@ class Agreement:
     """The agreement of a model with the original, from the figures of each output.
 
     For a classifier the figure is the share of rows with the same class, for other models the signal-to-noise ratio of
-    the worst output in dB; its loss is then the power of the noise divided by that of the signal. Outputs that are not
-    floats count as classes.
+    the worst output in dB; its loss is then the power of the noise divided by the power of the signal. Outputs that are
+    no floats count as classes.
     """
 
     outputs: dict[str, OutputFigures]
@@ -334,7 +334,7 @@ class Agreement:
         return AGREEMENT if self.is_classifier else "SNR (dB)"
 
     def add(self, wanted: Sequence[Any], found: Sequence[Any]) -> None:
-        """Add the outputs of the original and those of the model on some inputs."""
+        """Add the outputs of the original and of the model on some inputs."""
         for figures, a, b in zip(self.outputs.values(), wanted, found, strict=True):
             figures.add(a, b)
 

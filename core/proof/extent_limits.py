@@ -352,7 +352,7 @@ def signs(a: Any, b: Any) -> list[bool]:
 
 
 def steps(a: Array, last: int = 2) -> list[bool]:
-    """Which of the numbers from -2 to `last` occur, all beyond which count as these."""
+    """The numbers that occur, of those from -2 to `last`; numbers beyond an end count as the end."""
     if a.dtype.kind == "b":
         return [bool(a.any()), not a.all()]
     if a.dtype.kind not in "iuf" or not a.size:

@@ -40,7 +40,7 @@ AUTOMATIC_PADS = frozenset({b"SAME_UPPER", b"SAME_LOWER"})
 
 
 class InputHints(Struct, frozen=True):
-    """What inputs may show a change: `constants` that differ, and rows of `tables`, by their number.
+    """Facts from which inputs are drawn that may show a change: `constants` that differ, `tables` by their rows.
 
     `extents`: the change may depend on extents; `vocabularies`: it is of an op that compares with a list of numbers.
     `comparisons` are serialized nodes.
@@ -63,7 +63,7 @@ class InputHints(Struct, frozen=True):
         )
 
     def with_others(self, other: InputHints) -> InputHints:
-        """These and those of `other`."""
+        """The hints of both."""
         return InputHints(
             self.constants.with_others(other.constants),
             self.tables | other.tables,
@@ -134,7 +134,7 @@ class ModelChanges(Struct, frozen=True):
         return cls(*sides)
 
     def hints(self) -> InputHints:
-        """What inputs may show the change."""
+        """The hints at inputs that may show the change."""
         sides = self.before, self.after
         tensors = (t for pair in self._unequal_tensors() for t in pair)
         return InputHints(
@@ -155,9 +155,8 @@ class ModelChanges(Struct, frozen=True):
         for before, after in self._pairs_of_tensors():
             step = max(1, before.size // SAMPLED_ELEMENTS)
             sample = before.reshape(-1)[::step] != after.reshape(-1)[::step]
-            if (
-                before.ndim and np.size(sample) and np.mean(sample) > MOST
-            ):  # as where a scale is folded into them: other inputs show it
+            # Where most elements differ, as where a scale is folded into them, other inputs show it.
+            if before.ndim and sample.size and np.mean(sample) > MOST:
                 continue
             differs = np.asarray(before != after)
             for axis in range(differs.ndim):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from passwright.core.ort.backends import OnnxRuntime
-from rewriting import load
+from rewriting import cases, load
 from tiers import slow_unless
 
 from passwright import optimize
@@ -43,48 +43,51 @@ def outputs(model: bytes, x: np.ndarray) -> np.ndarray:
     return OnnxRuntime(model).run(["y"], {"x": x})[0]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("ends", "body"),
-    [
-        pytest.param(MATRIX, f"s = Add(x, b) {ROUND}", id="sum"),
-        pytest.param(MATRIX, f"s = Sub(x, b) {ROUND}", id="difference"),
-        pytest.param(MATRIX, f"s = Sub(b, x) {ROUND}", id="difference from a constant"),
-        pytest.param(MATRIX, "s = Add(x, b) a = Add(s, M) y = Add(a, N)", id="negative constant"),
-        pytest.param(MATRIX, "s = Add(x, b) a = Add(s, M) y = Sub(a, M4)", id="another whole number"),
-        pytest.param(MATRIX, "a = Sub(M, x) s = Sub(a, b) y = Sub(M, s)", id="from the constant"),
-        pytest.param(MATRIX, "a = Add(x, M) s = Add(a, b) y = Sub(s, M)", id="added behind"),
-        pytest.param(MATRIX, "s = Add(x, b) a = Add(s, MV) y = Sub(a, MV)", id="one for each column"),
-        pytest.param(MATRIX, f"t = Mul(x, third) s = Add(t, b) {ROUND}", id="product and sum"),
-        pytest.param(MATRIX, f"t = Add(x, b) s = Div(t, tenth) {ROUND}", id="quotient of a sum"),
-        pytest.param(MATRIX, "a = Add(x, M) s = Mul(a, half) y = Sub(s, M2)", id="scaled back"),
-        pytest.param(MATRIX, "a = Add(x, M) s = Mul(a, tenth) y = Sub(s, T)", id="scaled by a tenth"),
-        pytest.param(MATRIX, "t = MatMul(x, w) a = Add(t, M) s = Mul(a, tenth) y = Sub(s, T)", id="scaled product"),
-        pytest.param(MATRIX, "t = Sum(b, MV) a = Sum(x, t) y = Sub(a, MV)", id="Sum"),
-        pytest.param(MATRIX, "t = Sum(x, b) a = Sum(t, MV) y = Sub(a, MV)", id="Sum of a Sum"),
-        pytest.param(MATRIX, f"t = MatMul(x, w) s = Add(t, b) {ROUND}", id="bias"),
-        pytest.param(MATRIX, f"s = Gemm(x, w, b) {ROUND}", id="Gemm"),
-        pytest.param(MATRIX, "a = Gemm(x, w, MV) s = Add(a, b) y = Sub(s, MV)", id="Gemm with the constant"),
-        pytest.param(MATRIX, "a = Gemm(x, w, MV) s = Mul(a, half) y = Sub(s, M2)", id="scaled Gemm"),
-        pytest.param(MATRIX, f"t = Add(x, b) s = MatMul(t, w) {ROUND}", id="shift before a product"),
-        pytest.param(WIDE, f"s = MatMul(x, wide) {ROUND}", id="long sums"),
-        pytest.param(MATRIX, f"t = Reshape(x, S) u = Add(t, b) s = Identity(u) {ROUND}", id="behind a Reshape"),
-        pytest.param(MATRIX, f"t = LayerNormalization(x, g, e) s = Add(t, b) {ROUND}", id="normalization"),
-        pytest.param(MATRIX, "s = Gemm(x, w, b) t = BatchNormalization(s, g, e, mu, v) a = Add(t, M) y = Sub(a, M)",
-                     id="BatchNormalization of a Gemm"),
-        pytest.param(IMAGE, "s = Conv(x, k, b) a = Add(s, M) y = Sub(a, M)", id="Conv"),
-        pytest.param(IMAGE, "t = Conv(x, k) s = Add(t, c) a = Add(s, MC) y = Sub(a, MC)", id="sum behind a Conv"),
-        pytest.param(IMAGE, "a = Conv(x, k, MV) s = Mul(a, tenth) y = Sub(s, T)", id="scaled Conv"),
-        pytest.param(IMAGE, "t = Add(x, c) s = Conv(t, k, b) a = Add(s, M) y = Sub(a, M)", id="sum before a Conv"),
-        pytest.param(IMAGE, "t = Conv(x, k, b) s = BatchNormalization(t, g, e, mu, v) a = Add(s, M) y = Sub(a, M)",
-                     id="BatchNormalization"),
-        pytest.param(IMAGE, "t = Conv(x, k, b) a = Conv(t, p, MV) y = Sub(a, M)", id="two Convs"),
-        pytest.param(IMAGE, "t = Conv(x, k, b) s = AveragePool<kernel_shape=[2,2]>(t) a = Add(s, M) y = Sub(a, M)",
-                     id="pool"),
-        pytest.param(MATRIX, "q = Mul(x, least) r = Mul(q, d1) y = Mul(r, d2)", id="by a subnormal number"),
-        pytest.param("float16[N,2] x) => (float16[N,2] y", "s = Add(x, bh) a = Add(s, Mh) y = Sub(a, Mh)", id="half"),
-        pytest.param("double[N,2] x) => (double[N,2] y", "s = Add(x, bd) a = Add(s, Md) y = Sub(a, Md)", id="double"),
-    ],
-)  # fmt: skip
+    {
+        "sum": (MATRIX, f"s = Add(x, b) {ROUND}"),
+        "difference": (MATRIX, f"s = Sub(x, b) {ROUND}"),
+        "difference from a constant": (MATRIX, f"s = Sub(b, x) {ROUND}"),
+        "negative constant": (MATRIX, "s = Add(x, b) a = Add(s, M) y = Add(a, N)"),
+        "another whole number": (MATRIX, "s = Add(x, b) a = Add(s, M) y = Sub(a, M4)"),
+        "from the constant": (MATRIX, "a = Sub(M, x) s = Sub(a, b) y = Sub(M, s)"),
+        "added behind": (MATRIX, "a = Add(x, M) s = Add(a, b) y = Sub(s, M)"),
+        "one for each column": (MATRIX, "s = Add(x, b) a = Add(s, MV) y = Sub(a, MV)"),
+        "product and sum": (MATRIX, f"t = Mul(x, third) s = Add(t, b) {ROUND}"),
+        "quotient of a sum": (MATRIX, f"t = Add(x, b) s = Div(t, tenth) {ROUND}"),
+        "scaled back": (MATRIX, "a = Add(x, M) s = Mul(a, half) y = Sub(s, M2)"),
+        "scaled by a tenth": (MATRIX, "a = Add(x, M) s = Mul(a, tenth) y = Sub(s, T)"),
+        "scaled product": (MATRIX, "t = MatMul(x, w) a = Add(t, M) s = Mul(a, tenth) y = Sub(s, T)"),
+        "Sum": (MATRIX, "t = Sum(b, MV) a = Sum(x, t) y = Sub(a, MV)"),
+        "Sum of a Sum": (MATRIX, "t = Sum(x, b) a = Sum(t, MV) y = Sub(a, MV)"),
+        "bias": (MATRIX, f"t = MatMul(x, w) s = Add(t, b) {ROUND}"),
+        "Gemm": (MATRIX, f"s = Gemm(x, w, b) {ROUND}"),
+        "Gemm with the constant": (MATRIX, "a = Gemm(x, w, MV) s = Add(a, b) y = Sub(s, MV)"),
+        "scaled Gemm": (MATRIX, "a = Gemm(x, w, MV) s = Mul(a, half) y = Sub(s, M2)"),
+        "shift before a product": (MATRIX, f"t = Add(x, b) s = MatMul(t, w) {ROUND}"),
+        "long sums": (WIDE, f"s = MatMul(x, wide) {ROUND}"),
+        "behind a Reshape": (MATRIX, f"t = Reshape(x, S) u = Add(t, b) s = Identity(u) {ROUND}"),
+        "normalization": (MATRIX, f"t = LayerNormalization(x, g, e) s = Add(t, b) {ROUND}"),
+        "BatchNormalization of a Gemm": (
+            MATRIX,
+            "s = Gemm(x, w, b) t = BatchNormalization(s, g, e, mu, v) a = Add(t, M) y = Sub(a, M)",
+        ),
+        "Conv": (IMAGE, "s = Conv(x, k, b) a = Add(s, M) y = Sub(a, M)"),
+        "sum behind a Conv": (IMAGE, "t = Conv(x, k) s = Add(t, c) a = Add(s, MC) y = Sub(a, MC)"),
+        "scaled Conv": (IMAGE, "a = Conv(x, k, MV) s = Mul(a, tenth) y = Sub(s, T)"),
+        "sum before a Conv": (IMAGE, "t = Add(x, c) s = Conv(t, k, b) a = Add(s, M) y = Sub(a, M)"),
+        "BatchNormalization": (
+            IMAGE,
+            "t = Conv(x, k, b) s = BatchNormalization(t, g, e, mu, v) a = Add(s, M) y = Sub(a, M)",
+        ),
+        "two Convs": (IMAGE, "t = Conv(x, k, b) a = Conv(t, p, MV) y = Sub(a, M)"),
+        "pool": (IMAGE, "t = Conv(x, k, b) s = AveragePool<kernel_shape=[2,2]>(t) a = Add(s, M) y = Sub(a, M)"),
+        "by a subnormal number": (MATRIX, "q = Mul(x, least) r = Mul(q, d1) y = Mul(r, d2)"),
+        "half": ("float16[N,2] x) => (float16[N,2] y", "s = Add(x, bh) a = Add(s, Mh) y = Sub(a, Mh)"),
+        "double": ("double[N,2] x) => (double[N,2] y", "s = Add(x, bd) a = Add(s, Md) y = Sub(a, Md)"),
+    },
+)
 @pytest.mark.parametrize("pipeline", slow_unless({"basic"}, ["basic", "ort"]))
 def test_rounding_stays(ends: str, body: str, pipeline: str) -> None:
     typed = {"bh": np.float16([0.4, 0.45]), "Mh": M16, "bd": np.float64([0.4, 0.45]), "Md": M64, "S": np.array([-1, 2])}

@@ -269,5 +269,5 @@ def all_but_one(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Va
 )
 @rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
 def iteration_300_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
-    """What only iteration 300 of a loop does is dropped."""
+    """A loop loses the work of iteration 300, which no other iteration does."""
     return g.Identity(d)

@@ -106,7 +106,7 @@ def differ_by_rounding(
     That is as far and as many elements as it moves in float64 when inputs and weights of the original, `moved`, move by
     an ulp: no constant of the rewritten model is rounded there, so that what these lost counts. Nor may the output of
     the rewritten model be much farther from float64 than that of the original is, in onnxruntime or where each op of
-    the original is `rounded` to its type, of which that is None without 16-bit floats. Where the original
+    the original is `rounded` to its type, which gives None for a model without 16-bit floats. Where the original
     `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning for elements far from it.
     """
     (a, b), dtype = map(np.asarray, truths), values[0].dtype

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
+from passwright.core.verify import run_budgets
 from passwright.core.verify.combined_plans import InputPlan, KindRecord, combined_plans, plans_near
 from passwright.core.verify.input_generation import COMBINED_KINDS, generate_combined, own_kinds, special_kinds
-from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.model_changes import InputHints
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants
 from passwright.core.verify.number_generation import adjacent_integers, integer_limits
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.run_budgets import SizeCosts, TimeBudget
+from passwright.core.verify.run_budgets import RunCosts
 from passwright.core.verify.sensitivity import has_generic_values
 from passwright.core.verify.size_assignments import combined_sizes, sizes_near
 from rewriting import cases, load, oracle_of
 
 NO_SYMBOLS: frozenset[str] = frozenset()
+REPEATED = """g (int64 n, bool c, float[N,50] x) => (y) {
+    y = Loop (n, c, x) <body = b (int64 i, bool d, float[N,50] v) => (bool e, float[N,50] w) {
+        w = Neg(v) e = Identity(d)
+    }>
+}"""
 INDICES = "g (float[N,4] x, int64[2] i) => (y) { t = Transpose(x) y = Gather<axis=1>(t, i) }"
 
 
@@ -256,25 +262,48 @@ def test_kinds_that_are_refused_are_dropped() -> None:
     assert record.useful_part(plan._replace(kinds={"x": "extremes"})) is None
 
 
-def test_costs_of_sizes_are_extrapolated() -> None:
-    costs = SizeCosts()
-    assert costs.predicted({"N": 100}) == 0
-    costs.add({"N": 2}, 0.001)
-    assert costs.predicted({"N": 3}) < 0.0011
-    costs.add({"N": 100}, 0.101)
-    assert costs.predicted({"N": 200}) == pytest.approx(0.401)
+@cases(
+    ("text", "ratio"),
+    {
+        "elements": ("g (float[N,50] x) => (y) { y = Relu(x) }", 4),
+        "square": ("g (float[N,2] x) => (y) { t = Transpose(x) y = MatMul(x, t) }", 16),
+        "unknown": ("g (float[N,20] x) => (y) { y = NonZero(x) }", 4),
+        "window": ("g (float[1,3,N,N] x, float[4,3,3,3] w) => (y) { y = Conv(x, w) }", 16),
+        "body": (REPEATED, 4),
+    },
+)
+def test_work_grows_with_what_is_computed(text: str, ratio: int) -> None:
+    costs = RunCosts.of(from_onnx(load(text)).graph)
+    small, large = (costs.seconds({"N": n}) - costs.fixed for n in (1000, 4000))
+    assert large / small == pytest.approx(ratio, rel=0.1)
 
 
-def test_noise_of_measurements_is_no_growth() -> None:
-    costs = SizeCosts()
-    costs.add({"N": 2}, 0.0002)
-    costs.add({"N": 64}, 0.0018)
-    assert costs.predicted({"N": 2050}) < 0.003
+def test_what_is_tried_depends_on_no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load("g (float[N,S] x) => (y) { s = Shape(x) f = Cast<to=1>(s) y = ReduceMax(f) }")
+    other = load(
+        "g (float[N,S] x) => (y) <float c = {5e6}> { s = Shape(x) f = Cast<to=1>(s) g = Min(f, c) y = ReduceMax(g) }"
+    )
+
+    def contents(seconds: float) -> list[Any]:
+        clock = count(0.0, seconds)
+        monkeypatch.setattr(run_budgets, "thread_time", lambda: next(clock))
+        oracle = oracle_of(model)
+        oracle.add_runs_near(other.SerializeToString())
+        return [r.input_set.content() for r in oracle.runs]
+
+    assert contents(0.0) == contents(0.005)
+
+
+def test_far_more_time_than_estimated_ends_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count(0.0, 100.0)
+    monkeypatch.setattr(run_budgets, "thread_time", lambda: next(clock))
+    oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
+    (note,) = oracle.notes
+    assert note.endswith("combined input sets were left out: runs take far longer than estimated")
 
 
 def test_left_out_sets_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(InputSearch, "_budget", lambda *_: TimeBudget(-1.0))
-    monkeypatch.setattr(SizeCosts, "predicted", lambda *_: 1.0)
+    monkeypatch.setattr(RunCosts, "seconds", lambda *_: 1.0)
     oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
     (note,) = oracle.notes
     assert note.endswith("combined input sets were left out: runs take too long")

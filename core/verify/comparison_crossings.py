@@ -26,7 +26,7 @@ from .model_changes import ChangedPart
 from .noise import float_info, is_float
 from .number_generation import index_limits, integer_limits
 from .regions.region_models import LoadedRegion, LoadRegion, cut_region
-from .run_budgets import TimeBudget
+from .run_budgets import WorkBudget
 
 CROSSINGS = "crossings"
 """The kind of the input sets."""
@@ -62,10 +62,11 @@ class Ray(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ComparisonProbe:
-    """The operands of the comparisons of a changed part, computed from the inputs of its model."""
+    """The operands of the comparisons of a changed part, computed from the inputs by a `share` of the model's nodes."""
 
     operands: Sequence[tuple[str, str]]
     region: LoadedRegion
+    share: float
 
     @classmethod
     def of(cls, part: ChangedPart, load: LoadRegion) -> ComparisonProbe | None:
@@ -76,7 +77,8 @@ class ComparisonProbe:
         if not operands:
             return None
         region = cut_region(graph, list(computed), lambda _: False, {})
-        return cls(operands, LoadedRegion(region, load(region.model) if region.outputs else None))
+        share = len(region.model.message.graph.node) / max(len(graph.nodes), 1)
+        return cls(operands, LoadedRegion(region, load(region.model) if region.outputs else None), share)
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -125,24 +127,35 @@ def _moving(start: InputSet, i: InputSpec, rng: np.random.Generator) -> Ray:
 
 
 def crossing_sets(
-    probe: ComparisonProbe, inputs: Sequence[InputSpec], start: InputSet, budget: TimeBudget, seed: int
+    probe: ComparisonProbe,
+    inputs: Sequence[InputSpec],
+    start: InputSet,
+    budget: WorkBudget,
+    seconds: float,
+    seed: int,
 ) -> Iterator[InputSet]:
-    """Input sets on both sides of the limits of each comparison."""
+    """Input sets on both sides of the limits of each comparison; one run of the probe takes so many seconds of work."""
     rng = np.random.default_rng([seed, *map(ord, CROSSINGS)])
     for ray in rays(inputs, start, probe.inputs, rng):
         try:
-            for feeds in islice(_beside_limits(probe, ray, budget, rng), MAX_SETS):
+            for feeds in islice(_beside_limits(probe, ray, budget, seconds, rng), MAX_SETS):
                 yield InputSet(CROSSINGS, start.sizes, feeds)
         except EvaluationError:
             continue
 
 
-def _beside_limits(probe: ComparisonProbe, ray: Ray, budget: TimeBudget, rng: np.random.Generator) -> Iterator[Feeds]:
+def _beside_limits(
+    probe: ComparisonProbe, ray: Ray, budget: WorkBudget, seconds: float, rng: np.random.Generator
+) -> Iterator[Feeds]:
+    def sides_at(t: float) -> list[Array]:
+        budget.spent += seconds
+        return probe.sides(ray.at(t))
+
     sides: list[list[Array]] = []
     for t in ray.steps:
         if budget.left() <= 0:
             return
-        sides.append(probe.sides(ray.at(t)))
+        sides.append(sides_at(t))
     for n in range(len(probe.operands)):
         changes = ((k, *_changed_places(a[n], b[n])) for k, (a, b) in enumerate(pairwise(sides)))
         for k, *places in islice((c for c in changes if len(c) > 1), MAX_LIMITS):
@@ -152,7 +165,7 @@ def _beside_limits(probe: ComparisonProbe, ray: Ray, budget: TimeBudget, rng: np
             start = sides[k][n].reshape(-1)[place]
             while not ray.is_near(low, high) and budget.left() > 0:
                 middle = (low + high) / 2 if ray.rounding else (low + high) // 2
-                is_low = probe.sides(ray.at(middle))[n].reshape(-1)[place] == start
+                is_low = sides_at(middle)[n].reshape(-1)[place] == start
                 low, high = (middle, high) if is_low else (low, middle)
             yield from ray.beside(low, high)
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, combinations, islice
-from time import thread_time
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,7 +30,7 @@ from .model_changes import InputHints
 from .model_constants import NO_CONSTANTS, ModelConstants
 from .noise import is_float
 from .number_generation import NONFINITE_VALUES
-from .run_budgets import SizeCosts, TimeBudget
+from .run_budgets import NO_COSTS, RUN_SECONDS, RunCosts, WorkBudget
 from .size_assignments import (
     CHEAP_ELEMENTS,
     MAX_ELEMENTS,
@@ -51,11 +50,10 @@ ROTATING_KINDS = ("normal", "zeros", "extremes")  # kinds drawn at the accepted 
 MAX_EMPTY_RUNS = 2
 MAX_GROUPS = 24  # of symbols that are made to differ from others
 MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES = 8, 20_000  # assignments with a size of 1, and the sizes in all of them
-# CPU seconds, of the thread that runs them, for combined input sets: at least the first number, or that share of the
-# time of loading and the first run.
-CPU_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
+# Seconds of work for combined input sets: at least the first number, or that share of loading and the first run.
+WORK_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
-CHEAP_RUN = 0.003  # CPU seconds; a model with such runs gets all combined input sets
+CHEAP_RUN = 0.003  # seconds of work; a model with such runs gets all combined input sets
 NEAR_PART, CHEAP_NEAR_RUN = 0.15, 0.0001  # the same for runs that may show what a rewritten model changes
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
@@ -77,9 +75,9 @@ class InputSearch:
     """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list those not found.
 
     Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses; combined
-    input sets, up to a share of `base_cost` that `effort` determines, have numbers, sizes and words near `constants`.
-    `base_cost` are the CPU seconds for loading the model, to which the seconds of the first run are added. Without
-    `combines` there are no combined ones; `part` has the first one to draw and the distance to the next, 0 for none.
+    input sets, up to a share of the work that `effort` determines, have numbers, sizes and words near `constants`.
+    `costs` are estimates. Without `combines` there are no combined ones; `part` has the first one to draw and the
+    distance to the next, 0 for none.
     """
 
     run: RunModel
@@ -90,12 +88,11 @@ class InputSearch:
     boundaries: Collection[float] = ()
     constants: ModelConstants = NO_CONSTANTS
     effort: Effort = "default"
-    base_cost: float = 0.0
+    costs: RunCosts = NO_COSTS
     combines: bool = True
     part: tuple[int, int] = (0, 1)
     accepted_sizes: list[Sizes] = field(default_factory=list[Sizes])
     record: KindRecord = field(default_factory=KindRecord)
-    costs: SizeCosts = field(default_factory=SizeCosts)
 
     def runs(self) -> Iterator[ReferenceRun]:
         """One run for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
@@ -105,9 +102,7 @@ class InputSearch:
         require_generatable(self.inputs)
         if self.boundaries:
             self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in self.inputs]
-        start = thread_time()
         first = self._first_run()
-        self.base_cost += thread_time() - start
         yield first
         accepted, seen = [first.input_set.sizes], {first.input_set.content()}
         self.accepted_sizes = accepted
@@ -133,7 +128,7 @@ class InputSearch:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
 
     def _runs_of_other_kinds(
-        self, accepted: list[Sizes], found: Collection[str], budget: TimeBudget, seen: set[Hashable]
+        self, accepted: list[Sizes], found: Collection[str], budget: WorkBudget, seen: set[Hashable]
     ) -> Iterator[ReferenceRun]:
         """Runs of the kinds that large inputs are not given in any case, as many as `budget` allows."""
         others = [k for k in distinct_kinds(self.inputs, are_large=False)[1:] if k not in found]
@@ -143,15 +138,15 @@ class InputSearch:
             if kind not in ALWAYS_KINDS and budget.left() <= 0:
                 self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
                 return
-            yield from _new(self._runs_of_kind(kind, accepted), seen)
+            for run in _new(self._runs_of_kind(kind, accepted), seen):
+                budget.spent += self.costs.seconds(run.input_set.sizes)
+                yield run
 
-    def _budget(self, part: float = 1.0) -> TimeBudget:
-        """CPU seconds of this thread, half for runs of the original: a comparison takes as many again.
-
-        Those of other threads depend on the load of the machine: onnxruntime's wait for work by spinning.
-        """
-        least, share = CPU_BUDGETS[self.effort]
-        return TimeBudget(part * max(least, share * self.base_cost) / 2, thread_time)
+    def _budget(self, part: float = 1.0) -> WorkBudget:
+        """The work of combined input sets, half for runs of the original: a comparison takes as much again."""
+        least, share = WORK_BUDGETS[self.effort]
+        base = self.costs.loading + self.costs.seconds(self.accepted_sizes[0])
+        return WorkBudget(part * max(least, share * base) / 2)
 
     def runs_near(self, hints: InputHints) -> Iterator[ReferenceRun]:
         """Runs that may show what a rewritten model changes. Raises OutOfTime."""
@@ -161,42 +156,45 @@ class InputSearch:
 
     def runs_beside_limits(self, probes: Iterable[ComparisonProbe], start: InputSet) -> Iterator[ReferenceRun]:
         """Runs on both sides of the limits of comparisons, along rays through an input set. Raises OutOfTime."""
-        budget = self._budget(NEAR_PART)
+        budget, seconds = self._budget(NEAR_PART), self.costs.seconds(start.sizes)
         for probe in probes if self.combines else ():
-            for input_set in crossing_sets(probe, self.inputs, start, budget, self.seed):
+            probing = RUN_SECONDS + probe.share * (seconds - RUN_SECONDS)
+            for input_set in crossing_sets(probe, self.inputs, start, budget, probing, self.seed):
                 if budget.left() <= 0:
                     return
+                budget.spent += seconds
                 with suppress(EvaluationError):
                     yield ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
 
     def combined_runs(
-        self, plans: Sequence[InputPlan], constants: ModelConstants, budget: TimeBudget, cheap: float = CHEAP_RUN
+        self, plans: Sequence[InputPlan], constants: ModelConstants, budget: WorkBudget, cheap: float = CHEAP_RUN
     ) -> Iterator[ReferenceRun]:
         """The runs on the plans that the model accepts, as many as `budget` allows."""
-        costs, late = self.costs, 0
+        late = 0
         first, distance = self.part
         plans = plans[first::distance] if distance else []
         for plan in plans:
             useful = self.record.useful_part(plan)
             if useful is None:
                 continue
-            if costs.predicted(useful.sizes) > max(budget.left(), cheap):
+            seconds = self.costs.seconds(useful.sizes)
+            if seconds > max(budget.left(), cheap) or budget.overdue:
                 late += 1
                 continue
-            start = thread_time()
             input_set = generate_combined(
                 self.inputs, useful.kind, useful.kinds, useful.sizes, (self.seed, useful.number), constants
             )
             run = None
             with suppress(EvaluationError):  # the model may refuse it
                 run = ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
-            costs.add(useful.sizes, thread_time() - start)
+            budget.spent += seconds if run is not None else RUN_SECONDS
             self.record.add(useful, accepted=run is not None)
             if run is not None:
                 yield run
         if late:
             what = "combined input sets" if cheap == CHEAP_RUN else "input sets for what changed"
-            self.notes.append(f"{late} of {len(plans)} {what} were left out: runs take too long")
+            why = "far longer than estimated" if budget.overdue else "too long"
+            self.notes.append(f"{late} of {len(plans)} {what} were left out: runs take {why}")
 
     def _runs_of_kind(self, kind: str, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
         """The runs on all variants of a kind, at the first size assignment that is accepted for them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, cast
@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from .dim_expressions import Sizes
+from .input_specs import InputSpec
 
 NONFINITE_KINDS = frozenset({"nan", "inf", "nonfinite"})
 
@@ -53,6 +54,14 @@ class InputSet:
     def content(self) -> Hashable:
         """A key that is equal for two sets only if they have the same tensors, bit for bit."""
         return tuple(sorted(self.sizes.items())), tuple((name, _content(x)) for name, x in sorted(self.feeds.items()))
+
+
+def sizes_of(input_set: InputSet, inputs: Sequence[InputSpec]) -> Sizes:
+    """The sizes of the symbolic dims, of given inputs by their shapes."""
+    shapes = () if input_set.sizes else ((i.shape, np.shape(input_set.feeds.get(i.name, ()))) for i in inputs)
+    return input_set.sizes or {
+        d: n for dims, shape in shapes for d, n in zip(dims, shape, strict=False) if isinstance(d, str)
+    }
 
 
 def _magnitude(value: Any) -> float:

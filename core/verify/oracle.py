@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from itertools import accumulate
 from math import inf
-from time import monotonic, thread_time
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -31,7 +31,7 @@ from ..serialization.proto_queries import used_operators
 from .comparison_crossings import ComparisonProbe
 from .comparison_options import USUAL, ComparisonOptions
 from .input_search import InputSearch, OutOfTime
-from .input_sets import InputSet, ReferenceRun
+from .input_sets import InputSet, ReferenceRun, sizes_of
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_changes import NO_HINTS, InputHints, ModelChanges
@@ -57,8 +57,8 @@ from .sensitivity import Outputs, Sensitivity, outputs_in_float64
 from .verdict import HALF_IN_SINGLE, Mismatch, MismatchError, OutputDifference, Verdict
 from .verification_spec import VerificationSpec
 
-MIN_SEGMENTED_SECONDS = 1.0  # of CPU time for runs of an original in segments, after which it gets no further inputs,
-MAX_SEGMENTED_RUNS = 1.5  # and this number of times the time of its first run
+MIN_SEGMENTED_SECONDS = 1.0  # of work for runs of an original in segments, after which it gets no further inputs,
+MAX_SEGMENTED_RUNS = 1.5  # and this number of times the work of its first run
 SEGMENTED_REGION_SETS = 2  # input sets on which its changed regions are compared
 MAX_SEGMENTED_GROWTH = 4  # its inputs have at most this number of times the elements of its first
 MAX_COMBINED_CRASHES = 3  # of the original, before combined input sets are given up
@@ -67,7 +67,7 @@ COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorou
 SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 """Of the time that is left for the command, for the search and for a comparison at most."""
 REGION_SECONDS = MappingProxyType({"quick": 0.1, "default": 0.25, "thorough": inf})
-"""CPU seconds of runs of a model, by effort, on whose input sets its changed regions are compared."""
+"""Seconds of work of runs of a model, by effort, on whose input sets its changed regions are compared."""
 MIN_REGION_SETS = 2
 LARGE_VALUES_DIVISOR = 16  # of the memory, for values of the original with which a right rewrite may need more
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
@@ -77,8 +77,8 @@ UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not h
 class _Comparisons:
     """The input sets on which outputs were compared, and the worst differences, by whether the inputs are finite.
 
-    `costs` are CPU seconds by the identity of the input set. `sizes` are those of the symbolic dims. `elements` has the
-    only element so far of each output on finite inputs, unless it is among `varied`.
+    `sizes` are those of the symbolic dims. `elements` has the only element so far of each output on finite inputs,
+    unless it is among `varied`.
     """
 
     notes: list[str]
@@ -87,7 +87,6 @@ class _Comparisons:
     worst: dict[bool, dict[str, OutputDifference]] = field(
         default_factory=lambda: {True: dict[str, OutputDifference](), False: dict[str, OutputDifference]()}
     )
-    costs: dict[int, float] = field(default_factory=dict[int, float])
     sizes: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     elements: dict[str, Any] = field(default_factory=dict[str, Any])
     varied: set[str] = field(default_factory=set[str])
@@ -156,11 +155,10 @@ class Oracle:
                 f"compared on at most {SEGMENTED_REGION_SETS} sets of inputs, and inputs of more than "
                 f"{MAX_SEGMENTED_GROWTH} times the elements of the first were left out"
             )
-        start = thread_time()
         self.backend = self._original.session.name
         if spec.uses_half and self.backend.startswith("onnxruntime"):
             self.notes.append(HALF_IN_SINGLE)
-        loading = thread_time() - start
+        self._costs = spec.costs if self.backend.startswith("onnxruntime") else spec.costs.in_reference()
         self._has_run, self._search_budget = False, self._budget(SEARCH_SHARE)
         self._first_budget = TimeBudget(min(self._search_budget.seconds, FIRST_RUN_TIMEOUTS[spec.effort]))
         self.runs: list[ReferenceRun] = []
@@ -177,7 +175,7 @@ class Oracle:
             boundaries,
             self._constants,
             spec.effort,
-            loading,
+            self._costs,
             combines=len(crashed) < MAX_COMBINED_CRASHES,
             part=spec.combined_part,
         )
@@ -225,13 +223,13 @@ class Oracle:
 
     def _take_runs(self, runs: Iterator[ReferenceRun]) -> None:
         """Take all runs; of a model in segments, as many as end before its runs have taken long."""
-        start, most = thread_time(), 0.0
+        spent, most = 0.0, 0.0
         for run in self._in_time(runs):
             self.runs.append(run)
-            spent = thread_time() - start
+            spent += self._costs.loading + self._costs.seconds(run.input_set.sizes)
             most = most or max(MIN_SEGMENTED_SECONDS, MAX_SEGMENTED_RUNS * spent)
             if self._segment_memory is not None and spent > most:
-                self.notes.append(f"further inputs were left out: runs of the original took {spent:.0f} s")
+                self.notes.append("further inputs were left out: runs of the original take too long")
                 return
         if not self.runs:
             limit = self._first_budget.seconds
@@ -325,7 +323,7 @@ class Oracle:
         if options.compare_regions and self._segment_memory is None and is_comparable:
             shown_by = None if failure is None else failure.input_set
             sets = [r.input_set for r in chosen if shown_by is None or r.input_set is shown_by]
-            sets = self._affordable(list(filter(_is_usual, sets)), tried.costs, notes)
+            sets = self._affordable(list(filter(_is_usual, sets)), notes)
             failure, count = self._compare_regions(regions, sets, failure, notes)
         finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
         noted, worst = tuple(dict.fromkeys((*notes, *tried.constant_outputs()))), tried.worst
@@ -355,7 +353,7 @@ class Oracle:
                 left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
                 tried.notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
                 return
-            input_set, begin = run.input_set, thread_time()
+            input_set = run.input_set
             try:
                 with call_facts(input_set=input_set, place=(n + 1, len(chosen))):
                     tried.failure = compare_on(run, tried.worst[input_set.is_finite])
@@ -363,7 +361,6 @@ class Oracle:
                 tried.notes.append(f"{e} for the values of both models on {input_set}, which were left out")
             else:
                 tried.add(run)
-            tried.costs[id(input_set)] = thread_time() - begin
         if chosen and not any(tried.labels.values()):
             raise UnverifiableError(tried.notes[-1])
 
@@ -377,12 +374,10 @@ class Oracle:
         load = partial(OnnxRuntime, config=session.config) if self._backends is BACKENDS else self._original.backend
         return ChangedRegions(self._original_values, rewritten, load, self._original.timeout, known=shared)
 
-    def _affordable(
-        self, input_sets: list[InputSet], costs: Mapping[int, float], notes: list[str]
-    ) -> Sequence[InputSet]:
+    def _affordable(self, input_sets: list[InputSet], notes: list[str]) -> Sequence[InputSet]:
         """The input sets on which regions are compared, the first of each kind first, for what their outputs cost."""
         by_turn = _by_turn(input_sets)
-        spent = accumulate(costs.get(id(i), 0.0) for i in by_turn)
+        spent = accumulate(self._costs.seconds(sizes_of(i, self.spec.inputs)) for i in by_turn)
         count = sum(total <= REGION_SECONDS[self.spec.effort] for total in spent)
         kept = by_turn[: max(count, MIN_REGION_SETS)]
         if self.spec.max_region_sets is not None:

@@ -1,16 +1,37 @@
-"""Time for runs of a model: budgets of seconds, and predictions of the cost of a run."""
+"""Budgets of time and of work, and the work of a run of a model.
+
+Work is what a run takes on a machine without load, estimated from the graph: elements of values and products. Which
+input sets are tried depends on it, and on no clock, so that a verdict is the same on any machine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from time import monotonic
+from time import monotonic, thread_time
 
-from .dim_expressions import Sizes
+from msgspec import Struct
+from msgspec.structs import replace
 
-GROWING_SHARE = 0.001  # of the time of the fastest run
-MEASUREMENT_NOISE = 0.002  # CPU seconds by which runs of one size may differ
+from ..ir.expressions import Dim
+from ..ir.graph import Graph, constant_bytes, total_op_count
+from ..ir.op import Op
+from ..operators.declaration import Trait
+from ..operators.table import ops_with
+from .dim_expressions import Sizes, extent
+
+RUN_SECONDS, OP_SECONDS = 70e-6, 2e-6  # of a run with new inputs, and of each op
+ELEMENT_SECONDS, DRAWN_SECONDS, PRODUCT_SECONDS = 1.5e-9, 7e-9, 0.1e-9  # of elements of results, and of inputs
+LOADING_SECONDS, LOADED_OP_SECONDS, LOADED_BYTE_SECONDS = 2e-3, 40e-6, 0.5e-9
+REFERENCE_SLOWDOWN = 10.0  # of `onnx.reference`, for ops on few elements
+TRIPS = 8  # of a body
+MAX_SLOWDOWN, SLACK = 10.0, 1.0  # CPU seconds for each second of a budget of work, and in any case
+PRODUCT_INPUTS = {"QLinearConv": 3, "QLinearMatMul": 3}  # the second operand, which is input 1 elsewhere
+CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
+RECURRENT_OPS, REPEATING_OPS = frozenset({"GRU", "LSTM", "RNN"}), frozenset({"Loop", "Scan", "SequenceMap"})
+PRODUCTS = frozenset({"Gemm", "MatMul", "MatMulInteger", "QLinearMatMul"})
+MULTIPLYING_OPS = CONVOLUTIONS | PRODUCTS | RECURRENT_OPS
 
 
 @dataclass(slots=True)
@@ -30,25 +51,82 @@ class TimeBudget:
 
 
 @dataclass(slots=True)
-class SizeCosts:
-    """CPU seconds of runs by the product of the sizes, with which a small part of the time of small runs grows."""
+class WorkBudget:
+    """Seconds of work that may be spent. Far more CPU time of this thread ends it, too: it is `overdue` then."""
 
-    known: dict[int, float] = field(default_factory=dict[int, float])
+    seconds: float
+    spent: float = 0.0
+    start: float = field(default_factory=thread_time, init=False)
 
-    def add(self, sizes: Sizes, seconds: float) -> None:
-        """Record a run."""
-        total = prod(sizes.values())
-        self.known[total] = min(seconds, self.known.get(total, seconds))
+    def left(self) -> float:
+        """The seconds of work left."""
+        return 0.0 if self.overdue else self.seconds - self.spent
 
-    def predicted(self, sizes: Sizes) -> float:
-        """The seconds of a run at other sizes, which grow with their square if they grow; 0 with nothing recorded."""
-        total = prod(sizes.values())
-        below = max((known for known in self.known if known <= total), default=None)
-        if below is None:
-            return 0.0
-        least = min(self.known.values())
-        growth = self.known[below] - least
-        growth_factor = total / max(below, 1)
-        if growth > MEASUREMENT_NOISE:
-            return least + growth * growth_factor**2
-        return least + GROWING_SHARE * self.known[below] * growth_factor
+    @property
+    def overdue(self) -> bool:
+        """Whether it took far longer than estimated."""
+        return thread_time() - self.start > MAX_SLOWDOWN * max(self.seconds, self.spent) + SLACK
+
+
+class RunCosts(Struct, frozen=True):
+    """The work of loading a model and of a run: `fixed` seconds, and those for the elements of each product of dims.
+
+    A dim that is not known counts as the largest size.
+    """
+
+    loading: float = LOADING_SECONDS
+    fixed: float = RUN_SECONDS
+    growing: tuple[tuple[float, tuple[Dim, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, graph: Graph) -> RunCosts:
+        """The costs of a model. O(V + E)."""
+        rates = dict[tuple[Dim, ...], float]()
+        drawn = ((DRAWN_SECONDS, v.known_shape or ()) for v in graph.inputs)
+        for seconds, shape in (*drawn, *_rates(graph)):
+            dims = tuple(sorted((d for d in shape if not isinstance(d, int)), key=str))
+            rates[dims] = rates.get(dims, 0.0) + seconds * prod(d for d in shape if isinstance(d, int))
+        loading = LOADING_SECONDS + LOADED_OP_SECONDS * total_op_count(graph)
+        loading += LOADED_BYTE_SECONDS * constant_bytes(graph)
+        fixed = RUN_SECONDS + rates.pop((), 0.0)
+        return cls(loading, fixed, tuple((r, dims) for dims, r in rates.items()))
+
+    def in_reference(self) -> RunCosts:
+        """The costs in `onnx.reference`, which is slow on few elements."""
+        return replace(self, fixed=RUN_SECONDS + REFERENCE_SLOWDOWN * (self.fixed - RUN_SECONDS))
+
+    def seconds(self, sizes: Sizes) -> float:
+        """The work of a run with new inputs at sizes of the symbols."""
+        largest = max(sizes.values(), default=1)
+        return self.fixed + sum(
+            rate * prod(largest if d is None else extent(d, sizes) for d in dims) for rate, dims in self.growing
+        )
+
+
+NO_COSTS = RunCosts()
+
+
+def _rates(graph: Graph, times: int = 1) -> Iterator[tuple[float, Sequence[Dim]]]:
+    """The seconds for each element of what a run computes, with its dims, and for each op."""
+    for op in graph.ops():
+        yield times * OP_SECONDS, ()
+        yield from ((times * ELEMENT_SECONDS, v.known_shape) for v in op.outputs if v.known_shape is not None)
+        yield from ((times * PRODUCT_SECONDS, dims) for dims in _multiplied(op))
+        for body in op.subgraphs:
+            yield from _rates(body, times * (TRIPS if op.type in REPEATING_OPS else 1))
+
+
+def _multiplied(op: Op) -> Iterator[Sequence[Dim]]:
+    """The dims of which each element takes one product; none where shapes are not known."""
+    if op.domain or op.type not in MULTIPLYING_OPS:
+        return
+    operands = op.input(0), op.input(PRODUCT_INPUTS.get(op.type, 1)), op.outputs[0]
+    x, w, y = (None if v is None else v.known_shape for v in operands)
+    if not x or not w or y is None:
+        return
+    if op.type in CONVOLUTIONS:
+        yield *(x if op.type == "ConvTranspose" else y), *w[1:]
+    elif op.type in PRODUCTS:
+        yield *y, x[0 if op.attr("transA", 0) else -1]
+    else:
+        yield from ((*x[:2], *(v.known_shape or ())) for v in op.inputs[1:3] if v is not None)

@@ -23,6 +23,7 @@ from .effort import Effort
 from .given_inputs import GivenSamples, Inputs, read_inputs, sizes_from_shapes, with_given_shapes
 from .input_sets import InputSet
 from .input_specs import InputSpec, input_specs
+from .run_budgets import NO_COSTS, RunCosts
 from .seeded_session import random_outputs
 
 COMBINED_PART = (0, 1)  # of the combined input sets, see VerificationSpec
@@ -35,10 +36,11 @@ class VerificationSpec(Struct, frozen=True):
     """The inputs and outputs of an original, with given inputs and fixed sizes.
 
     `uses_half`: 16-bit floats are computed, which backends do not reproduce to the bit. `stateful`: a run changes the
-    weights in place. `effort` decides how much time may be spent; `memory` is the limit, in bytes, for the process that
-    runs the models, None for no limit. `combined_part` is the part of the combined input sets to draw: the first, and
-    the distance to the next; a distance of 0 stands for none. `max_region_sets` is the most input sets on which changed
-    regions are compared, None for as many as their cost allows. `notes` say which given inputs were left out.
+    weights in place. `effort` decides how much is tried, for `costs` of runs; `memory` is the limit, in bytes, for the
+    process that runs the models, None for no limit. `combined_part` is the part of the combined input sets to draw: the
+    first, and the distance to the next; a distance of 0 stands for none. `max_region_sets` is the most input sets on
+    which changed regions are compared, None for as many as their cost allows. `notes` say which given inputs were left
+    out.
     """
 
     inputs: list[InputSpec]
@@ -48,6 +50,7 @@ class VerificationSpec(Struct, frozen=True):
     stateful: bool
     given_inputs: list[InputSet]
     fixed_sizes: Sizes
+    costs: RunCosts = NO_COSTS
     effort: Effort = "default"
     memory: int | None = None
     combined_part: tuple[int, int] = COMBINED_PART
@@ -88,6 +91,7 @@ class VerificationSpec(Struct, frozen=True):
             is_stateful(model.graph),
             given_inputs,
             {**sizes_from_shapes(shapes, inputs), **dims},
+            RunCosts.of(model.graph),
             effort,
             memory,
             COMBINED_PART,

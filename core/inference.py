@@ -14,7 +14,7 @@ from functools import partial
 from math import prod
 
 import onnx
-from onnx import checker, helper, shape_inference
+from onnx import helper
 
 from .errors import MatchFailure
 from .ir import expressions as sym
@@ -27,6 +27,7 @@ from .operators.broadcasting import broadcast
 from .operators.declaration import ShapeFunction, Trait
 from .operators.operands import INVALID_OPERAND_ERRORS, PartialElements, input_shape
 from .operators.table import OPERATORS, ops_with
+from .processes.onnx_calls import OnnxAborted, OnnxError, infer_node_outputs
 from .serialization.exporter import node_bytes
 from .serialization.importer import declare_computed, declare_input
 
@@ -255,9 +256,8 @@ def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
     return x if x is None or sym.is_simple(x) else None
 
 
-# ValueError: for type 0. RuntimeError: for fewer outputs than the function expects.
-INVALID_OP_ERRORS = (shape_inference.InferenceError, checker.ValidationError, RuntimeError, ValueError)
 MAX_PLAIN_NUMBER = (1 << 40) - 1  # of attributes, elements and tensors, beyond which extents are left to onnxruntime
+MAX_ABORTED_CALLS = 4  # of a model, beyond which onnx is not asked again
 MAX_RANK = 1000
 TERM = rb"[A-Za-z ]*(\.\.\.[A-Za-z ]*)?"
 EQUATION = re.compile(rb"%b(,%b)*(->%b)?" % (TERM, TERM, TERM))  # of Einsum
@@ -266,11 +266,11 @@ ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has
 
 
 def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
-    """Infer the output types with `onnx.shape_inference.infer_node_outputs`."""
+    """Infer the output types with the inference function of the schema."""
     names: dict[SymInt, str] = {}  # of dims that are expressions or may be replaced
     try:
         found = _inferred_types(op, spec, names)
-    except INVALID_OP_ERRORS:
+    except (OnnxError, ValueError):  # ValueError: for extents that no message holds
         return  # the op is invalid, or the schema infers nothing; onnxruntime decides
     named: dict[Dim, Dim] = {name: dim for dim, name in names.items()}
     for v in op.outputs:
@@ -293,7 +293,9 @@ def schema_violation(op: Op) -> str:
             _ = v.known_shape  # infers what is not known yet
     try:
         _inferred_types(op, spec, {})
-    except INVALID_OP_ERRORS as e:
+    except OnnxAborted:
+        return ""
+    except (OnnxError, ValueError) as e:
         return " ".join(str(e).split())
     return ""
 
@@ -301,10 +303,13 @@ def schema_violation(op: Op) -> str:
 def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) -> dict[str, onnx.TypeProto]:
     """The output types by name, none if the type of an input is unknown; adds the `names` of dims that get one.
 
-    Raises one of INVALID_OP_ERRORS.
+    Raises OnnxError.
     """
-    types: dict[str, onnx.TypeProto] = {}
-    data: dict[str, onnx.TensorProto] = {}
+    context = op.graph.context
+    if context.aborted_calls >= MAX_ABORTED_CALLS:
+        return {}
+    types: dict[str, bytes] = {}
+    data: dict[str, bytes] = {}
     for v in op.inputs:
         if v is None:
             continue
@@ -312,15 +317,16 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
         if v.type is None and not dtype:
             return {}
         dims = None if shape is None else [_dim_name(d, names) for d in shape]
-        types[v.name] = v.type or helper.make_tensor_type_proto(dtype, dims)
+        types[v.name] = (v.type or helper.make_tensor_type_proto(dtype, dims)).SerializeToString()
         if v.tensor is not None and v.tensor.nbytes <= SMALL_TENSOR_BYTES and not v.tensor.is_external:
-            data[v.name] = v.tensor.to_proto(v.name)
+            data[v.name] = v.tensor.to_proto(v.name).SerializeToString()
     node = onnx.NodeProto.FromString(node_bytes(op))
     _require_safe(op, node)
-    imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
-    found: dict[str, onnx.TypeProto] = shape_inference.infer_node_outputs(
-        spec, node, types, data, opset_imports=imports
-    )
+    try:
+        found = infer_node_outputs(spec, node, types, data, op.graph.opsets)
+    except OnnxAborted:
+        context.aborted_calls += 1
+        raise
     if _may_overflow(op, node):
         for proto in found.values():
             for dim in proto.tensor_type.shape.dim if proto.HasField("tensor_type") else ():
@@ -329,7 +335,7 @@ def _inferred_types(op: Op, spec: onnx.defs.OpSchema, names: dict[SymInt, str]) 
 
 
 def _require_safe(op: Op, node: onnx.NodeProto) -> None:
-    """Raise ValueError for numbers with which functions of schemas access any memory, or take all memory.
+    """Raise OnnxError for numbers with which functions of schemas access any memory, or take all memory.
 
     LayerNormalization and GatherND do not check their axes, Einsum loops without end on equations that are none, and
     a shape without elements gives as many dims.
@@ -338,14 +344,14 @@ def _require_safe(op: Op, node: onnx.NodeProto) -> None:
     rank = len(shapes[0]) if shapes and shapes[0] is not None else None
     for a in node.attribute:
         if a.name in {"axis", "batch_dims"} and rank is not None and not -rank <= a.i <= rank:
-            raise ValueError(f"{a.name} {a.i} does not fit rank {rank}")
+            raise OnnxError(f"{a.name} {a.i} does not fit rank {rank}")
         if a.name == "batch_dims" and not all(s is None or 0 <= a.i < len(s) for s in shapes):
-            raise ValueError(f"batch_dims {a.i} does not fit the ranks of the inputs")
+            raise OnnxError(f"batch_dims {a.i} does not fit the ranks of the inputs")
         if op.type == "Einsum" and a.name == "equation" and not EQUATION.fullmatch(a.s):
-            raise ValueError("its equation is invalid")
+            raise OnnxError("its equation is invalid")
     extents = (shapes[-1] or ()) if shapes and op.type in SHAPED_BY_LAST_INPUT else ()
     if any(isinstance(d, int) and d > MAX_RANK for d in extents):
-        raise ValueError("a shape has too many dims")
+        raise OnnxError("a shape has too many dims")
 
 
 def _may_overflow(op: Op, node: onnx.NodeProto) -> bool:

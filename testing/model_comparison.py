@@ -21,6 +21,7 @@ from ..core.io.convert import from_onnx
 from ..core.io.model import Model
 from ..core.ort.backends import Arrays, OnnxReference
 from ..core.ort.empty_tensors import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
+from ..core.processes.onnx_calls import call_directly
 from ..core.processes.worker_process import WorkerExit, WorkerProcess, module_command, serve
 from ..core.proof.obligation import NotApplicable
 from ..core.proof.rule_condition import condition_of
@@ -385,4 +386,5 @@ class ComparisonProcess:
 
 def main() -> None:
     """Serve the parent until it ends."""
+    call_directly()
     serve(ComparisonWorker())

@@ -15,6 +15,8 @@ from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import MatchFailure
 from passwright.core.io.files import ModelFile, load
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
+from passwright.core.processes import onnx_calls
+from passwright.core.processes.onnx_calls import OnnxError
 from passwright.core.transform.opset_conversion import plan_conversion, plan_highest_conversion
 from random_models import models
 from rewriting import cases, op_types, require_equivalent, table
@@ -170,9 +172,9 @@ def test_operands_placed_at_an_axis(dims: str, operand: str, old: str, shape: li
 
 def test_refusal_names_the_converter(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-        raise RuntimeError(f"no way to {version}")
+        raise OnnxError(f"no way to {version}")
 
-    monkeypatch.setattr("passwright.core.transform.node_conversion.version_converter.convert_version", refuse)
+    monkeypatch.setattr("passwright.core.transform.node_conversion.convert_version", refuse)
     graph = from_onnx(model_of("g (float[2,3] x) => (float[2,1] y) { y = ReduceMean<axes=[1]>(x) }", 17)).graph
     with pytest.raises(MatchFailure) as caught:
         plan_conversion(graph, NEWEST)
@@ -408,14 +410,14 @@ def test_many_ops_are_converted_in_linear_time() -> None:
     nodes = " ".join(f"y{i} = {kinds[i % len(kinds)]}(x)" for i in range(400))
     graph = from_onnx(model_of(f"g (float[1,3] x) => (y0) {{ {nodes} }}", 11)).graph
     calls: list[int] = []
-    original = onnx.version_converter.convert_version
+    original = onnx_calls.convert_version
 
     def counting(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
         calls.append(len(model.graph.node))
         return original(model, version)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("passwright.core.transform.node_conversion.version_converter.convert_version", counting)
+        patch.setattr("passwright.core.transform.node_conversion.convert_version", counting)
         plan = plan_conversion(graph, NEWEST)
     assert len(plan.replacements) == 300
     assert calls == [4, 3]  # each kind once without types, and those that change with them

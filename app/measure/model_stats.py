@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import onnx
 from msgspec import Struct
@@ -16,6 +15,7 @@ from ...core.io.function_inlining import with_inlined_functions
 from ...core.ir import op_schemas
 from ...core.ir.op_schemas import canonical_domain, qualified_op_type
 from ...core.ort.backends import backend_message
+from ...core.processes.onnx_calls import OnnxError, check_file
 from ...core.serialization.proto_queries import (
     all_nodes,
     local_functions,
@@ -97,9 +97,8 @@ def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:
 
 def _checker_error(path: Path) -> str:
     """The objection of onnx.checker to a file, "" if there is none."""
-    checker: Any = onnx.checker  # its argument has no types
     try:
-        checker.check_model(str(path))
-    except Exception as e:  # noqa: BLE001 - errors of onnx from C++ have no common type
+        check_file(path)
+    except OnnxError as e:
         return backend_message(e)
     return ""

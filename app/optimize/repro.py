@@ -26,7 +26,7 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.tensor import join_chunks
 from ...core.ir.values import Value, inferred_type_proto
-from ...core.ort.backends import OnnxRuntime
+from ...core.ort.remote_backend import RemoteBackend
 from ...core.plugins.pass_spec import PassSpec
 from ...core.run.failures import RejectedChange
 from ...core.run.pipeline import Pass, leaves, selectable_rules
@@ -161,8 +161,10 @@ def _evaluated_values(model: Model, names: Iterable[str], feeds: Mapping[str, An
     whole = split(model)
     known = {o.name for o in whole.message.graph.output}
     whole.message.graph.output.extend(onnx.ValueInfoProto(name=n) for n in computed if n not in known)
-    session = OnnxRuntime(whole)
-    return found | dict(zip(computed, session.run(computed, feeds) if computed else (), strict=True))
+    if computed:
+        with RemoteBackend() as backend:
+            found |= dict(zip(computed, backend(whole).run(computed, feeds), strict=True))
+    return found
 
 
 def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> OracleProcess:

@@ -7,11 +7,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 import onnx
 from msgspec import Struct
-from onnx import inliner
 
 from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.tensor import Tensor, first_line
+from ..processes.onnx_calls import OnnxError, inline_model_functions
 from ..serialization.proto_queries import all_nodes, copy_without, opset_versions, subgraphs
 
 MAX_INLINED_NODES = 100_000  # that inlining makes, with those in subgraphs,
@@ -51,8 +51,8 @@ def with_inlined_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     for f in model.functions:  # the inliner refuses other versions, even in functions that it keeps
         _import_opsets(f, {d: versions.get(op_schemas.canonical_domain(d), v) for d, v in imported[_key(f)].items()})
     try:
-        flat = inliner.inline_selected_functions(model, kept, exclude=True)
-    except Exception as e:
+        flat = inline_model_functions(model, kept)
+    except OnnxError as e:
         raise ModelError(f"its local functions cannot be inlined: {first_line(e)}") from e
     for f in flat.functions:
         _import_opsets(f, imported[_key(f)])

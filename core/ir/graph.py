@@ -127,6 +127,7 @@ class GraphContext:
     mutation_count: int = 0  # grows with every mutation
     mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate
     folding_work: tuple[int, int] = (0, 0)  # bytes and multiplications that constant folding has taken
+    aborted_calls: int = 0  # of onnx's native code, by inference
     inference_epoch: int = 1  # grows when inference of all ops may find more than before
     root: Graph | None = None
     reserved_names: set[str] | None = None  # names of the model that `fresh_name` might generate

@@ -14,6 +14,7 @@ from onnx import AttributeProto, TensorProto, defs, helper
 from ..errors import ModelLoadError
 from ..ir import op_schemas
 from ..ir.tensor import element_type
+from ..processes.onnx_calls import OnnxError, function_body
 from .backends import OnnxRuntime
 from .sessions import CPU
 
@@ -120,10 +121,8 @@ def _typed_function(spec: Any, version: int, dtypes: tuple[int, ...]) -> onnx.Fu
     given = (*dtypes, *(TensorProto.FLOAT,) * len(inputs))
     types = [helper.make_tensor_type_proto(d or TensorProto.FLOAT, None) for d in given[: len(inputs)]]
     try:
-        found: bytes = spec.get_context_dependent_function_with_opset_version(
-            version, node.SerializeToString(), [t.SerializeToString() for t in types]
-        )
-    except ValueError:  # such as for SequenceMap without its body
+        found = function_body(spec, version, node, [t.SerializeToString() for t in types])
+    except OnnxError:  # such as for SequenceMap without its body
         found = b""
     return onnx.FunctionProto.FromString(found)
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from onnx import TensorProto
 
 from ..ir.expressions import SymInt, atoms, substitute
+from ..processes.onnx_calls import infer_shapes
 from ..rewriting.rules import EXACT, Contract
 from ..serialization.proto_queries import all_nodes, subgraphs
 from .rule_branches import Branch
@@ -181,7 +182,7 @@ def input_types(model: onnx.ModelProto) -> tuple[InputType, ...]:
 
 def element_types(model: onnx.ModelProto) -> dict[str, int]:
     """The element types of the values of a model and of bodies in it; 0 where ONNX infers none, as inside of bodies."""
-    inferred = onnx.shape_inference.infer_shapes(model).graph
+    inferred = infer_shapes(model).graph
     nodes = list(all_nodes(inferred.node))
     graphs = [inferred, *(body for node in nodes for body in subgraphs(node))]
     types = {o: TensorProto.INT64 if n.op_type in {"Shape", "Size"} else 0 for n in nodes for o in n.output if o}

@@ -17,13 +17,14 @@ import msgspec
 import numpy as np
 import onnx
 from msgspec import Struct, structs
-from onnx import TensorProto, helper, inliner, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from ..io.split_models import SplitModel
 from ..ir.dtypes import FLOATS
 from ..ir.expressions import SymInt, atoms, substitute
 from ..ir.graph import Graph
-from ..ir.tensor import Tensor, digest, tensors_equal
+from ..ir.tensor import Tensor, digest, first_line, tensors_equal
+from ..processes.onnx_calls import OnnxError, inline_model_functions
 from ..rewriting.rules import EXACT, ROUNDING
 from ..serialization.proto_queries import captured_by, copy_without, needed_nodes, read_names
 from ..verify.noise import is_float
@@ -242,7 +243,10 @@ class Regions(Struct, frozen=True):
         del model.graph.output[:]
         model.graph.node.append(helper.make_node("Identity", [region.outputs.get(cut_point, cut_point)], [RESULT]))
         model.graph.output.append(onnx.ValueInfoProto(name=RESULT))
-        model = inliner.inline_local_functions(model) if model.functions else model
+        try:
+            model = inline_model_functions(model) if model.functions else model
+        except OnnxError as e:
+            raise NotApplicable(f"its functions cannot be inlined: {first_line(e)}") from e
         drop_identities(model.graph)
         return Fragment(model)
 

@@ -24,6 +24,7 @@ from ..operators.elementwise import aligned
 from ..operators.object_array import NotSupported, ObjectArray, map_cells
 from ..operators.table import MOVING, find_meaning, moved_inputs, ops_with
 from ..operators.window import Windows, windows_of
+from ..processes.onnx_calls import infer_shapes
 from ..serialization.proto_queries import copy_without, has_subgraphs, opset_versions
 from .obligation import ExactArray, Fragment, NotApplicable
 from .smt_functions import Functions
@@ -462,7 +463,7 @@ class NodeCall:
         opsets = [helper.make_opsetid(self.domain, self.version)]
         if self.domain:
             opsets.append(helper.make_opsetid("", 17))
-        inferred = onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=opsets), data_prop=True)
+        inferred = infer_shapes(helper.make_model(graph, opset_imports=opsets), data_prop=True)
         return [_static_type(v, self.node.op_type) for v in inferred.graph.output]
 
 

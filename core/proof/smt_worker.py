@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from onnx import helper
 
+from ..processes.onnx_calls import call_directly
 from ..processes.process_limits import limit_memory, prepare_to_crash
 from ..processes.worker_process import serve
 from .obligation import Fragment, InputType, NotApplicable, Obligation
@@ -220,4 +221,5 @@ class SmtWorker:
 def main() -> None:
     """Serve the parent until it ends."""
     prepare_to_crash()
+    call_directly()
     serve(SmtWorker())

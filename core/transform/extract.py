@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 
 import onnx
-from onnx import shape_inference
 
 from ..errors import ModelError
 from ..inference import forget_inferred_types
@@ -16,6 +15,7 @@ from ..ir.graph import Graph, constant_bytes, defined_values
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
 from ..ir.values import Value, inferred_type_proto
+from ..processes.onnx_calls import infer_shapes
 from ..serialization.importer import declare_input
 from ..support.suggestions import did_you_mean
 
@@ -149,7 +149,7 @@ def _infos(model: Model, wanted: Sequence[Value], what: str) -> list[bytes]:
     # Outputs must state their rank (ONNX IR, Static tensor shapes); where none is known, ONNX may infer it.
     unranked = {i.name: i for i in infos if i.type.HasField("tensor_type") and not i.type.tensor_type.HasField("shape")}
     whole = serialize(model, _chunks_without_large_data).to_proto() if unranked else onnx.ModelProto()
-    for found in shape_inference.infer_shapes(whole).graph.value_info if unranked else ():
+    for found in infer_shapes(whole).graph.value_info if unranked else ():
         if found.name in unranked and found.type.tensor_type.HasField("shape"):
             unranked[found.name].type.tensor_type.shape.CopyFrom(found.type.tensor_type.shape)
     return [info.SerializeToString(deterministic=True) for info in infos]

@@ -16,7 +16,7 @@ from operator import attrgetter
 import numpy as np
 import onnx
 from msgspec import Struct
-from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper, version_converter
+from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper
 
 from ..errors import MatchFailure, require
 from ..ir.op import Op, without_trailing_omitted
@@ -24,6 +24,7 @@ from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import SMALL_TENSOR_BYTES, first_line
 from ..ir.values import Value
 from ..ort.backends import strip_source_locations
+from ..processes.onnx_calls import OnnxError, convert_version
 from ..serialization.node_attributes import bare_node
 
 SINGLE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
@@ -79,8 +80,8 @@ def convert_nodes(single: Sequence[SingleNodeModel], current: int, version: int)
         return []
     try:
         model = _model_of(single, current)
-        return list(_by_node(version_converter.convert_version(model, version).graph, len(single)))
-    except Exception as e:  # noqa: BLE001 - whatever the converter raises
+        return list(_by_node(convert_version(model, version).graph, len(single)))
+    except OnnxError as e:
         if len(single) == 1:
             reason = ASSERTION.sub("", strip_source_locations(first_line(e)).strip())
             return [f"onnx.version_converter: {reason}"]

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import onnx
@@ -20,7 +19,8 @@ from onnx import defs, helper, numpy_helper
 from ..errors import MatchFailure, require
 from ..ir.op import Op, without_trailing_omitted
 from ..ir.op_schemas import ONNX_DOMAIN, encoded_defaults, schema
-from ..ir.tensor import element_type
+from ..ir.tensor import element_type, first_line
+from ..processes.onnx_calls import OnnxError, function_body, infer_shapes
 from .node_conversion import (
     Converted,
     Nodes,
@@ -349,8 +349,10 @@ def _function_body(part: _Part, step: int) -> list[onnx.NodeProto]:
     types = [whole.types.get(name, b"") for name in node.input]
     if not all(types):
         raise Unconvertible(whole.op, "the types of its inputs are unknown, on which its function depends")
-    spec: Any = defs.get_schema(node.op_type, step, ONNX_DOMAIN)  # functions are not in its declared type
-    found = spec.get_context_dependent_function_with_opset_version(step, node.SerializeToString(), types)
+    try:
+        found = function_body(defs.get_schema(node.op_type, step, ONNX_DOMAIN), step, node, types)
+    except OnnxError as e:
+        raise Unconvertible(whole.op, f"its function is not known: {first_line(e)}") from e
     body = onnx.FunctionProto.FromString(found)
     names = dict(zip((*body.input, *body.output), (*node.input, *node.output), strict=True))
     graph = onnx.GraphProto(name=node.op_type, node=body.node)
@@ -364,7 +366,7 @@ def _function_body(part: _Part, step: int) -> list[onnx.NodeProto]:
         for name, t in zip(node.input, types, strict=True)
     )
     model = helper.make_model(graph, opset_imports=body.opset_import)
-    inferred = onnx.shape_inference.infer_shapes(model).graph.value_info
+    inferred = infer_shapes(model).graph.value_info
     whole.types |= {v.name: v.type.SerializeToString(deterministic=True) for v in inferred}
     whole.constants |= _constants(graph.node)
     return list(graph.node)

@@ -20,6 +20,7 @@ from ..io.split_models import load_file
 from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EvaluationWorker
+from ..processes.onnx_calls import call_directly
 from ..processes.process_limits import limit_memory, prepare_to_crash
 from ..processes.worker_process import Parent
 from .input_sets import InputSet
@@ -164,6 +165,7 @@ def main() -> None:
     """Serve the parent until it ends."""
     prepare_to_crash()
     importlib.import_module("onnxruntime")
+    call_directly()
     parent = Parent()
     worker = OracleWorker(parent)
     parent.serve(worker, lambda: IDLE_SECONDS if worker.oracle is None else None, worker.remove_folder)

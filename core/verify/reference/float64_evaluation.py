@@ -20,6 +20,7 @@ from ...ir.tensor import Tensor, first_line
 from ...operators.declaration import OperatorCall, Trait
 from ...operators.element_types import NUMPY_DTYPES, Array, widened
 from ...operators.table import find_meaning, ops_with
+from ...processes.onnx_calls import OnnxError, function_body
 from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ..noise import NOISE_MULTIPLE
 
@@ -504,7 +505,10 @@ def _function_body(schema: Any, node: onnx.NodeProto, version: int, types: Seque
     if not typed:
         return None
     given = [helper.make_tensor_type_proto(t or TensorProto.FLOAT, None).SerializeToString() for t in types]
-    found: bytes = schema.get_context_dependent_function_with_opset_version(max(typed), node.SerializeToString(), given)
+    try:
+        found = function_body(schema, max(typed), node, given)
+    except OnnxError as e:
+        raise EvaluationError(f"the function of {node.op_type} is not known: {first_line(e)}") from e
     return onnx.FunctionProto.FromString(found) if found else None
 
 

@@ -17,6 +17,7 @@ from ...ir.dtypes import FLOAT16_DTYPES
 from ...operators.declaration import Trait
 from ...operators.element_types import WIDENED, Array
 from ...operators.table import ops_with
+from ...processes.onnx_calls import infer_shapes
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import Parts, describe_nonfinite, distances, dtype_key, min_tolerance, to_64_bit
@@ -380,7 +381,7 @@ def narrows(original: onnx.ModelProto, rewritten: onnx.ModelProto) -> bool:
 
 def _narrow_operators(model: onnx.ModelProto) -> Counter[str]:
     """How many nodes of each operator compute floats of 16 bits; not those that only move or convert elements."""
-    inferred = onnx.shape_inference.infer_shapes(model)
+    inferred = infer_shapes(model)
     graph = inferred.graph
     types = {t.name: t.data_type for t in graph.initializer}
     types |= {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}

@@ -10,11 +10,11 @@ from graphlib import CycleError, TopologicalSorter
 
 import onnx
 from msgspec import Struct
-from onnx import shape_inference
 
 from ...io.split_models import SplitModel
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor
+from ...processes.onnx_calls import infer_shapes
 from ...serialization.proto_queries import all_nodes, read_names
 
 Constant = Tensor | onnx.SparseTensorProto
@@ -71,10 +71,7 @@ class ValueGraph(Struct, frozen=True, dict=True):
     @cached_property
     def types(self) -> Mapping[str, onnx.TypeProto]:
         """The types of values in the main graph as far as onnx infers them."""
-        try:
-            inferred = shape_inference.infer_shapes(self.model.message).graph
-        except Exception:  # noqa: BLE001 - it refuses some models that run
-            inferred = self.model.message.graph
+        inferred = infer_shapes(self.model.message).graph
         return {v.name: v.type for v in (*inferred.value_info, *inferred.output)}
 
     def part(self, nodes: Iterable[int], constants: Sequence[str]) -> SplitModel:

@@ -213,6 +213,11 @@ def test_built_in_rules_are_described_from_the_catalogue() -> None:
     assert texts[2] == "my rule"
 
 
+def test_messages_for_scanners_have_no_links_and_no_placeholders() -> None:
+    _, (result,) = sarif(sarif_text([Finding(Level.WARNING, "r", "a", "[b](https://c) {0} {d}")]))
+    assert result["message"]["text"] == "a: [b] (https://c) {{0}} {d}"
+
+
 @pytest.mark.parametrize(
     ("text", "data", "value"),
     [
@@ -221,6 +226,7 @@ def test_built_in_rules_are_described_from_the_catalogue() -> None:
         ("x: y, z", "x: y, z", "x%3A y%2C z"),
         ("\x1b[31m::error::", "\\x1b[31m::error::", "\\x1b[31m%3A%3Aerror%3A%3A"),
         ("%0A", "%250A", "%250A"),
+        ("::a::##[b]", "\\x3a:a::\\x23#[b]", "\\x3a%3Aa%3A%3A\\x23#[b]"),
     ],
 )
 def test_workflow_commands_are_escaped(text: str, data: str, value: str) -> None:

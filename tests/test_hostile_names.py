@@ -1,8 +1,12 @@
-"""Names with terminal codes, markup and invisible characters in every command: no byte of them is written as it is."""
+"""Names with terminal codes, markup, invisible characters and commands for logs, in every command.
+
+No byte of them is written as it is.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +24,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
-EVIL = "\x1b]0;\x07\x1b[31m\b\r\n\u202e\u2066\u200b\u2028\x9b[red][/]</script><img src=x onerror=1>\"'&`../"
-FILE_NAME = "m\x1b]0;\u202e[red].onnx"
+EVIL = (
+    "::error title=a::b%0A::c \r\n::stop-commands::d ##[error]e##vso[task.f]"
+    "\x1b]0;\x07\x1b[31m\b\r\n\u202e\u2066\u200b\u2028\x9b[red][/]</script><img src=x onerror=1>\"'&`../"
+)
+FILE_NAME = "::stop-commands::m ::error ::##[group]\x1b]0;\u202e[red].onnx"
+COMMAND = re.compile(r"\s*::|.*##\w*\[")
+ANNOTATION = re.compile(r"::(error|warning|notice) \w+=[^:,]*(,\w+=[^:,]*)*::(?!.*##\w*\[)")
 UNSAFE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 PLUGIN = f"""
 from passwright.core import EXACT, require, rule
@@ -96,6 +105,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "run": (
         "FILE -o out\x1b].onnx --json run.json --html run.html --map map.json -v --verify quick",
         "FILE --dry-run --no-verify",
+        "FILE --no-verify --format github --format sarif:run.sarif --format markdown:run.md",
+        "FILE --plugin plugin.py --enable plugin --verify quick --format markdown",
+        "unknown.onnx --format github",
         "FILE --plugin plugin.py --enable evil --repro repro --verify quick",
         "FILE --plugin plugin.py --enable plugin --repro repro --verify quick --json -",
         "FILE --plugin raising.py",
@@ -119,10 +131,10 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "info": ("FILE unknown.onnx", "FILE --json -", "EVIL"),
     "quantize": ("unknown.onnx -o q.onnx", "FILE -o q.onnx --leave EVIL"),
     "tune": ("unknown.onnx -o t.onnx", "FILE -o t.onnx --dim EVIL=2", "FILE -o t.onnx --journal wrong.onnx"),
-    "verify": ("FILE wrong.onnx", "FILE wrong.onnx --json -", "FILE unknown.onnx"),
+    "verify": ("FILE wrong.onnx", "wrong.onnx FILE --format github", "FILE wrong.onnx --json -", "FILE unknown.onnx"),
     "bisect": ("FILE --plugin plugin.py --enable evil", "FILE --ort EVIL"),
     "explain": ("basic FILE --as-is", "away FILE --plugin plugin.py", "basic FILE --at EVIL"),
-    "diff": ("FILE wrong.onnx --all", "FILE unknown.onnx --json -"),
+    "diff": ("FILE wrong.onnx --all", "wrong.onnx FILE --format github", "FILE unknown.onnx --json -"),
     "view": ("EVIL --no-browser",),
     "compare": ("FILE --inputs inputs.npz", "FILE --with EVIL"),
     "bench": ("unknown.onnx", "FILE --inputs inputs.npz", "FILE --ep EVIL"),
@@ -145,6 +157,11 @@ def unsafe_characters(text: str) -> list[str]:
     return sorted({f"U+{ord(c):04X}" for c in text if c != "\n" and unicodedata.category(c) in UNSAFE})
 
 
+def commands(text: str) -> list[str]:
+    """The lines of a log that are commands of a name, not annotations of ours."""
+    return [line for line in text.split("\n") if COMMAND.match(line) and not ANNOTATION.match(line)]
+
+
 def require_strict(text: str) -> None:
     """Require JSON of finite numbers and whole characters."""
     found = json.loads(text, parse_constant=pytest.fail)
@@ -160,6 +177,7 @@ def problems(command: str, arguments: list[str], folder: Path) -> Iterator[str]:
     for name in ("stdout", "stderr"):
         if found := unsafe_characters(getattr(result, name)):
             yield f"{name}: {found}"
+        yield from (f"{name}: {line}" for line in commands(getattr(result, name)))
     if result.exit_code in {1, 4} and command not in {"bench", "diff"} and result.stderr.count("\n") != 1:
         yield f"an error of {result.stderr.count(chr(10))} lines"
     if arguments[-2:] == ["--json", "-"]:
@@ -172,12 +190,14 @@ def problems_of_file(path: Path, *, is_named_by_us: bool) -> Iterator[str]:
     """Forbidden characters in a file, or in its name."""
     if is_named_by_us and unsafe_characters(path.name):
         yield f"a file named {path.name!r}"
-    if path.suffix not in {".json", ".html", ".md"}:
+    if path.suffix not in {".json", ".html", ".md", ".sarif", ".csv"}:
         return
     text = path.read_bytes().decode()
     if found := unsafe_characters(text):
         yield f"{path.name}: {found}"
-    if path.suffix == ".json":
+    if path.suffix != ".html":
+        yield from (f"{path.name}: {line}" for line in commands(text))
+    if path.suffix in {".json", ".sarif"}:
         require_strict(text)
     if path.suffix == ".html" and ("<img" in text or text.count("<script") != text.count("</script")):
         yield f"{path.name}: markup of a name"

@@ -25,7 +25,9 @@ from passwright.app.models.exchange import JobReply
 from passwright.app.models.journal import FILE, FinishedJob, ResultJournal
 from passwright.app.models.pool import REPEATED, ProcessPool
 from passwright.app.models.results import PAGE_NAME, TABLE_NAME
+from passwright.app.models.tables import write_table
 from passwright.app.report.result_row import COLUMNS
+from passwright.core.io.output_paths import OutputFile
 from passwright.core.processes.worker_process import RequestFailed, WorkerError, WorkerExit
 from rewriting import cases, load, op_types
 from sample_reports import comparison
@@ -283,6 +285,21 @@ def test_summary_of_a_folder(folder: Path, command: str) -> None:
         journal.write(b"cut")
     batch("--summarize", "out", "-q")
     assert (folder / "out" / TABLE_NAME).read_bytes() == before[TABLE_NAME]
+
+
+def test_tables_have_no_formulas(tmp_path: Path) -> None:
+    """Numbers stay numbers, and texts that a spreadsheet would compute have an apostrophe before them."""
+    shown = {
+        "=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(1)": "'@SUM(1)", " =1": "' =1", "\uff1d1": "'\uff1d1",
+        "a;=1": "a;'=1", "a; -1": "a;' -1", "\t=1": r"\t=1", "\r=1": r"\r=1",
+        '"=1': '"=1', "a=1": "a=1", "a-b;c": "a-b;c", "1-2": "1-2",
+    }  # fmt: skip
+    rows = [{"text": text, "number": -1.5, "count": -2} for text in shown]
+    write_table(OutputFile.at(tmp_path / "t.csv"), rows, {"text": str, "number": float, "count": int})
+    with (tmp_path / "t.csv").open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert {(row["number"], row["count"]) for row in found} == {("-1.5", "-2")}
+    assert [row["text"] for row in found] == list(shown.values())
 
 
 @pytest.mark.usefixtures("in_process")

@@ -38,9 +38,39 @@ def test_printable_text(text: str) -> None:
     assert printable_lines(text).count("\n") == text.count("\n")
 
 
-@pytest.mark.parametrize("text", ["", "a b", "é", "日本", "\U0001f600"])
+@pytest.mark.parametrize("text", ["", "a b", "é", "日本", "\U0001f600", "domain::op", "a:: b", "# #[a]", "## a [b]"])
 def test_printable_text_stays(text: str) -> None:
     assert printable(text) == printable_line(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::stop-commands::x", r"\x3a:stop-commands::x"),
+        ("  ::error::x", r"  \x3a:error::x"),
+        ("x ::error::y", r"x \x3a:error::y"),
+        ("\r\n::error::x", r"\r\n::error::x"),
+        ("\u3000::error::x", r"\u3000::error::x"),
+        ("##[error]x", r"\x23#[error]x"),
+        ("a##vso[task.complete]###teamcity[b", r"a\x23#vso[task.complete]#\x23#teamcity[b"),
+        ("a\ufe0f\u180bb\U000e0100", r"a\ufe0f\u180bb\U000e0100"),
+    ],
+)
+def test_commands_and_selectors_are_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+    assert printable(shown) == shown
+    assert json.loads(json_text([text])) == [text]
+    assert "##[" not in json_text([text])
+
+
+def test_folded_cells_begin_no_command() -> None:
+    terminal, out = Terminal(), StringIO()
+    terminal.out.file, terminal.out.width = out, 30
+    for n in range(30):
+        rows = [("a" * n + "::error::x", *"abcd"), ("b" * 60 + "##[error]", *"abcd")]
+        terminal.show(Document("", "", "", blocks=[table("t", list("vwxyz"), rows)]))
+    assert out.getvalue().count("error") >= 30
+    assert [line for line in out.getvalue().split("\n") if line.lstrip().startswith("::") or "##[" in line] == []
 
 
 def test_long_lines_are_cut() -> None:

@@ -18,6 +18,8 @@ from ...core.support.regular_files import read_text, unreadable
 
 CSV, PARQUET = SUFFIXES = (".csv", ".parquet")
 MAX_BYTES = 1 << 28  # of a table in CSV
+FORMULA = re.compile(r"(?:^|(?<=;))(?=\s*[=+\-@\uff0b\uff0d\uff1d\uff20])")
+"""The beginning of a text that a spreadsheet would compute; some take a semicolon as the end of a cell."""
 COMMENTS = re.compile(r"\A(?:#.*(?:\r\n|\r|\n|\Z))+")  # before the header
 Table = list[dict[str, str]]
 
@@ -72,7 +74,7 @@ def _csv_text(rows: Iterable[Mapping[str, Any]], columns: Mapping[str, type]) ->
     writer.writerow(columns)
     for row in rows:
         cells = (row.get(name) for name in columns)
-        writer.writerow(printable(c) if isinstance(c, str) else c for c in cells)
+        writer.writerow(FORMULA.sub("'", printable(c)) if isinstance(c, str) else c for c in cells)
     return text.getvalue().removesuffix("\n")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from importlib.metadata import version
@@ -19,6 +20,7 @@ from .descriptions import pass_doc
 from .finding import Finding, relative_path
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+PLACEHOLDER = re.compile(r"\{(\d+)\}")
 MAX_PLACES = 100  # logical locations of a result
 DESCRIPTIONS = {
     "unoptimized-model": "The optimizer would change the model.",
@@ -86,10 +88,15 @@ def _result(f: Finding, index: int) -> dict[str, Any]:
         "ruleId": printable(f.rule),
         "ruleIndex": index,
         "level": str(f.level),
-        "message": {"text": printable_lines(f"{f.title}: {f.message}")},
+        "message": {"text": _message(f"{f.title}: {f.message}")},
         "locations": [location] if location else [],
         "partialFingerprints": {"passwright/v1": digest},
     }
+
+
+def _message(text: str) -> str:
+    """A message in which nothing is a placeholder, as `{0}`, or a link, as `[text](URL)`."""
+    return PLACEHOLDER.sub(r"{{\1}}", printable_lines(text)).replace("](", "] (")
 
 
 def _artifact(file: str) -> dict[str, str]:

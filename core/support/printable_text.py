@@ -1,6 +1,7 @@
 """Text of models, files and plugins as it is shown: on a terminal or page, in JSON, in the name of a file.
 
-Names may hold terminal codes, line breaks, characters that turn the direction of text, and halves of surrogate pairs.
+Names may hold terminal codes, line breaks, characters that turn the direction of text, halves of surrogate pairs, and
+commands for the program that runs a job and reads its log.
 """
 
 from __future__ import annotations
@@ -13,8 +14,14 @@ from typing import Any
 
 MAX_LINE = 4000  # characters of a message
 MAX_FILE_NAME = 60  # characters of a name, of up to 4 bytes each
-INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Characters without a glyph that count as printable: joiners, fillers and a blank."""
+VARIATION_SELECTORS = map(chr, (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
+INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0").union(VARIATION_SELECTORS)
+"""Characters without a glyph that count as printable: joiners, fillers, a blank, and selectors of glyphs."""
+LOG_COMMAND = re.compile(r"(?<!\S)::|##(?=\w*\[)")
+"""The beginning of a command in a log, as `::error::` in a line on GitHub, `##[error]` and `##vso[...]` anywhere.
+
+Where lines are wrapped, any word may be the first of one.
+"""
 NON_FINITE = re.compile(r"NaN|Infinity")
 JSON_TOKEN = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|u[dD][89a-fA-F]..|.)")
 """An escape in JSON: a surrogate pair, half of one, or another."""
@@ -30,11 +37,13 @@ def is_utf8(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text with escapes in place of characters that are not printable, or not visible."""
-    if text.isprintable() and INVISIBLE.isdisjoint(text):
-        return text
-    shown = (c if c.isprintable() and c not in INVISIBLE else c.encode("unicode_escape").decode() for c in text)
-    return "".join(shown)
+    """The text with escapes in place of characters that are not printable, or not visible, or begin a command."""
+    if not text.isprintable() or not INVISIBLE.isdisjoint(text):
+        shown = (c if c.isprintable() and c not in INVISIBLE else c.encode("unicode_escape").decode() for c in text)
+        text = "".join(shown)
+    if "::" in text or "##" in text:
+        text = LOG_COMMAND.sub(lambda m: f"\\x{ord(m[0][0]):x}{m[0][1:]}", text)
+    return text
 
 
 def printable_lines(text: str) -> str:
@@ -59,7 +68,8 @@ def json_text(data: Any, indent: int | None = 1, default: Callable[[Any], Any] |
     text = write(data)
     if NON_FINITE.search(text):  # in a string, perhaps
         text = write(json.loads(text, parse_constant=lambda _: None))
-    return JSON_TOKEN.sub(_whole_pair, text) if "\\ud" in text else text
+    text = JSON_TOKEN.sub(_whole_pair, text) if "\\ud" in text else text
+    return text.replace("##", r"#\u0023") if "##" in text else text  # no line begins with a text
 
 
 def _whole_pair(token: re.Match[str]) -> str:

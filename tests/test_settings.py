@@ -12,6 +12,7 @@ import onnx
 import pytest
 from passwright.app.cli.entry import COMMANDS, app
 from passwright.app.cli.settings import (
+    MAX_BYTES,
     SettingsFile,
     checked_settings,
     find_settings,
@@ -200,21 +201,51 @@ def test_refused_options_name_the_file(project: Path) -> None:
     assert result.stderr.splitlines()[1] == "(settings of passwright.toml: only; --no-settings leaves them out)"
 
 
-def test_unreadable_files(project: Path) -> None:
-    Path("passwright.toml").write_bytes(b"\xff")
-    assert refusal("run", "m.onnx") == "error: passwright.toml is not a text in UTF-8"
-    Path("passwright.toml").unlink()
-    os.mkfifo("passwright.toml")
-    assert refusal("run", "m.onnx").startswith("error: passwright.toml cannot be read: ")
-    Path("passwright.toml").rename("pyproject.toml")
-    assert find_settings() is None
-    Path("pyproject.toml").unlink()
+@pytest.mark.parametrize("name", ["passwright.toml", "pyproject.toml"])
+def test_unreadable_files(project: Path, name: str) -> None:
+    """A file that may have settings is read or refused, never passed over."""
+    file = Path(name)
+    text = f"[tool.passwright]\nexact = true # {'x' * MAX_BYTES}"
+    hint = "it may have settings, which --no-settings leaves out"
+    for make, reason in (
+        (lambda: file.write_bytes(b"\xff"), "is not a text in UTF-8"),
+        (lambda: file.write_text("[tool.passwright]\nexact = true", encoding="utf-16"), "is not a text in UTF-8"),
+        (lambda: file.write_text(text, encoding="utf-8"), "cannot be read: File too large"),
+        (lambda: os.mkfifo(name), "cannot be read: Not a regular file"),
+        (lambda: file.symlink_to(os.devnull), "cannot be read: Not a regular file"),
+        (lambda: file.symlink_to("nowhere"), "does not exist"),
+        (lambda: file.symlink_to(name), "cannot be read: Too many levels of symbolic links"),
+    ):
+        make()
+        assert refusal("run", "m.onnx") == f"error: {name} {reason}; {hint}"
+        invoke("run", "m.onnx", "--no-settings", "--show-settings")
+        file.unlink()
+    file.mkdir()
+    assert refusal("run", "m.onnx") == f"error: {name} is a folder, not a file; {hint}"
+    file.rmdir()
+    file.write_text("[tool.passwright]\nseed = 1", encoding="utf-16-le")  # all bytes are ASCII
+    assert refusal("run", "m.onnx").startswith(f"error: {name}:1: ")
+
+
+def test_project_files(project: Path) -> None:
     settle("this is [not TOML", "pyproject.toml")  # that of another tool, and no settings
+    assert find_settings() is None
+    settle("[project]\ndependencies = ['passwright']\n[tool.passwrong]\nseed = 1", "pyproject.toml")
     assert find_settings() is None
     settle("[tool.passwright", "pyproject.toml")
     assert refusal("run", "m.onnx").startswith("error: pyproject.toml:1: ")
-    settle("tool.passwright = 3", "pyproject.toml")
-    assert refusal("run", "m.onnx") == "error: pyproject.toml: tool.passwright is not a table"
+    for text in ("tool.passwright = 3", "[[tool.passwright]]\nseed = 1", "tool = ['passwright']"):
+        settle(text, "pyproject.toml")
+        assert refusal("run", "m.onnx") == "error: pyproject.toml: tool.passwright is not a table"
+    for text in (
+        f"[tool{' ' * 20}.{' ' * 20}passwright]\nseed = 1",
+        '[tool."pass\\u0077right"]\nseed = 1',
+        '["\\U00000074ool"."\\u0070asswright"]\nseed = 1',
+        "tool = {other = {a = 1}, passwright = {seed = 1}}",
+        "\ufefftool.passwright.seed = 1\r\n",
+    ):
+        settle(text, "pyproject.toml")
+        assert shown("run")["seed"] == (1, "pyproject.toml"), text
 
 
 def test_typed_options_exclude_settings(project: Path) -> None:

@@ -17,6 +17,7 @@ from .exit_codes import USAGE, one_line_errors, printable_messages
 from .help_pages import GroupedHelp, page_width
 from .parameters import option_classes, options_from, typer_parameters
 from .settings import (
+    IGNORE,
     OWN_FILE,
     PROJECT_FILE,
     SettingsFile,
@@ -29,7 +30,7 @@ from .settings import (
 
 RUN = "run"
 FILE = f"{__name__}.file"  # of settings, in the data of a context
-SHOW, TRUST, IGNORE = "--show-settings", "--trust-settings", "--no-settings"
+SHOW, TRUST = "--show-settings", "--trust-settings"
 CHOICES = {
     SHOW: "Print all options with their sources, and exit.",
     TRUST: "Let settings name plugins and other code.",

@@ -18,9 +18,10 @@ from ...core.support.toml_tables import read_tables
 from ..options import PIPELINES_FILE, WORDS, Option, require
 
 OWN_FILE, PROJECT_FILE = "passwright.toml", "pyproject.toml"
+IGNORE = "--no-settings"
 TABLE = ("tool", "passwright")  # of the file of a project
-NAMED = re.compile(r"""tool\W{1,9}passwright|^\s*["']?passwright["']?\s*[.=]""", re.MULTILINE)
-"""A file that has the table, or might: all others are not parsed."""
+NAMED = re.compile(r"passwright|\\[uU]|\0")
+"""The name of the table, an escape that may be a part of it, or a character of UTF-16: other files are not parsed."""
 MAX_BYTES = 1 << 20  # of a file of settings
 REPOSITORY = ".git"  # is in the root of one
 LIST_WORDS = "a list of texts"
@@ -63,9 +64,10 @@ def _read(path: Path) -> SettingsFile | None:
     try:
         text = read_text(path, MAX_BYTES)
     except (OSError, UnicodeDecodeError) as e:
+        if isinstance(e, FileNotFoundError) and not path.is_symlink():
+            return None
         reason = unreadable(path, e) if isinstance(e, OSError) else f"{path} is not a text in UTF-8"
-        require(not is_own or isinstance(e, FileNotFoundError), reason)
-        return None
+        raise UsageError(f"{reason}; it may have settings, which {IGNORE} leaves out") from e
     if not is_own and not NAMED.search(text):
         return None
     table: Any = _tables(path, text)

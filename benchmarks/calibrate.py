@@ -6,6 +6,9 @@ it measures the time that 40 of them take longer than 8: the shortest of several
 
 from __future__ import annotations
 
+import passwright  # noqa: F401 - turns off the telemetry of onnxruntime
+
+# isort: split
 from statistics import median
 from time import perf_counter
 

@@ -19,9 +19,10 @@ Optimize = Callable[[str], onnx.ModelProto]
 
 def passwright_optimizer() -> Optimize:
     """passwright, with the modules imported that it would import later."""
-    import onnxruntime  # noqa: F401 - for constant folding
-
     from passwright import optimize
+
+    # isort: split
+    import onnxruntime  # noqa: F401 - for constant folding; after passwright, which turns its telemetry off
 
     return lambda path: optimize(path, verify=False).model
 

@@ -5,6 +5,9 @@ Exit code 1 and one line if they do not. A check of the benchmark, not passwrigh
 
 from __future__ import annotations
 
+import passwright  # noqa: F401 - turns off the telemetry of onnxruntime
+
+# isort: split
 import argparse
 import sys
 from pathlib import Path

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import passwright  # noqa: F401 - turns off the telemetry of onnxruntime
+
+# isort: split
 import argparse
 import sys
 from collections.abc import Iterator

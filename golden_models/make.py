@@ -40,7 +40,7 @@ def prepare_venv(folder: Path, requirements: Path = REQUIREMENTS) -> Path:
 
 def environment(folder: Path) -> dict[str, str]:
     """Reproducible, offline, and with Keras on torch, keeping its settings out of the home folder."""
-    fixed = {"PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1", "KERAS_BACKEND": "torch"}
+    fixed = {"PYTHONHASHSEED": "0", "HF_HUB_OFFLINE": "1", "ORT_DISABLE_TELEMETRY": "1", "KERAS_BACKEND": "torch"}
     return {**os.environ, **fixed, "KERAS_HOME": str(folder / "keras")}
 
 

@@ -1,6 +1,11 @@
 """An ONNX optimizer that verifies its result: the commands of `passes`, as functions."""
 
-from __future__ import annotations
+import os
+import sys
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # onnxruntime reads it when it is first imported, here or in a worker
+if sys.argv[:1] == ["-m"] and sys.orig_argv[-len(sys.argv)].endswith(__name__) and not sys.flags.safe_path:
+    del sys.path[0]  # `python -m passwright` puts the current folder first, which may have a `typing` or `numpy`
 
 from importlib import import_module
 from pathlib import Path

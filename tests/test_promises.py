@@ -63,16 +63,22 @@ def test_limits_are_those_of_the_code() -> None:
         assert value == eval(constants_of(stem)[name]), f"{stem}.{name} is not {text}"
 
 
+TRAPPED = (
+    "onnx", "numpy", "onnxruntime", "json", "rich", "typer", "basic", "sitecustomize", "typing", "pathlib", "gc",
+)  # fmt: skip
 TRAP = "from pathlib import Path; Path(__file__).with_suffix('.imported').touch(); raise SystemExit('imported')"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the command is a script")
 def test_nothing_is_imported_from_the_current_folder(tmp_path: Path) -> None:
-    for name in ("onnx", "numpy", "onnxruntime", "json", "rich", "typer", "basic", "sitecustomize"):
+    for name in TRAPPED:
         (tmp_path / f"{name}.py").write_text(TRAP)
     onnx.save(load("g (float[4] x) => (float[4] y) { a = Relu(x) y = Relu(a) }"), tmp_path / "m.onnx")
     env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     command = [Path(sys.executable).with_name("passes"), "run", "m.onnx", "-o", "out.onnx"]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=300)
     assert "verified" in done.stdout, done.stderr
+    for line in ("-m passwright --version", "-mpasswright list --help", "-Bm passwright info m.onnx"):
+        command = [sys.executable, *line.split()]
+        subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True, timeout=300)
     assert list(tmp_path.glob("*.imported")) == []

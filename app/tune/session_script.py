@@ -17,8 +17,10 @@ def session_script(configuration: Configuration, model: str, comment: str) -> st
     lines = [
         f"# {printable_line(comment)}",
         *([f"# Call it from {callers} threads at the same time."] if callers > 1 else []),
+        "import os",
         "from pathlib import Path",
         "",
+        'os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read when onnxruntime is imported',
         "import onnxruntime as ort",
         "",
         "options = ort.SessionOptions()",

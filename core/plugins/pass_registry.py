@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
@@ -260,6 +261,13 @@ def registry_from_file(path: Path) -> PassRegistry:
     return registry
 
 
+class _FileLoader(SourceFileLoader):
+    """A loader of a Python file that writes no bytecode into its folder."""
+
+    def set_data(self, path: str, data: object, *, _mode: int = 0) -> None:
+        """Write nothing."""
+
+
 def import_file(path: Path) -> ModuleType:
     """Import a Python file. Raises PluginError."""
     if path.suffix != ".py":
@@ -269,7 +277,7 @@ def import_file(path: Path) -> ModuleType:
     except OSError as e:
         raise PluginError(f"{path} is not a Python file: {e.strerror}") from e
     name = FILE_MODULE_PREFIX + path.stem
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=_FileLoader(name, str(path)))
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.app.report.verdict_text import verdict_line
 from passwright.core import EXACT, Contract, RewriteBuilder, Rule, Value, conditional, rule
 from passwright.core.errors import VerificationError
+from passwright.core.serialization.provenance import read_conditions, with_conditions
 from rewriting import load, op_types
 
-from passwright import Result, optimize
+from passwright import Result, optimize, verify
 
 NO_NAN = conditional("nothing is NaN")
 GUARDED = "n = IsNaN(x) g = Where(n, zero, x)"
@@ -20,6 +22,7 @@ HEAD = "g (float[N, 4] x) => (float[N, 4] y)"
 ZERO = {"zero": np.array(0, np.float32)}
 BOUNDS = {"low": np.array(-1e6, np.float32), "high": np.array(1e6, np.float32)}
 CLIPPED = "c = Clip(x, low, high) n = Neg(c) d = Clip(n, low, high) y = Abs(d)"
+CLIPPED_OPS = ["Clip", "Neg", "Abs"]
 
 
 def guard_dropper(contract: Contract) -> Rule:
@@ -113,24 +116,49 @@ def test_length_of_zero_is_excused_by_the_condition_of_the_norm() -> None:
     assert "holds on condition that no length is 0" in notes(result)[0]
 
 
-def test_finite_inputs_are_excused_where_the_expression_of_a_condition_is_false(tmp_path: Path) -> None:
-    result = run(CLIPPED, drop_clip, strict=True, output=tmp_path / "m.onnx")
-    assert op_types(result.model) == op_types(onnx.load(tmp_path / "m.onnx")) == ["Neg", "Abs"]
-    assert result.report.rejected == []
-    (note,) = notes(result)
-    assert "holds on condition that no number is beyond 1e6; else " in note
-    assert "finite inputs agree" not in note
-    verdict = result.report.verification
+@pytest.mark.parametrize(
+    ("body", "wrong", "ops"), [(CLIPPED, drop_clip, CLIPPED_OPS), ("y = Relu(x)", drop_relu, ["Relu"])]
+)
+def test_a_condition_excuses_no_finite_numbers(body: str, wrong: Rule, ops: list[str]) -> None:
+    result = run(body, wrong)
+    assert op_types(result.model) == ops
+    assert {q.by for q in result.report.rejected} == {wrong.name}
+
+
+def test_a_condition_of_finite_numbers_may_hold_on_given_inputs() -> None:
+    result = run(CLIPPED, drop_clip, strict=True, inputs={"x": np.array([[1, 2, -3, 4e5]], np.float32)})
+    assert op_types(result.model) == ["Neg", "Abs"]
+
+
+def test_result_states_its_conditions_which_excuse_numbers_that_are_not_finite(tmp_path: Path) -> None:
+    """What a run keeps under a condition, a comparison accepts under it, and nothing else."""
+    model = load(f"{HEAD} {{ {GUARDED} y = Neg(g) }}", weights=ZERO)
+    onnx.save(run(f"{GUARDED} y = Neg(g)", guard_dropper(NO_NAN)).model, tmp_path / "m.onnx")
+    stated = onnx.load(tmp_path / "m.onnx")
+    assert read_conditions(stated) == ("drop_guard: nothing is NaN",)
+    verdict = verify(model, stated).verdict
     assert verdict is not None
-    assert any(note.startswith("conditions hold on ") for note in verdict.notes)
-    assert "normal inputs with N=1" in verdict.input_sets
-    assert not any("extremes" in label for label in verdict.input_sets)
+    assert verdict.failure is None
+    assert verdict.excused_sets > 0
+    assert verdict.conditions == ("drop_guard: nothing is NaN",)
+    assert any("as a condition of the model permits" in note for note in verdict.notes)
+    assert "where numbers are not finite, as conditions of the model permit" in verdict_line(verdict)
+    given = verify(model, stated, inputs={"x": np.array([[1, 2, 3, np.nan]], np.float32)})
+    assert not given.agrees
+    assert verify(stated, model).verdict.failure.is_nonfinite_only
 
 
-def test_a_condition_that_is_false_on_typical_numbers_excuses_nothing() -> None:
-    result = run("y = Relu(x)", drop_relu)
-    assert op_types(result.model) == ["Relu"]
-    assert [q.by for q in result.report.rejected] == ["drop_relu"]
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("y = Neg(x)", "a = Add(x, one) y = Neg(a)", id="finite numbers"),
+        pytest.param("y = Abs(x)", "n = IsNaN(x) g = Where(n, one, x) h = Relu(g) y = Abs(h)", id="both"),
+    ],
+)
+def test_statement_of_a_condition_excuses_no_other_mistake(before: str, after: str) -> None:
+    weights = {"one": np.array(1, np.float32)}
+    wrong = with_conditions(load(f"{HEAD} {{ {after} }}", weights=weights), ["mine: nothing is NaN"])
+    assert not verify(load(f"{HEAD} {{ {before} }}"), wrong).agrees
 
 
 def test_a_condition_excuses_nothing_on_given_inputs() -> None:
@@ -155,7 +183,7 @@ def test_numbers_instead_of_nan_are_excused_where_inputs_are_not_given(given: An
 
 
 def test_other_wrong_changes_are_left_out_beside_an_excused_one() -> None:
-    result = run(CLIPPED.replace("Abs(d)", "Elu(d)"), drop_clip, drop_elu)
+    result = run(f"{GUARDED} n2 = Neg(g) y = Elu(n2)", guard_dropper(NO_NAN), drop_elu)
     assert op_types(result.model) == ["Neg", "Elu"]
     assert [q.by for q in result.report.rejected] == ["drop_elu"]
     assert len(notes(result)) == 1

@@ -25,6 +25,9 @@ def verdict_line(verdict: Verdict | None) -> str:
         return NOT_VERIFIED
     excused = sum(d.excused for d in verdict.differences.values())
     parts = [f"verified: {agreement_text(verdict)}, on {input_sets_text(verdict.input_sets)}"]
+    if verdict.excused_sets:
+        sets = plural(verdict.excused_sets, "set")
+        parts.append(f"on {sets} they differ where numbers are not finite, as conditions of the model permit")
     parts += [f"{plural(excused, 'element')} differ at discontinuities of the original"] * bool(excused)
     parts += [f"{plural(len(verdict.random), 'random output')} by type and rank only"] * bool(verdict.random)
     return "; ".join(parts)
@@ -59,6 +62,7 @@ def difference_lines(verdict: Verdict) -> Iterator[str]:
         yield f"sizes: {'; '.join(sizes_text(verdict.sizes))}"
     if verdict.nonfinite_input_sets:
         yield f"NaN and infinite inputs: alike on {plural(len(verdict.nonfinite_input_sets), 'set')} of them"
+    yield from (f"condition: {condition}" for condition in verdict.conditions)
     if verdict.random:
         yield f"random, so compared by type and rank only: {', '.join(verdict.random)}"
 

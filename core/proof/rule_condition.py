@@ -10,7 +10,6 @@ from msgspec import Struct, structs
 
 from ..errors import MatchFailure, require
 from ..io.convert import from_onnx, to_onnx
-from ..io.model import Model
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.values import Value
@@ -35,22 +34,17 @@ class Firing(Struct, frozen=True):
     values: list[str]
 
 
-def condition_of(rule: Rule, model: onnx.ModelProto) -> onnx.ModelProto | None:
-    """The condition under which `rule` keeps the numbers of a model; None and errors as by `keep_condition`."""
-    found = from_onnx(model)
-    return to_onnx(found) if keep_condition(rule, found, from_onnx(model)) else None
-
-
 @np.errstate(all="ignore")  # as where rules are applied
-def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
-    """Make the outputs of a model the bools of the condition under which `rule` keeps its numbers where it fires.
+def condition_of(rule: Rule, proto: onnx.ModelProto) -> onnx.ModelProto | None:
+    """The condition under which `rule` keeps the numbers of a model where it fires: a model of the same inputs.
 
-    Its inputs stay; `rewritten` is the same model and is rewritten. False if the contract says no condition in an
-    expression for the element types at which it fires. Raises NotApplicable where the condition has no expression, as
-    in a body or on values that the model has not, and PassesError.
+    Its outputs are bools. None if the contract says no condition in an expression for the element types at which it
+    fires. Raises NotApplicable where the condition has no expression, as in a body or on values that the model has not,
+    and PassesError.
     """
     if not rule.contract.assumptions:
-        return False
+        return None
+    model, rewritten = from_onnx(proto), from_onnx(proto)
     firings, change_log = list[Firing](), ChangeLog(record=True)
     rewrite(rewritten.graph, [WatchedRule(**structs.asdict(rule), firings=firings)], change_log)
     places = {c.place for c in change_log.changes}
@@ -62,9 +56,10 @@ def keep_condition(rule: Rule, model: Model, rewritten: Model) -> bool:
         bools = [b for f in held for b in _build(f, model.graph, known)]
     except MatchFailure as why:
         raise NotApplicable(f"its condition is not said: {why}") from why
-    if bools:
-        keep_outputs(model, [b.name for b in dict.fromkeys(bools)])
-    return bool(bools)
+    if not bools:
+        return None
+    keep_outputs(model, [b.name for b in dict.fromkeys(bools)])
+    return to_onnx(model)
 
 
 class WatchedRule(Rule, frozen=True, kw_only=True, eq=False):

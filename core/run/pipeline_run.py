@@ -20,7 +20,6 @@ from ..errors import (
     InterfaceError,
     ModelError,
     NoFixpoint,
-    PassesError,
     PassFailed,
     RuleError,
     UnverifiableError,
@@ -34,6 +33,7 @@ from ..ir.graph import FRESH_NAME_MARK, ValueInfo
 from ..processes.watchdog import NoProgress, progress_watchdog
 from ..rewriting.change_log import NO_LIMIT, BisectLimit, Change, ChangeLog, ChangeObserver, Exclusions, SizeAccounting
 from ..rewriting.rules import Contract, Rule
+from ..serialization.provenance import with_conditions
 from ..support.binary_search import first_bad, first_bad_at
 from ..support.gc_pause import gc_paused
 from ..verify.comparison_options import ComparisonOptions
@@ -89,15 +89,13 @@ OnRejected = Callable[[RejectedChange, RewriteResult, RewriteResult | None], Rej
 class BisectResult(Struct, frozen=True):
     """The wrong change, the limit of a replay that stops just before it, and the result just after it, if it is known.
 
-    `good`: an input set, and a change up to which it shows no fault. `condition`: the model of what the rule assumes,
-    where that is why the change counts as right under a condition.
+    `good`: an input set, and a change up to which it shows no fault.
     """
 
     change: RejectedChange
     stop: BisectLimit
     after: RewriteResult | None = None
     good: tuple[InputSet | None, int] | None = None
-    condition: Loadable | None = None
 
 
 @dataclass(slots=True)
@@ -113,8 +111,8 @@ class PipelineRun:
     repetition are observed by a new one.
 
     `conditional` are the rejected changes of rules whose contract has a condition, one for each rule, if the outputs
-    differ only beyond finite numbers, or where the expression of the condition is false, whose models are in
-    `conditions`. Their rules are excluded until everything else is correct, then readmitted.
+    differ only beyond finite numbers. Their rules are excluded until everything else is correct, then readmitted, and
+    results state their `conditions` from then on.
     """
 
     load: Callable[[], Model]
@@ -132,7 +130,7 @@ class PipelineRun:
     on_rejected: OnRejected | None = None
     rejected: list[RejectedChange] = field(default_factory=list[RejectedChange], init=False)
     conditional: list[RejectedChange] = field(default_factory=list[RejectedChange], init=False)
-    conditions: list[Loadable] = field(default_factory=list["Loadable"], init=False)
+    conditions: list[str] = field(default_factory=list[str], init=False)
     replays: int = field(default=0, init=False)
     trusts_conditions: bool = field(default=True, init=False)
     known_good: tuple[InputSet | None, int] = field(default=(None, -1), init=False)
@@ -210,7 +208,10 @@ class PipelineRun:
         model.graph.context.value_info = self.value_info  # passes that hand the model to other tools kept it
         if failed is not None:
             return RewriteResult(model, change_log, RewriteFailure(failed.kind, str(failed)), failed)
-        return RewriteResult(model, change_log, static_failure(model, interface, tries_export=tries_export))
+        failure = static_failure(model, interface, tries_export=tries_export)
+        if self.conditions:
+            model.header = with_conditions(model.header, self.conditions)
+        return RewriteResult(model, change_log, failure)
 
     def reject(self, failed: RewriteResult, compare: Comparer | None = None) -> RejectedChange:
         """Find the first wrong change, and exclude it from repetitions; wrong outputs are found by `compare`.
@@ -224,22 +225,20 @@ class PipelineRun:
             raise VerificationError(f"{found.message}; first broken by {found.label}")
         return found
 
-    def readmit_conditional(self) -> tuple[list[RejectedChange], list[Loadable]]:
-        """Readmit the rules of `conditional`, and return these and the `conditions`."""
+    def readmit_conditional(self) -> list[RejectedChange]:
+        """Readmit the rules of `conditional`, return these, and let results state their conditions."""
         self.exclusions.rules.difference_update(q.by for q in self.conditional)
-        found = self.conditional, self.conditions
-        self.conditional, self.conditions = [], []
+        found, self.conditional = self.conditional, []
+        self.conditions = [f"{q.by}: {q.condition}" for q in found]
         return found
 
     def distrust_conditions(self) -> None:
         """Exclude changes from now on whatever the condition of their rule, as the outputs do not bear it out."""
-        self.trusts_conditions = False
+        self.trusts_conditions, self.conditions = False, []
 
     def _conditional(self, fault: BisectResult) -> RejectedChange:
         """Exclude the rule of a change that is wrong only where its condition is false, at all places."""
         self.conditional.append(fault.change)
-        if fault.condition is not None:
-            self.conditions.append(fault.condition)
         self.exclusions.rules.add(fault.change.by)
         self._lower_ordinals(fault.change.ordinal or 0)
         self.known_good = (None, -1)  # earlier changes have other ordinals now
@@ -352,7 +351,7 @@ class ChangeBisector(Struct, frozen=True):
             return self.run.replay(limit, tries_export=True)
         return self._compared(self.run.replay(limit))
 
-    def _compared(self, result: RewriteResult, conditions: Sequence[Loadable] = ()) -> RewriteResult:
+    def _compared(self, result: RewriteResult) -> RewriteResult:
         """The result with the failure that the comparison on the input set of the failure shows, if any."""
         if result.failure is not None:
             return result
@@ -363,7 +362,6 @@ class ChangeBisector(Struct, frozen=True):
             input_sets=(mismatch.input_set,) if mismatch is not None and mismatch.input_set is not None else (),
             compare_regions=self.run.keeps_names,
             may_round=self.failed.may_round,
-            conditions=conditions,
         )
         try:
             found = self.compare(in_memory(result.model), options).failure
@@ -372,9 +370,11 @@ class ChangeBisector(Struct, frozen=True):
         return result if found is None else result.failing(RewriteFailure.of_mismatch(found), exact=exact)
 
     def _under_condition(self, fault: BisectResult) -> BisectResult:
-        """The fault with the condition of its rule, if the outputs differ only where that may be false."""
+        """The fault with the condition of its rule, if the outputs differ only beyond finite numbers."""
         change, mismatch = fault.change, self._failure.mismatch
-        if not self.run.trusts_conditions or mismatch is None or not mismatch.output or change.ordinal is None:
+        if not self.run.trusts_conditions or mismatch is None or change.ordinal is None:
+            return fault
+        if not mismatch.is_outside_finite:
             return fault
         if mismatch.input_set is not None and mismatch.input_set.is_given:
             return fault
@@ -384,28 +384,7 @@ class ChangeBisector(Struct, frozen=True):
             return fault
         contracts = (c for c in (r.contract, r.contract.for_dtypes) if isinstance(c, Contract))
         words = next((c.condition for c in contracts if c.condition), "")
-        if not words:
-            return fault
-        condition = None if mismatch.is_outside_finite else self._excusing_condition(r, fault.stop)
-        is_excused = mismatch.is_outside_finite or condition is not None
-        return replace(fault, change=replace(change, condition=words), condition=condition) if is_excused else fault
-
-    def _excusing_condition(self, rule: Rule, stop: BisectLimit) -> Loadable | None:
-        """A model of what a rule assumes of the model at `stop`, if the failure shows only where that is false."""
-        if not rule.contract.assumptions:  # without two replays
-            return None
-        from ..proof.obligation import NotApplicable  # noqa: PLC0415 - seldom needed
-        from ..proof.rule_condition import keep_condition  # noqa: PLC0415 - seldom needed
-
-        model, rewritten = (self.run.replay(stop).model for _ in range(2))
-        try:
-            if not keep_condition(rule, model, rewritten):
-                return None
-        except (NotApplicable, PassesError):
-            return None
-        condition = in_memory(model)
-        unproven = replace(self.failed, failure=None)
-        return condition if self._compared(unproven, (condition,)).failure is None else None
+        return replace(fault, change=replace(change, condition=words)) if words else fault
 
     def _nondeterministic_pass(self, again: RewriteResult) -> BisectResult:
         """The first pass with another result in a second run. Raises VerificationError if there is none."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from msgspec import Struct
@@ -43,11 +42,9 @@ class Verifier(Struct, frozen=True):
             else:
                 result, _, verdict = self._check(run, result, writer.without_files())
                 if verdict.failure is None:
-                    kept, conditions = run.readmit_conditional()
-                    result, exported, verdict = self._check(
-                        run, run.rewrite(), writer, finite_only=True, conditions=conditions
-                    )
-                    if verdict.failure is None and verdict.input_sets:
+                    kept = run.readmit_conditional()
+                    result, exported, verdict = self._check(run, run.rewrite(), writer)
+                    if verdict.failure is None:
                         notes = (f"{q.label} holds on condition that {q.condition}; else {q.message}" for q in kept)
                         return RunOutcome(result, exported, replace(verdict, notes=(*verdict.notes, *notes)))
                     run.distrust_conditions()
@@ -60,21 +57,13 @@ class Verifier(Struct, frozen=True):
         run: PipelineRun,
         result: RewriteResult,
         writer: ModelWriter,
-        *,
-        finite_only: bool = False,
-        conditions: Sequence[Loadable] = (),
     ) -> tuple[RewriteResult, ExportedModel, Verdict]:
-        """The result, with its failure if it is wrong, as it is written, and the verdict on it.
-
-        `finite_only`: input sets with NaN and infinities are left out, and those on which one of `conditions` is false.
-        """
+        """The result, with its failure if it is wrong, as it is written, and the verdict on it."""
         result, exported = writer.export(run, result)
         options = ComparisonOptions(
             exact=self.exact or not (result.may_round or self.uses_half),
             compare_regions=run.keeps_names,
-            finite_only=finite_only,
             may_round=result.may_round,
-            conditions=conditions,
         )
         verdict = writer.write_verified(exported, partial(self.compare, options=options))
         if verdict.failure is not None:

@@ -1,13 +1,15 @@
-"""Provenance of nodes made by rewrites, written as their metadata, which Netron displays.
+"""Provenance of nodes made by rewrites, and conditions of models, written as their metadata, which Netron displays.
 
 `passwright.rule` is the rule or pass that made the node last; `passwright.from` a JSON list of the names of the nodes
 of the file that it replaced, a nameless one by its first output. onnx.checker and onnxruntime accept metadata of nodes
-at every IR version, though it was introduced in version 10.
+at every IR version, though it was introduced in version 10. `passwright.conditions` of a model is a JSON list of the
+rules that hold on a condition alone, each with the condition.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, cast
 
 import onnx
@@ -16,6 +18,7 @@ from ..ir.op import MAX_SOURCES, Op, Origin
 
 RULE_KEY, SOURCES_KEY = "passwright.rule", "passwright.from"
 PROVENANCE_KEYS = frozenset({RULE_KEY, SOURCES_KEY})
+CONDITIONS_KEY = "passwright.conditions"
 TRUNCATION_MARK = "... and more"
 JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
@@ -68,6 +71,23 @@ def _parse_names(text: str) -> list[str]:
         return []
     listed = cast("list[Any]", found) if isinstance(found, list) else []
     return [name for name in listed if isinstance(name, str)]
+
+
+def read_conditions(model: onnx.ModelProto) -> tuple[str, ...]:
+    """The conditions that a model states."""
+    return tuple(name for p in model.metadata_props if p.key == CONDITIONS_KEY for name in _parse_names(p.value))
+
+
+def with_conditions(header: onnx.ModelProto, conditions: Iterable[str]) -> onnx.ModelProto:
+    """A header that states `conditions` beside its own."""
+    found = onnx.ModelProto()
+    found.CopyFrom(header)
+    stated = dict.fromkeys((*read_conditions(header), *conditions))
+    kept = [p for p in header.metadata_props if p.key != CONDITIONS_KEY]
+    del found.metadata_props[:]
+    found.metadata_props.extend(kept)
+    found.metadata_props.add(key=CONDITIONS_KEY, value=JSON_ENCODER.encode([*stated]))
+    return found
 
 
 def other_metadata(node: onnx.NodeProto) -> list[tuple[str, str]]:

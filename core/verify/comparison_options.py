@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from ..io.split_models import Loadable
     from .input_generation import InputSet
 
 
@@ -18,23 +17,18 @@ class ComparisonOptions(Struct, frozen=True, kw_only=True):
     `input_sets` restricts the comparison; the others count as equal already. `compare_regions`: each changed region is
     compared too, with the original's values at its boundary, for a model in which names have the meaning that they have
     in the original, as after rewriting. `explain_by_regions`: they may explain a difference of outputs in any model, as
-    values of another meaning explain none. `finite_only`: outputs may differ on NaN or infinite inputs, and where they
-    are not finite in the original. Unless changes `may_round`, outputs may not differ beyond their tolerance because a
-    16-bit float is rounded once less. `avoids_empty`: another backend, too, is given empty inputs only where all
-    operators are known to support them. `conditions` are models with the inputs of the original and bools for outputs:
-    the comparison is on input sets on which all of them are true. They count neither on given inputs, nor if one is
-    false on typical numbers, nor where the original is run in segments, or its outputs are random or depend on runs.
-    Without `finds_limits`, no inputs are searched for at which changed comparisons are near their limits.
+    values of another meaning explain none. Unless changes `may_round`, outputs may not differ beyond their tolerance
+    because a 16-bit float is rounded once less. `avoids_empty`: another backend, too, is given empty inputs only where
+    all operators are known to support them. Without `finds_limits`, no inputs are searched for at which changed
+    comparisons are near their limits.
     """
 
     exact: bool = False
     input_sets: Collection[InputSet] | None = None
     compare_regions: bool = False
     explain_by_regions: bool = True
-    finite_only: bool = False
     may_round: bool = True
     avoids_empty: bool = False
-    conditions: Sequence[Loadable] = ()
     finds_limits: bool = True
 
 

@@ -28,6 +28,7 @@ from ..ort.call_monitor import call_facts
 from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, has_nonempty_filters
 from ..processes.process_limits import default_memory
 from ..serialization.proto_queries import used_operators
+from ..serialization.provenance import read_conditions
 from .comparison_crossings import ComparisonProbe
 from .comparison_options import USUAL, ComparisonOptions
 from .input_search import InputSearch, OutOfTime
@@ -78,7 +79,8 @@ class _Comparisons:
     """The input sets on which outputs were compared, and the worst differences, by whether the inputs are finite.
 
     `sizes` are those of the symbolic dims. `elements` has the only element so far of each output on finite inputs,
-    unless it is among `varied`.
+    unless it is among `varied`. A condition of the model excuses the differences of outputs on `excused_sets`, given by
+    their identities; the first one of each output is noted.
     """
 
     notes: list[str]
@@ -90,11 +92,14 @@ class _Comparisons:
     sizes: dict[str, set[int]] = field(default_factory=dict[str, set[int]])
     elements: dict[str, Any] = field(default_factory=dict[str, Any])
     varied: set[str] = field(default_factory=set[str])
+    excused: set[str] = field(default_factory=set[str])
+    excused_sets: set[int] = field(default_factory=set[int])
 
     def add(self, run: ReferenceRun) -> None:
         """Add the input set of a run, and the elements of its outputs."""
         input_set = run.input_set
-        self.labels[input_set.is_finite].append(str(input_set))
+        if input_set.is_finite or id(input_set) not in self.excused_sets:
+            self.labels[input_set.is_finite].append(str(input_set))
         for symbol, size in input_set.sizes.items():
             self.sizes.setdefault(symbol, set()).add(size)
         for name in (n for n in run.outputs if n not in self.varied) if input_set.is_finite else ():
@@ -102,6 +107,13 @@ class _Comparisons:
             is_tensor = isinstance(run.outputs[name], np.ndarray)
             if not is_tensor or (found.size and np.any(found != self.elements.setdefault(name, found.flat[0]))):
                 self.varied.add(name)
+
+    def excuse(self, name: str, input_set: InputSet, reason: str) -> None:
+        """Add a difference of an output that a condition of the model excuses."""
+        self.excused_sets.add(id(input_set))
+        if name not in self.excused:
+            self.excused.add(name)
+            self.notes.append(f"{name} differs on {input_set}, as a condition of the model permits: {reason}")
 
     def constant_outputs(self) -> Iterator[str]:
         """Notes on the outputs that had one element alone on several finite input sets."""
@@ -295,7 +307,6 @@ class Oracle:
         may_crash = is_avoided and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [r for r in chosen if not _has_zero_size(r) or r is self.runs[0]]
-        chosen = self._runs_under(options.conditions, chosen, notes)
         loose = original.unseeded_outputs.intersection(spec.random_outputs)
         unseeded = tuple(n for n in self.output_names if n in loose)
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
@@ -304,10 +315,13 @@ class Oracle:
         explains = options.explain_by_regions and backend is None
         regions = cache(partial(self._changed_regions, model)) if explains else lambda: None
         truths = ValueCache[Outputs](spec.value_budget / 2)
+        tried = _Comparisons(notes, failure=failure)
+        conditions = cache(partial(self._conditions, model))
         compare_on = partial(
             self._compare_on,
+            tried=tried,
             session=derived,
-            notes=notes,
+            conditions=conditions,
             regions=regions,
             truth=lambda run: truths.get(
                 run, lambda: outputs_in_float64(split_model(model), self.output_names, run.input_set.feeds)
@@ -315,7 +329,6 @@ class Oracle:
             unseeded=unseeded,
             options=options,
         )
-        tried = _Comparisons(notes, failure=failure)
         self._compare_in_time(chosen, compare_on, tried)
         failure = tried.failure
         del derived, compare_on  # its memory
@@ -332,13 +345,13 @@ class Oracle:
             failure = structs.replace(failure, magnitude=failure.input_set.magnitude)
         return Verdict(
             self.backend, options.exact, finite, worst[True], unseeded, noted, failure, nonfinite, worst[False], count,
-            sizes,
+            sizes, len(tried.excused_sets), conditions() if tried.excused else (),
         )  # fmt: skip
 
     def _compare_in_time(
         self,
         chosen: Sequence[ReferenceRun],
-        compare_on: Callable[[ReferenceRun, dict[str, OutputDifference]], Mismatch | None],
+        compare_on: Callable[[ReferenceRun], Mismatch | None],
         tried: _Comparisons,
     ) -> None:
         """Compare on the input sets of the runs, finite ones first, up to a failure or the end of the time.
@@ -356,13 +369,18 @@ class Oracle:
             input_set = run.input_set
             try:
                 with call_facts(input_set=input_set, place=(n + 1, len(chosen))):
-                    tried.failure = compare_on(run, tried.worst[input_set.is_finite])
+                    tried.failure = compare_on(run)
             except MemoryExhausted as e:
                 tried.notes.append(f"{e} for the values of both models on {input_set}, which were left out")
             else:
                 tried.add(run)
         if chosen and not any(tried.labels.values()):
             raise UnverifiableError(tried.notes[-1])
+
+    def _conditions(self, model: Loadable) -> tuple[str, ...]:
+        """The conditions that a model states and the original does not."""
+        own = read_conditions(self._split.message)
+        return tuple(c for c in read_conditions(split_model(model).message) if c not in own)
 
     def _changed_regions(self, model: Loadable) -> ChangedRegions | None:
         """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
@@ -390,43 +408,6 @@ class Oracle:
     def _runs_on(self, input_sets: Collection[InputSet] | None) -> list[ReferenceRun]:
         """The runs on these input sets, or all."""
         return [r for r in self.runs if input_sets is None or any(r.input_set is d for d in input_sets)]
-
-    def _runs_under(
-        self, conditions: Sequence[Loadable], runs: list[ReferenceRun], notes: list[str]
-    ) -> list[ReferenceRun]:
-        """The runs on input sets on which all conditions are true, or cannot be computed.
-
-        All of them on given inputs, and if a condition is false on typical numbers.
-        """
-        has_none = self._segment_memory is not None or self.spec.random_outputs or self.spec.stateful
-        if not conditions or has_none or self.spec.given_inputs:
-            return runs
-        typical = [r for r in self.runs if r.input_set.all_kinds == frozenset({"normal"})] or self.runs[:1]
-        kept = runs
-        for condition in conditions:
-            is_true = self._condition_test(split_model(condition))
-            if not all(map(is_true, typical)):
-                return runs
-            kept = list(filter(is_true, kept))
-        if len(kept) < len(runs):
-            notes.append(f"conditions hold on {len(kept)} of {len(runs)} input sets; the others were left out")
-        return kept
-
-    def _condition_test(self, condition: SplitModel) -> Callable[[ReferenceRun], bool]:
-        """The test of whether a condition is true on the input set of a run, or cannot be computed."""
-        names = [o.name for o in condition.message.graph.output]
-        with call_facts(model=REWRITTEN):
-            session = open_session(condition, self._original.backend, random=False)
-
-        @cache
-        def is_true(run: ReferenceRun) -> bool:
-            try:
-                with call_facts(model=REWRITTEN, input_set=run.input_set):
-                    return all(np.all(v) for v in session.run(names, run.input_set.feeds))
-            except EvaluationError:
-                return True
-
-        return is_true
 
     def _verdict_on_regions(self, model: Loadable, runs: Sequence[ReferenceRun], *, exact: bool) -> Verdict:
         """The verdict on the changed regions alone."""
@@ -508,48 +489,50 @@ class Oracle:
     def _compare_on(
         self,
         run: ReferenceRun,
-        worst: dict[str, OutputDifference],
         *,
+        tried: _Comparisons,
         session: SeededSession,
-        notes: list[str],
+        conditions: Callable[[], Sequence[str]],
         regions: Callable[[], ChangedRegions | None],
         truth: Callable[[ReferenceRun], Outputs],
         unseeded: Collection[str],
         options: ComparisonOptions,
     ) -> Mismatch | None:
-        """Compare the outputs of `session` with a run of the original; update the `worst` differences and the `notes`.
+        """Compare the outputs of `session` with a run of the original; update the differences and notes so far.
 
         Elements may be finite where they are not in the original if that is because changed regions saturate less.
-        `truth` gives the outputs of the model in float64.
+        `truth` gives the outputs of the model in float64. `conditions` of the model excuse numbers that are not finite,
+        but not on given inputs.
         """
-        input_set, exact, finite_only = run.input_set, options.exact, options.finite_only
+        input_set, exact, notes = run.input_set, options.exact, tried.notes
+        worst = tried.worst[input_set.is_finite]
         results = self._results(session, run)
         if isinstance(results, Mismatch):
             return results
-        is_counted = input_set.is_finite or not finite_only
-        for name, got in zip(self.output_names, results, strict=True):
-            has_values = name not in unseeded
+        for name, given in zip(self.output_names, results, strict=True):
+            got, has_values = given, name not in unseeded
             same = identical(run.outputs[name], got, exact=exact) if has_values else None
             if same is not None:  # as most are, where there are many
-                if is_counted:
-                    worst[name] = worst[name].worse(same) if name in worst else same
+                worst[name] = worst[name].worse(same) if name in worst else same
                 continue
             noise = self._sensitivity.noise(run, name)
             compare = partial(compare_outputs, run.outputs[name], exact=exact, compare_values=has_values, noise=noise)
             found = compare(got)
+            if found.reason and not input_set.is_given and conditions():
+                permitted, reason = self._permitted(run, name, given), found.reason
+                if permitted is not given:
+                    got, found = permitted, compare(permitted)
+                    tried.excuse(name, input_set, reason)
             rest = without_gains(run.outputs[name], got) if found.reason and not _has_zero_size(run) else None
             others = found if rest is None else compare(rest)
             is_gain = bool(found.reason) and not others.reason
             may_round = bool(found.reason) and options.may_round and not _has_zero_size(run)
             may_round = may_round and (not exact or may_saturate(self._split))
-            is_explainable = (may_round and found.error) or (rest is not None and not finite_only)
+            is_explainable = (may_round and found.error) or rest is not None
             changed = regions() if is_explainable else None
-            if rest is not None and (finite_only or (changed is not None and changed.saturate_less_on(input_set))):
-                note = f"{name} is finite where it is not in the original, which saturates"
-                notes.extend([note] if not finite_only else [])
+            if rest is not None and changed is not None and changed.saturate_less_on(input_set):
+                notes.append(f"{name} is finite where it is not in the original, which saturates")
                 found = others
-            if not is_counted:
-                continue
             is_judged = may_round and changed is not None and bool(found.error and found.reason)
             if changed is not None and is_judged and self._only_rounds(changed, run, name, got, truth, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
@@ -564,6 +547,17 @@ class Oracle:
                 reason = found.reason + self._untrue_declaration(name, run.outputs[name])
                 return Mismatch(name, reason, input_set, found, is_gain=is_gain)
         return None
+
+    def _permitted(self, run: ReferenceRun, name: str, got: Any) -> Any:
+        """An output with what is expected where a condition permits another value.
+
+        That is on NaN and infinite inputs, and where the original is not finite.
+        """
+        expected = run.outputs[name]
+        if not run.input_set.is_finite:
+            return expected
+        rest = None if _has_zero_size(run) else without_gains(expected, got)
+        return got if rest is None else rest
 
     def _only_rounds(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import count
@@ -147,11 +147,11 @@ class OracleProcess:
         """
         self.wait()
         sets = options.input_sets
-        with self._files((model, *options.conditions)) as (file, *conditions):
-            options, note = replace(options, input_sets=None if sets is None else list(sets), conditions=()), ""
+        with self._file_of(model) as file:
+            options, note = replace(options, input_sets=None if sets is None else list(sets)), ""
             while True:
                 mismatch, is_decisive = None, self._is_fresh
-                comparison = ComparisonRequest(file, options, config, conditions)
+                comparison = ComparisonRequest(file, options, config)
                 try:
                     verdict, self._facts = self._request(self._remote.compare, comparison)
                 except WorkerExit as e:
@@ -291,16 +291,14 @@ class OracleProcess:
         return file_of(model, self._folder / f"model-{next(self._numbers)}.onnx")
 
     @contextmanager
-    def _files(self, models: Sequence[Loadable]) -> Generator[list[Path | SplitFile]]:
-        """The files of models; those that were in memory are removed at the end."""
-        found = list[Path | SplitFile]()
+    def _file_of(self, model: Loadable) -> Generator[Path | SplitFile]:
+        """The file of a model, which is removed at the end if the model was in memory."""
+        file = self._file(model)
         try:
-            found += map(self._file, models)
-            yield found
+            yield file
         finally:
-            for model, file in zip(models, found, strict=False):
-                if not isinstance(model, Path):
-                    self._remove(file)
+            if not isinstance(model, Path):
+                self._remove(file)
 
     def _remove(self, file: Path | SplitFile) -> None:
         path = file.path if isinstance(file, SplitFile) else file

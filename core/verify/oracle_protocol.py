@@ -57,15 +57,11 @@ class OracleFacts(Struct, frozen=True):
 
 
 class ComparisonRequest(Struct, frozen=True):
-    """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original.
-
-    `conditions` are those of the options, in files.
-    """
+    """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original."""
 
     model: Path | SplitFile
     options: ComparisonOptions
     config: SessionConfig | None = None
-    conditions: Sequence[Path | SplitFile] = ()
 
 
 class Packed(Struct, Generic[T], frozen=True):

@@ -13,8 +13,6 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
-
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
 from ..io.split_models import load_file
 from ..ort.backends import OnnxRuntime
@@ -94,8 +92,7 @@ class OracleWorker(EvaluationWorker):
         """The verdict on a model."""
         assert self.oracle is not None
         backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
-        options = replace(comparison.options, conditions=[load_file(c) for c in comparison.conditions])
-        verdict = self.oracle.compare(load_file(comparison.model), options, backend=backend)
+        verdict = self.oracle.compare(load_file(comparison.model), comparison.options, backend=backend)
         return verdict, self._facts()
 
     @exchanged

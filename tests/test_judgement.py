@@ -241,6 +241,7 @@ def test_overflow_in_16_bits_is_wrong(after: str, decision: Decision) -> None:
 
 ONES = np.linspace(0.5, 1, 100)
 WHOLE = np.arange(100)
+SMALL = np.where(ONES > 0.9, ONES * 1e-6, ONES)
 
 
 @cases(
@@ -257,6 +258,9 @@ WHOLE = np.arange(100)
         "as much as under moves": ((ONES, ONES), (ONES, ONES + 0.1), ONES + 0.1, True),
         "farther than under moves": ((ONES, ONES), (ONES, ONES + 0.1), ONES + 0.01, False),
         "more elements than under moves": ((ONES, ONES), (ONES, ONES + 0.1), ONES + 0.1 * (ONES > 0.9), False),
+        "a row that lost its small numbers": ((SMALL, ONES * (SMALL > 0.1)),) * 2 + (SMALL * (1 + 1e-7), False),
+        "as much as under moves, of the row": ((SMALL, ONES * (SMALL > 0.1)),) * 2
+        + (SMALL + 1e-6 * (SMALL < 0.1), True),
         "not finite": ((ONES, ONES), (ONES, ONES * np.inf), ONES, False),
         "the same integers": ((WHOLE, WHOLE), (WHOLE, WHOLE), WHOLE, True),
         "other integers": ((WHOLE, WHOLE), (WHOLE, WHOLE + 1), WHOLE, False),

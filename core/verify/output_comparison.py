@@ -68,14 +68,14 @@ def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
         distances(x, y),
         has_same_finiteness(x, y),
         differs,
-        _noise_sample(x, differs, scale),
+        noise_sample(x, differs, scale),
         scale,
     )
     found = pair.within_noise(a, noise)
     return replace(found, relative=max_relative_error(x, y), ulps=max_ulps(a, b), magnitude=magnitude)
 
 
-def _noise_sample(x: Array, differs: Array, scale: float) -> Array:
+def noise_sample(x: Array, differs: Array, scale: float) -> Array:
     """A mask of elements whose noise is that of the ones that differ, the largest of which is `scale`.
 
     If these are few, their perturbations may all cancel, and elements that are no larger are taken as well.

@@ -223,6 +223,25 @@ def shift_into_rounding_bias(g: RewriteBuilder, x: Value, w: Value, b: Value, c:
     return g.Conv(x, w, g.const(b.const + c.const.reshape(-1)))
 
 
+@mistake(
+    "g (float[N,4] x) => (float[N,4] y, float[N,4] z)"
+    " { s = Sin(x) m = Mul(s, k) y = Add(m, b) n = Neg(x) z = Add(n, c) }",
+    wrong="y",
+    after={"Add": 1, "Mul": 1, "Neg": 1, "Sin": 1},
+    weights={
+        "k": np.array([1e-4, 2e-4, 3e-4, 4e-4], np.float32),
+        "b": np.array([1e4, 1e-3, 1, 1], np.float32),
+        "c": np.zeros(4, np.float32),
+    },
+)
+@rule(lambda g, x, b: g.Add(x, g.const(b)))
+def small_offsets_dropped(g: RewriteBuilder, x: Value, b: Value) -> Value:
+    """Offsets far below the largest one are dropped. Wrong where a column is no larger, right where all are zero."""
+    kept = np.where(np.abs(b.const) < 1e-6 * np.abs(b.const).max(), 0, b.const)
+    require(not kept.any() or not np.array_equal(kept, b.const), "no small offset")
+    return g.Add(x, g.const(kept.astype(np.float32))) if kept.any() else g.Identity(x)
+
+
 LOWEST = np.finfo(np.float32).min
 
 

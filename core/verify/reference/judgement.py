@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -20,7 +21,15 @@ from ...operators.table import ops_with
 from ...processes.onnx_calls import infer_shapes
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
-from ..output_comparison import Parts, describe_nonfinite, distances, dtype_key, min_tolerance, to_64_bit
+from ..output_comparison import (
+    Parts,
+    describe_nonfinite,
+    distances,
+    dtype_key,
+    min_tolerance,
+    noise_sample,
+    to_64_bit,
+)
 from .float64_evaluation import EXACT, Float64Value
 
 RARE_ONE_IN = 100  # one integer in so many may round to another one
@@ -108,29 +117,33 @@ def differ_by_rounding(
     an ulp: no constant of the rewritten model is rounded there, so that what these lost counts. Nor may the output of
     the rewritten model be much farther from float64 than that of the original is, in onnxruntime or where each op of
     the original is `rounded` to its type, which gives None for a model without 16-bit floats. Where the original
-    `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning for elements far from it.
+    `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning for elements far from it. What
+    the models differ by in float64 is measured by the elements that differ, and by others that are no larger.
     """
     (a, b), dtype = map(np.asarray, truths), values[0].dtype
     if any(_parts(t) is not None for t in truths) or a.dtype != b.dtype or not a.shape == b.shape == values[0].shape:
         return False
     with np.errstate(all="ignore"):  # of infinities
-        apart, least = _deviations(a, b), 0.0
+        apart, least, alike = _deviations(a, b), 0.0, np.ones(a.shape, np.bool_)
         if a.dtype.kind in "fc":
-            scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
-            least = min_tolerance(dtype) * scale
+            differs = (_deviations(*values) > 0) | (apart > min_tolerance(dtype) * np.abs(a))
+            scale = float(np.abs(a[differs & np.isfinite(a)]).max(initial=0.0))
+            least, alike = min_tolerance(dtype) * scale, differs | (np.abs(a) <= scale)
             before, after = (distances(a, to_64_bit(v)) for v in values)
             most = NOISE_MULTIPLE * float(before.max(initial=0.0))
             in_16_bits = rounded() if (after > most).any() else None
             if in_16_bits is not None and np.shape(in_16_bits) == a.shape:
                 farthest = float(distances(a, to_64_bit(np.asarray(in_16_bits))).max(initial=0.0))
                 most = max(most, NOISE_MULTIPLE * farthest)
+            apart = np.where(alike, apart, 0.0)
+            most = max(most, min_tolerance(dtype) * float(np.abs(a[np.isfinite(a)]).max(initial=0.0)))
             apart = np.maximum(apart, np.where(after > most, after, 0.0))
         if rounds_on_purpose and a.dtype.kind in "fciu":
             apart = np.maximum(apart, np.where(is_far_from_float64(values[0], a), _deviations(a, values[0]), 0.0))
         off = apart > least
         if not off.any():
             return True
-        moves = [_deviations(a, m) for m in map(np.asarray, moved()) if m.shape == a.shape]
+        moves = [_deviations(a, m)[alike] for m in map(np.asarray, moved()) if m.shape == a.shape]
         jumps = max((int(np.count_nonzero(m > least)) for m in moves), default=0)
         farthest = max((float(m.max()) for m in moves), default=0.0)
         return int(np.count_nonzero(off)) <= MAX_JUMPS * jumps and bool(apart.max() <= NOISE_MULTIPLE * farthest)
@@ -236,14 +249,17 @@ class _Region(Struct, frozen=True):
         changes = (self._change(t, path, ROUNDOFF) for t in (self.truth, self.rewritten_truth))
         return NOISE_MULTIPLE * max(map(float, changes))
 
-    def rounding_error(self, path: tuple[Any, ...]) -> float:
-        """The largest change of the original's float64 value when each of its ops rounds as in the model."""
-        return self._change(self.truth, path, None)
+    def rounding_error(self, path: tuple[Any, ...], where: Array | None) -> float:
+        """The largest change of the original in float64, or of elements of it, when each of its ops rounds."""
+        return self._change(self.truth, path, None, where)
 
-    def _change(self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None) -> float:
+    def _change(
+        self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None, where: Array | None = None
+    ) -> float:
         x = to_64_bit(np.asarray(_at(evaluated.value, path)))
         found = [to_64_bit(m) for m in self.moved(evaluated, path, share) if m.shape == x.shape]
-        return max((float(distances(x, m).max(initial=0.0)) for m in found), default=0.0)
+        far = (distances(x, m) for m in found)
+        return max((float((d if where is None else d[where]).max(initial=0.0)) for d in far), default=0.0)
 
     def moved(self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None) -> Iterator[Array]:
         """The value at `path` under perturbation of each op."""
@@ -308,18 +324,23 @@ class _Floats(Struct, frozen=True):
         return explained, gained & ~explained
 
     def _measure(self, at: Array) -> Judgement:
-        """The judgement of finite elements."""
+        """The judgement of finite elements.
+
+        The rounding of elements that are larger than those that differ explains no other function, as that of a row of
+        large numbers beside one whose weights were lost.
+        """
         x, y, a, b = (v[at] for v in (self.x, self.y, self.a, self.b))
         base = min_tolerance(self.dtype)
         epsilon = float(float_info(self.real_dtype).eps)
         scale = max(float(np.abs(x).max()), min(float(np.abs(a).max()), float(float_info(self.real_dtype).max)))
         error, new_error, apart = (float(distances(a, v).max()) for v in (x, y, b))
+        error_of_alike, alike = error, noise_sample(self.x, at, scale)
         tiny = float(float_info(self.real_dtype).smallest_subnormal) * MAX_SUBNORMAL_ULPS
-        for more in (lambda: self.region.noise, lambda: self.region.rounding_error(self.path)):
-            error = max(error, more())
+        for noise in (lambda _: self.region.noise, partial(self.region.rounding_error, self.path)):
+            error, error_of_alike = max(error, noise(None)), max(error_of_alike, noise(alike))
             own = tiny + self.region.own_error(self.path, base * scale)
             allowed = NOISE_MULTIPLE * error + base * scale + own
-            allowed_apart = NOISE_MULTIPLE * max(error, epsilon * scale) + own
+            allowed_apart = NOISE_MULTIPLE * max(error_of_alike, epsilon * scale) + own
             if new_error <= allowed and apart <= allowed_apart:
                 return RIGHT
         if apart > allowed_apart:

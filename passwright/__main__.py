@@ -7,13 +7,19 @@ import signal
 
 
 def main() -> None:
-    """Entry point of the command. Ctrl-C gives no traceback, also while it is imported and while Python ends."""
+    """Entry point of the command. Ctrl-C gives no traceback, also while it is imported and while Python ends.
+
+    The command runs in a process of its own, which is killed at its limits.
+    """
     is_interruptible = signal.getsignal(signal.SIGINT) == signal.default_int_handler  # not in the background
     if is_interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from .core.support.gc_pause import collect_seldom  # noqa: PLC0415 - takes a while
 
     collect_seldom()
+    from .core.processes.supervisor import supervise_command  # noqa: PLC0415 - as above
+
+    supervise_command()
     from .app.cli import entry  # noqa: PLC0415 - as above
 
     if is_interruptible:

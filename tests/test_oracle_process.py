@@ -348,11 +348,13 @@ def test_nothing_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
     onnx.save(load(ENDLESS), tmp_path / "m.onnx")
     command = subprocess.Popen([sys.executable, "-c", RUN, "run", "m.onnx"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
-        wait_until(lambda: any((p / "call").exists() for p in private_folders(command.pid)))
-        (worker,) = psutil.Process(command.pid).children()
+        wait_until(lambda: bool(psutil.Process(command.pid).children()))
+        (supervised,) = psutil.Process(command.pid).children()
+        wait_until(lambda: any((p / "call").exists() for p in private_folders(supervised.pid)))
+        (worker,) = supervised.children()
         wait_until(lambda: worker.num_threads() > 3)  # with those of a session
     finally:
         command.send_signal(how)
     assert command.wait(PATIENCE) in {128 + how, -how}
     wait_until(lambda: is_gone(worker.pid))
-    wait_until(lambda: not private_folders(command.pid))
+    wait_until(lambda: not private_folders(supervised.pid))

@@ -28,7 +28,7 @@ PATIENCE = 300.0  # seconds, used up by failures only
 # Processes that a background job starts inherit that SIGINT is ignored.
 RUN = """import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from passwright.app.cli.entry import main
+from passwright.__main__ import main
 sys.argv[0] = "passes"
 main()"""
 # A signal that arrives while an object is finalized, from which Python lets no exception through.

@@ -1,68 +1,67 @@
-"""Watchdogs: code without progress is interrupted, other code is not."""
+"""Limits of time, as a supervisor learns them, and actions at deadlines."""
 
 from __future__ import annotations
 
 import _thread
-import cProfile
 import time
 from itertools import count
+from time import monotonic
+from typing import Any
 
 import pytest
 from passwright.core.processes import watchdog
-from passwright.core.processes.watchdog import NoProgress, call_after, progress_watchdog
+from passwright.core.processes.watchdog import (
+    call_after,
+    lift_time_limit,
+    required_progress,
+    tell_time_limit,
+    time_limit,
+)
+from passwright.core.support import supervision
+from passwright.core.support.supervision import PROGRESS, TIME
 
 
-def spin(seconds: float) -> int:
-    end, n = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
-        n += 1
-    return n
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """What the supervisor of this process would know."""
+    told = list[tuple[str, Any]]()
+    monkeypatch.setattr(supervision, "_supervisors", lambda _: [lambda *fact: told.append(fact)])
+    return told
 
 
-def test_watchdog_ends_code_without_progress() -> None:
-    with pytest.raises(NoProgress), progress_watchdog(lambda: 0, 0.1):
-        spin(60)
+def test_progress_defers_the_end(told: list[tuple[str, Any]]) -> None:
+    steps, start = count(), monotonic()
+    with required_progress(lambda: min(2, next(steps)), 0.5, lambda: "it does not return"):
+        while next(steps) < 3:
+            time.sleep(0.01)
+        time.sleep(0.1)
+    *limits, (fact, last) = told
+    assert (fact, last) == (PROGRESS, None)
+    assert 2 <= len(limits) <= 3
+    for _, (at, code, text) in limits:
+        assert start + 0.5 <= at <= monotonic() + 0.5
+        assert (code, text) == (1, "it does not return for 0.5 s; nothing was written")
 
 
-def test_watchdog_ends_code_that_catches_exceptions() -> None:
-    def stubborn() -> None:
-        while True:
-            try:
-                spin(30)
-            except Exception:  # noqa: BLE001 - what a careless pass might do
-                continue
-
-    with pytest.raises(NoProgress), progress_watchdog(lambda: 0, 0.1):
-        stubborn()
-
-
-def test_watchdog_allows_slow_progress() -> None:
-    steps = count()
-    with progress_watchdog(lambda: next(steps), 0.1):
-        assert spin(0.5)
+def test_time_limit_is_told_until_it_is_lifted(told: list[tuple[str, Any]]) -> None:
+    phases = iter(["loading", "rewriting"])
+    with time_limit(60.0, lambda: f"m.onnx: {next(phases)}"):
+        tell_time_limit()
+        lift_time_limit()
+        tell_time_limit()
+    assert [fact for fact, _ in told] == [TIME] * 4
+    assert [value and value[1:] for _, value in told] == [
+        (4, "m.onnx: loading is not done within 60 s; nothing was written"),
+        (4, "m.onnx: rewriting is not done within 60 s; nothing was written"),
+        None,
+        None,
+    ]
 
 
-def test_no_interrupt_after_the_block() -> None:
-    for pause in range(20):
-        try:
-            with progress_watchdog(lambda: 0, 1e-9):
-                spin(0.045 + pause / 2000)  # around the time of the interrupt
-        except NoProgress:
-            continue
-    assert spin(0.3)
-
-
-def test_watchdog_allows_a_profiler() -> None:
-    profile = cProfile.Profile()
-    with progress_watchdog(lambda: 0, 60):
+def test_without_a_supervisor_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchdog, "call_every", None)
+    with required_progress(lambda: 0, 0.1, lambda: "it"):
         pass
-    profile.enable()
-    try:
-        with progress_watchdog(lambda: 0, 60):
-            assert sum(map(len, [[1]] * 1000)) == 1000
-        assert spin(0.1)
-    finally:
-        profile.disable()
 
 
 def test_late_actions_run_in_deadline_order() -> None:

@@ -15,7 +15,6 @@ from time import sleep
 from .exit_codes import BAD_INPUT
 
 TERMINATED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
-GRACE_PERIOD = 10.0  # seconds to clean up after SIGTERM
 REPEAT_AFTER = 0.05  # seconds in which the finalization of an object ends
 
 
@@ -23,27 +22,30 @@ REPEAT_AFTER = 0.05  # seconds in which the finalization of an object ends
 def unwind_on_sigterm() -> Generator[None]:
     """Let SIGTERM unwind the stack as Ctrl-C does, so that processes end and temporary folders are removed.
 
-    Python raises nothing while native code runs; after GRACE_PERIOD the process ends in any case. An interruption of
-    the finalization of an object, which Python ignores, is repeated once that is over.
+    Either counts once, as a terminal sends it to this process and to its supervisor, which passes it on, and kills this
+    process if it does not end. An interruption of the finalization of an object, which Python ignores, is repeated once
+    that is over.
     """
-    terminated, report = Event(), sys.unraisablehook
+    terminated, interrupted, report = Event(), Event(), sys.unraisablehook
 
     def repeat_interruption(ignored: sys.UnraisableHookArgs) -> None:
         if isinstance(ignored.exc_value, KeyboardInterrupt):
+            interrupted.clear()
             start_new_thread(_interrupt, (signal.SIGTERM if terminated.is_set() else signal.SIGINT,))
         else:
             report(ignored)
 
-    def unwind(*_: object) -> None:
-        terminated.set()
-        raise KeyboardInterrupt
+    def unwind(number: int, _: object) -> None:
+        if number == signal.SIGTERM:
+            terminated.set()
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
 
-    read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
     sys.unraisablehook = repeat_interruption
     signal.signal(signal.SIGTERM, unwind)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
-    start_new_thread(_exit_after_grace_period, (read_end,))
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        signal.signal(signal.SIGINT, unwind)
     try:
         yield
     finally:
@@ -72,10 +74,3 @@ def _interrupt(number: signal.Signals) -> None:
         signal.pthread_kill(main_thread().ident or 0, number)  # ends a wait of that thread, too
     else:
         interrupt_main(number)
-
-
-def _exit_after_grace_period(wakeup_fd: int) -> None:
-    while os.read(wakeup_fd, 1) != bytes([signal.SIGTERM]):
-        pass
-    sleep(GRACE_PERIOD)
-    os._exit(TERMINATED)

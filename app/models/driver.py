@@ -17,6 +17,7 @@ from ...core.io.publishing import finish_publications
 from ...core.processes.process_limits import default_memory
 from ...core.processes.worker_process import Command, WorkerError, WorkerExit
 from ...core.run.report import Report
+from ...core.support.supervision import FOLDER, OUTCOME, tell
 from ..cli import exit_codes
 from ..cli.report_output import full_disk_behind_standard_output
 from ..report.document import Document, failure_document
@@ -90,6 +91,8 @@ class Driver:
         """
         if self.journal is not None:
             make_folder(self.journal.folder)
+        for folder in {job.output.parent for job in self.jobs if job.output is not None}:
+            tell(FOLDER, str(folder.absolute()))
         self._do_all(pool, [self._request(job, options(job)) for job in self.jobs])
         asked = self.summary
         self.files.write(Summary(self.journal.rows) if self.journal is not None else asked, asked)
@@ -149,6 +152,9 @@ class Driver:
             return JobReply.of(reply)
         job = self.jobs[number]
         remove_stages([job])
+        if isinstance(reply, WorkerExit) and reply.code is None and reply.progress is not None:
+            code, failure = reply.progress
+            return JobReply(failure=failure, code=code)
         reason = reply.describe("the process") if isinstance(reply, WorkerExit) else str(reply)
         end = LATE if isinstance(reply, WorkerExit) and reply.code is None else CRASHED
         return JobReply(failure=f"{place_of(job.model)}: {reason}", code=exit_codes.BAD_INPUT, end=end)
@@ -156,6 +162,11 @@ class Driver:
     def _end_early(self) -> str:
         """Remove the stages of workers; the number of models that are done, in words."""
         remove_stages(job for number, job in enumerate(self.jobs) if number not in self._rows)
+        return self._state
+
+    @property
+    def _state(self) -> str:
+        """The number of models that are done, in words."""
         kept = ", and their results are kept" if self._rows and any(job.output for job in self.jobs) else ""
         again = "; --resume runs the others" if self.journal is not None else ""
         return f"{len(self._rows)} of {len(self.jobs)} models are done{kept}{again}"
@@ -173,6 +184,7 @@ class Driver:
         row = self._rows[number] = self._row(job, reply)
         if self.journal is not None and job.output is not None:
             self.journal.add(job.output, FinishedJob(reply.conditions, reply.result or "", row))
+        tell(OUTCOME, self._state)
         self._show(reply, row)
 
     def _row(self, job: ModelJob, reply: JobReply) -> ResultRow:

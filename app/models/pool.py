@@ -157,11 +157,14 @@ class _Waiting:
 
 
 def _reply(worker: WorkerProcess[RequestServer], request: Message, stopped: Event) -> Message:
-    """The reply of a worker, or, if its process ends, of a new one. Raises WorkerError if that ends, too."""
+    """The reply of a worker, or, if its process ends, of a new one. Raises WorkerError if that ends, too.
+
+    The end of a process at a limit that it announced with its message is final.
+    """
     try:
         return reply_in_time(worker, request)
     except WorkerExit as e:
-        if stopped.is_set():
+        if stopped.is_set() or (e.code is None and e.progress is not None):
             raise
         return {**reply_in_time(worker, request), REPEATED: e.describe("the process")}
 
@@ -170,9 +173,9 @@ def reply_in_time(worker: WorkerProcess[RequestServer], request: Message) -> Mes
     """The reply of a worker, which is told to clean up and end at the time limit, and killed after END_WAIT more."""
     if (seconds := request.get(SECONDS)) is None:
         return worker.call().reply_to(request)
-    with call_after(seconds, worker.ask_to_end) as late:
+    with call_after(seconds, worker.ask_to_end) as late, call_after(seconds + END_WAIT, worker.kill):
         try:
-            return worker.call(seconds + END_WAIT).reply_to(request)
+            return worker.call().reply_to(request)
         except WorkerExit as e:
             if late.is_set():
                 raise WorkerExit(None, seconds, e.last_line) from e

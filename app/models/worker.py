@@ -9,7 +9,8 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from signal import SIGTERM
-from time import sleep
+from threading import Lock
+from time import monotonic, sleep
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,15 +19,17 @@ from ...core.errors import ModelError
 from ...core.processes.process_limits import limit_memory
 from ...core.processes.worker_process import Parent
 from ...core.support import gc_pause
+from ...core.support.supervision import PROGRESS, TIME, Limit, supervise_by
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.exit_codes import BAD_INPUT, expected_failure, is_shortage
-from ..cli.signals import GRACE_PERIOD, exit_on_bus_error, unwind_on_sigterm
+from ..cli.signals import exit_on_bus_error, unwind_on_sigterm
 from . import actions
 from .actions import Action
 from .exchange import REQUEST, JobReply, JobRequest, unpacked
 from .pool import SHORTAGE, Message
 from .remote_files import is_remote, job_files, place_of
 
+GRACE_PERIOD = 10.0  # seconds to clean up after the end of the parent
 VERIFY = "verify"
 """The argument of a worker whose jobs verify models."""
 
@@ -99,8 +102,30 @@ def serve_jobs(known: Mapping[str, Action]) -> None:
         start_oracle_worker()
     limit_memory(None)
     exit_on_bus_error()
+    parent = Parent()
+    supervise_by(_LimitsOfJob(parent).take)
     with unwind_on_sigterm():
-        Parent().serve(JobWorker(known), clean_up=_unwind)
+        parent.serve(JobWorker(known), clean_up=_unwind)
+
+
+class _LimitsOfJob:
+    """The limits of a job, of which the parent knows the next one: it kills this process then."""
+
+    def __init__(self, parent: Parent) -> None:
+        self._parent, self._lock = parent, Lock()
+        self._limits = dict[str, Limit]()
+
+    def take(self, fact: str, value: str | Limit | None) -> None:
+        """Take a fact; a limit is announced with the exit code and the message that it has."""
+        if fact not in {TIME, PROGRESS}:
+            return
+        with self._lock:
+            self._limits.pop(fact, None)
+            if isinstance(value, tuple):
+                self._limits[fact] = value
+            at, *failure = min(self._limits.values(), default=(None,))
+            self._parent.report(failure or None)
+            self._parent.expect_within(None if at is None else at - monotonic())
 
 
 def _unwind() -> None:

@@ -9,12 +9,12 @@ from operator import attrgetter
 
 from msgspec import Struct, field
 
-from ...core.errors import FailureKind, MatchFailure, PassFailed, RuleError
+from ...core.errors import MatchFailure, RuleError
 from ...core.ir import op_schemas
 from ...core.ir.graph import Graph, enclosing_op
 from ...core.ir.op import Op
 from ...core.ir.values import Value
-from ...core.processes.watchdog import NoProgress, progress_watchdog
+from ...core.processes.watchdog import required_progress
 from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
@@ -176,16 +176,20 @@ def report_matches(
 ) -> MatchReport:
     """Diagnose a rule at each op that it could start at, bodies included, if `is_selected`.
 
-    O(ops of the root's types). Raises PassFailed if it does not return at one for `no_progress_timeout` seconds.
+    O(ops of the root's types). A command ends if it does not return at one for `no_progress_timeout` seconds.
     """
     found: list[MatchDiagnosis] = []
     ops = (op for g in graph.with_subgraphs() for op in sorted(g.ops(*r.root_types), key=attrgetter("order_key")))
     roots = [op for op in ops if is_selected is None or is_selected(op)]
-    try:
-        with progress_watchdog(lambda: len(found), no_progress_timeout):
-            found.extend(diagnose_match(r, op, exact_only=exact_only) for op in roots)
-    except NoProgress as e:
-        raise PassFailed(r.name, FailureKind.ENDLESS, f"{r.name} does not return at {roots[len(found)].label}") from e
+    visited = list[Op]()
+
+    def failure() -> str:
+        return f"{r.name} does not return at {' '.join(op.label for op in visited[-1:])}"
+
+    with required_progress(lambda: len(visited), no_progress_timeout, failure):
+        for op in roots:
+            visited.append(op)
+            found.append(diagnose_match(r, op, exact_only=exact_only))
     misses = [d for d in found if d.failures]
     counts = Counter(d.failures[0].kind.value for d in misses)
     return MatchReport(

@@ -42,7 +42,6 @@ from ...core.verify.verification_spec import VerificationSpec
 COMPARISON_FAILURES = frozenset({FailureKind.WRONG, FailureKind.REFUSED})
 LOG = logging.getLogger(__name__)
 NEIGHBOURHOOD_RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
-NO_PROGRESS_TIMEOUT = 10.0  # seconds without a change, in a further run of one pass
 ReproFiles = dict[str, Any]
 """By file name: a Model or ModelProto, or arrays by name."""
 
@@ -205,7 +204,7 @@ def _failing_subgraph(
 
 def failure_alone(load: Callable[[], Model], culprit: Pass, *, exact_only: bool = False) -> FailureKind | None:
     """The failure of a run of this pass alone, short of verification; None if there is none."""
-    run = PipelineRun(load, culprit, exact_only, no_progress_timeout=NO_PROGRESS_TIMEOUT)
+    run = PipelineRun(load, culprit, exact_only)
     failure = run.replay(validates_graphs=True, tries_export=True).failure
     return failure.kind if failure is not None else None
 

@@ -14,7 +14,6 @@ import onnx
 from ...core import ChangeLog, Graph, MatchFailure, Op, Tensor
 from ...core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, format_error
 from ...core.io.foreign_models import is_placeholder, proto_without_weights
-from ...core.processes.watchdog import NoProgress
 from ...core.serialization.exporter import written_initializers
 from .tool_pass import plan_merge
 
@@ -102,7 +101,7 @@ def _try_rewrite(
         return None
     try:
         delta = r.rule.try_rewrite(model, graph, node, **options)
-    except (ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
+    except (ModelError, NoFixpoint, KeyboardInterrupt):
         raise
     except MatchFailure:
         return None

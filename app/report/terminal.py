@@ -16,6 +16,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from ...core.support.printable_text import printable, printable_line, printable_lines
+from ...core.support.supervision import PHASE, tell
 from .document import BRIEF, VERBOSE, Block, Document, Facts, Lines, Preformatted, Table, shown_blocks
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class CurrentPhase:
         before, self.text = self.name, text
         if self.name != before:
             self._start = monotonic()
+            tell(PHASE, self.name)
 
     def shown(self, width: int) -> Spinner:
         """The phase and its seconds, in a line of `width` columns."""

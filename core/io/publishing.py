@@ -27,13 +27,12 @@ from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile
 from ..ir.wire_format import LEN, parse_fields
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
 from ..support.folder_locks import locked
-from ..support.scratch_folder import ScratchFolder, remove_abandoned, shared_folder
+from ..support.scratch_folder import RECORD, ScratchFolder, remove_abandoned, shared_folder
+from ..support.supervision import OUTCOME, tell
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
 from .writer import ReportBytes, data_name_pattern, write_model
 
-RECORD = ".publication"
-"""The file in a staging folder that names a model, and the external data that its publication may leave unused."""
 MAX_OTHER_MODELS = 1000  # in a folder from which external data are removed
 MAX_TEXT_BYTES = 1 << 16  # of an initializer that is searched for names of files; longer ones are elements
 
@@ -117,10 +116,12 @@ class Publication:
                     staged.flush(staged.file)
         for staged in self._staged:
             self._is_publishing = True
+            tell(OUTCOME, self._outcome())
             with self._naming_errors(staged.file):
                 if staged.file is not None and staged.file.folder is not None:
                     staged.publish(staged.file)
             self._is_model_written = self.model is not None
+            tell(OUTCOME, self._outcome())
 
     def _add(self, file: OutputFile | None, write: Callable[[Path], Path | None]) -> Path:
         """Stage a file beside its place, if it has one, that `write` makes, which returns its external data."""

@@ -1,4 +1,4 @@
-"""Limits of processes of our own: memory, core files, the choice of Linux when memory runs out, and idle threads."""
+"""Limits of processes of our own: memory, core files, idle threads, and the end of a process with its parent."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 MACHINE_SHARE = 0.75
 """Of the memory of the machine, or of the container: the limit of a process without one of its own."""
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
 IDLE_THREADS = {"OPENBLAS_THREAD_TIMEOUT": "4"}  # the logarithm of the cycles to spin
 """Variables for processes in which idle threads of NumPy sleep.
 
@@ -65,6 +66,41 @@ def _limits_at_start() -> tuple[int, int]:
     import resource  # noqa: PLC0415 - not everywhere
 
     return resource.getrlimit(resource.RLIMIT_DATA)
+
+
+def end_with_parent(parent: int, how: int) -> None:
+    """Let Linux send this process the signal `how` when `parent` ends, whatever native code does then.
+
+    It is sent at the end of the thread that started this process, which has to be the main thread.
+    """
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - seldom needed
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, how, 0, 0, 0)
+        if os.getppid() != parent:  # it has ended before
+            os.kill(os.getpid(), how)
+
+
+def end_after_parent(parent: int) -> None:
+    """Let Linux end this process 10 s after `parent`, whose main thread started it, whatever native code does then.
+
+    The signal calls `alarm` with its own number, which is the number of seconds.
+    """
+    if sys.platform == "linux" and os.getppid() == parent:
+        import ctypes  # noqa: PLC0415 - seldom needed
+        from signal import SIGUSR1  # noqa: PLC0415 - not everywhere
+
+        library = ctypes.CDLL(None)
+        library.signal(ctypes.c_int(SIGUSR1), ctypes.cast(library.alarm, ctypes.c_void_p))
+        library.prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of processes below this one whose parent ends, on Linux."""
+    if sys.platform == "linux":
+        import ctypes  # noqa: PLC0415 - seldom needed
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def prepare_to_crash() -> None:

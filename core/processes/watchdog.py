@@ -1,77 +1,68 @@
-"""Watchdogs that interrupt code which makes no progress or takes too long, and the time limit of a command."""
+"""Limits of time for code of this process, which checks them or is killed, and actions at deadlines."""
 
 from __future__ import annotations
 
-import ctypes
 from _thread import start_new_thread
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
 from math import inf
 from os import getpid
-from threading import Event, Lock, get_ident
+from threading import Event, Lock
 from time import monotonic
 
-from ..errors import TimeLimitError
+from ..errors import PassesError, TimeLimitError
+from ..support.printable_text import printable_line
+from ..support.supervision import PROGRESS, TIME, is_supervised, tell
 
-TICK, MAX_TICK = 0.05, 2.0  # seconds between polls; otherwise 1/200 of the patience
-GRACE, NEXT_GRACE = 1.0, 10.0  # seconds after a time limit for code that heeds it, and for cleaning up
-
-
-class NoProgress(BaseException):
-    """Raised inside code that made no progress for too long; `except Exception` does not catch it."""
+TICK, MAX_TICK = 0.05, 2.0  # seconds between looks at progress; otherwise 1/200 of the patience
+GRACE = 1.0  # seconds after a time limit for code that heeds it
 
 
 class TimeLimitReached(KeyboardInterrupt):
-    """Raised inside code at the time limit; like Ctrl-C, it ends a command."""
+    """Raised by code that checks the time limit; like Ctrl-C, it ends a command."""
 
 
 @contextmanager
-def progress_watchdog(
-    progress: Callable[[], object],
-    patience: float,
-    error: type[BaseException] = NoProgress,
-    pause: float = 0.0,
-) -> Generator[None]:
-    """Raise `error` in this thread once `progress()` has stayed the same for `patience` seconds.
+def required_progress(progress: Callable[[], object], patience: float, failure: Callable[[], str]) -> Generator[None]:
+    """Let the process of a command be killed once `progress()` has stayed the same for `patience` seconds.
 
-    It is raised at the next Python instruction: native code that hangs is not interrupted. It is raised again after
-    `pause` seconds.
+    `failure` says what then failed. Without a supervisor, as in Python, nothing ends code that does not return.
     """
-    done, sent, lock, me = Event(), Event(), Lock(), get_ident()
-
-    def poll_progress() -> None:
-        seen, since = progress(), monotonic()
-        while not done.wait(min(max(TICK, patience / 200), MAX_TICK)):
-            now = progress()
-            if now != seen:
-                seen, since = now, monotonic()
-            elif monotonic() - since > patience:
-                with lock:
-                    if not done.is_set():
-                        sent.set()
-                        _raise_in_thread(me, error)  # and again, should the code catch it and continue
-                        since = monotonic() + pause - patience
-
-    start_new_thread(poll_progress, ())  # threading.Thread waits until the thread has started
-    try:
+    if not is_supervised():
         yield
-    except error:
-        sent.clear()
-        raise
+        return
+    seen, lock, done = list[object](), Lock(), Event()
+
+    def look() -> None:
+        now = progress()
+        if seen != [now]:
+            with lock:
+                if not done.is_set():
+                    text = printable_line(f"{failure()} for {patience:g} s; nothing was written")
+                    tell(PROGRESS, (monotonic() + patience, PassesError.exit_code, text))
+            seen[:] = [now]
+
+    try:
+        with call_every(min(max(TICK, patience / 200), MAX_TICK), look):
+            look()
+            yield
     finally:
         with lock:
             done.set()
-        if sent.is_set():
-            _absorb_pending(error)
+            tell(PROGRESS, None)
 
 
 @dataclass(slots=True)
 class _TimeLimit:
+    seconds: float
     deadline: float  # of time.monotonic, which all processes share
+    subject: Callable[[], str]
+
+    def message(self) -> str:
+        return f"{self.subject()} is not done within {self.seconds:g} s; nothing was written"
 
 
 _LIMIT: ContextVar[_TimeLimit | None] = ContextVar("_LIMIT", default=None)
@@ -81,22 +72,29 @@ _LIMIT: ContextVar[_TimeLimit | None] = ContextVar("_LIMIT", default=None)
 def time_limit(seconds: float | None, subject: Callable[[], str]) -> Generator[None]:
     """Raise TimeLimitError once the block has taken `seconds`, None for no limit. `subject` names what was not done.
 
-    Waiting for a worker process ends at the limit, and the process with it; other code is interrupted a second later.
+    Waiting for a worker process ends at the limit, and the process with it; other code ends where it checks the limit.
+    The process of a command is killed a second later.
     """
     if seconds is None:
         yield
         return
-    limit, steps = _TimeLimit(monotonic() + seconds), count()
+    limit = _TimeLimit(seconds, monotonic() + seconds, subject)
     token = _LIMIT.set(limit)
+    tell_time_limit()
     try:
-        with progress_watchdog(
-            lambda: next(steps) if limit.deadline == inf else None, seconds + GRACE, TimeLimitReached, NEXT_GRACE
-        ):
-            yield
+        yield
     except TimeLimitReached as e:
-        raise TimeLimitError(f"{subject()} is not done within {seconds:g} s; nothing was written") from e
+        raise TimeLimitError(limit.message()) from e
     finally:
+        tell(TIME, None)
         _LIMIT.reset(token)
+
+
+def tell_time_limit() -> None:
+    """Tell the supervisor of this process the time limit, and what is not done then."""
+    limit = _LIMIT.get()
+    if limit is not None and limit.deadline < inf and is_supervised():
+        tell(TIME, (limit.deadline + GRACE, TimeLimitError.exit_code, printable_line(limit.message())))
 
 
 def time_limit_end() -> float:
@@ -111,11 +109,13 @@ def lift_time_limit() -> None:
     if limit is not None:
         require_time()
         limit.deadline = inf
+        tell(TIME, None)
 
 
 def require_time() -> None:
     """Raise TimeLimitReached if there is no time left."""
-    if monotonic() >= time_limit_end():
+    limit = _LIMIT.get()
+    if limit is not None and monotonic() >= limit.deadline:
         raise TimeLimitReached
 
 
@@ -166,7 +166,7 @@ def call_every(seconds: float, action: Callable[[], object]) -> Generator[None]:
 class _Deadlines:
     """Actions with deadlines, called by one thread: starting one for each block takes longer than a small model runs.
 
-    Nothing is locked, so that an exception raised by another thread or a signal leaves nothing locked.
+    Nothing is locked, so that the exception of a signal leaves nothing locked.
     """
 
     def __init__(self) -> None:
@@ -200,19 +200,3 @@ class _Deadlines:
 def _deadlines_of_process(_pid: int) -> _Deadlines:
     """The deadlines of this process; one that was forked from it has no thread for them."""
     return _Deadlines()
-
-
-def _raise_in_thread(thread: int, error: type[BaseException]) -> None:
-    """Raise `error` in a thread at its next instruction (CPython, PyThreadState_SetAsyncExc)."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
-
-
-def _absorb_pending(error: type[BaseException]) -> None:
-    """Catch an exception that was sent just as the block ended.
-
-    It cannot be cancelled: CPython 3.11 would check for it at every instruction, and hang under a profiler.
-    """
-    end = monotonic() + 1
-    with suppress(error):
-        while monotonic() < end:
-            pass

@@ -21,6 +21,7 @@ from math import inf
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from signal import SIG_IGN, SIGINT, Signals, signal
+from threading import Lock, current_thread, main_thread
 from time import monotonic
 from types import TracebackType
 from typing import IO, Any, Generic, ParamSpec, Self, TypeVar, cast
@@ -29,7 +30,7 @@ from weakref import WeakSet, finalize
 from msgspec import Struct
 
 from ..errors import PassesError
-from .process_limits import IDLE_THREADS
+from .process_limits import IDLE_THREADS, end_after_parent
 from .watchdog import call_after, require_time, time_limit_end
 
 Buffer = bytes | bytearray | memoryview
@@ -40,6 +41,7 @@ RESULT, ERROR, FAILURE, WITHIN, PROGRESS = "result", "error", "failure", "within
 """The kinds of messages of a worker."""
 LOADER_EXIT = 127  # of glibc's loader, which has no memory for the data of a thread (elf/dl-tls.c, _dl_fatal_printf)
 EXIT_WAIT = 10.0  # seconds between the last message of a process and its exit code
+PARENT = "PASSWRIGHT_PARENT"  # the variable by which a process learns the id of the one whose main thread started it
 PIPE_BYTES = 1 << 16  # that a pipe takes before its other end reads them, on Linux
 
 
@@ -269,13 +271,14 @@ class WorkerProcess(Generic[T]):
         library = Path(os.__file__).parent
         is_other = {p: Path(p) not in {library, library / "lib-dynload"} for p in sys.path if p}
         path = os.pathsep.join(sorted(is_other, key=lambda p: is_other[p]))
+        parent = {PARENT: str(os.getpid())} if current_thread() is main_thread() else {}
         with Path(self.log or os.devnull).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
                 self.command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env={**IDLE_THREADS, **os.environ, "PYTHONPATH": path},
+                env={**IDLE_THREADS, **os.environ, "PYTHONPATH": path, **parent},
             )
         self._terminate_process = finalize(self, _kill_and_wait, process, os.getpid())
         _processes_to_leave_to_parent().add(process)
@@ -351,16 +354,22 @@ class Parent:
 
     def __init__(self) -> None:
         signal(SIGINT, SIG_IGN)
+        end_after_parent(int(os.environ.get(PARENT, "0")))
+        self._lock = Lock()
         self._output = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
 
     def expect_within(self, seconds: float | None) -> None:
         """Announce that the running method ends within so many seconds, None to take this back."""
-        _write(self._output, _packed((WITHIN, seconds)))
+        self._send(_packed((WITHIN, seconds)))
 
     def report(self, progress: object) -> None:
         """Announce how far the running method is, which the parent knows if this process ends."""
-        _write(self._output, _packed((PROGRESS, progress)))
+        self._send(_packed((PROGRESS, progress)))
+
+    def _send(self, message: Sequence[Buffer]) -> None:
+        with self._lock:
+            _write(self._output, message)
 
     def serve(
         self,
@@ -389,7 +398,7 @@ class Parent:
                 request = requests.get(timeout=idle_limit())
             except Empty:
                 return
-            _write(self._output, _reply_to(worker, request))
+            self._send(_reply_to(worker, request))
             del request
 
 

@@ -21,6 +21,7 @@ from ..errors import NoFixpoint
 from ..ir.graph import Mutation, MutationLog, is_counted
 from ..ir.op import Op
 from ..ir.values import Value
+from ..processes.watchdog import require_time
 
 ChangeKey = tuple[str, str]
 """The rule or pass that makes a change, and its place: a value that outlives it, "" for a pass as a whole."""
@@ -244,6 +245,7 @@ class ChangeLog:
             self.accounting.start_change((by, place))
 
     def _is_permitted(self, by: str, place: str, *, exact: bool) -> bool:
+        require_time()
         if self.change_count == self.limit.before_change:
             self._stopped = True
         if self.stopped or by in self.exclusions.rules or (self.exact_only and not exact):
@@ -255,7 +257,7 @@ class ChangeLog:
         place = str(place)  # an op or value will do
         if not self._is_permitted(by, place, exact=exact):
             return False
-        running = self._running_passes[-1] if self._running_passes else by
+        running = self.running or by
         if self.change_count == self._change_limit:
             raise NoFixpoint(f"{running}: {self.counts[running].total()} changes without reaching a fixpoint")
         self.is_exact &= exact
@@ -292,6 +294,11 @@ class ChangeLog:
         """End the run: assign the mutations since the last change."""
         if self.accounting is not None:
             self.accounting.assign_mutations(self.changes)
+
+    @property
+    def running(self) -> str:
+        """The pass that runs now."""
+        return self._running_passes[-1] if self._running_passes else ""
 
     @contextmanager
     def running_pass(self, name: str, max_changes: int | None = None) -> Generator[None]:

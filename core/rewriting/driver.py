@@ -15,7 +15,7 @@ from ..inference import schema_violation
 from ..ir.graph import Graph, attribute_graphs
 from ..ir.op import Op, inherit_name, made_from, set_origin
 from ..ir.values import Value
-from ..processes.watchdog import NoProgress
+from ..processes.watchdog import require_time
 from .builder import RewriteBuilder
 from .change_log import ChangeLog
 from .pattern import OpPattern, Var
@@ -136,6 +136,7 @@ def rewrite(
             continue
         if change_log.stopped:
             break
+        require_time()
         for r in rules_at_op:
             touched = apply_rule(r, op, change_log)
             if touched is not None:
@@ -217,7 +218,7 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     require(is_allowed, "its contract is lossy, and the pipeline does not quantize")
     try:
         built = r.replacement(g, match)
-    except (MatchFailure, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
+    except (MatchFailure, ModelError, NoFixpoint, KeyboardInterrupt):
         raise
     except BaseException as e:
         for op in match.ops if isinstance(e, Exception) else ():

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from ..processes.watchdog import tell_time_limit
+
 LOADING, CHOOSING_INPUTS, MEASURING = "loading", "choosing inputs", "measuring"
 REWRITING, EXPORTING, WRITING, VISUALIZING = "rewriting", "exporting", "writing", "visualizing"
 RUNNING_ORIGINAL, COMPARING = "running the original", "comparing"
@@ -36,6 +38,7 @@ class PhaseTimer:
         """Time one phase; repeated phases add up, and one inside another does not count there."""
         self.progress(SHOWN_NAMES.get(name, name))
         self.current = name
+        tell_time_limit()
         start, before = perf_counter(), self._inner
         self._inner = 0.0
         try:

@@ -26,7 +26,7 @@ from ..errors import (
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph, Runs, total_op_count
 from ..ir.quantization_spec import QuantizationSpec
-from ..processes.watchdog import NoProgress
+from ..processes.watchdog import require_time
 from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.rules import Rule
@@ -69,6 +69,7 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
     Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read and requests that the
     model does not allow, and UnverifiableError.
     """
+    require_time()
     bans = change_log.exclusions
     if change_log.stopped or p.name in bans.passes:
         return 0
@@ -87,8 +88,6 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
             changes, is_changed = _counted(p, returned, change_log, made, is_mutated=shared.mutation_count != version)
     except (ModelError, UnverifiableError, KeyboardInterrupt):
         raise
-    except NoProgress as e:
-        raise PassFailed(p.name, FailureKind.ENDLESS, "it changes nothing and does not return") from e
     except BaseException as e:
         if isinstance(e, PassFailed) and (is_group or e.pass_name == p.name):
             raise

@@ -30,7 +30,7 @@ from ..io.files import in_memory
 from ..io.model import Model, serialize
 from ..io.split_models import Loadable
 from ..ir.graph import FRESH_NAME_MARK, ValueInfo
-from ..processes.watchdog import NoProgress, progress_watchdog
+from ..processes.watchdog import required_progress
 from ..rewriting.change_log import NO_LIMIT, BisectLimit, Change, ChangeLog, ChangeObserver, Exclusions, SizeAccounting
 from ..rewriting.rules import Contract, Rule
 from ..serialization.provenance import with_conditions
@@ -105,7 +105,7 @@ class PipelineRun:
     `exclusions` are omitted from all repetitions, and grow as wrong changes are found; `rejected` lists these, and
     `replays` counts the runs that it took to find them. `strict`: the first wrong change raises VerificationError, as
     one of the passes in `required`, which are not left out, does in any case. A pass that changes nothing for
-    `no_progress_timeout` seconds, and does not return, is interrupted. `value_info`: the policy for the written model.
+    `no_progress_timeout` seconds, and does not return, ends a command. `value_info`: the policy for the written model.
 
     `track_names`: for a name map. `record_changes`: with their savings. With `new_observer`, the changes of each
     repetition are observed by a new one.
@@ -194,16 +194,14 @@ class PipelineRun:
             model.graph.context.mutation_log = change_log.accounting.log
         failed = None
         try:
-            with progress_watchdog(
+            with required_progress(
                 lambda: (model.graph.context.mutation_count, change_log.change_count, len(change_log.passes_run)),
                 self.no_progress_timeout,
+                lambda: f"{change_log.running or self.pipeline.name} changes nothing and does not return",
             ):
                 run_pass(self.pipeline, model.graph, change_log)
         except PassFailed as e:
             failed = e
-        except NoProgress as e:  # it came between two passes
-            failed = PassFailed(self.pipeline.name, FailureKind.ENDLESS, "nothing changes, and it does not return")
-            failed.__cause__ = e
         change_log.finish()
         model.graph.context.value_info = self.value_info  # passes that hand the model to other tools kept it
         if failed is not None:
@@ -338,11 +336,10 @@ class ChangeBisector(Struct, frozen=True):
             if again.failure is None:
                 return self._nondeterministic_pass(again)
             return self._first_wrong_change(again, self._reproduce)
-        if not isinstance(error.__cause__, NoProgress):  # which would take as long again
-            replay = partial(self.run.replay, validates_graphs=True)
-            checked = replay()
-            if checked.failure is not None and checked.failure.kind == FailureKind.INVALID:
-                return self._first_wrong_change(checked, replay)
+        replay = partial(self.run.replay, validates_graphs=True)
+        checked = replay()
+        if checked.failure is not None and checked.failure.kind == FailureKind.INVALID:
+            return self._first_wrong_change(checked, replay)
         return self._fault_of_exception(error)
 
     def _reproduce(self, limit: BisectLimit = NO_LIMIT) -> RewriteResult:

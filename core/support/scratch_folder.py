@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -18,8 +18,11 @@ from weakref import finalize
 
 from ..errors import PassesError
 from .folder_locks import try_lock
+from .supervision import FOLDER, tell
 
 LOCK = ".lock"
+RECORD = ".publication"
+"""The file in a staging folder that names a model, and the external data that its publication may leave unused."""
 NAMES = re.compile(r"\.?passwright-\d+-[a-z0-9]{8}")
 EXAMPLE = ".passwright-4194304-abcdefgh"
 """A name as long as any."""
@@ -138,8 +141,20 @@ def shared_folder(path: Path, before: Callable[[Path], object] = _do_nothing) ->
     return path
 
 
+def remove_killed(parents: Iterable[str]) -> None:
+    """Remove what killed processes left in folders, except for publications, which the next process there finishes."""
+
+    def require_no_publication(stage: Path) -> None:
+        if (stage / RECORD).exists():
+            raise BlockingIOError
+
+    for parent in parents:
+        remove_abandoned(Path(parent), require_no_publication)
+
+
 @cache
 def _remove_once(path: Path, before: Callable[[Path], object], _pid: int) -> None:
+    tell(FOLDER, str(path))
     remove_abandoned(path, before)
 
 

@@ -1,0 +1,130 @@
+"""Supervisors: the process of a command ends at its limits, whatever it does, and its exit code is kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="without forks there is no supervisor")
+START = """
+import os, signal, sys
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from passwright.core.processes.supervisor import supervise_command
+supervise_command()
+from passwright.core.processes import watchdog
+watchdog.GRACE = 0.1
+from passwright.core.processes.watchdog import lift_time_limit, required_progress, time_limit
+from passwright.core.support.scratch_folder import ScratchFolder
+from passwright.core.support.supervision import OUTCOME, PHASE, tell
+from passwright.app.cli.signals import unwind_on_sigterm
+def hold():
+    "Native code that never lets another thread or a signal handler of Python run."
+    print("held", flush=True)
+    sum(range(10**12))
+"""
+LIMIT = "error: m.onnx: rewriting is not done within 0.1 s; nothing was written\n"
+
+
+def started(tmp_path: Path, script: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", START + script], cwd=tmp_path, env=os.environ | {"TMPDIR": str(tmp_path)},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "message"),
+    [
+        pytest.param("print('done', file=sys.stderr)", 0, "done\n", id="success"),
+        pytest.param("sys.exit(3)", 3, "", id="code"),
+        pytest.param("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, "", id="terminated"),
+        pytest.param(
+            "os.kill(os.getpid(), signal.SIGSEGV)",
+            4,
+            "error: the command crashed (SIGSEGV); nothing was written\n",
+            id="crash",
+        ),
+        pytest.param(
+            "tell(OUTCOME, 'o.onnx was written')\nos.kill(os.getpid(), signal.SIGKILL)",
+            4,
+            "error: the command crashed (SIGKILL), perhaps for lack of memory; o.onnx was written\n",
+            id="killed",
+        ),
+        pytest.param("with time_limit(0.1, lambda: 'm.onnx: rewriting'): hold()", 4, LIMIT, id="time"),
+        pytest.param(
+            "folder = ScratchFolder()\nif os.fork() == 0: hold()\n"
+            "with time_limit(0.1, lambda: 'm.onnx: rewriting'): hold()",
+            4,
+            LIMIT,
+            id="children and folders",
+        ),
+        pytest.param(
+            "with required_progress(lambda: 0, 0.1, lambda: 'it does not return'): hold()",
+            1,
+            "error: it does not return for 0.1 s; nothing was written\n",
+            id="progress",
+        ),
+        pytest.param(
+            "import time\nwith time_limit(0.1, lambda: 'it'):\n    lift_time_limit()\n    time.sleep(0.4)",
+            0,
+            "",
+            id="lifted",
+        ),
+    ],
+)
+def test_ends(tmp_path: Path, script: str, code: int, message: str) -> None:
+    process = started(tmp_path, script)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (code, message)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals_end_native_code(tmp_path: Path, number: signal.Signals) -> None:
+    process = started(tmp_path, "folder = ScratchFolder()\ntell(PHASE, 'loading')\nwith unwind_on_sigterm(): hold()")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    time.sleep(0.2)  # until it is in native code
+    start = time.monotonic()
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert time.monotonic() - start < 10
+    assert (process.returncode, errors) == (128 + number, "interrupted while loading; nothing was written\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interruption_counts_once(tmp_path: Path) -> None:
+    """A terminal sends it to the command and to its supervisor, which passes it on."""
+    script = """
+with unwind_on_sigterm():
+    try:
+        print("held", flush=True)
+        signal.pause()
+    except KeyboardInterrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+        print("cleaned", flush=True)
+        sys.exit(130)
+"""
+    process = started(tmp_path, script)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors) == (130, "cleaned\n", "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux sends a signal at the end of a parent")
+def test_command_ends_with_its_supervisor(tmp_path: Path) -> None:
+    process = started(tmp_path, "print(os.getpid(), flush=True)\nhold()")
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    process.kill()
+    process.communicate(timeout=60)  # the pipe ends with the child
+    assert not Path(f"/proc/{child}/cmdline").is_file() or not Path(f"/proc/{child}/cmdline").read_bytes()

@@ -196,22 +196,32 @@ def test_working_tool_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(onnx.load(made.file).graph.node) == 2
 
 
+DOUBLE = SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)")
+DOUBLE_INPUT = "interface differs: input x is a tensor of double, not a tensor of float"
 NOT_EQUIVALENT = {
-    "wrong": (SMALL.replace("Relu", "Abs"), "y: off by up to "),
-    "output": (SMALL.replace("y", "z"), "output y is missing"),
-    "input": (SMALL.replace("x", "b"), "input b is new; input x is missing"),
-    "type": (
-        SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)"),
-        "input x is a tensor of double, not a tensor of float",
+    "wrong": (SMALL, SMALL.replace("Relu", "Abs"), "y: off by up to "),
+    "output": (SMALL, SMALL.replace("y", "z"), "interface differs: output y is missing"),
+    "input": (SMALL, SMALL.replace("x", "b"), "interface differs: input b is new; input x is missing"),
+    "type": (SMALL, DOUBLE, f"{DOUBLE_INPUT}; values agree otherwise"),
+    "type and values": (SMALL, DOUBLE.replace("Relu", "Abs"), f"{DOUBLE_INPUT}; y: off by up to "),
+    "unused input": (
+        SMALL.replace("x)", "x, float[N,4] u)", 1),
+        SMALL,
+        "interface differs: input u is missing; values agree otherwise",
+    ),
+    "order": (
+        SMALL,
+        "g (float[N,4] x) => (float[N,4] z, float[N,4] y) { y = Relu(x) z = Neg(x) }",
+        "interface differs: the outputs come in another order: z, y; values agree otherwise",
     ),
 }
 
 
-@cases(("text", "message"), NOT_EQUIVALENT)
+@cases(("original", "text", "message"), NOT_EQUIVALENT)
 def test_non_equivalent_model_is_reported_wrong(
-    text: str, message: str, shared_remote: RemoteBackend, tmp_path: Path
+    original: str, text: str, message: str, shared_remote: RemoteBackend, tmp_path: Path
 ) -> None:
-    for row in rows_of(shared_remote, tmp_path, SMALL, text):
+    for row in rows_of(shared_remote, tmp_path, original, text):
         assert row.verdict is not None
         assert row.verdict.wrong.startswith(message)
         assert (row.failure, row.advice, verdict_word(row)) == ("", "", "wrong")

@@ -83,17 +83,25 @@ class RowVerifier:
             except ModelLoadError as e:
                 return self._without_folder(str(e)), None
             return "", None
+        source, differs = model_source(file, inline=False), ""
         try:
-            interfaces = Interfaces.of(self.original, model_source(file, inline=False).load())
-            differences = sorted((*interfaces.differences, *interfaces.float_types))
+            interfaces = Interfaces.of(self.original, source.load())
         except ModelError:  # it has operators or types of onnxruntime alone
-            differences = []
-        if differences:
-            return "", ComparisonVerdict("; ".join(differences))
-        verdict = self.oracle.compare(file, config=config)
+            pass
+        else:
+            if differences := sorted((*interfaces.differences, *interfaces.float_types)):
+                differs = f"interface differs: {'; '.join(differences)}"
+                if interfaces.obstacle or len(interfaces.outputs) < len(self.original.graph.outputs):
+                    return "", ComparisonVerdict(differs)
+                source = interfaces.adapted(source, self.original)
+        verdict = self.oracle.compare(source.loadable(), config=config)
         if verdict.failure is not None and verdict.failure.input_set is None:
             return self._without_folder(verdict.failure.reason), None
-        return "", _row_verdict(verdict)
+        found = _row_verdict(verdict)
+        if differs:
+            wrong = f"{differs}; {found.wrong or 'values agree otherwise'}"
+            return "", replace(found, wrong=wrong, edge_case="", is_refused=False)
+        return "", found
 
     def _without_folder(self, message: str) -> str:
         """A message about a file, without the name of the temporary folder."""

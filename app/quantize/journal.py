@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec import ValidationError, convert, to_builtins
 
 from ...core.errors import ModelError
 from ...core.support.regular_files import read_text
 
 MAX_BYTES = 256 << 20  # of a journal
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -27,30 +31,47 @@ class Journal:
     conditions: str = ""
     command: str = "quantize"
     _known: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
+    _is_ended: bool = field(default=True, init=False)  # its last line
 
     def __post_init__(self) -> None:
         """Read the results of an earlier run. Raises ModelError for a file that holds something else."""
         if self.path is None or not self.path.exists():
             return
         try:
-            lines = read_text(self.path, MAX_BYTES).splitlines(keepends=True)
-            whole = [line for line in lines if line.endswith("\n")]  # the last one may have been interrupted
-            self._known = dict(map(json.loads, whole))
-            if len(whole) < len(lines):
-                os.truncate(self.path, self.path.stat().st_size - len(lines[-1].encode()))
+            *lines, last = read_text(self.path, MAX_BYTES).split("\n")
+            is_cut = last.startswith('["') and not _is_json(last)  # by an interruption, as no other file is
+            self._known = dict(map(json.loads, lines if is_cut or not last else [*lines, last]))
+            self._is_ended = not last or is_cut
+            if is_cut:
+                os.truncate(self.path, self.path.stat().st_size - len(last.encode()))
         except (OSError, ValueError, TypeError, RecursionError) as e:
             raise ModelError(f"{self.path} is not a journal of `passes {self.command}`; name another file") from e
 
-    def result(self, key: str, compute: Callable[[], Any]) -> Any:
-        """The known result of a key, or the computed one, of JSON types."""
+    def result(
+        self, key: str, kind: type[T], compute: Callable[[], T], is_whole: Callable[[T], bool] = lambda _: True
+    ) -> T:
+        """The known result of a key, or the computed one; a known one of another kind or not whole is damaged."""
         key = f"{self.conditions} {key}".strip()
         if key in self._known:
-            return self._known[key]
-        found = self._known[key] = compute()
+            with suppress(ValidationError):
+                known = convert(self._known[key], kind)
+                if is_whole(known):
+                    return known
+        found = compute()
+        self._known[key] = to_builtins(found)
         if self.path is not None:
             try:
                 with self.path.open("a", encoding="utf-8") as f:
-                    f.write(json.dumps([key, found]) + "\n")
+                    f.write(("" if self._is_ended else "\n") + json.dumps([key, self._known[key]]) + "\n")
             except OSError as e:
                 raise ModelError(f"cannot write {self.path}: {e.strerror}") from e
+            self._is_ended = True
         return found
+
+
+def _is_json(line: str) -> bool:
+    try:
+        json.loads(line)
+    except ValueError:
+        return False
+    return True

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
@@ -218,13 +218,16 @@ class Search:
             return
         key = f"race {' '.join(b.candidate.digest for b in entries)}"
         found = self.journal.result(
-            key, lambda: [r if isinstance(r, str) else to_builtins(r) for r in self.race([b.path for b in entries])]
+            key,
+            list[RatioInterval | str],
+            lambda: self.race([b.path for b in entries]),
+            lambda r: len(r) == len(entries),
         )
         for b, measured in zip(entries, found, strict=True):
             if isinstance(measured, str):
                 b.trial.ratio, b.trial.outcome = None, f"invalid: {measured}"
             else:
-                b.trial.ratio = RatioInterval(**measured)
+                b.trial.ratio = measured
 
     def _rejection(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> str:
         """The reason for which a candidate cannot win any more; "" if it may."""
@@ -291,10 +294,9 @@ class Search:
     def _scored(self, built: BuiltCandidate) -> BuiltCandidate:
         """The candidate with its score and whether that is within the budget."""
         self.scored += 1
-        found = self.journal.result(
-            f"score {built.candidate.digest}", lambda: to_builtins(self.criterion.score(built.path))
-        )
-        score = built.trial.score = Score(**found)
+        digest = built.candidate.digest
+        score = self.journal.result(f"score {digest}", Score, lambda: self.criterion.score(built.path))
+        built.trial.score = score
         within = not score.failure and self.criterion.allows(score)
         built.trial.outcome = f"invalid: {score.failure}" if score.failure else WITHIN if within else "over the budget"
         return built

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 import numpy as np
-from msgspec import Struct, convert, to_builtins
+from msgspec import Struct, to_builtins
 
 from ...core.errors import PassesError, UsageError, format_error
 from ...core.io.model_source import ModelSource
@@ -148,8 +148,9 @@ class Racing:
         """Race configurations with the first one; models that cannot be made have a failure."""
         identities = [self._identity_or_failure(c) for c in configurations]
         key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # each is a race of its own
-        data = self.journal.result(key, lambda: to_builtins(self._race(configurations, rung)))
-        result = convert(data, RaceResult)
+        result = self.journal.result(
+            key, RaceResult, lambda: self._race(configurations, rung), lambda r: len(r.raced) == len(configurations)
+        )
         self.results.append(result)
         return result
 

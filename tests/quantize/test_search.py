@@ -25,7 +25,7 @@ from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.quantization import static_groups
-from rewriting import load, op_types, run
+from rewriting import cases, load, op_types, run
 from tiers import slow_unless
 
 QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
@@ -254,20 +254,42 @@ def test_a_journal_answers_a_repeated_search(tmp_path: Path) -> None:
 
 def test_a_journal_forgets_an_interrupted_line(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    Journal(path).result("a", lambda: 1)
+    Journal(path).result("a", int, lambda: 1)
     with path.open("a", encoding="utf-8") as f:
         f.write('["b", ')
-    assert Journal(path).result("a", lambda: 2) == 1
-    assert Journal(path).result("b", lambda: 3) == 3
+    assert Journal(path).result("a", int, lambda: 2) == 1
+    assert Journal(path).result("b", int, lambda: 3) == 3
     assert path.read_text(encoding="utf-8").splitlines() == ['["a", 1]', '["b", 3]']
-    assert Journal(path, "other samples").result("a", lambda: 4) == 4
+    assert Journal(path, "other samples").result("a", int, lambda: 4) == 4
 
 
-def test_another_file_is_no_journal(tmp_path: Path) -> None:
+@cases(
+    "line",
+    {
+        "none": "null",
+        "text": '"x"',
+        "wrong element": '[{"estimate": "x"}]',
+        "too few": "[]",
+        "too many": '["x", "x", "x"]',
+        "other fields": '{"figure": 1}',
+    },
+)
+def test_results_of_another_kind_are_computed_again(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "journal"
+    path.write_text(f'["a", {line}]\n', encoding="utf-8")
+    for _ in range(2):
+        assert Journal(path).result("a", list[str], lambda: ["y", "y"], lambda r: len(r) == 2) == ["y", "y"]
+        path.write_text(path.read_text(encoding="utf-8").removesuffix("\n"), encoding="utf-8")
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 2
+
+
+@cases("text", {"line": "something else\n", "no line": "my notes", "list": '["cat", "dog", "bird"]', "number": "7"})
+def test_another_file_is_no_journal(tmp_path: Path, text: str) -> None:
     path = tmp_path / "notes.txt"
-    path.write_text("something else\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     with pytest.raises(ModelError, match=r"is not a journal"):
         Journal(path)
+    assert path.read_text(encoding="utf-8") == text
 
 
 @dataclass

@@ -28,12 +28,12 @@ def extreme_models(seed: int) -> Iterator[tuple[str, onnx.ModelProto]]:
     """One model for each version of each operator whose inputs and attributes can be made, and its name."""
     for schema in defs.get_all_schemas_with_history():
         label = f"{schema.domain}.{schema.name}-{schema.since_version}"
-        model = _extreme_model(Random(f"{seed} {label}"), schema)
+        model = extreme_model(Random(f"{seed} {label}"), schema)
         if model is not None:
             yield label, model
 
 
-def _extreme_model(r: Random, schema: onnx.defs.OpSchema) -> onnx.ModelProto | None:
+def extreme_model(r: Random, schema: onnx.defs.OpSchema) -> onnx.ModelProto | None:
     graph = onnx.GraphProto(name="g")
     node = graph.node.add(op_type=schema.name, domain=schema.domain)
     dtypes: dict[str, int] = {}

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections import Counter
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from random import Random
 
 import onnx
 import pytest
+from fuzzing import native_calls
 from fuzzing.cases import GOLDEN, make_case, seeds
 from fuzzing.harness import snapshot
+from fuzzing.hostile_models import KINDS, hostile_files, text_model
 from fuzzing.mutations import MUTATIONS, Mutation
 from google.protobuf.message import DecodeError
 
@@ -42,10 +47,62 @@ def test_optimize_raises_nothing_unexpected(first: int, count: int) -> None:
     assert f"# {count} models, 0 broken" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("first", "count"), [pytest.param(0, 6), pytest.param(1000, 1000, marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_hostile_models_break_no_promise(first: int, count: int) -> None:
+    done = run_python("-m", "fuzzing", "--hostile", "--slack", "4", "--seed", str(first), "--cases", str(count))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [pytest.param(0, 25), pytest.param(1000, 1000, marks=pytest.mark.slow)], ids=["short", "long"]
+)
+def test_hostile_models_end_no_process_that_optimizes(first: int, count: int) -> None:
+    options = ("--hostile", "--calls", "--slack", "4")
+    done = run_python("-m", "fuzzing", *options, "--seed", str(first), "--cases", str(count))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"# {count} models, 0 broken" in done.stdout
+
+
+@pytest.mark.slow
+def test_kills_lose_nothing() -> None:
+    done = run_python("-m", "fuzzing", "--kills", "10")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " kills, 0 with losses" in done.stdout
+
+
+def test_native_calls_that_fail_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function in place of native code crashes, hangs or raises on some models, which are made smaller."""
+
+    def fail(model: onnx.ModelProto, _: Random) -> None:
+        names = {n.op_type for n in model.graph.node}
+        while "Neg" in names:
+            pass
+        if "Abs" in names:
+            os.abort()
+        raise ValueError
+
+    def model_of(number: int) -> onnx.ModelProto:
+        texts = {3: "a = Relu(f) y = Abs(a)", 5: "a = Neg(f) y = Relu(a)"}
+        return text_model(texts.get(number, "y = Relu(f)"), inputs=["float[2] f"])
+
+    monkeypatch.setattr(native_calls, "model_of", model_of)
+    monkeypatch.setattr(native_calls, "SLOW", 0.05)
+    monkeypatch.setattr(native_calls, "HANG", 0.1)
+    found = islice(native_calls.failures(0, (fail,), 60.0, Counter(), ()), 2)
+    smaller = [(f.how, native_calls.minimized(f.number, (fail,), f.how)) for f in found]
+    assert [(how, [n.op_type for n in m.graph.node]) for how, m in smaller if m] == [
+        ("SIGABRT", ["Abs"]),
+        ("hang", ["Neg"]),
+    ]
+
+
 PLANTED = """
 import os, subprocess, sys, tempfile
 from pathlib import Path
 from fuzzing import harness
+from fuzzing import native_calls
 from fuzzing.cases import Case
 
 def error(*lines, code=1):
@@ -126,6 +183,12 @@ def test_mutation_changes_models(mutation: Mutation) -> None:
             mutation(model, rng, seeds()[:9])
             changed += model.SerializeToString() != (GOLDEN / "loop_if.onnx").read_bytes()
     assert changed >= 2
+
+
+def test_number_repeats_hostile_model() -> None:
+    numbers = range(2 * len(KINDS))
+    assert [hostile_files(n) for n in numbers] == [hostile_files(n) for n in numbers]
+    assert len({str(hostile_files(n)) for n in numbers}) > 0.9 * len(numbers)
 
 
 def test_number_repeats_case(tmp_path: Path) -> None:

@@ -8,15 +8,20 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from functools import partial
 from math import inf
 from pathlib import Path
 
 import onnx
 
-from .cases import make_case, seeds
+from .cases import Case, make_case, seeds
 from .harness import TIME_LIMIT, Outcome, run_case, warm_up
+from .hostile_cases import LIMITED, hostile_case
+from .kills import Killed, campaign, summary
+from .native_calls import CALLS, search
 
 SLOW = 40.0  # seconds of a case that is shown
+CALL_LIMIT = 30.0  # seconds of a call
 
 
 def main() -> int:
@@ -27,20 +32,31 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="the number of the first case")
     parser.add_argument("--calls", action="store_true", help="call optimize() without verification, in this process")
     parser.add_argument("--case", type=int, help="run this case alone, show its output, and keep its files in ./fuzzed")
+    parser.add_argument("--hostile", action="store_true", help="hostile models in place of mutated ones")
+    parser.add_argument("--kills", type=int, help="kill commands that write so many times, and check what is there")
+    parser.add_argument(
+        "--native", choices=CALLS, help="call native code of this library, and write what fails to ./native"
+    )
+    parser.add_argument("--slack", type=float, default=1.0, help="factor of delays that are allowed, on a busy machine")
     parser.add_argument("--nodes", action="store_true", help="mutate the node cases of the ONNX backend suite as well")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # folders are removed, and processes ended
+    if options.native:
+        return search(options.native, options.seed, options.seconds, Path("native"))
     models = (*seeds(), *(node_models() if options.nodes else ()))
+    make = partial(hostile_case, slack=options.slack) if options.hostile else partial(make_case, models=models)
     with tempfile.TemporaryDirectory() as root:
         if options.case is not None:
-            return repeat(options.case, models, Path(root))
+            return repeat(make(options.case), Path(root))
         if options.calls:
-            return call(options, models)
+            return call(options, models, Path(root))
         warm_up()
+        if options.kills:
+            return kill(options, Path(root))
         end, last = time.monotonic() + options.seconds, options.seed + options.cases
         number, broken, codes = options.seed, 0, Counter[str]()
         while number < last and time.monotonic() < end:
-            outcome = run_case(make_case(number, models), Path(root))
+            outcome = run_case(make(number), Path(root))
             if outcome.broken:  # a fork may hang where a process does not
                 outcome = run_case(outcome.case, Path(root), forked=False, limit=5 * TIME_LIMIT)
             codes[str(outcome.code)] += 1
@@ -54,20 +70,35 @@ def main() -> int:
     return int(broken > 0)
 
 
-def call(options: argparse.Namespace, models: tuple[onnx.ModelProto, ...]) -> int:
+def call(options: argparse.Namespace, models: tuple[onnx.ModelProto, ...], folder: Path) -> int:
     """Call optimize() on models until the time is over, and return whether there were unexpected exceptions."""
-    from .calls import call_failures, spare_the_machine
+    from .calls import call_failures, hostile_file, mutated_model, spare_the_machine
 
     spare_the_machine()
     number, broken, end = options.seed, 0, time.monotonic() + options.seconds
     while number < options.seed + options.cases and time.monotonic() < end:
-        failures = call_failures(number, models)
+        model = hostile_file(number, folder) if options.hostile else mutated_model(number, models)
+        limit = LIMITED * options.slack if options.hostile else CALL_LIMIT
+        failures = [] if model is None else call_failures(model, limit)
         broken += bool(failures)
         for failure in failures:
             say(f"model {number}: {failure}")
         number += 1
     say(f"# {number - options.seed} models, {broken} broken")
     return int(broken > 0)
+
+
+def kill(options: argparse.Namespace, root: Path) -> int:
+    """Kill commands that write at random moments, and return whether something was lost."""
+    outcomes = list[Killed]()
+    for outcome in campaign(options.kills, options.seed, root):
+        outcomes.append(outcome)
+        if outcome.lost:
+            say(str(outcome))
+        if len(outcomes) % 20 == 0:
+            say(f"# {summary(outcomes)}")
+    say(f"# {summary(outcomes)}")
+    return int(any(o.lost for o in outcomes))
 
 
 def node_models() -> tuple[onnx.ModelProto, ...]:
@@ -78,9 +109,9 @@ def node_models() -> tuple[onnx.ModelProto, ...]:
     return tuple(freeze_inputs(c, mode).model for c in small for mode in FREEZE_MODES)
 
 
-def repeat(number: int, models: tuple[onnx.ModelProto, ...], root: Path) -> int:
+def repeat(case: Case, root: Path) -> int:
     """Run one case as a process of its own, show all of it, and keep its files."""
-    case, kept = make_case(number, models), Path("fuzzed")
+    kept = Path("fuzzed")
     kept.mkdir()
     case.write(kept)
     outcome = run_case(case, root, forked=False)
@@ -91,7 +122,8 @@ def repeat(number: int, models: tuple[onnx.ModelProto, ...], root: Path) -> int:
 
 def show(outcome: Outcome) -> None:
     """Print a case with its broken promises, and the changes that were left out."""
-    say(f"case {outcome.case.number} ({outcome.seconds:.1f} s): passes {' '.join(outcome.case.arguments)}")
+    case = outcome.case
+    say(f"case {case.number} {case.kind} ({outcome.seconds:.1f} s): passes {' '.join(case.arguments)}")
     for line in (*outcome.broken, *(f"left out: {c}" for c in outcome.changes_left_out)):
         say(f"    {line}")
 

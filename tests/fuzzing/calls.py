@@ -1,10 +1,12 @@
-"""Calls of `optimize` on mutated models in one process, many in the time of one command."""
+"""Calls of `optimize` on mutated or hostile models in one process, many in the time of one command."""
 
 from __future__ import annotations
 
 import resource
 import warnings
+from pathlib import Path
 from random import Random
+from time import monotonic
 
 import onnx
 from passwright.core import PassesError
@@ -13,9 +15,9 @@ from passwright.core.errors import FailureKind
 from passwright import optimize
 
 from .harness import ADDRESS_SPACE
+from .hostile_cases import LATE
+from .hostile_models import MODEL, hostile_files
 from .mutations import as_model, mutate_model
-
-TIME_LIMIT = 30.0  # seconds of a call
 
 
 def spare_the_machine() -> None:
@@ -23,20 +25,32 @@ def spare_the_machine() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
 
-def call_failures(number: int, models: tuple[onnx.ModelProto, ...]) -> list[str]:
-    """Exceptions of other types than PassesError for the model of a number, and exceptions of passes."""
+def mutated_model(number: int, models: tuple[onnx.ModelProto, ...]) -> onnx.ModelProto | None:
+    """The mutated model of a number; None if protobuf does not read it."""
     rng = Random(number)
     base = onnx.ModelProto()
     base.CopyFrom(rng.choice(models))
-    model = as_model(mutate_model(base, rng, rng.sample(models, 3)))
-    if model is None:
-        return []
+    return as_model(mutate_model(base, rng, rng.sample(models, 3)))
+
+
+def hostile_file(number: int, folder: Path) -> Path:
+    """The hostile model of a number, written to a folder in place of earlier ones."""
+    for name, data in hostile_files(number).items():
+        (folder / name).write_bytes(data)
+    return folder / MODEL
+
+
+def call_failures(model: onnx.ModelProto | Path, time_limit: float) -> list[str]:
+    """Exceptions of other types than PassesError for a model, exceptions of passes, and an end that is late."""
+    started = monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of NumPy, about overflows
         try:
-            left_out = optimize(model, verify=False, time_limit=TIME_LIMIT).report.rejected
+            left_out = optimize(model, verify=False, time_limit=time_limit).report.rejected
         except PassesError:
-            return []
+            left_out = ()
         except Exception as e:  # noqa: BLE001 - any other type is a failure
             return [f"{type(e).__name__}: {e}"]
-    return [f"{q.by}: {q.message}" for q in left_out if q.failure_kind == FailureKind.RAISED]
+    seconds = monotonic() - started
+    late = [f"ended after {seconds:.1f} s"] if seconds > time_limit + LATE else []
+    return [*late, *(f"{q.by}: {q.message}" for q in left_out if q.failure_kind == FailureKind.RAISED)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -26,12 +27,17 @@ MEMORY = ("--memory", "1GB")  # a model may itself need any amount, as by sequen
 class Case:
     """A command, the files of its folder having been written by `write`.
 
-    `number` repeats it. Paths in `arguments` are relative to that folder; only `out` may change.
+    `number` repeats it. Paths in `arguments` are relative to that folder; only `out` may change. It ends within `limit`
+    seconds, if given, of its start, or of the signal `ended_by`, which is sent so many seconds after the start.
     """
 
     number: int
     arguments: tuple[str, ...]
     write: Callable[[Path], None]
+    kind: str = ""
+    limit: float | None = None
+    memory: int | None = None
+    ended_by: tuple[signal.Signals, float] | None = None
 
 
 @cache

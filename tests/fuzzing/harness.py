@@ -31,6 +31,7 @@ from .cases import Case
 TIME_LIMIT = 60.0  # seconds of a case; five times as many where it is repeated, as the machine may be busy
 MEMORY_CAP = 2 << 30  # bytes that a process of a case may have in memory
 ADDRESS_SPACE = 12 << 30  # bytes that it may map, to spare the machine
+STARTED = 1.0  # seconds after which a command handles signals
 GRACE_PERIOD = 3.0  # seconds for the processes of a command to end after it
 SHARED_MEMORY = Path("/dev/shm")
 PR_SET_CHILD_SUBREAPER = 36
@@ -48,6 +49,8 @@ class Outcome:
     memory: int
     stdout: str
     stderr: str
+    seconds_after: float | None = None
+    """Seconds between the signal or, in a case without one, the start and the end; None if it ended before a signal."""
     broken: list[str] = field(default_factory=list)
     changes_left_out: list[str] = field(default_factory=list)
 
@@ -76,6 +79,7 @@ def _become_worker(arguments: list[str], env: Any, stdin: int, stdout: int, stde
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
         for fd, number in ((stdin, 0), (stdout, 1), (stderr, 2)):
             if fd >= 0:
                 os.dup2(fd, number)
@@ -150,13 +154,13 @@ def run_case(
         started = time.monotonic()
         pid = _fork(case, work, folder, main) if forked else _start(case, work, folder)
         try:
-            code, memory = _wait(pid, started + limit)
+            code, memory, signalled = _wait(pid, started, limit, case.ended_by if forked else _delayed(case.ended_by))
         except SystemExit:
             os.kill(pid, signal.SIGTERM)
             raise
-        outcome = Outcome(
-            case, code, time.monotonic() - started, memory, _text(folder / "stdout"), _text(folder / "stderr")
-        )
+        seconds = time.monotonic() - started
+        outcome = Outcome(case, code, seconds, memory, _text(folder / "stdout"), _text(folder / "stderr"))
+        outcome.seconds_after = seconds if case.ended_by is None else signalled and time.monotonic() - signalled
         outcome.broken = [
             *output_problems(outcome),
             *file_problems(before, snapshot(work), code),
@@ -185,7 +189,8 @@ def _limit() -> None:
 
 def _start(case: Case, work: Path, folder: Path) -> int:
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
-        script = "from passwright.app.cli.entry import main; main()"
+        script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        script += "from passwright.app.cli.entry import main; main()"
         return subprocess.Popen(
             [sys.executable, "-c", script, *case.arguments],
             cwd=work, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=_limit,  # noqa: PLW1509 - this process has no threads of its own
@@ -215,6 +220,7 @@ def _fork(case: Case, work: Path, folder: Path, main: Callable[[], None]) -> int
         _limit()
         atexit._clear()  # those of the parent
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a background job
         subprocess.Popen = ForkedPopen  # type: ignore[misc]
         sys.argv = ["passes", *case.arguments]
         try:
@@ -233,17 +239,31 @@ def _fork(case: Case, work: Path, folder: Path, main: Callable[[], None]) -> int
         os._exit(code)
 
 
-def _wait(pid: int, deadline: float) -> tuple[int | None, int]:
-    """The exit code of a process, None if it did not end in time, and its peak of memory with that of its children."""
-    pause = 0.001
+def _delayed(ended_by: tuple[signal.Signals, float] | None) -> tuple[signal.Signals, float] | None:
+    """A signal after the imports of a process of its own, which a fork has done."""
+    return ended_by and (ended_by[0], ended_by[1] + 1.0)
+
+
+def _wait(
+    pid: int, started: float, limit: float, ended_by: tuple[signal.Signals, float] | None
+) -> tuple[int | None, int, float | None]:
+    """The exit code of a process, None if it did not end in time, its peak of memory with that of its children,
+
+    and when it was sent a signal.
+    """
+    pause, signalled = 0.001, None
     while True:
         found, status, usage = os.wait4(pid, os.WNOHANG)
         if found:
-            return os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10
-        if time.monotonic() > deadline:
+            return os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10, signalled
+        now = time.monotonic()
+        if ended_by and not signalled and now > started + ended_by[1]:
+            os.kill(pid, ended_by[0])
+            signalled = now
+        if now > started + limit:
             os.kill(pid, signal.SIGKILL)
             _, _, usage = os.wait4(pid, 0)
-            return None, usage.ru_maxrss << 10
+            return None, usage.ru_maxrss << 10, signalled
         time.sleep(pause)
         pause = min(pause * 1.5, 0.02)
 
@@ -297,13 +317,12 @@ def file_problems(before: dict[str, str], after: dict[str, str], code: int | Non
 
 def output_problems(outcome: Outcome) -> list[str]:
     """Exit codes that are not documented, tracebacks, errors of several lines, control characters, too much memory."""
-    found = []
+    found = list[str]()
     code, stderr = outcome.code, outcome.stderr
     everything = outcome.stdout + stderr
     if code is None:
         return [f"did not end within {outcome.seconds:.0f} s"]
-    if code not in EXIT_CODES:
-        found.append(f"exit code {code}")
+    found += _end_problems(outcome, code)
     if "Traceback (most recent call last)" in everything:
         found.append(f"traceback: {everything.rstrip().splitlines()[-1]}")
     reports_difference = (*outcome.case.arguments[:1], code) in {("verify", 3), ("diff", 1)}
@@ -318,11 +337,27 @@ def output_problems(outcome: Outcome) -> list[str]:
     )
     if unsafe:
         found.append(f"control characters {unsafe}")
-    if outcome.memory > MEMORY_CAP:
+    if outcome.memory > (outcome.case.memory or MEMORY_CAP):
         found.append(f"{outcome.memory >> 20} MiB of memory")
     if code == 3 and not reports_difference and UNTRUE not in stderr:
         found.append("a wrong change: " + stderr.strip())
     return found
+
+
+def _end_problems(outcome: Outcome, code: int) -> list[str]:
+    """An end that is late, and a code that is neither documented nor that of the signal that was sent."""
+    case, after, found = outcome.case, outcome.seconds_after, list[str]()
+    if after is not None and case.limit is not None and after > case.limit:
+        begin = "signal" if case.ended_by else "start"
+        found.append(f"ended {after:.1f} s after its {begin}, {case.limit:g} s are allowed")
+    ends = set(EXIT_CODES)
+    if case.ended_by and after is not None:
+        ends.add(128 + case.ended_by[0])
+        if outcome.seconds < STARTED:
+            ends.add(-case.ended_by[0])
+        if outcome.stderr.count("\n") > 1:
+            found.append(f"{outcome.stderr.count(chr(10))} lines on standard error")
+    return found if code in ends else [*found, f"exit code {code}"]
 
 
 def _text(path: Path) -> str:

@@ -1,0 +1,58 @@
+"""Cases of the fuzzer on hostile models: each command in turn, within a time limit or ended by a signal."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from random import Random
+
+from .cases import Case
+from .hostile_models import hostile_files, kind_of, text_model
+
+LIMITED = 5  # seconds of --time-limit
+LATE = 2.0  # seconds after the limit in which a command ends
+SIGNAL_PATIENCE = 1.0  # seconds after Ctrl-C or SIGTERM in which a command ends
+SMALL_MODEL_MEMORY = 1 << 30  # bytes of each process, for a model below a megabyte
+RUN = ("run", "m.onnx", "-o", "out/o.onnx")
+WITH_LIMIT = (
+    RUN, (*RUN, "--verify", "quick"), (*RUN, "--no-verify"), (*RUN, "--pipeline", "ort"), (*RUN, "--keep-functions"),
+    (*RUN, "--no-verify", "--opset", "23"), (*RUN, "--opset", "13"), (*RUN, "--format", "github"), (*RUN, "--prove"),
+    (*RUN, "--exact", "--value-info", "write"), ("run", "m.onnx", "--dry-run"), ("verify", "m.onnx", "m.onnx"),
+    ("verify", "m.onnx", "base.onnx"), ("verify", "base.onnx", "m.onnx", "--format", "github"), ("bisect", "m.onnx"),
+)  # fmt: skip
+WITHOUT_LIMIT = (
+    ("info", "m.onnx"), ("info", "m.onnx", "base.onnx", "--json", "out/info.json"), ("diff", "m.onnx", "base.onnx"),
+    ("diff", "m.onnx", "m.onnx", "--format", "github"), ("explain", "basic", "m.onnx"), ("profile", "m.onnx",
+    "--min-time", "0.1"),
+    ("bench", "m.onnx", "--min-time", "0.1"), ("compare", "m.onnx", "--with", "ort", "--min-time", "0.1"),
+    ("quantize", "m.onnx", "-o", "out/o.onnx", "--time", "3", "--trials", "2", "--min-time", "0.1"),
+    ("tune", "m.onnx", "-o", "out/o.onnx", "--time", "3", "--trials", "2", "--min-time", "0.1"),
+    ("batch", "m.onnx", "--output-dir", "out", "--timeout", "5", "--jobs", "1"), RUN, (*RUN, "--no-verify"), ("verify",
+    "m.onnx", "m.onnx"),
+)  # fmt: skip
+
+
+def hostile_case(number: int, slack: float = 1.0) -> Case:
+    """The case of a number: the model of the number below a million that it ends with, and a command.
+
+    Two in three have a time limit; to the others a signal is sent, when many have ended. On a busy machine both take
+    longer by a factor, `slack`.
+    """
+    rng, model = Random(f"command {number}"), number % 10**6
+
+    def write(folder: Path) -> None:
+        for name, data in hostile_files(model).items():
+            (folder / name).write_bytes(data)
+        base = text_model("a = Identity(f) y = Abs(a)", inputs=["float[2] f"], outputs="float[2] y")
+        (folder / "base.onnx").write_bytes(base.SerializeToString())
+        (folder / "link").symlink_to("/etc/passwd")
+        (folder / "out").mkdir()
+
+    if rng.random() < 2 / 3:
+        command = (*rng.choice(WITH_LIMIT), "--time-limit", str(LIMITED))
+        return Case(number, command, write, kind_of(model), limit=LIMITED + LATE * slack, memory=SMALL_MODEL_MEMORY)
+    ended = (rng.choice((signal.SIGINT, signal.SIGTERM)), rng.choice((0.3, 1.0, 3.0, 6.0)) * (0.5 + rng.random()))
+    command = rng.choice(WITHOUT_LIMIT)
+    return Case(
+        number, command, write, kind_of(model), limit=SIGNAL_PATIENCE * slack, memory=SMALL_MODEL_MEMORY, ended_by=ended
+    )

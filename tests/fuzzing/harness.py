@@ -36,6 +36,7 @@ GRACE_PERIOD = 3.0  # seconds for the processes of a command to end after it
 SHARED_MEMORY = Path("/dev/shm")
 PR_SET_CHILD_SUBREAPER = 36
 EXIT_CODES = range(5)
+CRASHED = "error: the command crashed ("  # which the supervisor of a command says
 UNTRUE = "; the model declares "  # a shape that its output does not have, and on which the change relied
 
 
@@ -104,8 +105,8 @@ def _become_worker(arguments: list[str], env: Any, stdin: int, stdout: int, stde
 
 
 def passes() -> None:
-    """The command, with the arguments in `sys.argv`."""
-    from passwright.app.cli.entry import main
+    """The command with its supervisor, and with the arguments in `sys.argv`."""
+    from passwright.__main__ import main
 
     main()
 
@@ -190,7 +191,7 @@ def _limit() -> None:
 def _start(case: Case, work: Path, folder: Path) -> int:
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
         script = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        script += "from passwright.app.cli.entry import main; main()"
+        script += "from passwright.__main__ import main; main()"
         return subprocess.Popen(
             [sys.executable, "-c", script, *case.arguments],
             cwd=work, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, preexec_fn=_limit,  # noqa: PLW1509 - this process has no threads of its own
@@ -323,6 +324,8 @@ def output_problems(outcome: Outcome) -> list[str]:
     if code is None:
         return [f"did not end within {outcome.seconds:.0f} s"]
     found += _end_problems(outcome, code)
+    if CRASHED in stderr:
+        found.append(stderr.strip())
     if "Traceback (most recent call last)" in everything:
         found.append(f"traceback: {everything.rstrip().splitlines()[-1]}")
     reports_difference = (*outcome.case.arguments[:1], code) in {("verify", 3), ("diff", 1)}

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -211,6 +212,23 @@ def test_clusters_that_are_not_there(
             list(DaskPool(COMMAND, address.format(port=port)).replies([{}]))
     assert "\n" not in str(refused.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_server_that_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers with what Dask takes for a message of 2^56 bytes."""
+    monkeypatch.setattr(dask_pool, "CONNECT_SECONDS", 5.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"\1" * 1000)
+                connection.recv(1)
+
+        Thread(target=answer, daemon=True).start()
+        port = server.getsockname()[1]
+        with pytest.raises(PassesError, match=f"at tcp://127.0.0.1:{port}: its answer is none of Dask"):
+            list(DaskPool(COMMAND, f"tcp://127.0.0.1:{port}").replies([{}]))
 
 
 def test_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:

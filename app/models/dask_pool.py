@@ -185,7 +185,10 @@ async def _ask(address: str, security: Any) -> None:
         asyncio.timeout(CONNECT_SECONDS),
         rpc(address, connection_args=security.get_connection_args("client")) as scheduler,
     ):
-        await scheduler.identity(n_workers=0)
+        try:
+            await scheduler.identity(n_workers=0)
+        except MemoryError as e:  # of a message whose length another program did not mean
+            raise OSError("its answer is none of Dask") from e
 
 
 def _workers(client: Any) -> Mapping[str, Any]:

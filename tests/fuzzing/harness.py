@@ -31,7 +31,7 @@ from .cases import Case
 TIME_LIMIT = 60.0  # seconds of a case; five times as many where it is repeated, as the machine may be busy
 MEMORY_CAP = 2 << 30  # bytes that a process of a case may have in memory
 ADDRESS_SPACE = 12 << 30  # bytes that it may map, to spare the machine
-STARTED = 1.0  # seconds after which a command handles signals
+STARTED = 3.0  # seconds within which a command may not handle signals yet, on a busy machine
 GRACE_PERIOD = 3.0  # seconds for the processes of a command to end after it
 SHARED_MEMORY = Path("/dev/shm")
 PR_SET_CHILD_SUBREAPER = 36

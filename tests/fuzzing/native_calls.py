@@ -29,10 +29,10 @@ from .hostile_models import KINDS, as_model, attribute_bomb, operator_extremes, 
 from .mutations import MUTATIONS, add_functions, grow, messages, nest_in_branches
 
 SLOW = 0.5  # CPU seconds of a call
-HANG = 10.0  # CPU seconds of a call that is tried again
+HANG = 3.0  # CPU seconds of a call that is tried again
 STUCK = 20.0  # seconds of a call that takes no CPU time
 MEMORY = 3 << 30  # bytes that a process may allocate
-MINIMIZING = 5.0  # seconds for each failure
+MINIMIZING = 3.0  # seconds for each failure
 PER_PROCESS = 20_000  # calls of a process, as native code leaks
 WIDE_KINDS = (attribute_bomb, operator_extremes, operator_extremes, operator_extremes, rank_bomb)
 SMALL_MUTATIONS = [m for m in MUTATIONS if m not in {add_functions, grow, nest_in_branches}]
@@ -255,25 +255,28 @@ def _smaller(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
 
 
 def search(library: str, first: int, seconds: float, folder: Path) -> int:
-    """Make calls until the time is over; write each new failure, made smaller, to a folder. Returns 0."""
-    calls, progress, seen, started = CALLS[library], Counter[str](), Counter[str](), time.monotonic()
-    left_out = set[tuple[str, str]]()
+    """Make calls until the time is over; write each new failure, made smaller, to a folder. Returns 0.
+
+    Operators that failed in a function, as the folder knows of earlier searches too, are left out of its calls.
+    """
+    calls, progress, found, started = CALLS[library], Counter[str](), list[str](), time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
+    known = folder / f"{library}.jsonl"
+    lines = known.read_text().splitlines() if known.exists() else []
+    left_out = {(call, name) for line in lines for call, _, names in [json.loads(line)] for name in names}
     for failure in failures(first, calls, seconds, progress, left_out):
         small = minimized(failure.number, calls, failure.how)
         model = small or model_of(failure.number)
-        operators = [n.op_type for n in model.graph.node] if model else []
-        seen[f"{failure.call} {failure.how} {' '.join(operators[:3])}"] += 1
-        if small is not None:  # others of the same operators would be the same
-            left_out |= {(failure.call, name) for name in operators}
+        operators = [n.op_type for n in model.graph.node][:5] if model else []
+        how = failure.how if small else "slow" if failure.how == "hang" else f"{failure.how}, not alone"
+        left_out |= {(failure.call, name) for name in operators}
+        if small is not None:
             (folder / f"{library}_{failure.number}.onnx").write_bytes(small.SerializeToString())
-        how = "slow" if small is None and failure.how == "hang" else failure.how
-        line = {"number": failure.number, "call": failure.call, "how": how, "alone": small is not None}
-        with (folder / "failures.jsonl").open("a") as f:
-            f.write(json.dumps(line | {"nodes": str(model.graph.node[:1])[:300] if model else ""}) + "\n")
-        sys.stdout.write(f"{line} {operators[:5]}\n")
+        with known.open("a") as f:
+            f.write(json.dumps([failure.call, how, operators]) + "\n")
+        found.append(f"{failure.number}: {failure.call} {how} {' '.join(operators)}")
+        sys.stdout.write(f"{found[-1]}\n")
         sys.stdout.flush()
     spent = time.monotonic() - started
-    found = f"{sum(seen.values())} failures of {len(seen)} kinds: {dict(seen)}"
-    sys.stdout.write(f"# {progress['calls']} calls of {library} in {spent:.0f} s, {found}\n")
+    sys.stdout.write(f"# {progress['calls']} calls of {library} in {spent:.0f} s, {len(found)} failures\n")
     return 0

@@ -39,6 +39,9 @@ WRITES = re.compile(r"O_(?:WRONLY|RDWR|CREAT|TRUNC|TMPFILE)")
 DEVICES = re.compile(r"/dev/(null|tty)|/proc/(self|\d+)/oom_score_adj")
 PROBE = re.compile(r"[a-z0-9_]{8}")  # of Python's `tempfile`, removed at once
 RULES = '''
+import sys
+sys.path.append(__file__.removesuffix("rules.py"))
+import sibling
 from passwright.core import EXACT, rule
 
 @rule(lambda g, x: g.Identity(x), contract=EXACT)
@@ -148,6 +151,7 @@ def place(tmp_path: Path) -> Place:
     onnx.save(load(TEXT), found.work / "m.onnx")
     onnx.save(load(OTHER), found.work / "n.onnx")
     (found.work / "rules.py").write_text(RULES)
+    (found.work / "sibling.py").write_text("")
     (found.work / "without" / "netron.py").write_text("raise ImportError")
     (tmp_path / "precious").write_text("precious")
     (found.temporary / ".ses").symlink_to(tmp_path / "precious")

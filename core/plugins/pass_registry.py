@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
-from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
@@ -261,11 +260,14 @@ def registry_from_file(path: Path) -> PassRegistry:
     return registry
 
 
-class _FileLoader(SourceFileLoader):
-    """A loader of a Python file that writes no bytecode into its folder."""
-
-    def set_data(self, path: str, data: object, *, _mode: int = 0) -> None:
-        """Write nothing."""
+@contextmanager
+def _without_bytecode() -> Generator[None]:
+    """Let imports write no bytecode until the context ends, as into the folder of a file that is imported."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def import_file(path: Path) -> ModuleType:
@@ -277,12 +279,12 @@ def import_file(path: Path) -> ModuleType:
     except OSError as e:
         raise PluginError(f"{path} is not a Python file: {e.strerror}") from e
     name = FILE_MODULE_PREFIX + path.stem
-    spec = importlib.util.spec_from_file_location(name, path, loader=_FileLoader(name, str(path)))
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    with plugin_errors(str(path), str(path)):
+    with plugin_errors(str(path), str(path)), _without_bytecode():
         spec.loader.exec_module(module)
     return module
 

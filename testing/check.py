@@ -1,9 +1,8 @@
 """Checks of a rule against its contract, on models generated from its own pattern.
 
 An exact rule keeps every bit on all inputs, NaN and infinite ones too. A rounding rule is correct in real arithmetic:
-it is checked on finite inputs, within the tolerance of verification or the change of the model itself when all its
-numbers are perturbed by a few ulps. A conditional rule is checked where its condition is assumed to hold: on ordinary
-numbers with finite results. Special values are left to the verification of each model.
+it is checked on finite inputs, by the judgement of verification. A conditional rule is checked where its condition is
+assumed to hold: on ordinary numbers with finite results. Special values are left to the verification of each model.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Where a rule has a condition, inputs are kept, or made, that fulfil it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import TracebackType
@@ -29,11 +29,7 @@ from ..core.rewriting.pattern import match_op
 from ..core.rewriting.rules import CONDITIONAL, EXACT, ROUNDING, Contract, Rule
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.input_sets import InputSet, ReferenceRun
-from ..core.verify.noise import PERTURBATION_RUNS, perturb
 from ..core.verify.oracle import Oracle
-from ..core.verify.output_comparison import distances, has_same_finiteness, min_tolerance, to_64_bit
-from ..core.verify.reference.float64_evaluation import evaluate_by_policy, evaluate_in_float64, perturbation
-from ..core.verify.reference.judgement import Decision, judge, kernel_error
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.verdict import Mismatch
 from ..core.verify.verification_spec import VerificationSpec
@@ -137,7 +133,8 @@ def compare_models(request: RewriteComparison) -> Discrepancy | None:
     exact = request.contract == EXACT.kind and not half  # kernels for 16-bit floats round as their neighbours do
     oracle.add_runs_near(request.after)
     promised, is_known = _promised_inputs(oracle, request)
-    mismatch = _first_mismatch(oracle, request, promised, exact=exact)
+    options = ComparisonOptions(exact=exact, may_round=request.contract != EXACT.kind, input_sets=promised)
+    mismatch = oracle.compare(request.after, options).failure if promised else None
     if not is_known and (mismatch is None or mismatch.input_set is not None):
         raise UnverifiableError("the condition of the rule cannot be evaluated on this model")
     if mismatch is None:
@@ -147,75 +144,6 @@ def compare_models(request: RewriteComparison) -> Discrepancy | None:
         raise UnverifiableError("the generated model overflows on ordinary numbers, or nearly")
     kind = FaultKind.REFUSED if mismatch.input_set is None else FaultKind.WRONG
     return Discrepancy(kind, str(mismatch), mismatch, exact)
-
-
-def _first_mismatch(
-    oracle: Oracle, request: RewriteComparison, input_sets: list[InputSet], *, exact: bool
-) -> Mismatch | None:
-    """The first mismatch that violates the contract; for a rounding rule, one that rounding does not explain."""
-    may_round = request.contract != EXACT.kind
-    while input_sets:
-        options = ComparisonOptions(exact=exact, may_round=may_round, input_sets=input_sets)
-        found = oracle.compare(request.after, options).failure
-        if found is None or not found.output or found.input_set is None or not may_round:
-            return found
-        models, feeds = (request.before, request.after), found.input_set.feeds
-        if not is_explained_by_rounding(*models, feeds):
-            return found
-        input_sets = [s for s in input_sets if s is not found.input_set]
-    return None
-
-
-def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool:
-    """Whether float64 judges the second model right, as where it overflows less than the first.
-
-    If it does not, each element may be off by as much as the rounding of all numbers of the first model changes it in
-    float64: terms that cancel are rounded by their own size, not by the size of the result. False where float64 decides
-    nothing.
-    """
-    models = [onnx.load_from_string(m) for m in (before, after)]
-    names = [v.name for v in models[0].graph.output]
-    try:
-        wanted, given = (SINGLE_THREADED(m).run(names, feeds) for m in (before, after))
-        truth, other_truth = (evaluate_in_float64(m, feeds, names) for m in models)
-        judged = (
-            judge(a, b, truth[n], other_truth[n], kernel_error(models[1], np.asarray(a).dtype))
-            for n, a, b in zip(names, wanted, given, strict=True)
-        )
-        off = [i for i, j in enumerate(judged) if j.decision is not Decision.RIGHT or j.redefined]
-        moved = [_moved_by_rounding(models[0], feeds, ulps) for ulps in (MIN_ULPS, MAX_ULPS)] if off else []
-    except (ModelLoadError, EvaluationError):
-        return False
-    return all(
-        _is_within_noise(wanted[i], given[i], truth[names[i]].value, *([m[names[i]] for m in few] for few in moved))
-        for i in off
-    )
-
-
-def _moved_by_rounding(model: onnx.ModelProto, feeds: Arrays, ulps: int) -> list[Mapping[str, Any]]:
-    """The outputs in float64 when each number is off by `ulps` units in the last place of its type."""
-    runs: list[Mapping[str, Any]] = []
-    for seed in range(PERTURBATION_RUNS):
-        rounding = perturbation(None, seed, keep_numbers=False, times=2 * ulps)
-        moved = perturb(feeds, seed, ulps)
-        runs.append(evaluate_by_policy(model, moved, {}, lambda x, dtype, _is_exact, to=rounding: to(x, dtype, False)))
-    return runs
-
-
-def _is_within_noise(want: Any, got: Any, truth: Any, slightly_moved: list[Any], moved: list[Any]) -> bool:
-    """Whether each float is off by at most its largest change, if that grows with the rounding: a jump does not."""
-    x, y, a = (to_64_bit(np.asarray(v)) for v in (want, got, truth))
-    dtype = np.asarray(want).dtype
-    if dtype.kind != "f" or not x.shape == y.shape == a.shape or not has_same_finiteness(x, y).all():
-        return False
-    least, most = (
-        np.max([distances(a, m) for v in runs if np.shape(m := to_64_bit(np.asarray(v))) == a.shape], 0, initial=0.0)
-        for runs in (slightly_moved, moved)
-    )
-    numbers = np.isfinite(x)
-    tolerance = min_tolerance(dtype) * np.abs(x[numbers]).max(initial=0.0)
-    allowed = np.maximum(np.where(most >= MIN_GROWTH * least, most, 0.0), tolerance)
-    return bool((distances(x, y) <= allowed)[numbers].all())
 
 
 def _promised_inputs(oracle: Oracle, request: RewriteComparison) -> tuple[list[InputSet], bool]:

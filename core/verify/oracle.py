@@ -39,7 +39,7 @@ from .model_changes import NO_HINTS, InputHints, ModelChanges
 from .model_constants import NO_CONSTANTS, constants_of
 from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedInputs
 from .output_comparison import compare_outputs, identical, without_gains
-from .reference.judgement import differ_by_rounding
+from .reference.judgement import differ_by_rounding, kernel_error
 from .regions.region_comparison import SATURATES, ChangedRegions
 from .regions.region_models import may_saturate
 from .regions.shared_values import SharedValues
@@ -528,12 +528,12 @@ class Oracle:
             is_gain = bool(found.reason) and not others.reason
             may_round = bool(found.reason) and options.may_round and not _has_zero_size(run)
             may_round = may_round and (not exact or may_saturate(self._split))
-            is_explainable = (may_round and found.error) or rest is not None
+            is_explainable = may_round or rest is not None
             changed = regions() if is_explainable else None
             if rest is not None and changed is not None and changed.saturate_less_on(input_set):
                 notes.append(f"{name} is finite where it is not in the original, which saturates")
                 found = others
-            is_judged = may_round and changed is not None and bool(found.error and found.reason)
+            is_judged = may_round and changed is not None and bool(found.reason)
             if changed is not None and is_judged and self._only_rounds(changed, run, name, got, truth, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
                 notes.append(f"{name} differs: {SATURATES}" if changed.saturate_on(input_set) else by_rounding)
@@ -590,6 +590,7 @@ class Oracle:
             lambda: [m[name] for m in self._sensitivity.moved_truths(run, is_bool=values[0].dtype == np.bool_)],
             lambda: self._sensitivity.rounded(run).get(name),
             rounds_on_purpose=rounds_on_purpose,
+            least_error=kernel_error(changed.rewritten.model.message, values[0].dtype),
         )
 
     def _untrue_declaration(self, name: str, value: Any) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ..errors import EvaluationError
 from ..io.split_models import SplitModel
+from ..operators.element_types import Array
 from ..ort.backends import Arrays
 from .input_sets import InputSet, ReferenceRun
 from .kept_values import ValueCache
@@ -27,7 +28,7 @@ from .noise import (
 )
 from .output_comparison import relative_noise_floor
 from .reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
-from .reference.judgement import is_far_from_float64, mentions_16_bits
+from .reference.judgement import changes_without_jumps, is_far_from_float64, mentions_16_bits
 from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
 from .size_assignments import CHEAP_ELEMENTS
 
@@ -112,25 +113,40 @@ class Sensitivity:
     def moved_truths(self, run: ReferenceRun, *, is_bool: bool) -> list[Outputs]:
         """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose.
 
-        For bools all inputs move, by some ulps, as a comparison behind a flat function takes these to jump.
+        For bools all inputs move, by some ulps, as a comparison behind a flat function takes these to jump. Inputs that
+        lie on jumps on purpose move floats alone, as far as these do not jump.
         """
-        return self._moved_truths[is_bool].get(run, partial(self._run_moved_truths, run.input_set, is_bool=is_bool))
+        return self._moved_truths[is_bool].get(run, partial(self._run_moved_truths, run, is_bool=is_bool))
 
     def is_typically_far_from_float64(self, name: str) -> bool:
         """Whether an output is another number in float64 on the first inputs already. Raises EvaluationError."""
         value, truth = self.first_run.outputs[name], self.truth(self.first_run)[name]
         return np.shape(value) != np.shape(truth) or bool(is_far_from_float64(np.asarray(value), truth).any())
 
-    def _run_moved_truths(self, input_set: InputSet, *, is_bool: bool) -> list[Outputs]:
-        feeds, found = input_set.feeds, list[Outputs]()
-        ulps = NOISE_MULTIPLE if is_bool else 1
-        moves_inputs = is_bool or has_generic_values(input_set)
+    def _run_moved_truths(self, run: ReferenceRun, *, is_bool: bool) -> list[Outputs]:
+        if is_bool or has_generic_values(run.input_set):
+            return self._moved_by(run, NOISE_MULTIPLE if is_bool else 1)
+        return [*self._moved_by(run, 0), self._moved_without_jumps(run)]
+
+    def _moved_by(self, run: ReferenceRun, ulps: int, *, with_weights: bool = True) -> list[Outputs]:
+        """The outputs in float64 when inputs move by `ulps`, and weights by one."""
+        found = list[Outputs]()
         for seed in range(PERTURBATION_RUNS):
-            model = perturb_weights(self._split(), seed) or self._split()
+            model = (perturb_weights(self._split(), seed) if with_weights else None) or self._split()
             with suppress(EvaluationError):
-                moved = perturb(feeds, seed, ulps) if moves_inputs else feeds
-                found.append(outputs_in_float64(model, self.names, moved))
+                feeds = run.input_set.feeds
+                found.append(outputs_in_float64(model, self.names, perturb(feeds, seed, ulps) if ulps else feeds))
         return found
+
+    def _moved_without_jumps(self, run: ReferenceRun) -> Outputs:
+        """The outputs in float64, floats with the changes by moved inputs that are no jumps. Raises EvaluationError."""
+        near, far = (self._moved_by(run, ulps, with_weights=False) for ulps in (1, NOISE_MULTIPLE))
+        outputs = dict(self.truth(run))
+        for name, value in outputs.items():
+            array = cast("Array | None", value if isinstance(value, np.ndarray) else None)
+            if array is not None and array.dtype.kind in "fc":
+                outputs[name] = array + changes_without_jumps(array, [m[name] for m in near], [m[name] for m in far])
+        return outputs
 
     def _typical_floor(self, name: str) -> float:
         if name not in self._typical_floors:

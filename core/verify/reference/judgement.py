@@ -22,6 +22,7 @@ from ...processes.onnx_calls import infer_shapes
 from ...serialization.proto_queries import all_nodes
 from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import (
+    MIN_SCALE,
     Parts,
     describe_nonfinite,
     distances,
@@ -34,7 +35,7 @@ from .float64_evaluation import EXACT, Float64Value
 
 RARE_ONE_IN = 100  # one integer in so many may round to another one
 MAX_JUMPS = 4  # times as many elements may differ as move with the inputs
-FAR = 0.05  # share of the largest magnitude by which an original is far from its float64 value
+FAR = 0.05  # share of the largest magnitude, at least `MIN_SCALE`, by which an original is far from its float64 value
 
 
 ROUNDOFF = 2.0**-52  # of float64
@@ -42,8 +43,13 @@ SATURATED_TOLERANCE = 1e-3  # relative error of elements at which the original s
 MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may flush to zero
 
 
+MIN_GROWTH = 2  # of a change under more ulps, at least: a jump is as large each time, and explains nothing
 KERNEL_EPSILONS = 0.25  # the absolute error of onnxruntime's Sigmoid, Tanh and Erf, of which 8 times are allowed
 APPROXIMATED_OPS = ops_with(Trait.APPROXIMATED)
+
+
+Moves = Callable[[int], Sequence[Any]]
+"""Gives a value in float64 when inputs are moved at random by some ulps."""
 
 
 class Decision(StrEnum):
@@ -73,17 +79,23 @@ SEVERITY = (Decision.RIGHT, Decision.UNDECIDED, Decision.WRONG)
 
 
 def judge(
-    original: Any, rewritten: Any, truth: Float64Value, rewritten_truth: Float64Value, noise: float = 0.0
+    original: Any,
+    rewritten: Any,
+    truth: Float64Value,
+    rewritten_truth: Float64Value,
+    noise: float = 0.0,
+    moved: Moves = lambda _: (),
 ) -> Judgement:
     """Judge the value that a region of the original and its rewritten form computed from the same inputs.
 
     `truth` and `rewritten_truth` are that value in float64, by the two regions. Wrong is a value farther from the truth
     than the rounding of the original explains, or a rewritten region whose own truth is another. `noise` is the largest
-    change of the original under perturbation, for regions where rounding accumulates over many steps. Undecided is a
-    value of which float64 says nothing.
+    change of the original under perturbation, for regions where rounding accumulates over many steps. Where its inputs
+    cancel, as much as an ulp of them does is rounding, too: `moved` gives its values. Undecided is a value of which
+    float64 says nothing.
     """
     with np.errstate(all="ignore"):
-        region = _Region(truth, rewritten_truth, noise)
+        region = _Region(truth, rewritten_truth, noise, moved)
         return region.judge(original, rewritten, truth.value, rewritten_truth.value, ())
 
 
@@ -100,7 +112,7 @@ def is_far_from_float64(value: Array, truth: Any) -> Array:
         off = np.asarray(a != value)
         return off & (np.count_nonzero(off) > off.size // RARE_ONE_IN)
     with np.errstate(all="ignore"):  # of infinities
-        return distances(a, to_64_bit(value)) > FAR * float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
+        return distances(a, to_64_bit(value)) > FAR * float(np.abs(a[np.isfinite(a)]).max(initial=MIN_SCALE))
 
 
 def differ_by_rounding(
@@ -110,13 +122,15 @@ def differ_by_rounding(
     rounded: Callable[[], Any],
     *,
     rounds_on_purpose: bool,
+    least_error: float = 0.0,
 ) -> bool:
     """Whether the `values` of an output by both models are the same in float64, as their `truths`, but for rounding.
 
     That is as far and as many elements as it moves in float64 when inputs and weights of the original, `moved`, move by
     an ulp: no constant of the rewritten model is rounded there, so that what these lost counts. Nor may the output of
     the rewritten model be much farther from float64 than that of the original is, in onnxruntime or where each op of
-    the original is `rounded` to its type, which gives None for a model without 16-bit floats. Where the original
+    the original is `rounded` to its type, which gives None for a model without 16-bit floats, but for the `least_error`
+    of kernels. Where the original
     `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning for elements far from it. What
     the models differ by in float64 is measured by the elements that differ, and by others that are no larger.
     """
@@ -130,7 +144,7 @@ def differ_by_rounding(
             scale = float(np.abs(a[differs & np.isfinite(a)]).max(initial=0.0))
             least, alike = min_tolerance(dtype) * scale, differs | (np.abs(a) <= scale)
             before, after = (distances(a, to_64_bit(v)) for v in values)
-            most = NOISE_MULTIPLE * float(before.max(initial=0.0))
+            most = NOISE_MULTIPLE * float(before.max(initial=least_error))
             in_16_bits = rounded() if (after > most).any() else None
             if in_16_bits is not None and np.shape(in_16_bits) == a.shape:
                 farthest = float(distances(a, to_64_bit(np.asarray(in_16_bits))).max(initial=0.0))
@@ -157,6 +171,16 @@ def _deviations(a: Array, b: Array) -> Array:
     return np.where(same, 0.0, np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf))
 
 
+def changes_without_jumps(a: Array, near: Sequence[Any], far: Sequence[Any]) -> Array:
+    """The largest change of each element in values that moved `near`; 0 where it is not larger in `far` ones."""
+    still = np.zeros(a.shape)
+    least, most = (
+        np.max([still, *(distances(a, to_64_bit(np.asarray(m))) for m in moves if np.shape(m) == a.shape)], axis=0)
+        for moves in (near, far)
+    )
+    return np.where(most >= MIN_GROWTH * least, least, 0.0)
+
+
 def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -> bool:
     """Whether rounding decides each bool in which a value differs, as `sigmoid(x) > t` where x is at the threshold.
 
@@ -181,6 +205,7 @@ class _Region(Struct, frozen=True):
     truth: Float64Value
     rewritten_truth: Float64Value
     noise: float
+    moved_inputs: Moves
 
     def judge(self, o: Any, r: Any, a: Any, b: Any, path: tuple[Any, ...]) -> Judgement:
         """Judge original, rewritten and their float64 values; `path` leads to them in a sequence or map."""
@@ -253,6 +278,12 @@ class _Region(Struct, frozen=True):
         """The largest change of the original in float64, or of elements of it, when each of its ops rounds."""
         return self._change(self.truth, path, None, where)
 
+    def change_by_inputs(self, path: tuple[Any, ...], where: Array) -> float:
+        """The largest change of elements of the original in float64 when its inputs move by an ulp, without jumps."""
+        a = to_64_bit(np.asarray(_at(self.truth.value, path)))
+        near, far = ([_at(v, path) for v in self.moved_inputs(ulps)] for ulps in (1, NOISE_MULTIPLE))
+        return float(changes_without_jumps(a, near, far)[where].max(initial=0.0))
+
     def _change(
         self, evaluated: Float64Value, path: tuple[Any, ...], share: float | None, where: Array | None = None
     ) -> float:
@@ -288,7 +319,7 @@ class _Floats(Struct, frozen=True):
         if not off.any():
             return RIGHT
         comparable = np.isfinite(x) & np.isfinite(a)
-        far = comparable & (np.abs(x - a) > FAR * np.abs(x[comparable]).max(initial=0.0))
+        far = comparable & (np.abs(x - a) > FAR * np.abs(x[comparable]).max(initial=MIN_SCALE))
         if np.count_nonzero(far) > 0.9 * x.size:
             return Judgement(Decision.UNDECIDED, f"{np.count_nonzero(far)} of {x.size} elements are far from float64")
         if (problem := self._nonfinite(off)) is not None:
@@ -343,6 +374,9 @@ class _Floats(Struct, frozen=True):
             allowed_apart = NOISE_MULTIPLE * max(error_of_alike, epsilon * scale) + own
             if new_error <= allowed and apart <= allowed_apart:
                 return RIGHT
+        by_inputs = NOISE_MULTIPLE * self.region.change_by_inputs(self.path, alike)
+        if apart <= allowed_apart + by_inputs and new_error <= allowed + by_inputs:
+            return RIGHT
         if apart > allowed_apart:
             return Judgement(
                 Decision.WRONG,

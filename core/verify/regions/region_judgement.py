@@ -63,7 +63,8 @@ class RegionJudgement(Struct, frozen=True):
         """The judgement of a `result` by the float64 values of both regions."""
         try:
             truth, new_truth = self._truths()
-            return judge(expected, result, truth, new_truth, self._accumulated_noise(expected))
+            noise = self._accumulated_noise(expected)
+            return judge(expected, result, truth, new_truth, noise, self._moved_in_float64)
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)
 
@@ -165,6 +166,14 @@ class RegionJudgement(Struct, frozen=True):
             lambda: 0.0,
             lambda: [(m, ulps) for ulps in LARGER_ULPS for m in self._perturbed(ulps)],
         )
+
+    def _moved_in_float64(self, ulps: int) -> list[Any]:
+        """The values of the original's region in float64 when its float inputs move by `ulps`."""
+        feeds, found = self.original.feeds(self.values), list[Any]()
+        for seed in range(PERTURBATION_RUNS) if has_floats(feeds) else ():
+            with suppress(EvaluationError):
+                found.append(self.original.in_float64(self.cut_point, perturb(feeds, seed, ulps)).value)
+        return found
 
     def _perturbed(self, ulps: int) -> list[Any]:
         """The values of the original's region when its float inputs move by `ulps`."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,34 @@ def test_ends(tmp_path: Path, script: str, code: int, message: str) -> None:
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (code, message)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_end_at_the_start_is_no_interruption(tmp_path: Path) -> None:
+    """OpenBLAS sends its process SIGINT where it cannot start threads."""
+    process = started(tmp_path, "os.kill(os.getpid(), signal.SIGINT)")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 4
+    assert errors.splitlines()[-1] == (
+        "error: the command ended as it started, perhaps for lack of memory or threads: see `ulimit -a`"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+@pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_too_little_memory_to_start(name: str) -> None:
+    import resource
+
+    def limit(size: int) -> Callable[[], None]:
+        kind = getattr(resource, name)
+        return lambda: resource.setrlimit(kind, (size, size))
+
+    for size in (40 << 20, 200 << 20):
+        command = [sys.executable, "-m", "passwright", "info", "nowhere.onnx"]
+        ended = subprocess.run(command, preexec_fn=limit(size), capture_output=True, text=True, check=False, timeout=60)
+        assert (ended.returncode, ended.stdout) == (4, "")
+        assert ended.stderr == (
+            "error: a command needs 256 MB of memory, more than this process may have: see `ulimit -a`\n"
+        )
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -95,9 +95,14 @@ class _Supervisor:
 
     def _pass_on(self, number: int) -> None:
         """Send a signal to the process, which also a terminal sends to both, and set a limit for its end."""
-        if number != signal.SIGCHLD:
+        if self._note_signal(number):
             os.kill(self.child, number)
+
+    def _note_signal(self, number: int) -> bool:
+        """Set a limit for the end of the process; False for a signal about its end."""
+        if number != signal.SIGCHLD:
             self.limits.setdefault("signal", (monotonic() + GRACE, 128 + number, ""))
+        return number != signal.SIGCHLD
 
     def _take_messages(self) -> bool:
         """Read what the process tells; False at the end."""
@@ -129,6 +134,10 @@ class _Supervisor:
     def _exit_as(self, status: int) -> NoReturn:
         """Exit as the process did, but with a line if it crashed."""
         code = os.waitstatus_to_exitcode(status)
+        if code in {128 + signal.SIGINT, -signal.SIGINT} and PHASE not in self.texts and not self._was_interrupted():
+            self._exit(
+                CRASHED, "the command ended as it started, perhaps for lack of memory or threads: see `ulimit -a`"
+            )
         if code >= 0:
             os._exit(code)
         name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
@@ -137,6 +146,13 @@ class _Supervisor:
             os.kill(os.getpid(), -code)
         lack = ", perhaps for lack of memory" if name == "SIGKILL" else ""
         self._exit(CRASHED, f"the command crashed ({name}){lack}; {self._outcome}")
+
+    def _was_interrupted(self) -> bool:
+        """Whether this process had a signal; OpenBLAS sends the command one where it cannot start its threads."""
+        while select.select([self.wakeups], [], [], 0)[0]:
+            for number in os.read(self.wakeups, 100):
+                self._note_signal(number)
+        return "signal" in self.limits
 
     def _exit(self, code: int, text: str) -> NoReturn:
         """Remove what a process that was killed left, print a line, and exit."""

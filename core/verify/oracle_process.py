@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec.structs import replace
 
-from ..errors import EvaluationError, MemoryExhausted, ModelError, UnverifiableError
+from ..errors import MemoryExhausted, ModelError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of
 from ..ort.sessions import SessionConfig
 from ..processes.watchdog import call_every, time_limit_end
@@ -281,7 +281,7 @@ class OracleProcess:
         except WorkerExit as e:
             call = self._exchange.calls.read()
             if not call.get("facts") and e.code in EXIT_CODES:
-                raise EvaluationError(e.describe("the process for verification")) from e
+                raise UnverifiableError(f"{self.label}: {e.describe('the process for verification')}") from e
             end = (None, call["limit"]) if late.is_set() else (e.code, e.timeout)
             raise WorkerExit(*end, e.last_line, dict(call)) from e
         return self._exchange.unpack(result)

@@ -26,7 +26,7 @@ from .ir.values import Value, declared_shape
 from .operators.broadcasting import broadcast
 from .operators.declaration import ShapeFunction, Trait
 from .operators.operands import INVALID_OPERAND_ERRORS, PartialElements, input_shape
-from .operators.table import OPERATORS, ops_with
+from .operators.table import OPERATORS, inputs_by_axis, ops_with
 from .processes.onnx_calls import OnnxAborted, OnnxError, infer_node_outputs
 from .serialization.exporter import node_bytes
 from .serialization.importer import declare_computed, declare_input
@@ -258,10 +258,9 @@ def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
 
 MAX_PLAIN_NUMBER = (1 << 40) - 1  # of attributes, elements and tensors, beyond which extents are left to onnxruntime
 MAX_ABORTED_CALLS = 4  # of a model, beyond which onnx is not asked again
-MAX_RANK = 1000
+MAX_ELEMENTS_BY_AXIS = 2000  # of which pads have two; onnx and onnxruntime make a dim of each, and NumPy has 64
 TERM = rb"[A-Za-z ]*(\.\.\.[A-Za-z ]*)?"
 EQUATION = re.compile(rb"%b(,%b)*(->%b)?" % (TERM, TERM, TERM))  # of Einsum
-SHAPED_BY_LAST_INPUT = frozenset({"ConstantOfShape", "Expand", "Reshape"})
 ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 
 
@@ -349,9 +348,18 @@ def _require_safe(op: Op, node: onnx.NodeProto) -> None:
             raise OnnxError(f"batch_dims {a.i} does not fit the ranks of the inputs")
         if op.type == "Einsum" and a.name == "equation" and not EQUATION.fullmatch(a.s):
             raise OnnxError("its equation is invalid")
-    extents = (shapes[-1] or ()) if shapes and op.type in SHAPED_BY_LAST_INPUT else ()
-    if any(isinstance(d, int) and d > MAX_RANK for d in extents):
+    if beyond_ranks(op) is not None:
         raise OnnxError("a shape has too many dims")
+
+
+def beyond_ranks(op: Op) -> Value | None:
+    """An input with elements by axis that has more than any tensor has axes, if there is one."""
+    for i in inputs_by_axis(op.type) if not op.domain else ():
+        v = op.input(i)
+        extents = v.known_shape if v is not None else None
+        if extents and any(isinstance(d, int) and d > MAX_ELEMENTS_BY_AXIS for d in extents):
+            return v
+    return None
 
 
 def _may_overflow(op: Op, node: onnx.NodeProto) -> bool:

@@ -27,9 +27,11 @@ from passwright.core.errors import ModelError, TimeLimitError, UnverifiableError
 from passwright.core.io import function_inlining
 from passwright.core.io.function_inlining import require_moderate_growth, with_inlined_functions
 from passwright.core.ir.wire_format import encode_field
+from passwright.core.operators.ml import has_cyclic_tree
 from passwright.core.serialization.proto_queries import all_nodes
 from passwright.core.verify import oracle as oracle_module
 from passwright.core.verify.effort import Effort
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.run_budgets import TimeBudget
 from passwright.core.verify.seeded_session import SeededSession
@@ -344,6 +346,58 @@ def test_values_larger_than_memory_are_not_computed() -> None:
     }"""
     with pytest.raises(UnverifiableError, match=r"z has 0\.8 GB, more than the 0\.7 GB for verification"):
         optimize(load(text), memory=700_000_000)
+
+
+@cases(
+    "text",
+    {
+        "Col2Im": "g (float[1,4,4] x, int64[1000000000] s, int64[2] b) => (float y) { y = Col2Im(x, b, s) }",
+        "ConstantOfShape": "g (int64[1000000000] s) => (float y) { y = ConstantOfShape(s) }",
+        "Expand": "g (float[2] x, int64[1000000000] s) => (float y) { y = Expand(x, s) }",
+        "Reshape": "g (float[2] x, int64[1000000000] s) => (float y) { y = Reshape(x, s) }",
+        "Resize": "g (float[2,2] x, int64[1000000000] s) => (float y) { y = Resize(x, , , s) }",
+        "AffineGrid": "g (float[1,2,3] x, int64[1000000000] s) => (float y) { y = AffineGrid(x, s) }",
+        "Slice": "g (float[2] x, int64[1000000000] s) => (float y) { y = Slice(x, s, s) }",
+        "computed": "g (float[2] x, int64[1000000000] q) => (float y) { s = Abs(q) y = Expand(x, s) }",
+    },
+)
+def test_ranks_of_no_tensor_are_refused(text: str) -> None:
+    with pytest.raises(ModelError, match="s has 1,000,000,000 elements, more than a tensor has axes"):
+        input_specs(from_onnx(load(text, opset=20)))
+
+
+def test_cyclic_trees_are_refused() -> None:
+    """The right tree has a root with two leaves; in the wrong one, a leaf is a branch to the root."""
+    leaf = {"nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "nodes_truenodeids": [1, 0, 0]}
+    branch = leaf | {"nodes_modes": ["BRANCH_LEQ", "BRANCH_LEQ", "LEAF"]}
+    shared = {
+        "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0],
+        "nodes_values": [0.5, 0.5, 0.5], "nodes_falsenodeids": [2, 2, 0], "n_targets": 1,
+        "target_treeids": [0], "target_nodeids": [2], "target_ids": [0], "target_weights": [1.0],
+    }  # fmt: skip
+    for trees, refusal in ((leaf, nullcontext()), (branch, pytest.raises(ModelError, match="is below itself"))):
+        model = load("g (float[N,1] x) => (float[N,1] y) { y = Relu(x) }")
+        node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **shared, **trees)
+        model.graph.node[0].CopyFrom(node)
+        model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+        with refusal:
+            input_specs(from_onnx(model))
+
+
+def test_trees_of_leaves_by_index() -> None:
+    tree = {
+        "nodes_featureids": [0, 0], "nodes_splits": onnx.numpy_helper.from_array(np.array([0.5, 0.5], np.float32)),
+        "nodes_modes": onnx.numpy_helper.from_array(np.array([0, 0], np.uint8)), "nodes_trueleafs": [0, 1],
+        "nodes_falsenodeids": [0, 1], "nodes_falseleafs": [1, 1], "leaf_targetids": [0, 0], "tree_roots": [0],
+        "leaf_weights": onnx.numpy_helper.from_array(np.array([1.0, 2.0], np.float32)),
+    }  # fmt: skip
+    for child, is_cyclic in ((1, False), (0, True)):
+        model = load("g (float[N,1] x) => (float[N,1] y) { y = Relu(x) }")
+        node = helper.make_node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **tree, nodes_truenodeids=[child, 0])
+        model.graph.node[0].CopyFrom(node)
+        model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 5))
+        (op,) = from_onnx(model).graph.ops()
+        assert has_cyclic_tree(op) == is_cyclic
 
 
 def large_model(path: Path, *, external: bool) -> Path:

@@ -5,8 +5,8 @@ It imports neither onnx nor most of the package, as their memory would count as 
 
 from __future__ import annotations
 
-import ctypes
 import gc
+import os
 import signal
 import sys
 from collections import Counter
@@ -24,7 +24,8 @@ from msgspec.structs import replace
 from ...core.ort.ort_values import lacks_numpy_dtype
 from ...core.ort.sessions import SessionConfig, create_session
 from ...core.ort.value_files import read_value
-from ...core.processes.worker_process import serve
+from ...core.processes.process_limits import end_with_parent
+from ...core.processes.worker_process import Parent
 from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import read_events
 
@@ -32,7 +33,6 @@ Call = Callable[[], object]
 WARMUP_CALLS, WARMUP_SECONDS = 10, 0.1
 COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block, not counted
 COLD_CALL_LIMIT = 0.25  # seconds of a call that is long against the effect of cold caches
-PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 class LoadMetrics(Struct, frozen=True):
@@ -168,7 +168,8 @@ def peak_bytes(process: psutil.Process) -> int:
 
 def main() -> None:
     """Serve the parent until it ends. A stopped process ends by the kernel with its parent."""
+    parent = Parent()
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent(os.getppid(), signal.SIGKILL)
     gc.disable()
-    serve(BenchmarkWorker())
+    parent.serve(BenchmarkWorker())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array
 from .reference import by_reference
@@ -22,6 +24,8 @@ ML.declare(
     T.DECIDES,
     by_reference,
 )
+
+TREES = frozenset({"TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"})
 
 
 @ML.operator("ZipMap")
@@ -42,3 +46,41 @@ def _category_mapper(
         return np.array([codes.get(v, default_int64) for v in x.reshape(-1)], np.int64).reshape(x.shape)
     texts = dict(zip(cats_int64s, cats_strings, strict=True))
     return np.array([texts.get(v, default_string) for v in x.reshape(-1).tolist()], object).reshape(x.shape)
+
+
+def has_cyclic_tree(op: Op) -> bool:
+    """Whether a node of a tree of decisions is below itself, so that their evaluation may not end. O(nodes)."""
+    if op.type not in TREES:
+        return False
+
+    def numbers(name: str) -> list[Any]:
+        found = op.attr(f"nodes_{name}")
+        return list(found) if isinstance(found, Sequence) else []
+
+    branches = (numbers("truenodeids"), numbers("falsenodeids"))
+    if op.type == "TreeEnsemble":
+        ends = [numbers("trueleafs"), numbers("falseleafs")]
+        below = [
+            [
+                i
+                for ids, leaves in zip(branches, ends, strict=True)
+                for i, is_leaf in [(ids[n], leaves[n])]
+                if not is_leaf
+            ]
+            for n in range(min(map(len, (*branches, *ends))))
+        ]
+    else:
+        trees, ids, modes = numbers("treeids"), numbers("nodeids"), numbers("modes")
+        place = {key: n for n, key in enumerate(zip(trees, ids, strict=False))}
+        below = [
+            [] if mode in {b"LEAF", "LEAF"} else [place.get((tree, i), -1) for i in (yes, no)]
+            for tree, mode, yes, no in zip(trees, modes, *branches, strict=False)
+        ]
+    above = Counter(n for found in below for n in found)
+    free = [n for n in range(len(below)) if not above[n]]
+    for n in free:  # which grows
+        for child in below[n]:
+            above[child] -= 1
+            if not above[child] and 0 <= child < len(below):
+                free.append(child)
+    return len(free) < len(below)

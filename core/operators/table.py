@@ -76,10 +76,20 @@ def roles(op_type: str) -> Mapping[int, str]:
     return OPERATORS.get(op_type, UNKNOWN).roles
 
 
+@cache
+def inputs_by_axis(op_type: str) -> tuple[int, ...]:
+    """The inputs of an operator of the standard domain that have one element, or two, for each axis of a tensor."""
+    return tuple(i for i, role in OPERATORS.get(op_type, UNKNOWN).roles.items() if role in BY_AXIS)
+
+
 def ops_with_role(role: str) -> frozenset[str]:
     """The operators of which some input has the role."""
     return frozenset(op_type for op_type, row in OPERATORS.items() if role in row.roles.values())
 
 
 MOVING = ops_with(Trait.MOVES_DATA) | ops_with(Trait.PLACES)
+BY_AXIS = frozenset({
+    "axes", "end", "extent", "factors", "new axes", "pads", "scales", "start", "step", "stretch", "unit axes",
+})  # fmt: skip
+"""The roles of inputs with elements by axis; of some operators they are single numbers."""
 PAD_VALUE = 2  # the input of a Pad that fills new places

@@ -11,6 +11,8 @@ import onnx
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from ..errors import ModelError
+from ..inference import beyond_ranks
 from ..io.model import Model
 from ..ir.dtypes import INTEGER_DTYPES
 from ..ir.expressions import Dim, is_symbolic_only
@@ -19,6 +21,7 @@ from ..ir.op import Op
 from ..ir.tensor import KNOWN_DTYPES, Tensor
 from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
+from ..operators.ml import has_cyclic_tree
 from ..operators.operands import full_perm
 from ..operators.table import data_inputs, ops_with, ops_with_role, roles
 from ..ort.empty_tensors import (
@@ -420,8 +423,12 @@ class InputSpec(Struct, frozen=True):
 
 
 def input_specs(model: Model) -> list[InputSpec]:
-    """The inputs of a model, in order, overridable ones last."""
+    """The inputs of a model, in order, overridable ones last.
+
+    Raises ModelError for an op that takes onnxruntime all memory to load, or does not end.
+    """
     graph = model.graph
+    _require_ends(graph)
     required = [v for v in graph.inputs if v not in graph.input_defaults]
     control, sizes = (control_values(graph, divisions=divisions) for divisions in (True, False))
     may_be_empty = supports_empty_tensors(graph)
@@ -442,6 +449,17 @@ def input_specs(model: Model) -> list[InputSpec]:
         )
         for v, i in found
     ]
+
+
+def _require_ends(graph: Graph) -> None:
+    """Raise ModelError for an input by axis with more elements than a tensor has axes, and for a cyclic tree. O(V)."""
+    for g in graph.with_subgraphs():
+        for op in g.ops():
+            if op.domain == "ai.onnx.ml" and has_cyclic_tree(op):
+                raise ModelError(f"{op.label}: a node of its trees is below itself")
+            if (beyond := beyond_ranks(op)) is not None:
+                count = " x ".join(f"{d:,}" if isinstance(d, int) else str(d) for d in beyond.recorded_type[1] or ())
+                raise ModelError(f"{op.label}: {beyond.name} has {count} elements, more than a tensor has axes")
 
 
 def _input_spec(value: Value, default: Tensor | None, most: int) -> InputSpec:

@@ -73,3 +73,16 @@ def test_interrupts_have_no_traceback(folder: Path, module: str, code: int) -> N
     command = [sys.executable, "-c", INTERRUPT.format(module=module)]
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
+
+
+def test_tracebacks_are_printable(folder: Path) -> None:
+    code = (
+        "import sys; from passwright.app.cli import entry; sys.argv = ['passes', 'info', 'm.onnx']\n"
+        "def fail(*_): raise RuntimeError('a\\n::error::\\x1b[31m') from ValueError('b\\r\\n::error::c')\n"
+        "entry.load_command = fail; entry.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    lines = done.stderr.decode().split("\n")
+    assert "Traceback (most recent call last):" in lines
+    assert all(line.isprintable() and not line.startswith("::") for line in lines)

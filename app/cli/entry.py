@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from traceback import format_exc
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -14,6 +15,7 @@ from typer.main import get_command as command_of
 
 from ...core.errors import ModelError
 from ...core.processes.process_limits import let_idle_threads_sleep, limit_memory
+from ...core.support.printable_text import printable_lines
 from .conversion import convert_by
 from .exit_codes import BAD_INPUT, USAGE, one_line_errors, printable_messages
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
@@ -210,3 +212,6 @@ def main() -> None:
             app()
         except KeyboardInterrupt:  # before typer catches it
             sys.exit(INTERRUPTED)
+        except Exception:  # noqa: BLE001 - a mistake of this program, whose message may have names
+            typer.echo(printable_lines(format_exc().rstrip()), err=True)
+            sys.exit(BAD_INPUT)

@@ -17,6 +17,7 @@ import onnx
 from .cases import Case, make_case, seeds
 from .harness import TIME_LIMIT, Outcome, run_case, warm_up
 from .hostile_cases import LIMITED, hostile_case
+from .hostile_models import CRASHERS
 from .kills import Killed, campaign, summary
 from .native_calls import CALLS, search
 
@@ -71,21 +72,29 @@ def main() -> int:
 
 
 def call(options: argparse.Namespace, models: tuple[onnx.ModelProto, ...], folder: Path) -> int:
-    """Call optimize() on models until the time is over, and return whether there were unexpected exceptions."""
+    """Call optimize() on models until the time is over, and return whether there were unexpected exceptions.
+
+    Of hostile ones, all that crashed native code once come first.
+    """
     from .calls import call_failures, hostile_file, mutated_model, spare_the_machine
 
     spare_the_machine()
+    limit = LIMITED * options.slack if options.hostile else CALL_LIMIT
+    failing = sum(report(path.name, call_failures(path, limit)) for path in CRASHERS.glob("*.onnx") if options.hostile)
     number, broken, end = options.seed, 0, time.monotonic() + options.seconds
     while number < options.seed + options.cases and time.monotonic() < end:
         model = hostile_file(number, folder) if options.hostile else mutated_model(number, models)
-        limit = LIMITED * options.slack if options.hostile else CALL_LIMIT
-        failures = [] if model is None else call_failures(model, limit)
-        broken += bool(failures)
-        for failure in failures:
-            say(f"model {number}: {failure}")
+        broken += model is not None and report(f"model {number}", call_failures(model, limit))
         number += 1
     say(f"# {number - options.seed} models, {broken} broken")
-    return int(broken > 0)
+    return int(broken + failing > 0)
+
+
+def report(name: str, failures: list[str]) -> bool:
+    """Print the failures of a model, and return whether there are any."""
+    for failure in failures:
+        say(f"{name}: {failure}")
+    return bool(failures)
 
 
 def kill(options: argparse.Namespace, root: Path) -> int:

@@ -58,8 +58,11 @@ def main() -> int:
         number, broken, codes = options.seed, 0, Counter[str]()
         while number < last and time.monotonic() < end:
             outcome = run_case(make(number), Path(root))
-            if outcome.broken:  # a fork may hang where a process does not
-                outcome = run_case(outcome.case, Path(root), forked=False, limit=5 * TIME_LIMIT)
+            if (
+                outcome.broken
+            ):  # a fork may hang where a process does not, and a process imports before it takes signals
+                is_forked = outcome.case.ended_by is not None
+                outcome = run_case(outcome.case, Path(root), forked=is_forked, limit=5 * TIME_LIMIT)
             codes[str(outcome.code)] += 1
             broken += bool(outcome.broken)
             if outcome.broken or outcome.changes_left_out or outcome.seconds > SLOW:

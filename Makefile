@@ -7,8 +7,12 @@ INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --qu
 # Tests start some hundred processes, which read bytecode even where the environment says that none is written.
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist worksteal
 MODEL ?= golden_models/resnet_kept_bn.onnx
+# Tests of what other packages do much of: reading, inference, conversion, kernels, options, graphs and pages.
+CORE := $(patsubst %,tests/test_%.py,api cli diff files formats function_inlining graph graph_layout inference judgement \
+    kernels operators opset_conversion pages pipelines round_trip settings silence value_info verify_and_bisect) \
+    $(patsubst %,tests/passes/%,cleanup folding fusion structure)
 
-.PHONY: run test test-all lint types check check-all bench docs clean
+.PHONY: run test test-all test-oldest test-newest core lint types check check-all bench docs clean
 
 run: $(VENV)/installed
 	$(BIN)/passes run $(MODEL) --pipeline basic -o $(VENV)/optimized.onnx
@@ -18,6 +22,22 @@ test: lint  # first, as it is quick
 
 test-all: lint  # with the tests marked slow
 	@$(MAKE) --no-print-directory --jobs 2 types check-all
+
+test-oldest:  # with the oldest releases that pyproject.toml allows
+	mkdir -p build
+	grep -oE '"[a-z0-9-]+>=[0-9.]+' pyproject.toml | sed 's/"//; s/>=/==/' >build/oldest.txt
+	@$(MAKE) --no-print-directory core VENV=build/oldest CONSTRAINTS='--constraint build/oldest.txt'
+
+test-newest: $(VENV)/installed-dev  # with the newest releases, and what their onnxruntime does that the tested one does not
+	@$(MAKE) --no-print-directory core VENV=build/newest
+	$(BIN)/python benchmarks/system_calls.py $(VENV) build/newest
+
+core:
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --upgrade pip
+	$(INSTALL) --upgrade --upgrade-strategy eager $(CONSTRAINTS) \
+	    -e '.[cluster,onnxscript,parquet,prove,testing]' pytest pytest-xdist
+	$(PYTEST) -q $(CORE)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -48,6 +48,8 @@ def require_converted(text: str, opset: int, version: int, kinds: str) -> None:
     require_equivalent(model, found)
 
 
+HIGHEST = min(26, highest_opset_of_onnxruntime())
+"""The highest opset at which onnxruntime runs all operators but few: 1.32 runs 28, but no QuantizeLinear there."""
 REFUSED = {"Bernoulli", "Dropout", "Resize", "RoiAlign", "Scan", "Swish"}
 """Those whose meaning depends on what is not known, or that do not run at the highest opset."""
 
@@ -57,8 +59,10 @@ def test_backend_cases(block: tuple[int, int]) -> None:
     found: Counter[str] = Counter()
     for name in list(backend_cases())[slice(block[0], None, block[1])]:
         case = backend_cases()[name]
-        for _, each in raised_cases(case):
-            outcome = conversion_outcome(each)
+        for opset, each in raised_cases(case):
+            if opset >= HIGHEST:
+                continue
+            outcome = conversion_outcome(each, HIGHEST)
             found[outcome] += 1
             kind = each.model.graph.node[0].op_type
             assert outcome in {"equal", "rounded", "refused", "not run"}, f"{each.name}: {outcome}"

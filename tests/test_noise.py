@@ -16,7 +16,7 @@ from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outp
 from rewriting import each, load, op_types, oracle_of
 from tiers import slow_unless
 
-from passwright import optimize
+from passwright import optimize, verify
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -411,6 +411,14 @@ def test_cancellation_is_within_noise_of_the_original() -> None:
     assert found.noise_floor is not None
     assert found.error > 1e-5
     assert found.allowed == pytest.approx(NOISE_MULTIPLE * found.noise_floor)
+
+
+@each(("factor", "is_right"), [(0.0, False), (0.999, False), (1.0, True)])
+def test_scale_of_outputs_that_are_typically_tiny(factor: float, is_right: bool) -> None:
+    weights = {"k": np.float32(1e-5), "l": np.float32(1e-6), "kl": np.float32(1e-11 * factor)}
+    bodies = "s = Sigmoid(x) a = Mul(s, k) y = Mul(a, l)", "s = Sigmoid(x) y = Mul(s, kl)"
+    before, after = (load(f"g (float[N,8] x) => (float[N,8] y) {{ {b} }}", weights=weights) for b in bodies)
+    assert verify(before, after).agrees is is_right
 
 
 def test_verdicts_are_deterministic() -> None:

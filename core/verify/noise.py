@@ -32,13 +32,16 @@ STEPPED_ELEMENTS = 1 << 18  # elements that are moved at a time, which stay in t
 MAX_PERTURBED_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
 
 
+MIN_SCALE = 1e-4  # a magnitude below it counts as it, if that of the output is not typically smaller
+
+
 class Noise(Struct, frozen=True):
     """The `perturbed` outputs of an original, and its `typical_floor` relative to the scale of the output.
 
     `more_perturbed` are outputs under larger perturbations, perturbed weights, and other kernels, with their ulps; they
     are the last check before an output counts as wrong. All are computed on first use. Perturbations on which the
     original does not run are omitted. `excuses_jumps`: elements at which it jumps may differ. `is_cheap`: the typical
-    floor may be computed for reports alone.
+    floor may be computed for reports alone. A magnitude below `min_scale` counts as it.
     """
 
     perturbed: Callable[[], Sequence[Any]]
@@ -46,6 +49,7 @@ class Noise(Struct, frozen=True):
     more_perturbed: Callable[[], Sequence[tuple[Any, int]]] = tuple
     excuses_jumps: bool = True
     is_cheap: bool = False
+    min_scale: float = MIN_SCALE
 
     def of_part(self, pick: Callable[[Any], Any]) -> Noise:
         """The noise of a part of the output."""

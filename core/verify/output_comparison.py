@@ -9,13 +9,12 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .noise import NO_NOISE, NOISE_MULTIPLE, Noise, float_info, is_float
+from .noise import MIN_SCALE, NO_NOISE, NOISE_MULTIPLE, Noise, float_info, is_float
 from .verdict import OutputDifference
 
 Array = np.ndarray[Any, Any]
 
-# The largest error of a float output, as a share of its largest magnitude, by type. A magnitude below `MIN_SCALE`
-# counts as `MIN_SCALE`.
+# The largest error of a float output, as a share of its largest magnitude, by type.
 MAX_TOLERANCE = {
     "float64": 1e-9,
     "float32": 1e-4,
@@ -25,7 +24,6 @@ MAX_TOLERANCE = {
     "complex128": 1e-9,
 }
 MAX_TOLERANCE_8_BIT = 0.25  # 8-bit and smaller floats
-MIN_SCALE = 1e-4
 MIN_TOLERANCE_EPSILONS = 16  # epsilons of the largest magnitude: differences that perturbed inputs do not show
 MIN_NOISE_SAMPLE = 16  # elements, under several perturbations each
 RARE_ONE_IN = 100  # one element in so many may be excused for another one that jumps
@@ -61,7 +59,7 @@ def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
     magnitude = _scale(x)
     if not differs.any():
         return OutputDifference(magnitude=magnitude) if np.isfinite(x).any() else OutputDifference()
-    scale = _scale(x[differs])
+    scale = _scale(x[differs], noise.min_scale)
     pair = _ComparedArrays(
         x,
         y,
@@ -70,6 +68,7 @@ def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
         differs,
         noise_sample(x, differs, scale),
         scale,
+        noise.min_scale,
     )
     found = pair.within_noise(a, noise)
     return replace(found, relative=max_relative_error(x, y), ulps=max_ulps(a, b), magnitude=magnitude)
@@ -99,6 +98,7 @@ class _ComparedArrays(Struct, frozen=True):
     differs: Array
     sample: Array
     scale: float
+    min_scale: float
 
     def within_noise(self, a: Array, noise: Noise) -> OutputDifference:
         """The difference from `a`, with the tolerance of the typical noise if that suffices, otherwise of all noise."""
@@ -125,7 +125,7 @@ class _ComparedArrays(Struct, frozen=True):
     def moved_scale(self, perturbed: list[Array]) -> float:
         """The largest magnitude of an element that differs, or moves in an output of the `perturbed` original."""
         moved = np.logical_or.reduce([self.differs, *(distances(self.x, m) > 0 for m in perturbed)])
-        return _scale(self.x[moved])
+        return _scale(self.x[moved], self.min_scale)
 
     def difference(
         self,
@@ -238,9 +238,14 @@ def has_same_finiteness(x: Array, y: Array) -> Array:
     return (np.isfinite(x) & np.isfinite(y)) | _equal_or_both_nan(x, y)
 
 
-def _scale(x: Array) -> float:
+def _scale(x: Array, least: float = MIN_SCALE) -> float:
+    return max(largest_magnitude(x), least)
+
+
+def largest_magnitude(x: Array) -> float:
+    """The magnitude of the largest finite number."""
     finite = np.abs(x[np.isfinite(x)])
-    return max(float(finite.max()) if finite.size else 0.0, MIN_SCALE)
+    return float(finite.max()) if finite.size else 0.0
 
 
 def distances(x: Array, y: Array) -> Array:
@@ -352,7 +357,7 @@ def relative_noise_floor(expected: Any, noise: Noise) -> float:
         return 0.0
     x = to_64_bit(a)
     far = np.max([distances(x, to_64_bit(m)) for m in noise.perturbed_like(a)] or [np.zeros(x.shape)], axis=0)
-    return float(far.max()) / _scale(x[far > 0])
+    return float(far.max()) / _scale(x[far > 0], noise.min_scale)
 
 
 def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:

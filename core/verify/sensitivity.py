@@ -18,15 +18,17 @@ from .kept_values import ValueCache
 from .noise import (
     LARGER_ULPS,
     MAX_PERTURBED_WEIGHTS,
+    MIN_SCALE,
     NOISE_MULTIPLE,
     PERTURBATION_RUNS,
     Noise,
     has_floats,
     has_generic_floats,
+    is_float,
     perturb,
     perturb_weights,
 )
-from .output_comparison import relative_noise_floor
+from .output_comparison import largest_magnitude, relative_noise_floor, to_64_bit
 from .reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
 from .reference.judgement import changes_without_jumps, is_far_from_float64, mentions_16_bits
 from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
@@ -79,6 +81,7 @@ class Sensitivity:
         self._rounded = ValueCache[Outputs](budget / 8)
         self._moved_truths = {is_bool: ValueCache[list[Outputs]](budget / 8) for is_bool in (True, False)}
         self._typical_floors: dict[str, float] = {}
+        self._min_scales: dict[str, float] = {}
         self._kept: dict[tuple[int, int], SeededSession] = {}  # with perturbed weights, by seed and ulps
 
     def noise(self, run: ReferenceRun, name: str) -> Noise:
@@ -89,7 +92,16 @@ class Sensitivity:
             lambda: [(m[name], far) for m, far in self._more_perturbed(run)],
             excuses_jumps=has_generic_values(run.input_set),
             is_cheap=self._is_small,
+            min_scale=self._min_scale(name),
         )
+
+    def _min_scale(self, name: str) -> float:
+        """The least scale of an output: below the usual one if it is typically smaller, but not zero."""
+        if name not in self._min_scales:
+            value = np.asarray(self.first_run.outputs[name])
+            typical = largest_magnitude(to_64_bit(value)) if is_float(value.dtype) else 0.0
+            self._min_scales[name] = min(typical, MIN_SCALE) or MIN_SCALE
+        return self._min_scales[name]
 
     def truth(self, run: ReferenceRun) -> Outputs:
         """The outputs in float64. Raises EvaluationError, also for a model with too many weights."""

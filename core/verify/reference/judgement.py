@@ -20,9 +20,8 @@ from ...operators.element_types import WIDENED, Array
 from ...operators.table import ops_with
 from ...processes.onnx_calls import infer_shapes
 from ...serialization.proto_queries import all_nodes
-from ..noise import NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
+from ..noise import MIN_SCALE, NOISE_MULTIPLE, PERTURBATION_RUNS, float_info, is_float
 from ..output_comparison import (
-    MIN_SCALE,
     Parts,
     describe_nonfinite,
     distances,

@@ -46,6 +46,16 @@ def test_integers_become_equal(head: str) -> None:
     assert any(r.outputs["y"].any() for r in runs)
 
 
+def test_values_behind_arithmetic_meet_numbers_of_a_list() -> None:
+    encoder = "LabelEncoder<keys_int64s = [16, 1306, 3013], values_floats = [1.0, %s, 3.0], default_float = 0.0>"
+    text = f"g (int64[N,3] x) => (y) {{ m = Mul(x, n) a = Add(m, b) y = ai.onnx.ml.{encoder}(a) }}"
+    models = [load(text % value, 17, WEIGHTS, {"ai.onnx.ml": 2}) for value in ("2.0", "5.0")]
+    oracle = oracle_of(models[0])
+    oracle.add_runs_near(models[1].SerializeToString())
+    found = [np.mean(r.outputs["y"] == 2) for r in oracle.runs if r.input_set.sizes["N"] == 1024]
+    assert max(found) > 0.1
+
+
 def test_comparisons_of_extents_have_no_rays() -> None:
     text = "g (float[N,4] x) => (y) { s = Size(x) y = Less(s, b) }"
     assert not crossings(text, text.replace("Less", "Greater"))[1]

@@ -42,12 +42,12 @@ def drawn(
     """The inputs of one combined set, with symbols of 64."""
     inputs = inputs_of(text)
     sizes = {str(d): 64 for i in inputs for d in i.shape if isinstance(d, str)}
-    return dict(generate_combined(inputs, "combined", kinds, sizes, (0, number), constants).feeds)
+    return dict(generate_combined(inputs, "adjacent", kinds, sizes, (0, number), constants).feeds)
 
 
 def test_kinds_of_inputs_are_independent() -> None:
     oracle = oracle_of(load("g (float[N] a, float[N] b, bool[N] c) => (y) { y = Where(c, a, b) }"))
-    sets = [a.input_set for a in oracle.runs if a.input_set.kind == "combined"]
+    sets = [a.input_set for a in oracle.runs if a.input_set.kind in COMBINED_KINDS]
     assert len(sets) > 10
     assert len({frozenset(s.all_kinds) for s in sets}) > 5
     assert any(len(s.all_kinds) == 3 for s in sets)
@@ -239,7 +239,7 @@ def test_no_kind_is_planned_that_no_input_has() -> None:
     inputs = inputs_of("g (float[4] x) => (y) { y = Relu(x) }")
     plans = combined_plans(inputs, [{}], NO_CONSTANTS, NO_SYMBOLS, 0)
     counts = Counter(p.kind for p in plans)
-    assert counts.keys() == {"combined", "adjacent", "offset", "tiny", "sparse"}
+    assert counts.keys() == {"adjacent", "offset", "tiny", "sparse"}
     assert {*counts} < {*COMBINED_KINDS}
     for plan in plans:
         assert {*plan.kinds.values()} <= own_kinds(inputs[0]) | special_kinds(inputs[0])
@@ -254,7 +254,7 @@ def test_plans_for_a_result_use_its_constants_alone() -> None:
 
 def test_kinds_that_are_refused_are_dropped() -> None:
     record = KindRecord()
-    plan = InputPlan("combined", {}, {"x": "extremes", "z": "mixed"}, 0)
+    plan = InputPlan("adjacent", {}, {"x": "extremes", "z": "mixed"}, 0)
     for _ in range(4):
         record.add(plan, accepted=False)
     record.add(plan._replace(kinds={"z": "mixed"}), accepted=True)

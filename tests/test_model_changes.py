@@ -39,6 +39,11 @@ def test_of_many_differing_rows_the_ends_count() -> None:
     assert hints("y = Gather(w, i)", "y = Gather(w, i)", {"w": TABLE}, {"w": other}).constants.sizes[:2] == (51, 99)
 
 
+def test_places_are_those_that_tell_elements_apart() -> None:
+    other = np.where(np.arange(4) == 3, TABLE + 1, TABLE).astype(np.float32)
+    assert hints("y = Gather(w, i)", "y = Gather(w, i)", {"w": TABLE}, {"w": other}).constants.places == (3,)
+
+
 def test_a_vocabulary_beside_a_differing_value() -> None:
     body = "y = ai.onnx.ml.LabelEncoder<keys_int64s = [11, 22, 33], values_floats = [1.0, %s, 3.0]>(i)"
     found = hints(body % "2.0", body % "5.0", {})

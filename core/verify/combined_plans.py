@@ -29,15 +29,15 @@ from .size_assignments import (
 
 # Plans of each kind at the default effort; kinds that no input of the model has are left out.
 COUNTS = {
-    "sizes": 24, "constants": 10, "combined": 20, "adjacent": 6, "magnitudes": 8, "offset": 2, "tiny": 3,
+    "sizes": 24, "constants": 10, "adjacent": 6, "magnitudes": 8, "offset": 2, "tiny": 3,
     "sparse": 3, "far": 8, "lengths": 12, "boundaries": 10, "nonfinite": 3,
 }  # fmt: skip
 MAX_LADDER_PLANS = 128  # of normal inputs at other sizes, where a change depends on extents
-MOST_ROWS = 16_384
+MOST_ROWS, ROWS_OF_POINT = 16_384, 4  # of numbers with which an input is compared
 MAX_COMBINED_SIZES = 6  # of the plans of sizes, and of sums and products of constants
 MAX_GROWN_ELEMENTS = 1 << 20  # of the inputs of plans with unusual sizes
-NORMAL_SHARE = 0.5  # of the inputs beside those with the kind of the plan
-RARE_KINDS = frozenset({"nan", "inf", "nonfinite"})  # they hide others, so they are drawn half as often
+NORMAL_SHARE = 0.6  # of the inputs beside those with the kind of the plan
+HIDING_KINDS = frozenset({"nan", "inf", "nonfinite"})  # none of the inputs beside has them
 # Some rows of these show a mistake; indices lie in larger extents.
 MANY_ROW_KINDS = frozenset({"adjacent", "constants", "far", "magnitudes", "nonfinite", "sparse"})
 PAIRED_KINDS = frozenset({"boundaries", "nonfinite"})
@@ -129,8 +129,8 @@ def plans_near(
     if constants.numbers or constants.words:
         plans.append([*planner.plans("constants", min(COUNTS["constants"] // 2, planner.max_plans), 12_000)])
         plans.append([*planner.plans("sparse", 1, 15_000)])
-    if hints.vocabularies:
-        plans.append([*planner.plans_of_most_rows(13_000)])
+    if hints.vocabularies or constants.numbers:
+        plans.append([*planner.plans_of_most_rows(13_000, of_lists=hints.vocabularies)])
     plans.append([*planner.plans_of_tables(hints.tables, 14_000)])
     return _evenly_mixed(planner.fitting(p, MAX_GROWN_ELEMENTS) for p in plans)
 
@@ -183,39 +183,36 @@ class _Planner:
         return [p for p in list(plans) if fits(p.sizes)]  # a list, in which no two sizes have one identity
 
     def plans(self, kind: str, count: int, number: int) -> Iterator[InputPlan]:
-        """Plans in which some inputs have the kind, and the rest any of their `others`; "combined" have any kinds."""
-        if kind == "combined":
-            able = [i for i in self.inputs if own_kinds(i) - {"normal"}]
-            count = count if len(self.inputs) > 1 else count // 3
-        else:
-            able = [i for i in self.inputs if kind in self.others[i.name] and self._is_served(i, kind)]
-            able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each alone had such numbers before
+        """Plans in which some inputs have the kind, and the rest any of their `others`."""
+        able = [i for i in self.inputs if kind in self.others[i.name] and self._is_served(i, kind)]
+        able = able if kind not in PAIRED_KINDS or len(able) > 1 else []  # each alone had such numbers before
         for n in range(count if able else 0):
-            if kind == "combined":
-                chosen = self.some_kinds(self.inputs, NORMAL_SHARE, rare=0.5)
-            else:
-                leading = (
-                    able
-                    if n % 2 or kind == "boundaries"
-                    else [i for i in able if self.rng.random() < 0.6] or [able[n // 2 % len(able)]]
-                )
-                chosen = {i.name: kind for i in leading}
-                beside = [i for i in self.inputs if i.name not in chosen]
-                # Each second draw of constants of one input has zeros beside it: a sum with them is at the constant.
-                are_zeros = kind == "constants" and n % 4 == 0
-                chosen |= dict.fromkeys((i.name for i in beside), "zeros") if are_zeros else self.some_kinds(beside)
+            leading = (
+                able
+                if n % 2 or kind == "boundaries"
+                else [i for i in able if self.rng.random() < 0.6] or [able[n // 2 % len(able)]]
+            )
+            chosen = {i.name: kind for i in leading}
+            beside = [i for i in self.inputs if i.name not in chosen]
+            # Each second draw of constants of one input has zeros beside it: a sum with them is at the constant.
+            are_zeros = kind == "constants" and n % 4 == 0
+            chosen |= dict.fromkeys((i.name for i in beside), "zeros") if are_zeros else self.some_kinds(beside)
             is_usual = self.rng.random() < 0.5
             sizes = self.base if is_usual else self.accepted[int(self.rng.integers(len(self.accepted)))]
             sizes = self.many_rows if kind in MANY_ROW_KINDS and n % 2 == 0 else sizes
             yield InputPlan(kind, sizes, chosen, number + n)
 
-    def plans_of_most_rows(self, number: int) -> Iterator[InputPlan]:
-        """One plan with thousands of rows, where inputs are compared with many numbers, as in trees."""
+    def plans_of_most_rows(self, number: int, *, of_lists: bool) -> Iterator[InputPlan]:
+        """Plans with many rows, where inputs are compared with many numbers; thousands for lists, as of trees."""
         first = next((s for s in self.base if s in self.many_rows and self.many_rows[s] != self.base[s]), None)
-        able = [i.name for i in self.inputs if len(i.boundaries.all_points) > MAX_BOUNDARIES]
+        points = {i.name: len(i.boundaries.all_points) for i in self.inputs}
+        able = [name for name, count in points.items() if count > MAX_BOUNDARIES]
         if first is not None and able:
-            rows = min(MOST_ROWS, MAX_GROWN_ELEMENTS * self.base[first] // element_count(list(self.inputs), self.base))
-            yield InputPlan("constants", self.base | {first: rows}, dict.fromkeys(able, "constants"), number)
+            most = MAX_GROWN_ELEMENTS * self.base[first] // element_count(list(self.inputs), self.base)
+            wanted = ROWS_OF_POINT * max(points.values()), *((MOST_ROWS,) if of_lists else ())
+            for n, rows in enumerate(wanted):
+                sizes = self.base | {first: min(rows, MOST_ROWS, most)}
+                yield InputPlan("constants", sizes, dict.fromkeys(able, "constants"), number + n)
 
     def plans_of_tables(self, tables: Collection[int], number: int) -> Iterator[InputPlan]:
         """Plans in which each row of a table is chosen once: mixed indices are evenly spread."""
@@ -236,13 +233,13 @@ class _Planner:
         # Mixed and wide floats have most magnitudes, but not those whose sums overflow in 16 bits.
         return kind != "magnitudes" or i.dtype in INTEGER_DTYPES | FLOAT16_DTYPES
 
-    def some_kinds(self, inputs: Sequence[InputSpec], normal: float = 0.8, rare: float = 0.0) -> dict[str, str]:
-        """One of its `others` for inputs but a `normal` share; of those with rare kinds, for a `rare` share."""
+    def some_kinds(self, inputs: Sequence[InputSpec]) -> dict[str, str]:
+        """One of its `others` for each of the inputs but a normal share of them."""
         found: dict[str, str] = {}
         for i in inputs:
             names = self.others[i.name]
-            if names and self.rng.random() >= normal:
+            if names and self.rng.random() >= NORMAL_SHARE:
                 name = names[int(self.rng.integers(len(names)))]
-                if name not in RARE_KINDS or (rare and self.rng.random() >= rare):
+                if name not in HIDING_KINDS:
                     found[i.name] = name
         return found

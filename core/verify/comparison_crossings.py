@@ -3,13 +3,16 @@
 A comparison behind arithmetic, as of a sum of squares, is seldom at its limit on numbers that are drawn. Along a ray
 all floats are multiplied by one factor, or one element of an integer input is moved. The inputs are not at the limit
 but some roundings from it, so that rounding alone changes no result.
+
+An op may compare each element of a value with a list of numbers, such as the thresholds of a tree behind a scaler.
+Where each of them follows from one element of an input, all of these are solved for numbers of the list at once.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -24,7 +27,7 @@ from .input_sets import InputSet
 from .input_specs import TENSOR, InputSpec
 from .model_changes import ChangedPart
 from .noise import float_info, is_float
-from .number_generation import index_limits, integer_limits
+from .number_generation import floats_near_constants, index_limits, integer_limits
 from .regions.region_models import LoadedRegion, LoadRegion, cut_region
 from .run_budgets import WorkBudget
 
@@ -38,6 +41,7 @@ MAX_PROBES = 16  # comparisons of one model
 MAX_RAYS = 8
 MAX_LIMITS = 2  # of one comparison along one ray
 MAX_SETS = 40  # beside the limits along one ray
+SOLVING_STEPS = 3  # of the secant method
 
 Array = np.ndarray[Any, Any]
 Feeds = dict[str, Any]
@@ -69,16 +73,16 @@ class ComparisonProbe:
     share: float
 
     @classmethod
-    def of(cls, part: ChangedPart, load: LoadRegion) -> ComparisonProbe | None:
-        """The probe of a part; None if it compares nothing that depends on elements. Raises ModelLoadError."""
+    def all_of(cls, part: ChangedPart, load: LoadRegion) -> Iterator[ComparisonProbe]:
+        """The probe of a part, none if it compares nothing that depends on elements. Raises ModelLoadError."""
         graph = part.graph
         operands = [(n.input[0], n.input[1]) for n in part.comparisons()[:MAX_PROBES]]
         computed = dict.fromkeys(name for pair in operands for name in pair if name not in graph.inputs)
         if not operands:
-            return None
+            return
         region = cut_region(graph, list(computed), lambda _: False, {})
         share = len(region.model.message.graph.node) / max(len(graph.nodes), 1)
-        return cls(operands, LoadedRegion(region, load(region.model) if region.outputs else None), share)
+        yield cls(operands, LoadedRegion(region, load(region.model) if region.outputs else None), share)
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -90,6 +94,56 @@ class ComparisonProbe:
         values = ChainMap(self.region.run(feeds, RUN_SECONDS), dict(feeds))
         pairs = ((np.asarray(values[a]), np.asarray(values[b])) for a, b in self.operands)
         return [(a > b).astype(np.int8) - (a < b).astype(np.int8) for a, b in pairs]
+
+
+@dataclass(slots=True)
+class ListProbe:
+    """A value inside of a model, which an op compares with a list of `numbers`; a `share` of the nodes computes it."""
+
+    name: str
+    numbers: Sequence[float]
+    region: LoadedRegion
+    share: float
+
+    @classmethod
+    def all_of(cls, part: ChangedPart, load: LoadRegion) -> Iterator[ListProbe]:
+        """The probes of a part. Raises ModelLoadError."""
+        graph = part.graph
+        for name, numbers in part.lists().items():
+            region = cut_region(graph, [name], lambda _: False, {})
+            share = len(region.model.message.graph.node) / max(len(graph.nodes), 1)
+            yield cls(name, numbers, LoadedRegion(region, load(region.model)), share)
+
+    def meeting(
+        self, inputs: Sequence[InputSpec], start: InputSet, others: Sequence[float], rng: np.random.Generator
+    ) -> InputSet:
+        """Inputs at which elements of the value are beside numbers of the list, or others. Raises EvaluationError."""
+        feeds = dict(start.feeds)
+        base = self._value(feeds)
+        for i in inputs:
+            x: Array = feeds.get(i.name, np.empty(0))
+            if i.name not in self.region.model.inputs or i.role.kind != "free" or x.dtype.kind not in "fi":
+                continue
+            at, value, step = x.astype(np.float64), base, np.ones(x.shape)
+            places = np.flatnonzero(self._value({**feeds, i.name: (at + 1).astype(x.dtype)}) != base)
+            if places.size != x.size:  # an element decides several, or none
+                continue
+            wanted = floats_near_constants((self.numbers, others), x.shape, np.dtype(np.float32), rng)
+            for _ in range(SOLVING_STEPS):
+                moved = self._value({**feeds, i.name: (at + step).astype(x.dtype)})
+                slope = (moved - value).reshape(-1)[places].reshape(x.shape)
+                missing = wanted - value.reshape(-1)[places].reshape(x.shape)
+                with np.errstate(all="ignore"):
+                    to_add = missing / slope * step
+                at = at + np.where(np.isfinite(to_add), to_add, 0.0)
+                at = np.round(at) if x.dtype.kind == "i" else at
+                feeds[i.name] = at.astype(x.dtype)
+                value = self._value(feeds)
+            base = value
+        return replace(start, feeds=feeds, input_kinds=frozenset())
+
+    def _value(self, feeds: Arrays) -> Array:
+        return np.asarray(self.region.run(feeds, RUN_SECONDS)[self.name]).astype(np.float64)
 
 
 def rays(inputs: Sequence[InputSpec], start: InputSet, read: frozenset[str], rng: np.random.Generator) -> list[Ray]:

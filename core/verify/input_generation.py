@@ -70,7 +70,7 @@ Shape = tuple[int, ...]
 
 KINDS = ("normal", "negative", "wide", MIXED, "zeros", "extremes", "boundaries", "nan", "inf")
 COMBINED_KINDS = (
-    "sizes", "constants", "combined", "adjacent", "magnitudes", "offset", "tiny", "sparse", "far", "lengths",
+    "sizes", "constants", "adjacent", "magnitudes", "offset", "tiny", "sparse", "far", "lengths",
     "nonfinite", "crossings",
 )  # fmt: skip
 """The kinds of input sets in which each input has a kind of its own, besides further ones of *boundaries*."""
@@ -182,6 +182,7 @@ def _generate_integers(i: InputSpec, kind: str, shape: Shape, params: _Generatio
 def _integers_near_constants(i: InputSpec, shape: Shape, params: _GenerationParams, limits: Range) -> Array | None:
     points = i.boundaries.all_points, params.constants.numbers
     if i.role.kind == "index":
+        points = i.boundaries.all_points, params.constants.places
         limits = index_limits(i.role, params.sizes, limits)
     elif i.is_size:
         limits = max(limits[0], -MAX_CONTROL), min(limits[1], MAX_CONTROL)
@@ -234,7 +235,7 @@ def _generate_free_floats(i: InputSpec, kind: str, shape: Shape, params: _Genera
         return tiny_floats(shape, dtype, rng, params.variant - params.indices[i.name])  # alike in all inputs
     if kind == "sparse":
         number = params.variant - params.indices[i.name]
-        return sparse_floats(shape, dtype, rng, params.constants.numbers if number % 2 == 0 else ())
+        return sparse_floats(shape, dtype, rng, params.constants.places if number % 2 == 0 else ())
     if kind in {MIXED, "boundaries"} and points and dtype.kind != "c":
         if kind == MIXED:  # the last run of numbers is at the boundaries
             last = prod(shape) // (MIXED_PARTS + 1)

@@ -14,7 +14,7 @@ from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
 from .combined_plans import InputPlan, KindRecord, combined_plans, plans_near
-from .comparison_crossings import ComparisonProbe, crossing_sets
+from .comparison_crossings import ComparisonProbe, ListProbe, crossing_sets
 from .dim_expressions import Sizes
 from .effort import Effort
 from .input_generation import (
@@ -54,7 +54,8 @@ MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES = 8, 20_000  # assignments with a size of 1,
 WORK_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0, 20.0)}
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # seconds of work; a model with such runs gets all combined input sets
-NEAR_PART, CHEAP_NEAR_RUN = 0.15, 0.0001  # the same for runs that may show what a rewritten model changes
+NEAR_PART, CHEAP_NEAR_RUN = 0.3, 0.0001  # the same for runs that may show what a rewritten model changes
+ROWS_AT_LISTS = (64, 1024, 16_384)  # inputs whose values are beside numbers of a list, as many as are affordable
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
 
@@ -164,6 +165,22 @@ class InputSearch:
                     return
                 budget.spent += seconds
                 with suppress(EvaluationError):
+                    yield ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
+
+    def runs_at_lists(self, probes: Iterable[ListProbe], numbers: Sequence[float]) -> Iterator[ReferenceRun]:
+        """Runs at which inner values are beside numbers with which they are compared. Raises OutOfTime."""
+        budget, base, kept = self._budget(NEAR_PART), self.accepted_sizes[0], self._fixed_symbols()
+        rows = next((s for s in base if s not in kept), None)
+        for probe in probes if self.combines else ():
+            for count in ROWS_AT_LISTS if rows is not None else (1,):
+                sizes = base if rows is None else base | {rows: count}
+                seconds = self.costs.seconds(sizes)
+                if 2 * seconds > budget.left() or element_count(self.inputs, sizes) > MAX_ELEMENTS:
+                    break
+                budget.spent += 2 * seconds
+                start = generate_combined(self.inputs, "constants", {}, sizes, (self.seed, count), NO_CONSTANTS)
+                with suppress(EvaluationError):
+                    input_set = probe.meeting(self.inputs, start, numbers, np.random.default_rng([self.seed, count]))
                     yield ReferenceRun(input_set, self.run(input_set, COMBINED_TIMEOUT))
 
     def combined_runs(

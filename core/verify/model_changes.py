@@ -18,7 +18,7 @@ from ..operators.declaration import Trait
 from ..operators.table import OPERATORS, ops_with
 from ..serialization.proto_queries import all_nodes
 from .decision_boundaries import VOCABULARY_PREFIXES
-from .model_constants import NO_CONSTANTS, ModelConstants, attribute_elements, constants_of_nodes
+from .model_constants import MAX_SIZE, NO_CONSTANTS, ModelConstants, attribute_elements, constants_of_nodes
 from .regions.shared_values import SharedValues
 from .regions.value_graph import ValueGraph
 
@@ -42,7 +42,7 @@ AUTOMATIC_PADS = frozenset({b"SAME_UPPER", b"SAME_LOWER"})
 class InputHints(Struct, frozen=True):
     """Facts from which inputs are drawn that may show a change: `constants` that differ, `tables` by their rows.
 
-    `extents`: the change may depend on extents; `vocabularies`: it is of an op that compares with a list of numbers.
+    `extents`: the change may depend on extents; `vocabularies`: an op that compares with a list of numbers differs.
     `comparisons` are serialized nodes.
     """
 
@@ -112,6 +112,23 @@ class ChangedPart(Struct, frozen=True):
         fixed = _values_from_extents(self.graph) | self.graph.constants.keys() if nodes else set[str]()
         return [n for n in nodes if not fixed.issuperset(n.input)]
 
+    def lists(self) -> dict[str, list[float]]:
+        """The numbers with which ops of the part compare elements of values that are computed, by value."""
+        found = dict[str, list[float]]()
+        for node in self.nodes:
+            named = (a for a in node.attribute if a.name.startswith(VOCABULARY_PREFIXES))
+            numbers = [x for a in named for x in attribute_elements(a) if not isinstance(x, str | bytes)]
+            if numbers and node.input[0] not in self.graph.inputs:
+                found.setdefault(node.input[0], []).extend(numbers)
+        return found
+
+    def listing_ops(self) -> frozenset[frozenset[bytes]]:
+        """The attributes of each op of the part that compares elements with lists."""
+        attributes = (
+            n.attribute for n in self.nodes if any(a.name.startswith(VOCABULARY_PREFIXES) for a in n.attribute)
+        )
+        return frozenset(frozenset(a.SerializeToString() for a in found) for found in attributes)
+
     def sizes(self) -> tuple[int, ...]:
         """The extents that constants of the part suggest."""
         known = (self.graph.initializers.get(name) for name in self.constants)
@@ -141,7 +158,7 @@ class ModelChanges(Struct, frozen=True):
             self._differing_constants(),
             frozenset(extent for t in tensors for extent in t.dims),
             any(part.depends_on_extents for part in sides),
-            any(a.name.startswith(VOCABULARY_PREFIXES) for part in sides for n in part.nodes for a in n.attribute),
+            self.before.listing_ops() != self.after.listing_ops(),
             frozenset(n.SerializeToString() for part in sides for n in part.comparisons()),
         )
 
@@ -149,7 +166,7 @@ class ModelChanges(Struct, frozen=True):
         """The numbers, strings and places at which constants of both parts differ, and numbers between them.
 
         A place may be an index, a position or a channel, so it counts as a number and as an extent, as do other
-        constants of the parts.
+        constants of the parts. An axis along which everything differs has no places.
         """
         places, elements = dict[int, None](), dict[float | str, None]()
         for before, after in self._pairs_of_tensors():
@@ -160,7 +177,8 @@ class ModelChanges(Struct, frozen=True):
                 continue
             differs = np.asarray(before != after)
             for axis in range(differs.ndim):
-                rows = np.flatnonzero(differs.any(axis=tuple(a for a in range(differs.ndim) if a != axis))).tolist()
+                in_row = differs.any(axis=tuple(a for a in range(differs.ndim) if a != axis))
+                rows = np.flatnonzero(in_row).tolist() if not in_row.all() else []
                 places.update(dict.fromkeys(rows if len(rows) <= MAX_PLACES else (rows[0], rows[-1])))
             elements.update(dict.fromkeys(_elements_at(differs, before, after)))
         for before, after, vocabularies in self._pairs_of_attributes():
@@ -168,7 +186,8 @@ class ModelChanges(Struct, frozen=True):
         numbers = (x for x in elements if not isinstance(x, str))
         words = (x for x in elements if isinstance(x, str))
         sizes = (n for part in (self.before, self.after) for n in part.sizes())
-        return ModelConstants((*map(float, places), *numbers), tuple(dict.fromkeys((*places, *sizes))), tuple(words))
+        extents = dict.fromkeys((*(p for p in places if p <= MAX_SIZE), *sizes))
+        return ModelConstants((*map(float, places), *numbers), tuple(extents), tuple(words), tuple(places))
 
     def _unequal_tensors(self) -> tuple[list[Tensor], list[Tensor]]:
         """The constants of either part that the other does not have under the same name."""

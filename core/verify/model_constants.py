@@ -49,24 +49,34 @@ TYPE_LIMITS: Mapping[int, tuple[float, ...]] = {
 
 
 class ModelConstants(NamedTuple):
-    """Numbers that elements may meet, extents that dims may, and the strings of a model, each in order."""
+    """Numbers that elements may meet, extents that dims may, and the strings of a model, each in order.
+
+    `places` are those of rows and channels that differ in two models.
+    """
 
     numbers: tuple[float, ...] = ()
     sizes: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
+    places: tuple[int, ...] = ()
 
     def without(self, other: ModelConstants) -> ModelConstants:
         """Those that `other` does not have."""
-        numbers, sizes, words = set(other.numbers), set(other.sizes), set(other.words)
+        numbers, sizes, words, places = (set(group) for group in other)
         return ModelConstants(
             tuple(n for n in self.numbers if n not in numbers),
             tuple(n for n in self.sizes if n not in sizes),
             tuple(w for w in self.words if w not in words),
+            tuple(p for p in self.places if p not in places),
         )
 
     def with_others(self, other: ModelConstants) -> ModelConstants:
         """These and those of `other`."""
-        return ModelConstants(self.numbers + other.numbers, self.sizes + other.sizes, self.words + other.words)
+        return ModelConstants(
+            self.numbers + other.numbers,
+            self.sizes + other.sizes,
+            self.words + other.words,
+            self.places + other.places,
+        )
 
 
 NO_CONSTANTS = ModelConstants()

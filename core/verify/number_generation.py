@@ -269,7 +269,7 @@ def tiny_floats(shape: Shape, dtype: DType, rng: np.random.Generator, variant: i
     return to_finite(np.copysign(np.exp2(exponents), rng.standard_normal(shape)), dtype)
 
 
-def sparse_floats(shape: Shape, dtype: DType, rng: np.random.Generator, preferred: Sequence[float] = ()) -> Array:
+def sparse_floats(shape: Shape, dtype: DType, rng: np.random.Generator, preferred: Sequence[int] = ()) -> Array:
     """Floats that are zero but in one channel of each row, which shows the weights of that channel alone.
 
     Channels are the last axis, or the second of more than two; all are among the `preferred` ones, if there are such.
@@ -279,7 +279,7 @@ def sparse_floats(shape: Shape, dtype: DType, rng: np.random.Generator, preferre
         return generate_floats("normal", shape, dtype, rng)
     rows = tuple(1 if a == axis else n if a in {0, axis - 1} else 1 for a, n in enumerate(shape))
     channels = np.asarray(rng.integers(max(shape[axis], 1), size=rows))
-    if known := [int(p) for p in preferred if 0 <= p < shape[axis] and p == int(p)]:
+    if known := [p for p in preferred if p < shape[axis]]:
         channels = np.asarray(rng.choice(np.array(known), rows))
     places = np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
     return np.where(places == channels, generate_floats("normal", shape, dtype, rng), np.zeros((), dtype)).astype(dtype)

@@ -11,7 +11,7 @@ from itertools import accumulate
 from math import inf
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from msgspec import structs
@@ -29,19 +29,19 @@ from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, has_nonempty_filte
 from ..processes.process_limits import default_memory
 from ..serialization.proto_queries import used_operators
 from ..serialization.provenance import read_conditions
-from .comparison_crossings import ComparisonProbe
+from .comparison_crossings import ComparisonProbe, ListProbe
 from .comparison_options import USUAL, ComparisonOptions
 from .input_search import InputSearch, OutOfTime
 from .input_sets import InputSet, ReferenceRun, sizes_of
 from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
-from .model_changes import NO_HINTS, InputHints, ModelChanges
+from .model_changes import NO_HINTS, ChangedPart, InputHints, ModelChanges
 from .model_constants import NO_CONSTANTS, constants_of
 from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedInputs
 from .output_comparison import compare_outputs, identical, without_gains
 from .reference.judgement import differ_by_rounding, kernel_error
-from .regions.region_comparison import SATURATES, ChangedRegions
-from .regions.region_models import may_saturate
+from .regions.region_comparison import MAX_GROUP_CUT_POINTS, SATURATES, ChangedRegions
+from .regions.region_models import LoadRegion, may_saturate
 from .regions.shared_values import SharedValues
 from .regions.value_graph import ValueGraph
 from .run_budgets import TimeBudget
@@ -67,10 +67,12 @@ COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorou
 """The seconds of a search for inputs, and of a comparison, by effort, after which further input sets are left out."""
 SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 """Of the time that is left for the command, for the search and for a comparison at most."""
-REGION_SECONDS = MappingProxyType({"quick": 0.1, "default": 0.25, "thorough": inf})
-"""Seconds of work of runs of a model, by effort, on whose input sets its changed regions are compared."""
+REGION_SECONDS = MappingProxyType({"quick": 0.05, "default": 0.12, "thorough": inf})
+"""Seconds of work, by effort, for which changed regions are compared."""
+REGION_GROUP_SECONDS, REGION_GROWTH = 1e-3, 15  # of work for a group on an input set, and times its larger elements
 MIN_REGION_SETS = 2
 LARGE_VALUES_DIVISOR = 16  # of the memory, for values of the original with which a right rewrite may need more
+T = TypeVar("T")
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 
@@ -336,7 +338,8 @@ class Oracle:
         if options.compare_regions and self._segment_memory is None and is_comparable:
             shown_by = None if failure is None else failure.input_set
             sets = [r.input_set for r in chosen if shown_by is None or r.input_set is shown_by]
-            sets = self._affordable(list(filter(_is_usual, sets)), notes)
+            cut_points = len(self._compared_values(model)[1].cut_points)
+            sets = self._affordable(list(filter(_is_usual, sets)), cut_points, notes)
             failure, count = self._compare_regions(regions, sets, failure, notes)
         finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
         noted, worst = tuple(dict.fromkeys((*notes, *tried.constant_outputs()))), tried.worst
@@ -392,10 +395,12 @@ class Oracle:
         load = partial(OnnxRuntime, config=session.config) if self._backends is BACKENDS else self._original.backend
         return ChangedRegions(self._original_values, rewritten, load, self._original.timeout, known=shared)
 
-    def _affordable(self, input_sets: list[InputSet], notes: list[str]) -> Sequence[InputSet]:
-        """The input sets on which regions are compared, the first of each kind first, for what their outputs cost."""
+    def _affordable(self, input_sets: list[InputSet], cut_points: int, notes: list[str]) -> Sequence[InputSet]:
+        """The input sets on which regions are compared, the first of each kind first, as many as the work allows."""
         by_turn = _by_turn(input_sets)
-        spent = accumulate(self._costs.seconds(sizes_of(i, self.spec.inputs)) for i in by_turn)
+        seconds = (self._costs.seconds(sizes_of(i, self.spec.inputs)) for i in by_turn)
+        fixed = REGION_GROUP_SECONDS * -(-cut_points // MAX_GROUP_CUT_POINTS) + 2 * self._costs.fixed
+        spent = accumulate(fixed + REGION_GROWTH * (s - self._costs.fixed) for s in seconds)
         count = sum(total <= REGION_SECONDS[self.spec.effort] for total in spent)
         kept = by_turn[: max(count, MIN_REGION_SETS)]
         if self.spec.max_region_sets is not None:
@@ -467,17 +472,16 @@ class Oracle:
         self._drawn_near = self._drawn_near.with_others(new)
         self._search_budget = self._budget(SEARCH_SHARE)
         self.runs += self._in_time(self._search.runs_near(new))
-        if new.comparisons and finds_limits and not self.spec.random_outputs and not self.spec.stateful:
-            start = self.runs[0].input_set
-            with call_facts(model=CHANGED_REGION):
-                self.runs += self._in_time(self._search.runs_beside_limits(self._probes(changes), start))
-
-    def _probes(self, changes: ModelChanges) -> Iterator[ComparisonProbe]:
-        """The comparisons of both changed parts, loaded."""
-        for part in (changes.before, changes.after):
-            with suppress(ModelLoadError):
-                if (probe := ComparisonProbe.of(part, self._original.backend)) is not None:
-                    yield probe
+        if self.spec.random_outputs or self.spec.stateful or not finds_limits:
+            return
+        parts, load = (changes.before, changes.after), self._original.backend
+        with call_facts(model=CHANGED_REGION):
+            if new.comparisons:
+                probes, start = _loaded(ComparisonProbe.all_of, parts, load), self.runs[0].input_set
+                self.runs += self._in_time(self._search.runs_beside_limits(probes, start))
+            if new.vocabularies:
+                lists = _loaded(ListProbe.all_of, parts, load)
+                self.runs += self._in_time(self._search.runs_at_lists(lists, new.constants.numbers))
 
     def _compared_values(self, model: Loadable) -> tuple[ValueGraph, SharedValues]:
         """The values of a rewritten model, and those that it shares with the original."""
@@ -674,6 +678,15 @@ class Oracle:
         for name in self.output_names:
             if name not in empty and name not in finite:
                 self.notes.append(f"{name} is finite on no inputs, so only where it is not was compared")
+
+
+def _loaded(
+    probes_of: Callable[[ChangedPart, LoadRegion], Iterator[T]], parts: Sequence[ChangedPart], load: LoadRegion
+) -> Iterator[T]:
+    """The probes of changed parts; those of a part end where one does not load."""
+    for part in parts:
+        with suppress(ModelLoadError):
+            yield from probes_of(part, load)
 
 
 def _by_turn(input_sets: Sequence[InputSet]) -> list[InputSet]:

@@ -26,6 +26,10 @@ ELEMENT_SECONDS, DRAWN_SECONDS, PRODUCT_SECONDS = 1.5e-9, 7e-9, 0.1e-9  # of ele
 LOADING_SECONDS, LOADED_OP_SECONDS, LOADED_BYTE_SECONDS = 2e-3, 40e-6, 0.5e-9
 REFERENCE_SLOWDOWN = 10.0  # of `onnx.reference`, for ops on few elements
 TRIPS = 8  # of a body
+SLOW_OPS = {  # times the seconds of other ops, for each element of their results
+    "DFT": 20, "GridSample": 10, "NonMaxSuppression": 1000, "Resize": 5, "STFT": 20, "TopK": 20,
+    "TreeEnsemble": 1000, "TreeEnsembleClassifier": 1000, "TreeEnsembleRegressor": 1000,
+}  # fmt: skip
 MAX_SLOWDOWN, SLACK = 10.0, 1.0  # CPU seconds for each second of a budget of work, and in any case
 PRODUCT_INPUTS = {"QLinearConv": 3, "QLinearMatMul": 3}  # the second operand, which is input 1 elsewhere
 CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
@@ -110,7 +114,8 @@ def _rates(graph: Graph, times: int = 1) -> Iterator[tuple[float, Sequence[Dim]]
     """The seconds for each element of what a run computes, with its dims, and for each op."""
     for op in graph.ops():
         yield times * OP_SECONDS, ()
-        yield from ((times * ELEMENT_SECONDS, v.known_shape) for v in op.outputs if v.known_shape is not None)
+        seconds = times * ELEMENT_SECONDS * SLOW_OPS.get(op.type, 1)
+        yield from ((seconds, v.known_shape) for v in op.outputs if v.known_shape is not None)
         yield from ((times * PRODUCT_SECONDS, dims) for dims in _multiplied(op))
         for body in op.subgraphs:
             yield from _rates(body, times * (TRIPS if op.type in REPEATING_OPS else 1))

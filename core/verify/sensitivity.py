@@ -36,7 +36,7 @@ from .size_assignments import CHEAP_ELEMENTS
 
 Outputs = dict[str, Any]
 MAX_KEPT_WEIGHT_BYTES = 16 << 20  # bytes of weights up to which sessions with perturbed weights are kept
-GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "combined", "offset", "crossings", "far", "lengths"})
+GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "offset", "crossings", "far", "lengths"})
 
 
 def has_generic_values(input_set: InputSet) -> bool:

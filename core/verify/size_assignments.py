@@ -21,7 +21,8 @@ UNUSUAL_SIZE = 17  # of all symbols: more than most constants
 EQUAL_SIZE = 3  # of all symbols
 # Sizes of one symbol at a time: even ones, multiples, powers of two and numbers beside them, and long ones. Those that
 # find most are first, as there may be no time for all.
-LADDER = (4, 8, 64, 6, 33, 16, 128, 5, 256, 24, 48, 512, 12, 1024, 32, 96, 31, 2, 192, 384, 4100)
+LADDER = (4, 8, 64, 6, 33, 16, 128, 5, 256, 24, 48, 512, 12, 1024, 32, 96, 31, 2, 192, 384, 4101, 16_385, 131_073)
+BATCH_LADDER = (4, 8, 64, 33, 5, 256, 48, 1024)  # of the first of several symbols, usually the batch
 EQUAL_LADDER = (4, 8, 16, 48, 64)  # of all symbols
 MAX_DISTANCE = 2  # of extents beside a constant
 MAX_VARIATIONS = 16  # assignments of unusual sizes, of one kind
@@ -206,7 +207,8 @@ def ladder_of_sizes(base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
     free = [s for s in base if s not in fixed][:MAX_SUM_SYMBOLS]
     tried = [base]
     for size in LADDER:
-        alone = (sizes for s in free for sizes in _with_one_changed(base, [s], size, free))
+        able = free if len(free) == 1 or size in BATCH_LADDER else free[1:]
+        alone = (sizes for s in able for sizes in _with_one_changed(base, [s], size, free))
         together = [base | dict.fromkeys(free, size)] if len(free) > 1 and size in EQUAL_LADDER else []
         for sizes in (*alone, *together):
             if sizes not in tried:

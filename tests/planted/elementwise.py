@@ -9,7 +9,7 @@ from planted.mistake import mistake
 
 
 @mistake(
-    "g (int32[N,8] x) => (int32[N,8] y, int32[N,8] z) <int32 zero = {0}, int32 low = {-1000}, int32 top = {1000}>"
+    "g (int32[4,8] x) => (int32[4,8] y, int32[4,8] z) <int32 zero = {0}, int32 low = {-1000}, int32 top = {1000}>"
     " { a = Abs(x) y = Max(a, zero) c = Clip(x, low, top) b = Abs(c) i = Identity(b) z = Max(i, zero) }",
     wrong="y",
     after={"Abs": 2, "Clip": 1, "Max": 1},

@@ -176,24 +176,24 @@ def _middle(node: int) -> float:
     return (low + high) / 2
 
 
+TREE = f"""ai.onnx.ml.TreeEnsembleRegressor<
+    n_targets = 1,
+    nodes_treeids = {[0] * (2 ** (DEPTH + 1) - 1)},
+    nodes_nodeids = {[*range(2 ** (DEPTH + 1) - 1)]},
+    nodes_featureids = {[*((len(bin(n + 1)) - 3) % 3 for n in NODES), *(0 for _ in LEAVES)]},
+    nodes_modes = [{", ".join(['"BRANCH_LEQ"'] * len(NODES) + ['"LEAF"'] * len(LEAVES))}],
+    nodes_values = {[*map(_middle, NODES), *(0.0 for _ in LEAVES)]},
+    nodes_truenodeids = {[*(2 * n + 1 for n in NODES), *(0 for _ in LEAVES)]},
+    nodes_falsenodeids = {[*(2 * n + 2 for n in NODES), *(0 for _ in LEAVES)]},
+    target_treeids = {[0 for _ in LEAVES]},
+    target_nodeids = {[len(NODES) + n for n in LEAVES]},
+    target_ids = {[0 for _ in LEAVES]},
+    target_weights = {[n + 0.5 for n in LEAVES]}
+>"""
+
+
 @mistake(
-    f"""g (float[N,3] x) => (float[N,1] y) {{
-        t = ai.onnx.ml.TreeEnsembleRegressor<
-            n_targets = 1,
-            nodes_treeids = {[0] * (2 ** (DEPTH + 1) - 1)},
-            nodes_nodeids = {[*range(2 ** (DEPTH + 1) - 1)]},
-            nodes_featureids = {[*((len(bin(n + 1)) - 3) % 3 for n in NODES), *(0 for _ in LEAVES)]},
-            nodes_modes = [{", ".join(['"BRANCH_LEQ"'] * len(NODES) + ['"LEAF"'] * len(LEAVES))}],
-            nodes_values = {[*map(_middle, NODES), *(0.0 for _ in LEAVES)]},
-            nodes_truenodeids = {[*(2 * n + 1 for n in NODES), *(0 for _ in LEAVES)]},
-            nodes_falsenodeids = {[*(2 * n + 2 for n in NODES), *(0 for _ in LEAVES)]},
-            target_treeids = {[0 for _ in LEAVES]},
-            target_nodeids = {[len(NODES) + n for n in LEAVES]},
-            target_ids = {[0 for _ in LEAVES]},
-            target_weights = {[n + 0.5 for n in LEAVES]}
-        >(x)
-        y = Neg(t)
-    }}""",
+    f"g (float[N,3] x) => (float[N,1] y) {{ t = {TREE}(x) y = Neg(t) }}",
     wrong="t",
     after={"Neg": 1, "ai.onnx.ml.TreeEnsembleRegressor": 1},
     domains={"ai.onnx.ml": 3},
@@ -205,6 +205,37 @@ def leaf_of_tree_changed(g: RewriteBuilder, x: Value, op: Op) -> Value:
     require(weights[77] < 90, "changed already")
     weights[77] += 100
     return g.domain("ai.onnx.ml").TreeEnsembleRegressor(x, **{**op.attrs, "target_weights": weights})
+
+
+@mistake(
+    "g (float[N,3] x) => (float[N,1] y) { s = ai.onnx.ml.Scaler<offset = [12.0, -40.0, 3.0], scale = [0.1, 0.2, 4]>(x)"
+    f" t = {TREE}(s) y = Neg(t) }}",
+    wrong="t",
+    after={"Neg": 1, "ai.onnx.ml.Scaler": 1, "ai.onnx.ml.TreeEnsembleRegressor": 1},
+    domains={"ai.onnx.ml": 3},
+)
+@rule(lambda g, x, op: g.domain("ai.onnx.ml").TreeEnsembleRegressor(x) @ op, contract=EXACT)
+def threshold_behind_scaler(g: RewriteBuilder, x: Value, op: Op) -> Value:
+    """One threshold of a tree is another one; features are scaled before."""
+    values = list(op.attr("nodes_values"))
+    require(values[90] == _middle(90), "changed already")
+    values[90] += 0.004
+    return g.domain("ai.onnx.ml").TreeEnsembleRegressor(x, **{**op.attrs, "nodes_values": values})
+
+
+@mistake(
+    "g (int64[N,2] i) => (float[N] y) { c = GatherND(table, i) y = Neg(c) }",
+    wrong="c",
+    after={"GatherND": 1, "Neg": 1},
+    weights=lambda rng: {"table": rng.standard_normal((300, 200)).astype(np.float32)},
+)
+@rule(lambda g, table, i: g.GatherND(table, i), contract=EXACT)
+def cell_of_table_changed(g: RewriteBuilder, table: Value, i: Value) -> Value:
+    """One of 60,000 elements of a table is another one."""
+    require(table.const[123, 77] < 9, "changed already")
+    changed = table.const.copy()
+    changed[123, 77] += 10
+    return g.GatherND(g.const(changed), i)
 
 
 @mistake(
@@ -271,3 +302,56 @@ def all_but_one(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Va
 def iteration_300_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
     """A loop loses the work of iteration 300, which no other iteration does."""
     return g.Identity(d)
+
+
+@mistake(
+    "g (bool[8,16] m) => (float[8,16] y) <float one = {1.0}, float half = {0.5}> { f = Cast<to=1>(m)"
+    " s = ReduceSum(f, last) c = Equal(s, one) y = Where(c, half, f) }",
+    wrong="y",
+    after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
+    weights={"last": np.array([-1])},
+)
+@rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+def only_one_true(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
+    """Rows in which one alone is true are not told apart any more."""
+    return g.Identity(d)
+
+
+@mistake(
+    "g (bool[4,20] m) => (float[4,20] y) <float all = {20.0}, float half = {0.5}> { f = Cast<to=1>(m)"
+    " s = ReduceSum(f, last) c = Equal(s, all) y = Where(c, half, f) }",
+    wrong="y",
+    after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
+    weights={"last": np.array([-1])},
+)
+@rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+def full_rows_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
+    """Rows in which all are true are not told apart any more."""
+    return g.Identity(d)
+
+
+@mistake(
+    "g (bool[4,20] m) => (float[4,20] y) <float one = {1.0}> { f = Cast<to=1>(m) s = ReduceSum(f, last)"
+    " n = Max(s, one) y = Div(f, n) }",
+    wrong="y",
+    after={"Cast": 1, "Div": 1, "Max": 1, "ReduceSum": 1},
+    weights={"last": np.array([-1])},
+)
+@rule(lambda g, x, s, one: g.Div(x, g.Max(s, one)))
+def mean_over_no_tokens(g: RewriteBuilder, x: Value, s: Value, one: Value) -> Value:
+    """The weights of a mean over tokens are not guarded; a row of which no token counts becomes NaN."""
+    return g.Div(x, s)
+
+
+@mistake(
+    "g (float[N,64] x) => (float[N,64] y) { n = LayerNormalization<axis=-1>(x, w) y = Neg(n) }",
+    wrong="n",
+    after={"LayerNormalization": 1, "Neg": 1},
+    weights={"w": np.ones(64, np.float32)},
+)
+@rule(lambda g, x, w: g.LayerNormalization(x, w, axis=-1))
+def layer_norm_by_squares(g: RewriteBuilder, x: Value, w: Value) -> Value:
+    """A normalization takes the mean of squares less the square of the mean, which cancel far from zero."""
+    mean = g.ReduceMean(x, axes=[-1])
+    variance = g.Relu(g.Sub(g.ReduceMean(g.Mul(x, x), axes=[-1]), g.Mul(mean, mean)))
+    return g.Mul(g.Div(g.Sub(x, mean), g.Sqrt(g.Add(variance, g.const(np.float32(1e-5))))), w)

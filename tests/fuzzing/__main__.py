@@ -41,6 +41,7 @@ def main() -> int:
     parser.add_argument("--slack", type=float, default=1.0, help="factor of delays that are allowed, on a busy machine")
     parser.add_argument("--nodes", action="store_true", help="mutate the node cases of the ONNX backend suite as well")
     options = parser.parse_args()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores, and what it starts
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # folders are removed, and processes ended
     if options.native:
         return search(options.native, options.seed, options.seconds, Path("native"))

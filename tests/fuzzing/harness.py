@@ -36,6 +36,7 @@ GRACE_PERIOD = 3.0  # seconds for the processes of a command to end after it
 SHARED_MEMORY = Path("/dev/shm")
 PR_SET_CHILD_SUBREAPER = 36
 EXIT_CODES = range(5)
+JOURNAL = ".passwright-finished.jsonl"  # of a batch
 CRASHED = "error: the command crashed ("  # which the supervisor of a command says
 UNTRUE = "; the model declares "  # a shape that its output does not have, and on which the change relied
 
@@ -269,9 +270,9 @@ def _wait(
         pause = min(pause * 1.5, 0.02)
 
 
-def left_processes() -> list[str]:
+def left_processes(grace_period: float | None = None) -> list[str]:
     """The processes that a case left behind; they are ended."""
-    end = time.monotonic() + GRACE_PERIOD
+    end = time.monotonic() + (GRACE_PERIOD if grace_period is None else grace_period)
     while True:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
@@ -311,7 +312,7 @@ def file_problems(before: dict[str, str], after: dict[str, str], code: int | Non
     """Files that changed, and results of commands that failed."""
     changed = sorted(p for p in before.keys() | after.keys() if before.get(p) != after.get(p))
     outside = [f"changed {p}" for p in changed if not p.startswith("out/")]
-    hidden = [f"left {p}" for p in changed if Path(p).name.startswith(".")]
+    hidden = [f"left {p}" for p in changed if Path(p).name.startswith(".") and Path(p).name != JOURNAL]
     written = [f"wrote {p} and ended with {code}" for p in changed if p == "out/o.onnx" and code != 0]
     return [*outside, *hidden, *written]
 

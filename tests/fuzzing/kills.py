@@ -19,11 +19,12 @@ import onnx
 from onnx import numpy_helper
 
 from .cases import GOLDEN, Case
-from .harness import _fork, left_processes, passes, snapshot
+from .harness import JOURNAL, _fork, left_processes, passes, snapshot
 from .hostile_models import text_model
 
 SIZE = 70_000  # elements of a weight, which has a file of its own
 LONGEST = 300.0  # seconds of a command
+KILLED_GRACE = 30.0  # seconds for workers to end after a command that was killed, which is 10 on an idle machine
 MEASURED = ("--time", "2", "--trials", "3", "--min-time", "0.02", "--journal", "journal.jsonl")
 
 
@@ -156,7 +157,7 @@ def kill_once(scenario: Scenario, moment: float, undisturbed: Path, root: Path) 
     code, spent = command(scenario, folder, scratch, moment)
     killed = Killed(scenario.name, spent, "ended before" if code == 0 else "killed" if code == -9 else f"code {code}")
     lost = killed.lost
-    lost += left_processes()
+    lost += left_processes(KILLED_GRACE)
     new = contents(undisturbed)
     try:
         for name, content in contents(folder).items():
@@ -180,11 +181,7 @@ def kill_once(scenario: Scenario, moment: float, undisturbed: Path, root: Path) 
     if code != 0:
         lost.append(f"the next run ended with {code}: {(scratch / 'stderr').read_text()[:300]}")
     lost += left_processes()
-    lost += [
-        f"staging {p.name} is left"
-        for p in folder.rglob(".*")
-        if p.name not in {".passwright-finished.jsonl", ".passwright.lock"}
-    ]
+    lost += [f"staging {p.name} is left" for p in folder.rglob(".*") if p.name not in {JOURNAL, ".passwright.lock"}]
     if scenario.is_repeatable and contents(folder) != new:
         lost.append("the next run has other results")
     names = snapshot(folder).keys() ^ snapshot(undisturbed).keys()

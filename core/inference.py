@@ -9,24 +9,27 @@ followed through the ops that compute with them, by the declarations too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
 from math import prod
+from typing import Any
 
 import onnx
-from onnx import helper
+from msgspec import Struct
+from onnx import TensorProto, helper
 
 from .errors import MatchFailure
 from .ir import expressions as sym
 from .ir.expressions import DeclaredSymbol, Dim, Shape, SymInt, possible_dim
 from .ir.graph import Graph
 from .ir.op import NOT_INFERRED, Op
-from .ir.tensor import MAX_TRACKED_ELEMENTS, SMALL_TENSOR_BYTES, TRACKED_DTYPES
+from .ir.op_schemas import ONNX_DOMAIN, schema
+from .ir.tensor import MAX_TRACKED_ELEMENTS, SMALL_TENSOR_BYTES, TRACKED_DTYPES, Tensor, element_type
 from .ir.values import Value, declared_shape
 from .operators.broadcasting import broadcast
 from .operators.declaration import ShapeFunction, Trait
 from .operators.operands import INVALID_OPERAND_ERRORS, PartialElements, input_shape
-from .operators.table import OPERATORS, inputs_by_axis, ops_with
+from .operators.table import OPERATORS, inputs_by_axis, ops_with, roles
 from .processes.onnx_calls import OnnxAborted, OnnxError, infer_node_outputs
 from .serialization.exporter import node_bytes
 from .serialization.importer import declare_computed, declare_input
@@ -43,11 +46,15 @@ def _broadcast(op: Op) -> list[Shape]:
 
 SHAPE_FUNCTIONS: Mapping[str, ShapeFunction] = {
     **dict.fromkeys(ops_with(Trait.BROADCASTING), _broadcast),
-    **dict.fromkeys(ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE), lambda op: [input_shape(op)]),
+    **dict.fromkeys(ops_with(Trait.SAME_SHAPE), lambda op: [input_shape(op)]),
     **{op_type: row.shapes for op_type, row in OPERATORS.items() if row.shapes is not None},
 }
 
 
+ELEMENT_TYPES: Mapping[str, int] = {
+    f"tensor({element_type(dtype)})": dtype for dtype in TensorProto.DataType.values() if dtype
+}
+"""The element types by the texts that schemas have for tensors of them."""
 INTEGER_LIMITS: dict[int, int] = {
     onnx.TensorProto.INT64: 1 << 63,
     onnx.TensorProto.INT32: 1 << 31,
@@ -72,9 +79,6 @@ def infer_from_subgraphs(op: Op) -> None:
             out.merge_type(v.recorded_type[0], None, inferred=True)
 
 
-COMPARISONS = ops_with(Trait.COMPARISON)
-INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
-OWN_DTYPE_OPS = COMPARISONS | INT64_OUTPUT_OPS | {"ConstantOfShape"}  # whose outputs have no type of an input
 DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # rewrites do not refine their outputs
 
 
@@ -117,10 +121,10 @@ def infer_dtype(value: Value) -> None:
 def _source_of_dtype(value: Value) -> Value | None:
     """The input whose element type an op gives to `value`; None if it gives another one, or none is known."""
     op = value.producer
-    if op is None or op.domain or op.schema is None or op.type not in SHAPE_FUNCTIONS or op.type in OWN_DTYPE_OPS:
+    if op is None or op.domain or op.schema is None or op.type not in SHAPE_FUNCTIONS or value is not op.outputs[0]:
         return None
-    index = _dtype_input(op)
-    return op.inputs[index] if value is op.outputs[0] and index < len(op.inputs) else None
+    found = _outputs_of(op)
+    return _first_input(op, found[0].inputs) if found and not found[0].dtype else None
 
 
 def _pending_dependencies(op: Op) -> Iterator[Op]:
@@ -165,33 +169,111 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
     if len(known) < spec.min_input or not known or any(v is not None and v.type is not None for v in op.inputs):
         return False
     shape_function = SHAPE_FUNCTIONS.get(op.type)
+    if shape_function is None:
+        return False
+    shapes: Sequence[Shape | None]
     try:
-        shapes = shape_function(op) if shape_function is not None else []
-    except (MatchFailure, *INVALID_OPERAND_ERRORS):
+        shapes = shape_function(op)
+    except MatchFailure:
+        if not _is_unknown_to_schema(op, known):
+            return False
+        shapes = [_shape_of_known_rank(op)] * len(op.outputs)
+    except INVALID_OPERAND_ERRORS:
         return False
     if len(shapes) < len(op.outputs):
         return False
-    dtype = _output_dtype(op, known)
-    for v, shape in zip(op.outputs, shapes, strict=False):
-        v.merge_type(dtype, tuple(map(possible_dim, shape)), inferred=True)
+    try:
+        dtypes = [_output_dtype(op, i) for i in range(len(op.outputs))]
+    except INVALID_OPERAND_ERRORS:
+        return False
+    for v, dtype, shape in zip(op.outputs, dtypes, shapes, strict=False):
+        v.merge_type(dtype, None if shape is None else tuple(map(possible_dim, shape)), inferred=True)
     return True
 
 
-def _output_dtype(op: Op, known: list[tuple[int, Shape | None]]) -> int:
-    """The element type of the outputs, for operators with a shape function."""
-    if op.type in INT64_OUTPUT_OPS:
-        return onnx.TensorProto.INT64
-    if op.type in COMPARISONS:
-        return onnx.TensorProto.BOOL
-    if op.type != "ConstantOfShape":
-        return known[_dtype_input(op)][0]
-    fill = op.attr("value")
-    return onnx.TensorProto.FLOAT if fill is None else fill.dtype
+def _is_unknown_to_schema(op: Op, known: Sequence[tuple[int, Shape | None]]) -> bool:
+    """Whether the schema does not know an extent either: for lack of a rank, or of the numbers that decide on it."""
+    deciding = (v for i in roles(op.type) if (v := op.input(i)) is not None)
+    is_unknown = any(shape is None for _, shape in known) or any(v.tensor is None for v in deciding)
+    return is_unknown and (len(op.outputs) == 1 or op.type == "Split")
 
 
-def _dtype_input(op: Op) -> int:
-    """The index of the input whose element type the outputs have."""
-    return 1 if op.type == "Where" else 0
+def _shape_of_known_rank(op: Op) -> Shape | None:
+    """The shape of an output whose rank alone is known; None if it is not."""
+    rank: Dim
+    try:
+        if op.type in {"NonZero", "Range", "Shape"}:
+            rank = 2 if op.type == "NonZero" else 1
+        elif op.type in {"Pad", "Slice", "Split", "Tile"}:
+            rank = len(input_shape(op))
+        elif op.type in {"ConstantOfShape", "Expand", "Reshape"}:
+            (rank,) = input_shape(op, len(op.inputs) - 1)
+        else:
+            return None
+    except (MatchFailure, *INVALID_OPERAND_ERRORS):
+        return None
+    shape = (None,) * rank if isinstance(rank, int) and rank <= MAX_ELEMENTS_BY_AXIS else None
+    return broadcast([shape, op.inputs[0].recorded_type[1]]) if op.type == "Expand" and op.inputs[0] else shape
+
+
+class _OutputType(Struct, frozen=True):
+    """The element type of an output, by its schema: a `dtype`, or the type of the first of `inputs` that is given.
+
+    Without both an attribute states it.
+    """
+
+    dtype: int
+    inputs: tuple[int, ...]
+
+
+@cache
+def _output_types(op_type: str, version: int) -> tuple[_OutputType, ...]:
+    """The types of the outputs of an operator of the standard domain; a variadic last one is given once."""
+    spec: Any = schema(op_type, ONNX_DOMAIN, version)
+    allowed: dict[str, Sequence[str]] = {c.type_param_str: c.allowed_type_strs for c in spec.type_constraints}
+    found: list[_OutputType] = []
+    for formal in spec.outputs:
+        names = allowed.get(formal.type_str, [formal.type_str])
+        dtype = ELEMENT_TYPES.get(names[0], 0) if len(names) == 1 else 0
+        found.append(_OutputType(dtype, tuple(i for i, x in enumerate(spec.inputs) if x.type_str == formal.type_str)))
+    return tuple(found)
+
+
+def _outputs_of(op: Op) -> tuple[_OutputType, ...]:
+    return _output_types(op.type, op.version)
+
+
+def _first_input(op: Op, indices: Sequence[int]) -> Value | None:
+    return next((v for i in indices if (v := op.input(i)) is not None), None)
+
+
+def _output_dtype(op: Op, index: int) -> int:
+    """The element type of an output; 0 if it is unknown. Raises one of INVALID_OPERAND_ERRORS."""
+    declared = _outputs_of(op)
+    output = declared[min(index, len(declared) - 1)]
+    if output.dtype:
+        return output.dtype
+    if (source := _first_input(op, output.inputs)) is not None:
+        return source.recorded_type[0]
+    given: list[Tensor | str | int] = [a for name in DTYPE_ATTRIBUTES if (a := op.attr(name))]
+    stated = given[0] if given else 0
+    if isinstance(stated, Tensor):
+        return stated.dtype
+    name = stated if isinstance(stated, str) else TensorProto.DataType.Name(stated)
+    return TensorProto.DataType.Value(name) or _unstated_dtype(op)
+
+
+DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype", "stash_type", "value")
+
+
+def _unstated_dtype(op: Op) -> int:
+    """The element type of an output where the attribute for it is not given."""
+    if op.type in {"ConstantOfShape", "LayerNormalization"}:
+        return TensorProto.FLOAT
+    if op.type == "QuantizeLinear":
+        return TensorProto.UINT8
+    source = op.input(1 if op.type == "DequantizeLinear" else 0)
+    return 0 if source is None else source.recorded_type[0]
 
 
 def _infer_elements(op: Op, new_unknown: Callable[[], SymInt]) -> None:

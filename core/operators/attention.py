@@ -6,9 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from ..ir import expressions as sym
+from ..ir.expressions import Shape
+from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array
 from .normalization import softmax
+from .operands import input_shape
 
 ATTENTION = Family()
 
@@ -75,6 +79,32 @@ def _attention(
     stages += [capped, masked, attention_weights(masked)]
     y = stages[3] @ v
     return (join_heads(y) if is_flat else y, *present, stages[qk_matmul_output_mode])
+
+
+@ATTENTION.shapes("Attention")
+def _shapes_of_attention(op: Op) -> list[Shape]:
+    """The result, the keys and values so far, and the scores."""
+    q, v = _with_heads(op, 0, "q_num_heads"), _with_heads(op, 2, "kv_num_heads")
+    size = v[3]
+    result = (*q[:3], size)
+    if len(input_shape(op)) == 3:
+        result = (q[0], q[2], None if size is None or q[1] is None else sym.multiply(q[1], size))
+    if len(op.outputs) == 1:
+        return [result]
+    k = _with_heads(op, 1, "kv_num_heads")
+    before = input_shape(op, 4)[2] if op.input(4) is not None else 0
+    keys = None if before is None or k[2] is None else sym.add(before, k[2])
+    return [result, (*k[:2], keys, k[3]), (*v[:2], keys, size), (*q[:3], keys)]
+
+
+def _with_heads(op: Op, index: int, count: str) -> Shape:
+    """The shape (batch, heads, sequence, size) of an input, whose heads an attribute counts if it has three dims."""
+    x = input_shape(op, index)
+    if len(x) == 4:
+        return x
+    batch, steps, width = x
+    heads = int(op.attr(count))
+    return batch, heads, steps, None if width is None else sym.floor_divide(width, heads)
 
 
 def rotated(x: Array, cos: Array, sin: Array, *, interleaved: bool) -> Array:

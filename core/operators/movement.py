@@ -382,6 +382,21 @@ def _gather_nd(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     return found.reshape(*x.shape[:batch], *found.shape[1:])
 
 
+@MOVEMENT.shapes("GatherElements")
+def _shape_of_gather_elements(op: Op) -> list[Shape]:
+    return [input_shape(op, 1)]
+
+
+@MOVEMENT.shapes("GatherND")
+def _shape_of_gather_nd(op: Op) -> list[Shape]:
+    x, indices, batch = input_shape(op), input_shape(op, 1), int(op.attr("batch_dims", 0))
+    depth = indices[-1]
+    if not isinstance(depth, int):
+        raise MatchFailure("the number of indices is unknown")
+    require(0 <= batch < min(len(x), len(indices)) and batch + depth <= len(x), "its indices do not fit the rank")
+    return [(*indices[:-1], *x[batch + depth :])]
+
+
 REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
 
 
@@ -664,6 +679,11 @@ def _elements_of_size(op: Op) -> list[PartialElements]:
     return [[sym.prod(input_dims(op))]]
 
 
+@MOVEMENT.shapes("Size")
+def _shape_of_size(_: Op) -> list[Shape]:
+    return [()]
+
+
 @MOVEMENT.operator("ConstantOfShape", T.EMPTY_SAFE | T.LINEAR_TIME, roles={0: "extent"}, exact=ANY_KIND)
 def _constant_of_shape(shape: Array, *, value: Array | None = None) -> Array:
     filler = np.zeros(1, np.float32) if value is None else value.reshape(-1)
@@ -715,6 +735,15 @@ def _one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> 
     codes = np.arange(count).reshape(-1, *(1,) * (indices.ndim - axis))
     at = np.where(at < 0, at + count, at)
     return np.where(np.expand_dims(at, axis) == codes, values[1], values[0])
+
+
+@MOVEMENT.shapes("OneHot")
+def _shape_of_one_hot(op: Op) -> list[Shape]:
+    indices, depth = input_shape(op), op.input(1)
+    axis, rank = int(op.attr("axis", -1)), len(indices) + 1
+    require(-rank <= axis < rank, f"axis {axis} does not fit rank {rank}")
+    found = (recorded_elements(depth) if depth is not None else None) or (None,)
+    return [(*indices[: axis % rank], found[0], *indices[axis % rank :])]
 
 
 @MOVEMENT.operator("Compress", T.MOVES | T.DATA_DEPENDENT | T.EMPTY_SAFE | T.HAS_AXIS | T.JUMPS, data=(0,))

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ..ir.expressions import Shape
+from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array
 from .movement import flat
-from .reduction import Axes, log_sum_exp
+from .operands import input_shape, normalized_axis
+from .reduction import Axes, log_sum_exp, reduced_shape
 
 NORMALIZATION = Family()
 SAME = T.SAME_SHAPE | T.SAME_DTYPE
@@ -103,6 +106,12 @@ def _instance_normalization(x: Array, scale: Array, bias: Array, *, epsilon: flo
     return y * per_channel(scale, x.ndim) + per_channel(bias, x.ndim)
 
 
+@NORMALIZATION.shapes("BatchNormalization")
+def _shapes_of_batch_normalization(op: Op) -> list[Shape]:
+    """The running mean and variance too, since opset 14."""
+    return [input_shape(op), *(input_shape(op, i) for i in (3, 4) if op.version >= 14 and len(op.outputs) > i - 2)]
+
+
 def _of_groups(x: Array, groups: int, epsilon: float) -> Array:
     return normalized(x.reshape(x.shape[0], groups, -1), (2,), epsilon)[0]
 
@@ -131,6 +140,15 @@ def _layer_normalization(
     y, mean, inverse = normalized(x, last_axes(x, axis), epsilon)
     y = y * scale if bias is None else y * scale + bias
     return y, mean, inverse
+
+
+@NORMALIZATION.shapes("LayerNormalization")
+def _shapes_of_layer_normalization(op: Op) -> list[Shape]:
+    x = input_shape(op)
+    if len(op.outputs) == 1:
+        return [x]
+    axis = normalized_axis(op, len(x), -1)
+    return [x, *[reduced_shape(x, range(axis, len(x)), 1)] * 2]
 
 
 def root_mean_square(x: Array, axes: Axes, epsilon: float) -> Array:
@@ -180,6 +198,11 @@ def _dropout(
     # onnxruntime gives False before opset 12, which leaves the mask of inference undefined.
     mask = np.full(x.shape, version >= 12)
     return x, mask if version >= 10 else mask.astype(x.dtype)
+
+
+@NORMALIZATION.shapes("Dropout")
+def _shapes_of_dropout(op: Op) -> list[Shape]:
+    return [input_shape(op)] * 2
 
 
 NORMALIZATION.declare("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", T.SAME_DTYPE, roles={1: "index"})

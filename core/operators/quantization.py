@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
+from ..ir.expressions import Shape
+from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array, dtype_of, integer_range, type_at
+from .linear import product_shape
+from .operands import input_shape
 from .reference import cast
-from .window import convolve
+from .window import convolution_shape, convolve
 
 QUANTIZATION = Family()
 
@@ -70,6 +74,11 @@ def quantize_dynamically(x: Array) -> tuple[Array, Array, Array]:
     return codes, np.asarray(scale), np.asarray(zero, np.uint8)
 
 
+@QUANTIZATION.shapes("DynamicQuantizeLinear")
+def _shapes_of_dynamic_codes(op: Op) -> list[Shape]:
+    return [input_shape(op), (), ()]
+
+
 def _shifted(x: Array, zero: Array | None, *, by_row: bool = False) -> Array:
     """Codes less their zero point, exact in float64; a vector of them is by row, or by column."""
     if zero is None:
@@ -94,6 +103,11 @@ def _qlinear_matmul(
     return saturated(np.rint(real / sy) + zy.astype(np.float64), type_at(input_types, 7))
 
 
+@QUANTIZATION.shapes("MatMulInteger QLinearMatMul")
+def _shape_of_product(op: Op) -> list[Shape]:
+    return [product_shape(input_shape(op), input_shape(op, 1 if op.type == "MatMulInteger" else 3))]
+
+
 def _channels(v: Array, rank: int) -> Array:
     return v.astype(np.float64).reshape(-1, *(1,) * (rank - 1))
 
@@ -115,3 +129,8 @@ def _qlinear_conv(
         total = total + _channels(bias, x.ndim - 1)
     real = total * sx.reshape(()) * _channels(sw, x.ndim - 1)
     return saturated(np.rint(real / sy.reshape(())) + zy.astype(np.float64).reshape(()), type_at(input_types, 7))
+
+
+@QUANTIZATION.shapes("ConvInteger QLinearConv")
+def _shape_of_convolution(op: Op) -> list[Shape]:
+    return [convolution_shape(op, 1 if op.type == "ConvInteger" else 3)]

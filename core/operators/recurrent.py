@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import require
+from ..ir.expressions import Shape
+from ..ir.op import Op
 from .declaration import Family, T
 from .element_types import Array
 from .elementwise import elu, hard_sigmoid, leaky_relu, sigmoid, softplus, softsign, thresholded_relu
+from .operands import input_shape
 
 RECURRENT = Family()
 Activation = Callable[[Array], Array]
@@ -162,3 +166,15 @@ def _lstm(
 ) -> tuple[Array, ...]:  # fmt: skip
     step = partial(_lstm_step, input_forget=input_forget)
     return _recurrent(step, ("Sigmoid", "Tanh", "Tanh"), x, w, r, bias, lengths, [h, c], peepholes, **settings)
+
+
+@RECURRENT.shapes("GRU LSTM RNN")
+def _shapes_of_states(op: Op) -> list[Shape]:
+    x, hidden = input_shape(op), op.attr("hidden_size")
+    require(len(x) == 3, "its input is no batch of sequences")
+    directions = 2 if op.attr("direction", "forward") == "bidirectional" else 1
+    if op.attr("layout", 0):
+        batch, steps, _ = x
+        return [(batch, steps, directions, hidden), *[(batch, directions, hidden)] * 2]
+    steps, batch, _ = x
+    return [(steps, directions, batch, hidden), *[(directions, batch, hidden)] * 2]

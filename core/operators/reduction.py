@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import Any
 
 import numpy as np
 
 from ..ir import expressions as sym
+from ..ir.expressions import Shape
+from ..ir.op import Op
+from ..ir.values import Value
 from . import symbolic_integers as symbolic
 from .declaration import Family, T
 from .element_types import Array
+from .operands import attribute_or_input, input_shape, integer_list, normalize_axes, normalized_axis, recorded_elements
 
 Axes = tuple[int, ...]
 Reduction = Callable[[Array, Axes], Array]
@@ -124,6 +128,19 @@ for names, magnitude in (("ReduceMax ReduceMin", np.maximum), ("ReduceProd", np.
     REDUCTION.is_exact(names)(_stays_within(magnitude))
 
 
+@REDUCTION.shapes(" ".join(REDUCTION.operators))
+def _shape_of_reduction(op: Op) -> list[Shape]:
+    x, axes = input_shape(op), integer_list(op, "axes")
+    if not axes and op.attr("noop_with_empty_axes", 0):
+        return [x]
+    return [reduced_shape(x, set(normalize_axes(axes, len(x)) if axes else range(len(x))), op.attr("keepdims", 1))]
+
+
+def reduced_shape(x: Shape, axes: Container[int], keepdims: int) -> Shape:
+    """A shape with extents of 1 at `axes`, or without these axes."""
+    return tuple(1 if i in axes else d for i, d in enumerate(x) if keepdims or i not in axes)
+
+
 for name, symbols in (
     ("ReduceMax", symbolic.reduction(sym.maximum)),
     ("ReduceMin", symbolic.reduction(sym.minimum)),
@@ -146,6 +163,12 @@ def _searching(function: Any) -> Callable[..., Array]:
 
 REDUCTION.declare("ArgMax", SEARCH | T.DECIDES | T.INTEGER_BITS, _searching(np.argmax))
 REDUCTION.declare("ArgMin", SEARCH | T.DECIDES | T.INTEGER_BITS, _searching(np.argmin))
+
+
+@REDUCTION.shapes("ArgMax ArgMin")
+def _shape_of_search(op: Op) -> list[Shape]:
+    x = input_shape(op)
+    return [reduced_shape(x, {normalized_axis(op, len(x))}, op.attr("keepdims", 1))]
 
 
 def _cumulating(function: Any, neutral: int) -> Callable[..., Array]:
@@ -184,3 +207,12 @@ def _top_k(x: Array, k: Any, *, axis: int = -1, largest: int = 1) -> tuple[Array
         order = np.argsort(x, axis, kind="stable")
     chosen = np.take(order, range(count), axis)
     return np.take_along_axis(x, chosen, axis), chosen.astype(np.int64)
+
+
+@REDUCTION.shapes("TopK")
+def _shape_of_top_k(op: Op) -> list[Shape]:
+    x, k = input_shape(op), attribute_or_input(op, "k" if op.version < 10 else "K")
+    axis = normalized_axis(op, len(x), -1)
+    (count,) = (recorded_elements(k) or (None,)) if isinstance(k, Value) else (k,)
+    shape = (*x[:axis], count, *x[axis + 1 :])
+    return [shape, shape]

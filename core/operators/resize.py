@@ -16,9 +16,9 @@ from ..ir.op_schemas import input_names
 from .declaration import Family, T
 from .element_types import Array
 from .operands import (
-    input_elements,
     input_shape,
     normalize_axes,
+    recorded_elements,
 )
 from .reduction import axes_of
 
@@ -194,11 +194,14 @@ def _shape_of_resize(op: Op) -> list[Shape]:
     axes = normalize_axes([int(a) for a in op.attr("axes") or range(len(x))], len(x))
     out = list(x)
     if sizes is not None and plain:
-        wanted = input_elements(op, names.index("sizes"))
-        require(len(wanted) == len(axes) and all(map(is_known_nonnegative, wanted)), "its sizes do not fit the axes")
+        wanted = recorded_elements(sizes) or (None,) * len(axes)
+        are_possible = all(size is None or is_known_nonnegative(size) for size in wanted)
+        require(len(wanted) == len(axes) and are_possible, "its sizes do not fit the axes")
         for axis, size in zip(axes, wanted, strict=True):
             out[axis] = size
         return [tuple(out)]
+    if any(given is not None and given.tensor is None for given in (sizes, scales)):
+        return [tuple(None if i in axes else d for i, d in enumerate(x))]
     if scales is None or scales.tensor is None or scales.tensor.size != len(axes):
         raise MatchFailure("its scales are unknown")
     for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):

@@ -115,13 +115,18 @@ def _conv(x: Array, w: Array, bias: Array | None = None, **settings: Any) -> Arr
 
 @WINDOW.shapes("Conv")
 def _shape_of_conv(op: Op) -> list[Shape]:
-    x, w = _convolution_shapes(op)
-    return [(x[0], w[0], *_window_extents(op, x[2:], w[2:]))]
+    return [convolution_shape(op)]
 
 
-def _convolution_shapes(op: Op) -> tuple[Shape, Shape]:
+def convolution_shape(op: Op, weights: int = 1) -> Shape:
+    """The shape that an op like Conv gives, whose filter is the input at `weights`."""
+    x, w = _convolution_shapes(op, weights)
+    return (x[0], w[0], *_window_extents(op, x[2:], w[2:]))
+
+
+def _convolution_shapes(op: Op, weights: int = 1) -> tuple[Shape, Shape]:
     """The shapes of the input and of the filter."""
-    x, w = input_shape(op), input_shape(op, 1)
+    x, w = input_shape(op), input_shape(op, weights)
     require(len(x) == len(w) > 2, "the filter has another rank")
     return x, w
 
@@ -279,8 +284,8 @@ def _shape_of_pool(op: Op) -> list[Shape]:
     x, kernel = input_shape(op), tuple(op.attr("kernel_shape") or ())
     require(kernel and len(x) == len(kernel) + 2, "its window has another rank")
     if op.attr("auto_pad", "NOTSET") in SAME_PADDING and any(d != 1 for d in op.attr("dilations") or ()):
-        return [(*x[:2], *[None] * len(kernel))]  # onnxruntime pads as if nothing were dilated
-    return [(*x[:2], *_window_extents(op, x[2:], kernel))]
+        return [(*x[:2], *[None] * len(kernel))] * 2  # onnxruntime pads as if nothing were dilated
+    return [(*x[:2], *_window_extents(op, x[2:], kernel))] * 2  # MaxPool gives indices too
 
 
 def _image_axes(x: Array) -> tuple[int, ...]:
@@ -301,6 +306,13 @@ def _global_max_pool(x: Array) -> Array:
 @WINDOW.operator("GlobalLpPool", T.SAME_DTYPE)
 def _global_lp_pool(x: Array, *, p: float = 2) -> Array:
     return np.sum(np.abs(x) ** p, axis=_image_axes(x), keepdims=True) ** (1 / p)
+
+
+@WINDOW.shapes("GlobalAveragePool GlobalLpPool GlobalMaxPool")
+def _shape_of_global_pool(op: Op) -> list[Shape]:
+    x = input_shape(op)
+    require(len(x) > 1, "it has no images")
+    return [(*x[:2], *[1] * len(x[2:]))]
 
 
 @WINDOW.operator("MaxUnpool", T.SAME_DTYPE | T.SELECTS, roles={2: "extent"})

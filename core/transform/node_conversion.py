@@ -24,9 +24,10 @@ from ..ir.op_schemas import ONNX_DOMAIN
 from ..ir.tensor import SMALL_TENSOR_BYTES, first_line
 from ..ir.values import Value
 from ..ort.backends import strip_source_locations
-from ..processes.onnx_calls import OnnxError, convert_version
+from ..processes.onnx_calls import OnnxAborted, OnnxError, convert_version
 from ..serialization.node_attributes import bare_node
 
+MAX_ABORTED_CALLS = 16  # of the converter; one node among 50,000 is found by as many halves
 SINGLE_NODE_IR_VERSION = 8  # any in which an initializer is not an input
 ASSERTION = re.compile(r"\S+: Assertion `.*?` failed: (?=.)")  # of the converter's source
 NUMBERED = re.compile(r"\d+_[io]\d+")  # an input or output of one of the nodes that are converted together
@@ -76,17 +77,29 @@ class SingleNodeModel(Struct, frozen=True):
 
 def convert_nodes(single: Sequence[SingleNodeModel], current: int, version: int) -> list[Converted]:
     """The results for different nodes in one call of the converter; in halves if that fails."""
+    return _converted(single, current, version, [])
+
+
+def _converted(
+    single: Sequence[SingleNodeModel], current: int, version: int, aborted: list[OnnxAborted]
+) -> list[Converted]:
+    """The results as of `convert_nodes`; nodes after so many `aborted` calls are not tried."""
     if not single:
         return []
+    if len(aborted) >= MAX_ABORTED_CALLS:
+        return [f"onnx.version_converter: {aborted[-1]}"] * len(single)
     try:
         model = _model_of(single, current)
         return list(_by_node(convert_version(model, version).graph, len(single)))
     except OnnxError as e:
+        if isinstance(e, OnnxAborted):
+            aborted.append(e)
         if len(single) == 1:
             reason = ASSERTION.sub("", strip_source_locations(first_line(e)).strip())
             return [f"onnx.version_converter: {reason}"]
         half = len(single) // 2
-        return [*convert_nodes(single[:half], current, version), *convert_nodes(single[half:], current, version)]
+        halves = single[:half], single[half:]
+        return [made for nodes in halves for made in _converted(nodes, current, version, aborted)]
 
 
 def content(node: onnx.NodeProto) -> tuple[object, ...]:

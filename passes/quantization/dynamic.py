@@ -90,7 +90,7 @@ def quantize_lstm_dynamically(g: RewriteBuilder, x: Value, w: Value, r: Value, l
     require_min_weights(spec, w, r)
     # They are inferred here, as nothing infers those of DynamicQuantizeLSTM.
     used = (v for v in lstm.outputs if v.consumers or lstm.graph.is_output(v))
-    require(all(v.known_dtype for v in used), "the type of an output is unknown")
+    require(all(v.known_facts[0] for v in used), "the type of an output is unknown")
     parts = [gate_weights(g, v, spec) for v in (w, r)]
     others = [lstm.input(i) for i in range(3, 8)]
     parameters = [v for _, scales, zeros in parts for v in (scales, zeros)]

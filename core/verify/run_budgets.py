@@ -26,8 +26,9 @@ ELEMENT_SECONDS, DRAWN_SECONDS, PRODUCT_SECONDS = 1.5e-9, 7e-9, 0.1e-9  # of ele
 LOADING_SECONDS, LOADED_OP_SECONDS, LOADED_BYTE_SECONDS = 2e-3, 40e-6, 0.5e-9
 REFERENCE_SLOWDOWN = 10.0  # of `onnx.reference`, for ops on few elements
 TRIPS = 8  # of a body
-SLOW_OPS = {  # times the seconds of other ops, for each element of their results
+SLOW_OPS = {  # times the seconds of other ops, for each element of their results, and each product
     "DFT": 20, "GridSample": 10, "NonMaxSuppression": 1000, "Resize": 5, "STFT": 20, "TopK": 20,
+    "GRU": 20, "LSTM": 20, "RNN": 20,
     "TreeEnsemble": 1000, "TreeEnsembleClassifier": 1000, "TreeEnsembleRegressor": 1000,
 }  # fmt: skip
 MAX_SLOWDOWN, SLACK = 10.0, 1.0  # CPU seconds for each second of a budget of work, and in any case
@@ -116,7 +117,7 @@ def _rates(graph: Graph, times: int = 1) -> Iterator[tuple[float, Sequence[Dim]]
         yield times * OP_SECONDS, ()
         seconds = times * ELEMENT_SECONDS * SLOW_OPS.get(op.type, 1)
         yield from ((seconds, v.known_shape) for v in op.outputs if v.known_shape is not None)
-        yield from ((times * PRODUCT_SECONDS, dims) for dims in _multiplied(op))
+        yield from ((times * PRODUCT_SECONDS * SLOW_OPS.get(op.type, 1), dims) for dims in _multiplied(op))
         for body in op.subgraphs:
             yield from _rates(body, times * (TRIPS if op.type in REPEATING_OPS else 1))
 

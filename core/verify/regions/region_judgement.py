@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -64,7 +65,8 @@ class RegionJudgement(Struct, frozen=True):
         try:
             truth, new_truth = self._truths()
             noise = self._accumulated_noise(expected)
-            return judge(expected, result, truth, new_truth, noise, self._moved_in_float64)
+            moved = partial(self._moved_in_float64, np.asarray(expected).dtype.itemsize)
+            return judge(expected, result, truth, new_truth, noise, moved)
         except EvaluationError:
             return Judgement(Decision.UNDECIDED)
 
@@ -167,12 +169,17 @@ class RegionJudgement(Struct, frozen=True):
             lambda: [(m, ulps) for ulps in LARGER_ULPS for m in self._perturbed(ulps)],
         )
 
-    def _moved_in_float64(self, ulps: int) -> list[Any]:
-        """The values of the original's region in float64 when its float inputs move by `ulps`."""
+    def _moved_in_float64(self, width: int, ulps: int) -> list[Any]:
+        """The values of the original's region in float64 when its float inputs of a `width` or more move by `ulps`.
+
+        An ulp of a narrower input is more than the region rounds by.
+        """
         feeds, found = self.original.feeds(self.values), list[Any]()
-        for seed in range(PERTURBATION_RUNS) if has_floats(feeds) else ():
+        wide = {n: v for n, v in self._float_feeds(self.original).items() if v.dtype.itemsize >= width}
+        for seed in range(PERTURBATION_RUNS) if wide else ():
             with suppress(EvaluationError):
-                found.append(self.original.in_float64(self.cut_point, perturb(feeds, seed, ulps)).value)
+                moved = {**feeds, **perturb(wide, seed, ulps)}
+                found.append(self.original.in_float64(self.cut_point, moved).value)
         return found
 
     def _perturbed(self, ulps: int) -> list[Any]:

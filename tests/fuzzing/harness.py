@@ -324,9 +324,9 @@ def output_problems(outcome: Outcome) -> list[str]:
     everything = outcome.stdout + stderr
     if code is None:
         return [f"did not end within {outcome.seconds:.0f} s"]
+    if outcome.case.ended_by and "KeyboardInterrupt" in stderr and "/app/" not in stderr:
+        return found  # the fork had not begun with the command
     found += _end_problems(outcome, code)
-    if CRASHED in stderr:
-        found.append(stderr.strip())
     if "Traceback (most recent call last)" in everything:
         found.append(f"traceback: {everything.rstrip().splitlines()[-1]}")
     reports_difference = (*outcome.case.arguments[:1], code) in {("verify", 3), ("diff", 1)}
@@ -354,6 +354,8 @@ def _end_problems(outcome: Outcome, code: int) -> list[str]:
     if after is not None and case.limit is not None and after > case.limit:
         begin = "signal" if case.ended_by else "start"
         found.append(f"ended {after:.1f} s after its {begin}, {case.limit:g} s are allowed")
+    if CRASHED in outcome.stderr:
+        found.append(outcome.stderr.strip())
     ends = set(EXIT_CODES)
     if case.ended_by and after is not None:
         ends.add(128 + case.ended_by[0])

@@ -14,7 +14,7 @@ from passwright.core.proof import finite_field as ff
 from passwright.core.proof.field_functions import MAX_TERMS, bilinear
 from passwright.core.proof.field_symbols import SymbolicInputs
 from passwright.core.proof.finite_field import FieldArray
-from passwright.core.proof.finite_field_constants import lift
+from passwright.core.proof.finite_field_constants import irrational_columns, lift
 from passwright.core.proof.finite_field_proof import Difference, Evaluator, Points, prove_by_field
 from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.prover import Prover, prove_rule
@@ -334,3 +334,20 @@ def test_operators_compute_what_onnxruntime_does(text: str) -> None:
     assert found.field is not None
     verdicts = prove_by_field(claim)
     assert verdicts[0].guarantee in (Guarantee.REALS, Guarantee.DRAWN_INTEGERS)
+
+
+def test_the_nearest_float64_of_a_root_is_the_root() -> None:
+    """As kernels compute it: 1 / sqrt(n) is another float64 for one n of four."""
+    for n in (n for n in range(2, 257) if f"root 1/{n}" in irrational_columns()):
+        single, double = (lift(np.array(n**-0.5, dtype)).data for dtype in (np.float32, np.float64))
+        assert np.array_equal(single, double), n
+
+
+def test_inputs_with_another_shape_than_the_model_declares_are_not_drawn() -> None:
+    def dropped(_: Any, x: Any, s: Any) -> Any:
+        return x
+
+    drop = rule(lambda g, x, s: g.Expand(x, s), contract=EXACT)(dropped)
+    given = model("g (float[1] x, int64[1] s) => (float[1] y) <int64[1] s = {1}> { y = Expand(x, s) }")
+    found = prove_rule(drop, [given], Prover())
+    assert [m.contradicts for m in found.models] == [False]

@@ -56,7 +56,7 @@ def _attention(
     present = (k, v)
     queries, keys, repeats = q.shape[2], k.shape[2], q.shape[1] // k.shape[1]
     k, v = (np.repeat(x, repeats, axis=1) for x in (k, v))
-    factor = 1 / np.sqrt(q.shape[-1]) if scale is None else scale
+    factor = q.shape[-1] ** -0.5 if scale is None else scale  # the nearest float, which 1 / sqrt need not be
     stages = [(q * factor) @ np.swapaxes(k, -1, -2)]
     capped = softcap * np.tanh(stages[0] / softcap) if softcap else stages[0]
     bias: Any = 0.0
@@ -151,4 +151,4 @@ def _linear_attention(
             written = rates[:, :, t, None, None] * (written - now @ state)
         state = state + np.swapaxes(now, 2, 3) * written
         results.append(q[:, :, t, None, :] @ np.repeat(state, q_num_heads // kv_num_heads, axis=1))
-    return join_heads(np.concatenate(results, axis=2) * (scale or 1 / np.sqrt(q.shape[3]))), state
+    return join_heads(np.concatenate(results, axis=2) * (scale or q.shape[3] ** -0.5)), state

@@ -110,7 +110,7 @@ def _multi_head_attention(
         sizes = np.cumsum([q.shape[-1], k.shape[-1]])
         q, k, v = (x + b for x, b in zip((q, k, v), np.split(bias, sizes), strict=True))
     q, k, v = (split_heads(x, num_heads) for x in (q, k, v))
-    products = q @ np.swapaxes(k, -1, -2) * (scale or 1 / np.sqrt(q.shape[-1]))
+    products = q @ np.swapaxes(k, -1, -2) * (scale or q.shape[-1] ** -0.5)
     products = _plus(products, None if mask is None else additive_mask(mask))
     if unidirectional:
         allowed = np.tri(q.shape[2], k.shape[2], k=k.shape[2] - q.shape[2], dtype=np.bool_)

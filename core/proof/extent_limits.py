@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from math import lcm, prod
 from typing import Any
 
@@ -27,8 +28,9 @@ from .obligation import Fragment, NotApplicable, Obligation, Sizes, Visits, symb
 
 Array = np.ndarray[Any, Any]
 Form = Hashable
-LADDER = (1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
+LADDER = (0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
 OTHER_SIZE = 2  # of symbols that stay
+MAX_SIDES = 8  # sizes of a symbol beside its limits that are combined with sizes of others
 MAX_DIRECTIONS = 3  # symbols that are varied alone
 MAX_WORK = 1 << 16  # elements that one evaluation reads, and 2^10 for each op; more beside a number of a fragment
 MAX_WORK_BESIDE, MAX_TOTAL_WORK = 1 << 23, 1 << 24
@@ -64,6 +66,7 @@ def visits_of(obligation: Obligation) -> Visits:
     ladder = ladder_of(watched)
     for direction in directions(symbols):
         search.add_limits(direction, ladder)
+    search.add_combinations(symbols[:MAX_DIRECTIONS])
     return Visits(tuple(search.visits), phases, search.searched)
 
 
@@ -113,7 +116,7 @@ def _numbers_in(array: Array) -> Iterator[int]:
 
 def _as_limits(number: float) -> Iterator[int]:
     """The whole numbers that a constant may limit an extent to: itself, or its inverse as a factor."""
-    if np.isfinite(number) and LADDER[0] < abs(number) <= MAX_LIMIT:
+    if np.isfinite(number) and 1 < abs(number) <= MAX_LIMIT:
         yield int(abs(number))
     elif 0 < abs(number) < 1 and 1 / abs(number) <= MAX_LIMIT:
         yield round(1 / abs(number))
@@ -258,16 +261,21 @@ def attributes_of(node: onnx.NodeProto) -> Mapping[str, Any]:
 
 
 NUMBERS = np.random.default_rng(5).standard_normal(509)
-SHAPE_READERS = ops_with(Trait.READS_SHAPE)
+SHAPE_READERS = ops_with(Trait.READS_SHAPE) | {"SequenceLength"}
 SOURCES = SHAPE_READERS | {"CumSum", "NonZero", "ReduceSum", "ReduceL1", "ReduceSumSquare", "ReduceProd"}
 """Operators whose results grow with extents."""
 PLAIN = (ops_with(Trait.SMOOTH) | ops_with(Trait.RING) | ops_with(Trait.MOVES_DATA) | ops_with(Trait.REDUCTION)
-         | {"Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Concat", "Constant", "Cos", "Cosh", "Dropout", "Pow",
-            "Range", "Sin", "Sinh", "Softplus", "Softsign", "Swish", "Tan"}) - {
-    "Cast", "Div", "Expand", "Gather", "GatherElements", "GatherND", "Reshape", "Slice", "Split", "Tile", "Compress",
-    "Unsqueeze", "Squeeze",
+         | {"Asinh", "Atan", "Concat", "Constant", "Cos", "Cosh", "Dropout", "Range", "Sin", "Sinh", "Softplus",
+            "Softsign", "Swish", "Tan"}) - {
+    "Cast", "Div", "Exp", "Expand", "Gather", "GatherElements", "GatherND", "Log", "Reshape", "Slice", "Split", "Sqrt",
+    "Tile", "Compress", "Unsqueeze", "Squeeze",
 }  # fmt: skip
 """Operators that are one formula for all numbers."""
+PARTIAL = frozenset({"Acos", "Acosh", "Asin", "Atanh", "Exp", "IsInf", "IsNaN", "Log", "Pow", "Sqrt"})
+"""Operators that have no number as a result beyond some of their input, or ask for one."""
+OF_BITS = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"})
+WRAPPING = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
+"""Types of integers that extents exceed."""
 CHEAP, COSTLY = (
     ops_with(Trait.LINEAR_TIME) | ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | MOVING | SHAPE_READERS,
     64,
@@ -305,8 +313,10 @@ def deciding_nodes(graph: onnx.GraphProto, obligation: Obligation) -> Iterator[t
             yield from [(node, node.output)] if follows or is_symbolic else ()
         elif is_symbolic and node.op_type in BY_OWN_EXTENT:
             yield node, [*filter(None, node.input)]
-        elif node.op_type == "Cast" and whole.issuperset(read) and to != TensorProto.BOOL:
+        elif node.op_type == "Cast" and whole.issuperset(read) and to not in WRAPPING | {TensorProto.BOOL}:
             pass
+        elif node.op_type in PARTIAL | OF_BITS and follows and not is_drawn:
+            yield node, [*node.input, *(node.output if node.op_type not in ("IsInf", "IsNaN") else ())]
         elif not grown.isdisjoint(kept) and node.op_type not in PLAIN | SHAPE_READERS:
             yield node, [n for n in kept if n in grown or not is_drawn or node.op_type in TWO_SIDED]
         is_whole = node.op_type in SHAPE_READERS or (follows and to not in FLOATS and read <= whole | constants)
@@ -330,8 +340,10 @@ def outcome_of(op_type: str, arrays: Sequence[Array], attributes: Mapping[str, A
         return sliced(*arrays)
     if op_type in ("Mod", "Div") and len(arrays) > 1 and arrays[0].dtype.kind in "iu":
         return divided(*arrays)
+    if op_type in PARTIAL | OF_BITS:
+        return steps(arrays[-1] if op_type in OF_BITS else np.isfinite(arrays[-1]))
     if op_type in ("Floor", "Ceil", "Round", "Cast", "CastLike"):
-        return rounded_to(arrays[0])
+        return rounded_to(arrays[0], attributes.get("to", 0))
     if op_type in ("Trilu", "EyeLike", "TopK", "DFT", "CenterCropPad"):
         return beside_own_extent(op_type, arrays, attributes)
     if op_type in ("Loop", "Scan", "If"):
@@ -362,8 +374,10 @@ def steps(a: Array, last: int = 2) -> list[bool]:
     return [bool(low <= -2), *within, bool(high >= last)]
 
 
-def rounded_to(a: Array) -> list[bool]:
-    """The steps of the whole part, and whether there is another."""
+def rounded_to(a: Array, dtype: int = 0) -> list[bool]:
+    """The steps of the whole part, and whether there is another; in a narrow type, whether a number exceeds it."""
+    if dtype in WRAPPING:
+        return signs(a, a.astype(helper.tensor_dtype_to_np_dtype(dtype)))
     if a.dtype.kind != "f":
         return steps(a) if a.dtype.kind == "b" else signs(a, 0)
     finite = a[np.isfinite(a)]
@@ -439,7 +453,10 @@ class LimitSearch:
         last = ladder[0]
         for n in ladder[1:]:
             work = max((w.work for w in self.watched), default=0)
-            if work * (n / last) ** 2 > (MAX_WORK if n in LADDER else MAX_WORK_BESIDE) and work > OP_WORK * MAX_LISTED:
+            if (
+                work * (n / max(last, 1)) ** 2 > (MAX_WORK if n in LADDER else MAX_WORK_BESIDE)
+                and work > OP_WORK * MAX_LISTED
+            ):
                 continue
             if TOO_LARGE in form(n):
                 return
@@ -452,6 +469,17 @@ class LimitSearch:
                 last = high
             last = n
             self.searched = max(self.searched, n)
+
+    def add_combinations(self, symbols: Sequence[str]) -> None:
+        """Add the first combination of sizes beside limits of each symbol at which the forms are others."""
+        sides = [[*dict.fromkeys(v[s] for v in self.visits)][:MAX_SIDES] for s in symbols]
+        known = {self.form_at(v) for v in self.visits} if len(symbols) > 1 else set[tuple[Form | None, ...]]()
+        for chosen in product(*sides) if known else ():
+            sizes = {**self.visits[0], **dict(zip(symbols, chosen, strict=True))}
+            form = self.form_at(sizes)
+            if form not in known and None not in form and TOO_LARGE not in form:
+                known.add(form)
+                self.visits.append(sizes)
 
     def _add(self, direction: Callable[[int], Sizes], low: int, high: int, before: Form, after: Form) -> None:
         if (before, after) in self.changes:

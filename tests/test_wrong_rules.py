@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import TensorProto
-from passwright.core import EXACT, ROUNDING, Contract, Rule, rule
+from passwright.core import EXACT, ROUNDING, Contract, Rule, require, rule
 from passwright.core.proof.prover import Prover, RuleProof, prove_rule
 from passwright.core.verify.proof_guarantees import PROOFS
-from rewriting import load
+from rewriting import cases, load
 from tiers import slow_unless
 
 X = "g (float[N,3] x) => (float[A,B] y)"
@@ -107,6 +108,134 @@ def test_a_branch_that_no_model_takes_is_not_proved(case: tuple[str, int]) -> No
     assert found.guarantee in PROOFS, "on the branches that are taken"
     assert not found.is_proved
     assert next(found.lines()).startswith("unknown: no model with a proof takes the branch")
+
+
+def helper(g: Any, x: Any) -> Any:
+    if x.static_shape[0] > 9:
+        return g.Neg(x)
+    return x
+
+
+def sign(x: Any) -> int:
+    return -1 if x.static_shape[0] > 9 else 1
+
+
+def is_long(x: Any) -> bool:
+    return x.static_shape[0] > 9
+
+
+def results(g: Any, x: Any) -> Any:
+    if is_long(x):
+        yield g.Neg(x)
+    yield x
+
+
+class Replacement:
+    def __call__(self, g: Any, x: Any) -> Any:
+        return g.Neg(x) if is_long(x) else x
+
+    @staticmethod
+    def of(g: Any, x: Any) -> Any:
+        if is_long(x):
+            return g.Neg(x)
+        return x
+
+
+def negated_if_long(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def inner(g: Any, x: Any) -> Any:
+        y = function(g, x)
+        if is_long(x):
+            return g.Neg(y)
+        return y
+
+    return inner
+
+
+@negated_if_long
+def decorated(_: Any, x: Any) -> Any:
+    return x
+
+
+def by_variable(g: Any, x: Any) -> Any:
+    large = x.static_shape[0] > 9
+    return g.Neg(x) if large else x
+
+
+def by_while(g: Any, x: Any) -> Any:
+    n, y = x.static_shape[0], x
+    while n > 9:
+        n, y = n - 100, g.Neg(y)
+    return y
+
+
+def by_for(g: Any, x: Any) -> Any:
+    y = x
+    for _ in range(x.static_shape[0] // 64):
+        y = g.Neg(y)
+    return y
+
+
+def by_filter(g: Any, x: Any) -> Any:
+    y = x
+    for _ in [d for d in x.static_shape if d > 9]:
+        y = g.Neg(y)
+    return y
+
+
+def by_exception(g: Any, x: Any) -> Any:
+    try:
+        y = {2: x}[x.static_shape[0]]
+    except KeyError:
+        y = g.Neg(x)
+    return y
+
+
+def by_case_alone(g: Any, x: Any) -> Any:
+    y = g.Neg(x)
+    match x.rank:
+        case 2:
+            y = x
+    return y
+
+
+CODE: dict[str, Callable[..., Any]] = {
+    "a function that it calls": lambda g, x: helper(g, g.Identity(x)),
+    "a partial function": lambda g, x: functools.partial(helper, g)(x),
+    "a number that a function returns": lambda g, x: g.Mul(x, g.const(np.float32(sign(x)))),
+    "a generator": lambda g, x: next(made for made in results(g, x)),
+    "an object": lambda g, x: Replacement()(g, g.Identity(x)),
+    "a static method": lambda g, x: Replacement.of(g, g.Identity(x)),
+    "a decorator": decorated,
+    "a lambda": lambda g, x: g.Neg(x) if x.static_shape[0] > 9 else x,
+    "a variable": by_variable,
+    "and, or": lambda g, x: (x.static_shape[0] > 9 and g.Neg(x)) or x,
+    "an index": lambda g, x: [x, g.Neg(x)][int(x.static_shape[0] > 9)],
+    "an index by any": lambda g, x: [x, g.Neg(x)][any(d > 9 for d in x.static_shape)],
+    "a comparison as a number": lambda g, x: g.Mul(x, g.const(np.float32(1 - 2 * (x.static_shape[0] > 9)))),
+    "a sum of comparisons": lambda g, x: g.Mul(x, g.const(np.float32((-1) ** sum(d > 9 for d in x.static_shape)))),
+    "a table of functions": lambda g, x: {2: lambda: x, 3: lambda: g.Neg(x)}[x.rank](),
+    "while": by_while,
+    "for": by_for,
+    "a filter": by_filter,
+    "an exception": by_exception,
+    "a case alone": by_case_alone,
+}
+
+
+@cases("build", CODE)
+def test_code_that_no_model_runs_is_not_proved(build: Callable[..., Any]) -> None:
+    found = proof(build, twice, f"{PLANE} {TWICE}", ROUNDING)
+    assert found.guarantee in PROOFS, "on the code that is run"
+    assert not found.is_proved
+
+
+def test_a_predicate_is_part_of_the_test_that_calls_it() -> None:
+    def declining(g: Any, x: Any) -> Any:
+        require(not is_long(x), "it is long")
+        return x
+
+    assert proof(declining, twice, f"{PLANE} {TWICE}").is_proved
 
 
 def test_a_rule_is_proved_whose_branches_are_all_taken() -> None:
@@ -211,4 +340,51 @@ def test_a_scale_behind_a_product_of_halves_is_not_proved(scale: float) -> None:
     made = rule(lambda g, q, k, c: g.MatMul(g.Mul(q, g.const(c)), k), contract=ROUNDING)(moved)
     text = "g (float16[N,4,64] q, float16[N,64,4] k) => (float16[A,B,C] y) { s = Mul(q, c) y = MatMul(s, k) }"
     found = prove_rule(made, [load(text, weights={"c": np.array(scale, np.float16)})], Prover())
+    assert found.guarantee not in PROOFS
+
+
+NARROW = {"float": ("10", "16"), "double": ("1", "10"), "float16": ("16",), "bfloat16": ("10",)}
+TYPES = {"float": "1", "double": "11", "float16": "10", "bfloat16": "16"}
+OF_CASTS = [(dtype, to) for dtype, narrow in NARROW.items() for to in narrow]
+
+
+@pytest.mark.parametrize("case", slow_unless({("float", "10")}, OF_CASTS))
+def test_a_cast_to_fewer_bits_is_not_dropped(case: tuple[str, str]) -> None:
+    dtype, to = case
+
+    def dropped(_: Any, x: Any, a: Any, b: Any) -> Any:
+        return x
+
+    made = rule(lambda g, x, a, b: g.Cast(g.Cast(x) @ a) @ b, contract=ROUNDING)(dropped)
+    text = f"g ({dtype}[N] x) => ({dtype}[A] y) {{ a = Cast<to=TO>(x) y = Cast<to={TYPES[dtype]}>(a) }}"
+    assert prove_rule(made, [load(text.replace("TO", to))], Prover()).guarantee not in PROOFS
+    assert dtype == "double" or prove_rule(made, [load(text.replace("TO", "11"))], Prover()).guarantee in PROOFS
+
+
+def summed(g: Any, x: Any, op: Any) -> Any:
+    return g.Mul(g.ReduceSum(x, g.const([1]), keepdims=1), g.const(np.float16(1 / 64)))
+
+
+def factored(g: Any, x: Any, c: Any, z: Any) -> Any:
+    return g.Mul(g.Add(x, z), c)
+
+
+HALVES: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
+    "a mean": (summed, lambda g, x, op: g.ReduceMean(x) @ op, "y = ReduceMean<axes=[1]>(x)"),
+    "a sum of scaled numbers": (
+        factored, lambda g, x, c, z: g.Add(g.Mul(x, g.const(c)), g.Mul(z, c)),
+        "a = Mul(x, c) b = Mul(z, c) y = Add(a, b)",
+    ),
+}  # fmt: skip
+
+
+@cases(("build", "pattern", "text"), HALVES)
+def test_halves_that_overflow_in_sums_are_not_proved(
+    build: Callable[..., Any], pattern: Callable[..., Any], text: str
+) -> None:
+    model = f"g (float16[N,64] x, float16[N,64] z) => (float16[A,B] y) {{ {text} }}"
+    found = prove_rule(
+        rule(pattern, contract=ROUNDING)(build), [load(model, weights={"c": np.array(0.25, np.float16)})], Prover()
+    )
+    assert found.models
     assert found.guarantee not in PROOFS

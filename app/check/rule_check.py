@@ -40,7 +40,7 @@ class CheckReport:
     @property
     def proved(self) -> list[CheckResult]:
         """The rules with a proof."""
-        return [c for c in self.checked if c.proof is not None and c.proof.is_proved]
+        return [c for c in self.checked if c.fault is None and c.proof is not None and c.proof.is_proved]
 
     @property
     def wrong(self) -> list[CheckResult]:

@@ -75,7 +75,7 @@ def without_common_parts(obligation: Obligation, cut_type: CutType) -> Obligatio
 
 
 def with_inputs(obligation: Obligation, before: Fragment, after: Fragment, more: Iterable[InputType]) -> Obligation:
-    """An obligation about other fragments, with those of its inputs and of `more` that they read."""
+    """An obligation about other fragments, with the inputs that they read, of its own and of `more`."""
     read = [set(names_read(f)) for f in (before, after)]
     inputs = {i.name: i for i in (*more, *obligation.inputs)}
     for fragment, names in zip((before, after), read, strict=True):

@@ -86,8 +86,8 @@ def names_in(node: onnx.NodeProto) -> Iterator[str]:
 class SymbolicInputs(Struct, frozen=True):
     """The inputs of an obligation that are drawn as field elements in place of their type.
 
-    `constants` are those of both fragments that go with them. `is_ring`: there are no other inputs, and they are added
-    and multiplied.
+    `constants` are the constants of both fragments that go with them. `is_ring`: there are no other inputs, and they
+    are added and multiplied.
     """
 
     names: frozenset[str] = frozenset()

@@ -151,7 +151,7 @@ def rational(number: Fraction) -> tuple[int, int]:
 
 
 def combined_regions(*regions: Ints) -> Ints:
-    """The regions of elements made of others: 0 if no decision was made for them, that of one alone unchanged."""
+    """The regions of elements made of others: 0 if no decision was made for them, the region of one alone unchanged."""
     found = regions[0]
     for other in regions[1:]:
         if not other.any():
@@ -275,7 +275,7 @@ def apply_function(name: str, *operands: FieldArray) -> FieldArray:
 
 
 def select(condition: Ints, a: FieldArray, b: FieldArray) -> FieldArray:
-    """The elements of `a` where a condition holds, else those of `b`; the condition becomes part of their region."""
+    """The elements of `a` where a condition holds, else of `b`; the condition becomes part of their region."""
     shape, samples = np.broadcast_shapes(condition.shape, a.shape, b.shape), most_samples((a, b))
     data = np.where(condition, *(x.broadcast_to(shape, samples).data for x in (a, b)))
     data[REGION] = mixed(data[REGION] * 2 + np.where(condition, 1, 0), 5)

@@ -12,6 +12,7 @@ from zlib import crc32
 
 import msgspec
 import numpy as np
+import onnx
 from msgspec import Struct
 from onnx import TensorProto, helper, numpy_helper
 
@@ -223,7 +224,7 @@ def compare_sizes(obligation: Obligation, redraw: Redraw | None, symbolic: Symbo
             if is_hopeless and not obligation.is_thorough:
                 raise
             continue
-        if not coverage.elements:  # extents below that of a window
+        if not coverage.elements:  # extents below the one of a window
             reasons.append(EMPTY_OUTPUTS)
             continue
         shown.append(sizes)
@@ -434,6 +435,7 @@ def add_draws(
             continue
         try:
             before = evaluators[0](feeds)
+            require_declared_shapes(obligation.before.model, before)
         except EvaluationError:
             failures += 1
             if failures == len(INTEGER_LIMITS):
@@ -452,6 +454,16 @@ def add_draws(
             compare_output(index, x, y, counted, feeds)
 
 
+def require_declared_shapes(model: onnx.ModelProto, outputs: Sequence[Any]) -> None:
+    """Raise EvaluationError if an output has other extents than the model declares: no inputs of it are such."""
+    for value, found in zip(model.graph.output, outputs, strict=True):
+        declared = value.type.tensor_type.shape.dim
+        if not isinstance(found, list) and len(declared) == np.ndim(found):
+            extents = zip(declared, np.shape(found), strict=True)
+            if any(d.HasField("dim_value") and d.dim_value != n for d, n in extents):
+                raise EvaluationError(f"{value.name} has other extents than the model declares")
+
+
 class Points(Struct, frozen=True):
     """Random inputs: normal numbers of several scales, each with the residues of a number of its sign."""
 
@@ -460,7 +472,7 @@ class Points(Struct, frozen=True):
     _last: list[tuple[Obligation, Evaluators]] = msgspec.field(default_factory=list["tuple[Obligation, Evaluators]"])
 
     def evaluators(self, obligation: Obligation) -> Evaluators:
-        """The evaluators of both fragments of an obligation; those of the last one are kept."""
+        """The evaluators of both fragments of an obligation, which are kept until another one is asked for."""
         if not self._last or self._last[0][0] is not obligation:
             beside = self.symbolic.constants
             made = Evaluator(obligation.before, beside), Evaluator(obligation.after, beside)

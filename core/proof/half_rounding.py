@@ -5,32 +5,69 @@ A proof over the reals says nothing of ranges, and onnxruntime computes in 32 bi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+import onnx
+from onnx import TensorProto, helper
 
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS
+from ..verify.noise import float_info
 from ..verify.proof_guarantees import Guarantee
 from ..verify.reference.float64_evaluation import evaluate_rounded
+from .field_symbols import READS_SHAPE, names_in
 from .obligation import NotApplicable, Obligation, element_types, size_sets
 from .replay import as_input
+from .shadow_array import Array
 from .verdict import ProofVerdict, unknown
 
+
+def _positive(scale: float, normal: Array) -> Array:
+    return np.abs(normal) * scale
+
+
+def _large(normal: Array) -> Array:
+    return np.clip(np.abs(normal), 0.6, 0.95) * LARGEST
+
+
 SCALES = (1.0, *(2.0 ** (step / 2) for step in range(8, 21)))
-"""Standard deviations of the numbers that are drawn."""
+POSITIVE_SCALES = (64.0, 256.0, 1024.0, 2048.0, 4096.0, 8192.0)
+LARGEST = float(np.finfo(np.float16).max)
+DRAWS: Sequence[Callable[[Array], Array]] = (
+    *(partial(np.multiply, scale) for scale in SCALES),
+    *(partial(_positive, scale) for scale in POSITIVE_SCALES),
+    _large,
+)
+"""Functions of normal numbers: several scales, one sign so that sums grow, and numbers two of which are too large."""
 MAX_ELEMENTS = 1 << 16
+OTHER_BITS = "floats are rounded to fewer bits in one of them alone"
 OVERFLOWS = "rounded to 16 bits after each op, it overflows where the original does not"
 
 
-def with_overflow(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> Sequence[ProofVerdict]:
-    """The verdicts, without proofs over the reals of models that overflow in 16 bits where the original does not."""
-    if all(v.guarantee is not Guarantee.REALS for v in verdicts) or not overflows(obligation):
+def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> Sequence[ProofVerdict]:
+    """The verdicts, without proofs over the reals of models that round to fewer bits, or overflow in 16 bits."""
+    if all(v.guarantee is not Guarantee.REALS for v in verdicts):
         return verdicts
-    return [unknown(OVERFLOWS) if v.guarantee is Guarantee.REALS else v for v in verdicts]
+    bits = {found for m in obligation.models if (found := least_bits(m)) is not None}
+    reason = OTHER_BITS if len(bits) > 1 else OVERFLOWS if overflows(obligation) else ""
+    return [unknown(reason) if reason and v.guarantee is Guarantee.REALS else v for v in verdicts]
+
+
+def least_bits(model: onnx.ModelProto) -> tuple[int, int] | None:
+    """The fewest bits of significands, and of exponents, of floats that follow from inputs; None without any."""
+    types, drawn = element_types(model), {i.name for i in model.graph.input}
+    read = {o.name for o in model.graph.output}
+    for node in model.graph.node:
+        names = drawn.intersection(names_in(node))
+        drawn.update(node.output if names else ())
+        read |= names if node.op_type not in READS_SHAPE else set()
+    numpy_types = [helper.tensor_dtype_to_np_dtype(t) for t in {types.get(name, 0) for name in drawn & read} & FLOATS]
+    formats = [*map(float_info, numpy_types)]
+    return (min(f.nmant for f in formats), min(f.nexp for f in formats)) if formats else None
 
 
 def overflows(obligation: Obligation) -> bool:
@@ -44,9 +81,9 @@ def overflows(obligation: Obligation) -> bool:
             shapes = dict(obligation.concrete_inputs(sizes))
             if sum(map(prod, shapes.values())) > MAX_ELEMENTS:
                 return False
-            for scale in SCALES:
+            for draw in DRAWS:
                 feeds = {
-                    i.name: as_input(rng.standard_normal(shape) * scale, i.dtype)
+                    i.name: as_input(draw(rng.standard_normal(shape)), i.dtype)
                     if i.dtype in FLOATS
                     else as_input(rng.integers(0, 2, shape), i.dtype)
                     for i, shape in shapes.items()

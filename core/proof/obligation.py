@@ -60,7 +60,7 @@ class InputType(Struct, frozen=True):
 
     @property
     def symbols(self) -> Iterator[str]:
-        """The symbols of the dims, those of expressions too."""
+        """The symbols of the dims, and of expressions in them."""
         for dim in self.dims:
             yield from symbols_in(dim)
 
@@ -93,7 +93,8 @@ class Obligation:
     `condition` is a model with the inputs of both whose outputs are bools, all of which are assumed to be true;
     `unsaid` the reason for which the contract's has no expression on this model. The outputs of both fragments have the
     same names and order. `build_site` is the line of the rule that returned the replacement, counted from its first
-    one; 0 if it is not known; `branches` are those that its function took. `retyped` gives the obligation of the same
+    one; 0 if it is not known; `branches` are those that its code took, of
+    `all_branches`. `retyped` gives the obligation of the same
     rule on the model with another type in place of float32 (TensorProto.DataType); None if it does not fire. Without
     `is_thorough`, two sets of sizes are compared, and few points where no decision depends on them. `runs` are the
     sizes that symbols have together, where they are not independent. Draws end once it no longer `has_time`. Symbols
@@ -110,6 +111,7 @@ class Obligation:
     rule: str = ""
     build_site: int = 0
     branches: frozenset[Branch] = frozenset()
+    all_branches: frozenset[Branch] = frozenset()
     retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
     is_thorough: bool = True
     runs: tuple[Mapping[str, int], ...] = ()
@@ -187,8 +189,14 @@ def element_types(model: onnx.ModelProto) -> dict[str, int]:
     graphs = [inferred, *(body for node in nodes for body in subgraphs(node))]
     types = {o: TensorProto.INT64 if n.op_type in {"Shape", "Size"} else 0 for n in nodes for o in n.output if o}
     values = (v for g in graphs for v in (*g.input, *g.output, *g.value_info))
-    types |= {v.name: dtype for v in values if (dtype := v.type.tensor_type.elem_type)}
+    types |= {v.name: dtype for v in values if (dtype := _tensor_type(v).elem_type)}
     return types | {t.name: t.data_type for g in graphs for t in g.initializer}
+
+
+def _tensor_type(value: onnx.ValueInfoProto) -> onnx.TypeProto.Tensor:
+    """The type of a tensor, or of those in a sequence."""
+    sequence = value.type.sequence_type
+    return sequence.elem_type.tensor_type if value.type.HasField("sequence_type") else value.type.tensor_type
 
 
 def beside_limits(obligation: Obligation) -> Sequence[Sizes]:

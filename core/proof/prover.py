@@ -18,7 +18,7 @@ from ..rewriting.rules import Rule
 from ..verify.proof_guarantees import PROOFS, STRENGTH, Guarantee
 from .extent_limits import with_visits
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
-from .half_rounding import with_overflow
+from .half_rounding import with_rounding
 from .obligation import NotApplicable, Obligation, promises_bits
 from .replay import as_input
 from .rule_branches import Branch, RuleCode
@@ -126,6 +126,12 @@ class ProvedModel:
         return strongest(self.verdicts)
 
     @property
+    def fixed_extents(self) -> set[int]:
+        """The extents of the inputs that are no symbols."""
+        types = (i.type.tensor_type for i in self.before.graph.input)
+        return {d.dim_value for t in types for d in t.shape.dim if d.HasField("dim_value")}
+
+    @property
     def contradicts(self) -> bool:
         """Whether the rewritten model differs from the original in something that no other technique explains."""
         found = self.best
@@ -200,14 +206,22 @@ class RuleProof(Struct, frozen=True):
     def lines(self) -> Iterator[str]:
         """The proof in words: the guarantee with what it covers, exactness, and reasons for what is open."""
         if self.guarantee in PROOFS and self.unreached:
-            numbers = [*map(str, sorted({b.line for b in self.unreached}))]
-            lines = f"line{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
-            yield f"unknown: no model with a proof takes the branches at {lines} of its function"
+            yield f"unknown: no model with a proof takes the branches at {self._unreached_lines()}"
         yield self.summary
         if promises_bits(self.rule.contract) and not self.keeps_bits:
             yield NUMBERS_ONLY
         for reason, count in self.reasons.most_common(MAX_REASONS):
             yield f"{count} of {len(self.models)} models: {reason}"
+
+    def _unreached_lines(self) -> str:
+        """The lines of the branches that are not reached, by function."""
+        own = self.rule.build.__name__
+        found: list[str] = []
+        for name in sorted({b.function for b in self.unreached}, key=lambda name: (name != own, name)):
+            numbers = [*map(str, sorted({b.line for b in self.unreached if b.function == name}))]
+            lines = f"line{'s' * (len(numbers) > 1)} {', '.join(numbers)}"
+            found.append(f"{lines} of {'its function' if name == own else name}")
+        return " and ".join(found)
 
     @property
     def summary(self) -> str:
@@ -226,6 +240,7 @@ class RuleProof(Struct, frozen=True):
             words.append(f"{len(self.branches - self.unreached)} of {len(self.branches)} branches")
         words += dict.fromkeys(c for m in holding if m.best.guarantee is self.guarantee for c in m.best.coverage)
         words += sizes_words({n for m in holding for n in m.best.sizes})
+        words += sizes_words({n for m in holding if not m.best.sizes for n in m.fixed_extents}, "fixed extent")
         if self.guarantee is Guarantee.REALS:
             words.append("error below 2^-60")
         return f" ({', '.join(words)})"
@@ -242,10 +257,11 @@ def prove_rule(rule: Rule, models: Iterable[onnx.ModelProto], prover: Prover) ->
     found: list[ProvedModel] = []
     per_site: Counter[int] = Counter()
     code = RuleCode.of(rule)
-    sites, missing = code.sites, set(code.branches)
+    sites, branches = code.sites, set(code.branches)
+    reached = set[Branch]()
     for model in models:
         is_full = len(found) >= MAX_MODELS or (sites and all(per_site[s] >= MAX_MODELS_OF_SITE for s in sites))
-        if is_full and not missing:
+        if is_full and branches <= reached:
             break
         try:
             obligation = obligation_of(rule, model)
@@ -256,12 +272,13 @@ def prove_rule(rule: Rule, models: Iterable[onnx.ModelProto], prover: Prover) ->
             continue
         if obligation is None:
             continue
+        branches |= obligation.all_branches
         is_full = is_full or per_site[obligation.build_site] >= MAX_MODELS_OF_SITE
-        if is_full and (missing.isdisjoint(obligation.branches) or len(found) >= 2 * MAX_MODELS):
+        if is_full and (obligation.branches <= reached or len(found) >= 2 * MAX_MODELS):
             continue
         per_site[obligation.build_site] += 1
-        verdicts = with_overflow(obligation, prover.prove(obligation, partial(obligation_of, rule, model)))
+        verdicts = with_rounding(obligation, prover.prove(obligation, partial(obligation_of, rule, model)))
         proved = ProvedModel(tuple(verdicts), obligation.build_site, model, obligation.after.model, obligation.branches)
         found.append(proved)
-        missing -= proved.branches if proved.best.guarantee in PROOFS else set()
-    return RuleProof(rule, tuple(found), sites, code.branches)
+        reached |= proved.branches if proved.best.guarantee in PROOFS else set()
+    return RuleProof(rule, tuple(found), sites, frozenset(branches))

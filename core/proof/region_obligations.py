@@ -113,7 +113,7 @@ class RegionClaim(Struct, frozen=True):
 
 
 class Regions(Struct, frozen=True):
-    """Two models, the values that they share, and the types of those of the original."""
+    """Two models, the values that they share, and the types of values of the original."""
 
     original: ValueGraph
     rewritten: ValueGraph

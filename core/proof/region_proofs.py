@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..verify.proof_guarantees import PROOFS, Guarantee, ProofCounts
 from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
-from .half_rounding import with_overflow
+from .half_rounding import with_rounding
 from .obligation import NotApplicable
 from .prover import ProofMethod, attempt
 from .region_obligations import RegionClaim, Regions
@@ -153,7 +153,7 @@ class _Work:
         key = (id(technique), claim.key)
         if key not in self.known:
             verdicts = attempt(technique, replace(claim.obligation, has_time=lambda: self.left() > 0))
-            self.known[key] = with_overflow(claim.obligation, verdicts)
+            self.known[key] = with_rounding(claim.obligation, verdicts)
         found = self.known[key]
         if claim.small_extents:
             found = [replace(v, coverage=(*v.coverage, SMALL_EXTENTS)) for v in found]

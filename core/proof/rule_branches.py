@@ -1,18 +1,20 @@
-"""Branches of a rule's function: those that it has, and those that it takes where it returns a replacement.
+"""Branches of a rule's code: those that it has, and those that it takes where it returns a replacement.
 
-A branch is one side of an `if`, of a conditional expression or a case. One that ends by declining is none. What a rule
-requires decides whether it fires.
+The code is the function of the rule, and functions of the same folder that it calls. A branch is one side of a
+decision: of an `if`, a conditional expression or a case, of a loop, or of a comparison whose result is a number. One
+that ends by declining is none. What a rule requires decides whether it fires.
 """
 
 from __future__ import annotations
 
 import ast
-import inspect
+import linecache
 import sys
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from textwrap import dedent
+from functools import cache
+from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
@@ -22,23 +24,28 @@ from ..rewriting.rules import Rule
 
 Position = tuple[int, int]
 Range = tuple[Position, Position]
+Function = ast.FunctionDef | ast.Lambda
 NOWHERE: Range = (0, 0), (0, 0)
 
 
 class Branch(Struct, frozen=True):
-    """One side of a decision: the places of its test and code, and those of the other side where it has no code.
+    """One side of a decision of a function: the places of its test, its code and the other side.
 
-    Places are lines, counted from the first one of the rule, and columns.
+    Without code it is taken where the test is left for anything but the other side; with an `outcome`, where the test
+    has this result. Places are lines and columns of the file.
     """
 
+    function: str
+    first_line: int
     test: Range
     code: Range = NOWHERE
     other: Range = NOWHERE
+    outcome: bool | None = None
 
     @property
     def line(self) -> int:
-        """The line of its code, or of its test."""
-        return (self.test if self.code == NOWHERE else self.code)[0][0]
+        """The line of its code, or of its test, from the first one of the function."""
+        return (self.test if self.code == NOWHERE else self.code)[0][0] - self.first_line
 
 
 class RuleCode(Struct, frozen=True):
@@ -53,36 +60,159 @@ class RuleCode(Struct, frozen=True):
     @classmethod
     def of(cls, rule: Rule) -> RuleCode:
         """Read the source of a rule."""
-        try:
-            lines, _ = inspect.getsourcelines(rule.build)
-            tree = ast.parse(dedent("".join(lines)))
-        except (OSError, TypeError, SyntaxError):
-            return cls()
-        function = next((n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)), None)
-        if function is None:
-            return cls()
-        functions = [n for n in ast.walk(function) if isinstance(n, ast.FunctionDef) and n is not function]
-        inner = {id(n) for other in functions for n in ast.walk(other)}
-        returns = (n for n in ast.walk(function) if isinstance(n, ast.Return) and id(n) not in inner)
-        branches = (b for n in ast.walk(function) for b in branches_of(n))
-        return cls(frozenset(branches), frozenset(n.lineno - 1 for n in returns))
+        code = rule.build.__code__
+        returns = [n for f in _functions_of(code) for n in _own_nodes(f) if isinstance(n, ast.Return)]
+        return cls(branches_of(code), frozenset(n.lineno - code.co_firstlineno for n in returns))
 
 
-def branches_of(node: ast.AST) -> Iterator[Branch]:
-    """The branches of a decision that do not end by declining; none of other nodes."""
-    if isinstance(node, ast.IfExp):
-        yield from (Branch(_range([node.test]), _range([side])) for side in (node.body, node.orelse))
-    elif isinstance(node, ast.If):
-        test, body = _range([node.test]), _range(node.body)
+@cache
+def branches_of(code: CodeType) -> frozenset[Branch]:
+    """The branches of a function and of those that it defines; none if all that it returns is tested by its caller."""
+    return frozenset(
+        branch
+        for function in _functions_of(code)
+        if not _is_predicate(function)
+        for branch in _Reader(code, function).branches()
+    )
+
+
+def _is_predicate(function: Function) -> bool:
+    """Whether a function returns bools, as its annotation or each of its results says."""
+    if isinstance(function, ast.Lambda):
+        return _is_truth(function.body)
+    results = [n.value for n in _own_nodes(function) if isinstance(n, ast.Return)]
+    is_annotated = isinstance(function.returns, ast.Name) and function.returns.id == "bool"
+    return is_annotated or (bool(results) and all(map(_is_truth, results)))
+
+
+def _functions_of(code: CodeType) -> Sequence[Function]:
+    """The syntax of a function: more than one for lambdas in one line."""
+    return _functions_in(code.co_filename).get((code.co_firstlineno, code.co_name), [])
+
+
+@cache
+def _functions_in(filename: str) -> Mapping[tuple[int, str], list[Function]]:
+    """The functions of a file by the line at which their code starts, and by name."""
+    found: dict[tuple[int, str], list[Function]] = {}
+    with suppress(SyntaxError):
+        for node in ast.walk(ast.parse("".join(linecache.getlines(filename)))):
+            if isinstance(node, ast.FunctionDef):
+                first = min(n.lineno for n in (node, *node.decorator_list))
+                found.setdefault((first, node.name), []).append(node)
+            elif isinstance(node, ast.Lambda):
+                found.setdefault((node.lineno, "<lambda>"), []).append(node)
+    return found
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function without the nodes of functions that it defines."""
+    for inner in ast.iter_child_nodes(node):
+        if not isinstance(inner, Function):
+            yield inner
+            yield from _own_nodes(inner)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads the branches of one function."""
+
+    code: CodeType
+    function: Function
+    tested: set[int] = field(default_factory=set[int])
+    """Nodes of tests, each of whose results is a branch or declines, and of values that are tested elsewhere."""
+
+    def __post_init__(self) -> None:
+        for node in self._nodes():
+            self.tested.update(id(inner) for test in _tests_of(node) for inner in ast.walk(test))
+
+    def _nodes(self) -> Iterator[ast.AST]:
+        body = self.function.body if isinstance(self.function, ast.FunctionDef) else [self.function.body]
+        return (node for part in body for node in ast.walk(part))
+
+    def branches(self) -> Iterator[Branch]:
+        """The branches of decisions that do not end by declining."""
+        for node in self._nodes():
+            if isinstance(node, ast.IfExp):
+                yield from (self._branch(node.test, [side]) for side in (node.body, node.orelse))
+            elif isinstance(node, ast.If | ast.While):
+                yield from self._sides(node)
+            elif isinstance(node, ast.For):
+                yield self._branch(node.iter, node.body)
+            elif isinstance(node, ast.Match):
+                yield from self._cases(node)
+            elif isinstance(node, ast.Try):
+                yield from (self._branch(node.body[0], h.body) for h in node.handlers if not declines(h.body))
+            elif isinstance(node, ast.Lambda):
+                yield self._branch(node, [node.body])
+            elif id(node) not in self.tested:
+                yield from self._of_values(node)
+
+    def _branch(self, test: ast.AST, code: Sequence[ast.AST] = (), other: Range = NOWHERE) -> Branch:
+        places = _range([test]), _range(code) if code else NOWHERE, other
+        return Branch(self.code.co_name, self.code.co_firstlineno, *places)
+
+    def _sides(self, node: ast.If | ast.While) -> Iterator[Branch]:
         if not declines(node.body):
-            yield Branch(test, body)
+            yield self._branch(node.test, node.body)
         if not node.orelse:
-            yield Branch(test, other=body)
+            yield self._branch(node.test, other=_range(node.body))
         elif not declines(node.orelse):
-            yield Branch(test, _range(node.orelse))
-    elif isinstance(node, ast.Match):
-        subject = _range([node.subject])
-        yield from (Branch(subject, _range(case.body)) for case in node.cases if not declines(case.body))
+            yield self._branch(node.test, node.orelse)
+
+    def _cases(self, node: ast.Match) -> Iterator[Branch]:
+        yield from (self._branch(node.subject, case.body) for case in node.cases if not declines(case.body))
+        last = node.cases[-1]
+        if last.guard is not None or not (isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None):
+            yield self._branch(node.subject, other=_range([node.cases[0].pattern, last.body[-1]]))
+
+    def _of_values(self, node: ast.AST) -> Iterator[Branch]:
+        """The outcomes of a comparison, the operands that `and` and `or` may leave out, and filtered elements."""
+        if isinstance(node, ast.Compare) and self._builder not in _names_in(node):
+            made = self._branch(node)
+            yield from (Branch(made.function, made.first_line, made.test, outcome=side) for side in (False, True))
+        elif isinstance(node, ast.BoolOp):
+            yield from (self._branch(node.values[0], [value]) for value in node.values[1:])
+        elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
+            yield from (self._branch(test, [node.elt]) for part in node.generators for test in part.ifs)
+
+    @property
+    def _builder(self) -> str:
+        """The name of the first parameter, which adds ops if it is read again."""
+        return next((a.arg for a in self.function.args.args), "")
+
+
+def _tests_of(node: ast.AST) -> Sequence[ast.AST]:
+    """The parts of a node that are tests: of decisions, of what is required, and of a result that its reader tests."""
+    match node:
+        case ast.If() | ast.IfExp() | ast.While() | ast.Assert():
+            return [node.test]
+        case ast.comprehension():
+            return node.ifs
+        case ast.match_case(guard=ast.expr() as guard):
+            return [guard]
+        case ast.Call(func=ast.Name(id=name)) if name.startswith("require"):
+            return node.args
+        case ast.Assign() | ast.Return() | ast.NamedExpr() if _is_truth(node.value):
+            return [node.value] if node.value is not None else []
+        case _:
+            return []
+
+
+def _is_truth(node: ast.AST | None) -> bool:
+    """Whether an expression is true or false, as far as its form says."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Call(func=ast.Name(id="all" | "any" | "bool")):
+            return True
+        case ast.Constant(value=bool()):
+            return True
+        case ast.BoolOp():
+            return all(map(_is_truth, node.values))
+        case _:
+            return False
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 def declines(body: Sequence[ast.stmt]) -> bool:
@@ -97,33 +227,89 @@ def is_constant_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _range(nodes: Sequence[ast.expr] | Sequence[ast.stmt]) -> Range:
+def _range(nodes: Sequence[Any]) -> Range:
     first, last = nodes[0], nodes[-1]
-    end = last.end_lineno or last.lineno, last.end_col_offset or 0
-    return (first.lineno - 1, first.col_offset), (end[0] - 1, end[1])
+    return (first.lineno, first.col_offset), (last.end_lineno, last.end_col_offset)
+
+
+class _Instruction(Struct, frozen=True):
+    """The branches that one instruction enters, those in whose test it is, and comparisons that it decides."""
+
+    place: Range
+    entered: Sequence[Branch] = ()
+    tested: Sequence[Branch] = ()
+    decided: Mapping[bool, Branch] = {}
+    expression: CodeType | None = None
+
+
+@cache
+def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | None]:
+    """The instructions of code in a function by their number, None where they have no place."""
+    found: list[_Instruction | None] = []
+    branches = branches_of(owner)
+    outcomes: dict[Range, dict[bool, Branch]] = {}
+    for branch in branches:
+        if branch.outcome is not None:
+            outcomes.setdefault(branch.test, {})[branch.outcome] = branch
+    for first, last, begin, end in code.co_positions():
+        if first is None or last is None or begin is None or end is None:
+            found.append(None)
+            continue
+        place = (first, begin), (last, end)
+        entered = [b for b in branches if b.code != NOWHERE and _contains(b.code, place)]
+        tested = [b for b in branches if b.code == NOWHERE and b.outcome is None and _contains(b.test, place)]
+        source = _source(code.co_filename, place) if place in outcomes else ""
+        expression = compile(source, code.co_filename, "eval") if source else None
+        found.append(_Instruction(place, entered, tested, outcomes.get(place, {}), expression))
+    return found
+
+
+def _leaves(branch: Branch, place: Range) -> bool:
+    return not _contains(branch.test, place) and not _contains(branch.other, place)
+
+
+def _contains(outer: Range, inner: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
+
+
+def _source(filename: str, place: Range) -> str:
+    """The expression at a place, in brackets."""
+    (first, begin), (last, end) = place
+    lines = [line.encode() for line in linecache.getlines(filename)[first - 1 : last]]
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][begin:]
+    return f"({b''.join(lines).decode()})"
 
 
 @dataclass(slots=True)
 class BranchRecorder:
-    """Records the line and the branches of each call of a rule's function that returns a replacement."""
+    """Records the line, the branches taken and the branches there are, of each call that returns a replacement."""
 
     rule: Rule
-    calls: list[tuple[int, frozenset[Branch]]] = field(default_factory=list[tuple[int, frozenset[Branch]]])
+    calls: list[tuple[int, frozenset[Branch], frozenset[Branch]]] = field(
+        default_factory=list[tuple[int, frozenset[Branch], frozenset[Branch]]]
+    )
+    _owners: dict[CodeType, CodeType] = field(default_factory=dict[CodeType, CodeType])
     _taken: set[Branch] = field(default_factory=set[Branch])
+    _is_called: bool = False
 
     @contextmanager
     def recording(self) -> Generator[None]:
         """Record calls in this thread."""
         code = self.rule.build.__code__
-        places = {c: _places(c, code.co_firstlineno, _indent(self.rule)) for c in code_objects(code)}
-        branches = RuleCode.of(self.rule).branches
+        folder = Path(code.co_filename).parent
         former = sys.gettrace()
 
-        def trace(frame: Any, event: str, _: Any) -> Any:
-            if event != "call" or frame.f_code not in places:
+        def trace(frame: FrameType, event: str, _: Any) -> Any:
+            called = frame.f_code
+            if called is code:
+                self._owners, self._taken, self._is_called = {}, set(), True
+            elif event != "call" or not self._is_called or Path(called.co_filename).parent != folder:
                 return None
+            if called not in self._owners:
+                self._owners |= dict.fromkeys(code_objects(called), called)
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
-            return self._tracer(branches, places[frame.f_code], is_main=frame.f_code is code)
+            return self._tracer(_instructions(called, self._owners[called]), is_main=called is code)
 
         sys.settrace(trace)
         try:
@@ -131,30 +317,28 @@ class BranchRecorder:
         finally:
             sys.settrace(former)
 
-    def _tracer(self, branches: frozenset[Branch], places: Sequence[Position | None], *, is_main: bool) -> Any:
-        last: Position | None = None
-        if is_main:
-            self._taken.clear()
+    def _tracer(self, instructions: Sequence[_Instruction | None], *, is_main: bool) -> Any:
+        last: _Instruction | None = None
 
         def trace(frame: FrameType, event: str, result: Any) -> Any:
             nonlocal last
-            at = places[frame.f_lasti // 2] if event == "opcode" else None
-            if at is not None:
-                self._taken.update(b for b in branches if _enters(b, last, at))
+            at = instructions[frame.f_lasti // 2] if event == "opcode" else None
+            if at is not None and at is not last:
+                self._taken.update(at.entered)
+                if last is not None:
+                    self._taken.update(b for b in last.tested if _leaves(b, at.place))
+                if at.expression is not None:  # as the instruction evaluates it
+                    result = eval(at.expression, frame.f_globals, frame.f_locals)  # noqa: S307
+                    self._taken.add(at.decided[bool(result)])
                 last = at
-            if event == "return" and is_main and result is not None:
-                self.calls.append((frame.f_lineno - frame.f_code.co_firstlineno, frozenset(self._taken)))
+            if event == "return" and is_main:
+                self._is_called = False
+                if result is not None:
+                    found = frozenset(b for code in {*self._owners.values()} for b in branches_of(code))
+                    self.calls.append((frame.f_lineno - frame.f_code.co_firstlineno, frozenset(self._taken), found))
             return trace
 
         return trace
-
-
-def _enters(branch: Branch, last: Position | None, at: Position) -> bool:
-    """Whether a step to a place enters a branch: its code, or from its test to anything but the other side."""
-    if branch.code != NOWHERE:
-        return branch.code[0] <= at < branch.code[1]
-    was_tested = last is not None and branch.test[0] <= last < branch.test[1]
-    return was_tested and not any(begin <= at < end for begin, end in (branch.test, branch.other))
 
 
 def code_objects(code: CodeType) -> Iterator[CodeType]:
@@ -163,19 +347,3 @@ def code_objects(code: CodeType) -> Iterator[CodeType]:
     for const in code.co_consts:
         if isinstance(const, CodeType):
             yield from code_objects(const)
-
-
-def _places(code: CodeType, first_line: int, indent: int) -> list[Position | None]:
-    """The places of instructions in the source."""
-    return [
-        None if line is None or column is None else (line - first_line, column - indent)
-        for line, _, column, _ in code.co_positions()
-    ]
-
-
-def _indent(rule: Rule) -> int:
-    try:
-        lines, _ = inspect.getsourcelines(rule.build)
-    except (OSError, TypeError):
-        return 0
-    return len(lines[0]) - len(lines[0].lstrip())

@@ -60,7 +60,8 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
         unsaid,
         rule=rule.name,
         build_site=recorder.calls[-1][0] if recorder.calls else 0,
-        branches=frozenset(b for _, taken in recorder.calls for b in taken),
+        branches=frozenset(b for _, taken, _ in recorder.calls for b in taken),
+        all_branches=frozenset(b for _, _, found in recorder.calls for b in found),
         retyped=lambda dtype: obligation_of(rule, retyped_model(model, dtype), seed),
     )
 
@@ -85,7 +86,7 @@ def shadow_constants(graph: Graph, seed: int) -> dict[str, Any]:
 
 
 def fragment(model: onnx.ModelProto, arrays: dict[str, Any]) -> Fragment:
-    """A model with the exact values of those of its constants that have some."""
+    """A model with the exact values of the constants that have some."""
     shadows = {n: a for n, a in arrays.items() if isinstance(a, ShadowArray) and a.field is not None}
     exact = {n: e for n, a in shadows.items() if (e := fractions_of(a)) is not None}
     return Fragment(model, exact, shadows)

@@ -103,7 +103,7 @@ def lifted(numbers: Any) -> ShadowArray:
 
 
 def field_of(value: Any) -> FieldArray | None:
-    """The field elements of an array or number; of a plain one, those of its simplest numbers."""
+    """The field elements of an array or number; a plain one stands for its simplest numbers."""
     if isinstance(value, ShadowArray):
         return value.field
     array = np.asarray(value)
@@ -117,7 +117,7 @@ def pooled(fields: list[FieldArray]) -> FieldArray:
 
 
 def rearranged(array: ShadowArray, floats: Any, view: Callable[[Any], Any]) -> Any:
-    """Floats whose field elements are a view of those of an array."""
+    """Floats whose field elements are a view of the field elements of an array."""
     return floats if array.field is None else shadowed(floats, FieldArray(view(array.field.data)))
 
 

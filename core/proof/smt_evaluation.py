@@ -113,7 +113,7 @@ class TermEvaluation:
         return {o.name: scope.read(o.name) for o in fragment.model.graph.output}
 
     def constant(self, array: Array, exact: ExactArray | None = None) -> TermTensor:
-        """A tensor of numbers; `exact` are those of floats as fractions, where they have such a value."""
+        """A tensor of numbers; `exact` are floats as fractions, where they have such a value."""
         dtype = TensorProto.STRING if array.dtype.kind in "OUS" else helper.np_dtype_to_tensor_dtype(array.dtype)
         if array.size > MAX_ELEMENTS:
             raise NotApplicable(f"a constant of {array.size} elements")

@@ -56,7 +56,7 @@ def unknown(reason: object, technique: Technique = Technique.FINITE_FIELD) -> Pr
     return ProofVerdict(Guarantee.UNKNOWN, technique, reason=str(reason))
 
 
-def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:
+def sizes_words(sizes: Iterable[int], word: str = "size") -> tuple[str, ...]:
     """Sizes in words: `sizes 1 to 6 and 130`; empty if there are none."""
     ordered = sorted(set(sizes))
     if not ordered:
@@ -64,7 +64,7 @@ def sizes_words(sizes: Iterable[int]) -> tuple[str, ...]:
     runs = [[n for _, n in run] for _, run in groupby(enumerate(ordered), key=lambda at: at[1] - at[0])]
     words = [str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs]
     listed = " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-    return (f"size{'s' * (len(ordered) > 1)} {listed}",)
+    return (f"{word}{'s' * (len(ordered) > 1)} {listed}",)
 
 
 def strongest(verdicts: Iterable[ProofVerdict]) -> ProofVerdict:

@@ -28,6 +28,13 @@ from passwright.core.io import function_inlining
 from passwright.core.io.function_inlining import require_moderate_growth, with_inlined_functions
 from passwright.core.ir.wire_format import encode_field
 from passwright.core.operators.ml import has_cyclic_tree
+from passwright.core.processes.process_limits import (
+    MEMORY_PER_BYTE,
+    MODEL_MEMORY,
+    SMALL_MODEL,
+    default_memory,
+    memory_for_model,
+)
 from passwright.core.serialization.proto_queries import all_nodes
 from passwright.core.verify import oracle as oracle_module
 from passwright.core.verify.effort import Effort
@@ -338,6 +345,16 @@ def test_time_limit_of_a_command(tmp_path: Path) -> None:
 def test_memory_of_the_reference() -> None:
     with pytest.raises(UnverifiableError, match="needs more memory than there is"):
         optimize(load(CROWDED), pipeline="none", memory=700_000_000)
+
+
+def test_memory_by_the_size_of_a_model() -> None:
+    """A small model may need much; one line names the option that allows it."""
+    assert memory_for_model(1000) == memory_for_model(SMALL_MODEL) == MODEL_MEMORY
+    assert memory_for_model(2 * SMALL_MODEL) == MODEL_MEMORY + MEMORY_PER_BYTE * 2 * SMALL_MODEL
+    assert memory_for_model(1 << 50) <= default_memory()
+    text = "g (float[2] x) => (float[1] y, z) <int64[1] big = {%d}> { y = Neg(x) z = ConstantOfShape(big) }"
+    with pytest.raises(UnverifiableError, match=r"z has 2 GB, more than the 1\.07 GB .*; --memory SIZE raises"):
+        optimize(load(text % 500_000_000))
 
 
 def test_values_larger_than_memory_are_not_computed() -> None:

@@ -11,6 +11,9 @@ from pathlib import Path
 MACHINE_SHARE = 0.75
 """Of the memory of the machine, or of the container: the limit of a process without one of its own."""
 CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+MODEL_MEMORY, SMALL_MODEL = 1 << 30, 1_000_000
+"""The bytes of memory for a process that runs models, and the bytes of the file up to which they suffice."""
+MEMORY_PER_BYTE = 64  # of a larger file, more
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
 IDLE_THREADS = {"OPENBLAS_THREAD_TIMEOUT": "4"}  # the logarithm of the cycles to spin
 """Variables for processes in which idle threads of NumPy sleep.
@@ -34,6 +37,12 @@ def default_memory() -> int:
     return int(MACHINE_SHARE * machine_memory())
 
 
+def memory_for_model(size: int) -> int:
+    """The limit, in bytes, of a process that runs a model whose file has so many bytes, and changes of it."""
+    wanted = MODEL_MEMORY + (MEMORY_PER_BYTE * size if size > SMALL_MODEL else 0)
+    return min(wanted, default_memory()) if sys.platform == "linux" else wanted
+
+
 def usable_cores() -> int:
     """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -52,6 +61,14 @@ def limit_memory(size: int | None) -> None:
     limit = most if size is None else size
     given = [n for n in _limits_at_start() if n != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_DATA, (min((limit, *given)), _limits_at_start()[1]))
+
+
+def allocated_memory() -> int:
+    """The bytes that count towards the limit of this process, on Linux; 0 elsewhere."""
+    with suppress(OSError, ValueError):
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[5]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def let_idle_threads_sleep() -> None:

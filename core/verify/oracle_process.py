@@ -45,6 +45,7 @@ Method = Callable[[Path, Packed[A]], Packed[R]]
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
 MAX_CRASHES = 8  # of the original, on all inputs
 CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at the second look after its limit
+MORE_MEMORY = "--memory SIZE raises the limit"
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
 
 
@@ -163,7 +164,7 @@ class OracleProcess:
                         mismatch = self._mismatch(e)
                 except MemoryExhausted as e:
                     if is_decisive:
-                        raise UnverifiableError(f"{self.label}: {e}") from e
+                        raise UnverifiableError(f"{self.label}: {e}; {MORE_MEMORY}") from e
                     self._restore()
                 else:
                     if is_decisive or verdict.failure is None or not verdict.failure.lacks_memory:
@@ -220,7 +221,11 @@ class OracleProcess:
                     self._record_crash(e, crashed)
                 self._begin_to_open(replace(self._arguments, crashed=crashed))
             except MemoryExhausted as e:
-                raise UnverifiableError(f"{self.label}: {e}") from e
+                if self._is_fresh:
+                    raise UnverifiableError(f"{self.label}: {e}; {MORE_MEMORY}") from e
+                self._worker.terminate()  # which holds memory of other models
+                self._is_fresh = True
+                self._begin_to_open(replace(self._arguments, crashed=crashed))
             except (ModelError, UnverifiableError) as e:
                 if crashed:
                     raise UnverifiableError(f"{self.label}: {e}") from e

@@ -19,7 +19,7 @@ from ..ort.backends import OnnxRuntime
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EvaluationWorker
 from ..processes.onnx_calls import call_directly
-from ..processes.process_limits import limit_memory, prepare_to_crash
+from ..processes.process_limits import allocated_memory, limit_memory, prepare_to_crash
 from ..processes.worker_process import Parent
 from .input_sets import InputSet
 from .oracle import Oracle
@@ -67,12 +67,15 @@ class OracleWorker(EvaluationWorker):
     _state: str = ""
     _written: tuple[int, ...] = ()
     _last_run: dict[str, Any] | None = None
+    _first: int = 0  # bytes that were allocated before the first oracle
 
     @exchanged
     def open(self, arguments: OracleArguments) -> OracleFacts:
         """Make the oracle, or restore it."""
         assert self.exchange is not None
-        limit_memory(arguments.spec.memory)
+        self._first = self._first or allocated_memory()
+        held = allocated_memory() - self._first  # for earlier models, and not given back to the system
+        limit_memory(None if arguments.spec.memory is None else arguments.spec.memory + max(0, held))
         self._last_run = None
         if arguments.state:
             self.oracle = self.exchange.read(arguments.state)

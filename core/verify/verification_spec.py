@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
@@ -12,11 +11,11 @@ from msgspec import Struct
 from ..errors import UnverifiableError
 from ..io.model import Model
 from ..ir.expressions import as_integers
-from ..ir.graph import Graph
+from ..ir.graph import Graph, total_op_count
 from ..ir.tensor import STRING, element_bits
 from ..operators.effects import is_stateful, uses_16_bit_floats
 from ..ort.empty_tensors import require_nonempty_filters
-from ..processes.process_limits import default_memory
+from ..processes.process_limits import memory_for_model
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
 from .effort import Effort
@@ -27,6 +26,7 @@ from .run_budgets import NO_COSTS, RunCosts
 from .seeded_session import random_outputs
 
 COMBINED_PART = (0, 1)  # of the combined input sets, see VerificationSpec
+NODE_BYTES = 100  # of a node in a file, about
 VALUE_BUDGET = 512 << 20  # bytes, unless the memory is limited
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
 NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
@@ -37,10 +37,10 @@ class VerificationSpec(Struct, frozen=True):
 
     `uses_half`: 16-bit floats are computed, which backends do not reproduce to the bit. `stateful`: a run changes the
     weights in place. `effort` decides how much is tried, for `costs` of runs; `memory` is the limit, in bytes, for the
-    process that runs the models, None for no limit. `combined_part` is the part of the combined input sets to draw: the
-    first, and the distance to the next; a distance of 0 stands for none. `max_region_sets` is the most input sets on
-    which changed regions are compared, None for as many as their cost allows. `notes` say which given inputs were left
-    out.
+    process that runs the models, None for most of the machine's. `combined_part` is the part of the combined input sets
+    to draw: the first, and the distance to the next; a distance of 0 stands for none. `max_region_sets` is the most
+    input sets on which changed regions are compared, None for as many as their cost allows. `notes` say which given
+    inputs were left out.
     """
 
     inputs: list[InputSpec]
@@ -76,9 +76,13 @@ class VerificationSpec(Struct, frozen=True):
         """The spec of `model`, with sizes fixed by `shapes` of inputs and `dims` of symbols.
 
         Raises ModelError for given inputs, shapes and symbols that do not fit the model, UnverifiableError for a
-        convolution whose filter is always empty, and for a value larger than the memory.
+        convolution whose filter is always empty, and for a value larger than the memory, by default of the size of the
+        model.
         """
         require_symbols(model.graph, dims)
+        if memory is None:
+            size = model.graph.context.weight_bytes + NODE_BYTES * total_op_count(model.graph)
+            memory = memory_for_model(size)
         _require_memory(model.graph, memory)
         require_nonempty_filters(model.graph)
         inputs = with_given_shapes(shapes, input_specs(model))
@@ -99,11 +103,8 @@ class VerificationSpec(Struct, frozen=True):
         )
 
 
-def _require_memory(graph: Graph, memory: int | None) -> None:
-    """Raise UnverifiableError for a value of the main graph that never fits into `memory` bytes. O(V)."""
-    if memory is None and sys.platform != "linux":
-        return
-    limit = default_memory() if memory is None else memory
+def _require_memory(graph: Graph, limit: int) -> None:
+    """Raise UnverifiableError for a value of the main graph that never fits into `limit` bytes. O(V)."""
     for op in graph.ops():
         for value in op.outputs:
             extents = as_integers(value.known_shape or ()) if value.type is None else None
@@ -111,5 +112,6 @@ def _require_memory(graph: Graph, memory: int | None) -> None:
                 size = prod(extents) * element_bits(value.known_dtype) // 8
                 if size > limit:
                     raise UnverifiableError(
-                        f"{value.name} has {size / 1e9:.3g} GB, more than the {limit / 1e9:.3g} GB for verification"
+                        f"{value.name} has {size / 1e9:.3g} GB, more than the {limit / 1e9:.3g} GB for verification; "
+                        "--memory SIZE raises the limit"
                     )

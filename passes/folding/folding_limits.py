@@ -19,6 +19,7 @@ from ...core.ir.tensor import STRING, element_bits
 from ...core.operators.declaration import Trait
 from ...core.operators.table import OPERATORS, ops_with
 from ...core.ort.evaluation_worker import EvaluationLimits
+from ...core.processes.process_limits import MODEL_MEMORY, SMALL_MODEL
 from ..support.operand_queries import known_scalar
 
 MAX_TRIP_COUNT = 1000  # of a Loop
@@ -78,7 +79,8 @@ def spend(graph: Graph, work: Work) -> None:
 def evaluation_limits(work: Work, weight_bytes: int) -> EvaluationLimits:
     """The limits of the process that does some work, of a model with so many bytes of weights."""
     seconds = BATCH_SECONDS + work.multiplications / MULTIPLICATIONS_PER_SECOND
-    return EvaluationLimits(BASE_MEMORY + 2 * (MAX_LIVE_BYTES + weight_bytes), seconds)
+    large = BASE_MEMORY + 2 * (MAX_LIVE_BYTES + weight_bytes)
+    return EvaluationLimits(MODEL_MEMORY if weight_bytes <= SMALL_MODEL else large, seconds)
 
 
 def work_of(op: Op, moved: int) -> Work | None:

@@ -29,4 +29,5 @@ def test_page_links_to_next_page(page: Path) -> None:
 def test_readme_links_exist() -> None:
     targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
     assert len(targets) > 10
-    assert [t for t in targets if not t.startswith("http") and not (ROOT / t).exists()] == []
+    paths = [t.partition("#")[0] for t in targets if not t.startswith("http")]
+    assert [p for p in paths if not (ROOT / p).exists()] == []

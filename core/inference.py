@@ -142,7 +142,12 @@ def _infer_op(op: Op) -> None:
     elif op.subgraphs:
         infer_from_subgraphs(op)
     elif op.domain or not _infer_built_in(op, spec):
-        infer_from_schema(op, spec)
+        dtypes = () if spec.has_type_and_shape_inference_function else [o.dtype for o in _outputs_of(op)]
+        if not dtypes or 0 in dtypes:
+            infer_from_schema(op, spec)
+        else:  # which is all that onnx knows
+            for v, dtype in zip(op.outputs, dtypes, strict=False):
+                v.merge_type(dtype, None, inferred=True)
     if spec is None or op.type in DATA_DEPENDENT_OPS:
         _settle_declared_symbols(op)
     new_unknown = partial(op.graph.context.new_unknown, tentative=op.type not in DATA_DEPENDENT_OPS)
@@ -227,9 +232,9 @@ class _OutputType(Struct, frozen=True):
 
 
 @cache
-def _output_types(op_type: str, version: int) -> tuple[_OutputType, ...]:
-    """The types of the outputs of an operator of the standard domain; a variadic last one is given once."""
-    spec: Any = schema(op_type, ONNX_DOMAIN, version)
+def _output_types(op_type: str, domain: str, version: int) -> tuple[_OutputType, ...]:
+    """The types of the outputs of an operator; a variadic last one is given once."""
+    spec: Any = schema(op_type, domain, version)
     allowed: dict[str, Sequence[str]] = {c.type_param_str: c.allowed_type_strs for c in spec.type_constraints}
     found: list[_OutputType] = []
     for formal in spec.outputs:
@@ -240,7 +245,7 @@ def _output_types(op_type: str, version: int) -> tuple[_OutputType, ...]:
 
 
 def _outputs_of(op: Op) -> tuple[_OutputType, ...]:
-    return _output_types(op.type, op.version)
+    return _output_types(op.type, op.domain or ONNX_DOMAIN, op.version)
 
 
 def _first_input(op: Op, indices: Sequence[int]) -> Value | None:

@@ -59,6 +59,14 @@ def test_answers_are_those_of_onnx() -> None:
         onnx_calls.check_file(GOLDEN / "README.md")
 
 
+def test_types_that_a_schema_fixes_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load("g (float[N,3] x) => (float[A,B] z) { y = ai.onnx.ml.Scaler(x) z = Neg(y) }", opset=18)
+    model.opset_import.add(domain="ai.onnx.ml", version=1)
+    monkeypatch.setattr(onnx_calls, "_call", None)
+    scaled = from_onnx(model).graph.outputs[0].producer.inputs[0]
+    assert (scaled.known_dtype, scaled.known_shape) == (onnx.TensorProto.FLOAT, None)
+
+
 @pytest.mark.parametrize(("body", "reason"), [(CRASH, "crashed"), (HANG, "did not end within 0.3 s")])
 @pytest.mark.usefixtures("hasty")
 def test_a_call_that_ends_the_worker_is_made_once(body: str, reason: str) -> None:

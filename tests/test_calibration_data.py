@@ -38,6 +38,33 @@ def broken():
     raise ValueError("no more files")
 def nothing():
     return 5
+class Broken(dict):
+    def __iter__(self):
+        return 3
+    def items(self):
+        raise RuntimeError("no items")
+    def __array__(self, *_, **__):
+        raise KeyError("no array")
+class BrokenIterable:
+    __iter__ = Broken.__iter__
+class BrokenArray:
+    __array__ = Broken.__array__
+def table():
+    return Broken(x=1)
+def mappings():
+    return [Broken(x=1)]
+def streamed():
+    yield Broken(x=1)
+def iterable():
+    return BrokenIterable()
+def array():
+    return [{"x": [BrokenArray()]}]
+def get_next():
+    class Reader:
+        @property
+        def get_next(self):
+            raise SystemExit(0)
+    return Reader()
 """
 
 
@@ -178,6 +205,15 @@ def test_errors(tmp_path: Path, data: Any, message: str) -> None:
     {
         "no function": ("data.py:other", "data.py has no function other"),
         "raises": ("data.py:broken", "data.py:broken: ValueError: no more files"),
+        "raises as a table": ("data.py:table", "data.py:table: RuntimeError: no items"),
+        "raises in a list": ("data.py:mappings", "data.py:mappings: RuntimeError: no items"),
+        "raises in a stream": ("data.py:streamed", "data.py:streamed: RuntimeError: no items"),
+        "no iterator": (
+            "data.py:iterable",
+            "data.py:iterable: TypeError: iter() returned non-iterator of type 'int'",
+        ),
+        "raises as an array": ("data.py:array", "data.py:array: KeyError: 'no array'"),
+        "raises as a reader": ("data.py:get_next", "data.py:get_next: SystemExit: 0"),
         "5": ("data.py:nothing", "data.py:nothing: int is no source of samples; give files, or an iterable"),
         "no name": ("data.py:a b", "data.py:a b: not of the form file.py:function"),
         "no file": ("other.py", "other.py is not a Python file: No such file or directory"),

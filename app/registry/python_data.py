@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
 from ...core.io.model import Model
 from ...core.plugins.pass_registry import function_in_file, plugin_errors, python_file
 from ...core.support.regular_files import is_folder
@@ -15,6 +17,7 @@ from ...core.verify.input_specs import input_specs
 if TYPE_CHECKING:
     from ...core.verify.given_inputs import DataReader
 
+PLAIN: tuple[type[Any], ...] = (bool, int, float, str, bytes, np.generic, type(None))
 DEFAULT_FUNCTION = "reader"  # the name of the function in a file
 
 
@@ -36,27 +39,51 @@ def with_python_data(given: Any, option: str) -> Any:
     if not isinstance(given, str | Path) or python_file(text := str(given)) is None:
         return given
     name, function = function_in_file(option, text, DEFAULT_FUNCTION)
-    with plugin_errors(text, f"{option} {text}"):
-        made = function()
     file = Path(text.removesuffix(f":{name}"))
     label = f"{file.name}:{name}"
-    is_streamed = isinstance(made, Iterable) or callable(getattr(made, "get_next", None))
-    if not is_streamed or isinstance(made, Mapping | Sequence):
-        return NamedData(label, made)
+    with plugin_errors(text, f"{option} {text}"):
+        made = function()
+        is_streamed = isinstance(made, Iterable) or callable(getattr(made, "get_next", None))
+        if not is_streamed or isinstance(made, str | bytes):
+            return NamedData(label, made)
+        if isinstance(made, Mapping):
+            return NamedData(label, _plain_sample(cast("Mapping[Any, Any]", made)))
+        if isinstance(made, Sequence):
+            return NamedData(label, [_plain_sample(sample) for sample in cast("Sequence[Any]", made)])
     return NamedData(label, _guarded(made, str(file), label))
 
 
 def _guarded(data: DataReader | Iterable[Any], file: str, label: str) -> Iterator[Any]:
     """The samples of a reader; its exceptions become PluginErrors."""
-    get_next = getattr(data, "get_next", None)
-    samples: Iterator[Any] = iter(get_next, None) if callable(get_next) else iter(cast("Iterable[Any]", data))
     end = object()
+    with plugin_errors(file, label):
+        get_next = getattr(data, "get_next", None)
+        samples: Iterator[Any] = iter(get_next, None) if callable(get_next) else iter(cast("Iterable[Any]", data))
     while True:
         with plugin_errors(file, label):
-            sample = next(samples, end)
+            sample = _plain_sample(next(samples, end))
         if sample is end:
             return
         yield sample
+
+
+def _plain_sample(sample: Any) -> Any:
+    """A sample without code of the user, so that nothing which reads it later can raise an exception of this code."""
+    if isinstance(sample, Mapping):
+        return {str(k): _plain(v) for k, v in cast("Mapping[object, object]", sample).items()}
+    return sample
+
+
+def _plain(value: Any) -> Any:
+    """Arrays in place of what NumPy takes as one, and lists and dicts of them in place of other kinds."""
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in cast("Mapping[object, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [v if isinstance(v, PLAIN) else _plain(v) for v in cast("Sequence[Any]", value)]
+    array = np.asarray(value)
+    return value if array.dtype == np.object_ else array
 
 
 def data_files(given: object) -> list[Path]:

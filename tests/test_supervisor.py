@@ -30,6 +30,10 @@ def hold():
     print("held", flush=True)
     sum(range(10**12))
 """
+NO_END = (
+    "error: the command did not reach its end, as code that it called ended its process with exit code 0; "
+    "nothing was written\n"
+)
 LIMIT = "error: m.onnx: rewriting is not done within 0.1 s; nothing was written\n"
 
 
@@ -45,6 +49,8 @@ def started(tmp_path: Path, script: str) -> subprocess.Popen[str]:
     [
         pytest.param("print('done', file=sys.stderr)", 0, "done\n", id="success"),
         pytest.param("sys.exit(3)", 3, "", id="code"),
+        pytest.param("folder = ScratchFolder()\nos._exit(0)", 4, NO_END, id="no end"),
+        pytest.param("if os.fork() == 0: sys.exit()\nos.wait()\nos._exit(0)", 4, NO_END, id="no end, but of a fork"),
         pytest.param("os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM, "", id="terminated"),
         pytest.param(
             "os.kill(os.getpid(), signal.SIGSEGV)",
@@ -115,9 +121,17 @@ def test_too_little_memory_to_start(name: str) -> None:
         )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signals_end_native_code(tmp_path: Path, number: signal.Signals) -> None:
-    process = started(tmp_path, "folder = ScratchFolder()\ntell(PHASE, 'loading')\nwith unwind_on_sigterm(): hold()")
+@pytest.mark.parametrize(
+    ("number", "before", "message"),
+    [
+        pytest.param(signal.SIGTERM, "", "interrupted while loading; nothing was written\n", id="SIGTERM"),
+        pytest.param(signal.SIGINT, "", "interrupted while loading; nothing was written\n", id="SIGINT"),
+        pytest.param(signal.SIGINT, "Terminal().last_line('interrupted')", "interrupted\n", id="which it has said"),
+    ],
+)
+def test_signals_end_native_code(tmp_path: Path, number: signal.Signals, before: str, message: str) -> None:
+    script = f"from passwright.app.report.terminal import Terminal\nfolder = ScratchFolder()\n{before}\n"
+    process = started(tmp_path, f"{script}tell(PHASE, 'loading')\nwith unwind_on_sigterm(): hold()")
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
     time.sleep(0.2)  # until it is in native code
@@ -125,7 +139,7 @@ def test_signals_end_native_code(tmp_path: Path, number: signal.Signals) -> None
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert time.monotonic() - start < 10
-    assert (process.returncode, errors) == (128 + number, "interrupted while loading; nothing was written\n")
+    assert (process.returncode, errors) == (128 + number, message)
     assert list(tmp_path.iterdir()) == []
 
 

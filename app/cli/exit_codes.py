@@ -10,6 +10,7 @@ import typer
 
 from ...core.errors import PassesError, UnverifiableError, UsageError, VerificationError
 from ...core.support.printable_text import printable_line
+from ...core.support.supervision import END, tell
 from .standard_streams import discard_standard_output
 
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = (
@@ -32,6 +33,7 @@ def one_line_errors(bad_input: int = BAD_INPUT) -> Generator[None]:
         if isinstance(e, OSError):
             discard_standard_output()
         code, message = failure
+        tell(END, "")
         typer.echo(printable_line(f"error: {message}"), err=True)
         raise typer.Exit(code) from e
 

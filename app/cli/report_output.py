@@ -77,7 +77,7 @@ def shown_progress(terminal: Terminal) -> Generator[Callable[[str], None]]:
     except KeyboardInterrupt as e:
         if type(e) is KeyboardInterrupt:  # a time limit raises others
             *_, outcome = ("nothing was written", *getattr(e, "__notes__", ()))
-            terminal.warning(f"interrupted while {terminal.phase.name}; {outcome}")
+            terminal.last_line(f"interrupted while {terminal.phase.name}; {outcome}")
         raise
 
 

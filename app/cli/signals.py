@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from threading import Event, main_thread
 from time import sleep
 
+from ...core.support.supervision import END, tell
 from .exit_codes import BAD_INPUT
 
 TERMINATED, INTERRUPTED = 128 + signal.SIGTERM, 128 + signal.SIGINT
@@ -44,7 +45,7 @@ def unwind_on_sigterm() -> Generator[None]:
 
     sys.unraisablehook = repeat_interruption
     signal.signal(signal.SIGTERM, unwind)
-    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) in {signal.SIG_DFL, signal.default_int_handler}:
         signal.signal(signal.SIGINT, unwind)
     try:
         yield
@@ -65,6 +66,7 @@ def exit_on_bus_error() -> None:
 @ctypes.CFUNCTYPE(None, ctypes.c_int)
 def _exit_with_line(_: int) -> None:
     os.write(2, b"error: a file of the model was cut while it was in use\n")
+    tell(END, "")
     os._exit(BAD_INPUT)
 
 

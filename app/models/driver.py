@@ -115,7 +115,7 @@ class Driver:
                         number, reply = next(replies)
                     self._add(number, self._reply(number, reply))
         except KeyboardInterrupt:
-            self.terminal.warning(f"interrupted: {self._end_early()}")
+            self.terminal.last_line(f"interrupted: {self._end_early()}")
             raise
         except PoolLost as e:
             raise PoolLost(f"{e}: {self._end_early()}") from e

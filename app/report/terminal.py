@@ -16,7 +16,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from ...core.support.printable_text import printable, printable_line, printable_lines
-from ...core.support.supervision import PHASE, tell
+from ...core.support.supervision import END, PHASE, tell
 from .document import BRIEF, VERBOSE, Block, Document, Facts, Lines, Preformatted, Table, shown_blocks
 
 if TYPE_CHECKING:
@@ -174,6 +174,11 @@ class Terminal:
         )
         for line in lines:
             self.line(line, style)
+
+    def last_line(self, text: str) -> None:
+        """Print why the command ends on standard error; its supervisor says no more if it is killed then."""
+        tell(END, "")
+        self.warning(text)
 
     def warning(self, text: str) -> None:
         """Print a line of plain text on standard error."""

@@ -7,6 +7,7 @@ stops and continues both.
 
 from __future__ import annotations
 
+import atexit
 import marshal
 import os
 import select
@@ -17,7 +18,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import NoReturn
 
-from ..support.supervision import FOLDER, OUTCOME, PHASE, PROGRESS, TIME, Limit, supervise_by
+from ..support.supervision import END, FOLDER, OUTCOME, PHASE, PROGRESS, TIME, Limit, supervise_by, tell
 from .process_limits import adopt_orphans, end_with_parent
 
 GRACE = 0.7  # seconds for a command to end by itself after a signal
@@ -52,12 +53,15 @@ def supervise_command() -> None:
         os.close(descriptor)
     end_with_parent(supervisor, signal.SIGKILL)
 
-    def tell(fact: str, value: str | Limit | None) -> None:
+    def write(fact: str, value: str | Limit | None) -> None:
+        if fact == END:
+            os.set_blocking(told, True)  # as nothing may be lost that decides on the exit code
         message = marshal.dumps((fact, value[:MAX_TEXT] if isinstance(value, str) else value))
         with suppress(OSError):  # it has ended, or is stopped
             os.write(told, struct.pack("<H", len(message)) + message)
 
-    supervise_by(tell)
+    supervise_by(write)
+    atexit.register(tell, END, "")  # which code that ends the process does not reach
 
 
 def _note(_number: int, _at: object) -> None:
@@ -133,11 +137,16 @@ class _Supervisor:
 
     def _exit_as(self, status: int) -> NoReturn:
         """Exit as the process did, but with a line if it crashed."""
+        while select.select([self.messages], [], [], 0)[0] and self._take_messages():
+            pass
         code = os.waitstatus_to_exitcode(status)
         if code in {128 + signal.SIGINT, -signal.SIGINT} and PHASE not in self.texts and not self._was_interrupted():
             self._exit(
                 CRASHED, "the command ended as it started, perhaps for lack of memory or threads: see `ulimit -a`"
             )
+        if code >= 0 and END not in self.texts:
+            cause = f"code that it called ended its process with exit code {code}"
+            self._exit(CRASHED, f"the command did not reach its end, as {cause}; {self._outcome}")
         if code >= 0:
             os._exit(code)
         name = signal.Signals(-code).name if -code in {*signal.Signals} else f"signal {-code}"
@@ -155,7 +164,7 @@ class _Supervisor:
         return "signal" in self.limits
 
     def _exit(self, code: int, text: str) -> NoReturn:
-        """Remove what a process that was killed left, print a line, and exit."""
+        """Remove what a process that was killed left, print a line unless it had printed its last one, and exit."""
         from ..support.scratch_folder import remove_killed  # noqa: PLC0415 - seldom needed
 
         try:
@@ -163,7 +172,8 @@ class _Supervisor:
                 f"error: {text}" if text else f"interrupted while {self.texts.get(PHASE, 'starting')}; {self._outcome}"
             )
             cleared = "\r\x1b[K\x1b[?25h" if sys.stderr is not None and os.isatty(2) else ""  # the line of progress
-            os.write(2, f"{cleared}{text}\n".encode(errors="backslashreplace"))
+            if END not in self.texts or "signal" not in self.limits:
+                os.write(2, f"{cleared}{text}\n".encode(errors="backslashreplace"))
             remove_killed(self.folders)
         finally:
             os._exit(code)

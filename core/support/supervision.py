@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from functools import cache
 
-PHASE, OUTCOME, FOLDER = "phase", "outcome", "folder"
-"""Facts with a text: what the process does, what became of its outputs, and a folder with scratch folders."""
+PHASE, OUTCOME, FOLDER, END = "phase", "outcome", "folder", "end"
+"""Facts with a text: what the process does, what became of its outputs, a folder with scratch folders, and with ""
+that it reached its end, of which it says no more."""
 TIME, PROGRESS = "time", "progress"
 """Facts with a `Limit`, or None if there is none any more."""
 Limit = tuple[float, int, str]

@@ -336,6 +336,24 @@ def _run_writers(
     return next_plan(writers.steps)
 
 
+def test_outcome_names_no_scratch_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(publishing, "tell", lambda _, text: told.append(text))
+
+    def publish_and_interrupt(path: Path) -> None:
+        with Publication(OutputFile.at(path)) as publication:
+            publication.add_model(numbered(1))
+            publication.publish()
+            raise KeyboardInterrupt
+
+    with ScratchFolder(tmp_path) as folder:
+        for path in (tmp_path / "o.onnx", folder / "scratch.onnx"):
+            with pytest.raises(KeyboardInterrupt) as e:
+                publish_and_interrupt(path)
+            told += getattr(e.value, "__notes__", [])
+    assert told == [f"{tmp_path / 'o.onnx'} {end}" for end in ("may be written", "was written", "was written")]
+
+
 def test_data_of_other_models_stay(tmp_path: Path) -> None:
     """A copy of the old model refers to its data; a part of a name does not."""
     publish(tmp_path, 1)

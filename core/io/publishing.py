@@ -27,7 +27,7 @@ from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile
 from ..ir.wire_format import LEN, parse_fields
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH
 from ..support.folder_locks import locked
-from ..support.scratch_folder import RECORD, ScratchFolder, remove_abandoned, shared_folder
+from ..support.scratch_folder import RECORD, ScratchFolder, is_scratch, remove_abandoned, shared_folder
 from ..support.supervision import OUTCOME, tell
 from .model import Model, SerializedModel
 from .output_paths import OutputFile
@@ -42,7 +42,7 @@ class Publication:
 
     `replaced_data`: the external data of the model that is in its place now, whatever their names are. Use it as a
     context manager, which removes staged files at the end. Errors say what became of the model; so does a note of a
-    KeyboardInterrupt. `report` is called as the model is written.
+    KeyboardInterrupt, unless the model is in a scratch folder. `report` is called as the model is written.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class Publication:
         report: ReportBytes = lambda _written, _total: None,
     ) -> None:
         self.model, self._replaced_data, self._report = model, replaced_data, report
+        self._is_output = model is None or not is_scratch(model.target)
         self._is_publishing = False
         self._staged: list[_StagedFile] = []
         self._is_model_written = False
@@ -63,7 +64,7 @@ class Publication:
         for staged in self._staged:
             staged.stage.remove()
         self._staged.clear()
-        if isinstance(error, KeyboardInterrupt):
+        if self._is_output and isinstance(error, KeyboardInterrupt):
             error.add_note(self._outcome())
 
     def _outcome(self) -> str:
@@ -116,11 +117,15 @@ class Publication:
                     staged.flush(staged.file)
         for staged in self._staged:
             self._is_publishing = True
-            tell(OUTCOME, self._outcome())
+            self._tell_outcome()
             with self._naming_errors(staged.file):
                 if staged.file is not None and staged.file.folder is not None:
                     staged.publish(staged.file)
             self._is_model_written = self.model is not None
+            self._tell_outcome()
+
+    def _tell_outcome(self) -> None:
+        if self._is_output:
             tell(OUTCOME, self._outcome())
 
     def _add(self, file: OutputFile | None, write: Callable[[Path], Path | None]) -> Path:

@@ -111,6 +111,11 @@ class _Place:
             os.close(lock)
 
 
+def is_scratch(path: Path) -> bool:
+    """Whether a path leads into a scratch folder."""
+    return any(map(NAMES.fullmatch, path.parts))
+
+
 def remove_folder(path: Path) -> None:
     """Remove a scratch folder as far as possible, its lock last, so that the rest is found after a kill."""
     with suppress(OSError):

@@ -13,9 +13,9 @@ START_BYTES = 256 << 20
 def main() -> None:
     """Entry point of the command. Ctrl-C gives no traceback, also while it is imported and while Python ends.
 
-    The command runs in a process of its own, which is killed at its limits.
+    The command runs in a process of its own, which is killed at its limits; Ctrl-C kills it until it is ready.
     """
-    is_interruptible = signal.getsignal(signal.SIGINT) == signal.default_int_handler  # not in the background
+    is_interruptible = signal.getsignal(signal.SIGINT) != signal.SIG_IGN  # as it is in the background
     if is_interruptible:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     _require_memory()
@@ -27,8 +27,6 @@ def main() -> None:
     supervise_command()
     from .app.cli import entry  # noqa: PLC0415 - as above
 
-    if is_interruptible:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         entry.main()
     finally:

@@ -21,8 +21,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 class Interrupt:
     def find_spec(self, name, path, target=None):
         if name == {module!r}:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(0, signal.SIGINT)
 sys.meta_path.insert(0, Interrupt())
+{before}
 sys.argv = ["passes", "run", "m.onnx", "--no-verify"]
 from passwright.__main__ import main
 main()
@@ -65,13 +66,23 @@ def test_standard_streams(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "code"),
-    [("passwright.app.cli.entry", -2), ("passwright.app.models.single_run", 130)],
-    ids=["imports", "command"],
+    ("module", "before", "code"),
+    [
+        pytest.param("passwright.app.cli.entry", "", -2, id="imports"),
+        pytest.param(
+            "",
+            "import passwright.app.cli.entry as e\ne.limit_memory = lambda _: os.kill(0, signal.SIGINT)",
+            -2,
+            id="before its handlers",
+        ),
+        pytest.param("passwright.app.models.single_run", "", 130, id="command"),
+    ],
 )
-def test_interrupts_have_no_traceback(folder: Path, module: str, code: int) -> None:
-    command = [sys.executable, "-c", INTERRUPT.format(module=module)]
-    done = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=300)
+def test_interrupts_have_no_traceback(folder: Path, module: str, before: str, code: int) -> None:
+    command = [sys.executable, "-c", INTERRUPT.format(module=module, before=before)]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, check=False, timeout=300, start_new_session=True
+    )  # as to all processes that a terminal started
     assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
 

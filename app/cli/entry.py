@@ -207,11 +207,11 @@ def main() -> None:
     let_idle_threads_sleep()
     exit_on_bus_error()
     prepare_standard_streams()
-    with unwind_on_sigterm():
-        try:
+    try:
+        with unwind_on_sigterm():
             app()
-        except KeyboardInterrupt:  # before typer catches it
-            sys.exit(INTERRUPTED)
-        except Exception:  # noqa: BLE001 - a mistake of this program, whose message may have names
-            typer.echo(printable_lines(format_exc().rstrip()), err=True)
-            sys.exit(BAD_INPUT)
+    except KeyboardInterrupt:  # before typer catches it
+        sys.exit(INTERRUPTED)
+    except Exception:  # noqa: BLE001 - a mistake of this program, whose message may have names
+        typer.echo(printable_lines(format_exc().rstrip()), err=True)
+        sys.exit(BAD_INPUT)

@@ -25,6 +25,7 @@ from passwright.app.measure.model_stats import inlined
 from passwright.core import ChangeLog, Graph, from_onnx
 from passwright.core.errors import ModelError, TimeLimitError, UnverifiableError
 from passwright.core.io import function_inlining
+from passwright.core.io.files import split_model
 from passwright.core.io.function_inlining import require_moderate_growth, with_inlined_functions
 from passwright.core.ir.wire_format import encode_field
 from passwright.core.operators.ml import has_cyclic_tree
@@ -35,6 +36,7 @@ from passwright.core.processes.process_limits import (
     default_memory,
     memory_for_model,
 )
+from passwright.core.processes.watchdog import time_limit
 from passwright.core.serialization.proto_queries import all_nodes
 from passwright.core.verify import oracle as oracle_module
 from passwright.core.verify.effort import Effort
@@ -306,6 +308,25 @@ def test_pass_that_asks_for_ever_within_a_time_limit(tmp_path: Path) -> None:
         optimize(load(RELU), Asks(), verify=False, output=tmp_path / "out.onnx", time_limit=0.2)
     assert list(tmp_path.iterdir()) == []
     assert optimize(load(RELU), "none", verify=False, time_limit=60).model is not None
+
+
+def test_models_are_read_within_a_time_limit(tmp_path: Path) -> None:
+    """Loops over the nodes, the initializers, the types and the functions of a model, and over a file, check it."""
+    messages = {
+        "nodes": load(RELU),
+        "initializers": helper.make_model(helper.make_graph([], "g", [], [], [helper.make_tensor("w", 1, [1], [0.0])])),
+        "types": helper.make_model(helper.make_graph([], "g", [], [], value_info=[onnx.ValueInfoProto(name="v")])),
+    }
+    calls = with_functions(["F0 (x) => (y) { y = Abs(x) }"])
+    onnx.save(messages["nodes"], tmp_path / "m.onnx")
+    readings: dict[str, Callable[[], object]] = {name: partial(from_onnx, m) for name, m in messages.items()}
+    readings |= {
+        "functions": partial(require_moderate_growth, calls),
+        "file": partial(split_model, tmp_path / "m.onnx"),
+    }
+    for name, read in readings.items():
+        with pytest.raises(TimeLimitError, match=name), time_limit(1e-9, lambda name=name: name):
+            read()
 
 
 HOLD = """

@@ -22,6 +22,7 @@ from ..ir.tensor import (
     Tensor,
     join_chunks,
 )
+from ..processes.watchdog import require_time
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors
 from ..support.regular_files import open_regular, unreadable
@@ -200,6 +201,7 @@ def _read_parts(
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
     nodes, tensors, rest = array("q"), array("q"), bytearray()  # bounds in compact form, of perhaps a million nodes
     for f in wire_format.parse_fields(data, graphs[0].begin, graphs[0].end):
+        require_time()
         if f.number in {NODE, INITIALIZER}:
             (nodes if f.number == NODE else tensors).extend((f.begin, f.end))
         else:

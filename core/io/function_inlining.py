@@ -12,6 +12,7 @@ from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.tensor import Tensor, first_line
 from ..processes.onnx_calls import OnnxError, inline_model_functions
+from ..processes.watchdog import require_time
 from ..serialization.proto_queries import all_nodes, copy_without, opset_versions, subgraphs
 
 MAX_INLINED_NODES = 100_000  # that inlining makes, with those in subgraphs,
@@ -180,6 +181,7 @@ def _inlined_size(
     count = size = 0
     uses = Counter[str]()
     for node in all_nodes(nodes):
+        require_time()
         body = sizes.get(_called(node))
         references = [(a.name, a.ref_attr_name) for a in node.attribute if a.ref_attr_name]
         if body is None:

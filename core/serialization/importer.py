@@ -19,6 +19,7 @@ from ..ir.tensor import KNOWN_DTYPES, SMALL_TENSOR_BYTES, STRING, Tensor
 from ..ir.values import Value, declared_shape
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
+from ..processes.watchdog import require_time
 from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES, copy_without
 
 STRIPPED_ATTRIBUTE_TYPES = frozenset({
@@ -85,6 +86,7 @@ class Importer:
     def _read_initializers(self, graph: Graph, names: dict[str, Value], tensors: Iterable[Tensor]) -> None:
         inputs = set(graph.inputs)
         for tensor in tensors:
+            require_time()
             require_utf8(tensor.name)
             value = names.get(tensor.name)
             if value is None:
@@ -112,7 +114,8 @@ class Importer:
         lookup: Callable[[str], Value],
         sources: Collection[Value] = (),
     ) -> Op:
-        """Add a node to `graph` as an op; `sources` are values that no op may produce."""
+        """Add a node to `graph` as an op; `sources` are values that no op may produce. Raises TimeLimitReached."""
+        require_time()
         require_utf8(node.op_type, node.domain, node.name)
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
@@ -174,6 +177,7 @@ class Importer:
             declare_computed(value, info.type, self.context)
             graph.declared.outputs.append(info.SerializeToString(deterministic=True))
         for info in header.value_info:
+            require_time()
             value = names.get(info.name)
             if value is not None:
                 declare_computed(value, info.type, self.context)

@@ -2,7 +2,8 @@
 
 The code is the function of the rule, and functions of the same folder that it calls. A branch is one side of a
 decision: of an `if`, a conditional expression or a case, of a loop, or of a comparison whose result is a number. One
-that ends by declining is none. What a rule requires decides whether it fires.
+that ends by declining is none. What a rule requires decides whether it fires. Quotients, extremes and entries of tables
+decide, too (`number_decisions`): their outcomes count once they are evaluated.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ..rewriting.rules import Rule
+from .number_decisions import NumberDecision, Outcomes, decisions_of, is_repeatable, outcomes_of
 
 Position = tuple[int, int]
 Range = tuple[Position, Position]
@@ -32,7 +35,7 @@ class Branch(Struct, frozen=True):
     """One side of a decision of a function: the places of its test, its code and the other side.
 
     Without code it is taken where the test is left for anything but the other side; with an `outcome`, where the test
-    has this result. Places are lines and columns of the file.
+    has this result, in words. Places are lines and columns of the file.
     """
 
     function: str
@@ -40,7 +43,7 @@ class Branch(Struct, frozen=True):
     test: Range
     code: Range = NOWHERE
     other: Range = NOWHERE
-    outcome: bool | None = None
+    outcome: str | None = None
 
     @property
     def line(self) -> int:
@@ -119,11 +122,23 @@ class _Reader:
     code: CodeType
     function: Function
     tested: set[int] = field(default_factory=set[int])
-    """Nodes of tests, each of whose results is a branch or declines, and of values that are tested elsewhere."""
+    """Nodes of tests, each of whose results is a branch or declines, and of values of names that tests alone read."""
 
     def __post_init__(self) -> None:
-        for node in self._nodes():
-            self.tested.update(id(inner) for test in _tests_of(node) for inner in ast.walk(test))
+        nodes = [*self._nodes()]
+        for node in nodes:
+            self._add_tests(_tests_of(node))
+        read = [n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
+        others = {n.id for n in read if id(n) not in self.tested}
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.NamedExpr(target=ast.Name(id=name)):
+                    self._add_tests([node.value] if name not in others else [])
+                case _:
+                    pass
+
+    def _add_tests(self, tests: Sequence[ast.AST]) -> None:
+        self.tested.update(id(inner) for test in tests for inner in ast.walk(test))
 
     def _nodes(self) -> Iterator[ast.AST]:
         body = self.function.body if isinstance(self.function, ast.FunctionDef) else [self.function.body]
@@ -167,13 +182,25 @@ class _Reader:
 
     def _of_values(self, node: ast.AST) -> Iterator[Branch]:
         """The outcomes of a comparison, the operands that `and` and `or` may leave out, and filtered elements."""
-        if isinstance(node, ast.Compare) and self._builder not in _names_in(node):
+        if isinstance(node, ast.Compare) and is_repeatable(node, self._builder):
             made = self._branch(node)
-            yield from (Branch(made.function, made.first_line, made.test, outcome=side) for side in (False, True))
+            yield from (Branch(made.function, made.first_line, made.test, outcome=str(side)) for side in (False, True))
         elif isinstance(node, ast.BoolOp):
             yield from (self._branch(node.values[0], [value]) for value in node.values[1:])
         elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp):
             yield from (self._branch(test, [node.elt]) for part in node.generators for test in part.ifs)
+
+    def untested_calls(self) -> Iterator[Range]:
+        """The places of calls whose results are no tests."""
+        return (_range([n]) for n in self._nodes() if isinstance(n, ast.Call) and id(n) not in self.tested)
+
+    def decisions(self) -> Iterator[tuple[Range, NumberDecision]]:
+        """The decisions that are evaluated once more, by their place."""
+        comparisons = (n for n in self._nodes() if isinstance(n, ast.Compare) and id(n) not in self.tested)
+        of_truth = ((n, NumberDecision(ast.Tuple([n], ast.Load()), truth)) for n in comparisons)
+        for node, decision in (*of_truth, *decisions_of(self.function, self.tested)):
+            if is_repeatable(decision.operands, self._builder):
+                yield _range([node]), decision
 
     @property
     def _builder(self) -> str:
@@ -192,7 +219,7 @@ def _tests_of(node: ast.AST) -> Sequence[ast.AST]:
             return [guard]
         case ast.Call(func=ast.Name(id=name)) if name.startswith("require"):
             return node.args
-        case ast.Assign() | ast.Return() | ast.NamedExpr() if _is_truth(node.value):
+        case ast.Return() if _is_truth(node.value):
             return [node.value] if node.value is not None else []
         case _:
             return []
@@ -211,8 +238,9 @@ def _is_truth(node: ast.AST | None) -> bool:
             return False
 
 
-def _names_in(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+def truth(value: Any) -> Outcomes:
+    """Whether a value is true."""
+    return [str(bool(value))], ()
 
 
 def declines(body: Sequence[ast.stmt]) -> bool:
@@ -233,13 +261,23 @@ def _range(nodes: Sequence[Any]) -> Range:
 
 
 class _Instruction(Struct, frozen=True):
-    """The branches that one instruction enters, those in whose test it is, and comparisons that it decides."""
+    """The branches that one instruction enters, those in whose test it is, and the outcomes of what it decides."""
 
     place: Range
     entered: Sequence[Branch] = ()
     tested: Sequence[Branch] = ()
-    decided: Mapping[bool, Branch] = {}
-    expression: CodeType | None = None
+    decided: Branch | None = None
+    operands: CodeType | None = None
+    outcomes: Callable[..., Outcomes] = truth
+
+    def evaluated(self, frame: FrameType) -> tuple[set[Branch], set[Branch]]:
+        """The outcomes of its decision in a frame, and all outcomes that count, as the instruction evaluates it."""
+        if self.decided is None or self.operands is None:
+            return set(), set()
+        names = {**frame.f_globals, **frame.f_locals}
+        taken, known = outcomes_of(self.outcomes, eval(self.operands, names))  # noqa: S307
+        of = partial(msgspec.structs.replace, self.decided)
+        return {of(outcome=o) for o in taken}, {of(outcome=o) for o in known}
 
 
 @cache
@@ -247,10 +285,8 @@ def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | No
     """The instructions of code in a function by their number, None where they have no place."""
     found: list[_Instruction | None] = []
     branches = branches_of(owner)
-    outcomes: dict[Range, dict[bool, Branch]] = {}
-    for branch in branches:
-        if branch.outcome is not None:
-            outcomes.setdefault(branch.test, {})[branch.outcome] = branch
+    readers = [_Reader(owner, f) for f in _functions_of(owner) if not _is_predicate(f)]
+    decisions = {place: d for reader in readers for place, d in reader.decisions()}
     for first, last, begin, end in code.co_positions():
         if first is None or last is None or begin is None or end is None:
             found.append(None)
@@ -258,10 +294,21 @@ def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | No
         place = (first, begin), (last, end)
         entered = [b for b in branches if b.code != NOWHERE and _contains(b.code, place)]
         tested = [b for b in branches if b.code == NOWHERE and b.outcome is None and _contains(b.test, place)]
-        source = _source(code.co_filename, place) if place in outcomes else ""
-        expression = compile(source, code.co_filename, "eval") if source else None
-        found.append(_Instruction(place, entered, tested, outcomes.get(place, {}), expression))
+        at = _Instruction(place, entered, tested)
+        if (decision := decisions.get(place)) is not None:
+            decided = Branch(owner.co_name, owner.co_firstlineno, place)
+            tree = ast.fix_missing_locations(ast.Expression(decision.operands))
+            operands = compile(tree, code.co_filename, "eval")
+            at = _Instruction(place, entered, tested, decided, operands, decision.outcomes)
+        found.append(at)
     return found
+
+
+@cache
+def _untested_calls(owner: CodeType) -> frozenset[Range]:
+    """The places of calls in a function whose results are no tests; none in one that returns bools."""
+    functions = [f for f in _functions_of(owner) if not _is_predicate(f)]
+    return frozenset(place for f in functions for place in _Reader(owner, f).untested_calls())
 
 
 def _leaves(branch: Branch, place: Range) -> bool:
@@ -270,15 +317,6 @@ def _leaves(branch: Branch, place: Range) -> bool:
 
 def _contains(outer: Range, inner: Range) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _source(filename: str, place: Range) -> str:
-    """The expression at a place, in brackets."""
-    (first, begin), (last, end) = place
-    lines = [line.encode() for line in linecache.getlines(filename)[first - 1 : last]]
-    lines[-1] = lines[-1][:end]
-    lines[0] = lines[0][begin:]
-    return f"({b''.join(lines).decode()})"
 
 
 @dataclass(slots=True)
@@ -291,6 +329,8 @@ class BranchRecorder:
     )
     _owners: dict[CodeType, CodeType] = field(default_factory=dict[CodeType, CodeType])
     _taken: set[Branch] = field(default_factory=set[Branch])
+    _known: set[Branch] = field(default_factory=set[Branch])
+    """Outcomes of decisions that were evaluated."""
     _is_called: bool = False
 
     @contextmanager
@@ -303,7 +343,7 @@ class BranchRecorder:
         def trace(frame: FrameType, event: str, _: Any) -> Any:
             called = frame.f_code
             if called is code:
-                self._owners, self._taken, self._is_called = {}, set(), True
+                self._owners, self._taken, self._known, self._is_called = {}, set(), set(), True
             elif event != "call" or not self._is_called or Path(called.co_filename).parent != folder:
                 return None
             if called not in self._owners:
@@ -327,18 +367,34 @@ class BranchRecorder:
                 self._taken.update(at.entered)
                 if last is not None:
                     self._taken.update(b for b in last.tested if _leaves(b, at.place))
-                if at.expression is not None:  # as the instruction evaluates it
-                    result = eval(at.expression, frame.f_globals, frame.f_locals)  # noqa: S307
-                    self._taken.add(at.decided[bool(result)])
+                if at.decided is not None and (last is None or last.place != at.place):
+                    taken, known = at.evaluated(frame)
+                    self._taken |= taken
+                    self._known |= known
                 last = at
+            if event == "return" and isinstance(result, bool) and not is_main:
+                self._add_result(frame, result)
             if event == "return" and is_main:
                 self._is_called = False
                 if result is not None:
                     found = frozenset(b for code in {*self._owners.values()} for b in branches_of(code))
-                    self.calls.append((frame.f_lineno - frame.f_code.co_firstlineno, frozenset(self._taken), found))
+                    site = frame.f_lineno - frame.f_code.co_firstlineno
+                    self.calls.append((site, frozenset(self._taken), found | self._known))
             return trace
 
         return trace
+
+    def _add_result(self, frame: FrameType, result: bool) -> None:
+        """Add the result of a function as an outcome of its call, if that is no test."""
+        caller = frame.f_back
+        if caller is None or caller.f_code not in self._owners or frame.f_code.co_name.endswith(("comp>", "expr>")):
+            return
+        owner = self._owners[caller.f_code]
+        at = _instructions(caller.f_code, owner)[caller.f_lasti // 2]
+        if at is not None and at.place in _untested_calls(owner):
+            made = [Branch(owner.co_name, owner.co_firstlineno, at.place, outcome=str(side)) for side in (False, True)]
+            self._known.update(made)
+            self._taken.add(made[result])
 
 
 def code_objects(code: CodeType) -> Iterator[CodeType]:

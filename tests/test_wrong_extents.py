@@ -20,6 +20,39 @@ REGIONS: dict[str, tuple[str, str, str]] = {
     "short but wide": (TWO, NEG, OF_TWO + "u = Less(n, two_i) v = Greater(m, c) b = And(u, v)" + SWITCH),
     "quotient of extents": (TWO, NEG, OF_TWO + "q = Div(n, m) b = Equal(q, seven)" + SWITCH),
     "difference": (TWO, NEG, OF_TWO + "q = Sub(n, m) b = Equal(q, c)" + SWITCH),
+    "remainder of extents": (TWO, NEG, OF_TWO + "q = Mod(n, m) b = Equal(q, seven)" + SWITCH),
+    "remainder by hand": (
+        TWO,
+        NEG,
+        OF_TWO + "k = Div(n, m) u = Mul(k, m) q = Sub(n, u) b = Equal(q, seven)" + SWITCH,
+    ),
+    "large remainder": (TWO, NEG, OF_TWO + "q = Mod(n, m) b = Greater(q, c)" + SWITCH),
+    "remainder of a sum": (TWO, NEG, OF_TWO + "w = Add(seven, four) q = Mod(n, m) b = Equal(q, w)" + SWITCH),
+    "remainder of large extents": (
+        TWO,
+        NEG,
+        OF_TWO + "q = Mod(n, m) u = Equal(q, seven) v = Greater(n, c) b = And(u, v)" + SWITCH,
+    ),
+    "remainder of floats": (
+        TWO,
+        NEG,
+        OF_TWO + "u = Cast<to=1>(n) v = Cast<to=1>(m) q = Mod<fmod=1>(u, v) b = Equal(q, f)" + SWITCH,
+    ),
+    "difference of large extents": (
+        TWO,
+        NEG,
+        OF_TWO + "q = Sub(n, m) u = Equal(q, seven) v = Greater(m, c) b = And(u, v)" + SWITCH,
+    ),
+    "difference at an extent": (
+        TWO,
+        NEG,
+        OF_TWO + "q = Sub(n, m) u = Equal(q, seven) v = Equal(m, c) b = And(u, v)" + SWITCH,
+    ),
+    "quotient of large extents": (
+        TWO,
+        NEG,
+        OF_TWO + "q = Div(n, m) u = Equal(q, two_i) v = Greater(m, c) b = And(u, v)" + SWITCH,
+    ),
     "product minus": (TWO, NEG, OF_TWO + "q = Mul(n, m) w = Sub(q, n) b = Greater(w, c)" + SWITCH),
     "three extents": (
         THREE,
@@ -433,6 +466,8 @@ REGIONS: dict[str, tuple[str, str, str]] = {
     ),
 }
 FIRST = {
+    "remainder of extents",
+    "difference at an extent",
     "both limits",
     "short but wide",
     "int8 wrap",

@@ -7,6 +7,7 @@ bracketed by a ladder of sizes, which contains the constants of the fragments, a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -28,10 +29,14 @@ from .obligation import Fragment, NotApplicable, Obligation, Sizes, Visits, symb
 
 Array = np.ndarray[Any, Any]
 Form = Hashable
+Numbers = tuple[tuple[tuple[int, ...], bytes], ...]
+"""The shapes and the first bytes of arrays."""
 LADDER = (0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
 OTHER_SIZE = 2  # of symbols that stay
 MAX_SIDES = 8  # sizes of a symbol beside its limits that are combined with sizes of others
 MAX_DIRECTIONS = 3  # symbols that are varied alone
+CROSSED_SIZE = 17  # of symbols that stay while one is varied once more
+MAX_OTHERS, MAX_CROSSED = 6, 1 << 12  # numbers that are such sizes, too, and the largest one
 MAX_WORK = 1 << 16  # elements that one evaluation reads, and 2^10 for each op; more beside a number of a fragment
 MAX_WORK_BESIDE, MAX_TOTAL_WORK = 1 << 23, 1 << 24
 MAX_CONSTANTS = 12  # numbers beside which the ladder has steps
@@ -40,6 +45,7 @@ MAX_LIMIT = 1 << 20
 MAX_ARRAY = 1 << 48  # elements of an input of which no number is read
 MAX_FORMS = 40
 MAX_PERIOD = 8
+WORD = 8  # bytes of a number
 OP_WORK = 1 << 10
 
 
@@ -67,6 +73,8 @@ def visits_of(obligation: Obligation) -> Visits:
     for direction in directions(symbols):
         search.add_limits(direction, ladder)
     search.add_combinations(symbols[:MAX_DIRECTIONS])
+    crossed = [w for w in watched if w.decides_by_several_symbols()]
+    search.add_crossings(symbols, ladder, beside_numbers(crossed) if crossed else ())
     return Visits(tuple(search.visits), phases, search.searched)
 
 
@@ -93,6 +101,18 @@ def directions(symbols: Sequence[str]) -> Iterator[Callable[[int], Sizes]]:
 
 def ladder_of(watched: Sequence[Watched]) -> list[int]:
     """Sizes in ascending order, among them those beside the numbers from which decisions follow."""
+    beside = {n + side for n in numbers_of_decisions(watched) for side in (-1, 0, 1, 2)}
+    return sorted({*LADDER, *(n for n in beside if n > 0)})
+
+
+def beside_numbers(watched: Sequence[Watched]) -> list[int]:
+    """Sizes at which symbols stay: the numbers from which decisions follow, larger ones, and one more."""
+    numbers = [n for n in numbers_of_decisions(watched) if n <= MAX_CROSSED][:MAX_OTHERS]
+    return sorted({CROSSED_SIZE, *numbers, *(n + 2 for n in numbers)})
+
+
+def numbers_of_decisions(watched: Sequence[Watched]) -> list[int]:
+    """Numbers from which decisions follow, as sizes."""
     numbers: dict[int, None] = {}
     for one in watched:
         for array in one.constants.values():
@@ -104,8 +124,7 @@ def ladder_of(watched: Sequence[Watched]) -> list[int]:
                     numbers.update(dict.fromkeys(_numbers_in(numpy_helper.to_array(value))))
                 elif isinstance(value, int | float):
                     numbers.update(dict.fromkeys(_as_limits(value)))
-    beside = {n + side for n in [*numbers][:MAX_CONSTANTS] for side in (-1, 0, 1, 2)}
-    return sorted({*LADDER, *(n for n in beside if n > 0)})
+    return [*numbers][:MAX_CONSTANTS]
 
 
 def _numbers_in(array: Array) -> Iterator[int]:
@@ -139,7 +158,7 @@ class Watched:
     work: int = 0
     total_work: int = 0
     outcomes: dict[Hashable, Any] = field(default_factory=dict[Hashable, Any])
-    numbers: dict[Hashable, Hashable] = field(default_factory=dict[Hashable, Hashable])
+    numbers: dict[Hashable, Numbers] = field(default_factory=dict[Hashable, Numbers])
     """Those by which nodes outside of bodies decide."""
 
     @classmethod
@@ -170,7 +189,7 @@ class Watched:
     def decides_by_extents(self) -> bool:
         """Whether a node does not decide by the same numbers at all sizes; others are left out from now on."""
         symbols = self.obligation.symbols
-        seen: list[Mapping[Hashable, Hashable]] = []
+        seen: list[Mapping[Hashable, Numbers]] = []
         for step in (0, 0, 2):
             sizes = {s: OTHER_SIZE + len(seen) + step * i for i, s in enumerate(symbols)}
             if self.form_at(sizes) not in (None, TOO_LARGE):
@@ -179,6 +198,28 @@ class Watched:
             keys = {k for k in seen[0] if any(other.get(k) != seen[0][k] for other in seen)}
             self.deciding = [(n, read) for n, read in self.deciding if has_subgraphs(n) or tuple(n.output) in keys]
         return bool(self.deciding)
+
+    def decides_by_several_symbols(self) -> bool:
+        """Whether a number by which a node decides, other than whether it is small, depends on more than one symbol."""
+        symbols = self.obligation.symbols[:MAX_DIRECTIONS]
+        if len(symbols) < 2 or self.inner:
+            return len(symbols) > 1
+        first = dict.fromkeys(self.obligation.symbols, CROSSED_SIZE)
+        depending: Counter[Hashable] = Counter()  # the symbols on which each part depends
+        numbers = self._numbers_at(first)
+        for symbol in symbols:
+            others = [self._numbers_at({**first, symbol: n}) for n in (CROSSED_SIZE + 1, 2 * CROSSED_SIZE)]
+            if numbers is None or None in others:
+                return True
+            depending.update({part for other in others for part in changed_parts(numbers, other or {})})
+        return any(n > 1 for n in depending.values())
+
+    def _numbers_at(self, sizes: Sizes) -> Mapping[Hashable, Numbers] | None:
+        """The numbers by which nodes decide other than whether they are small; None where the fragment does not run."""
+        small = {tuple(n.output) for n, _ in self.deciding if n.op_type in BY_SMALL_NUMBERS}
+        if self.form_at(sizes) in (None, TOO_LARGE):
+            return None
+        return {k: n for k, n in self.numbers.items() if k not in small}
 
     def form_at(self, sizes: Sizes) -> Form | None:
         """The outcomes of all decisions; None where the fragment does not run at these sizes, or TOO_LARGE."""
@@ -243,16 +284,27 @@ class TooMuchWork(EvaluationError):
 TOO_LARGE = "too large"
 
 
-def numbers_of(node: onnx.NodeProto, arrays: Sequence[Array]) -> Hashable:
+def numbers_of(node: onnx.NodeProto, arrays: Sequence[Array]) -> Numbers:
     """The numbers by which a node decides: the extents that it cuts, and its inputs, in part if these are long."""
     given = [np.asarray(a) for a in arrays]
-    found: list[Hashable] = [(a.shape, a.reshape(-1)[:MAX_LISTED].tobytes()) for a in given]
+    found = [(a.shape, a.reshape(-1)[:MAX_LISTED].tobytes()) for a in given]
     if node.op_type == "Slice" and len(given) > 2:
         axes = given[3].reshape(-1).tolist() if len(given) > 3 else range(given[1].size)
-        found[0] = tuple(given[0].shape[int(axis)] for axis in axes)
+        found[0] = tuple(given[0].shape[int(axis)] for axis in axes), b""
     elif node.op_type in BY_OWN_EXTENT:
-        found[0] = given[0].shape
+        found[0] = given[0].shape, b""
     return tuple(found)
+
+
+def changed_parts(numbers: Mapping[Hashable, Numbers], others: Mapping[Hashable, Numbers]) -> Iterator[Hashable]:
+    """The parts of the numbers of nodes that are others, or have other extents."""
+    for key, given in numbers.items():
+        for at, ((shape, text), (other_shape, other_text)) in enumerate(zip(given, others[key], strict=True)):
+            if shape != other_shape:
+                yield key, at
+            else:
+                words = range(0, len(text), WORD)
+                yield from ((key, at, k) for k in words if text[k : k + WORD] != other_text[k : k + WORD])
 
 
 def attributes_of(node: onnx.NodeProto) -> Mapping[str, Any]:
@@ -434,6 +486,8 @@ class LimitSearch:
     searched: int = 0
     visits: list[Sizes] = field(default_factory=list[Sizes])
     changes: set[tuple[Form, Form]] = field(default_factory=set[tuple[Form, Form]])
+    known: set[Form] = field(default_factory=set[Form])
+    """The forms of which no other sizes are added."""
 
     def form_at(self, sizes: Sizes) -> tuple[Form | None, ...]:
         """The forms of all fragments."""
@@ -481,15 +535,22 @@ class LimitSearch:
                 known.add(form)
                 self.visits.append(sizes)
 
+    def add_crossings(self, symbols: Sequence[str], ladder: Sequence[int], others: Sequence[int]) -> None:
+        """Add sizes of one symbol, others being larger, at which forms are new. Raises NotApplicable for too many."""
+        self.known = {self.form_at(v) for v in self.visits}
+        for varied, other in product(symbols[:MAX_DIRECTIONS] if len(symbols) > 1 else (), others):
+            self.add_limits(lambda n, v=varied, o=other: {s: n if s == v else o for s in symbols}, ladder)
+
     def _add(self, direction: Callable[[int], Sizes], low: int, high: int, before: Form, after: Form) -> None:
-        if (before, after) in self.changes:
+        if (before, after) in self.changes or {before, after} <= self.known:
             return
         if len(self.changes) == MAX_FORMS:
             raise NotApplicable(f"it has more than {MAX_FORMS} forms, by extents")
         self.changes.add((before, after))
         is_run = isinstance(before, tuple) and None not in before, isinstance(after, tuple) and None not in after
-        for n, runs in ((low, is_run[0]), (high, is_run[1])):
-            if runs and (sizes := direction(n)) not in self.visits:
+        is_new = before not in self.known, after not in self.known
+        for n, wanted in ((low, is_run[0] and is_new[0]), (high, is_run[1] and is_new[1])):
+            if wanted and (sizes := direction(n)) not in self.visits:
                 self.visits.append(sizes)
 
 

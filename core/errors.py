@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 
 
@@ -136,6 +137,17 @@ def format_error(error: BaseException) -> str:
     if isinstance(error, PassesError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+@contextmanager
+def plugin_failures(what: str, *passed: type[BaseException]) -> Generator[None]:
+    """Raise whatever code of a plugin raises as PluginError about `what`, but Ctrl-C, and errors of types `passed`."""
+    try:
+        yield
+    except (KeyboardInterrupt, *passed):
+        raise
+    except BaseException as e:
+        raise PluginError(f"{what}: {format_error(e)}") from e
 
 
 def require(condition: object, reason: str) -> None:

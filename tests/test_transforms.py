@@ -401,6 +401,27 @@ PLUGIN = '''
 from dataclasses import dataclass
 from passwright.core import Hint, Model, ModelError, Plugin
 
+class Count:
+    def __index__(self):
+        raise ValueError("no number")
+
+class Exits:
+    name = "exits"
+    def run(self, graph, change_log):
+        return 0
+    def remarks(self, graph, *, exact_only):
+        raise SystemExit(0)
+    def hint(self, model, report):
+        raise SystemExit(0)
+
+class NoOption(Exits):
+    name = "no-option"
+    @property
+    def option(self):
+        raise SystemExit(0)
+    def hint(self, model, report):
+        return Hint("nothing", {})
+
 @dataclass(frozen=True)
 class Rename:
     """Gives the graph another name."""
@@ -418,6 +439,10 @@ class Rename:
             next(iter(graph.ops())).graph = None
         if self.to == "raised":
             raise KeyError("oops")
+        if self.to == "exits":
+            raise SystemExit(0)
+        if self.to == "counts":
+            return Count()
         graph.declared.header.name = self.to
         return 1 if self.result == "1" else self.result
 
@@ -426,7 +451,7 @@ class Rename:
             raise KeyError("oops")
         return Hint(f"the graph is named {model.graph.declared.header.name}", {"to": "better"})
 
-PLUGIN = Plugin(passes=(Rename(), Rename("gone", name="failing-hint")), opsets=(13, 20))
+PLUGIN = Plugin(passes=(Rename(), Rename("gone", name="failing-hint"), Exits(), NoOption()), opsets=(13, 20))
 '''
 
 
@@ -434,7 +459,11 @@ def test_transforms_and_hints_of_plugins(tmp_path: Path) -> None:
     plugin = tmp_path / "renaming.py"
     plugin.write_text(PLUGIN)
     path, out = saved(load(HALVES), tmp_path), tmp_path / "out.onnx"
-    unasked = invoke("run", path, "--plugin", plugin, "-o", out)
+    unasked = invoke("run", path, "--plugin", plugin, "-o", out, "--skip", "exits", "--skip", "no-option")
+    assert "note: exits gives no hint: SystemExit: 0" in unasked.stdout
+    assert "note: no-option gives no hint: the option of no-option cannot be read: SystemExit: 0" in unasked.stdout
+    unread = invoke("explain", "exits", path, "--plugin", plugin, code=1)
+    assert unread.stderr == "error: exits gives no remarks: SystemExit: 0\n"
     assert unasked.stdout.splitlines()[-1] == 'hint: the graph is named g: --enable "rename-graph{to=better}"'
     assert "note: failing-hint gives no hint: KeyError: 'oops'" in unasked.stdout
     assert onnx.load(out).graph.name == "g"
@@ -443,6 +472,8 @@ def test_transforms_and_hints_of_plugins(tmp_path: Path) -> None:
     for to, message in {
         "refused": "this graph keeps its name",
         "raised": "transform rename-graph fails: KeyError: 'oops'",
+        "exits": "transform rename-graph fails: SystemExit: 0",
+        "counts": "transform rename-graph fails: ValueError: no number",
         "broken": "transform rename-graph breaks the graph",
     }.items():
         failed = invoke("run", path, "--plugin", plugin, "--enable", f"rename-graph{{to={to}}}", code=1)

@@ -14,7 +14,7 @@ import networkx as nx
 import onnx
 from msgspec import Struct, field, structs, to_builtins
 
-from ...core.errors import FailureKind, ModelError
+from ...core.errors import FailureKind, ModelError, plugin_failures
 from ...core.io.model import Model
 from ...core.io.model_source import model_source, transformed_source
 from ...core.io.output_paths import OutputPaths
@@ -164,7 +164,8 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
     names = subjects | {r.name for r, _ in subject.rules}
     notes = [str(u) for u in unfit if u.pass_name in subjects]
     for p in (p for p in subject.passes if isinstance(p, RemarkingPass)):
-        notes += (f"{p.name}: {remark}" for remark in p.remarks(run.model.graph, exact_only=options.exact))
+        with plugin_failures(f"{p.name} gives no remarks"):
+            notes += (f"{p.name}: {remark}" for remark in p.remarks(run.model.graph, exact_only=options.exact))
     if not subject.in_pipeline:
         notes.append(f"{name} is not in the pipeline {chosen.name}; `passes run` takes its pass with --enable")
     if options.at and not _ops_named(run.model.graph, options.at):

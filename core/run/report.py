@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import msgspec
 from msgspec import Struct, to_builtins
 
-from ..errors import format_error
+from ..errors import PluginError, plugin_failures
 from ..io.model import Model
 from ..ir.graph import Graph, constant_bytes, is_counted
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
@@ -257,7 +257,8 @@ def option_of(p: Pass) -> str:
 
     A pass or transform declares it as its attribute `option`.
     """
-    found: Any = getattr(definition(p), "option", "")
+    with plugin_failures(f"the option of {p.name} cannot be read"):
+        found: Any = getattr(definition(p), "option", "")
     return found if isinstance(found, str) else ""
 
 
@@ -277,8 +278,9 @@ def run_hints(passes: Iterable[Pass], model: Model, report: Report) -> list[RunH
         if not isinstance(item, HintingPass):
             continue
         try:
-            if (hint := item.hint(model, report)) is not None:
-                found.append(RunHint(p.name, hint.text, enabling_text(p, hint.options)))
-        except Exception as e:  # noqa: BLE001 - of a plugin, and the run does not need it
-            report.notes.append(f"{p.name} gives no hint: {format_error(e)}")
+            with plugin_failures(f"{p.name} gives no hint"):
+                if (hint := item.hint(model, report)) is not None:
+                    found.append(RunHint(p.name, hint.text, enabling_text(p, hint.options)))
+        except PluginError as e:
+            report.notes.append(str(e))
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import GraphError, PassesError, PluginError, format_error
+from ..errors import GraphError, PassesError, PluginError, plugin_failures
 
 if TYPE_CHECKING:
     from ..io.model import Model
@@ -114,17 +114,13 @@ class RequestedTransform:
         self.unfit = RunOpsets.of(opset).misfit(name, self.source, self.opsets)
         if self.unfit is not None:
             return
-        try:
+        with plugin_failures(f"transform {name} fails", PassesError, MemoryError):
             returned: Any = self.item.transform(model)
-        except (PassesError, MemoryError, OSError):
-            raise
-        except Exception as e:
-            raise PluginError(f"transform {name} fails: {format_error(e)}") from e
-        try:
-            self.changes = index(returned)
-        except TypeError:
-            message = f"transform {name} returned {reprlib.repr(returned)}, not the number of changes"
-            raise PluginError(message) from None
+            try:
+                self.changes = index(returned)
+            except TypeError:
+                message = f"transform {name} returned {reprlib.repr(returned)}, not the number of changes"
+                raise PluginError(message) from None
         try:
             model.graph.validate()
         except GraphError as e:

@@ -17,7 +17,8 @@ from tiers import slow_unless
 RIGHT_OVER_THE_REALS = {
     "arg_max_of_exp", "average_by_sum_in_half", "cube_in_half", "difference_overflows", "double_in_single",
     "doubles_beside_sentinel", "epsilon_before_indices", "half_of_positions_dropped", "island_of_halves",
-    "mean_by_sum_in_half", "mean_square_in_half", "negation_as_difference", "positions_in_half", "quotient_of_square",
+    "layer_norm_by_squares", "mean_by_sum_in_half", "mean_square_in_half", "negation_as_difference",
+    "positions_in_half", "quotient_of_square",
     "rounds_though_exact", "scale_after_product", "share_by_reciprocal", "shift_into_rounding_bias",
     "shift_into_rounding_constant", "shift_into_rounding_matrix", "softmax_in_half", "square_underflows",
     "variance_by_squares", "zero_added_to_minus_zero",

@@ -10,6 +10,7 @@ import onnx
 from passwright.app.cli.entry import app
 from passwright.app.optimize.region_proofs import changing_run
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
+from passwright.app.report.verdict_text import proof_lines
 from passwright.core import from_onnx
 from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source
@@ -21,7 +22,7 @@ from passwright.core.proof.region_proofs import SMALL_EXTENTS, ProofSeconds, Reg
 from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.run.pipeline import selectable_names
 from passwright.core.run.pipeline_run import PipelineRun
-from passwright.core.verify.proof_guarantees import Guarantee
+from passwright.core.verify.proof_guarantees import Guarantee, ProofCounts
 from rewriting import cases, load
 from typer.testing import CliRunner
 
@@ -110,6 +111,11 @@ def test_run_proves(tmp_path: Path) -> None:
     assert optimize(tmp_path / "a.onnx").report.proofs is None
     result = CliRunner().invoke(app, ["run", str(tmp_path / "a.onnx"), "--prove"])
     assert "proved: 1 of 1 changed region (1 over the reals, at sizes 2 to 3 of symbols)" in result.stdout
+
+
+def test_a_proof_without_symbols_says_so() -> None:
+    (line,) = proof_lines(ProofCounts(1, {str(Guarantee.REALS): 1}, {}))
+    assert line == "proved: 1 of 1 changed region (1 over the reals, at the extents of the models)"
 
 
 def test_empty_outputs_show_nothing() -> None:

@@ -76,8 +76,8 @@ def proof_lines(proofs: ProofCounts) -> Iterator[str]:
     if proofs.rounded_weights:
         weights = plural(proofs.rounded_weights, "folded weight")
         counts.append(f"with {weights} off by at most {ceil(proofs.ulps * 10) / 10:g} ulp")
-    if proofs.extents:
-        counts.append(f"at {proofs.extents} of symbols")
+    if proofs.proved:
+        counts.append(f"at {proofs.extents} of symbols" if proofs.extents else "at the extents of the models")
     proved = sum(proofs.proved.values())
     yield f"proved: {proved} of {plural(proofs.changed, 'changed region')}" + (
         f" ({', '.join(counts)})" if counts else ""

@@ -67,7 +67,7 @@ COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorou
 """The seconds of a search for inputs, and of a comparison, by effort, after which further input sets are left out."""
 SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 """Of the time that is left for the command, for the search and for a comparison at most."""
-REGION_SECONDS = MappingProxyType({"quick": 0.05, "default": 0.12, "thorough": inf})
+REGION_SECONDS = MappingProxyType({"quick": 0.06, "default": 0.12, "thorough": inf})
 """Seconds of work, by effort, for which changed regions are compared."""
 REGION_GROUP_SECONDS, REGION_GROWTH = 1e-3, 15  # of work for a group on an input set, and times its larger elements
 MIN_REGION_SETS = 2
@@ -536,7 +536,7 @@ class Oracle:
             changed = regions() if is_explainable else None
             if rest is not None and changed is not None and changed.saturate_less_on(input_set):
                 notes.append(f"{name} is finite where it is not in the original, which saturates")
-                found = others
+                got, found = rest, others
             is_judged = may_round and changed is not None and bool(found.reason)
             if changed is not None and is_judged and self._only_rounds(changed, run, name, got, truth, exact=exact):
                 by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"

@@ -36,7 +36,7 @@ from .size_assignments import CHEAP_ELEMENTS
 
 Outputs = dict[str, Any]
 MAX_KEPT_WEIGHT_BYTES = 16 << 20  # bytes of weights up to which sessions with perturbed weights are kept
-GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "offset", "crossings", "far", "lengths"})
+GENERIC_KINDS = frozenset({"normal", "negative", "wide", "sizes", "offset", "crossings", "far", "lengths", "tiny"})
 
 
 def has_generic_values(input_set: InputSet) -> bool:
@@ -98,8 +98,9 @@ class Sensitivity:
     def _min_scale(self, name: str) -> float:
         """The least scale of an output: below the usual one if it is typically smaller, but not zero."""
         if name not in self._min_scales:
-            value = np.asarray(self.first_run.outputs[name])
-            typical = largest_magnitude(to_64_bit(value)) if is_float(value.dtype) else 0.0
+            value = self.first_run.outputs[name]
+            arrays = map(np.asarray, value if isinstance(value, list) else [value])
+            typical = max((largest_magnitude(to_64_bit(a)) for a in arrays if is_float(a.dtype)), default=0.0)
             self._min_scales[name] = min(typical, MIN_SCALE) or MIN_SCALE
         return self._min_scales[name]
 

@@ -99,7 +99,8 @@ class Sensitivity:
         """The least scale of an output: below the usual one if it is typically smaller, but not zero."""
         if name not in self._min_scales:
             value = self.first_run.outputs[name]
-            arrays = map(np.asarray, value if isinstance(value, list) else [value])
+            parts = cast("list[Any]", value) if isinstance(value, list) else [value]
+            arrays = map(np.asarray, parts)
             typical = max((largest_magnitude(to_64_bit(a)) for a in arrays if is_float(a.dtype)), default=0.0)
             self._min_scales[name] = min(typical, MIN_SCALE) or MIN_SCALE
         return self._min_scales[name]

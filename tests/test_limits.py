@@ -13,6 +13,7 @@ from functools import partial
 from itertools import pairwise
 from math import inf
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -301,11 +302,12 @@ def test_pass_that_asks_for_ever_within_a_time_limit(tmp_path: Path) -> None:
 
         def run(self, graph: Graph, change_log: ChangeLog) -> int:  # noqa: ARG002 - as all passes
             while True:
+                sleep(0.01)
                 with suppress(Exception):
                     change_log.may_change("asks", "")
 
-    with pytest.raises(TimeLimitError, match=r"the model: rewriting is not done within 0\.2 s; nothing was written"):
-        optimize(load(RELU), Asks(), verify=False, output=tmp_path / "out.onnx", time_limit=0.2)
+    with pytest.raises(TimeLimitError, match="the model: rewriting is not done within 1 s; nothing was written"):
+        optimize(load(RELU), Asks(), verify=False, output=tmp_path / "out.onnx", time_limit=1)
     assert list(tmp_path.iterdir()) == []
     assert optimize(load(RELU), "none", verify=False, time_limit=60).model is not None
 
@@ -330,10 +332,11 @@ def test_models_are_read_within_a_time_limit(tmp_path: Path) -> None:
 
 
 HOLD = """
+import ctypes
 class Hold:
     name = "hold"
     def run(self, graph, change_log):
-        return sum(range(10**12))
+        return ctypes.PyDLL(None).sleep(1000)  # with the global lock
 HOLD = Hold()
 """
 
@@ -343,11 +346,11 @@ def test_native_code_of_a_plugin_within_a_time_limit(tmp_path: Path) -> None:
     (tmp_path / "hold.py").write_text(HOLD)
     command = [sys.executable, "-m", "passwright", "run", "m.onnx", "--plugin", "hold.py", "--no-verify"]
     ended = subprocess.run(
-        [*command, "-o", "o.onnx", "--time-limit", "0.1"],
+        [*command, "-o", "o.onnx", "--time-limit", "2"],
         cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert (ended.returncode, ended.stdout) == (UNVERIFIED, "")
-    assert ended.stderr == "error: m.onnx: rewriting is not done within 0.1 s; nothing was written\n"
+    assert ended.stderr == "error: m.onnx: rewriting is not done within 2 s; nothing was written\n"
     assert {p.name for p in tmp_path.iterdir()} <= {"m.onnx", "hold.py", "__pycache__"}
 
 

@@ -7,6 +7,10 @@ import sys
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ctypes
 
 MACHINE_SHARE = 0.75
 """Of the memory of the machine, or of the container: the limit of a process without one of its own."""
@@ -38,7 +42,7 @@ def default_memory() -> int:
 
 
 def memory_for_model(size: int) -> int:
-    """The limit, in bytes, of a process that runs a model whose file has so many bytes, and changes of it."""
+    """The limit, in bytes, of a process that runs a model whose file has so many bytes, and its rewritten forms."""
     wanted = MODEL_MEMORY + (MEMORY_PER_BYTE * size if size > SMALL_MODEL else 0)
     return min(wanted, default_memory()) if sys.platform == "linux" else wanted
 
@@ -91,9 +95,7 @@ def end_with_parent(parent: int, how: int) -> None:
     It is sent at the end of the thread that started this process, which has to be the main thread.
     """
     if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 - seldom needed
-
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, how, 0, 0, 0)
+        _libc().prctl(PR_SET_PDEATHSIG, how, 0, 0, 0)
         if os.getppid() != parent:  # it has ended before
             os.kill(os.getpid(), how)
 
@@ -104,20 +106,24 @@ def end_after_parent(parent: int) -> None:
     The signal calls `alarm` with its own number, which is the number of seconds.
     """
     if sys.platform == "linux" and os.getppid() == parent:
-        import ctypes  # noqa: PLC0415 - seldom needed
+        from ctypes import c_int, c_void_p, cast  # noqa: PLC0415 - seldom needed
         from signal import SIGUSR1  # noqa: PLC0415 - not everywhere
 
-        library = ctypes.CDLL(None)
-        library.signal(ctypes.c_int(SIGUSR1), ctypes.cast(library.alarm, ctypes.c_void_p))
+        library = _libc()
+        library.signal(c_int(SIGUSR1), cast(library.alarm, c_void_p))
         library.prctl(PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0)
 
 
 def adopt_orphans() -> None:
     """Become the parent of processes below this one whose parent ends, on Linux."""
     if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415 - seldom needed
+        _libc().prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+def _libc() -> ctypes.CDLL:
+    import ctypes  # noqa: PLC0415 - seldom needed
+
+    return ctypes.CDLL(None)
 
 
 def prepare_to_crash() -> None:

@@ -29,6 +29,7 @@ from .model_changes import ChangedPart
 from .noise import float_info, is_float
 from .number_generation import floats_near_constants, index_limits, integer_limits
 from .regions.region_models import LoadedRegion, LoadRegion, cut_region
+from .regions.value_graph import ValueGraph
 from .run_budgets import WorkBudget
 
 CROSSINGS = "crossings"
@@ -64,6 +65,13 @@ class Ray(Struct, frozen=True):
             yield from (self.at(t * (1.0 + side * distance * self.rounding)) for t, side in ((low, -1), (high, 1)))
 
 
+def _loaded(graph: ValueGraph, names: Sequence[str], load: LoadRegion) -> tuple[LoadedRegion, float]:
+    """The region that computes values from the inputs, and its share of the nodes. Raises ModelLoadError."""
+    region = cut_region(graph, names, lambda _: False, {})
+    share = len(region.model.message.graph.node) / max(len(graph.nodes), 1)
+    return LoadedRegion(region, load(region.model) if region.outputs else None), share
+
+
 @dataclass(slots=True)
 class ComparisonProbe:
     """The operands of the comparisons of a changed part, computed from the inputs by a `share` of the model's nodes."""
@@ -80,9 +88,7 @@ class ComparisonProbe:
         computed = dict.fromkeys(name for pair in operands for name in pair if name not in graph.inputs)
         if not operands:
             return
-        region = cut_region(graph, list(computed), lambda _: False, {})
-        share = len(region.model.message.graph.node) / max(len(graph.nodes), 1)
-        yield cls(operands, LoadedRegion(region, load(region.model) if region.outputs else None), share)
+        yield cls(operands, *_loaded(graph, list(computed), load))
 
     @property
     def inputs(self) -> frozenset[str]:
@@ -110,9 +116,7 @@ class ListProbe:
         """The probes of a part. Raises ModelLoadError."""
         graph = part.graph
         for name, numbers in part.lists().items():
-            region = cut_region(graph, [name], lambda _: False, {})
-            share = len(region.model.message.graph.node) / max(len(graph.nodes), 1)
-            yield cls(name, numbers, LoadedRegion(region, load(region.model)), share)
+            yield cls(name, numbers, *_loaded(graph, [name], load))
 
     def meeting(
         self, inputs: Sequence[InputSpec], start: InputSet, others: Sequence[float], rng: np.random.Generator

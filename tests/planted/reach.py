@@ -7,6 +7,10 @@ from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 
 from planted.mistake import mistake
 
+LAST = {"last": np.array([-1])}
+where_equal = rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+"""Of rules that change a choice by equal numbers."""
+
 
 def _variance(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
     difference = g.Sub(x, g.ReduceMean(x, axes=a))
@@ -244,7 +248,7 @@ def cell_of_table_changed(g: RewriteBuilder, table: Value, i: Value) -> Value:
     " y = Where(c, zero, x) }",
     wrong="y",
     after={"And": 1, "Greater": 1, "Less": 1, "Mul": 1, "ReduceSum": 1, "Where": 1},
-    weights={"last": np.array([-1])},
+    weights=LAST,
 )
 @rule(lambda g, s, low, high, a, x: g.Where(g.And(g.Greater(s, low), g.Less(s, high)), a, x), contract=EXACT)
 def window_of_energy_dropped(g: RewriteBuilder, s: Value, low: Value, high: Value, a: Value, x: Value) -> Value:
@@ -270,9 +274,9 @@ def branch_in_window_of_energy(g: RewriteBuilder, x: Value) -> Value:
     " { s = ReduceSum<keepdims=0>(x, last) q = Mul(s, s) c = Equal(q, sum) y = Where(c, zero, s) }",
     wrong="y",
     after={"Equal": 1, "Mul": 1, "ReduceSum": 1, "Where": 1},
-    weights={"last": np.array([-1])},
+    weights=LAST,
 )
-@rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+@where_equal
 def one_sum_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
     """Counts with a sum of 123, whose square is compared, are not told apart any more."""
     return g.Identity(d)
@@ -283,9 +287,9 @@ def one_sum_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -
     " { i = Cast<to=6>(m) s = ReduceSum(i, last) c = Equal(s, most) y = Where(c, zero, i) }",
     wrong="y",
     after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
-    weights={"last": np.array([-1])},
+    weights=LAST,
 )
-@rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+@where_equal
 def all_but_one(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
     """Rows in which all but one are true are not told apart any more."""
     return g.Identity(d)
@@ -298,7 +302,7 @@ def all_but_one(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Va
     wrong="f",
     after={"Equal": 1, "Identity": 1, "Loop": 1, "Mul": 1, "Where": 1},
 )
-@rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+@where_equal
 def iteration_300_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
     """A loop loses the work of iteration 300, which no other iteration does."""
     return g.Identity(d)
@@ -309,9 +313,9 @@ def iteration_300_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Va
     " s = ReduceSum(f, last) c = Equal(s, one) y = Where(c, half, f) }",
     wrong="y",
     after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
-    weights={"last": np.array([-1])},
+    weights=LAST,
 )
-@rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+@where_equal
 def only_one_true(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
     """Rows in which one alone is true are not told apart any more."""
     return g.Identity(d)
@@ -322,9 +326,9 @@ def only_one_true(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> 
     " s = ReduceSum(f, last) c = Equal(s, all) y = Where(c, half, f) }",
     wrong="y",
     after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
-    weights={"last": np.array([-1])},
+    weights=LAST,
 )
-@rule(lambda g, a, b, c, d: g.Where(g.Equal(a, b), c, d), contract=EXACT)
+@where_equal
 def full_rows_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> Value:
     """Rows in which all are true are not told apart any more."""
     return g.Identity(d)
@@ -335,7 +339,7 @@ def full_rows_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value)
     " n = Max(s, one) y = Div(f, n) }",
     wrong="y",
     after={"Cast": 1, "Div": 1, "Max": 1, "ReduceSum": 1},
-    weights={"last": np.array([-1])},
+    weights=LAST,
 )
 @rule(lambda g, x, s, one: g.Div(x, g.Max(s, one)))
 def mean_over_no_tokens(g: RewriteBuilder, x: Value, s: Value, one: Value) -> Value:

@@ -131,7 +131,7 @@ def test_a_condition_of_finite_numbers_may_hold_on_given_inputs() -> None:
 
 
 def test_result_states_its_conditions_which_excuse_numbers_that_are_not_finite(tmp_path: Path) -> None:
-    """What a run keeps under a condition, a comparison accepts under it, and nothing else."""
+    """A comparison accepts under a condition the same as a run keeps under it, and nothing else."""
     model = load(f"{HEAD} {{ {GUARDED} y = Neg(g) }}", weights=ZERO)
     onnx.save(run(f"{GUARDED} y = Neg(g)", guard_dropper(NO_NAN)).model, tmp_path / "m.onnx")
     stated = onnx.load(tmp_path / "m.onnx")

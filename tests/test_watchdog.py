@@ -23,7 +23,7 @@ from passwright.core.support.supervision import PROGRESS, TIME
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
-    """What the supervisor of this process would know."""
+    """The facts that the supervisor of this process would know."""
     told = list[tuple[str, Any]]()
     monkeypatch.setattr(supervision, "_supervisors", lambda _: [lambda *fact: told.append(fact)])
     return told

@@ -21,7 +21,7 @@ OWN_FILE, PROJECT_FILE = "passwright.toml", "pyproject.toml"
 IGNORE = "--no-settings"
 TABLE = ("tool", "passwright")  # of the file of a project
 NAMED = re.compile(r"passwright|\\[uU]|\0")
-"""The name of the table, an escape that may be a part of it, or a character of UTF-16: other files are not parsed."""
+"""The name of the table, an escape that may spell it, or a character of UTF-16: other files are not parsed."""
 MAX_BYTES = 1 << 20  # of a file of settings
 REPOSITORY = ".git"  # is in the root of one
 LIST_WORDS = "a list of texts"

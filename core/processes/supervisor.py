@@ -69,7 +69,7 @@ def _note(_number: int, _at: object) -> None:
 
 
 class _Supervisor:
-    """What is known about the process `child`, which tells it by a pipe; signals to this process come by another."""
+    """The facts that the process `child` told by a pipe; signals to this process come by another."""
 
     def __init__(self, child: int, messages: int, wakeups: int) -> None:
         self.child, self.messages, self.wakeups = child, messages, wakeups

@@ -455,7 +455,7 @@ def add_draws(
 
 
 def require_declared_shapes(model: onnx.ModelProto, outputs: Sequence[Any]) -> None:
-    """Raise EvaluationError if an output has other extents than the model declares: no inputs of it are such."""
+    """Raise EvaluationError if an output has other extents than the model declares, which no inputs give."""
     for value, found in zip(model.graph.output, outputs, strict=True):
         declared = value.type.tensor_type.shape.dim
         if not isinstance(found, list) and len(declared) == np.ndim(found):

@@ -34,5 +34,5 @@ def tell(fact: str, value: str | Limit | None) -> None:
 
 @cache
 def _supervisors(_pid: int) -> list[Tell]:
-    """The way to the supervisor of this process, if it has one; a fork of it has none."""
+    """The way to the supervisor of this process, if it has one; a process that is forked from this one has none."""
     return []

@@ -51,7 +51,7 @@ TYPE_LIMITS: Mapping[int, tuple[float, ...]] = {
 class ModelConstants(NamedTuple):
     """Numbers that elements may meet, extents that dims may, and the strings of a model, each in order.
 
-    `places` are those of rows and channels that differ in two models.
+    `places` are the indices of rows and channels that differ in two models.
     """
 
     numbers: tuple[float, ...] = ()

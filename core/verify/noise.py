@@ -32,7 +32,7 @@ STEPPED_ELEMENTS = 1 << 18  # elements that are moved at a time, which stay in t
 MAX_PERTURBED_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
 
 
-MIN_SCALE = 1e-4  # a magnitude below it counts as it, if that of the output is not typically smaller
+MIN_SCALE = 1e-4  # a magnitude below it counts as it, if the output is not typically smaller
 
 
 class Noise(Struct, frozen=True):

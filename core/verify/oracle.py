@@ -80,7 +80,7 @@ UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not h
 class _Comparisons:
     """The input sets on which outputs were compared, and the worst differences, by whether the inputs are finite.
 
-    `sizes` are those of the symbolic dims. `elements` has the only element so far of each output on finite inputs,
+    `sizes` by symbolic dim. `elements` has the only element so far of each output on finite inputs,
     unless it is among `varied`. A condition of the model excuses the differences of outputs on `excused_sets`, given by
     their identities; the first one of each output is noted.
     """
@@ -683,7 +683,7 @@ class Oracle:
 def _loaded(
     probes_of: Callable[[ChangedPart, LoadRegion], Iterator[T]], parts: Sequence[ChangedPart], load: LoadRegion
 ) -> Iterator[T]:
-    """The probes of changed parts; those of a part end where one does not load."""
+    """The probes of changed parts; a part has no more of them after one that does not load."""
     for part in parts:
         with suppress(ModelLoadError):
             yield from probes_of(part, load)

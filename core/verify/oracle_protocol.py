@@ -57,7 +57,7 @@ class OracleFacts(Struct, frozen=True):
 
 
 class ComparisonRequest(Struct, frozen=True):
-    """The arguments of a comparison: `config` is that of onnxruntime for `model`, None for that of the original."""
+    """The arguments of a comparison: `config` of onnxruntime for `model`, None for the original's."""
 
     model: Path | SplitFile
     options: ComparisonOptions

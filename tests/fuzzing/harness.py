@@ -250,7 +250,7 @@ def _delayed(ended_by: tuple[signal.Signals, float] | None) -> tuple[signal.Sign
 def _wait(
     pid: int, started: float, limit: float, ended_by: tuple[signal.Signals, float] | None
 ) -> tuple[int | None, int, float | None]:
-    """The exit code of a process, None if it did not end in time, its peak of memory with that of its children,
+    """The exit code of a process, None if it did not end in time, the peak of memory with its children,
 
     and when it was sent a signal.
     """
@@ -348,7 +348,7 @@ def output_problems(outcome: Outcome) -> list[str]:
 
 
 def _end_problems(outcome: Outcome, code: int) -> list[str]:
-    """An end that is late, and a code that is neither documented nor that of the signal that was sent."""
+    """An end that is late, and a code that is neither documented nor stands for the signal that was sent."""
     case, after, found = outcome.case, outcome.seconds_after, list[str]()
     if after is not None and case.limit is not None and after > case.limit:
         begin = "signal" if case.ended_by else "start"

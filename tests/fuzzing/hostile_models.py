@@ -614,7 +614,7 @@ def damaged_bytes(rng: Random) -> Hostile:
 
 
 def crasher(rng: Random) -> Hostile:
-    """A model that crashed a native library once, or a mutation of it."""
+    """A model that crashed a native library once, or a mutation of such a model."""
     data = rng.choice(sorted(CRASHERS.glob("*.onnx"))).read_bytes()
     model = as_model(data) if rng.random() < 0.7 else None
     return data if model is None else mutate_model(model, rng, seeds()[:9])

@@ -240,7 +240,7 @@ def minimized(number: int, calls: tuple[Call, ...], how: str) -> onnx.ModelProto
 
 
 def _smaller(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
-    """The model without one field of one message, or one element of it."""
+    """The model without one field of one message, or one element of such a field."""
     for i, message in enumerate(messages(model)):
         for field, value in message.ListFields():
             for element in (None, *range(min(len(value), 20) if field.is_repeated else 0)):

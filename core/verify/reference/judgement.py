@@ -127,11 +127,11 @@ def differ_by_rounding(
 
     That is as far and as many elements as it moves in float64 when inputs and weights of the original, `moved`, move by
     an ulp: no constant of the rewritten model is rounded there, so that what these lost counts. Nor may the output of
-    the rewritten model be much farther from float64 than that of the original is, in onnxruntime or where each op of
+    the rewritten model be much farther from float64 than the original's output is, in onnxruntime or where each op of
     the original is `rounded` to its type, which gives None for a model without 16-bit floats, but for the `least_error`
-    of kernels. Where the original
-    `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning for elements far from it. What
-    the models differ by in float64 is measured by the elements that differ, and by others that are no larger.
+    of kernels. Where the original `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning
+    for elements far from it. What the models differ by in float64 is measured by the elements that differ, and by
+    others that are no larger.
     """
     (a, b), dtype = map(np.asarray, truths), values[0].dtype
     if any(_parts(t) is not None for t in truths) or a.dtype != b.dtype or not a.shape == b.shape == values[0].shape:
@@ -274,7 +274,7 @@ class _Region(Struct, frozen=True):
         return NOISE_MULTIPLE * max(map(float, changes))
 
     def rounding_error(self, path: tuple[Any, ...], where: Array | None) -> float:
-        """The largest change of the original in float64, or of elements of it, when each of its ops rounds."""
+        """The largest change of the original in float64, or of some of its elements, when each of its ops rounds."""
         return self._change(self.truth, path, None, where)
 
     def change_by_inputs(self, path: tuple[Any, ...], where: Array) -> float:
@@ -356,8 +356,8 @@ class _Floats(Struct, frozen=True):
     def _measure(self, at: Array) -> Judgement:
         """The judgement of finite elements.
 
-        The rounding of elements that are larger than those that differ explains no other function, as that of a row of
-        large numbers beside one whose weights were lost.
+        The rounding of elements that are larger than those that differ explains no other function, as the rounding
+        of a row of large numbers beside one whose weights were lost.
         """
         x, y, a, b = (v[at] for v in (self.x, self.y, self.a, self.b))
         base = min_tolerance(self.dtype)

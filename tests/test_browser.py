@@ -113,8 +113,9 @@ MAKERS: dict[str, Callable[[], str]] = {
 }
 COLOURS = """canvas => {
     const { width, height } = canvas;
-    const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
-    return new Set(pixels).size;
+    const copy = new OffscreenCanvas(width, height).getContext("2d");  // Chromium warns of canvases read repeatedly
+    copy.drawImage(canvas, 0, 0);
+    return new Set(new Uint32Array(copy.getImageData(0, 0, width, height).data.buffer)).size;
 }"""
 PIXELS_BY_COLOUR = """async png => {
     const image = await createImageBitmap(new Blob([Uint8Array.from(atob(png), byte => byte.charCodeAt(0))]));

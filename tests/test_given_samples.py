@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -172,6 +173,72 @@ def test_sources_that_cannot_be_read(folder: Path, given: str, message: str) -> 
     assert result.exit_code in {1, 2}
     assert result.stderr.startswith("error: ")
     assert result.stderr.endswith(f"{message}\n")
+
+
+ROWS = np.arange(20, dtype=np.float32).reshape(10, 2)
+BATCHES_OF_2 = [f"rows {n} to {n + 1}" for n in range(0, 10, 2)]
+LAST_ROWS = "the last 2 of 10 rows were left out: they fill no batch of 4"
+
+
+@cases(
+    ("inputs", "arrays", "labels", "notes"),
+    {
+        "batch of 1": ("float[1,2] x", {"x": ROWS}, [f"row {n}" for n in range(10)], ()),
+        "batch of 4": ("float[4,2] x", {"x": ROWS}, ["rows 0 to 3", "rows 4 to 7"], (LAST_ROWS,)),
+        "one batch": ("float[10,2] x", {"x": ROWS}, [""], ()),
+        "symbolic batch": ("float[N,2] x", {"x": ROWS}, [""], ()),
+        "shared input": (
+            "float[5,2] x, float[1] z",
+            {"x": ROWS, "z": ROWS[0, :1]},
+            ["rows 0 to 4", "rows 5 to 9"],
+            (),
+        ),
+        "other fixed dims": ("float[10,1] z, float[2,2] x", {"x": ROWS, "z": ROWS[:, :1]}, BATCHES_OF_2, ()),
+    },
+)
+@pytest.mark.parametrize("kept", [given_inputs.KEPT_BYTES, 0], ids=["in memory", "in files"])
+def test_rows_fill_fixed_batches(
+    tmp_path: Path,
+    inputs: str,
+    arrays: dict[str, Array],
+    labels: list[str],
+    notes: tuple[str, ...],
+    kept: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(given_inputs, "KEPT_BYTES", kept)
+    np.savez(tmp_path / "t.npz", **arrays)
+    specs = inputs_of(f"g ({inputs}) => (float[k,2] y) {{ y = Neg(x) }}")
+    for given, prefix in ((arrays, ""), (tmp_path / "t.npz", "t.npz")):
+        found, noted = read_inputs(given, specs)
+        names = [": ".join(filter(None, (prefix, label))) for label in labels]
+        assert [f.kind for f in found] == [f"given ({name})" if name else "given" for name in names]
+        assert noted == tuple(f"{prefix}: {n}" if prefix else n for n in notes)
+        rows = np.concatenate([input_set.feeds["x"] for input_set in found])
+        assert np.array_equal(rows, ROWS[: len(rows)])
+        assert len(rows) + 2 * len(notes) == len(ROWS)
+
+
+def test_rows_are_chosen_at_random() -> None:
+    found = read_samples({"x": ROWS}, inputs_of("g (float[1,2] x) => (float[1,2] y) { y = Neg(x) }"), limit=4)
+    assert found.notes == ("of 10 batches of rows, 4 were chosen at random",)
+    assert len(found.samples) == 4
+
+
+@cases(
+    ("arrays", "message"),
+    {
+        "too few": ({"x": ROWS[:3]}, "x of the given inputs has shape [3,2]; the model needs [4,2]"),
+        "rank": ({"x": ROWS[0]}, "x of the given inputs has shape [2]; the model needs [4,2]"),
+        "other dim": ({"x": ROWS.T}, "x of the given inputs has shape [2,10]; the model needs [4,2]"),
+        "other dim of rows": ({"x": ROWS.reshape(5, 4)}, "x of the given (rows 0 to 3) inputs has shape [4,4]"),
+        "counts": ({"x": ROWS, "z": np.zeros((9, 1), np.float32)}, "the given inputs: 10 rows of x and 9 rows of z"),
+    },
+)
+def test_rows_that_do_not_fit(arrays: dict[str, Array], message: str) -> None:
+    inputs = inputs_of("g (float[4,2] x, float[4,1] z) => (float[4,2] y) { y = Mul(x, z) }")
+    with pytest.raises(ModelError, match=f"^{re.escape(message)}"):
+        read_inputs({"z": ROWS[:4, :1]} | arrays, inputs)
 
 
 WRONG_RULE = '''

@@ -16,8 +16,8 @@ from ...core.plugins.pass_registry import function_in_file, plugin_errors
 from ...core.verify.given_inputs import fitting_inputs
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import InputSpec
+from ...core.verify.sample_rows import batch_symbol, fixed_batch
 from ...core.verify.seeded_session import Session
-from .feeds import batch_symbol, fixed_batch
 
 Array = np.ndarray[Any, Any]
 LABELS = "labels"

@@ -23,8 +23,8 @@ from ...core.ort.remote_backend import RemoteBackend, RemoteSession
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.output_comparison import dtype_key
+from ...core.verify.sample_rows import batch_symbol, fixed_batch
 from .accuracy import LabelledSet, Metric, accuracy, load_metric
-from .feeds import batch_symbol, fixed_batch
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from ...core.errors import EvaluationError, ModelError, UnverifiableError
 from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.support.suggestions import did_you_mean
-from ...core.verify.dim_expressions import Sizes, dim_symbols
+from ...core.verify.dim_expressions import Sizes
 from ...core.verify.given_inputs import (
     GivenSamples,
     Inputs,
@@ -30,6 +29,7 @@ from ...core.verify.input_generation import generate_input_sets
 from ...core.verify.input_search import require_generatable, with_tried_ranks, with_unit_interval_floats
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import TENSOR, InputSpec, free_symbols, input_specs
+from ...core.verify.sample_rows import batch_symbol, fixed_batch
 from ...core.verify.size_assignments import (
     MAX_ELEMENTS,
     MAX_VARIATIONS,
@@ -116,23 +116,6 @@ def drawn_feeds(
         yield dict(first.feeds)
         others = (_accepted_at(ranked, first.sizes, seed, run_failure, draw)[0] for draw in range(1, count))
         yield from (dict(i.feeds) for i in others if i is not None)
-
-
-def batch_symbol(inputs: Sequence[InputSpec]) -> str | None:
-    """The symbol of the batch: one with that name, or the first dim of most inputs."""
-    required = [i for i in inputs if i.default is None and i.type_kind == TENSOR]
-    everywhere = [d for i in required for d in i.shape if isinstance(d, str) and dim_symbols(d) == [d]]
-    named = next((d for d in everywhere if "batch" in d.casefold()), None)
-    first = Counter(i.shape[0] for i in required if i.shape)
-    leading = first.most_common(1)[0][0] if first else None
-    return named or (leading if isinstance(leading, str) and leading in everywhere else None)
-
-
-def fixed_batch(inputs: Sequence[InputSpec]) -> int:
-    """The common first dim of all inputs; 1 if there is none."""
-    leading = {i.shape[0] for i in inputs if i.default is None and i.shape}
-    found = next(iter(leading)) if len(leading) == 1 else 1
-    return found if isinstance(found, int) and found > 0 else 1
 
 
 @contextmanager

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import sha256
-from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -18,13 +17,11 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.split_models import Loadable
 from ...core.support.scratch_folder import ScratchFolder
-from ...core.verify.given_inputs import GivenSample, fitting_inputs, kind_of_sample
 from ...core.verify.given_inputs import read_samples as read_given_samples
-from ...core.verify.input_sets import InputSet
-from ...core.verify.input_specs import TENSOR, InputSpec, input_specs
+from ...core.verify.input_specs import InputSpec, input_specs
 from ..measure.accuracy import LABELS, LabelledSet
 from ..measure.criterion import AgreementCriterion, Budget, Criterion, Feeds, LabelledPart
-from ..measure.feeds import batch_symbol, drawn_feeds, fixed_batch
+from ..measure.feeds import drawn_feeds
 from ..registry.python_data import with_python_data
 
 MAX_SAMPLES = 512
@@ -39,13 +36,14 @@ class CalibrationData(Sequence[Feeds]):
     """Samples, loaded when they are read; each has the inputs of a model by name. Of several files, one is in memory.
 
     `source` says where they come from; samples that are `drawn` are random numbers, not data. `folders` hold those that
-    can be read only once.
+    can be read only once. `notes` say which were left out.
     """
 
     source: str
     loaders: tuple[Loader, ...] = field(repr=False)
     drawn: bool = False
     folders: tuple[ScratchFolder, ...] = field(default=(), repr=False)
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.loaders)
@@ -78,9 +76,8 @@ def read_calibration_data(
 
     `data` is one of, or a list of files of, these:
 
-    - an .npz, or arrays by name: a sample for each row along the batch, or for each group of rows of a fixed batch;
-      without a batch, one sample. A name such as `s0/x` has a sample and an input. Arrays called labels are
-      left out.
+    - an .npz, or arrays by name: a sample for each row along the batch, or for the rows of each fixed batch; without a
+      batch, one sample. A name such as `s0/x` has a sample and an input. Arrays called labels are left out.
     - a folder of ONNX test data, with a sample in each `test_data_set_*`, or of .npz.
     - `file.py:function` or `file.py` with a function `reader`, which takes no arguments and returns one of the next.
     - an iterable of samples, arrays by name; one that can be read only once is kept in files.
@@ -90,14 +87,9 @@ def read_calibration_data(
     """
     ignored = () if any(i.name == LABELS for i in inputs) else (LABELS,)
     given = with_python_data(data, "--data")
-    samples = read_given_samples(given, inputs, name="the data", limit=limit, ignored=ignored, may_have_rows=True)
-
-    @lru_cache(maxsize=1)  # so that one file is in memory
-    def read(sample: GivenSample) -> Feeds:
-        return sample.load()
-
-    loaders = (_rows(s, inputs, read) if s.is_table else (s.load,) for s in samples.samples)
-    found = CalibrationData(samples.source, tuple(chain.from_iterable(loaders)), folders=samples.folders)
+    samples = read_given_samples(given, inputs, name="the data", limit=limit, ignored=ignored, each_row=True, seed=seed)
+    loaders = tuple(s.load for s in samples.samples)
+    found = CalibrationData(samples.source, loaders, folders=samples.folders, notes=samples.notes)
     if len(found) > limit:
         found = found.chosen(np.random.default_rng(seed).permutation(len(found))[:limit].tolist())
     _ = found[0]  # raises ModelError here, not in the middle of a run
@@ -123,37 +115,6 @@ def split_samples(data: CalibrationData, seed: int = 0) -> tuple[list[Calibratio
     parts = order[:calibrated], order[calibrated::2], order[calibrated + 1 :: 2]
     note = f"{data}: {calibrated} for calibration, {len(parts[1])} for the search, {len(parts[2])} for the report"
     return [data.chosen(part) for part in parts], note
-
-
-def _rows(sample: GivenSample, inputs: Sequence[InputSpec], read: Callable[[GivenSample], Feeds]) -> Iterator[Loader]:
-    """The samples in arrays with a batch; without one, the arrays are a sample."""
-    feeds = read(sample)
-    symbol = batch_symbol(inputs)
-    size = 1 if symbol is not None else fixed_batch(inputs)
-    axes: dict[str, int] = {}
-    for i in inputs:
-        leading = i.shape if symbol is not None else i.shape[:1]
-        if i.name in feeds and i.type_kind == TENSOR and i.default is None and (symbol or size) in leading:
-            axes[i.name] = leading.index(symbol or size)
-    if not axes:
-        yield lambda: fitting_inputs(InputSet(kind_of_sample(sample.label), {}, read(sample)), inputs).feeds
-        return
-    rows = {name: [0, *np.shape(feeds[name])[axis:]][np.ndim(feeds[name]) > axis] for name, axis in axes.items()}
-    if len(set(rows.values())) > 1:
-        counts = " and ".join(f"{n} rows of {name}" for name, n in rows.items())
-        raise ModelError(f"{sample.label}: {counts} do not agree")
-    first, count = next(iter(rows.items()))
-    if count < size:
-        lack = f"fewer rows than the batch of the model, {size}" if count else "no rows"
-        raise ModelError(f"{sample.label}: {first} has {lack}")
-
-    def load(number: int) -> Feeds:
-        found, indices = read(sample), range(number * size, (number + 1) * size)
-        taken = {name: np.take(found[name], indices, axis) for name, axis in axes.items()}
-        kind = f"given ({sample.label}: row {number})"
-        return fitting_inputs(InputSet(kind, {}, {**found, **taken}), inputs).feeds
-
-    yield from (partial(load, number) for number in range(count // size))
 
 
 Part = LabelledPart | Sequence[Feeds]
@@ -233,7 +194,8 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
         examples = LabelledSet.read(Path(labelled))
         halves = labelled_halves(examples, inputs)
         search, report, whole = (LabelledPart(part, inputs, metric) for part in (*halves, examples))
-        notes = [] if given is not None else ["calibrated with the labelled rows of the search: --data gives others"]
+        calibrated = "calibrated with the labelled rows of the search: --data gives others"
+        notes = [calibrated] if given is None else [*given.notes]
         calibration = given if given is not None else list(search.feeds())
         return Samples(calibration, search, report, calibration[0], notes, labelled=whole)
     if metric:
@@ -241,6 +203,6 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
     data = given if given is not None else draw_calibration_data(source, seed=seed)
     (calibration, search, report), note = split_samples(data, seed)
     if given is not None:
-        return Samples(calibration, search, report, calibration[0], [note])
+        return Samples(calibration, search, report, calibration[0], [*given.notes, note])
     without = "no data were given: accuracy is that on random inputs, and only schemes without calibration are tried"
     return Samples([], search, report, None, [without, note], drawn=calibration)

@@ -17,8 +17,9 @@ from ...core.io.model_source import ModelSource
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.verify.given_inputs import GivenSamples, with_given_shapes
 from ...core.verify.input_specs import input_specs
+from ...core.verify.sample_rows import batch_symbol
 from ..measure import benchmark
-from ..measure.feeds import batch_symbol, make_feeds
+from ..measure.feeds import make_feeds
 from ..measure.metrics import ModelMetrics
 from ..measure.tuned_settings import Configuration
 from ..optimize.content_digests import content_digest

@@ -30,6 +30,7 @@ from .dim_expressions import Sizes
 from .input_sets import InputSet
 from .input_specs import GENERATABLE, OPTIONAL, SEQUENCE, TENSOR, InputSpec
 from .kept_values import FileValues, ValueCache, value_bytes
+from .sample_rows import RowBatches
 
 MAX_READ_ONCE = 1000  # samples of a source that can be read only once, and may have no end
 READING_SHARE = 0.2  # of the time that is left for the command
@@ -188,15 +189,20 @@ data or of .npz; several of these; samples in any iterable."""
 
 @dataclass(frozen=True, slots=True)
 class GivenSample:
-    """One sample, with a label for messages. `load` gives its arrays, which fit the inputs, and raises ModelError.
-
-    Arrays by the names of inputs, without a name for a sample, are a table: their rows may be samples too.
-    """
+    """One sample, with a label for messages. `load` gives its arrays, which fit the inputs, and raises ModelError."""
 
     label: str
     load: Callable[[], Feeds] = field(repr=False)
-    is_table: bool = False
     is_in_memory: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Arrays by the names of inputs, without a name for a sample, of which `batches` are samples."""
+
+    label: str
+    load: Callable[[], Feeds]
+    batches: RowBatches
 
 
 def kind_of_sample(label: str) -> str:
@@ -224,18 +230,20 @@ def read_samples(
     name: str = "",
     limit: int = MAX_READ_ONCE,
     ignored: Collection[str] = (),
-    may_have_rows: bool = False,
+    each_row: bool = False,
+    seed: int = 0,
 ) -> GivenSamples:
     """The samples in what the user gave; messages call data of Python code `name`.
 
-    Of a source that can be read only once, up to `limit`; at the time limit of the command, fewer. Arrays of `ignored`
-    names are left out, and tables that `may_have_rows` need not have the shapes of the inputs. Raises ModelError for
-    data that do not fit the inputs, as far as they are read here.
+    Where arrays have more rows than the fixed batch of the model, each batch of rows is a sample; so is `each_row` of a
+    symbolic batch, if that is wanted. Of a source that can be read only once, up to `limit`, and as many batches of
+    rows, chosen by `seed`; at the time limit of the command, fewer. Arrays of `ignored` names are left out. Raises
+    ModelError for data that do not fit the inputs, as far as they are read here.
     """
     if isinstance(given, GivenSamples):
         return given
     until = monotonic() + READING_SHARE * (time_limit_end() - monotonic())
-    reader = _SampleReader(inputs, _light(inputs), limit, frozenset(ignored), until, may_have_rows=may_have_rows)
+    reader = _SampleReader(inputs, _light(inputs), limit, frozenset(ignored), until, each_row, seed)
     found = reader.read(given, name)
     if not found.samples:
         raise ModelError(f"{found.source or 'the given inputs'}: there are no samples")
@@ -328,7 +336,8 @@ class _SampleReader:
     limit: int
     ignored: frozenset[str]
     until: float
-    may_have_rows: bool
+    each_row: bool
+    seed: int
     notes: list[str] = field(default_factory=list[str])
     folders: list[ScratchFolder] = field(default_factory=list[ScratchFolder])
     stored: int = 0
@@ -338,16 +347,48 @@ class _SampleReader:
         entries = cast("Sequence[object]", given) if isinstance(given, list | tuple) else ()
         if not any(isinstance(e, str | Path | NamedData) for e in entries):
             entries = (given,)
-        samples: list[GivenSample] = []
+        found: list[GivenSample | _Table] = []
         sources: list[str] = []
         for entry in entries:
-            source, found = self._read_entry(entry, name, is_only=len(entries) == 1)
+            source, of_entry = self._read_entry(entry, name, is_only=len(entries) == 1)
             sources.append(source)
-            samples += found
-        return GivenSamples(", ".join(sources), tuple(samples), tuple(self.notes), tuple(self.folders))
+            found += of_entry
+        samples = tuple(self._with_batches(found))
+        return GivenSamples(", ".join(sources), samples, tuple(self.notes), tuple(self.folders))
 
-    def _read_entry(self, entry: object, name: str, *, is_only: bool) -> tuple[str, list[GivenSample]]:
-        """The name of a source, and its samples, with short labels if it is the only one."""
+    def _with_batches(self, found: Sequence[GivenSample | _Table]) -> Iterator[GivenSample]:
+        """The samples, and up to `limit` batches of all tables in their places. Each table is read once."""
+        total = sum(len(t.batches) for t in found if isinstance(t, _Table))
+        chosen = np.sort(np.random.default_rng(self.seed).permutation(total)[: self.limit])
+        if total > self.limit:
+            self.notes.append(f"of {total:,} batches of rows, {self.limit:,} were chosen at random")
+        start = 0
+        for entry in found:
+            if isinstance(entry, GivenSample):
+                yield entry
+                continue
+            end = start + len(entry.batches)
+            yield from self._batches_of(entry, (chosen[(chosen >= start) & (chosen < end)] - start).tolist())
+            start = end
+
+    def _batches_of(self, table: _Table, numbers: Sequence[int]) -> Iterator[GivenSample]:
+        arrays: Feeds = table.load() if numbers else {}
+        for n, number in enumerate(numbers):
+            if self._is_late(n, table.label or "the given inputs", len(numbers)):
+                return
+            label = ": ".join(filter(None, (table.label, table.batches.name(number))))
+            yield self._stored(label, table.batches.take(arrays, number))
+
+    def _table_batches(self, label: str, shapes: Mapping[str, Sequence[int]]) -> RowBatches | None:
+        """The batches in arrays of these shapes, None for a single sample; rows that fill none are noted."""
+        found = RowBatches.of(label, shapes, self.inputs, each_row=self.each_row)
+        if found is not None and (rest := found.rows % found.size):
+            left = f"the last {rest} of {found.rows:,} rows were left out: they fill no batch of {found.size}"
+            self.notes.append(f"{label}: {left}" if label else left)
+        return found
+
+    def _read_entry(self, entry: object, name: str, *, is_only: bool) -> tuple[str, list[GivenSample | _Table]]:
+        """The name of a source, and its samples and tables, with short labels if it is the only one."""
         if isinstance(entry, str | Path):
             path = Path(entry)
             if is_folder(path):
@@ -357,7 +398,7 @@ class _SampleReader:
             return entry.name, list(self._of_data(entry.data, entry.name))
         return name, list(self._of_data(entry, name))
 
-    def _of_folder(self, folder: Path, prefix: str) -> Iterator[GivenSample]:
+    def _of_folder(self, folder: Path, prefix: str) -> Iterator[GivenSample | _Table]:
         sets = sorted(folder.glob(TEST_DATA), key=_natural_key)
         if sets or any(folder.glob("input_*.pb")):
             for path in sets or [folder]:
@@ -376,13 +417,14 @@ class _SampleReader:
         files = {spec.name: numbered[n] for n, spec in enumerate(self.inputs) if n in numbered}
         return GivenSample(label, partial(_load_test_data, kind_of_sample(label), files, self.light))
 
-    def _of_npz(self, path: Path, label: str) -> Iterator[GivenSample]:
+    def _of_npz(self, path: Path, label: str) -> Iterator[GivenSample | _Table]:
         with open_arrays(path) as archive:
             by_sample = member_names(archive.headers, self.inputs, self.ignored)
             if list(by_sample) == [""]:
-                kind, has_rows = kind_of_sample(label), self.may_have_rows
-                load = partial(_load_npz, path, kind, self.light, self.ignored, has_rows=has_rows)
-                yield GivenSample(label, load, is_table=True)
+                batches = self._table_batches(label, {name: archive.headers[name].shape for name in by_sample[""]})
+                has_rows = batches is not None
+                load = partial(_load_npz, path, kind_of_sample(label), self.light, self.ignored, has_rows=has_rows)
+                yield GivenSample(label, load) if batches is None else _Table(label, load, batches)
                 return
             labels = {name: f"{label}: {name}" if name else label for name in by_sample}
             for name, members in by_sample.items():
@@ -395,15 +437,20 @@ class _SampleReader:
                 arrays = archive.read(members.values())
                 yield self._stored(labels[name], {known: arrays[member] for known, member in members.items()})
 
-    def _of_data(self, data: object, name: str) -> Iterator[GivenSample]:
+    def _of_data(self, data: object, name: str) -> Iterator[GivenSample | _Table]:
         """The samples that Python code provides."""
         if isinstance(data, Mapping):
             arrays = {str(k): v for k, v in cast("Mapping[object, object]", data).items()}
             by_sample = member_names(arrays, self.inputs, self.ignored)
+            if list(by_sample) == [""]:
+                table = self._fitting(name, {known: arrays[known] for known in by_sample[""]}, has_rows=True)
+                batches = self._table_batches(name, {n: np.shape(v) for n, v in table.items()})
+                load = partial(dict[str, Any], table)
+                yield self._in_memory(name, table) if batches is None else _Table(name, load, batches)
+                return
             for sample, members in by_sample.items():
                 feeds = {known: arrays[member] for known, member in members.items()}
-                label = ": ".join(filter(None, (name, sample)))
-                yield self._in_memory(label, feeds, is_table=list(by_sample) == [""])
+                yield self._in_memory(": ".join(filter(None, (name, sample))), feeds)
         elif isinstance(data, Sequence) and not isinstance(data, str | bytes):
             for n, sample in enumerate(cast("Sequence[object]", data), 1):
                 label = _numbered(name, n)
@@ -428,9 +475,8 @@ class _SampleReader:
             yield self._stored(label, _require_arrays(sample, label))
         self.notes.append(f"of {name or 'the given inputs'}, the first {self.limit:,} samples were read, and no more")
 
-    def _in_memory(self, label: str, feeds: Feeds, *, is_table: bool = False) -> GivenSample:
-        fitting = self._fitting(label, feeds, has_rows=is_table and self.may_have_rows)
-        return GivenSample(label, partial(dict[str, Any], fitting), is_table, is_in_memory=True)
+    def _in_memory(self, label: str, feeds: Feeds) -> GivenSample:
+        return GivenSample(label, partial(dict[str, Any], self._fitting(label, feeds)), is_in_memory=True)
 
     def _stored(self, label: str, feeds: Feeds) -> GivenSample:
         """The sample, in a file of its own if there are KEPT_BYTES in memory."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections import Counter
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -66,6 +64,13 @@ def test_hostile_models_end_no_process_that_optimizes(first: int, count: int) ->
 
 
 @pytest.mark.slow
+def test_models_that_crashed_native_code_break_no_promise() -> None:
+    done = run_python("-m", "fuzzing", "--crashers", "--slack", "4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "# 0 cases" not in done.stdout
+
+
+@pytest.mark.slow
 def test_kills_lose_nothing() -> None:
     done = run_python("-m", "fuzzing", "--kills", "10")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -75,7 +80,7 @@ def test_kills_lose_nothing() -> None:
 def test_native_calls_that_fail_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A function in place of native code crashes, hangs or raises on some models, which are made smaller."""
 
-    def fail(model: onnx.ModelProto, _: Random) -> None:
+    def fail(model: onnx.ModelProto, _: bytes, __: Random) -> None:
         names = {n.op_type for n in model.graph.node}
         while "Neg" in names:
             pass
@@ -90,12 +95,13 @@ def test_native_calls_that_fail_are_found(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(native_calls, "model_of", model_of)
     monkeypatch.setattr(native_calls, "SLOW", 0.05)
     monkeypatch.setattr(native_calls, "HANG", 0.1)
-    found = islice(native_calls.failures(0, (fail,), 60.0, Counter(), ()), 2)
-    smaller = [(f.how, native_calls.minimized(f.number, (fail,), f.how)) for f in found]
+    native = native_calls.NativeCalls({"good": lambda *_: None, "bad": fail})
+    smaller = [(f.how, native.minimized(f, model_of(f.number))) for f in native.failures(0, 9, 60.0)]
     assert [(how, [n.op_type for n in m.graph.node]) for how, m in smaller if m] == [
         ("SIGABRT", ["Abs"]),
         ("hang", ["Neg"]),
     ]
+    assert native.made == {"good": 9, "bad": 9}
 
 
 PLANTED = """

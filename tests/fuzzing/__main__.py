@@ -16,7 +16,7 @@ import onnx
 
 from .cases import Case, make_case, seeds
 from .harness import TIME_LIMIT, Outcome, run_case, warm_up
-from .hostile_cases import LIMITED, hostile_case
+from .hostile_cases import LIMITED, crasher_cases, hostile_case
 from .hostile_models import CRASHERS
 from .kills import Killed, campaign, summary
 from .native_calls import CALLS, search
@@ -34,6 +34,7 @@ def main() -> int:
     parser.add_argument("--calls", action="store_true", help="call optimize() without verification, in this process")
     parser.add_argument("--case", type=int, help="run this case alone, show its output, and keep its files in ./fuzzed")
     parser.add_argument("--hostile", action="store_true", help="hostile models in place of mutated ones")
+    parser.add_argument("--crashers", action="store_true", help="the models that crashed or hung native code once")
     parser.add_argument("--kills", type=int, help="kill commands that write so many times, and check what is there")
     parser.add_argument(
         "--native", choices=CALLS, help="call native code of this library, and write what fails to ./native"
@@ -44,9 +45,12 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)  # which a background job ignores, and what it starts
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))  # folders are removed, and processes ended
     if options.native:
-        return search(options.native, options.seed, options.seconds, Path("native"))
+        return search(options.native, options.seed, options.cases, options.seconds, Path("native"))
     models = (*seeds(), *(node_models() if options.nodes else ()))
     make = partial(hostile_case, slack=options.slack) if options.hostile else partial(make_case, models=models)
+    if options.crashers:
+        crashing = crasher_cases(options.slack)
+        make, options.cases = crashing.__getitem__, min(options.cases, len(crashing) - options.seed)
     with tempfile.TemporaryDirectory() as root:
         if options.case is not None:
             return repeat(make(options.case), Path(root))

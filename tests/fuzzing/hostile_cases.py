@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from random import Random
 
 from .cases import Case
-from .hostile_models import hostile_files, kind_of, text_model
+from .hostile_models import CRASHERS, MODEL, hostile_files, kind_of, text_model
 
 LIMITED = 5  # seconds of --time-limit
 LATE = 2.0  # seconds after the limit in which a command ends
@@ -41,12 +43,7 @@ def hostile_case(number: int, slack: float = 1.0) -> Case:
     rng, model = Random(f"command {number}"), number % 10**6
 
     def write(folder: Path) -> None:
-        for name, data in hostile_files(model).items():
-            (folder / name).write_bytes(data)
-        base = text_model("a = Identity(f) y = Abs(a)", inputs=["float[2] f"], outputs="float[2] y")
-        (folder / "base.onnx").write_bytes(base.SerializeToString())
-        (folder / "link").symlink_to("/etc/passwd")
-        (folder / "out").mkdir()
+        write_files(hostile_files(model), folder)
 
     if rng.random() < 2 / 3:
         command = (*rng.choice(WITH_LIMIT), "--time-limit", str(LIMITED))
@@ -56,3 +53,30 @@ def hostile_case(number: int, slack: float = 1.0) -> Case:
     return Case(
         number, command, write, kind_of(model), limit=SIGNAL_PATIENCE * slack, memory=SMALL_MODEL_MEMORY, ended_by=ended
     )
+
+
+CRASHER_COMMANDS = (RUN, ("verify", "m.onnx", "m.onnx"), ("info", "m.onnx"))
+
+
+def crasher_cases(slack: float) -> list[Case]:
+    """Each of some commands on each model that crashed native code once, or that it did not end on."""
+    cases = list[Case]()
+    for path, command in product(sorted(CRASHERS.glob("*.onnx")), CRASHER_COMMANDS):
+
+        def write(folder: Path, path: Path = path) -> None:
+            write_files({MODEL: path.read_bytes()}, folder)
+
+        end = () if command[0] == "info" else ("--time-limit", str(LIMITED))
+        limit = LIMITED + LATE * slack if end else None
+        cases.append(Case(len(cases), (*command, *end), write, path.name, limit=limit, memory=SMALL_MODEL_MEMORY))
+    return cases
+
+
+def write_files(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write the files of a model, another model, a link, and a folder for results."""
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    base = text_model("a = Identity(f) y = Abs(a)", inputs=["float[2] f"], outputs="float[2] y")
+    (folder / "base.onnx").write_bytes(base.SerializeToString())
+    (folder / "link").symlink_to("/etc/passwd")
+    (folder / "out").mkdir()

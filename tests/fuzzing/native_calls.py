@@ -10,11 +10,10 @@ import mmap
 import os
 import resource
 import signal
-import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,87 +21,102 @@ from random import Random
 
 import numpy as np
 import onnx
-from onnx import checker, defs, inliner, shape_inference, version_converter
+from onnx.helper import make_tensor_type_proto
+from passwright.core.processes.onnx_worker import OnnxCode
 
 from .archives import feeds_for
 from .hostile_models import KINDS, as_model, attribute_bomb, operator_extremes, rank_bomb
 from .mutations import MUTATIONS, add_functions, grow, messages, nest_in_branches
 
-SLOW = 0.5  # CPU seconds of a call
-HANG = 3.0  # CPU seconds of a call that is tried again
+SLOW = 0.3  # CPU seconds of a call
+HANG = 2.0  # CPU seconds of a call that is tried again
 STUCK = 20.0  # seconds of a call that takes no CPU time
-MEMORY = 3 << 30  # bytes that a process may allocate
+MEMORY = 1 << 29  # bytes that a process may allocate
 MINIMIZING = 3.0  # seconds for each failure
-PER_PROCESS = 20_000  # calls of a process, as native code leaks
-WIDE_KINDS = (attribute_bomb, operator_extremes, operator_extremes, operator_extremes, rank_bomb)
+ENOUGH, SELDOM = 3, 64
+"""Crashes of a function with the same operators, or one hang, behind which it is called on one of so many models."""
+RARE = {"convert up": 8, "convert down": 8}  # calls that take 4 ms: on one of so many models
+MAX_BYTES = 1 << 14  # of a model
+PER_PROCESS = 5_000  # models of a process, as native code leaks
+WIDE_KINDS = (*[operator_extremes] * 4, *[attribute_bomb] * 2, rank_bomb)
 SMALL_MUTATIONS = [m for m in MUTATIONS if m not in {add_functions, grow, nest_in_branches}]
 """Others than those that make endless work."""
-Call = Callable[[onnx.ModelProto, Random], object]
+Call = Callable[[onnx.ModelProto, bytes, Random], object]
+"""A call on a model, which is given serialized as well."""
+CODE = OnnxCode()
 
 
-def infer_nodes(model: onnx.ModelProto, _: Random) -> None:
-    """Infer the outputs of each node from the declared types and the constants, as rewrites do."""
+def infer_nodes(model: onnx.ModelProto, _: bytes, __: Random) -> None:
+    """Infer the outputs of each node from the declared types and the constants, as rewrites do.
+
+    Ask for the functions that define the operators, too.
+    """
     graph, opsets = model.graph, {o.domain: o.version for o in model.opset_import}
-    types = {v.name: v.type for v in graph.input if v.type.WhichOneof("value")}
-    types |= {t.name: onnx.helper.make_tensor_type_proto(t.data_type, t.dims) for t in graph.initializer}
-    data = {t.name: t for t in graph.initializer}
-    imports = list(model.opset_import)
+    types = {v.name: v.type.SerializeToString() for v in graph.input if v.type.WhichOneof("value")}
+    constants = {t.name: t for t in graph.initializer}
+    types |= {n: make_tensor_type_proto(t.data_type, t.dims).SerializeToString() for n, t in constants.items()}
+    data = {n: t.SerializeToString() for n, t in constants.items()}
     for node in graph.node[:20]:
+        operator, written = (node.op_type, node.domain, opsets.get(node.domain, 1)), node.SerializeToString()
+        given = {n: types[n] for n in node.input if n in types}
         with suppress(Exception):
-            schema = defs.get_schema(node.op_type, min(opsets.get(node.domain, 1), 10**6), node.domain)
-            given = {n: types[n] for n in node.input if n in types}
-            known = {n: data[n] for n in node.input if n in data}
-            types |= shape_inference.infer_node_outputs(schema, node, given, known, opset_imports=imports)
+            CODE.function_body(operator, operator[2], written, [types.get(n, b"") for n in node.input])
+        with suppress(Exception):
+            known = {n: data[n] for n in given if n in data}
+            types |= CODE.infer_node_outputs(operator, written, given, known, opsets)
 
 
-def infer_model(model: onnx.ModelProto, rng: Random) -> None:
-    """Infer the types of a whole model."""
-    shape_inference.infer_shapes(
-        model, check_type=rng.random() < 0.5, strict_mode=rng.random() < 0.5, data_prop=rng.random() < 0.7
-    )
+def infer_strictly(_: onnx.ModelProto, data: bytes, __: Random) -> None:
+    """Infer the types of a model, and check those that are declared."""
+    CODE.library.shape_inference.infer_shapes(data, True, True, True)
 
 
-def convert(model: onnx.ModelProto, rng: Random) -> None:
-    """Convert to another opset."""
-    version_converter.convert_version(model, rng.randrange(6, 27))
-
-
-def inline(model: onnx.ModelProto, rng: Random) -> None:
-    """Inline functions."""
-    inliner.inline_local_functions(model, convert_version=rng.random() < 0.3)
-
-
-def check(model: onnx.ModelProto, rng: Random) -> None:
+def check(_: onnx.ModelProto, data: bytes, rng: Random) -> None:
     """Check a model."""
-    checker.check_model(model, full_check=rng.random() < 0.5)
+    CODE.library.checker.check_model(data, rng.random() < 0.5, False, rng.random() < 0.5)
 
 
-def load_and_run(model: onnx.ModelProto, rng: Random) -> None:
-    """Load a model in onnxruntime, and run it."""
+def write_and_read(_: onnx.ModelProto, data: bytes, __: Random) -> None:
+    """Write a model in ONNX's text form, and read the text."""
+    CODE.library.parser.parse_model(CODE.library.printer.model_to_text(data))
+
+
+def load_and_run(model: onnx.ModelProto, data: bytes, rng: Random) -> None:
+    """Load a model in onnxruntime at one of the levels of optimization, and run it."""
     import onnxruntime
 
-    options = onnxruntime.SessionOptions()
-    levels = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = rng.choice(
-        (levels.ORT_DISABLE_ALL, levels.ORT_ENABLE_BASIC, levels.ORT_ENABLE_ALL)
-    )
+    options, run = onnxruntime.SessionOptions(), onnxruntime.RunOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel(rng.choice((0, 1, 2, 3, 99)))
     options.intra_op_num_threads, options.log_severity_level = 1, 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    run = onnxruntime.RunOptions()
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     run.log_severity_level = 4
     with np.errstate(all="ignore"):
         session.run(None, feeds_for(model, rng), run)
 
 
-CALLS: dict[str, tuple[Call, ...]] = {
-    "onnx": (infer_nodes, infer_nodes, infer_model, convert, convert, inline, check),
-    "onnxruntime": (load_and_run,),
+CALLS: dict[str, dict[str, Call]] = {
+    "onnx": {
+        "infer nodes": infer_nodes,
+        "infer model": lambda _, data, rng: CODE.infer_shapes(data, rng.random() < 0.7),
+        "infer strictly": infer_strictly,
+        "convert up": lambda model, data, rng: CODE.convert_version(data, opset_of(model) + rng.choice((1, 1, 2, 9))),
+        "convert down": lambda model, data, rng: CODE.convert_version(data, opset_of(model) - rng.choice((1, 1, 2, 9))),
+        "inline": lambda _, data, __: CODE.inline_functions(data, []),
+        "check": check,
+        "write and read": write_and_read,
+    },
+    "onnxruntime": {"load and run": load_and_run},
 }
+
+
+def opset_of(model: onnx.ModelProto) -> int:
+    """The opset of the default domain; 1 if there is none."""
+    return next((o.version for o in model.opset_import if not o.domain), 1)
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A call that ended its process: the number, the function, and the signal or "hang"."""
+    """A call that ended its process: the number of the model, the function, and the signal or "hang"."""
 
     number: int
     call: str
@@ -110,7 +124,7 @@ class Failure:
 
 
 def model_of(number: int) -> onnx.ModelProto | None:
-    """The model of a number: one of a hostile kind, with further mutations of its messages."""
+    """The model of a number: one of a hostile kind, with further mutations of its messages. None for a large one."""
     rng = Random(f"native {number}")
     with suppress(Exception):
         made = rng.choice(WIDE_KINDS if rng.random() < 0.9 else KINDS)(rng)
@@ -119,59 +133,98 @@ def model_of(number: int) -> onnx.ModelProto | None:
         if model is not None and rng.random() < 0.5:
             for _ in range(rng.choice((1, 1, 2, 4))):
                 rng.choice(SMALL_MUTATIONS)(model, rng, [model])
-        return model
+        return model if model is not None and model.ByteSize() <= MAX_BYTES else None
     return None
 
 
-def perform(
-    number: int,
-    calls: tuple[Call, ...],
-    model: onnx.ModelProto | None = None,
-    left_out: Container[tuple[str, str]] = (),
-) -> bool:
-    """Make the call of a number on its model or another one; False if it is left out for one of its operators."""
-    rng = Random(f"call {number}")
-    call, found = rng.choice(calls), model if model is not None else model_of(number)
-    if found is None or any((call.__name__, n.op_type) in left_out for n in found.graph.node):
-        return False
-    with suppress(Exception):
-        call(found, rng)
-    return True
+class NativeCalls:
+    """Calls of a library on models, each of which may end its process. Those that fail alike are made so many times."""
 
+    def __init__(self, calls: Mapping[str, Call]) -> None:
+        self.calls, self.names = calls, tuple(calls)
+        self.failed = Counter[tuple[str, frozenset[str]]]()
+        """How often a function failed on models with some operators."""
+        self._shared = memoryview(mmap.mmap(-1, 8 * (2 + len(calls)))).cast("q")
+        """The number of the model, the index of the call, and how many calls were made of each."""
 
-def name_of_call(number: int, calls: tuple[Call, ...]) -> str:
-    """The name of the function that the call of a number is."""
-    return Random(f"call {number}").choice(calls).__name__
+    @property
+    def made(self) -> dict[str, int]:
+        """How many calls of each function were made."""
+        return dict(zip(self.names, self._shared[2:], strict=True))
 
+    def failures(self, first: int, last: int, seconds: float) -> Iterator[Failure]:
+        """Make all calls on the models of numbers in forks of this process, until the time is over."""
+        shared, end, index = self._shared, time.monotonic() + seconds, 0
+        while first < last and time.monotonic() < end:
+            shared[0], shared[1] = first, index
+            pid = _fork(lambda first=first, index=index: self._make_calls(first, min(first + PER_PROCESS, last), index))
+            code = _watch(pid, shared, end)
+            if code is None:
+                return
+            if code == 0:
+                first, index = first + PER_PROCESS, 0
+                continue
+            first, index = shared[0], shared[1] + 1
+            is_hang = -code in {signal.SIGKILL, signal.SIGPROF}
+            yield Failure(first, self.names[index - 1], "hang" if is_hang else signal.Signals(-code).name)
 
-def failures(
-    first: int, calls: tuple[Call, ...], seconds: float, progress: Counter[str], left_out: Container[tuple[str, str]]
-) -> Iterator[Failure]:
-    """Make calls in forks of this process until the time is over, and count them in `progress`."""
-    shared, end, number = mmap.mmap(-1, 16), time.monotonic() + seconds, first
-    while time.monotonic() < end:
-        last = number + PER_PROCESS
-        pid = os.fork()
-        if pid == 0:
-            _spare_the_machine()
-            made = 0
-            for n in range(number, last):
-                shared[:] = struct.pack("qq", n, made)
+    def _make_calls(self, first: int, last: int, index: int) -> None:
+        shared = self._shared
+        for number in range(first, last):
+            model = model_of(number)
+            for at, name in enumerate(self.names[index:], index) if model is not None else ():
+                if number % RARE.get(name, 1) or (number % SELDOM and self.failed_often(name, model)):
+                    continue
+                shared[0], shared[1] = number, at
+                shared[2 + at] += 1
                 signal.setitimer(signal.ITIMER_PROF, SLOW)
-                made += perform(n, calls, left_out=left_out)
-            os._exit(0)
-        status = _watch(pid, shared, end)
-        reached, made = struct.unpack("qq", shared[:])
-        progress["calls"] += made
-        if status is None:
-            return
-        if status != 0:
-            yield Failure(
-                reached,
-                name_of_call(reached, calls),
-                "hang" if -status in {signal.SIGKILL, signal.SIGPROF} else signal.Signals(-status).name,
-            )
-        number = reached + 1
+                self.perform(number, name, model)
+            index = 0
+
+    def failed_often(self, name: str, model: onnx.ModelProto) -> bool:
+        """Whether a function failed often enough on models with operators of this one."""
+        operators = {n.op_type for n in model.graph.node}
+        return any(n >= ENOUGH and key[0] == name and key[1] <= operators for key, n in self.failed.items())
+
+    def perform(self, number: int, name: str, model: onnx.ModelProto) -> None:
+        """Make the call of a number on a model, which need not be the one of the number."""
+        with suppress(Exception):
+            self.calls[name](model, model.SerializeToString(), Random(f"{name} {number}"))
+
+    def fails(self, failure: Failure, model: onnx.ModelProto, limit: float) -> bool:
+        """Whether the call of a failure ends its process on another model, or does not end."""
+
+        def call() -> None:
+            signal.setitimer(signal.ITIMER_PROF, limit)
+            self.perform(failure.number, failure.call, model)
+
+        return _watch(_fork(call), self._shared, time.monotonic() + 2 * STUCK) != 0
+
+    def minimized(self, failure: Failure, model: onnx.ModelProto) -> onnx.ModelProto | None:
+        """The model of a failure without fields that it does not need; None if it does not fail alone."""
+        if not self.fails(failure, model, HANG):
+            return None
+        limit = SLOW if failure.how == "hang" else HANG
+        end, at = time.monotonic() + MINIMIZING, 0
+        while time.monotonic() < end:  # goes on behind the last place that was left out
+            smaller = next(itertools.islice(_smaller(model), at, None), None)
+            if smaller is None:
+                break
+            if self.fails(failure, smaller, limit):
+                model = smaller
+            else:
+                at += 1
+        return model
+
+
+def _fork(work: Callable[[], None]) -> int:
+    """The process that does some work and ends."""
+    pid = os.fork()
+    if pid == 0:
+        _spare_the_machine()
+        work()
+        os._exit(0)
+    return pid
 
 
 def _spare_the_machine() -> None:
@@ -184,59 +237,23 @@ def _spare_the_machine() -> None:
     os.dup2(null, 2)
 
 
-def _watch(pid: int, shared: mmap.mmap, end: float) -> int | None:
+def _watch(pid: int, shared: memoryview, end: float) -> int | None:
     """The exit code of a process, which is killed if it stays at one call; None at the end of the time."""
-    at, since = b"", time.monotonic()
+    at, since, pause = (0, 0), time.monotonic(), 0.001
     while True:
         found, status = os.waitpid(pid, os.WNOHANG)
         if found:
             code = os.waitstatus_to_exitcode(status)
             return -signal.SIGABRT if code > 0 else code
         now = time.monotonic()
-        if shared[:8] != at:
-            at, since = shared[:8], now
+        if (shared[0], shared[1]) != at:
+            at, since = (shared[0], shared[1]), now
         if now > end or now - since > STUCK:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             return None if now > end else -signal.SIGKILL
-        time.sleep(0.05)
-
-
-def crashes(model: onnx.ModelProto, number: int, calls: tuple[Call, ...], limit: float) -> bool:
-    """Whether a call on a model ends its process, or does not end."""
-    pid = os.fork()
-    if pid == 0:
-        _spare_the_machine()
-        signal.setitimer(signal.ITIMER_PROF, limit)
-        perform(number, calls, model)
-        os._exit(0)
-    end = time.monotonic() + STUCK
-    while time.monotonic() < end:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            return status != 0
-        time.sleep(0.005)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return True
-
-
-def minimized(number: int, calls: tuple[Call, ...], how: str) -> onnx.ModelProto | None:
-    """The model of a failed call without fields that the failure does not need; None if it does not fail alone."""
-    model = model_of(number)
-    if model is None or not crashes(model, number, calls, HANG):
-        return None
-    limit = SLOW if how == "hang" else HANG
-    end, at = time.monotonic() + MINIMIZING, 0
-    while time.monotonic() < end:  # goes on behind the last place that was left out
-        smaller = next(itertools.islice(_smaller(model), at, None), None)
-        if smaller is None:
-            break
-        if crashes(smaller, number, calls, limit):
-            model = smaller
-        else:
-            at += 1
-    return model
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
 
 
 def _smaller(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
@@ -254,29 +271,36 @@ def _smaller(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
                 yield smaller
 
 
-def search(library: str, first: int, seconds: float, folder: Path) -> int:
+def search(library: str, first: int, models: float, seconds: float, folder: Path) -> int:
     """Make calls until the time is over; write each new failure, made smaller, to a folder. Returns 0.
 
-    Operators that failed in a function, as the folder knows of earlier searches too, are left out of its calls.
+    Failures of earlier searches, as the folder knows them, count as well.
     """
-    calls, progress, found, started = CALLS[library], Counter[str](), list[str](), time.monotonic()
+    native, started = NativeCalls(CALLS[library]), time.monotonic()
+    if library == "onnxruntime":
+        import onnxruntime  # noqa: F401 - once, not in each process
     folder.mkdir(parents=True, exist_ok=True)
     known = folder / f"{library}.jsonl"
-    lines = known.read_text().splitlines() if known.exists() else []
-    left_out = {(call, name) for line in lines for call, _, names in [json.loads(line)] for name in names}
-    for failure in failures(first, calls, seconds, progress, left_out):
-        small = minimized(failure.number, calls, failure.how)
-        model = small or model_of(failure.number)
-        operators = [n.op_type for n in model.graph.node][:5] if model else []
+    for line in known.read_text().splitlines() if known.exists() else ():
+        name, _, operators = json.loads(line)
+        native.failed[name, frozenset(operators)] += ENOUGH
+    again = Counter[str]()
+    for failure in native.failures(first, first + int(min(models, 1 << 40)), seconds):
+        model = model_of(failure.number)
+        if model is None or native.failed_often(failure.call, model):
+            again[failure.how] += 1
+            continue
+        small = native.minimized(failure, model)
+        operators = sorted({n.op_type for n in (small or model).graph.node})
         how = failure.how if small else "slow" if failure.how == "hang" else f"{failure.how}, not alone"
-        left_out |= {(failure.call, name) for name in operators}
+        native.failed[failure.call, frozenset(operators)] += ENOUGH if how == "hang" else 1
         if small is not None:
-            (folder / f"{library}_{failure.number}.onnx").write_bytes(small.SerializeToString())
+            name = f"{library}_{failure.number}_{failure.call.replace(' ', '_')}.onnx"
+            (folder / name).write_bytes(small.SerializeToString())
         with known.open("a") as f:
             f.write(json.dumps([failure.call, how, operators]) + "\n")
-        found.append(f"{failure.number}: {failure.call} {how} {' '.join(operators)}")
-        sys.stdout.write(f"{found[-1]}\n")
+        sys.stdout.write(f"{failure.number}: {failure.call}: {how} {' '.join(operators[:9])}\n")
         sys.stdout.flush()
-    spent = time.monotonic() - started
-    sys.stdout.write(f"# {progress['calls']} calls of {library} in {spent:.0f} s, {len(found)} failures\n")
+    made, spent = native.made, time.monotonic() - started
+    sys.stdout.write(f"# {sum(made.values())} calls of {library} in {spent:.0f} s: {made}; again {dict(again)}\n")
     return 0

@@ -29,6 +29,17 @@ REPEATED = """g (int64 n, bool c, float[N,50] x) => (y) {
         w = Neg(v) e = Identity(d)
     }>
 }"""
+FOR_EACH_ROW = """g (bool c, float[N,50] x) => (y) <int64[1] zero = {0}> {
+    s = Shape(x) n = Gather<axis=0>(s, zero)
+    y = Loop (n, c, x) <body = b (int64 i, bool d, float[N,50] v) => (bool e, float[N,50] w) {
+        w = Neg(v) e = Identity(d)
+    }>
+}"""
+SCANNED = """g (float[50] s, float[N,50] x) => (y, z) {
+    y, z = Scan <num_scan_inputs = 1, body = b (float[50] t, float[50] v) => (float[50] u, float[50] w) {
+        u = Add(t, v) w = Identity(u)
+    }> (s, x)
+}"""
 INDICES = "g (float[N,4] x, int64[2] i) => (y) { t = Transpose(x) y = Gather<axis=1>(t, i) }"
 
 
@@ -270,6 +281,8 @@ def test_kinds_that_are_refused_are_dropped() -> None:
         "unknown": ("g (float[N,20] x) => (y) { y = NonZero(x) }", 4),
         "window": ("g (float[1,3,N,N] x, float[4,3,3,3] w) => (y) { y = Conv(x, w) }", 16),
         "body": (REPEATED, 4),
+        "body for each row": (FOR_EACH_ROW, 16),
+        "trips of a Scan": (SCANNED, 4),
     },
 )
 def test_work_grows_with_what_is_computed(text: str, ratio: int) -> None:

@@ -20,12 +20,14 @@ from ..ir.op import Op
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
 from .dim_expressions import Sizes, extent
+from .input_specs import dim_at
 
 RUN_SECONDS, OP_SECONDS = 70e-6, 2e-6  # of a run with new inputs, and of each op
 ELEMENT_SECONDS, DRAWN_SECONDS, PRODUCT_SECONDS = 1.5e-9, 7e-9, 0.1e-9  # of elements of results, and of inputs
 LOADING_SECONDS, LOADED_OP_SECONDS, LOADED_BYTE_SECONDS = 2e-3, 40e-6, 0.5e-9
 REFERENCE_SLOWDOWN = 10.0  # of `onnx.reference`, for ops on few elements
-TRIPS = 8  # of a body
+TRIPS, LEAST_TRIPS_WITHOUT_LIMIT = 8, 1 << 31  # of a body whose trips are not known, as of a Loop until a condition
+TRIP_OP_SECONDS = 0.4e-6  # of each op of a body in a known trip
 SLOW_OPS = {  # times the seconds of other ops, for each element of their results, and each product
     "DFT": 20, "GridSample": 10, "NonMaxSuppression": 1000, "Resize": 5, "STFT": 20, "TopK": 20,
     "GRU": 20, "LSTM": 20, "RNN": 20,
@@ -111,15 +113,41 @@ class RunCosts(Struct, frozen=True):
 NO_COSTS = RunCosts()
 
 
-def _rates(graph: Graph, times: int = 1) -> Iterator[tuple[float, Sequence[Dim]]]:
-    """The seconds for each element of what a run computes, with its dims, and for each op."""
+def _rates(
+    graph: Graph, times: int = 1, trips: tuple[Dim, ...] = (), op_seconds: float = OP_SECONDS
+) -> Iterator[tuple[float, Sequence[Dim]]]:
+    """The seconds for each element of what a run computes, with its dims, and for each op.
+
+    The trips of a body count as dims.
+    """
     for op in graph.ops():
-        yield times * OP_SECONDS, ()
+        yield times * op_seconds, trips
         seconds = times * ELEMENT_SECONDS * SLOW_OPS.get(op.type, 1)
-        yield from ((seconds, v.known_shape) for v in op.outputs if v.known_shape is not None)
-        yield from ((times * PRODUCT_SECONDS * SLOW_OPS.get(op.type, 1), dims) for dims in _multiplied(op))
+        yield from ((seconds, (*trips, *v.known_shape)) for v in op.outputs if v.known_shape is not None)
+        products = times * PRODUCT_SECONDS * SLOW_OPS.get(op.type, 1)
+        yield from ((products, (*trips, *dims)) for dims in _multiplied(op))
+        known = _trips(op)
         for body in op.subgraphs:
-            yield from _rates(body, times * (TRIPS if op.type in REPEATING_OPS else 1))
+            if op.type not in REPEATING_OPS:
+                yield from _rates(body, times, trips, op_seconds)
+            elif known is None:
+                yield from _rates(body, times * TRIPS, trips, op_seconds)
+            else:
+                yield from _rates(body, times, (*trips, known), TRIP_OP_SECONDS)
+
+
+def _trips(op: Op) -> Dim:
+    """The trips of a Loop or a Scan; None if they are not known."""
+    if op.type == "Loop":
+        elements = None if (count := op.input(0)) is None else count.known_elements
+        trips = elements[0] if elements else None
+        is_limit = not isinstance(trips, int) or 0 <= trips < LEAST_TRIPS_WITHOUT_LIMIT
+        return trips if is_limit else None
+    if op.type == "Scan" and len(op.inputs) >= (count := int(op.attr("num_scan_inputs", 0))) > 0:
+        scanned, axes = op.inputs[-count], op.attr("scan_input_axes", None) or [0]
+        shape = None if scanned is None else scanned.known_shape
+        return None if shape is None else dim_at(shape, axes[0])
+    return None
 
 
 def _multiplied(op: Op) -> Iterator[Sequence[Dim]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Mapping
+from locale import getencoding
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ir.expressions import as_integers
 from passwright.core.operators.effects import is_nondeterministic
 from passwright.core.operators.table import DOMAINS, find_meaning
+from passwright.core.ort.backends import OnnxReference, OnnxRuntime
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import TermEvaluation, TermTensor
@@ -321,3 +323,22 @@ def test_grid_sample(opset: int, modes: tuple[str, ...]) -> None:
         want = model_outputs(model, feeds)
         assert want is not None
         assert difference(want["y"], evaluate_in_float64(model, feeds, ["y"])["y"].value) == "", (mode, padding, align)
+
+
+STRINGS = ["a\u00e9", "The cat", "the", "THE", "", "\u00df", "\u0130", "\u1f80", "x\u01c6Y"]
+
+
+@each("locale", ["C", "C.UTF-8"])
+@each("shape", ["n", "1,n"])
+def test_strings_are_normalized_as_in_onnxruntime(shape: str, locale: str) -> None:
+    before = getencoding()
+    feeds = {"x": np.array(STRINGS, object).reshape((1, -1) if shape == "1,n" else -1)}
+    words = ("", ', stopwords = ["the"]', ', stopwords = ["THE", "", "A\u00c9"]', ', stopwords = ["cat"]')
+    for action, is_case_sensitive, stopwords in itertools.product(("NONE", "LOWER", "UPPER"), (0, 1), words):
+        attributes = f'case_change_action = "{action}", is_case_sensitive = {is_case_sensitive}, locale = "{locale}"'
+        node = f"StringNormalizer<{attributes}{stopwords}>(x)"
+        model = load(f"g (string[{shape}] x) => (string[{shape.replace('n', 'm')}] y) {{ y = {node} }}", 17)
+        expected, reference = (s(model.SerializeToString()).run(["y"], feeds)[0] for s in (OnnxRuntime, OnnxReference))
+        for found in (reference, evaluate_in_float64(model, feeds, ["y"])["y"].value):
+            assert found.tolist() == expected.tolist(), node
+    assert getencoding() == before

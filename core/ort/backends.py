@@ -15,6 +15,7 @@ import onnx
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError
 from ..io.split_models import Loadable, SplitModel
 from ..ir.tensor import first_line
+from ..operators.reference import normalize_strings
 from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, opset_versions
 from .call_monitor import backend_call
@@ -111,6 +112,11 @@ class OnnxReference:
 
     def __init__(self, model: Loadable) -> None:
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
+        from onnx.reference.op_run import OpRun  # noqa: PLC0415 - as above
+
+        class StringNormalizer(OpRun):  # wrong in onnx.reference
+            def _run(self, x: Any, **attributes: Any) -> tuple[Any]:
+                return (normalize_strings(x, **{k: v for k, v in attributes.items() if v is not None}),)
 
         library: Any = onnx
         try:
@@ -120,7 +126,7 @@ class OnnxReference:
                 proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
             _require_right(proto)
             with backend_call(LOAD_TIMEOUT):
-                self._evaluator: Any = ReferenceEvaluator(proto)
+                self._evaluator: Any = ReferenceEvaluator(proto, new_ops=[StringNormalizer])
         except ModelLoadError:
             raise
         except Exception as e:

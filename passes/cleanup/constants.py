@@ -96,8 +96,10 @@ class ConstantTable:
         other = self.lookup_or_add(key, held)
         if other.value is held.value or len(tensor.comparable_bytes()) <= 3 * SAMPLE_BYTES:
             return other
-        if other.value.tensor is not None:
-            self.lookup_or_add((key, digest(other.value.tensor)), other)
+        if (first := other.value.tensor) is not None:
+            if tensor.mapped is not None and first.mapped == tensor.mapped:  # the same bytes of a file
+                return other
+            self.lookup_or_add((key, digest(first)), other)
         return self.lookup_or_add((key, digest(tensor)), held)
 
     def lookup_or_add(self, key: object, held: ConstantSite) -> ConstantSite:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import to_onnx
+from passwright.passes.cleanup import constants
 from passwright.passes.cleanup.constants import MergeConstants
 from rewrite_tables import Rewrites
 from rewriting import apply_passes, each, initializers, load, require_equivalent
+
+from passwright import optimize
 
 NAN = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.float32)
 OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
@@ -168,6 +174,19 @@ test_stays = merge_constants.all_stay("""
         y = If(c) <then_branch = p () => (float[2] w) <float[2] w = {1,2}> { }, else_branch = q () => (float[n] s) {
         s = Neg(z) }>
 """)
+
+
+def test_constants_of_the_same_bytes_of_a_file_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "w").write_bytes(bytes(8000))
+    model = load("g () => (bool[n] y) { y = Equal(a, b) }")
+    for name in "ab":
+        tensor = TensorProto(name=name, dims=[2000], data_type=1, data_location=TensorProto.EXTERNAL)
+        tensor.external_data.add(key="location", value="w")
+        model.graph.initializer.append(tensor)
+    onnx.save(model, tmp_path / "m.onnx")
+    monkeypatch.setattr(constants, "digest", None)
+    found = optimize(tmp_path / "m.onnx", pipeline="merge-constants", verify=False).model
+    assert [t.name for t in found.graph.initializer] == ["a"]
 
 
 def test_annotated_constants_stay() -> None:

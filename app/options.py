@@ -10,15 +10,16 @@ import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import KW_ONLY, dataclass, field, fields
-from functools import cache, partial
+from functools import cache, partial, wraps
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
+from ..core.processes.process_limits import given_memory
 from ..core.verify.effort import EFFORTS as EFFORT_NAMES
 from ..core.verify.effort import Effort
 
@@ -41,6 +42,8 @@ TUNED = ("pipeline", "skip", "enable", "opset", "threads", "ep")
 """Options that the file of settings of `passes tune` says."""
 METADATA = "option"
 AnyOptions = TypeVar("AnyOptions")
+P = ParamSpec("P")
+Outcome = TypeVar("Outcome")
 Progress = Callable[[str], None] | bool | None
 """A function that is called with the name of each phase; True to show it, False not to; None: in a notebook alone."""
 MAX_DIGITS = 30
@@ -452,12 +455,33 @@ class DimOptions(ShapeOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LimitOptions:
-    """Limits of a verification."""
+class MemoryOptions:
+    """The limit of memory."""
 
     memory: int | None = verification_option(
-        None, "Memory of the process that runs the models, such as 2GB.", "SIZE", parse=parse_size
+        None,
+        "Memory of a process that runs a model, such as 2GB; by default by its size.",
+        "SIZE",
+        parse=parse_size,
     )
+
+
+def with_memory_limit(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
+    """Decorate a function of options: processes that it starts for models may have the memory that its caller gave."""
+
+    @wraps(function)
+    def limited(*args: P.args, **keywords: P.kwargs) -> Outcome:
+        given = next(o.memory for o in (*args, *keywords.values()) if isinstance(o, MemoryOptions))
+        with given_memory(given):
+            return function(*args, **keywords)
+
+    return limited
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitOptions(MemoryOptions):
+    """Limits of a verification."""
+
     time_limit: float | None = verification_option(
         None,
         "Time for everything; some inputs are left out to keep it, or nothing is written.",
@@ -510,8 +534,8 @@ class BatchSizeOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimingOptions:
-    """The time of a measurement."""
+class TimingOptions(MemoryOptions):
+    """The time of a measurement, and its memory."""
 
     min_time: float = speed_option(
         1.0, "Seconds of calls for each model and batch size.", "SECONDS", kind=float, least=0.01

@@ -84,6 +84,9 @@ OUT_OF_MEMORY = "needs more memory than there is"
 """The end of messages about a backend or a process without enough memory."""
 
 
+MORE_MEMORY = "--memory SIZE raises the limit"
+
+
 class MemoryExhausted(EvaluationError):
     """A backend needs more memory than it may take."""
 

@@ -150,7 +150,7 @@ def _collections_share_process(shared_collection_worker: WorkerProcess[Collectio
 
     class Shared:
         def __class_getitem__(cls, _: type) -> Callable[..., AbstractContextManager[WorkerProcess[CollectionWorker]]]:
-            return lambda *_: nullcontext(shared_collection_worker)
+            return lambda *_, **__: nullcontext(shared_collection_worker)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("passwright.core.calibration.collection.WorkerProcess", Shared)

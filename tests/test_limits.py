@@ -19,23 +19,30 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from passwright.app.cli.entry import app
 from passwright.app.cli.exit_codes import UNVERIFIED
+from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
+from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.model_stats import inlined
+from passwright.app.profile.profile_recording import record_profile
 from passwright.core import ChangeLog, Graph, from_onnx
-from passwright.core.errors import ModelError, TimeLimitError, UnverifiableError
+from passwright.core.calibration.collection import collect_statistics
+from passwright.core.errors import ModelError, PassesError, TimeLimitError, UnverifiableError
 from passwright.core.io import function_inlining
-from passwright.core.io.files import split_model
+from passwright.core.io.files import model_bytes, split_model
 from passwright.core.io.function_inlining import require_moderate_growth, with_inlined_functions
 from passwright.core.ir.wire_format import encode_field
 from passwright.core.operators.ml import has_cyclic_tree
+from passwright.core.ort.sessions import ENABLE_ALL, SessionConfig
 from passwright.core.processes.process_limits import (
     MEMORY_PER_BYTE,
     MODEL_MEMORY,
     SMALL_MODEL,
     default_memory,
+    given_memory,
     memory_for_model,
+    stack_bytes,
 )
 from passwright.core.processes.watchdog import time_limit
 from passwright.core.serialization.proto_queries import all_nodes
@@ -50,7 +57,7 @@ from rewriting import cases, load
 from test_signals import PATIENCE, RUN
 from typer.testing import CliRunner
 
-from passwright import optimize
+from passwright import bench, optimize
 
 RELU = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"
 HEADER = '<ir_version: 8, opset_import: ["": 17, "f": 1]>'
@@ -381,6 +388,64 @@ def test_memory_by_the_size_of_a_model() -> None:
         optimize(load(text % 500_000_000))
 
 
+def test_memory_of_threads_and_of_users() -> None:
+    """The stacks of threads count as allocated: a limit for the model alone would forbid sessions of many threads."""
+    assert memory_for_model(1000, 64) == MODEL_MEMORY + stack_bytes(64)
+    with given_memory(500_000_000), given_memory(None):
+        assert memory_for_model(1000) == memory_for_model(100 * SMALL_MODEL) == 500_000_000
+    assert memory_for_model(1000) == MODEL_MEMORY
+
+
+WEIGHTS = '<ir_version: 8, opset_import: ["": 17]> g (float[1000] x) => (float[1000] y) { y = Add(x, w) }'
+TAKES_MUCH = """g (float[N,2] x) => (float[N,2] y) <int64[1] size = {%d}> {
+    big = ConstantOfShape(size) a = ReduceMax<keepdims=0>(big) y = Add(x, a)
+}"""
+FEEDS = {"x": np.zeros((1, 2), np.float32)}
+SESSION = SessionConfig(ENABLE_ALL)
+
+
+@pytest.mark.usefixtures("_worker_processes_are_new")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+@cases(
+    "run",
+    {
+        "bench": lambda path: run_benchmark([BenchmarkTarget(path, SESSION)], {1: FEEDS}, BenchmarkConfig())[0].failure,
+        "profile": lambda path: record_profile(path, SESSION, FEEDS, 0.01),
+        "quantize": lambda path: collect_statistics(path, ["y"], [FEEDS]),
+        "inputs": make_feeds,
+    },
+)
+def test_memory_of_processes_that_measure(run: Callable[[Path], object], tmp_path: Path) -> None:
+    onnx.save(load(TAKES_MUCH % (MODEL_MEMORY // 4)), tmp_path / "m.onnx")
+    try:
+        found = run(tmp_path / "m.onnx")
+    except PassesError as e:
+        found = e
+    assert str(found).endswith("onnxruntime needs more memory than there is; --memory SIZE raises the limit")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+def test_memory_that_is_given_for_measurements(tmp_path: Path) -> None:
+    onnx.save(load(TAKES_MUCH % 100_000_000), tmp_path / "m.onnx")
+    with pytest.raises(UnverifiableError, match="onnxruntime needs more memory than there is"):
+        bench([tmp_path / "m.onnx"], memory=300_000_000)
+
+
+def test_bytes_of_models(tmp_path: Path) -> None:
+    """Those of a file include its weights in others."""
+    model, path = onnx.parser.parse_model(WEIGHTS), tmp_path / "m.onnx"
+    model.graph.initializer.append(numpy_helper.from_array(np.zeros(1000, np.float32), "w"))
+    onnx.save(model, path)
+    size = path.stat().st_size
+    assert model_bytes(path) == model_bytes(path.read_bytes()) == size > 4000
+    assert 4000 < model_bytes(split_model(path)) <= size
+    onnx.save(model, path, save_as_external_data=True, location="m.data")
+    assert path.stat().st_size < 1000
+    assert model_bytes(path) == path.stat().st_size + 4000
+    path.write_bytes(b"no model")
+    assert model_bytes(path) == 8
+
+
 def test_values_larger_than_memory_are_not_computed() -> None:
     text = """g (float[2] x) => (float[2] y, z) <int64[1] big = {200000000}, int64[2] none = {200000000000, 0}> {
         y = Neg(x) e = ConstantOfShape(none) z = ConstantOfShape(big)
@@ -504,14 +569,16 @@ def test_cut_of_a_mapped_file_in_use(tmp_path: Path) -> None:
 
 LIMITS = """
 import resource
-from passwright.core.processes.process_limits import MACHINE_SHARE, limit_memory, machine_memory
+from passwright.core.processes.process_limits import (
+    MACHINE_SHARE, limit_memory, machine_memory, stack_bytes, usable_cores,
+)
 def limit():
     return resource.getrlimit(resource.RLIMIT_DATA)[0]
 limit_memory(None)
 share = int(MACHINE_SHARE * machine_memory())
 assert 0 < limit() <= share < machine_memory()
 limit_memory(300_000_000)
-assert limit() == 300_000_000
+assert limit() == 300_000_000 + stack_bytes(2 * usable_cores())
 limit_memory(None)
 print(limit() == share)
 """

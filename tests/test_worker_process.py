@@ -15,8 +15,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import pytest
-from passwright.core.errors import ModelError
+from passwright.core.errors import OUT_OF_MEMORY, MemoryExhausted, ModelError
 from passwright.core.ort.call_monitor import CallFile
+from passwright.core.processes.process_limits import MODEL_MEMORY, stack_bytes, usable_cores
 from passwright.core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess
 from rewriting import cases
 from test_signals import is_gone, wait_until
@@ -55,6 +56,8 @@ class Worker:
     def lock(self):
         import threading
         return threading.Lock()
+    def take(self, size):
+        return len(bytearray(size))
     def print(self):
         print("text")
         os.system("echo text")
@@ -76,6 +79,7 @@ class Worker(Protocol):
     def refuse(self) -> None: ...
     def refuse_locally(self) -> None: ...
     def lock(self) -> None: ...
+    def take(self, size: int) -> int: ...
     def print(self) -> str: ...
 
 
@@ -188,6 +192,38 @@ def test_reply_that_is_garbled_is_a_failure(garbage: bytes) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+def test_memory_is_limited_from_the_start() -> None:
+    """Without a limit for a model, a process has the memory for a small one; a limit is for later processes, too."""
+    stacks = stack_bytes(2 * usable_cores())
+    with WorkerProcess[Worker]((sys.executable, "-c", SCRIPT), 30.0) as worker:
+        worker.start()
+        assert limit_of(worker.pid) == MODEL_MEMORY + stacks
+        worker.limit_memory(2 * MODEL_MEMORY)
+        assert limit_of(worker.pid) == 2 * MODEL_MEMORY + stacks
+        worker.terminate()
+        worker.start()
+        assert limit_of(worker.pid) == 2 * MODEL_MEMORY + stacks
+    with WorkerProcess[Worker]((sys.executable, "-c", SCRIPT), 30.0, memory=None) as worker:
+        worker.start()
+        assert limit_of(worker.pid) == limit_of(0)
+
+
+def limit_of(pid: int | None) -> int:
+    """The bytes that a process may allocate; 0 for this one."""
+    import resource
+
+    assert pid is not None
+    return resource.prlimit(pid, resource.RLIMIT_DATA)[0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+def test_a_lack_of_memory_is_said(worker: WorkerProcess[Worker]) -> None:
+    with pytest.raises(MemoryExhausted, match=f"its process {OUT_OF_MEMORY}"):
+        worker.call().take(2 * MODEL_MEMORY)
+    assert worker.call().echo("x") == "x"
+
+
 def test_fork_has_a_worker_of_its_own(worker: WorkerProcess[Worker]) -> None:
     first = worker.call().pid()
     child = os.fork()

@@ -15,6 +15,7 @@ from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.io.split_models import Loadable
+from ...core.ort.backends import session_memory
 from ...core.ort.sessions import LEVELS, SessionConfig
 from ...core.processes.worker_process import WorkerProcess
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
@@ -26,6 +27,7 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
+from ..options import with_memory_limit
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords
@@ -79,6 +81,7 @@ class OrtBisectReport:
         return json_text(to_builtins(self))
 
 
+@with_memory_limit
 def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOptions) -> OrtBisectReport:
     """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 
@@ -131,7 +134,7 @@ def bisect_optimizers(
         raise UsageError(f"--ort {level}: unknown level; choose from {', '.join(LEVELS)}")
     with ScratchFolder() as folder:
         write_case(oracle, model, folder)
-        with probe_process(folder, timeout) as process:
+        with probe_process(folder, timeout, memory=session_memory(model)) as process:
             return _Bisection(process, folder / LOG_FILE, level, progress).run()
 
 

@@ -14,6 +14,7 @@ from ...core.io.split_models import Loadable, SplitFile, file_of, load_file
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
+from ...core.processes.process_limits import MODEL_MEMORY
 from ...core.processes.worker_process import Command, Parent, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
@@ -63,10 +64,10 @@ class ProbeFailure(Struct, frozen=True):
 
 
 def probe_process(
-    folder: Path, timeout: float = PROBE_TIMEOUT, command: Command = WORKER
+    folder: Path, timeout: float = PROBE_TIMEOUT, command: Command = WORKER, memory: int | None = MODEL_MEMORY
 ) -> WorkerProcess[ProbeWorker]:
-    """A worker for probes of the case in `folder`."""
-    return WorkerProcess((*command, str(folder)), timeout, folder / LOG_FILE)
+    """A worker for probes of the case in `folder`, which may have so many bytes of memory."""
+    return WorkerProcess((*command, str(folder)), timeout, folder / LOG_FILE, memory)
 
 
 def probe(process: WorkerProcess[ProbeWorker], config: SessionConfig) -> ProbeFailure | None:

@@ -114,6 +114,7 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
             time=QuantizationOptions.time if self.time is None else self.time,
             threads=self.threads,
             min_time=self.min_time,
+            memory=self.memory,
             batch=self.batch,
             seed=self.seed,
             json=self.json,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import isfinite
 from pathlib import Path
 from random import Random
@@ -14,10 +15,11 @@ from typing import Any
 import psutil
 from msgspec import Struct
 
-from ...core.errors import PassesError, UsageError
-from ...core.ort.backends import strip_source_locations
+from ...core.errors import MORE_MEMORY, OUT_OF_MEMORY, PassesError, UsageError
+from ...core.ort.backends import is_lack_of_memory, session_memory, strip_source_locations
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.ort.value_files import with_arrays, write_value
+from ...core.processes.process_limits import MODEL_MEMORY
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.support.scratch_folder import ScratchFolder
 from .benchmark_worker import BenchmarkWorker, LoadMetrics
@@ -49,11 +51,12 @@ class WorkerProxy:
     folder: Path
     timeout: float = REPLY_TIMEOUT
     command: tuple[str, ...] = WORKER
+    memory: int | None = MODEL_MEMORY
     _process: WorkerProcess[BenchmarkWorker] = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._process = WorkerProcess(self.command, self.timeout, self.folder / "log")
+        self._process = WorkerProcess(self.command, self.timeout, self.folder / "log", self.memory)
 
     def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> LoadMetrics:
         """Load a model, and run the first batch: the metrics of that. `callers`: threads that call it."""
@@ -89,6 +92,8 @@ class WorkerProxy:
             raise MeasurementFailed(str(e)) from e
         except (RequestFailed, PassesError) as e:
             self.terminate()
+            if is_lack_of_memory(e):
+                raise MeasurementFailed(f"onnxruntime {OUT_OF_MEMORY}; {MORE_MEMORY}") from e
             message = " ".join(strip_source_locations(str(e)).split())[:300]
             raise MeasurementFailed(message or "onnxruntime gives no reason") from e
         self._signal(psutil.Process.suspend)
@@ -213,7 +218,7 @@ def _write_batches(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict
     return {batch: folder / str(batch) for batch in feeds}
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class _TargetRun:
     """The measurements of a target so far. `sets` has the times by batch size of each set of processes."""
 
@@ -230,7 +235,7 @@ class _TargetRun:
 
     def start_worker(self, exits: ExitStack) -> WorkerProxy:
         """Load the target in a process of its own, which ends with `exits`."""
-        worker = WorkerProxy(Path(f"{self.folder}-{len(self.creations)}"), self.timeout)
+        worker = WorkerProxy(Path(f"{self.folder}-{len(self.creations)}"), self.timeout, memory=self.memory)
         exits.callback(worker.terminate)
         with _record_failure(self):
             loaded = worker.load(self.target.model, self.target.config, self.feeds, self.target.callers)
@@ -239,6 +244,11 @@ class _TargetRun:
                 self.set_peaks[-1] = loaded.peak
             self.creations.append(loaded.creation)
         return worker
+
+    @cached_property
+    def memory(self) -> int:
+        """The limit, in bytes, of a process."""
+        return session_memory(self.target.model, self.target.config, self.target.callers)
 
     @property
     def peak(self) -> int:

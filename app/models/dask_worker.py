@@ -118,7 +118,7 @@ class _Processes:
 
     def _new(self, command: Sequence[str]) -> WorkerProcess[RequestServer]:
         self._started += 1
-        return WorkerProcess((sys.executable, *command), inf, self._folder.path / f"{self._started}.log")
+        return WorkerProcess((sys.executable, *command), inf, self._folder.path / f"{self._started}.log", None)
 
     def _end_idle(self) -> None:
         with self._lock:

@@ -100,7 +100,7 @@ class ProcessPool:
 
         with ScratchFolder() as folder:
             count = min(self.processes, len(requests))
-            workers = [WorkerProcess[RequestServer](self.command, inf, folder / f"{n}.log") for n in range(count)]
+            workers = [WorkerProcess[RequestServer](self.command, inf, folder / f"{n}.log", None) for n in range(count)]
             threads = [Thread(target=serve, args=(worker,), daemon=True) for worker in workers]
             try:
                 for thread in threads:

@@ -15,6 +15,7 @@ from ...core.io.model_source import ModelSource
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
+from ...core.processes.process_limits import given_memory
 from ...core.processes.watchdog import lift_time_limit, time_limit
 from ...core.run.model_writer import ExportedModel, RunOutcome
 from ...core.run.phase_timer import PROVING, VISUALIZING, PhaseTimer
@@ -146,7 +147,8 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
         start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))
     label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
-    with time_limit(options.time_limit, lambda: f"{label}: {timer.current}"):
+    limited_time = time_limit(options.time_limit, lambda: f"{label}: {timer.current}")
+    with limited_time, given_memory(options.memory):
         setup = RunSetup.of(model, options, timer)
         source, races = setup.source, _speed_races(setup)
         with setup.publication() as publication, source.blamed_if_changed():

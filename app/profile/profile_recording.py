@@ -12,13 +12,13 @@ import onnx
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.errors import EvaluationError, ModelLoadError
+from ...core.errors import MORE_MEMORY, EvaluationError, ModelLoadError
 from ...core.io.files import ModelFile, load, load_without_weights
 from ...core.io.model import serialize
 from ...core.io.writer import write_model
 from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
-from ...core.ort.backends import OnnxRuntime
+from ...core.ort.backends import OnnxRuntime, is_lack_of_memory, session_memory
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.value_files import with_arrays
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
@@ -66,10 +66,11 @@ def record_profile(
         setting = replace(config, optimized_model_path=str(saves), profile_prefix=str(folder / "profile"))
         outputs = [v.name for v in model.graph.outputs]
         try:
-            with WorkerProcess[ProfileWorker](command, timeout + min_time) as process:
+            memory = session_memory(path, config)
+            with WorkerProcess[ProfileWorker](command, timeout + min_time, memory=memory) as process:
                 profile = process.call().profile(copy, setting, with_arrays(feeds), outputs, min_time)
-        except RequestFailed as e:
-            raise EvaluationError(str(e)) from e
+        except (EvaluationError, RequestFailed) as e:
+            raise EvaluationError(f"{e}; {MORE_MEMORY}" if is_lack_of_memory(e) else str(e)) from e
         except WorkerExit as e:
             raise EvaluationError(f"onnxruntime's profiler gave nothing: {e}") from e
         runs = tuple(read_trace(profile.trace)[profile.warm_runs :])

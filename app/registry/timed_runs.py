@@ -68,7 +68,9 @@ def run_timed(
     `tool`: a name in FILE_OPTIMIZERS or, with the paths of `samples` in `run_options`, in QUANTIZERS; or `module:name`
     of a function that makes an optimizer of `run_options`.
     """
-    process = WorkerProcess[TimedToolWorker](module_command(__name__), timeout, log)
+    from ...core.ort.backends import session_memory  # noqa: PLC0415 - the process of the tool imports little
+
+    process = WorkerProcess[TimedToolWorker](module_command(__name__), timeout, log, session_memory(model))
     try:
         with process:
             return {"seconds": process.call().optimize(tool, model.absolute(), destination, run_options)}

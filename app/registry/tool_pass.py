@@ -16,6 +16,7 @@ from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, 
 from ...core.io.foreign_models import ForeignMerge, main_graph_model, plan_foreign_merge
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel, serialize
 from ...core.ir.tensor import chunk_bytes
+from ...core.processes.process_limits import memory_for_model
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from .tool_worker import ToolFailed, ToolWorker
 
@@ -55,6 +56,7 @@ class ToolProcess:
         for chunk in chunks:
             hashed.update(chunk)
         if (key := hashed.digest()) not in self._cached:
+            self._process.limit_memory(memory_for_model(model.size))
             self._cached[key] = self._call(chunks, option)
         result = self._cached[key]
         while len(self._cached) > 1 and sum(len(a.model) for a in self._cached.values()) > CACHE_BYTES:

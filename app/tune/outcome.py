@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ...core.errors import PassesError, UnverifiableError, VerificationError
 from ...core.io.model_source import ModelSource
+from ...core.ort.backends import session_memory
 from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
 from ...core.run.report import Report
@@ -157,7 +158,7 @@ def _require_no_denormals(oracle: OracleProcess, path: Path, session: SessionCon
         return
     with ScratchFolder() as folder:
         write_case(oracle, path, folder)
-        with probe_process(folder) as process:
+        with probe_process(folder, memory=session_memory(path, session)) as process:
             failure = probe(process, session)
     if failure is not None:
         raise VerificationError(f"in its session, with denormals as zero, {failure}")

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto
 
-from ..errors import EvaluationError, ModelError, UnverifiableError
+from ..errors import MORE_MEMORY, EvaluationError, ModelError, UnverifiableError
 from ..io.files import ModelFile
 from ..io.model import Model
 from ..io.model_source import ModelSource, model_source
@@ -18,6 +18,7 @@ from ..io.writer import write_for_sessions
 from ..ir.dtypes import FLOATS
 from ..ir.graph import Graph, defined_values
 from ..ort import value_files
+from ..ort.backends import is_lack_of_memory, session_memory
 from ..ort.sessions import ENABLE_ALL, SessionConfig
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..support.scratch_folder import ScratchFolder
@@ -26,6 +27,7 @@ from .collection_worker import CollectionWorker
 from .statistics import StatisticsCollector, ValueStatistics
 
 MEMORY_BYTES = 512 << 20  # of the values that are kept at a time
+KEPT_SHARE = 4  # the part of the memory of the process for these values, of which it makes a copy
 OPTIMIZED = SessionConfig(ENABLE_ALL, prepack_weights=True)
 WORKER = module_command(f"{__package__}.collection_worker")
 RUN_TIMEOUT = 600.0  # seconds to load the model and run one sample
@@ -62,7 +64,8 @@ def collect_statistics(
         dtypes = _float_types(loaded.graph, dict.fromkeys((*names, *channels, *grams)))
         tested_for_nan = _values_tested_for_nan(loaded.graph)
         samples = _write_samples(feeds, folder)
-        worker = stack.enter_context(WorkerProcess[CollectionWorker](WORKER, RUN_TIMEOUT)).call()
+        memory = session_memory(path, config)
+        worker = stack.enter_context(WorkerProcess[CollectionWorker](WORKER, RUN_TIMEOUT, memory=memory)).call()
         with _collection_errors():
             worker.load(path, config)
         largest = max(range(len(samples)), key=lambda i: samples[i].stat().st_size)
@@ -72,7 +75,7 @@ def collect_statistics(
             name: size * (8 if dtypes[name] == TensorProto.DOUBLE else 4) + 8 * grams.get(name, 0) ** 2
             for name, size in sizes.items()
         }
-        groups = _groups(needed, memory_bytes)
+        groups = _groups(needed, min(memory_bytes, memory // KEPT_SHARE))
         collected: dict[str, ValueStatistics] = {}
         for number, group in enumerate(groups):
             progress("calibrating" + (f": part {number + 1} of {len(groups)}" if len(groups) > 1 else ""))
@@ -155,6 +158,6 @@ def _collection_errors(sample: int | None = None) -> Generator[None]:
     try:
         yield
     except (EvaluationError, UnverifiableError, RequestFailed) as e:
-        raise ModelError(f"{subject}: {e}") from e
+        raise ModelError(f"{subject}: {e}" + (f"; {MORE_MEMORY}" if is_lack_of_memory(e) else "")) from e
     except WorkerExit as e:
         raise ModelError(f"{subject}: {e.describe('onnxruntime')}") from e

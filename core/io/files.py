@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -214,6 +214,22 @@ def _read_parts(
 def weight_bytes(model: Model) -> int:
     """Bytes of the initializers of the main graph."""
     return sum(t.nbytes for _, t in model.written_initializers())
+
+
+def model_bytes(model: Loadable) -> int:
+    """Bytes of a model and of its weights; of a file that cannot be read, without weights in others."""
+    if isinstance(model, bytes):
+        return len(model)
+    if isinstance(model, SplitModel):
+        return model.message.ByteSize() + sum(t.nbytes for t in model.tensors.values())
+    file = ModelFile(model)
+    with suppress(ModelError, DecodeError, OSError):
+        *_, initializers = _read_parts(MappedFile(model))
+        for tensor in initializers:
+            file.resolve_external(tensor)
+    with suppress(OSError):
+        return sum(path.stat().st_size for path in (model, *file.external_files))
+    return 0
 
 
 def in_memory(model: Model, exported: SerializedModel | None = None) -> bytes | SplitModel:

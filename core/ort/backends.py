@@ -13,9 +13,11 @@ import numpy as np
 import onnx
 
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError
+from ..io.files import model_bytes
 from ..io.split_models import Loadable, SplitModel
 from ..ir.tensor import first_line
 from ..operators.reference import normalize_strings
+from ..processes.process_limits import memory_for_model
 from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, opset_versions
 from .call_monitor import backend_call
@@ -35,6 +37,11 @@ SOURCE_LOCATION = re.compile(
 
 MEMORY_ERRORS = ("bad allocation", "bad_alloc", "Failed to allocate memory", "pthread_create failed")
 """The marks of onnxruntime's errors for lack of memory (bfc_arena.cc, C++'s std::bad_alloc, env.cc of POSIX)."""
+
+
+def session_memory(model: Loadable, config: SessionConfig = UNOPTIMIZED, callers: int = 1) -> int:
+    """The limit, in bytes, of a process with a session of a model, which so many threads call."""
+    return memory_for_model(model_bytes(model), config.intra_op_threads + config.inter_op_threads + callers)
 
 
 class OnnxRuntime:

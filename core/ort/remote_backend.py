@@ -11,11 +11,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ..errors import EvaluationError, ModelLoadError, UnverifiableError
+from ..errors import MORE_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of, load_file
 from ..processes.worker_process import Command, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ..support.scratch_folder import ScratchFolder
-from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime
+from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime, is_lack_of_memory, session_memory
 from .sessions import UNOPTIMIZED, SessionConfig
 from .value_files import with_arrays
 
@@ -45,8 +45,9 @@ WORKER = module_command(__name__)
 class RemoteBackend:
     """A `Backend`: onnxruntime under a `config`, one session at a time, in a process that is started when needed.
 
-    Another session replaces the first. Use it as a context manager. `crashes` counts crashed and killed processes;
-    `_written` is the model in a file that was given last, and the file; `_loaded` is the session of the process.
+    Another session replaces the first; the memory of the process is limited by the size of its model. Use it as a
+    context manager. `crashes` counts crashed and killed processes; `_written` is the model in a file that was given
+    last, and the file; `_loaded` is the session of the process.
     """
 
     config: SessionConfig = UNOPTIMIZED
@@ -71,11 +72,16 @@ class RemoteBackend:
 
     def __call__(self, model: Loadable, *, config: SessionConfig | None = None) -> RemoteSession:
         """Load a model, under another `config` if given. Raises ModelLoadError."""
-        session = RemoteSession(self, self._source(model), config or self.config)
+        config = config or self.config
+        session = RemoteSession(self, self._source(model), config, session_memory(model, config))
         try:
             self.load(session)
         except WorkerExit as e:
             raise ModelLoadError(f"{e.describe('onnxruntime')} as it loads it") from e
+        except EvaluationError as e:
+            if is_lack_of_memory(e):
+                raise ModelLoadError(f"{e}; {MORE_MEMORY}") from e
+            raise
         return session
 
     def _source(self, model: Loadable) -> bytes | Path | SplitFile:
@@ -89,6 +95,7 @@ class RemoteBackend:
         """Load the model of a session, unless the process has it. Raises ModelLoadError and WorkerExit."""
         if self._loaded is None or self._loaded[0] is not session or self._loaded[1] != self._process.pid:
             self._loaded = None
+            self._process.limit_memory(session.memory)
             with self._counting_crashes():
                 self._process.call(self.timeout).load(session.model, session.config)
             self._loaded = session, self._process.pid
@@ -116,12 +123,15 @@ class RemoteSession:
     backend: RemoteBackend
     model: bytes | Path | SplitFile
     config: SessionConfig
+    memory: int
     name: str = "onnxruntime"
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values."""
         try:
             return self.backend.run(self, outputs, feeds, timeout)
+        except MemoryExhausted as e:
+            raise MemoryExhausted(f"{e}; {MORE_MEMORY}") from e
         except RequestFailed as e:
             raise UnverifiableError(str(e)) from e
         except WorkerExit as e:

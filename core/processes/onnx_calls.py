@@ -115,7 +115,9 @@ class _OnnxProcess:
     """The worker, or the `code` in this process, and the answers so far. Any thread may use it."""
 
     code: OnnxCode | None = None
-    _worker: WorkerProcess[OnnxWorker] = field(default_factory=lambda: WorkerProcess(ONNX_WORKER, START_SECONDS))
+    _worker: WorkerProcess[OnnxWorker] = field(
+        default_factory=lambda: WorkerProcess(ONNX_WORKER, START_SECONDS, memory=None)
+    )
     _answers: dict[bytes, Answer | tuple[None, str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +20,7 @@ CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memo
 MODEL_MEMORY, SMALL_MODEL = 1 << 30, 1_000_000
 """The bytes of memory for a process that runs models, and the bytes of the file up to which they suffice."""
 MEMORY_PER_BYTE = 64  # of a larger file, more
+STACK_BYTES = 8 << 20  # of a thread, unless the system says another size
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
 IDLE_THREADS = {"OPENBLAS_THREAD_TIMEOUT": "4"}  # the logarithm of the cycles to spin
 """Variables for processes in which idle threads of NumPy sleep.
@@ -41,10 +44,39 @@ def default_memory() -> int:
     return int(MACHINE_SHARE * machine_memory())
 
 
-def memory_for_model(size: int) -> int:
-    """The limit, in bytes, of a process that runs a model whose file has so many bytes, and its rewritten forms."""
-    wanted = MODEL_MEMORY + (MEMORY_PER_BYTE * size if size > SMALL_MODEL else 0)
+_GIVEN_MEMORY: ContextVar[int | None] = ContextVar("_GIVEN_MEMORY", default=None)
+
+
+@contextmanager
+def given_memory(limit: int | None) -> Generator[None]:
+    """Let `memory_for_model` answer with this limit, which a user gave, in the block; None for what it answers else."""
+    token = _GIVEN_MEMORY.set(_GIVEN_MEMORY.get() if limit is None else limit)
+    try:
+        yield
+    finally:
+        _GIVEN_MEMORY.reset(token)
+
+
+def memory_for_model(size: int, threads: int = 0) -> int:
+    """The limit, in bytes, of a process that runs a model whose file has so many bytes, and its rewritten forms.
+
+    The stacks of `threads`, beyond those of the cores, are added.
+    """
+    wanted = _GIVEN_MEMORY.get()
+    if wanted is None:
+        wanted = MODEL_MEMORY + (MEMORY_PER_BYTE * size if size > SMALL_MODEL else 0)
+    wanted += stack_bytes(threads)
     return min(wanted, default_memory()) if sys.platform == "linux" else wanted
+
+
+def stack_bytes(threads: int) -> int:
+    """The bytes that the stacks of so many threads count as allocated, of which few are in use."""
+    if sys.platform != "linux":
+        return 0
+    import resource  # noqa: PLC0415 - not everywhere
+
+    size = resource.getrlimit(resource.RLIMIT_STACK)[0]
+    return threads * (STACK_BYTES if size == resource.RLIM_INFINITY else size)
 
 
 def usable_cores() -> int:
@@ -52,19 +84,21 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def limit_memory(size: int | None) -> None:
-    """Limit the memory that this process may allocate, without that of mapped files; None for most of the machine's.
+def limit_memory(size: int | None, pid: int = 0) -> None:
+    """Limit the memory that a process may allocate, by default this one; None for most of the machine's.
 
-    A limit with which the process was started stays. Only Linux applies such limits.
+    Mapped files and the stacks of a thread on each core, of NumPy and of onnxruntime, do not count. A limit with which
+    this process was started stays. Only Linux applies such limits.
     """
     if sys.platform != "linux":
         return
     import resource  # noqa: PLC0415 - not everywhere
 
     most = default_memory()  # also known where no memory is left to find it, to take a limit back
-    limit = most if size is None else size
+    limit = most if size is None else size + stack_bytes(2 * usable_cores())
     given = [n for n in _limits_at_start() if n != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_DATA, (min((limit, *given)), _limits_at_start()[1]))
+    with suppress(ProcessLookupError):  # it has ended
+        resource.prlimit(pid, resource.RLIMIT_DATA, (min((limit, *given)), _limits_at_start()[1]))
 
 
 def allocated_memory() -> int:

@@ -29,8 +29,8 @@ from weakref import WeakSet, finalize
 
 from msgspec import Struct
 
-from ..errors import PassesError
-from .process_limits import IDLE_THREADS, end_after_parent
+from ..errors import OUT_OF_MEMORY, MemoryExhausted, PassesError
+from .process_limits import IDLE_THREADS, MODEL_MEMORY, end_after_parent, limit_memory
 from .watchdog import call_after, require_time, time_limit_end
 
 Buffer = bytes | bytearray | memoryview
@@ -104,11 +104,15 @@ class WorkerProcess(Generic[T]):
 
     The process is started when it is needed, and replaced if it ends. Its standard error goes to `log`, if given. It
     ends with this object, or with the context. After a fork, the new process gets a worker of its own.
+
+    It allocates at most `memory` bytes, by default as for a small model. None is for a worker that runs no model, or
+    that limits itself: it may have most of the machine's memory.
     """
 
     command: Command
     timeout: float
     log: Path | None = None
+    memory: int | None = MODEL_MEMORY
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
     _owner: int = field(default=0, init=False)
     _is_busy: bool = field(default=False, init=False)
@@ -259,6 +263,12 @@ class WorkerProcess(Generic[T]):
         self._terminate_process()
         self._process = None
 
+    def limit_memory(self, size: int | None) -> None:
+        """Let the process, and those that replace it, allocate at most so many bytes."""
+        self.memory = size
+        if (process := self._running()) is not None:
+            limit_memory(size, process.pid)
+
     def _running(self) -> subprocess.Popen[bytes] | None:
         """The process, unless there is none, or it belongs to the process of which this one is a fork."""
         return self._process if self._owner == os.getpid() else None
@@ -281,6 +291,8 @@ class WorkerProcess(Generic[T]):
                 env={**IDLE_THREADS, **os.environ, "PYTHONPATH": path, **parent},
             )
         self._terminate_process = finalize(self, _kill_and_wait, process, os.getpid())
+        if self.memory is not None:
+            limit_memory(self.memory, process.pid)
         _processes_to_leave_to_parent().add(process)
         return process
 
@@ -412,7 +424,8 @@ def _reply_to(worker: object, request: list[bytearray]) -> Sequence[Buffer]:
     try:
         name, args, kwargs = _unpacked(request)
         return _packed((RESULT, getattr(worker, name)(*args, **kwargs)))
-    except Exception as e:  # noqa: BLE001 - raised in the parent
+    except Exception as caught:  # noqa: BLE001 - raised in the parent
+        e = MemoryExhausted(f"its process {OUT_OF_MEMORY}") if isinstance(caught, MemoryError) else caught
         if isinstance(e, PassesError):
             with suppress(Exception):  # one that cannot be pickled is not expected
                 message = _packed((ERROR, e))
@@ -483,7 +496,7 @@ class WorkerPool:
         if also is not None:
             self._substitutes[also] = command
         if command not in self._idle:
-            worker = WorkerProcess[Any](command, inf)
+            worker = WorkerProcess[Any](command, inf, memory=None)
             worker.start()
             self._keep(worker)
 
@@ -493,7 +506,7 @@ class WorkerPool:
             worker = self._idle.pop(known, None)
             if worker is not None and worker.is_alive:
                 return worker
-        return WorkerProcess(command, inf)
+        return WorkerProcess(command, inf, memory=None)
 
     def give_back(self, worker: WorkerProcess[Any]) -> None:
         """Keep a worker for the next use, or end it if there is one."""

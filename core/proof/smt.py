@@ -51,7 +51,7 @@ class SmtProver:
     _process: WorkerProcess[SmtWorker] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._process = WorkerProcess(module_command(f"{__name__}_worker"), self.seconds)
+        self._process = WorkerProcess(module_command(f"{__name__}_worker"), self.seconds, memory=None)
 
     def __enter__(self) -> Self:
         return self

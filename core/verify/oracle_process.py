@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec.structs import replace
 
-from ..errors import MemoryExhausted, ModelError, UnverifiableError
+from ..errors import MORE_MEMORY, MemoryExhausted, ModelError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of
 from ..ort.sessions import SessionConfig
 from ..processes.watchdog import call_every, time_limit_end
@@ -45,7 +45,6 @@ Method = Callable[[Path, Packed[A]], Packed[R]]
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
 MAX_CRASHES = 8  # of the original, on all inputs
 CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at the second look after its limit
-MORE_MEMORY = "--memory SIZE raises the limit"
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
 
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from ..errors import UnverifiableError
+from ..errors import MORE_MEMORY, UnverifiableError
 from ..io.model import Model
 from ..ir.expressions import as_integers
 from ..ir.graph import Graph, total_op_count
@@ -113,5 +113,5 @@ def _require_memory(graph: Graph, limit: int) -> None:
                 if size > limit:
                     raise UnverifiableError(
                         f"{value.name} has {size / 1e9:.3g} GB, more than the {limit / 1e9:.3g} GB for verification; "
-                        "--memory SIZE raises the limit"
+                        f"{MORE_MEMORY}"
                     )

@@ -381,6 +381,7 @@ def test_unrunnable_model_is_counted_with_exit_code_4(tmp_path: Path, monkeypatc
     data = json.loads(result.stdout)
     assert data["is_verified"] is False
     assert data["verification"].startswith("nothing was verified: ")
+    assert result.stderr == f"error: {data['verification']}\n"
     assert data["notes"][0].startswith("passwright could not verify its result: ")
     assert [row["stats"]["nodes"] for row in data["rows"]] == [2, 2, 1, 1, 2, 2]
     assert all("onnxruntime cannot load it" in row["failure"] for row in data["rows"])

@@ -30,6 +30,7 @@ def describe(report: CheckReport) -> Document:
         "rules",
         summary_line(report),
         "bad" if report.wrong else "open" if report.inconclusive else "good",
+        errors=[f"{f.title}: {f.message}" for f in findings if f.level is not Level.ERROR] * (not report.wrong),
         evidence=[
             table("Rules", ("rule", "models", "fired", "ran", "result", "time"), rows),
             Preformatted("Reports", [*_report_lines(report)], on=TERMINAL),

@@ -77,6 +77,7 @@ def describe(
         tone,
         summary=f"{len(rows)} ways to run it, {OURS} with the pipeline {report.pipeline}",
         tiles=[*compare_tiles(report), *(run_tiles(run) if run is not None else ())],
+        errors=[report.verification] * (not report.is_verified),
         blocks=[Section("comparison", "Comparison", blocks), *(run_sections(run, visualization) if run else ())],
         footer=[*(f"{name} {version}" for name, version in report.versions.items()), report.machine],
     )

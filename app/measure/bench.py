@@ -142,7 +142,7 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         effort = benchmark.BenchmarkConfig(options.min_time, seed=options.seed)
         measured = benchmark.run_benchmark(targets, feeds.by_batch, effort, timer.progress)
     results = [
-        ModelBenchmark(m.source.label, m.source.size, metrics, own_inputs=own is not None)
+        ModelBenchmark(m.source.label, m.source.size, m.with_reason(metrics), own_inputs=own is not None)
         for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)
     ]
     results[1:] = [structs.replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
@@ -166,13 +166,14 @@ bench = with_keywords(BenchOptions, "bench")(bench_models)
 class _LoadedModel:
     """A model to measure; `model` is None if onnxruntime alone may be able to load it.
 
-    `own_feeds` are set if it does not accept the feeds of the first.
+    `own_feeds` are set if it does not accept the feeds of the first; `feeds_error` says why there are none, either.
     """
 
     source: ModelSource
     model: Model | None
     load_error: str = ""
     own_feeds: Feeds | None = None
+    feeds_error: str = ""
 
     @classmethod
     def of(cls, path: Path) -> _LoadedModel:
@@ -197,6 +198,10 @@ class _LoadedModel:
         except UnverifiableError:
             return True
 
+    def with_reason(self, metrics: ModelMetrics) -> ModelMetrics:
+        """The metrics; a failure on the inputs of the first is for want of its own."""
+        return ModelMetrics(failure=self.feeds_error) if metrics.failure and self.feeds_error else metrics
+
 
 def _choose_feeds(models: Sequence[_LoadedModel], make: Callable[[ModelSource], Feeds]) -> Feeds:
     """Choose and return the feeds of the first model that runs; models that do not accept them get their own."""
@@ -212,6 +217,7 @@ def _choose_feeds(models: Sequence[_LoadedModel], make: Callable[[ModelSource], 
             feeds = make(m.source)
         except (UnverifiableError, ModelError) as e:
             failures.append(e)
+            m.feeds_error = format_error(e).removeprefix(f"{m.source.label}: ")
             continue
         if first is None:
             first = feeds

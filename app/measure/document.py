@@ -26,6 +26,7 @@ def describe(report: BenchReport) -> Document:
         ", ".join(display_name(m, report) for m in report.models),
         verdict,
         "bad" if report.failed else "good",
+        errors=[f"{display_name(m, report)}: not measured: {m.measured.failure}" for m in report.failed],
         evidence=[size_table(report), time_table(report)],
         blocks=[
             remarks,
@@ -66,9 +67,7 @@ def model_lines(report: BenchReport) -> Iterator[str]:
     """Models that were not measured as the first one was."""
     for m in report.models:
         name = display_name(m, report)
-        if m.measured.failure:
-            yield f"{name}: not measured: {m.measured.failure}"
-        elif m.accuracy_failure:
+        if m.accuracy_failure and not m.measured.failure:
             yield f"{name}: no accuracy: {m.accuracy_failure}"
         if m.own_inputs:
             yield f"{name}: it does not accept the inputs of the first, and was measured with its own"

@@ -58,6 +58,7 @@ STRUCTURE: tuple[Pass, ...] = (
     conditionals.MergeBranches(),
     loops.InlineLoop(),
     loops.HoistInvariants(),
+    constants.SinkWeights(),
     rule_pass(sequences, "resolve-sequences"),
 )
 """Inlining of subgraphs, and removal of sequences."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OWN_PACKAGE = f"{__name__.partition('.app.')[0]}.passes."
 FILE = Path(__file__).with_name("guarantees.json")
 NO_GUARANTEE = "not proved"
-BOOKKEEPING = frozenset({"lift-constants", "merge-constants"})
+BOOKKEEPING = frozenset({"lift-constants", "merge-constants", "sink-weights"})
 """Passes that move or merge constants."""
 
 

@@ -1,8 +1,9 @@
-"""Lifting, merging and compression of constants."""
+"""Lifting, merging, moving and compression of constants."""
 
 from __future__ import annotations
 
 from collections import ChainMap
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +18,9 @@ from ...core.operators.declaration import Trait
 from ...core.operators.effects import writes_inputs
 from ...core.operators.table import ops_with
 from ..structure.body_rewriting import NameDisambiguator
+
+MAX_SUNK_BYTES, LEAST_PLANNED_OPS = 1 << 20, 8  # of a weight, and of a body
+PACKING_OPS = ops_with(Trait.CONVOLUTION) | {"GRU", "Gemm", "LSTM", "MatMul", "MatMulInteger", "QLinearMatMul"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,44 @@ class MergeConstants:
                 g.drop_initializer(value)
                 changes += 1
         return changes + sum(self._merge(sub, known, namer, change_log) for op in g.ops() for sub in op.subgraphs)
+
+
+@dataclass(frozen=True, slots=True)
+class SinkWeights:
+    """Loop(f(w)) => Loop(f(w)) with a weight w of products as a constant of the body, if only this body reads it.
+
+    onnxruntime packs such weights, and removes the originals. It plans no memory for a body that reads one of these
+    from outside, and allocates each result of each trip: up to 3 us a trip. Planning takes longer in short bodies;
+    products of large weights hide either.
+    """
+
+    name: str = "sink-weights"
+
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        """Move the weights of each body that is long enough. O(values that its products read)."""
+        changes = 0
+        for body in graph.with_subgraphs():
+            owners = (g.owner for g in body.with_enclosing())
+            loop = next((op for op in owners if op is not None and op.type in {"Loop", "Scan"}), None)
+            if loop is None or len(body) < LEAST_PLANNED_OPS or not body.can_hold_initializers:
+                continue
+            for value in _weights_read_in(body):
+                home = next((g for g in loop.graph.with_enclosing() if value in g.initializers), None)
+                if home is None or any(op.graph is not body for op in value.consumers):
+                    continue
+                if is_mergeable(home, value) and change_log.request_change(self.name, value.name, (value,)):
+                    del home.initializers[value]
+                    body.initializers[value] = None
+                    body.mark_changed()
+                    changes += 1
+        return changes
+
+
+def _weights_read_in(body: Graph) -> Iterable[Value]:
+    """The constant matrices and filters that ops of a body may pack, but for large ones."""
+    read = (v for op in body.ops(*PACKING_OPS) if not op.domain for v in op.inputs if v is not None)
+    known = ((v, v.tensor) for v in dict.fromkeys(read))
+    return [v for v, t in known if t is not None and len(t.dims) > 1 and t.nbytes <= MAX_SUNK_BYTES]
 
 
 class ConstantSite(Struct, frozen=True):

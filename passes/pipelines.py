@@ -111,6 +111,7 @@ ARITHMETIC: tuple[Pass, ...] = (
 """Elementwise algebra."""
 
 MOVEMENT: tuple[Pass, ...] = (
+    rule_pass(gathers, "reshape-indices"),
     rule_pass(move_transposes, "merge-transposes"),
     move_transposes.MoveTransposes(),
     rule_pass(reshapes, "transpose-without-reshapes"),
@@ -123,7 +124,6 @@ MOVEMENT: tuple[Pass, ...] = (
     rule_pass(expands, "merge-expands"),
     rule_pass(slices, "merge-slices"),
     rule_pass(gathers, "merge-gathers"),
-    rule_pass(gathers, "reshape-indices"),
     rule_pass(pads, "merge-pads"),
     rule_pass(concats, "merge-concats"),
     rule_pass(concats, "cancel-concats"),

@@ -50,9 +50,7 @@ def reshape_indices(g: RewriteBuilder, x: Value, i: Value, gather: Op, outer: Op
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 
-@rule(
-    lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT, group="reshape-indices"
-)
+@rule(lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT, group="merge-gathers")
 def squeeze_of_slice_to_gather(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
     require_gatherable(x)

@@ -216,8 +216,8 @@ def test_slice_of_computed_indices_stays() -> None:
 
 
 def test_passes() -> None:
-    assert MERGE_GATHERS.rules == (merge_gathers, gather_from_slice, slice_indices)
-    assert RESHAPE_INDICES.rules == (reshape_indices, squeeze_of_slice_to_gather)
+    assert MERGE_GATHERS.rules == (merge_gathers, squeeze_of_slice_to_gather, gather_from_slice, slice_indices)
+    assert RESHAPE_INDICES.rules == (reshape_indices,)
 
 
 INDICES = st.lists(st.integers(-4, 3), min_size=1, max_size=3)

@@ -22,10 +22,11 @@ TESTS = Path(__file__).parent
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run Python where the package `fuzzing` is; as a process, since it adopts and ends all processes below it."""
-    return subprocess.run(
-        [sys.executable, *arguments], cwd=TESTS, capture_output=True, text=True, timeout=550, check=False
-    )
+    """Run Python where the package `fuzzing` is; as a process, since it adopts and ends all processes below it.
+
+    It limits the time of each case itself.
+    """
+    return subprocess.run([sys.executable, *arguments], cwd=TESTS, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(

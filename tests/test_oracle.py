@@ -107,6 +107,22 @@ def test_model_agrees_with_itself(model: str) -> None:
     assert all(d.error == 0 for d in verdict.differences.values())
 
 
+@cases(
+    ("before", "after"),
+    {
+        "scaled late": ("a = Mul(x, c) y = MatMul(a, w)", "b = MatMul(x, w) y = Mul(b, c)"),
+        "sum for a mean": ("y = ReduceMean<axes=[1]>(x)", "b = ReduceSum(x, ax) y = Mul(b, d)"),
+    },
+)
+def test_overflows_in_16_bits_are_found(before: str, after: str) -> None:
+    """onnxruntime computes in 32 bits, in which neither overflows."""
+    constants = "<float16 c = {10240}, float16 d = {6144}, int64[1] ax = {1}>"  # c is 1/32, d is 1/512
+    head = f"g (float16[N,512] x, float16[512,8] w) => (float16[N,M] y) {constants}"
+    with pytest.raises(MismatchError, match=r"^y: .* overflow where each op rounds to its own type"):
+        check(load(f"{head} {{ {before} }}", 17), load(f"{head} {{ {after} }}", 17))
+    check(load(f"{head} {{ {after} }}", 17), load(f"{head} {{ {before} }}", 17))
+
+
 def test_message_names_output_error_tolerance_and_inputs() -> None:
     two = "g (float[N] x) => (float[N] a, float[N] b) { a = Abs(x) b = %s(x) }"
     with pytest.raises(VerificationError) as caught:

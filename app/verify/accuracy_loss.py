@@ -23,7 +23,7 @@ from ...core.run.phase_timer import COMPARING, PhaseTimer
 from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle import COMPARISON_SECONDS
 from ...core.verify.run_budgets import TimeBudget
-from ...core.verify.verdict import HALF_IN_SINGLE
+from ...core.verify.verdict import UNSEEN_OVERFLOW
 from ...core.verify.verification_spec import VerificationSpec
 from ..measure.accuracy import LabelledSet
 from ..measure.criterion import (
@@ -144,7 +144,7 @@ def measure_loss(
         if o.rows > 1 and o.first is not None and not o.is_varied
     ]
     has_half = spec.uses_half or uses_16_bit_floats(other.load().graph)
-    notes = (*spec.notes, *runs.notes, *changes, *constant, *[HALF_IN_SINGLE] * has_half)
+    notes = (*spec.notes, *runs.notes, *changes, *constant, *[UNSEEN_OVERFLOW] * has_half)
     return AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)
 
 

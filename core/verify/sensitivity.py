@@ -53,6 +53,15 @@ def outputs_in_float64(model: SplitModel, names: list[str], feeds: Arrays) -> Ou
     return {name: v.value for name, v in evaluate_in_float64(model.message, feeds, names, arrays_of(model)).items()}
 
 
+def outputs_of_rounded_ops(model: SplitModel, names: list[str], feeds: Arrays) -> Outputs:
+    """Outputs of a model where each op rounds to its type; none without 16-bit floats, or if it is not evaluated."""
+    if not mentions_16_bits(model.message):
+        return {}
+    with suppress(EvaluationError):
+        return dict(evaluate_rounded(model.message, feeds, names, arrays_of(model)))
+    return {}
+
+
 def arrays_of(model: SplitModel) -> dict[str, Any]:
     """The tensors of a model as arrays by name."""
     return {name: t.array for name, t in model.tensors.items()}
@@ -114,15 +123,8 @@ class Sensitivity:
 
         onnxruntime's CPU provider keeps 32 bits between some ops.
         """
-        return self._rounded.get(run, partial(self._run_rounded, run.input_set.feeds))
-
-    def _run_rounded(self, feeds: Arrays) -> Outputs:
-        model = self._split()
-        if not mentions_16_bits(model.message):
-            return {}
-        with suppress(EvaluationError):
-            return dict(evaluate_rounded(model.message, feeds, self.names, arrays_of(model)))
-        return {}
+        feeds = run.input_set.feeds
+        return self._rounded.get(run, lambda: outputs_of_rounded_ops(self._split(), self.names, feeds))
 
     def moved_truths(self, run: ReferenceRun, *, is_bool: bool) -> list[Outputs]:
         """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose.

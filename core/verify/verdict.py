@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from ..errors import OUT_OF_MEMORY, VerificationError
 from .input_sets import InputSet
 
-HALF_IN_SINGLE = (
-    "onnxruntime computes most ops of 16-bit floats in 32 bits on a CPU, so what overflows in 16 bits alone is not seen"
-)
+HALF_IN_SINGLE = "onnxruntime computes most ops of 16-bit floats in 32 bits on a CPU"
+UNSEEN_OVERFLOW = f"{HALF_IN_SINGLE}, so what overflows in 16 bits alone is not seen"
 LARGE_INPUT = 1e9
 """The magnitude of inputs from which on a mismatch names it."""
 

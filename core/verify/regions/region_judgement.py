@@ -24,7 +24,7 @@ from ..output_comparison import (
     without_gains,
 )
 from ..reference.float64_evaluation import Float64Value
-from ..reference.judgement import Decision, Judgement, judge, narrows
+from ..reference.judgement import Decision, Judgement, describe_new_overflows, judge, narrows
 from ..verdict import OutputDifference
 from .region_models import LoadedRegion
 
@@ -115,12 +115,10 @@ class RegionJudgement(Struct, frozen=True):
         return any(float(np.abs(v[np.isfinite(v)]).max(initial=0.0)) >= LARGE_HALF for v in halves)
 
     def _new_overflows(self) -> OutputDifference:
-        a, b = (np.asarray(r.with_rounded_ops(self.cut_point, self.values)) for r in (self.original, self.rewritten))
-        if a.shape != b.shape or not is_float(a.dtype) or not is_float(b.dtype):
-            return OutputDifference()
-        lost = np.isfinite(to_64_bit(a)) & ~np.isfinite(to_64_bit(b))
-        reason = f"{np.count_nonzero(lost)} of {lost.size} elements overflow where each op rounds to its own type"
-        return OutputDifference(reason=reason) if lost.any() else OutputDifference()
+        regions = (self.original, self.rewritten)
+        return OutputDifference(
+            reason=describe_new_overflows(*(r.with_rounded_ops(self.cut_point, self.values) for r in regions))
+        )
 
     def _truths(self) -> tuple[Float64Value, Float64Value]:
         """The value by both regions in float64. Raises EvaluationError."""

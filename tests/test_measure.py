@@ -289,7 +289,7 @@ def test_feeds_round_trip(others: dict[str, Any], tmp_path: Path) -> None:
 class FakeWorker:
     """A worker without a process: a model named `bad` does not load, and one named `crash` ends as it is timed."""
 
-    def __init__(self, folder: Path, timeout: float) -> None:
+    def __init__(self, folder: Path, timeout: float, **_: Any) -> None:
         self.folder, self.timeout, self.model = folder, timeout, Path()
 
     def load(self, model: Path, config: SessionConfig, *_: Any) -> LoadMetrics:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from node_cases import backend_cases
 from onnx import numpy_helper, parser
 from passwright.core import EXACT, ROUNDING, require, rule
+from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.proof import finite_field as ff
 from passwright.core.proof.field_functions import MAX_TERMS, bilinear
@@ -24,6 +27,7 @@ from passwright.core.proof.shadow_array import ShadowArray, lifted
 from passwright.core.proof.verdict import ProofVerdict, Technique
 from passwright.core.rewriting.rules import Contract
 from passwright.core.verify.proof_guarantees import Guarantee
+from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
 from rewriting import each, table
 
 HEADER = '<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>'
@@ -204,6 +208,36 @@ def test_a_write_keeps_floats_and_shadow_together() -> None:
         w[1:3][0] = 7.0
     np.add.at(copy, np.array([0]), 1.0)
     assert copy.field is None
+
+
+@each("attributes", ["", "<time_axis = 1, batch_axis = 0>"])
+def test_a_meaning_writes_to_no_view(attributes: str) -> None:
+    head = "g (float[4,4] x) => (float[a,b] y) <int64[4] n = {2, 0, 3, 4}>"
+    before = f"{head} {{ a = Neg(x) b = ReverseSequence{attributes}(a, n) y = Neg(b) }}"
+    assert guarantee(before, f"{head} {{ y = ReverseSequence{attributes}(x, n) }}") is Guarantee.REALS
+
+
+@pytest.mark.slow
+def test_operators_write_to_no_views() -> None:
+    """Their results are the same numbers on shadow arrays, whose views are read-only."""
+    for name, case in backend_cases().items():
+        if not all(isinstance(x, np.ndarray) for x in case.feeds.values()):
+            continue
+        outputs = [o.name for o in case.model.graph.output]
+        floats = {n: x.astype(np.float64) if x.dtype.kind == "f" else x for n, x in case.feeds.items()}
+        shadows = {n: lifted(x) if x.dtype.kind == "f" else x for n, x in floats.items()}
+        try:
+            found = Evaluator(Fragment(case.model))(shadows)
+        except NotApplicable:
+            continue
+        except EvaluationError as why:
+            with pytest.raises(EvaluationError, match=re.escape(str(why))):
+                evaluate_in_float64(case.model, floats, outputs)
+            continue
+        wanted = evaluate_in_float64(case.model, floats, outputs)
+        for output, x in zip(outputs, found, strict=True):
+            if isinstance(x, np.ndarray) and x.dtype.kind in "iufb":
+                np.testing.assert_allclose(np.asarray(x), wanted[output].value, rtol=1e-9, atol=1e-9, err_msg=name)
 
 
 @rule(lambda g, x, w, v: g.MatMul(g.MatMul(x, g.const(w)), g.const(v)))

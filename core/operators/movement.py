@@ -447,11 +447,11 @@ def _tensor_scatter(
     axis %= past.ndim
     out, count = past.copy(), update.shape[axis]
     first = np.zeros(past.shape[0], np.int64) if starts is None else starts
-    for row, new, start in zip(out, update, first.tolist(), strict=True):
+    for i, start in enumerate(first.tolist()):
         at = start + np.arange(count)
         if mode == "circular":
             at %= past.shape[axis]
-        np.moveaxis(row, axis - 1, 0)[at] = np.moveaxis(new, axis - 1, 0)
+        out[(slice(i, i + 1), *(slice(None),) * (axis - 1), at)] = update[i : i + 1]
     return out
 
 
@@ -592,8 +592,8 @@ def _shape_of_depth_and_space(op: Op) -> list[Shape]:
 def _reverse_sequence(x: Array, lengths: Array, *, time_axis: int = 0, batch_axis: int = 1) -> Array:
     moved = np.moveaxis(x, (batch_axis, time_axis), (0, 1))
     out = moved.copy()
-    for row, source, length in zip(out, moved, lengths.tolist(), strict=True):
-        row[:length] = source[:length][::-1]
+    for i, length in enumerate(lengths.tolist()):
+        out[i, :length] = moved[i, :length][::-1]
     return np.moveaxis(out, (0, 1), (batch_axis, time_axis))
 
 

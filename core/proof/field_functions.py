@@ -517,10 +517,10 @@ def _broadcast_to(x: Any, shape: Any, **_: Any) -> Any:
     return kept(floats, None if field is None else field.broadcast_to(floats.shape))
 
 
-def _by_axis(function: Any) -> Callable[..., Any]:
+def _by_axis(function: Any, default: int | None = None) -> Callable[..., Any]:
     """A function that moves elements along an axis, whose second argument says where."""
 
-    def moved_along(x: Any, at: Any, axis: Any = None, **options: Any) -> Any:
+    def moved_along(x: Any, at: Any, axis: Any = default, **options: Any) -> Any:
         if not isinstance(x, ShadowArray) or x.field is None or axis is None:
             return by_places(function, (x, at), {"axis": axis, **options})
         floats: Any = function(plain(x), at, axis=axis, **options)
@@ -553,8 +553,8 @@ FUNCTIONS: Mapping[Any, Callable[..., Any]] = {
     np.broadcast_to: _broadcast_to,
     np.take: _by_axis(np.take),
     np.repeat: _by_axis(np.repeat),
-    np.split: _by_axis(np.split),
-    np.array_split: _by_axis(np.array_split),
+    np.split: _by_axis(np.split, 0),
+    np.array_split: _by_axis(np.array_split, 0),
 }
 MOVEMENTS: frozenset[Any] = frozenset({
     np.transpose, np.reshape, np.ravel, np.concatenate, np.stack, np.take_along_axis, np.expand_dims,

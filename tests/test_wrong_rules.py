@@ -275,6 +275,27 @@ def by_steps(g: Any, x: Any) -> Any:
     return times(g, x, len([*range(0, x.static_shape[0], 64)]))
 
 
+def by_trips(g: Any, x: Any) -> Any:
+    y = x
+    for _ in range(x.static_shape[0]):
+        y = times(g, y, -1.0)
+    return y
+
+
+def by_trips_over_extents(g: Any, x: Any) -> Any:
+    y = x
+    for _ in x.static_shape:
+        y = times(g, y, -1.0)
+    return y
+
+
+def by_trips_of_while(g: Any, x: Any) -> Any:
+    y, left = x, x.static_shape[0]
+    while left:
+        y, left = times(g, y, -1.0), left - 1
+    return y
+
+
 def quotient_of(x: Any, n: int) -> int:
     return x.static_shape[0] // n
 
@@ -325,6 +346,26 @@ NUMBERS: dict[str, Callable[..., Any]] = {
     "a power": lambda g, x: times(g, x, (-1.0) ** x.rank),
     "the length of a part": lambda g, x: times(g, x, 1 + len(x.static_shape[2:])),
     "the steps of a range": by_steps,
+    "a number in 16 bits": lambda g, x: times(g, x, np.float16(x.static_shape[0]) / x.static_shape[0]),
+    "an array in 16 bits": lambda g, x: times(g, x, np.array(x.static_shape[0], np.float16) / x.static_shape[0]),
+    "a Cast to 16 bits": lambda g, x: times(g, x, np.int64(x.static_shape[0]).astype("int16") / x.static_shape[0]),
+    "a count of bits": lambda g, x: times(g, x, x.static_shape[0].bit_length() - 1),
+    "a root": lambda g, x: times(g, x, math.isqrt(x.static_shape[0])),
+    "a whole logarithm": lambda g, x: times(g, x, int(math.log2(x.static_shape[0]))),
+    "a common divisor": lambda g, x: times(g, x, math.gcd(x.static_shape[0], 64) / 2),
+    "digits": lambda g, x: times(g, x, len(str(x.static_shape[0]))),
+    "a sign of math": lambda g, x: times(g, x, math.copysign(1, 9 - x.static_shape[0])),
+    "a step of NumPy": lambda g, x: times(g, x, 1 - np.heaviside(x.static_shape[0] - 9.0, 0.0)),
+    "a predicate of math": lambda g, x: times(g, x, 0 + math.isclose(x.static_shape[0], 2)),
+    "a square": lambda g, x: times(g, x, x.static_shape[0] ** 2 / 4),
+    "a product with itself": lambda g, x: times(g, x, x.static_shape[0] * x.static_shape[0] / 4),
+    "a square of NumPy": lambda g, x: times(g, x, np.square(x.static_shape[0]) / 4),
+    "a power of two": lambda g, x: times(g, x, 2**x.rank / 4),
+    "a power of math": lambda g, x: times(g, x, math.pow(2, x.rank) / 4),
+    "a sum of a range": lambda g, x: times(g, x, sum(range(x.static_shape[0]))),
+    "trips of a range": by_trips,
+    "trips over extents": by_trips_over_extents,
+    "trips of while": by_trips_of_while,
     "an order": lambda g, x: times(g, x, sorted([x.static_shape[0], 9])[1] / 9),
     "results by rank": lambda g, x: [x, g.Neg(x)][x.rank // 3],
 }

@@ -1,6 +1,7 @@
 """Decisions of code without a comparison: quotients, remainders, extremes, signs and entries of tables.
 
 Each gives the outcomes that its operands have, and all that it has. Operands that are no numbers decide nothing.
+A function of numbers that is neither known nor a formula has an outcome that never occurs.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, cast
 
 import numpy as np
@@ -29,7 +31,7 @@ class NumberDecision(Struct, frozen=True):
 
 def outcomes_of(decide: Callable[..., Outcomes], operands: Sequence[Any]) -> Outcomes:
     """The outcomes of a decision, which small arrays of integers make by element."""
-    if decide is entry or not any(map(_is_array, operands)):
+    if decide in (entry, narrowed, unlisted) or not any(map(_is_array, operands)):
         return decide(*operands)
     try:
         elements = np.broadcast(*operands)
@@ -72,16 +74,41 @@ def whole_part(a: Any, *_: Any) -> Outcomes:
     return quotient(a, 1)
 
 
-def stepped(first: Any, end: Any = 0, step: Any = 1) -> Outcomes:
-    """The steps of a range, where these are more than 1."""
-    return quotient(end - first, step) if are_numbers(first, end, step) and abs(step) > 1 else NOTHING
-
-
-def power(a: Any, b: Any) -> Outcomes:
-    """Whether a power of a negative number is odd."""
-    if not are_numbers(a, b) or a >= 0:
+def stepped(first: Any, end: Any = None, step: Any = 1) -> Outcomes:
+    """The numbers in a range, and its steps where these are more than 1."""
+    if end is None:
+        first, end = 0, first
+    if not are_numbers(first, end, step) or not step:
         return NOTHING
-    return ["odd" if b % 2 else "even"], ("odd", "even")
+    count = max(0, -(-(end - first) // step))
+    return varied(count) if abs(step) == 1 else _joined(varied(count), quotient(end - first, step))
+
+
+def varied(*numbers: Any) -> Outcomes:
+    """The remainders of whole numbers that a formula of them depends on: three numbers at least have all of them."""
+    whole = [int(n) for n in numbers if are_numbers(n) and float(n).is_integer()]
+    found = [f"{n % m} of {m}" for n in whole for m in MODULI]
+    return found, [f"{rest} of {m}" for m in MODULI for rest in range(m)] if found else []
+
+
+def narrowed(function: Any, options: Mapping[str, Any], *operands: Any) -> Outcomes:
+    """Whether a number of fewer bits is the one that it is made of."""
+    owner = getattr(function, "__self__", None)
+    given = owner if are_numbers(owner) else operands[0] if operands else None
+    if not are_numbers(given) or not (isinstance(function, NATIVE) or owner is given):
+        return NOTHING
+    made = np.asarray(function(*operands, **options))
+    if made.dtype.itemsize > NARROW_BYTES:
+        return NOTHING
+    return ["kept" if made == given else "rounded"], ("kept", "rounded")
+
+
+def unlisted(function: Any, _: Mapping[str, Any], *operands: Any) -> Outcomes:
+    """An outcome that never occurs, for a function of numbers that is no code in Python."""
+    owner = getattr(function, "__self__", None)
+    numbers = (owner, *operands) if are_numbers(owner) else operands
+    is_known = isinstance(function, NATIVE) and (owner is None or isinstance(owner, ModuleType) or are_numbers(owner))
+    return ([], ("other numbers",)) if is_known and numbers and are_numbers(*numbers) else NOTHING
 
 
 def masked(a: Any, b: Any) -> Outcomes:
@@ -132,11 +159,14 @@ def entry(table: Any, key: Any, *default: Any) -> Outcomes:
 
 
 MAX_BITS = 64
+MODULI = (2, 3)
+NARROW_BYTES = 2  # of numbers that do not hold all extents
 MAX_ARRAY = 16  # elements of an array that decide
+NATIVE: tuple[type[Any], ...] = BuiltinFunctionType, np.ufunc, type, type(cast("object", np.isclose))
+"""The types of functions without code in Python, and of those of NumPy."""
 OPERATORS: Mapping[type[ast.operator], Callable[..., Outcomes]] = {
     ast.FloorDiv: quotient,
     ast.Mod: remainder,
-    ast.Pow: power,
     ast.RShift: shifted,
     ast.BitAnd: masked,
 }
@@ -147,10 +177,20 @@ FUNCTIONS: Mapping[str, Callable[..., Outcomes]] = {
     **dict.fromkeys(("divmod", "floor_divide"), quotient),
     **dict.fromkeys(("mod", "fmod", "remainder"), remainder),
     **dict.fromkeys(("arange", "range"), stepped),
-    **dict.fromkeys(("pow", "power"), power),
+    **dict.fromkeys(("pow", "power", "square"), varied),
     "clip": clipped,
 }
 ROUNDING = frozenset({"ceil", "floor", "int", "rint", "round", "trunc"})
+CONVERTING = frozenset({"array", "asarray", "astype", "bfloat16", "float16", "half", "int16", "int8", "uint8"})
+CURVES = frozenset({
+    "acos", "asin", "atan", "cbrt", "cos", "cosh", "erf", "exp", "expm1", "log", "log10", "log1p", "log2", "sin",
+    "sinh", "sqrt", "tan", "tanh",
+})  # fmt: skip
+FORMULAS = ROUNDING | CURVES | {
+    "bool", "enumerate", "float", "float32", "float64", "full", "int32", "int64", "isinstance", "len", "list", "ones",
+    "prod", "set", "slice", "sum", "tuple", "zeros", "zip",
+}  # fmt: skip
+"""Functions that are one formula for all numbers, or hold them."""
 
 
 def are_numbers(*values: Any) -> bool:
@@ -201,6 +241,10 @@ def decisions_of(function: ast.FunctionDef | ast.Lambda, tested: set[int]) -> It
 
 def _decision(node: ast.AST, local: set[str]) -> NumberDecision | None:
     match node:
+        case ast.BinOp(op=ast.Pow()):
+            return _of_variables([node.left, node.right], local)
+        case ast.BinOp(op=ast.Mult()) if ast.dump(node.left) == ast.dump(node.right):
+            return _of_variables([node.left], local)
         case ast.BinOp() if type(node.op) in OPERATORS:
             return NumberDecision(_tuple(node.left, node.right), OPERATORS[type(node.op)])
         case ast.AugAssign(target=ast.Name(id=name)) if type(node.op) in OPERATORS:
@@ -211,12 +255,35 @@ def _decision(node: ast.AST, local: set[str]) -> NumberDecision | None:
             return NumberDecision(_tuple(node), emptiness)
         case ast.Call(func=ast.Attribute(attr="get", value=table)) if not node.keywords:
             return _of_table(table, node.args, local)
-        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)) if node.args and not node.keywords:
-            is_computed = any(isinstance(n, ast.BinOp) for a in node.args for n in ast.walk(a))
-            outcomes = FUNCTIONS.get(name, whole_part if name in ROUNDING and is_computed else None)
-            return None if outcomes is None else NumberDecision(_tuple(*map(_listed, node.args)), outcomes)
+        case ast.Call():
+            return _of_call(_name_of(node), node, local)
         case _:
             return None
+
+
+def _of_call(name: str, node: ast.Call, local: set[str]) -> NumberDecision | None:
+    inner = [n for a in node.args for n in ast.walk(a)]
+    is_computed = any(isinstance(n, ast.BinOp) or (isinstance(n, ast.Call) and _name_of(n) in CURVES) for n in inner)
+    outcomes = FUNCTIONS.get(name, whole_part if name in ROUNDING and is_computed else None)
+    if outcomes is varied:
+        return _of_variables(node.args, local)
+    if outcomes is not None and node.args and not node.keywords:
+        return NumberDecision(_tuple(*map(_listed, node.args)), outcomes)
+    if outcomes is not None or name in FORMULAS:
+        return None
+    names: list[ast.expr | None] = [ast.Constant(k.arg) if k.arg else None for k in node.keywords]
+    options = ast.Dict(names, [k.value for k in node.keywords])
+    return NumberDecision(_tuple(node.func, options, *node.args), narrowed if name in CONVERTING else unlisted)
+
+
+def _of_variables(operands: Sequence[ast.expr], local: set[str]) -> NumberDecision:
+    """A formula of those operands that are no constants."""
+    return NumberDecision(_tuple(*(o for o in operands if not _is_constant(o, local))), varied)
+
+
+def _name_of(call: ast.Call) -> str:
+    """The name of a function, as it is called."""
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 def _of_table(table: ast.expr, key: Sequence[ast.expr], local: set[str]) -> NumberDecision | None:
@@ -277,9 +344,7 @@ def is_repeatable(node: ast.AST, builder: str) -> bool:
     for inner in ast.walk(node):
         if isinstance(inner, ast.Yield | ast.YieldFrom | ast.Await):
             return False
-        if isinstance(inner, ast.Call):
-            called = inner.func
-            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-            if name in CHANGING or any(isinstance(n, ast.Name) and n.id == builder for n in ast.walk(inner)):
-                return False
+        names = [n.id for n in ast.walk(inner) if isinstance(n, ast.Name)] if isinstance(inner, ast.Call) else []
+        if builder in names or (isinstance(inner, ast.Call) and _name_of(inner) in CHANGING):
+            return False
     return True

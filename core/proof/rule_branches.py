@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from ..rewriting.rules import Rule
-from .number_decisions import NumberDecision, Outcomes, decisions_of, is_repeatable, outcomes_of
+from .number_decisions import NOTHING, NumberDecision, Outcomes, decisions_of, is_repeatable, outcomes_of, varied
 
 Position = tuple[int, int]
 Range = tuple[Position, Position]
@@ -162,6 +163,12 @@ class _Reader:
             elif id(node) not in self.tested:
                 yield from self._of_values(node)
 
+    def loop_tests(self) -> Iterator[Range]:
+        """The places of the tests of loops."""
+        for node in self._nodes():
+            if isinstance(node, ast.For | ast.While):
+                yield _range([node.iter if isinstance(node, ast.For) else node.test])
+
     def _branch(self, test: ast.AST, code: Sequence[ast.AST] = (), other: Range = NOWHERE) -> Branch:
         places = _range([test]), _range(code) if code else NOWHERE, other
         return Branch(self.code.co_name, self.code.co_firstlineno, *places)
@@ -261,23 +268,24 @@ def _range(nodes: Sequence[Any]) -> Range:
 
 
 class _Instruction(Struct, frozen=True):
-    """The branches that one instruction enters, those in whose test it is, and the outcomes of what it decides."""
+    """The branches that one instruction enters, those in whose test it is, and the outcomes of what it decides.
+
+    `loops` are the branches that are bodies of loops in which it is.
+    """
 
     place: Range
     entered: Sequence[Branch] = ()
     tested: Sequence[Branch] = ()
+    loops: Sequence[Branch] = ()
     decided: Branch | None = None
     operands: CodeType | None = None
     outcomes: Callable[..., Outcomes] = truth
 
-    def evaluated(self, frame: FrameType) -> tuple[set[Branch], set[Branch]]:
-        """The outcomes of its decision in a frame, and all outcomes that count, as the instruction evaluates it."""
-        if self.decided is None or self.operands is None:
-            return set(), set()
-        names = {**frame.f_globals, **frame.f_locals}
-        taken, known = outcomes_of(self.outcomes, eval(self.operands, names))  # noqa: S307
-        of = partial(msgspec.structs.replace, self.decided)
-        return {of(outcome=o) for o in taken}, {of(outcome=o) for o in known}
+    def evaluated(self, frame: FrameType) -> Outcomes:
+        """The outcomes of its decision in a frame, as the instruction evaluates it."""
+        if self.operands is None:
+            return NOTHING
+        return outcomes_of(self.outcomes, eval(self.operands, {**frame.f_globals, **frame.f_locals}))  # noqa: S307
 
 
 @cache
@@ -286,6 +294,7 @@ def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | No
     found: list[_Instruction | None] = []
     branches = branches_of(owner)
     readers = [_Reader(owner, f) for f in _functions_of(owner) if not _is_predicate(f)]
+    loop_tests = {test for reader in readers for test in reader.loop_tests()}
     decisions = {place: d for reader in readers for place, d in reader.decisions()}
     for first, last, begin, end in code.co_positions():
         if first is None or last is None or begin is None or end is None:
@@ -294,12 +303,13 @@ def _instructions(code: CodeType, owner: CodeType) -> Sequence[_Instruction | No
         place = (first, begin), (last, end)
         entered = [b for b in branches if b.code != NOWHERE and _contains(b.code, place)]
         tested = [b for b in branches if b.code == NOWHERE and b.outcome is None and _contains(b.test, place)]
-        at = _Instruction(place, entered, tested)
+        loops = [b for b in entered if b.test in loop_tests]
+        at = _Instruction(place, entered, tested, loops)
         if (decision := decisions.get(place)) is not None:
             decided = Branch(owner.co_name, owner.co_firstlineno, place)
             tree = ast.fix_missing_locations(ast.Expression(decision.operands))
             operands = compile(tree, code.co_filename, "eval")
-            at = _Instruction(place, entered, tested, decided, operands, decision.outcomes)
+            at = _Instruction(place, entered, tested, loops, decided, operands, decision.outcomes)
         found.append(at)
     return found
 
@@ -359,19 +369,22 @@ class BranchRecorder:
 
     def _tracer(self, instructions: Sequence[_Instruction | None], *, is_main: bool) -> Any:
         last: _Instruction | None = None
+        trips = Counter[Branch]()
 
         def trace(frame: FrameType, event: str, result: Any) -> Any:
             nonlocal last
             at = instructions[frame.f_lasti // 2] if event == "opcode" else None
             if at is not None and at is not last:
                 self._taken.update(at.entered)
+                trips.update(b for b in at.loops if last is None or not _contains(b.code, last.place))
                 if last is not None:
                     self._taken.update(b for b in last.tested if _leaves(b, at.place))
                 if at.decided is not None and (last is None or last.place != at.place):
-                    taken, known = at.evaluated(frame)
-                    self._taken |= taken
-                    self._known |= known
+                    self._add_outcomes(at.decided, at.evaluated(frame))
                 last = at
+            if event == "return":
+                for branch, count in trips.items():
+                    self._add_outcomes(branch, varied(count))
             if event == "return" and isinstance(result, bool) and not is_main:
                 self._add_result(frame, result)
             if event == "return" and is_main:
@@ -383,6 +396,12 @@ class BranchRecorder:
             return trace
 
         return trace
+
+    def _add_outcomes(self, decided: Branch, outcomes: Outcomes) -> None:
+        """Add the outcomes of a decision, and all that count."""
+        of = partial(msgspec.structs.replace, decided)
+        self._taken.update(of(outcome=o) for o in outcomes[0])
+        self._known.update(of(outcome=o) for o in outcomes[1])
 
     def _add_result(self, frame: FrameType, result: bool) -> None:
         """Add the result of a function as an outcome of its call, if that is no test."""

@@ -12,7 +12,9 @@ CONSTANTS = (
     "int64 zero = {0}, int64 one = {1}, int64[1] zeros = {0}, int64[1] ones = {1}, int64 c = {37}, int64[1] cs = {37},"
     " float f = {37}, float h = {37.5}, float unit = {1}, float two = {2}, int64[2] last = {-1, 1}, float zf = {0},"
     " int64 seven = {7}, int64 two_i = {2}, int64[1] two_is = {2}, int64 four = {4}, int64[1] four_s = {4},"
-    " float four_f = {4}, float halff = {0.5}, float three_f = {3}, uint64 five_u = {5}, int64 sixty_four = {64}"
+    " float four_f = {4}, float halff = {0.5}, float three_f = {3}, uint64 five_u = {5}, int64 sixty_four = {64},"
+    " int32 k32 = {3000000}, int32 z32 = {0}, int64 k64 = {300000000000000000}, uint32 ku = {37},"
+    " int64[1] minus = {-1}, int64[1] big = {9223372036854775807}, int64[1] small = {-9223372036854775807}"
 )
 REGIONS: dict[str, tuple[str, str, str]] = {
     "both limits": (TWO, NEG, OF_TWO + "u = Greater(n, c) v = Equal(m, seven) b = And(u, v)" + SWITCH),
@@ -464,8 +466,126 @@ REGIONS: dict[str, tuple[str, str, str]] = {
         "y = ReduceSum(x, zeros)",
         EXTENT + "b = Equal(n, zero) q = ReduceSum(x, zeros) y = Where(b, unit, q)",
     ),
+    "int32 overflow": (X, NEG, EXTENT + "i3 = Cast<to=6>(n) q = Mul(i3, k32) b = Less(q, z32)" + SWITCH),
+    "int32 cube overflow": (
+        X,
+        NEG,
+        EXTENT + "i3 = Cast<to=6>(n) q0 = Mul(i3, i3) q1 = Mul(q0, i3) b = Less(q1, z32)" + SWITCH,
+    ),
+    "int64 overflow": (X, NEG, EXTENT + "q = Mul(n, k64) b = Less(q, zero)" + SWITCH),
+    "uint32 below zero": (X, NEG, EXTENT + "u = Cast<to=12>(n) q = Sub(ku, u) b = Greater(q, ku)" + SWITCH),
+    "float16 extent": (
+        X,
+        NEG,
+        EXTENT + "u = Cast<to=10>(n) w = Cast<to=7>(u) b0 = Equal(w, n) b = Not(b0)" + SWITCH,
+    ),
+    "float16 square": (X, NEG, EXTENT + "u = Cast<to=10>(n) v = Mul(u, u) b = IsInf(v)" + SWITCH),
+    "slice from the end": (X, NEG, "k = Neg(cs) t = Slice(x, k, big) y = Neg(t)"),
+    "reverse slice": (
+        X,
+        "t = Slice(x, minus, small, zeros, minus) y = Neg(t)",
+        "k = Sub(cs, ones) t = Slice(x, k, small, zeros, minus) y = Neg(t)",
+    ),
+    "strided slice": (
+        X,
+        NEG,
+        "a0 = Slice(x, zeros, cs) b0 = Slice(x, cs, big, zeros, two_is) t = Concat<axis=0>(a0, b0) y = Neg(t)",
+    ),
+    "slice of a negative axis": (
+        "g (float[3,N] x) => (float[A,B] y)",
+        NEG,
+        "t = Slice(x, zeros, cs, minus) y = Neg(t)",
+    ),
+    "gather of the last": (
+        X,
+        "t = Gather<axis=0>(x, minus) z = Sub(x, x) y = Add(z, t)",
+        EXTENT
+        + "k = Min(n, c) j = Sub(k, one) i = Unsqueeze(j, zeros) t = Gather<axis=0>(x, i) z = Sub(x, x) y = Add(z, t)",
+    ),
+    "gathernd": (
+        X,
+        NEG,
+        EXTENT + "i = Range(zero, n, one) j = Mod(i, c) k = Unsqueeze(j, ones) t = GatherND(x, k) y = Neg(t)",
+    ),
+    "gather elements": (
+        X,
+        NEG,
+        RANGE + "j = Mod(i, c) k0 = Unsqueeze(j, ones) k = Expand(k0, s) t = GatherElements<axis=0>(x, k) y = Neg(t)",
+    ),
+    "bits of a mask": (
+        X,
+        NEG,
+        EXTENT + "k = Constant<value=int64{96}>() u = BitwiseAnd(n, k) b = Equal(u, k)" + SWITCH,
+    ),
+    "two beside each other": (
+        X,
+        NEG,
+        EXTENT + "k1 = Constant<value=int64{1500}>() k2 = Constant<value=int64{1502}>() u = Sub(n, k1) v = Sub(n, k2)"
+        " q = Mul(u, v) b = Less(q, zero)" + SWITCH,
+    ),
+    "a wide one hot": (
+        X,
+        NEG,
+        EXTENT
+        + "d9 = Constant<value=int64{4096}>() v9 = Constant<value=float[2]{1, 0}>() oh = OneHot<axis=0>(n, d9, v9)"
+        " q = ReduceMax<keepdims=0>(oh) b = Greater(q, zf)" + SWITCH,
+    ),
+    "ceil mode": (
+        "g (float[1,1,L] x) => (float[A,B,C] y)",
+        "y = AveragePool<kernel_shape=[3], strides=[2]>(x)",
+        "y = AveragePool<kernel_shape=[3], strides=[2], ceil_mode=1>(x)",
+    ),
+    "same padding": (
+        "g (float[1,1,L] x) => (float[A,B,C] y)",
+        'y = MaxPool<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER">(x)',
+        "y = MaxPool<kernel_shape=[3], strides=[2], pads=[1,1]>(x)",
+    ),
+    "a zero in a shape": (
+        X,
+        "k = Constant<value=int64[2]{0, 3}>() y = Reshape(x, k)",
+        "k = Constant<value=int64[2]{0, 3}>() y = Reshape<allowzero=1>(x, k)",
+    ),
+    "no axes": (
+        X,
+        "k = Constant<value=int64[0]{}>() y = ReduceSum(x, k)",
+        "k = Constant<value=int64[0]{}>() y = ReduceSum<noop_with_empty_axes=1>(x, k)",
+    ),
+    "axes that coincide": (
+        "g (float[N,N,2] x) => (float[A,B,C] y)",
+        "y = Transpose<perm=[1,0,2]>(x)",
+        "s = Shape(x) d = Slice(s, zeros, ones) t = Transpose<perm=[1,0,2]>(x) u = Greater(d, cs) y = Where(u, x, t)",
+    ),
+    "an optional bound": (X, "y = Clip(x, , h)", "y = Clip(x, h)"),
+    "the root of a square": ("g (float[1] x) => (float[1] y)", "y = Mul(x, unit)", "a = Mul(x, x) y = Sqrt(a)"),
+    "a product of roots": (
+        "g (float[1] x, float[1] z) => (float[1] y)",
+        "y = Mul(x, z)",
+        "a = Mul(x, x) b = Sqrt(a) c9 = Mul(z, z) d = Sqrt(c9) y = Mul(b, d)",
+    ),
+    "a norm": ("g (float[N,1] x) => (float[A,1] y)", "y = Mul(x, unit)", "y = ReduceL2(x, ones)"),
+    "a logarithm of a square": (
+        "g (float[1] x) => (float[1] y)",
+        "a = Mul(x, x) y = Log(a)",
+        "a = Log(x) y = Add(a, a)",
+    ),
+    "a far bound": (X, NEG, "k = Constant<value=float{1000000000}>() t = Neg(x) y = Min(t, k)"),
+    "a scaled bound": (
+        X,
+        "k = Constant<value=float{0.0001}>() y = Mul(x, k)",
+        "k = Constant<value=float{0.0001}>() l = Constant<value=float{600}>() t = Mul(x, k) y = Min(t, l)",
+    ),
+    "a double in single precision": (
+        "g (double[N,3] x) => (double[A,B] y)",
+        "k = Constant<value=double{0.1}>() y = Mul(x, k)",
+        "k = Constant<value=double{0.10000000149011612}>() y = Mul(x, k)",
+    ),
 }
 FIRST = {
+    "reverse slice",
+    "strided slice",
+    "a far bound",
+    "the root of a square",
+    "a double in single precision",
     "remainder of extents",
     "difference at an extent",
     "both limits",

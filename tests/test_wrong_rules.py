@@ -568,3 +568,62 @@ def test_halves_that_overflow_in_sums_are_not_proved(
     )
     assert found.models
     assert found.guarantee not in PROOFS
+
+
+def multiplied(g: Any, x: Any, a: Any, b: Any) -> Any:
+    return g.Mul(x, g.const(a.const * b.const))
+
+
+UNDERFLOWS = [("float", 1e-30, 1e-30), ("float16", 2.0**-12, 2.0**-14), ("float16", 1.3 * 2.0**-10, 1.7 * 2.0**-13)]
+
+
+@pytest.mark.parametrize("case", UNDERFLOWS)
+def test_a_constant_that_underflows_is_not_proved(case: tuple[str, float, float]) -> None:
+    dtype, *numbers = case
+    made = rule(lambda g, x, a, b: g.Mul(g.Mul(x, g.const(a)), g.const(b)), contract=ROUNDING)(multiplied)
+    kind = np.float32 if dtype == "float" else np.float16
+    weights = {name: np.array(number, kind) for name, number in zip("ab", numbers, strict=True)}
+    text = f"{X} {{ t = Mul(x, a) y = Mul(t, b) }}".replace("float[", f"{dtype}[")
+    assert prove_rule(made, [load(text, weights=weights)], Prover()).guarantee not in PROOFS
+    right = {name: np.array(0.3, kind) for name in "ab"}
+    assert prove_rule(made, [load(text, weights=right)], Prover()).is_proved
+
+
+def unbounded(_: Any, t: Any, c: Any) -> Any:
+    return t
+
+
+FAR: dict[str, tuple[str, str, float]] = {
+    "a bound": ("Min", "Identity(x)", 1e7),
+    "a bound of single precision": ("Min", "Identity(x)", 1e30),
+    "a negative bound": ("Max", "Identity(x)", -3e6),
+    "a bound of a small product": ("Min", "Mul(x, d)", 5.0),
+    "a bound of a square": ("Min", "Mul(x, x)", 9e8),
+    "a bound of a sum": ("Max", "MatMul(x, w)", -50.0),
+    "a bound of an exponential": ("Min", "Exp(x)", 1e35),
+}
+
+
+@cases(("op", "text", "bound"), FAR)
+def test_a_far_bound_is_not_dropped(op: str, text: str, bound: float) -> None:
+    made = rule(lambda g, t, c: getattr(g, op)(t, g.const(c)), contract=ROUNDING)(unbounded)
+    given = {"c": np.float32(bound), "d": np.float32(0.001), "w": np.full((3, 3), 0.01, np.float32)}
+    weights = {name: np.asarray(a) for name, a in given.items() if f" {name})" in f"{text} c)"}
+    model = load(f"{X} {{ t0 = {text} t = Neg(t0) u = Neg(t) y = {op}(u, c) }}", weights=weights)
+    found = prove_rule(made, [model], Prover())
+    assert found.models
+    assert found.guarantee not in PROOFS
+
+
+READ: dict[str, Callable[..., Any]] = {
+    "an extent of another axis": lambda g, x: times(g, x, x.static_shape[0] / x.static_shape[1]),
+    "an extent": lambda g, x: times(g, x, x.static_shape[0] / 4),
+    "the rank": lambda g, x: times(g, x, x.rank - 1),
+}
+
+
+@cases("build", READ)
+def test_extents_of_one_model_are_not_proved(build: Callable[..., Any]) -> None:
+    found = proof(build, twice, f"{PLANE.replace('2,3', '4,4')} {TWICE}", ROUNDING)
+    assert found.guarantee in PROOFS, "for the extents of the model"
+    assert not found.is_proved

@@ -325,6 +325,8 @@ PLAIN = (ops_with(Trait.SMOOTH) | ops_with(Trait.RING) | ops_with(Trait.MOVES_DA
 """Operators that are one formula for all numbers."""
 PARTIAL = frozenset({"Acos", "Acosh", "Asin", "Atanh", "Exp", "IsInf", "IsNaN", "Log", "Pow", "Sqrt"})
 """Operators that have no number as a result beyond some of their input, or ask for one."""
+ROOTS = frozenset({"Pow", "Sqrt"})
+"""Operators that give the root of a square, which has a kink where that is 0."""
 OF_BITS = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"})
 WRAPPING = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.INT16, TensorProto.UINT16})
 """Types of integers that extents exceed."""
@@ -393,7 +395,8 @@ def outcome_of(op_type: str, arrays: Sequence[Array], attributes: Mapping[str, A
     if op_type in ("Mod", "Div") and len(arrays) > 1 and arrays[0].dtype.kind in "iu":
         return divided(*arrays)
     if op_type in PARTIAL | OF_BITS:
-        return steps(arrays[-1] if op_type in OF_BITS else np.isfinite(arrays[-1]))
+        touched = signs(arrays[0], 0) if op_type in ROOTS else []
+        return [*touched, *steps(arrays[-1] if op_type in OF_BITS else np.isfinite(arrays[-1]))]
     if op_type in ("Floor", "Ceil", "Round", "Cast", "CastLike"):
         return rounded_to(arrays[0], attributes.get("to", 0))
     if op_type in ("Trilu", "EyeLike", "TopK", "DFT", "CenterCropPad"):
@@ -448,15 +451,18 @@ def divided(a: Array, b: Array) -> list[bool]:
 
 
 def sliced(data: Array, starts: Array, ends: Array, axes: Array | None = None, step: Array | None = None) -> list[bool]:
-    """The ends that are cut off, on both sides."""
+    """The ends that are cut off, on both sides; whether elements are left out, by steps as well."""
     over = np.arange(starts.size) if axes is None else axes.reshape(-1)
+    by = np.ones(starts.size, np.int64) if step is None else step.reshape(-1)
     found: list[bool] = []
-    for axis, first, last in zip(over.tolist(), starts.reshape(-1).tolist(), ends.reshape(-1).tolist(), strict=True):
+    for axis, *window in zip(*(a.reshape(-1).tolist() for a in (over, starts, ends, by)), strict=True):
         extent = data.shape[int(axis)]
-        for end in (first, last):
+        for end in window[:2]:
             beside = end if end >= 0 else -end
             found += [end >= 0, *signs(beside, extent), end == 0]
-        found.append(len(range(*slice(first, last).indices(extent))) > 0)
+        first, last, stride = slice(*window).indices(extent)
+        taken, span = len(range(first, last, stride)), max(0, (last - first) * np.sign(stride))
+        found += [taken > 0, taken == extent, *signs(taken, span), span % stride == 0]
     return [*found, *(steps(step) if step is not None else ())]
 
 

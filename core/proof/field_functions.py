@@ -566,7 +566,7 @@ MOVEMENTS: frozenset[Any] = frozenset({
 
 def shadow_of(numbers: Array, seed: int = 0) -> ShadowArray:
     """A constant with the field elements that `finite_field_constants.lift` gives it."""
-    return shadowed(numbers, lift(numbers, seed))
+    return shadowed(numbers, lift(numbers, seed, is_held=True))
 
 
 ShadowArray.on_ufunc = staticmethod(apply_ufunc)

@@ -49,8 +49,10 @@ MAX_ROOT, MAX_HEAD = 1024, 257
 Column = tuple[int, int, int, int, int, int]
 
 
-def lift(numbers: Floats | float, seed: int = 0) -> FieldArray:
-    """The field elements of floats, integers or bools.
+def lift(numbers: Floats | float, seed: int = 0, *, is_held: bool = False) -> FieldArray:
+    """The field elements of floats, integers or bools; of doubles that single precision has, as such ones.
+
+    Doubles that a model holds (`is_held`) are constants of double precision in any case.
 
     With a `seed`, floats other than 0 stand for any number of their sign: their residues are random. A number alone in
     its array keeps its value if it is simple.
@@ -59,7 +61,7 @@ def lift(numbers: Floats | float, seed: int = 0) -> FieldArray:
     if array.dtype.kind in "biu":
         return whole_numbers(array)
     wide = array.astype(np.float64)
-    dtype = NARROW_DTYPES.get(array.dtype.name)
+    dtype = DOUBLE if is_held and array.dtype == DOUBLE else NARROW_DTYPES.get(array.dtype.name)
     if array.size == 1:
         return FieldArray(simple_columns(wide.reshape(1), dtype, seed, False).reshape(ROWS, 1, *array.shape))
     distinct, places = np.unique(wide, return_inverse=True)
@@ -84,7 +86,7 @@ def whole_numbers(array: Any) -> FieldArray:
 
 
 def simple_columns(numbers: Floats, dtype: np.dtype[Any] | None, seed: int, is_vector: bool) -> Any:
-    """A column of residues for each number, which is rounded to a narrow type, or else to the type of its form."""
+    """A column of residues for each number, which is rounded to a type, or else to the type of its form."""
     columns = [column_of(x, dtype, seed, is_vector) for x in numbers.tolist()]
     return np.array(columns, np.int64).reshape(-1, ROWS).T
 
@@ -103,11 +105,12 @@ def binary_columns(numbers: Floats) -> Any:
 
 
 @cache
-def column_of(number: float, narrow: np.dtype[Any] | None, seed: int, is_vector: bool) -> Column:
+def column_of(number: float, given: np.dtype[Any] | None, seed: int, is_vector: bool) -> Column:
     """The rows of one number."""
     if not math.isfinite(number):
         return 0, 0, 1, 1, 1, 0
-    own = SINGLE if rounded_to(number, SINGLE) in (number, math.inf, -math.inf) else DOUBLE
+    is_single = given is not DOUBLE and rounded_to(number, SINGLE) in (number, math.inf, -math.inf)
+    own, narrow = SINGLE if is_single else DOUBLE, given if given is not DOUBLE else None
     if seed and is_vector and number:
         return _random_column(number, seed)
     for name in irrationals_rounded_to(abs(number), narrow or own):

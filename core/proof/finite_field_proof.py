@@ -34,6 +34,7 @@ from .obligation_queries import (
     extent_inputs,
     has_bools,
     has_drawn_integers,
+    has_roots,
     jumps_of,
     keeps_floats,
     listed_bools,
@@ -60,6 +61,7 @@ MAX_ELEMENTS, MAX_REGION_ELEMENTS = 1 << 14, 1 << 18  # of an input
 MAX_REFUSED = 1000  # draws in which the condition does not hold
 OFFSETS = (0.0, 0.0, 4.0, -4.0)  # of all elements, in standard deviations
 SCALES = (1.0, 4.0, 0.25, 32.0)
+LARGE_SCALES = tuple(2.0**e for e in (64, 104, 24, 40, 12, 84, 16, 8, 20, 32, 28, 36, 48, 56, 74, 94))
 INTEGER_LIMITS = (3, 2, 1, 6, 2, 1)  # integers are drawn below these in turn
 RELATIVE_AGREEMENT = 1e-9  # of two results in float64 that differ in the field only
 DIFFERENT_NUMBERS = "elements differ"
@@ -139,11 +141,15 @@ class Coverage:
         return sum(n == 1 for r, n in self.regions.items() if r) / total if total else 0.0
 
     @property
-    def is_complete(self) -> bool:
+    def has_enough(self) -> bool:
         """Whether each element was compared often enough."""
-        enough = all(np.min(c, initial=self.enough) >= self.enough for c in self.compared.values())
+        return bool(self.draws) and all(np.min(c, initial=self.enough) >= self.enough for c in self.compared.values())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether each element was compared often enough, in regions that were seen."""
         is_seen = self.draws >= self.branch_draws and self.rare <= MAX_RARE / 10
-        return enough and (not self.has_branches or self.enough == 1 or is_seen)
+        return self.has_enough and (not self.has_branches or self.enough == 1 or is_seen)
 
     @property
     def is_stuck(self) -> bool:
@@ -327,7 +333,7 @@ class Evaluator:
         wide = array.astype(np.float64)
         if isinstance(held, ShadowArray) and held.field is not None and held.shape == array.shape:
             return shadowed(wide, held.field)
-        return shadowed(wide, lift(array))
+        return shadowed(wide, lift(array, is_held=True))
 
     def __call__(self, feeds: Mapping[str, Any]) -> list[Any]:
         """The outputs in order. Raises EvaluationError and NotApplicable."""
@@ -395,7 +401,8 @@ def compare_at(
     enough: int = ENOUGH_DRAWS,
 ) -> Coverage:
     """Compare the outputs at enough random points. Raises Difference, NotApplicable and EvaluationError."""
-    least = (2 * ENOUGH_DRAWS if obligation.is_thorough else 1) << len(listed_bools(obligation))
+    least = 2 * ENOUGH_DRAWS if obligation.is_thorough else 2 if has_roots(obligation) else 1
+    least <<= len(listed_bools(obligation))
     if reads_shapes_alone(obligation):
         enough = 1
     branch_draws = BRANCH_DRAWS if obligation.is_thorough else 2 * enough
@@ -426,7 +433,13 @@ def add_draws(
         if obligation.has_time is not None and not obligation.has_time():
             raise NotApplicable(NO_TIME)
         number = coverage.next_number
-        wanted = 1 if coverage.has_branches else samples if coverage.draws else min(samples, coverage.enough)
+        wanted = (
+            1
+            if coverage.has_branches or coverage.has_enough
+            else samples
+            if coverage.draws
+            else min(samples, coverage.enough)
+        )
         feeds = points.draw(obligation, sizes, number, integer_limit=INTEGER_LIMITS[failures], samples=wanted)
         if condition is not None and not all(np.asarray(v).all() for v in condition(feeds)):
             refused += 1
@@ -490,15 +503,25 @@ class Points(Struct, frozen=True):
         bools = listed_bools(obligation)
         is_special_draw = is_special(number)
         boundaries = boundaries_of(obligation) if is_special_draw else np.zeros(1)
-        for given, shape in obligation.concrete_inputs(sizes):
+        for place, (given, shape) in enumerate(obligation.concrete_inputs(sizes)):
             if int(np.prod(shape)) > (MAX_ELEMENTS if obligation.is_thorough else MAX_REGION_ELEMENTS):
                 raise TooLarge(f"input {given.name} is larger than the field evaluates")
             if given.dtype in FLOATS or given.name in self.symbolic.names:
-                numbers = self.rng.standard_normal(shape) + OFFSETS[int(self.rng.integers(len(OFFSETS)))]
-                numbers = numbers * SCALES[int(self.rng.integers(len(SCALES)))]
+                offset, scale = (c[int(self.rng.integers(len(c)))] for c in (OFFSETS, SCALES))
+                numbers = self.rng.standard_normal(shape)
+                if not (obligation.is_thorough or is_special_draw):  # a few draws have both signs
+                    side = 1 - 2 * ((number // 2 + place) % 2)
+                    offset, numbers = side * abs(offset), side * np.abs(numbers) if numbers.size == 1 else numbers
+                numbers = numbers * large_scale(number) if large_scale(number) else (numbers + offset) * scale
                 numbers = np.abs(numbers) if given.is_positive else numbers
                 elements = random_elements(self.rng, numbers, samples)
-                if is_special_draw and given.dtype in FLOATS and numbers.size and not given.is_positive:
+                if (
+                    is_special_draw
+                    and not large_scale(number)
+                    and given.dtype in FLOATS
+                    and numbers.size
+                    and not given.is_positive
+                ):
                     numbers, elements = self._beside_boundaries(numbers, elements, boundaries)
                 feeds[given.name] = shadowed(numbers, elements)
             elif given.name in bools:
@@ -532,8 +555,13 @@ MAX_BOUNDARIES = 64
 
 
 def is_special(number: int) -> bool:
-    """Whether a draw has equal numbers, and those on and beside the constants of the models: every other one does."""
+    """Whether a draw has large numbers, or equal ones and those on and beside the constants of the models."""
     return number % 2 == 1
+
+
+def large_scale(number: int) -> float:
+    """The scale of a special draw of large numbers, as every other one is, beyond far limits; 0 for others."""
+    return LARGE_SCALES[number // 4 % len(LARGE_SCALES)] if number % 4 == 3 else 0.0
 
 
 def boundaries_of(obligation: Obligation) -> Array:

@@ -1,6 +1,7 @@
-"""Models of 16-bit floats with the result of each op rounded, as devices that compute in 16 bits give it.
+"""Rounding of which a proof over the reals says nothing: of 16-bit results, and of the constants of a rule.
 
-A proof over the reals says nothing of ranges, and onnxruntime computes in 32 bits between ops on the CPU.
+Devices that compute in 16 bits round the result of each op, where onnxruntime has 32 bits between ops on the CPU. A
+rule that multiplies two small constants may make 0 of them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
-from ..errors import EvaluationError
+from ..errors import EvaluationError, PassesError
 from ..ir.dtypes import FLOATS
 from ..verify.noise import float_info
 from ..verify.proof_guarantees import Guarantee
@@ -44,16 +45,20 @@ DRAWS: Sequence[Callable[[Array], Array]] = (
 )
 """Functions of normal numbers: several scales, one sign so that sums grow, and numbers two of which are too large."""
 MAX_ELEMENTS = 1 << 16
+MAX_ULPS = 64.0  # of a constant that sums computed
+SHARE_OF_LARGEST = 2.0**-10  # of a constant, below which its elements may be left of a sum that cancels
+LOST_CONSTANT = "a constant of the result is far from its exact number"
 OTHER_BITS = "floats are rounded to fewer bits in one of them alone"
 OVERFLOWS = "rounded to 16 bits after each op, it overflows where the original does not"
 
 
 def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> Sequence[ProofVerdict]:
-    """The verdicts, without proofs over the reals of models that round to fewer bits, or overflow in 16 bits."""
+    """The verdicts, without proofs over the reals of models that round to fewer bits, overflow or lose a constant."""
     if all(v.guarantee is not Guarantee.REALS for v in verdicts):
         return verdicts
     bits = {found for m in obligation.models if (found := least_bits(m)) is not None}
-    reason = OTHER_BITS if len(bits) > 1 else OVERFLOWS if overflows(obligation) else ""
+    reason = OTHER_BITS if len(bits) > 1 else LOST_CONSTANT if loses_constants(obligation) else ""
+    reason = reason or (OVERFLOWS if overflows(obligation) else "")
     return [unknown(reason) if reason and v.guarantee is Guarantee.REALS else v for v in verdicts]
 
 
@@ -68,6 +73,32 @@ def least_bits(model: onnx.ModelProto) -> tuple[int, int] | None:
     numpy_types = [helper.tensor_dtype_to_np_dtype(t) for t in {types.get(name, 0) for name in drawn & read} & FLOATS]
     formats = [*map(float_info, numpy_types)]
     return (min(f.nmant for f in formats), min(f.nexp for f in formats)) if formats else None
+
+
+def loses_constants(obligation: Obligation) -> bool:
+    """Whether a constant of the result is far from the one that the same rule computes with doubles."""
+    if obligation.retyped is None:
+        return False
+    try:
+        wide = obligation.retyped(TensorProto.DOUBLE)
+    except (NotApplicable, PassesError):
+        return False
+    known = {t.name for t in obligation.before.model.graph.initializer}
+    made = [[t for t in o.after.model.graph.initializer if t.name not in known] for o in (obligation, wide) if o]
+    if len({tuple((t.name, *t.dims) for t in tensors) for tensors in made}) > 1 or wide is None:
+        return False
+    return any(is_lost(*map(numpy_helper.to_array, pair)) for pair in zip(*made, strict=True))
+
+
+def is_lost(narrow: Array, wide: Array) -> bool:
+    """Whether a constant in its own type is far from itself as doubles: beyond rounding, or where that underflows."""
+    if helper.np_dtype_to_tensor_dtype(narrow.dtype) not in FLOATS or not wide.size:
+        return False
+    form = float_info(narrow.dtype)
+    size = np.abs(wide)
+    error, allowed = np.abs(narrow.astype(np.float64) - wide), MAX_ULPS * float(form.eps)
+    is_far = error > allowed * np.maximum(size, SHARE_OF_LARGEST * size.max())
+    return bool((is_far | ((size < float(form.tiny)) & (error > allowed * size))).any())
 
 
 def overflows(obligation: Obligation) -> bool:

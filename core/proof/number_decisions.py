@@ -18,6 +18,8 @@ from msgspec import Struct
 Outcomes = tuple[Sequence[str], Sequence[str]]
 """The outcomes that occur, and all that there are."""
 NOTHING: Outcomes = (), ()
+NUMBER, TWO, THREE = "number ", "two numbers", "three numbers"
+"""The start of an outcome that is a number, and outcomes that occur where as many others of a place do."""
 CHANGING = frozenset({"add", "append", "extend", "next", "pop", "popitem", "remove", "send", "setdefault", "update"})
 """Names of functions that are not called a second time."""
 
@@ -81,14 +83,32 @@ def stepped(first: Any, end: Any = None, step: Any = 1) -> Outcomes:
     if not are_numbers(first, end, step) or not step:
         return NOTHING
     count = max(0, -(-(end - first) // step))
-    return varied(count) if abs(step) == 1 else _joined(varied(count), quotient(end - first, step))
+    return repeated(count) if abs(step) == 1 else _joined(repeated(count), quotient(end - first, step))
 
 
 def varied(*numbers: Any) -> Outcomes:
-    """The remainders of whole numbers that a formula of them depends on: three numbers at least have all of them."""
-    whole = [int(n) for n in numbers if are_numbers(n) and float(n).is_integer()]
-    found = [f"{n % m} of {m}" for n in whole for m in MODULI]
-    return found, [f"{rest} of {m}" for m in MODULI for rest in range(m)] if found else []
+    """Three whole numbers, which show more of a formula than one."""
+    found = [f"{NUMBER}{int(n)}" for n in numbers if are_numbers(n) and float(n).is_integer()]
+    return found, [THREE] if found else []
+
+
+def repeated(count: int) -> Outcomes:
+    """The trips of a loop: even and odd ones, and three numbers of them."""
+    return _joined(varied(count), (["odd" if count % 2 else "even"], ("even", "odd")))
+
+
+def extent(shape: Any, at: Any) -> Outcomes:
+    """Two extents that are chosen, and whether one is unlike the others of its shape."""
+    if not isinstance(shape, tuple) or not are_numbers(at, *shape):
+        return NOTHING
+    sizes = cast("tuple[int, ...]", shape)
+    unlike = ["unlike others"] if sizes.count(sizes[at]) == 1 else []
+    return [f"{NUMBER}{sizes[at]}", *unlike], (TWO, "unlike others")
+
+
+def rank(number: Any) -> Outcomes:
+    """Two ranks."""
+    return ([f"{NUMBER}{number}"], (TWO,)) if are_numbers(number) else NOTHING
 
 
 def narrowed(function: Any, options: Mapping[str, Any], *operands: Any) -> Outcomes:
@@ -159,7 +179,6 @@ def entry(table: Any, key: Any, *default: Any) -> Outcomes:
 
 
 MAX_BITS = 64
-MODULI = (2, 3)
 NARROW_BYTES = 2  # of numbers that do not hold all extents
 MAX_ARRAY = 16  # elements of an array that decide
 NATIVE: tuple[type[Any], ...] = BuiltinFunctionType, np.ufunc, type, type(cast("object", np.isclose))
@@ -249,19 +268,30 @@ def _decision(node: ast.AST, local: set[str]) -> NumberDecision | None:
             return NumberDecision(_tuple(node.left, node.right), OPERATORS[type(node.op)])
         case ast.AugAssign(target=ast.Name(id=name)) if type(node.op) in OPERATORS:
             return NumberDecision(_tuple(ast.Name(name, ast.Load()), node.value), OPERATORS[type(node.op)])
-        case ast.Subscript(ctx=ast.Load()) if not isinstance(node.slice, ast.Constant | ast.Slice | ast.Tuple):
+        case ast.Attribute(attr="rank"):
+            return NumberDecision(_tuple(node), rank)
+        case ast.Subscript(value=ast.Attribute(attr="shape" | "static_shape") as shape) if not _is_slice(node.slice):
+            return NumberDecision(_tuple(shape, node.slice), extent)
+        case ast.Subscript(ctx=ast.Load()) if not (_is_slice(node.slice) or isinstance(node.slice, ast.Constant)):
             return _of_table(node.value, [node.slice], local)
-        case ast.Call(func=ast.Name(id="len"), args=[ast.Subscript(slice=ast.Slice())]):
-            return NumberDecision(_tuple(node), emptiness)
-        case ast.Call(func=ast.Attribute(attr="get", value=table)) if not node.keywords:
-            return _of_table(table, node.args, local)
         case ast.Call():
             return _of_call(_name_of(node), node, local)
         case _:
             return None
 
 
+def _is_slice(node: ast.expr) -> bool:
+    return isinstance(node, ast.Slice | ast.Tuple)
+
+
 def _of_call(name: str, node: ast.Call, local: set[str]) -> NumberDecision | None:
+    match node:
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Subscript(slice=ast.Slice())]):
+            return NumberDecision(_tuple(node), emptiness)
+        case ast.Call(func=ast.Attribute(attr="get", value=table), keywords=[]):
+            return _of_table(table, node.args, local)
+        case _:
+            pass
     inner = [n for a in node.args for n in ast.walk(a)]
     is_computed = any(isinstance(n, ast.BinOp) or (isinstance(n, ast.Call) and _name_of(n) in CURVES) for n in inner)
     outcomes = FUNCTIONS.get(name, whole_part if name in ROUNDING and is_computed else None)

@@ -82,6 +82,14 @@ SMOOTH = ops_with(Trait.MOVES_DATA) | ops_with(Trait.SMOOTH)
 """Operators that are one formula for all numbers, or whose meanings choose between forms of one that are equal."""
 
 
+def has_roots(obligation: Obligation) -> bool:
+    """Whether results may depend on signs alone, as the root of a square does."""
+    return any(n.op_type in ROOTS for n in obligation.nodes)
+
+
+ROOTS = frozenset({"Log", "LpNormalization", "Pow", "ReduceL2", "Sqrt"})
+
+
 def reads_shapes_alone(obligation: Obligation) -> bool:
     """Whether a region reads nothing but the shapes of its inputs, so that each draw is the same."""
     given = {i.name for i in obligation.inputs}

@@ -12,16 +12,18 @@ import msgspec
 import numpy as np
 import onnx
 from msgspec import Struct
+from onnx import TensorProto
 
 from ..errors import PassesError
 from ..rewriting.rules import Rule
+from ..serialization.proto_queries import opset_versions
 from ..verify.proof_guarantees import PROOFS, STRENGTH, Guarantee
 from .extent_limits import with_visits
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
 from .half_rounding import with_rounding
 from .obligation import NotApplicable, Obligation, promises_bits
 from .replay import as_input
-from .rule_branches import Branch, RuleCode
+from .rule_branches import Branch, RuleCode, with_counts
 from .rule_obligation import obligation_of
 from .verdict import ProofVerdict, Technique, sizes_words, strongest, unknown
 
@@ -132,6 +134,16 @@ class ProvedModel:
         return {d.dim_value for t in types for d in t.shape.dim if d.HasField("dim_value")}
 
     @property
+    def types(self) -> set[str]:
+        """The element types of the inputs."""
+        return {TensorProto.DataType.Name(i.type.tensor_type.elem_type).lower() for i in self.before.graph.input}
+
+    @property
+    def ranks(self) -> set[int]:
+        """The ranks of the inputs."""
+        return {len(i.type.tensor_type.shape.dim) for i in self.before.graph.input}
+
+    @property
     def contradicts(self) -> bool:
         """Whether the rewritten model differs from the original in something that no other technique explains."""
         found = self.best
@@ -171,7 +183,7 @@ class RuleProof(Struct, frozen=True):
     @property
     def unreached(self) -> frozenset[Branch]:
         """The branches that no model with a proof takes."""
-        return self.branches.difference(*(m.branches for m in self.models if m.best.guarantee in PROOFS))
+        return self.branches - with_counts(b for m in self.models if m.best.guarantee in PROOFS for b in m.branches)
 
     @property
     def is_proved(self) -> bool:
@@ -241,6 +253,9 @@ class RuleProof(Struct, frozen=True):
         words += dict.fromkeys(c for m in holding if m.best.guarantee is self.guarantee for c in m.best.coverage)
         words += sizes_words({n for m in holding for n in m.best.sizes})
         words += sizes_words({n for m in holding if not m.best.sizes for n in m.fixed_extents}, "fixed extent")
+        words.append(" and ".join(sorted({t for m in holding for t in m.types})))
+        words += sizes_words({n for m in holding for n in m.ranks}, "rank")
+        words += sizes_words({opset_versions(m.before)[""] for m in holding}, "opset")
         if self.guarantee is Guarantee.REALS:
             words.append("error below 2^-60")
         return f" ({', '.join(words)})"
@@ -274,11 +289,12 @@ def prove_rule(rule: Rule, models: Iterable[onnx.ModelProto], prover: Prover) ->
             continue
         branches |= obligation.all_branches
         is_full = is_full or per_site[obligation.build_site] >= MAX_MODELS_OF_SITE
-        if is_full and (obligation.branches <= reached or len(found) >= 2 * MAX_MODELS):
+        taken = with_counts(reached | obligation.branches)
+        if is_full and (not branches & taken - reached or len(found) >= 2 * MAX_MODELS):
             continue
         per_site[obligation.build_site] += 1
         verdicts = with_rounding(obligation, prover.prove(obligation, partial(obligation_of, rule, model)))
         proved = ProvedModel(tuple(verdicts), obligation.build_site, model, obligation.after.model, obligation.branches)
         found.append(proved)
-        reached |= proved.branches if proved.best.guarantee in PROOFS else set()
+        reached |= taken if proved.best.guarantee in PROOFS else set()
     return RuleProof(rule, tuple(found), sites, frozenset(branches))

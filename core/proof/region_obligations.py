@@ -33,10 +33,10 @@ from ..verify.regions.shared_values import SharedValues
 from ..verify.regions.value_graph import ValueGraph
 from .common_parts import with_inputs, without_common_parts
 from .element_dependence import ELEMENTWISE, READS_SHAPE
-from .finite_field_constants import lift_exactly
+from .finite_field_constants import lift, lift_exactly
 from .obligation import Fragment, InputType, NotApplicable, Obligation, input_types
 from .run_sizes import sizes_of_runs
-from .shadow_array import lifted, shadowed
+from .shadow_array import shadowed
 from .traced_array import Origin, TracedArray, leaves_of, rounding_of, structure_of
 
 MAX_WEIGHTS = 1 << 20  # elements of the weights of a region
@@ -434,7 +434,7 @@ class LazyArrays(Mapping[str, Any]):
 def exact_shadow(array: Any) -> Any:
     """A constant as it is, with its field elements; a number alone counts as the simplest one that it rounds."""
     if array.size <= 1:
-        return lifted(array)
+        return shadowed(array, lift(array, is_held=True))
     return shadowed(array.astype(np.float64), lift_exactly(array))
 
 

@@ -12,7 +12,7 @@ import ast
 import linecache
 import sys
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -24,7 +24,18 @@ import msgspec
 from msgspec import Struct
 
 from ..rewriting.rules import Rule
-from .number_decisions import NOTHING, NumberDecision, Outcomes, decisions_of, is_repeatable, outcomes_of, varied
+from .number_decisions import (
+    NOTHING,
+    NUMBER,
+    THREE,
+    TWO,
+    NumberDecision,
+    Outcomes,
+    decisions_of,
+    is_repeatable,
+    outcomes_of,
+    repeated,
+)
 
 Position = tuple[int, int]
 Range = tuple[Position, Position]
@@ -250,6 +261,14 @@ def truth(value: Any) -> Outcomes:
     return [str(bool(value))], ()
 
 
+def with_counts(taken: Iterable[Branch]) -> frozenset[Branch]:
+    """The branches that are taken, with those that two or three numbers at one place take together."""
+    known = frozenset(taken)
+    numbers = Counter(msgspec.structs.replace(b, outcome=None) for b in known if (b.outcome or "").startswith(NUMBER))
+    counts = ((place, word) for place, n in numbers.items() for word, least in ((TWO, 2), (THREE, 3)) if n >= least)
+    return known.union(msgspec.structs.replace(place, outcome=word) for place, word in counts)
+
+
 def declines(body: Sequence[ast.stmt]) -> bool:
     """Whether statements end without a replacement."""
     last = body[-1]
@@ -384,7 +403,7 @@ class BranchRecorder:
                 last = at
             if event == "return":
                 for branch, count in trips.items():
-                    self._add_outcomes(branch, varied(count))
+                    self._add_outcomes(branch, repeated(count))
             if event == "return" and isinstance(result, bool) and not is_main:
                 self._add_result(frame, result)
             if event == "return" and is_main:

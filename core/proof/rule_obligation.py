@@ -121,10 +121,13 @@ def _reconstructed(modulus: int, exponent: int) -> Fraction | None:
 
 
 def retyped_model(model: onnx.ModelProto, dtype: int) -> onnx.ModelProto:
-    """The model with values of element type `dtype` (TensorProto.DataType) in place of float32, constants rounded."""
+    """The model with values of element type `dtype` (TensorProto.DataType) in place of float32, constants rounded.
+
+    Doubles stand in place of halves, too.
+    """
     found = copy_without(model)
     for value in (*found.graph.input, *found.graph.output, *found.graph.value_info):
-        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+        if is_replaced(value.type.tensor_type.elem_type, dtype):
             value.type.tensor_type.elem_type = dtype
     for tensor in found.graph.initializer:
         _retype(tensor, dtype)
@@ -133,8 +136,13 @@ def retyped_model(model: onnx.ModelProto, dtype: int) -> onnx.ModelProto:
     return found
 
 
+def is_replaced(element_type: int, dtype: int) -> bool:
+    """Whether another element type stands in place of one."""
+    return element_type in (FLOATS if dtype == TensorProto.DOUBLE else {TensorProto.FLOAT})
+
+
 def _retype(tensor: onnx.TensorProto, dtype: int) -> None:
-    if tensor.data_type == TensorProto.FLOAT:
+    if is_replaced(tensor.data_type, dtype):
         array: Any = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(dtype))
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
@@ -143,7 +151,7 @@ def _retype_attributes(node: onnx.NodeProto, dtype: int) -> None:
     for a in node.attribute:
         if a.type == AttributeProto.TENSOR:
             _retype(a.t, dtype)
-        elif a.name in DTYPE_ATTRIBUTES and a.i == TensorProto.FLOAT:
+        elif a.name in DTYPE_ATTRIBUTES and is_replaced(a.i, dtype):
             a.i = dtype
         elif node.op_type == "Constant" and a.name in FLOAT_ATTRIBUTES:
             tensor = numpy_helper.from_array(np.array(helper.get_attribute_value(a), np.float32))

@@ -21,7 +21,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..errors import EvaluationError
 from ..ir.dtypes import FLOATS
 from ..operators.declaration import Trait
-from ..operators.table import MOVING, moved_inputs, ops_with
+from ..operators.table import MOVING, moved_inputs, ops_with, roles
 from ..serialization.proto_queries import all_nodes, copy_without, has_subgraphs, needed_nodes, subgraphs
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy, unchanged
 from .field_symbols import names_in
@@ -31,7 +31,8 @@ Array = np.ndarray[Any, Any]
 Form = Hashable
 Numbers = tuple[tuple[tuple[int, ...], bytes], ...]
 """The shapes and the first bytes of arrays."""
-LADDER = (0, 1, 2, 3, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
+SMALL = (0, 1, 2, 3)
+LADDER = (*SMALL, 4, 5, 8, 9, 16, 17, 33, 64, 129, 256, 512, 1024, 2048, 4100, 1 << 14, 1 << 17, 1 << 20)
 OTHER_SIZE = 2  # of symbols that stay
 MAX_SIDES = 8  # sizes of a symbol beside its limits that are combined with sizes of others
 MAX_DIRECTIONS = 3  # symbols that are varied alone
@@ -115,16 +116,20 @@ def numbers_of_decisions(watched: Sequence[Watched]) -> list[int]:
     """Numbers from which decisions follow, as sizes."""
     numbers: dict[int, None] = {}
     for one in watched:
-        for array in one.constants.values():
-            numbers.update(dict.fromkeys(_numbers_in(array)))
-        kept = [n.node for n in one.order.nodes]
-        for node in (*all_nodes(kept), *(n for n, _ in one.deciding)):
-            for value in attributes_of(node).values():
-                if isinstance(value, onnx.TensorProto):
-                    numbers.update(dict.fromkeys(_numbers_in(numpy_helper.to_array(value))))
-                elif isinstance(value, int | float):
-                    numbers.update(dict.fromkeys(_as_limits(value)))
-    return [*numbers][:MAX_CONSTANTS]
+        nodes = [*all_nodes(n.node for n in one.order.nodes), *(n for n, _ in one.deciding)]
+        read = {name for n in nodes for i, name in enumerate(n.input) if "axes" not in roles(n.op_type).get(i, "")}
+        for name in read & one.constants.keys():
+            numbers.update(dict.fromkeys(_numbers_in(one.constants[name])))
+        for name, value in (item for n in nodes for item in attributes_of(n).items()):
+            if isinstance(value, onnx.TensorProto):
+                numbers.update(dict.fromkeys(_numbers_in(numpy_helper.to_array(value))))
+            elif isinstance(value, int | float) and name not in PLACES:
+                numbers.update(dict.fromkeys(_as_limits(value)))
+    return sorted(n for n in numbers if n > max(SMALL))[-MAX_CONSTANTS:]
+
+
+PLACES = frozenset({"axis", "batch_axis", "batch_dims", "dtype", "start", "end", "time_axis", "to"})
+"""Attributes of numbers that are axes or types."""
 
 
 def _numbers_in(array: Array) -> Iterator[int]:
@@ -171,11 +176,17 @@ class Watched:
         if not outputs:
             return None
         model = copy_without(fragment.model)
-        del model.graph.output[:], model.graph.initializer[:]
+        del model.graph.output[:], model.graph.initializer[:], model.graph.node[:]
         model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
-        needed = needed_nodes(model.graph.node, outputs)
+        tensors = {t.name: t for t in graph.initializer}
+        for node in needed_nodes(graph.node, outputs):
+            if node.op_type == "Constant" and [a.name for a in node.attribute] == ["value"]:
+                tensors[node.output[0]] = node.attribute[0].t
+            else:
+                model.graph.node.append(node)
+        needed = model.graph.node
         names = {*outputs, *(n for node in needed for n in names_in(node))}
-        constants = {t.name: numpy_helper.to_array(t) for t in graph.initializer if t.name in names}
+        constants = {name: numpy_helper.to_array(tensors[name]) for name in names & tensors.keys()}
         read = {n for node in needed if node.op_type not in SHAPE_READERS for n in names_in(node)}
         order = EvaluationOrder.of(model, outputs)
         return cls(obligation, model, order, constants, deciding, inner, frozenset(read))

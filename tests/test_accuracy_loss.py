@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
-from passwright.app.measure.criterion import Agreement, OutputFigures
+from passwright.app.measure.criterion import Agreement, AgreementCriterion, Budget, OutputFigures, Score
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.sessions import UNOPTIMIZED, SessionConfig
 from rewriting import cases, load
@@ -33,13 +33,19 @@ WEIGHTS = {
 pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 
 
+class Session(OnnxRuntime):
+    """A session of this process, as a RemoteSession is one of another."""
+
+    try_run = OnnxRuntime.run
+
+
 @pytest.fixture(autouse=True)
 def _runs_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run models here, not in processes of their own."""
 
     @contextmanager
     def backend(config: SessionConfig = UNOPTIMIZED) -> Iterator[Any]:
-        yield partial(OnnxRuntime, config=config)
+        yield partial(Session, config=config)
 
     for module in ("verify.accuracy_loss", "measure.criterion", "measure.feeds"):
         monkeypatch.setattr(f"passwright.app.{module}.RemoteBackend", backend)
@@ -195,6 +201,19 @@ def test_figures() -> None:
     assert (figures.relative_noise, figures.nonfinite, figures.agreement) == (1 / 25, 0, None)
     figures.add(np.array([1.0, 2.0]), np.array([np.inf, 2.0]))
     assert (figures.snr, figures.nonfinite, figures.largest_error) == (-np.inf, 1, 1.0)
+
+
+def test_large_outputs_are_kept_in_files_and_added_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (changed(VALUES, by).SerializeToString() for by in (0.0, 1e-3))
+    scores = list[Score]()
+    for kept, at_once in ((1 << 20, 1 << 20), (0, 3)):
+        monkeypatch.setattr("passwright.app.measure.criterion.KEPT_BYTES", kept)
+        monkeypatch.setattr("passwright.app.measure.criterion.FLOATS_AT_ONCE", at_once)
+        feeds = [{"x": np.float32([[n, 1, 2, 3]])} for n in range(4)]
+        criterion = AgreementCriterion(feeds, ["y"], Budget.parse("1%"), is_classifier=False)
+        criterion.measure_original(one)
+        scores.append(criterion.score(other))
+    assert 0 < scores[0].loss == pytest.approx(scores[1].loss)
 
 
 @cases(

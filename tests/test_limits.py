@@ -431,6 +431,18 @@ def test_memory_that_is_given_for_measurements(tmp_path: Path) -> None:
         bench([tmp_path / "m.onnx"], memory=300_000_000)
 
 
+def test_inputs_that_are_too_large_to_measure_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are made in the process of the command, which has no limit for a model."""
+    onnx.save(load("g (double[60000000] x) => (double y) { y = ReduceSum<keepdims=0>(x) }"), tmp_path / "m.onnx")
+    with pytest.raises(UnverifiableError, match=r"inputs would take 480 MB, more than the \d+ MB .*; --memory SIZE"):
+        make_feeds(tmp_path / "m.onnx")
+    monkeypatch.setattr("passwright.app.measure.feeds.INPUTS_SHARE", 1 << 20)
+    onnx.save(load("g (float[N,200] x) => (float[N,200] y) { y = Relu(x) }"), tmp_path / "m.onnx")
+    found = make_feeds(tmp_path / "m.onnx", batches=(1, 32))
+    assert list(found.by_batch) == [1]
+    assert found.note.startswith("it does not run with a batch of 32: its inputs would take 0.0256 MB")
+
+
 def test_bytes_of_models(tmp_path: Path) -> None:
     """Those of a file include its weights in others."""
     model, path = onnx.parser.parse_model(WEIGHTS), tmp_path / "m.onnx"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.core.errors import EvaluationError, ModelLoadError
+from passwright.core.errors import EvaluationError, MemoryExhausted, ModelLoadError
 from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
@@ -54,6 +54,17 @@ def test_results_equal_those_of_a_local_session(shared_remote: RemoteBackend) ->
     found = shared_remote(model).run(["q", "t", "c"], feeds)
     for got, want in zip(found, OnnxRuntime(model).run(["q", "t", "c"], feeds), strict=True):
         np.testing.assert_equal(got, want)
+
+
+def test_large_outputs_stay_in_the_process(shared_remote: RemoteBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process has no limit for a model, and would hold as much as the other one."""
+    monkeypatch.setattr("passwright.core.ort.remote_backend.OUTPUTS_SHARE", 1 << 20)
+    session = shared_remote(load(SUM, 18).SerializeToString())
+    assert len(session.run(["y"], {"x": np.zeros((10, 3), np.float32)})) == 1
+    large = {"x": np.zeros((1000, 3), np.float32)}
+    with pytest.raises(MemoryExhausted, match=r"its outputs take 0\.024 MB, more than the .*; --memory SIZE raises"):
+        session.run(["y", "z"], large)
+    session.try_run(["y", "z"], large)
 
 
 def test_two_sessions_alternate_in_one_process(shared_remote: RemoteBackend) -> None:

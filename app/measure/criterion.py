@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf, isfinite, log10
 from typing import Any, Protocol, cast
 
@@ -19,9 +20,13 @@ from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
+from ...core.ort import value_files
 from ...core.ort.remote_backend import RemoteBackend, RemoteSession
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
+from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.given_inputs import KEPT_BYTES
 from ...core.verify.input_specs import InputSpec
+from ...core.verify.kept_values import value_bytes
 from ...core.verify.output_comparison import dtype_key
 from ...core.verify.sample_rows import batch_symbol, fixed_batch
 from .accuracy import LabelledSet, Metric, accuracy, load_metric
@@ -31,6 +36,7 @@ Feeds = Mapping[str, Any]
 AGREEMENT = "agreement"
 LEAST_SNR = 10.0  # dB, of each output of a classifier; of other models, the budget bounds the noise
 ROWS_AT_ONCE = 8  # of labelled inputs
+FLOATS_AT_ONCE = 1 << 20  # of outputs: figures of so many take ten times their memory
 SCORING_OPS = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Sigmoid"})
 AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True)
 """Integer kernels are those of onnxruntime with all its optimizations, as users have them."""
@@ -133,14 +139,18 @@ class MetricCriterion:
 
 @dataclass
 class AgreementCriterion:
-    """Agreement with the outputs of the original on inputs without labels, as `Agreement` measures it."""
+    """Agreement with the outputs of the original on inputs without labels, as `Agreement` measures it.
+
+    Of these outputs, KEPT_BYTES are in memory; the others are in files.
+    """
 
     feeds: Sequence[Feeds]
     outputs: Sequence[str]
     budget: Budget
     is_classifier: bool
     reference: float = field(init=False, default=0.0)
-    _expected: list[list[Any]] = field(init=False, default_factory=list[list[Any]], repr=False)
+    _expected: list[Callable[[], list[Any]]] = field(init=False, default_factory=list[Any], repr=False)
+    _folder: ScratchFolder = field(init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -149,18 +159,29 @@ class AgreementCriterion:
 
     def measure_original(self, model: Loadable) -> None:
         """Keep the outputs of the original. Raises ModelError if it does not run."""
+        self._expected, budget = [], KEPT_BYTES
         try:
-            self._expected = list(self._run(model))
+            for outputs in self._run(model):
+                budget -= value_bytes(outputs)
+                self._expected.append(partial(list[Any], outputs) if budget >= 0 else self._stored(outputs))
         except EvaluationError as e:
             raise ModelError(f"the original does not run on the inputs: {format_error(e)}") from e
         self.reference = 1.0 if self.is_classifier else inf
+
+    def _stored(self, outputs: list[Any]) -> Callable[[], list[Any]]:
+        """The outputs in a file of their own, which is read by a call."""
+        if not hasattr(self, "_folder"):
+            self._folder = ScratchFolder()
+        path = self._folder.path / str(len(self._expected))
+        value_files.write_value(outputs, path)
+        return partial(value_files.read_value, path)
 
     def score(self, model: Loadable) -> Score:
         """The agreement of a model with the original."""
         agreement = Agreement.of(self.outputs, is_classifier=self.is_classifier)
         try:
             for wanted, found in zip(self._expected, self._run(model), strict=True):
-                agreement.add(wanted, found)
+                agreement.add(wanted(), found)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
         return agreement.score()
@@ -245,15 +266,18 @@ class OutputFigures:
         elif a.dtype.kind not in "fV" or b.dtype.kind not in "fViub":
             self._count(a, b)
         else:
-            self._add_floats(a.astype(np.float64), b.astype(np.float64))
+            if self.has_scores and a.size:
+                self._count(np.argmax(a.astype(np.float64), -1), np.argmax(b.astype(np.float64), -1))
+            a, b = a.reshape(-1), b.reshape(-1)
+            for start in range(0, a.size, FLOATS_AT_ONCE):
+                part = slice(start, start + FLOATS_AT_ONCE)
+                self._add_floats(a[part].astype(np.float64), b[part].astype(np.float64))
 
     def _add_floats(self, a: Array, b: Array) -> None:
         """Add floats; elements that are equal or both NaN are no noise."""
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         is_finite = np.isfinite(a) & np.isfinite(b)
         signal = np.where(np.isfinite(a), a, 0)
-        if self.has_scores and a.size:
-            self._count(np.argmax(a, -1), np.argmax(b, -1))
         with np.errstate(all="ignore"):
             errors = np.where(same, 0, np.abs(a - b))
             self.signal += float(np.square(signal).sum())

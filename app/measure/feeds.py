@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.errors import EvaluationError, ModelError, UnverifiableError
+from ...core.errors import MORE_MEMORY, EvaluationError, ModelError, UnverifiableError
 from ...core.io.model_source import ModelSource, model_source
+from ...core.ir.tensor import STRING, element_bits
+from ...core.ort.backends import session_memory
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.support.suggestions import did_you_mean
 from ...core.verify.dim_expressions import Sizes
@@ -42,6 +44,9 @@ from ..registry.python_data import read_given
 
 PREFERRED_SIZES = (64, 32, 16, 8)  # of symbolic dims except the batch: the largest with which the model runs
 RUN_TIMEOUT = 120.0  # seconds of a run
+INPUTS_SHARE = 4  # the part of the memory for a model that generated inputs may take; making them takes it three times
+SAMPLES_SHARE = 16  # the part that each of several samples may take
+STRING_BYTES = 64  # of a string in memory, about
 MAX_FAILURES = 3  # crashes, or failing runs of RUN_TIMEOUT together, after which to give up
 Arrays = Mapping[str, Any]
 RunCheck = Callable[[Arrays], str]
@@ -95,7 +100,7 @@ def make_feeds(
             found = _feeds_from_given(input_set, inputs, batches, run_failure)
             which = f"measured on the first of {len(given.samples)} samples, {first.label}" if others else ""
             return replace(found, note="; ".join(filter(None, (which, found.note))))
-        return _generated_feeds(inputs, batches, fixed, seed, run_failure)
+        return _generated_feeds(inputs, batches, fixed, seed, _Check.of(source, INPUTS_SHARE, run_failure))
 
 
 def drawn_feeds(
@@ -112,10 +117,32 @@ def drawn_feeds(
     symbol, fixed = batch_symbol(inputs), sizes_from_shapes(shapes or {}, inputs)
     single = fixed if symbol is None else {symbol: 1} | fixed
     with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
-        ranked, first = _first_accepted(inputs, single, fixed, seed, run_failure)
+        check = _Check.of(source, SAMPLES_SHARE, run_failure)
+        ranked, first = _first_accepted(inputs, single, fixed, seed, check)
         yield dict(first.feeds)
-        others = (_accepted_at(ranked, first.sizes, seed, run_failure, draw)[0] for draw in range(1, count))
+        others = (_accepted_at(ranked, first.sizes, seed, check, draw)[0] for draw in range(1, count))
         yield from (dict(i.feeds) for i in others if i is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """A check of generated inputs: they take at most `memory` bytes, and the model runs on them."""
+
+    memory: int
+    run_failure: RunCheck
+
+    @classmethod
+    def of(cls, source: ModelSource, share: int, run_failure: RunCheck) -> _Check:
+        return cls(session_memory(source.loadable()) // share, run_failure)
+
+    def size_failure(self, inputs: Sequence[InputSpec], sizes: Sizes) -> str:
+        """Why inputs of these sizes are not generated; "" if they are."""
+        size = 0
+        for i in inputs:
+            bits = 8 * STRING_BYTES if i.dtype == STRING else element_bits(i.dtype) if i.dtype else 8
+            size += element_count([i], sizes) * bits // 8
+        allowed = f"more than the {self.memory / 1e6:.3g} MB for them"
+        return f"its inputs would take {size / 1e6:.3g} MB, {allowed}; {MORE_MEMORY}" if size > self.memory else ""
 
 
 @contextmanager
@@ -135,7 +162,7 @@ def isolated_run_check(source: ModelSource, outputs: Sequence[str]) -> Generator
             nonlocal lost
             start = perf_counter()
             try:
-                model.run(outputs, feeds, RUN_TIMEOUT)
+                model.try_run(outputs, feeds, RUN_TIMEOUT)
             except EvaluationError as e:
                 lost += perf_counter() - start
                 if max(lost / RUN_TIMEOUT, remote.crashes) >= MAX_FAILURES:
@@ -178,20 +205,18 @@ def _with_batch_size(feeds: Arrays, inputs: list[InputSpec], symbol: str, batch:
     return found
 
 
-def _generated_feeds(
-    inputs: list[InputSpec], batches: Sequence[int], fixed: Sizes, seed: int, run_failure: RunCheck
-) -> Feeds:
+def _generated_feeds(inputs: list[InputSpec], batches: Sequence[int], fixed: Sizes, seed: int, check: _Check) -> Feeds:
     symbol = batch_symbol(inputs)
     requested = sorted(set(batches))
     with_batch = fixed | ({symbol: requested[0]} if symbol is not None and symbol not in fixed else {})
-    ranked, first = _first_accepted(inputs, with_batch, fixed, seed, run_failure)
+    ranked, first = _first_accepted(inputs, with_batch, fixed, seed, check)
     sizes = dict(first.sizes)
     own = sizes.pop(symbol, 1) if symbol is not None else fixed_batch(inputs)
     if symbol is None or symbol in fixed:
         return _single_batch_feeds(own, first.feeds, sizes, batches, inputs)
     found, refused = {own: dict(first.feeds)}, {b: "" for b in requested[:1] if b != own}
     for batch in requested[1:]:
-        accepted, failure = _accepted_at(ranked, first.sizes | {symbol: batch}, seed, run_failure)
+        accepted, failure = _accepted_at(ranked, first.sizes | {symbol: batch}, seed, check)
         if accepted is not None:
             found[batch] = dict(accepted.feeds)
         else:
@@ -213,13 +238,13 @@ def _format_refusals(refused: Mapping[int, str]) -> str:
 
 
 def _first_accepted(
-    inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes, seed: int, run_failure: RunCheck
+    inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes, seed: int, check: _Check
 ) -> tuple[list[InputSpec], InputSet]:
     """The first input set on which the model runs, and the inputs with ranks. Raises UnverifiableError."""
     first_failure, unit_interval = "", with_unit_interval_floats(inputs)
     for ranked in (*with_tried_ranks(inputs), *(with_tried_ranks(unit_interval) if unit_interval else ())):
         for sizes in _size_assignments(ranked, with_batch, fixed):
-            accepted, failure = _accepted_at(ranked, sizes, seed, run_failure)
+            accepted, failure = _accepted_at(ranked, sizes, seed, check)
             if accepted is not None:
                 return ranked, accepted
             first_failure = first_failure or failure
@@ -239,12 +264,13 @@ def _size_assignments(inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes) 
 
 
 def _accepted_at(
-    inputs: list[InputSpec], sizes: Sizes, seed: int, run_failure: RunCheck, draw: int = 0
+    inputs: list[InputSpec], sizes: Sizes, seed: int, check: _Check, draw: int = 0
 ) -> tuple[InputSet | None, str]:
     """The first input set of these sizes on which the model runs, or the first failure."""
-    first_failure = ""
+    if first_failure := check.size_failure(inputs, sizes):
+        return None, first_failure
     for input_set in generate_input_sets(inputs, "normal", sizes, (seed, draw)):
-        failure = run_failure(input_set.feeds)
+        failure = check.run_failure(input_set.feeds)
         if not failure:
             return input_set, ""
         first_failure = first_failure or failure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, overload
@@ -98,7 +97,8 @@ def read_calibration_data(
 
 def draw_calibration_data(source: ModelSource, count: int = DRAWN_SAMPLES, seed: int = 0) -> CalibrationData:
     """Samples of random numbers on which the model runs. Raises UnverifiableError if there are none."""
-    return CalibrationData("", tuple(partial(dict[str, Any], f) for f in drawn_feeds(source, count, seed)), drawn=True)
+    samples = read_given_samples(drawn_feeds(source, count, seed), input_specs(source.load()), limit=count)
+    return CalibrationData("", tuple(s.load for s in samples.samples), drawn=True, folders=samples.folders)
 
 
 def split_samples(data: CalibrationData, seed: int = 0) -> tuple[list[CalibrationData], str]:

@@ -6,10 +6,10 @@ import gc
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from ..errors import MORE_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of, load_file
@@ -32,13 +32,22 @@ class SessionWorker:
         gc.collect()  # memory of the previous one
         self.session = OnnxRuntime(model if isinstance(model, bytes) else load_file(model), config)
 
-    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None) -> list[Any]:
-        """Run the model once, for at most `timeout` seconds. Raises EvaluationError."""
+    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int) -> list[Any]:
+        """Run the model once, for at most `timeout` seconds. Raises EvaluationError.
+
+        The outputs have at most `most` bytes, and stay in this process if that is 0.
+        """
         assert self.session is not None
-        return self.session.run(outputs, feeds, timeout)
+        found = self.session.run(outputs, feeds, timeout)
+        parts = [cast("list[Any]", output) if isinstance(output, list) else [output] for output in found]
+        size = sum(getattr(array, "nbytes", 0) for array in chain(*parts))
+        if size > most > 0:
+            raise MemoryExhausted(f"its outputs take {size / 1e6:.3g} MB, more than the {most / 1e6:.3g} MB for them")
+        return found if most else []
 
 
 WORKER = module_command(__name__)
+OUTPUTS_SHARE = 8  # the part of the memory of its process that a run may give as outputs
 
 
 @dataclass(slots=True)
@@ -100,12 +109,14 @@ class RemoteBackend:
                 self._process.call(self.timeout).load(session.model, session.config)
             self._loaded = session, self._process.pid
 
-    def run(self, session: RemoteSession, outputs: Sequence[str], feeds: Arrays, timeout: float | None) -> list[Any]:
-        """Run a session. Raises EvaluationError, RequestFailed and WorkerExit."""
+    def run(
+        self, session: RemoteSession, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int
+    ) -> list[Any]:
+        """Run a session, as its worker does. Raises EvaluationError, RequestFailed and WorkerExit."""
         self.load(session)
         allowed = self.timeout if timeout is None else timeout + TERMINATION_GRACE
         with self._counting_crashes():
-            return self._process.call(allowed).run(list(outputs), with_arrays(feeds), timeout)
+            return self._process.call(allowed).run(list(outputs), with_arrays(feeds), timeout, most)
 
     @contextmanager
     def _counting_crashes(self) -> Generator[None]:
@@ -127,9 +138,19 @@ class RemoteSession:
     name: str = "onnxruntime"
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
-        """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values."""
+        """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values.
+
+        The outputs may take a part of the memory of the process, as this process takes them, too.
+        """
+        return self._run(outputs, feeds, timeout, self.memory // OUTPUTS_SHARE)
+
+    def try_run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> None:
+        """Run once, as `run` does; the outputs may take all the memory, and stay in the process."""
+        self._run(outputs, feeds, timeout, 0)
+
+    def _run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int) -> list[Any]:
         try:
-            return self.backend.run(self, outputs, feeds, timeout)
+            return self.backend.run(self, outputs, feeds, timeout, most)
         except MemoryExhausted as e:
             raise MemoryExhausted(f"{e}; {MORE_MEMORY}") from e
         except RequestFailed as e:

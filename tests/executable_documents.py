@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -38,6 +39,7 @@ FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
 TIMEOUT = 300.0  # seconds per command; measuring commands are slow on a busy machine
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
+TERMINAL = {"COLUMNS": "80"}  # by which tables are as wide as documents show them
 
 
 def quick_benchmarks() -> AbstractContextManager[object]:
@@ -133,7 +135,7 @@ def require_output(command: str, expected: str, folder: Path, *, in_process: boo
     program, *arguments = shlex.split(command)
     if program == "passes" and in_process:
         with chdir(folder), quick_benchmarks():
-            result = CliRunner().invoke(app, arguments, prog_name=program)
+            result = CliRunner(env=TERMINAL).invoke(app, arguments, prog_name=program)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         out, err = result.stdout, result.stderr
     elif program == "python" and in_process and arguments[0] != "-m":
@@ -143,7 +145,13 @@ def require_output(command: str, expected: str, folder: Path, *, in_process: boo
             out, err = run_program((folder / arguments[0]).read_text("utf-8"), folder, arguments[0]), ""
     else:
         done = subprocess.run(
-            [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=TIMEOUT
+            [PROGRAMS[program], *arguments],
+            cwd=folder,
+            env=os.environ | TERMINAL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=TIMEOUT,
         )
         out, err = done.stdout, done.stderr
     # On a terminal the two streams are one, and warnings precede the verdict.

@@ -141,6 +141,8 @@ def test_layers_of_equal_structure_are_proved_once() -> None:
         parts = (f"a{i} = Mul({'x' if i == 0 else f'y{i - 1}'}, w{i}) {inner[i]} y{i} = Relu(b{i})" for i in range(3))
         texts.append("g (float[4,4] x) => (float[4,4] y2) { " + " ".join(parts) + " }")
     first, second = (load(text, weights=weights) for text in texts)
+    for i, node in enumerate(second.graph.node):
+        node.metadata_props.add(key="passwright.from", value=str(i))
     models = RewrittenModel(*(split_model(m.SerializeToString()) for m in (first, second)), from_onnx(first).graph)
     found = prove_regions(Regions.of(models), [counted])
     assert [r.is_proved for r in found.regions] == [True] * 3

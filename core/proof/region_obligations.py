@@ -482,7 +482,7 @@ def _parts_of(fragment: Fragment, given: Collection[str], renamed: Renaming) -> 
     """The nodes and constants of a fragment, with other names, in the order in which its outputs need them."""
     graph = fragment.model.graph
     for node in needed_nodes(graph.node, [o.name for o in graph.output]):
-        plain = copy_without(node, "name", "doc_string")
+        plain = copy_without(node, "name", "doc_string", "metadata_props")
         for names in (plain.input, plain.output):
             for i, name in enumerate(names):
                 names[i] = renamed(name)

@@ -94,8 +94,8 @@ def test_native_calls_that_fail_are_found(monkeypatch: pytest.MonkeyPatch) -> No
         return text_model(texts.get(number, "y = Relu(f)"), inputs=["float[2] f"])
 
     monkeypatch.setattr(native_calls, "model_of", model_of)
-    monkeypatch.setattr(native_calls, "SLOW", 0.05)
     monkeypatch.setattr(native_calls, "HANG", 0.1)
+    monkeypatch.setattr(native_calls, "HANG_AGAIN", 0.02)
     native = native_calls.NativeCalls({"good": lambda *_: None, "bad": fail})
     smaller = [(f.how, native.minimized(f, model_of(f.number))) for f in native.failures(0, 9, 60.0)]
     assert [(how, [n.op_type for n in m.graph.node]) for how, m in smaller if m] == [

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 
@@ -25,18 +26,19 @@ from onnx.helper import make_tensor_type_proto
 from passwright.core.processes.onnx_worker import OnnxCode
 
 from .archives import feeds_for
-from .hostile_models import KINDS, as_model, attribute_bomb, operator_extremes, rank_bomb
+from .hostile_models import KINDS, attribute_bomb, operator_extremes, rank_bomb
 from .mutations import MUTATIONS, add_functions, grow, messages, nest_in_branches
 
-SLOW = 0.3  # CPU seconds of a call
-HANG = 2.0  # CPU seconds of a call that is tried again
+HANG = 1.5  # CPU seconds of a call
 STUCK = 20.0  # seconds of a call that takes no CPU time
 MEMORY = 1 << 29  # bytes that a process may allocate
-MINIMIZING = 3.0  # seconds for each failure
+HANG_AGAIN = 0.3  # CPU seconds of a call on a smaller model
+MAX_TRIES = 400  # of smaller models
 ENOUGH, SELDOM = 3, 64
 """Crashes of a function with the same operators, or one hang, behind which it is called on one of so many models."""
-RARE = {"convert up": 8, "convert down": 8}  # calls that take 4 ms: on one of so many models
+RARE = {"convert up": 15, "convert down": 15}  # calls that take 4 ms: on one of so many models
 MAX_BYTES = 1 << 14  # of a model
+FORMS = 4  # of a model: as it is made, and mutated
 PER_PROCESS = 5_000  # models of a process, as native code leaks
 WIDE_KINDS = (*[operator_extremes] * 4, *[attribute_bomb] * 2, rank_bomb)
 SMALL_MUTATIONS = [m for m in MUTATIONS if m not in {add_functions, grow, nest_in_branches}]
@@ -66,9 +68,10 @@ def infer_nodes(model: onnx.ModelProto, _: bytes, __: Random) -> None:
             types |= CODE.infer_node_outputs(operator, written, given, known, opsets)
 
 
-def infer_strictly(_: onnx.ModelProto, data: bytes, __: Random) -> None:
-    """Infer the types of a model, and check those that are declared."""
-    CODE.library.shape_inference.infer_shapes(data, True, True, True)
+def infer_model(_: onnx.ModelProto, data: bytes, rng: Random) -> None:
+    """Infer the types of a model, and perhaps check those that are declared."""
+    is_strict = rng.random() < 0.5
+    CODE.library.shape_inference.infer_shapes(data, is_strict, is_strict, rng.random() < 0.5)
 
 
 def check(_: onnx.ModelProto, data: bytes, rng: Random) -> None:
@@ -97,8 +100,7 @@ def load_and_run(model: onnx.ModelProto, data: bytes, rng: Random) -> None:
 CALLS: dict[str, dict[str, Call]] = {
     "onnx": {
         "infer nodes": infer_nodes,
-        "infer model": lambda _, data, rng: CODE.infer_shapes(data, rng.random() < 0.7),
-        "infer strictly": infer_strictly,
+        "infer model": infer_model,
         "convert up": lambda model, data, rng: CODE.convert_version(data, opset_of(model) + rng.choice((1, 1, 2, 9))),
         "convert down": lambda model, data, rng: CODE.convert_version(data, opset_of(model) - rng.choice((1, 1, 2, 9))),
         "inline": lambda _, data, __: CODE.inline_functions(data, []),
@@ -124,17 +126,28 @@ class Failure:
 
 
 def model_of(number: int) -> onnx.ModelProto | None:
-    """The model of a number: one of a hostile kind, with further mutations of its messages. None for a large one."""
+    """The model of a number: of a hostile kind, the same for some numbers, with mutations of its messages.
+
+    None for a large one.
+    """
+    data, rng = _first_form(number // FORMS), Random(f"form {number}")
+    with suppress(Exception):
+        model = onnx.ModelProto.FromString(data)
+        for _ in range(rng.choice((1, 1, 2, 4)) if number % FORMS else 0):
+            rng.choice(SMALL_MUTATIONS)(model, rng, [model])
+        return model if 0 < model.ByteSize() <= MAX_BYTES else None
+    return None
+
+
+@lru_cache(1)
+def _first_form(number: int) -> bytes:
+    """A hostile model without further mutations; empty if none is made."""
     rng = Random(f"native {number}")
     with suppress(Exception):
         made = rng.choice(WIDE_KINDS if rng.random() < 0.9 else KINDS)(rng)
         made = made if not isinstance(made, dict) else made["m.onnx"]
-        model = made if isinstance(made, onnx.ModelProto) else as_model(bytes(made))
-        if model is not None and rng.random() < 0.5:
-            for _ in range(rng.choice((1, 1, 2, 4))):
-                rng.choice(SMALL_MUTATIONS)(model, rng, [model])
-        return model if model is not None and model.ByteSize() <= MAX_BYTES else None
-    return None
+        return made.SerializeToString() if isinstance(made, onnx.ModelProto) else bytes(made)
+    return b""
 
 
 class NativeCalls:
@@ -177,7 +190,7 @@ class NativeCalls:
                     continue
                 shared[0], shared[1] = number, at
                 shared[2 + at] += 1
-                signal.setitimer(signal.ITIMER_PROF, SLOW)
+                signal.setitimer(signal.ITIMER_PROF, HANG)
                 self.perform(number, name, model)
             index = 0
 
@@ -204,9 +217,9 @@ class NativeCalls:
         """The model of a failure without fields that it does not need; None if it does not fail alone."""
         if not self.fails(failure, model, HANG):
             return None
-        limit = SLOW if failure.how == "hang" else HANG
-        end, at = time.monotonic() + MINIMIZING, 0
-        while time.monotonic() < end:  # goes on behind the last place that was left out
+        limit = HANG_AGAIN if failure.how == "hang" else HANG
+        at = 0
+        for _ in range(MAX_TRIES):  # goes on behind the last place that was left out
             smaller = next(itertools.islice(_smaller(model), at, None), None)
             if smaller is None:
                 break
@@ -292,8 +305,8 @@ def search(library: str, first: int, models: float, seconds: float, folder: Path
             continue
         small = native.minimized(failure, model)
         operators = sorted({n.op_type for n in (small or model).graph.node})
-        how = failure.how if small else "slow" if failure.how == "hang" else f"{failure.how}, not alone"
-        native.failed[failure.call, frozenset(operators)] += ENOUGH if how == "hang" else 1
+        how = failure.how if small else f"{failure.how}, not alone"
+        native.failed[failure.call, frozenset(operators)] += ENOUGH if failure.how == "hang" else 1
         if small is not None:
             name = f"{library}_{failure.number}_{failure.call.replace(' ', '_')}.onnx"
             (folder / name).write_bytes(small.SerializeToString())

@@ -79,7 +79,7 @@ def test_kills_lose_nothing() -> None:
 
 
 def test_native_calls_that_fail_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function in place of native code crashes, hangs or raises on some models, which are made smaller."""
+    """A function in place of native code crashes, hangs or raises on some models; those that crash are made smaller."""
 
     def fail(model: onnx.ModelProto, _: bytes, __: Random) -> None:
         names = {n.op_type for n in model.graph.node}
@@ -95,12 +95,11 @@ def test_native_calls_that_fail_are_found(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(native_calls, "model_of", model_of)
     monkeypatch.setattr(native_calls, "HANG", 0.1)
-    monkeypatch.setattr(native_calls, "HANG_AGAIN", 0.02)
     native = native_calls.NativeCalls({"good": lambda *_: None, "bad": fail})
     smaller = [(f.how, native.minimized(f, model_of(f.number))) for f in native.failures(0, 9, 60.0)]
     assert [(how, [n.op_type for n in m.graph.node]) for how, m in smaller if m] == [
         ("SIGABRT", ["Abs"]),
-        ("hang", ["Neg"]),
+        ("hang", ["Neg", "Relu"]),
     ]
     assert native.made == {"good": 9, "bad": 9}
 

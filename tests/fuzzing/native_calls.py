@@ -32,7 +32,6 @@ from .mutations import MUTATIONS, add_functions, grow, messages, nest_in_branche
 HANG = 1.5  # CPU seconds of a call
 STUCK = 20.0  # seconds of a call that takes no CPU time
 MEMORY = 1 << 29  # bytes that a process may allocate
-HANG_AGAIN = 0.3  # CPU seconds of a call on a smaller model
 MAX_TRIES = 400  # of smaller models
 ENOUGH, SELDOM = 3, 64
 """Crashes of a function with the same operators, or one hang, behind which it is called on one of so many models."""
@@ -204,26 +203,30 @@ class NativeCalls:
         with suppress(Exception):
             self.calls[name](model, model.SerializeToString(), Random(f"{name} {number}"))
 
-    def fails(self, failure: Failure, model: onnx.ModelProto, limit: float) -> bool:
+    def fails(self, failure: Failure, model: onnx.ModelProto) -> bool:
         """Whether the call of a failure ends its process on another model, or does not end."""
 
         def call() -> None:
-            signal.setitimer(signal.ITIMER_PROF, limit)
+            signal.setitimer(signal.ITIMER_PROF, HANG)
             self.perform(failure.number, failure.call, model)
 
         return _watch(_fork(call), self._shared, time.monotonic() + 2 * STUCK) != 0
 
     def minimized(self, failure: Failure, model: onnx.ModelProto) -> onnx.ModelProto | None:
-        """The model of a failure without fields that it does not need; None if it does not fail alone."""
-        if not self.fails(failure, model, HANG):
+        """The model of a crash without fields that it does not need; None if it does not crash alone.
+
+        One of a hang stays as it is, as each try would take so long.
+        """
+        if failure.how == "hang":
+            return model
+        if not self.fails(failure, model):
             return None
-        limit = HANG_AGAIN if failure.how == "hang" else HANG
         at = 0
         for _ in range(MAX_TRIES):  # goes on behind the last place that was left out
             smaller = next(itertools.islice(_smaller(model), at, None), None)
             if smaller is None:
                 break
-            if self.fails(failure, smaller, limit):
+            if self.fails(failure, smaller):
                 model = smaller
             else:
                 at += 1

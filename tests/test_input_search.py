@@ -279,6 +279,7 @@ def test_kinds_that_are_refused_are_dropped() -> None:
         "elements": ("g (float[N,50] x) => (y) { y = Relu(x) }", 4),
         "square": ("g (float[N,2] x) => (y) { t = Transpose(x) y = MatMul(x, t) }", 16),
         "unknown": ("g (float[N,20] x) => (y) { y = NonZero(x) }", 4),
+        "quotient": ("g (float[1,3,N] x, float[9,3,4] w) => (y) { y = Conv<strides=[4]>(x, w) }", 4),
         "window": ("g (float[1,3,N,N] x, float[4,3,3,3] w) => (y) { y = Conv(x, w) }", 16),
         "body": (REPEATED, 4),
         "body for each row": (FOR_EACH_ROW, 16),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from ..ir.expressions import Expr, SymInt, substitute
+from ..ir.expressions import Expr, FunctionTerm, SymInt, Unknown, substitute
 
 Sizes = dict[str, int]
 
@@ -24,12 +24,16 @@ def extent(dim: SymInt, sizes: Sizes) -> int:
     if isinstance(dim, int):
         return max(dim, 0)
     if isinstance(dim, Expr):
-        found = substitute(dim, lambda a: extent(a, sizes) if isinstance(a, str) else 1)
+        found = substitute(dim, lambda a: None if isinstance(a, FunctionTerm) else _size(a, sizes))
         return max(found, 0) if isinstance(found, int) else 1
     if dim in sizes:
         return sizes[dim]
     tree = _parse(dim)
     return max(_evaluate(tree, sizes), 0) if tree is not None else 1
+
+
+def _size(atom: str | Unknown, sizes: Sizes) -> int:
+    return extent(atom, sizes) if isinstance(atom, str) else 1
 
 
 def dim_symbols(dim: str) -> list[str]:

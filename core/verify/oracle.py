@@ -69,7 +69,7 @@ SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 """Of the time that is left for the command, for the search and for a comparison at most."""
 REGION_SECONDS = MappingProxyType({"quick": 0.06, "default": 0.12, "thorough": inf})
 """Seconds of work, by effort, for which changed regions are compared."""
-REGION_GROUP_SECONDS, REGION_GROWTH = 1e-3, 15  # of work for a group on an input set, and times its larger elements
+REGION_GROUP_SECONDS, REGION_GROWTH = 1e-3, 6  # of work for a group on an input set, and times its larger elements
 MIN_REGION_SETS = 2
 LARGE_VALUES_DIVISOR = 16  # of the memory, for values of the original with which a right rewrite may need more
 T = TypeVar("T")

@@ -615,6 +615,18 @@ def test_a_far_bound_is_not_dropped(op: str, text: str, bound: float) -> None:
     assert found.guarantee not in PROOFS
 
 
+ABSORBED: dict[str, tuple[str, Callable[..., Any]]] = {
+    "a large constant": ("float", lambda g, x: g.Sub(g.Add(x, g.const(np.float32(1e30))), g.const(np.float32(1e30)))),
+    "a square in 16 bits": ("bfloat16", lambda g, x: g.Sub(g.Add(x, g.Mul(x, x)), g.Mul(x, x))),
+}
+
+
+@cases(("dtype", "build"), ABSORBED)
+def test_numbers_that_absorb_others_are_not_proved(dtype: str, build: Callable[..., Any]) -> None:
+    found = proof(build, twice, f"{X} {TWICE}".replace("float[", f"{dtype}["), ROUNDING)
+    assert found.guarantee not in PROOFS
+
+
 READ: dict[str, Callable[..., Any]] = {
     "an extent of another axis": lambda g, x: times(g, x, x.static_shape[0] / x.static_shape[1]),
     "an extent": lambda g, x: times(g, x, x.static_shape[0] / 4),

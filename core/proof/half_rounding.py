@@ -19,9 +19,9 @@ from ..errors import EvaluationError, PassesError
 from ..ir.dtypes import FLOATS
 from ..verify.noise import float_info
 from ..verify.proof_guarantees import Guarantee
-from ..verify.reference.float64_evaluation import evaluate_rounded
+from ..verify.reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
 from .field_symbols import READS_SHAPE, names_in
-from .obligation import NotApplicable, Obligation, element_types, size_sets
+from .obligation import NotApplicable, Obligation, Sizes, element_types, size_sets
 from .replay import as_input
 from .shadow_array import Array
 from .verdict import ProofVerdict, unknown
@@ -44,11 +44,14 @@ DRAWS: Sequence[Callable[[Array], Array]] = (
     _large,
 )
 """Functions of normal numbers: several scales, one sign so that sums grow, and numbers two of which are too large."""
+USUAL_SCALES = (1.0, 16.0, 256.0)
+MUCH_LESS = 64.0
 MAX_ELEMENTS = 1 << 16
 MAX_ULPS = 64.0  # of a constant that sums computed
 SHARE_OF_LARGEST = 2.0**-10  # of a constant, below which its elements may be left of a sum that cancels
 LOST_CONSTANT = "a constant of the result is far from its exact number"
 OTHER_BITS = "floats are rounded to fewer bits in one of them alone"
+LOST_BITS = "rounded after each op, it loses half of the bits or more, and the original does not"
 OVERFLOWS = "rounded to 16 bits after each op, it overflows where the original does not"
 
 
@@ -58,7 +61,7 @@ def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> S
         return verdicts
     bits = {found for m in obligation.models if (found := least_bits(m)) is not None}
     reason = OTHER_BITS if len(bits) > 1 else LOST_CONSTANT if loses_constants(obligation) else ""
-    reason = reason or (OVERFLOWS if overflows(obligation) else "")
+    reason = reason or (OVERFLOWS if overflows(obligation) else LOST_BITS if loses_bits(obligation) else "")
     return [unknown(reason) if reason and v.guarantee is Guarantee.REALS else v for v in verdicts]
 
 
@@ -101,6 +104,36 @@ def is_lost(narrow: Array, wide: Array) -> bool:
     return bool((is_far | ((size < float(form.tiny)) & (error > allowed * size))).any())
 
 
+def loses_bits(obligation: Obligation) -> bool:
+    """Whether the result of a rule, rounded after each op, has lost half of its bits, and the original much less."""
+    outputs = [o.name for o in obligation.before.model.graph.output]
+    rng = np.random.default_rng(0)
+    for sizes in size_sets(obligation) if obligation.is_thorough else ():
+        try:
+            for scale in USUAL_SCALES:
+                feeds = drawn_feeds(obligation, sizes, partial(np.multiply, scale), rng)
+                exact = evaluate_in_float64(obligation.before.model, feeds, outputs)
+                first, second = (evaluate_rounded(m, feeds, outputs) for m in obligation.models)
+                if any(has_lost_bits(exact[name].value, first[name], second[name]) for name in outputs):
+                    return True
+        except (EvaluationError, NotApplicable, TypeError, ValueError):
+            continue
+        return False
+    return False
+
+
+def has_lost_bits(exact: Any, before: Any, after: Any) -> bool:
+    """Whether a result is off by more than the root of the relative rounding, and by far more than the original."""
+    x, y, wanted = (np.asarray(a) for a in (before, after, exact))
+    if not x.shape == y.shape == wanted.shape or x.dtype != y.dtype or not x.size:
+        return False
+    if helper.np_dtype_to_tensor_dtype(x.dtype) not in FLOATS or not np.isfinite(wanted).all():
+        return False
+    first, second = (float(np.max(np.abs(a.astype(np.float64) - wanted))) for a in (x, y))
+    share = float(float_info(x.dtype).eps) ** 0.5
+    return second > max(share * float(np.max(np.abs(wanted))), MUCH_LESS * first)
+
+
 def overflows(obligation: Obligation) -> bool:
     """Whether models of float16 give a number before and an infinity after, on drawn numbers of some scale."""
     if not any(TensorProto.FLOAT16 in element_types(m).values() for m in obligation.models):
@@ -109,16 +142,8 @@ def overflows(obligation: Obligation) -> bool:
     rng = np.random.default_rng(0)
     for sizes in size_sets(obligation):
         try:
-            shapes = dict(obligation.concrete_inputs(sizes))
-            if sum(map(prod, shapes.values())) > MAX_ELEMENTS:
-                return False
             for draw in DRAWS:
-                feeds = {
-                    i.name: as_input(draw(rng.standard_normal(shape)), i.dtype)
-                    if i.dtype in FLOATS
-                    else as_input(rng.integers(0, 2, shape), i.dtype)
-                    for i, shape in shapes.items()
-                }
+                feeds = drawn_feeds(obligation, sizes, draw, rng)
                 before, after = (evaluate_rounded(m, feeds, outputs) for m in obligation.models)
                 if any(lost(before[name], after[name]) for name in outputs):
                     return True
@@ -126,6 +151,21 @@ def overflows(obligation: Obligation) -> bool:
             continue
         return False
     return False
+
+
+def drawn_feeds(
+    obligation: Obligation, sizes: Sizes, draw: Callable[[Array], Array], rng: np.random.Generator
+) -> dict[str, Array]:
+    """Inputs of a function of normal numbers; integers of 0 and 1. Raises NotApplicable for large ones."""
+    shapes = dict(obligation.concrete_inputs(sizes))
+    if sum(map(prod, shapes.values())) > MAX_ELEMENTS:
+        raise NotApplicable("an input is large")
+    return {
+        i.name: as_input(draw(rng.standard_normal(shape)), i.dtype)
+        if i.dtype in FLOATS
+        else as_input(rng.integers(0, 2, shape), i.dtype)
+        for i, shape in shapes.items()
+    }
 
 
 def lost(before: Any, after: Any) -> bool:

@@ -105,10 +105,14 @@ def is_lost(narrow: Array, wide: Array) -> bool:
 
 
 def loses_bits(obligation: Obligation) -> bool:
-    """Whether the result of a rule, rounded after each op, has lost half of its bits, and the original much less."""
+    """Whether the result of a rule, rounded after each op, has lost half of its bits, and the original much less.
+
+    Under a condition nothing is known of most draws.
+    """
     outputs = [o.name for o in obligation.before.model.graph.output]
+    is_conditional = obligation.condition is not None or bool(obligation.unsaid)
     rng = np.random.default_rng(0)
-    for sizes in size_sets(obligation) if obligation.is_thorough else ():
+    for sizes in size_sets(obligation) if obligation.is_thorough and not is_conditional else ():
         try:
             for scale in USUAL_SCALES:
                 feeds = drawn_feeds(obligation, sizes, partial(np.multiply, scale), rng)

@@ -32,10 +32,9 @@ from .mutations import MUTATIONS, add_functions, grow, messages, nest_in_branche
 HANG = 1.5  # CPU seconds of a call
 STUCK = 20.0  # seconds of a call that takes no CPU time
 MEMORY = 1 << 29  # bytes that a process may allocate
-MAX_TRIES = 400  # of smaller models
-ENOUGH, SELDOM = 3, 64
-"""Crashes of a function with the same operators, or one hang, behind which it is called on one of so many models."""
-RARE = {"convert up": 15, "convert down": 15}  # calls that take 4 ms: on one of so many models
+MAX_TRIES = 100  # of smaller models
+SELDOM = 64  # a function that failed is called on one of so many models with the operators
+RARE = {"convert up": 61, "convert down": 61}  # calls that take 4 ms: on one of so many models
 MAX_BYTES = 1 << 14  # of a model
 FORMS = 4  # of a model: as it is made, and mutated
 PER_PROCESS = 5_000  # models of a process, as native code leaks
@@ -131,7 +130,7 @@ def model_of(number: int) -> onnx.ModelProto | None:
     """
     data, rng = _first_form(number // FORMS), Random(f"form {number}")
     with suppress(Exception):
-        model = onnx.ModelProto.FromString(data)
+        model = onnx.ModelProto.FromString(data if len(data) <= MAX_BYTES else b"")
         for _ in range(rng.choice((1, 1, 2, 4)) if number % FORMS else 0):
             rng.choice(SMALL_MUTATIONS)(model, rng, [model])
         return model if 0 < model.ByteSize() <= MAX_BYTES else None
@@ -150,12 +149,12 @@ def _first_form(number: int) -> bytes:
 
 
 class NativeCalls:
-    """Calls of a library on models, each of which may end its process. Those that fail alike are made so many times."""
+    """Calls of a library on models, each of which may end its process. Those that fail alike are made seldom."""
 
     def __init__(self, calls: Mapping[str, Call]) -> None:
         self.calls, self.names = calls, tuple(calls)
-        self.failed = Counter[tuple[str, frozenset[str]]]()
-        """How often a function failed on models with some operators."""
+        self.failed = set[tuple[str, frozenset[str]]]()
+        """Functions that failed, and the operators of the models."""
         self._shared = memoryview(mmap.mmap(-1, 8 * (2 + len(calls)))).cast("q")
         """The number of the model, the index of the call, and how many calls were made of each."""
 
@@ -185,7 +184,7 @@ class NativeCalls:
         for number in range(first, last):
             model = model_of(number)
             for at, name in enumerate(self.names[index:], index) if model is not None else ():
-                if number % RARE.get(name, 1) or (number % SELDOM and self.failed_often(name, model)):
+                if number % RARE.get(name, 1) or (number % SELDOM and self.has_failed(name, model)):
                     continue
                 shared[0], shared[1] = number, at
                 shared[2 + at] += 1
@@ -193,10 +192,10 @@ class NativeCalls:
                 self.perform(number, name, model)
             index = 0
 
-    def failed_often(self, name: str, model: onnx.ModelProto) -> bool:
-        """Whether a function failed often enough on models with operators of this one."""
+    def has_failed(self, name: str, model: onnx.ModelProto) -> bool:
+        """Whether a function failed on a model whose operators this one has."""
         operators = {n.op_type for n in model.graph.node}
-        return any(n >= ENOUGH and key[0] == name and key[1] <= operators for key, n in self.failed.items())
+        return any(failed == name and found <= operators for failed, found in self.failed)
 
     def perform(self, number: int, name: str, model: onnx.ModelProto) -> None:
         """Make the call of a number on a model, which need not be the one of the number."""
@@ -299,17 +298,17 @@ def search(library: str, first: int, models: float, seconds: float, folder: Path
     known = folder / f"{library}.jsonl"
     for line in known.read_text().splitlines() if known.exists() else ():
         name, _, operators = json.loads(line)
-        native.failed[name, frozenset(operators)] += ENOUGH
+        native.failed.add((name, frozenset(operators)))
     again = Counter[str]()
     for failure in native.failures(first, first + int(min(models, 1 << 40)), seconds):
         model = model_of(failure.number)
-        if model is None or native.failed_often(failure.call, model):
+        if model is None or native.has_failed(failure.call, model):
             again[failure.how] += 1
             continue
         small = native.minimized(failure, model)
         operators = sorted({n.op_type for n in (small or model).graph.node})
         how = failure.how if small else f"{failure.how}, not alone"
-        native.failed[failure.call, frozenset(operators)] += ENOUGH if failure.how == "hang" else 1
+        native.failed.add((failure.call, frozenset(operators)))
         if small is not None:
             name = f"{library}_{failure.number}_{failure.call.replace(' ', '_')}.onnx"
             (folder / name).write_bytes(small.SerializeToString())

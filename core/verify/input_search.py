@@ -55,6 +55,7 @@ WORK_BUDGETS = {"quick": (0.1, 0.1), "default": (0.25, 0.25), "thorough": (20.0,
 ALWAYS_KINDS = ("zeros", "inf")  # of large inputs, whatever a run costs
 CHEAP_RUN = 0.003  # seconds of work; a model with such runs gets all combined input sets
 NEAR_PART, CHEAP_NEAR_RUN = 0.3, 0.0001  # the same for runs that may show what a rewritten model changes
+LARGE_PART, LARGE_GROWTH = 0.3, 4  # of a budget, for a run at sizes that take so many times as long as usual ones
 ROWS_AT_LISTS = (64, 1024, 16_384)  # inputs whose values are beside numbers of a list, as many as are affordable
 COMBINED_TIMEOUT = 2.0  # seconds for one run on combined inputs
 
@@ -188,6 +189,7 @@ class InputSearch:
     ) -> Iterator[ReferenceRun]:
         """The runs on the plans that the model accepts, as many as `budget` allows."""
         late = 0
+        most = max(LARGE_PART * budget.seconds, LARGE_GROWTH * self.costs.seconds(self.accepted_sizes[0]))
         first, distance = self.part
         plans = plans[first::distance] if distance else []
         for plan in plans:
@@ -195,7 +197,8 @@ class InputSearch:
             if useful is None:
                 continue
             seconds = self.costs.seconds(useful.sizes)
-            if seconds > max(budget.left(), cheap) or budget.overdue:
+            affordable = min(budget.left(), most) if useful.kind == "sizes" else budget.left()
+            if seconds > max(affordable, cheap) or budget.overdue:
                 late += 1
                 continue
             input_set = generate_combined(

@@ -22,7 +22,7 @@ from passwright.app.measure.benchmark import (
     WorkerProxy,
     memory_groups,
 )
-from passwright.app.measure.benchmark_worker import LoadMetrics
+from passwright.app.measure.benchmark_worker import BenchmarkWorker, LoadMetrics
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import (
     Latency,
@@ -397,6 +397,21 @@ def stops(process: psutil.Process) -> bool:
             return True
         sleep(0.01)
     return False
+
+
+def test_worker_makes_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parent kills it, and would not know of one."""
+    path, given, own = GOLDEN / "mlp_dropout.onnx", tmp_path / "given", tmp_path / "own"
+    write_value(make_feeds(path).by_batch[1], tmp_path / "f")
+    given.mkdir()
+    own.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(own))
+    before = own.stat().st_mtime_ns
+    worker = BenchmarkWorker()
+    worker.load(path, USUAL, {1: tmp_path / "f"})
+    assert worker.provider_node_counts(tmp_path / "f", given).keys() == {CPU}
+    assert [*given.iterdir()] == []
+    assert own.stat().st_mtime_ns == before
 
 
 def test_process_is_stopped_between_turns(tmp_path: Path) -> None:

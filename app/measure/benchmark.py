@@ -76,7 +76,7 @@ class WorkerProxy:
     def provider_node_counts(self, feeds: Path) -> dict[str, int]:
         """The number of nodes by the provider that ran them. This unloads the model."""
         with self._running() as worker:
-            return worker.provider_node_counts(feeds)
+            return worker.provider_node_counts(feeds, self.folder.absolute())
 
     def terminate(self) -> None:
         """End the process."""

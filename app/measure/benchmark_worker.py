@@ -26,7 +26,6 @@ from ...core.ort.sessions import SessionConfig, create_session
 from ...core.ort.value_files import read_value
 from ...core.processes.process_limits import end_with_parent
 from ...core.processes.worker_process import Parent
-from ...core.support.scratch_folder import ScratchFolder
 from .profile_trace import read_events
 
 Call = Callable[[], object]
@@ -105,15 +104,19 @@ class BenchmarkWorker:
             marks.append(perf_counter_ns())
         return [b - a for a, b in pairwise(marks)]
 
-    def provider_node_counts(self, feeds: Path) -> dict[str, int]:
-        """The number of nodes by provider, in a session of its own: recording them takes time and memory."""
+    def provider_node_counts(self, feeds: Path, folder: Path) -> dict[str, int]:
+        """The number of nodes by provider, in a session of its own: recording them takes time and memory.
+
+        The record goes to `folder`, of the parent, which removes it also where it kills this process.
+        """
         self.calls.clear()
         self.session = None
-        with ScratchFolder() as folder:
-            setting = replace(self.config, profile_prefix=str(folder / "run"), optimized_model_path="")
-            session = create_session(self.model, setting)
-            bind_call(session, read_value(feeds))()
-            events: list[dict[str, Any]] = read_events(Path(session.end_profiling()))
+        setting = replace(self.config, profile_prefix=str(folder / "run"), optimized_model_path="")
+        session = create_session(self.model, setting)
+        bind_call(session, read_value(feeds))()
+        record = Path(session.end_profiling())
+        events: list[dict[str, Any]] = read_events(record)
+        record.unlink()
         named = [(e["name"], e.get("args", {})) for e in events]
         ran = {(name, args.get("node_index")): args["provider"] for name, args in named if args.get("provider")}
         return dict(Counter(ran.values()))

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -223,7 +224,9 @@ def _fork(case: Case, work: Path, folder: Path, main: Callable[[], None]) -> int
         os.chdir(work)
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "scratch")
         _limit()
-        atexit._clear()  # those of the parent
+        atexit._clear()  # those of the parent, as the next two
+        weakref.finalize._registry.clear()
+        weakref.finalize._registered_with_atexit = False  # which the first object with a finalizer changes
         subprocess.Popen = ForkedPopen  # type: ignore[misc]
         sys.argv = ["passes", *case.arguments]
         try:

@@ -21,6 +21,7 @@ WITH_LIMIT = (
     (*RUN, "--no-verify", "--opset", "23"), (*RUN, "--opset", "13"), (*RUN, "--format", "github"), (*RUN, "--prove"),
     (*RUN, "--exact", "--value-info", "write"), ("run", "m.onnx", "--dry-run"), ("verify", "m.onnx", "m.onnx"),
     ("verify", "m.onnx", "base.onnx"), ("verify", "base.onnx", "m.onnx", "--format", "github"), ("bisect", "m.onnx"),
+    ("verify", "m.onnx", "m.onnx", "--budget", "1%"),
 )  # fmt: skip
 WITHOUT_LIMIT = (
     ("info", "m.onnx"), ("info", "m.onnx", "base.onnx", "--json", "out/info.json"), ("diff", "m.onnx", "base.onnx"),

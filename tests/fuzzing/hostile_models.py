@@ -260,6 +260,25 @@ def huge_result(rng: Random) -> Hostile:
     )  # fmt: skip
 
 
+def large_ends(rng: Random) -> Hostile:
+    """Inputs or outputs of which a process may hold one, but not the copies, samples and batches that it makes."""
+    size, count = rng.choice((10**6, 2 * 10**7, 6 * 10**7, 10**8, 2 * 10**8, 2**28, 10**9)), rng.choice((1, 1, 2, 9))
+    kind = rng.choice(("float", "float", "double", "int64", "uint8", "bool", "float16", "string"))
+    shape = rng.choice(("{0}", "N,{0}", "N,{0}", "1,{0}", "{0},N", "{1},{1}")).format(size, int(size**0.5))
+    if rng.random() < 0.5:
+        op = rng.choice(("Identity", "Shape", "Size", "Identity"))
+        nodes, outputs = [f"y{n} = {op}(x{n})" for n in range(count)], [f"y{n}" for n in range(count)]
+        return text_model(
+            " ".join(nodes), inputs=[f"{kind}[{shape}] x{n}" for n in range(count)], outputs=", ".join(outputs)
+        )
+    nodes = ["m = MatMul(x, w)", "a = ReduceSum<keepdims=0>(m)"]
+    for n in range(count):
+        nodes.append(f"e{n} = Expand(a, l) y{n} = Cast<to={rng.choice((1, 1, 11, 7, 2, 10, 9, 8))}>(e{n})")
+    weights = helper.make_tensor("w", TensorProto.FLOAT, [4, 4], [float(n % 7) for n in range(16)])
+    outputs = ", ".join(f"y{n}" for n in range(count))
+    return text_model(" ".join(nodes), [weights, integers("l", size)], ["float[N,4] x"], outputs=outputs)
+
+
 def endless_loop(rng: Random) -> Hostile:
     """A Loop of 2**60 trips, or of none that its condition ends, whose values may grow."""
     body = rng.choice((
@@ -626,5 +645,5 @@ KINDS: tuple[Kind, ...] = (
         lying_type,
     damaged_message, growth, many, einsum, deep, attribute_bomb, wrong_graph, functions, tree_ensemble,
         operator_extremes, rank_bomb,
-    long_text, damaged_bytes, damaged_message, attribute_bomb, crasher,
+    long_text, damaged_bytes, damaged_message, large_ends, crasher,
 )  # fmt: skip

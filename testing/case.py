@@ -28,7 +28,6 @@ class FaultKind(StrEnum):
     """Kinds of faults, as predicates of the rule."""
 
     RAISED = "raises an exception other than MatchFailure"
-    SILENT_CHANGE = "changes the graph although it declines"
     ENDLESS = "does not terminate"
     ENDLESS_WITH_OTHERS = "does not terminate together with other rules"
     INVALID = "leaves an invalid graph"

@@ -654,6 +654,10 @@ def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
             + "from passwright.core import Plugin\nP = Plugin((b, a))",
             {"mine": ["b", "a"]},
         ),
+        "passes and rules in lists": (
+            code_of("a") + code_of("b", "Ceil") + "P = (RulePass('own', (a,)),)\nR = [b]\ndel a, b",
+            {"own": ["a"], "my-file": ["b"]},
+        ),
         "one rule under two names": (code_of("a") + "again = a\n", {"my-file": ["a"]}),
         "imported rule": (
             "from passwright.passes.linear.gemm import matmul_add_to_gemm\n" + code_of("a"),

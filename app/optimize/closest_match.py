@@ -15,7 +15,6 @@ from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.operators.operands import attribute_or_input
 from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
-from ...core.support.suggestions import did_you_mean
 from ..report.descriptions import describe_origin, describe_producer, format_attribute_value, join_alternatives, ordinal
 
 
@@ -129,7 +128,7 @@ class NearMatch(Struct, frozen=True):
         known = () if op.schema is None else (*op.schema.attributes, *(i.name for i in op.schema.inputs))
         why = f"{said}, the pattern wants {format_attribute_value(want)}"
         if have is None and known and name not in known:
-            why = f"{op.type} has no attribute {name}{did_you_mean(name, known)}"
+            why = f"{op.type} has no attribute {name} at opset {op.version}"
         return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
 
     def unnamed_attribute(self, op: Op, name: str, value: Any, default: Any) -> NearMatch | None:

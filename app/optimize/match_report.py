@@ -19,7 +19,6 @@ from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
-from ...core.support.suggestions import did_you_mean
 from ..report.descriptions import describe_binding, join_alternatives
 from .closest_match import MismatchKind, PatternMismatch, closest_match, pattern_size
 
@@ -215,10 +214,7 @@ def _missing_operator(pattern: OpPattern, graph: Graph) -> str:
         version = graph.opsets.get(p.domain, 0)
         if p.domain or any(op_schemas.schema(t, p.domain, version) is not None for t in p.types):
             continue
-        since_versions = op_schemas.since_versions(p.domain)
-        if len(p.types) == 1 and p.types[0] not in since_versions:
-            return f"no operator is named {p.types[0]}{did_you_mean(p.types[0], since_versions)}"
-        since = min((since_versions[t] for t in p.types if t in since_versions), default=0)
+        since = min(op_schemas.since_versions(p.domain)[t] for t in p.types)
         later = f"; it came with opset {since}" if since > version else ""
         return f"{join_alternatives(p.types)} does not exist at opset {version}{later}"
     return ""

@@ -10,7 +10,10 @@ from typing import Any, cast
 import onnx
 from onnx import defs, helper
 
+from ..support.suggestions import did_you_mean
+
 ONNX_DOMAIN = ""
+VARIADIC = (1 << 31) - 1  # INT_MAX is how schemas write "any number of inputs"
 DOMAIN_ALIASES = {"ai.onnx": ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
 defs.get_schema("Identity", ONNX_DOMAIN)  # the first look-up reads all schemas: part of the import, not of a rewrite
@@ -134,6 +137,36 @@ def since_versions(domain: str) -> Mapping[str, int]:
         if s.domain == domain:
             found[s.name] = min(found.get(s.name, s.since_version), s.since_version)
     return found
+
+
+@cache
+def misuse(op_type: str, domain: str, inputs: tuple[int, int], names: frozenset[str]) -> str:
+    """Why no opset version has an operator that takes so many inputs, and attributes or named inputs; "" if one does.
+
+    `inputs`: the least and the largest number. Nothing is known of domains that onnx does not know.
+    """
+    if not latest_opset_version(domain):
+        return ""
+    unknown, similar, version = set(names), set[str](), latest_opset_version(domain)
+    fewest, most = inf, -1.0
+    while version > 0:
+        try:
+            spec = defs.get_schema(op_type, version, domain)
+        except defs.SchemaError:
+            break
+        if unknown:
+            similar.update(spec.attributes, (i.name for i in spec.inputs))
+            unknown -= similar
+        fewest, most, version = min(fewest, spec.min_input), max(most, spec.max_input), spec.since_version - 1
+        if not unknown and inputs[0] <= most and inputs[1] >= fewest:
+            return ""
+    label, known = qualified_op_type(domain, op_type), since_versions(domain)
+    if most < 0:
+        return f"no opset has an operator {label}{did_you_mean(op_type, known)}" if op_type not in known else ""
+    for name in sorted(unknown):
+        return f"{label} has no attribute {name} at any opset{did_you_mean(name, similar)}"
+    wanted = f"{fewest}" if fewest == most else f"{fewest} or more" if most >= VARIADIC else f"{fewest} to {most}"
+    return f"{label} takes {wanted} inputs, not {inputs[0] if inputs[0] > most else inputs[1]}"
 
 
 def decode_strings(value: Any) -> Any:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -333,9 +334,10 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
 def passes_in_module(module: ModuleType, source: str) -> list[Pass | Rule | ModelTransform | PassPlacement]:
     """A module's passes and transforms, its rules of groups, and its other rules as one pass of its name.
 
-    Raises PluginError if that is taken.
+    They are values of names, or in tuples and lists. Raises PluginError if the name of the module is taken.
     """
-    things = list(vars(module).values())
+    listed = [cast("Sequence[Any]", t) for t in vars(module).values() if isinstance(t, tuple | list)]
+    things = list({id(t): t for t in chain(vars(module).values(), *listed)}.values())
     placed = [t for t in things if isinstance(t, PassPlacement)]
     given = [p.item for p in placed]
     free = [t for t in things if isinstance(t, Pass | ModelTransform) and not isinstance(t, type) and t not in given]

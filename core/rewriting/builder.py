@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from onnx import TensorProto, defs, helper
 
-from ..errors import MatchFailure, MissingOperator, require
+from ..errors import MatchFailure, MissingOperator, RuleError, require
 from ..ir import op_schemas
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph
@@ -94,9 +94,11 @@ class RewriteBuilder:
         return add
 
     def _decline_missing(self, op_type: str) -> NoReturn:
-        """Decline an operator that does not exist at the opset of the graph."""
+        """Decline an operator that does not exist at the opset of the graph. Raises RuleError if no opset has it."""
         version = self.graph.opsets.get(self._domain, 0)
         since = op_schemas.since_versions(self._domain).get(op_type, 0)
+        if not since:
+            raise RuleError(op_schemas.misuse(op_type, self._domain, (0, 0), frozenset[str]()))
         if since > version:
             raise MissingOperator(op_type, version, since)
         raise MatchFailure(f"{op_type} does not exist at opset {version}")
@@ -119,8 +121,15 @@ class RewriteBuilder:
                     f"the target runs no {op_type} of these types")  # fmt: skip
 
     def _adapt_to_schema(self, spec: defs.OpSchema, values: list[Value | None], attrs: dict[str, Any]) -> None:
-        """Move between inputs and attributes until the schema in force is satisfied."""
+        """Move between inputs and attributes until the schema in force is satisfied.
+
+        Raises RuleError for inputs or attributes that no opset has.
+        """
         names = [i.name for i in spec.inputs]
+        if len(values) > spec.max_input or len(values) < spec.min_input or not spec.attributes.keys() >= attrs.keys():
+            count = len(without_trailing_omitted(values))
+            if why := op_schemas.misuse(spec.name, spec.domain, (count, count + len(attrs)), frozenset(attrs)):
+                raise RuleError(why)
         if not spec.inputs or spec.inputs[-1].option != defs.OpSchema.FormalParameterOption.Variadic:
             newer = op_schemas.latest_input_names(spec.name, spec.domain)
             for name, value in zip(newer[len(names) :], values[len(names) :], strict=False):

@@ -6,7 +6,9 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from typing import Any
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, cast
 
 import numpy as np
 
@@ -174,7 +176,8 @@ def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | Non
     if not change_log.may_change(r.name, place, exact=exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)
         return None
-    g = RewriteBuilder(root.graph, root)
+    g, context = RewriteBuilder(root.graph, root), root.graph.context
+    before = context.mutation_count
     try:
         new = _build_replacement(r, g, match, place)
         require(change_log.request_change(r.name, place, match.ops, exact=exact), "not permitted in this run")
@@ -189,6 +192,8 @@ def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | Non
         raise RuleError(f"the values that {r.name} returned cannot replace {root.label}: {e}", r.name, place) from e
     for v in g.constants:
         root.graph.drop_initializer(v)
+    if touched is None:
+        context.mutation_count = before  # the graph is as it was
     return touched
 
 
@@ -212,19 +217,46 @@ def _match_location(match: Match) -> str:
 
 
 def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> tuple[Value | None, ...]:
-    """The replacement of each output of the root, built and checked, but not connected yet."""
-    root = match.ops[0]
-    is_allowed = r.contract != LOSSY or root.graph.context.quantization is not None
+    """The replacement of each output of the root, built and checked, but not connected yet.
+
+    Raises RuleError for an exception of the rule, a changed graph, and a result that is none.
+    """
+    root, context = match.ops[0], g.graph.context
+    is_allowed = r.contract != LOSSY or context.quantization is not None
     require(is_allowed, "its contract is lossy, and the pipeline does not quantize")
+    mutations = context.mutation_count
     try:
-        built = r.replacement(g, match)
-    except (MatchFailure, ModelError, NoFixpoint, KeyboardInterrupt):
+        built: Any = r.replacement(g, match)
+    except (ModelError, NoFixpoint, KeyboardInterrupt):
         raise
+    except MatchFailure as e:
+        built = e
     except BaseException as e:
         for op in match.ops if isinstance(e, Exception) else ():
             require(not (why := schema_violation(op)), f"{op.label} is invalid: {why}")
-        raise RuleError(f"rule {r.name} failed at {root.label}: {format_error(e)}", r.name, place) from e
-    new: tuple[Any, ...] = built if isinstance(built, tuple) else (built,)
+        lines = [f.lineno for f in extract_tb(e.__traceback__) if f.filename == r.build.__code__.co_filename]
+        where = f" ({Path(r.build.__code__.co_filename).name}:{lines[-1]})" if lines else ""
+        raise RuleError(f"rule {r.name} failed at {root.label}: {format_error(e)}{where}", r.name, place) from e
+    if context.mutation_count - mutations != len(g.added_ops) + len(g.constants):
+        what = f"rule {r.name} changed the graph at {root.label}; it may only add ops by its builder"
+        raise RuleError(what, r.name, place)
+    if isinstance(built, MatchFailure):
+        raise built
+    new = _values_for_outputs(r, root, built, place)
+    pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
+    require(pairs, "the rule returned the matched value itself")
+    for old, v in pairs if root.type == "Identity" else ():  # others are replaced by an Identity between two names
+        root.graph.require_replaceable(old, v)
+    if why := _problem_of_bodies(match, new, g.added_ops):
+        raise RuleError(f"{r.name} {why}", r.name, place)
+    return new
+
+
+def _values_for_outputs(r: Rule, root: Op, built: Any, place: str) -> tuple[Value | None, ...]:
+    """What a rule returned as a value for each output of the root; None for unused ones."""
+    if built is None:
+        raise RuleError(f"{r.name} returned nothing; it returns the replacement, or declines by require", r.name, place)
+    new = cast("tuple[Any, ...]", built if isinstance(built, tuple) else (built,))
     if not all(v is None or isinstance(v, Value) for v in new):
         raise RuleError(f"{r.name} returned {built!r} instead of values", r.name, place)
     if any(v is not None for v in new[len(root.outputs) :]):
@@ -233,12 +265,6 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     for old, v in zip(root.outputs, new, strict=True):
         if v is None and (old.consumers or root.graph.is_output(old)):
             raise MatchFailure(f"{old.name} is used, and the rule returned no value for it")
-    pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
-    require(pairs, "the rule returned the matched value itself")
-    for old, v in pairs if root.type == "Identity" else ():  # others are replaced by an Identity between two names
-        root.graph.require_replaceable(old, v)
-    if why := _problem_of_bodies(match, new, g.added_ops):
-        raise RuleError(f"{r.name} {why}", r.name, place)
     return new
 
 

@@ -98,9 +98,18 @@ class PatternBuilder:
 
         `...` among the inputs takes any number of them: `g.Add(..., g.Conv(...) @ conv, ...) @ add`.
         """
-        return lambda *inputs, **attrs: OpPattern(
-            types, self._domain, tuple(VariadicVar() if i is ... else i for i in inputs), tuple(attrs.items())
-        )
+
+        def describe(*inputs: Any, **attrs: Any) -> OpPattern:
+            wanted = tuple(VariadicVar() if i is ... else i for i in inputs)
+            given = sum(not isinstance(i, VariadicVar) for i in wanted)
+            most = op_schemas.VARIADIC if given < len(wanted) else given + len(attrs)
+            least = sum(not (isinstance(i, VariadicVar) or (isinstance(i, Var) and i.optional)) for i in wanted)
+            for op_type in types:
+                if why := op_schemas.misuse(op_type, self._domain, (least, most), frozenset(attrs)):
+                    raise RuleError(f"it never matches, as {why}")
+            return OpPattern(types, self._domain, wanted, tuple(attrs.items()))
+
+        return describe
 
     def const(self, var: Var) -> Var:
         """An input that holds a constant: `g.Mul(x, g.const(c))`."""
@@ -113,8 +122,14 @@ class PatternBuilder:
 def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
     """The pattern that a lambda describes, and its variables. A default of None marks an optional input."""
     parameters = list(inspect.signature(pattern).parameters.values())[1:]
+    for p in parameters:
+        if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
+            raise RuleError(f"*{p.name} has no star among the parameters, as in lambda g, x: g.Concat(*x)")
     variables = [Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters]
-    root: Any = pattern(PatternBuilder(), **{v.name: v for v in variables})
+    try:
+        root: Any = pattern(PatternBuilder(), **{v.name: v for v in variables})
+    except (NameError, TypeError) as e:
+        raise RuleError(f"{e}; a pattern calls operators of g on parameters of its lambda") from e
     if not isinstance(root, OpPattern):
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
     if root.output:

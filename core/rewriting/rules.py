@@ -182,17 +182,24 @@ def rule(
     `allow_other_uses`. A rule that states no contract counts as `ROUNDING`. `critical_values` are the numbers at which
     it might go wrong, such as the knees of an activation: inputs are drawn on and beside them. The rules of a module
     with one `group` form the pass of that name, in the order in which they are defined, so that an earlier one is tried
-    first. Raises RuleError for a parameter that is not a variable of a pattern.
+    first. Raises RuleError for a parameter that is not a variable of a pattern, and for an operator with attributes, or
+    a number of inputs, that no opset has.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:
         if not patterns:
             raise RuleError(f"{build.__name__} has no pattern")
+        if not isinstance(contract, Contract):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked
+            known = "EXACT, ROUNDING, LOSSY, conditional(...) or by_dtype(...)"
+            raise RuleError(f"the contract of {build.__name__} is {known} of passwright.core, not {contract!r}")
         taken = list(inspect.signature(build).parameters.values())[1:]
         roots: list[OpPattern] = []
         bound: set[str] = set()
         for pattern in patterns:
-            root, names = trace_pattern(pattern)
+            try:
+                root, names = trace_pattern(pattern)
+            except RuleError as e:
+                raise RuleError(f"the pattern of {build.__name__}: {e}") from e
             _require_bound(build.__name__, [p.name for p in taken if p.default is inspect.Parameter.empty], names)
             roots.append(root)
             bound.update(names)

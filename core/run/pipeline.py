@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from operator import index
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -141,6 +142,15 @@ class RulePass:
 
     name: str
     rules: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        """Check that each name stands for one rule. Raises RuleError."""
+        known: dict[str, Rule] = {}
+        for r in self.rules:
+            if (other := known.setdefault(r.name, r)) != r:
+                codes = (other.build.__code__, r.build.__code__)
+                places = (f"{Path(c.co_filename).name}:{c.co_firstlineno}" for c in codes)
+                raise RuleError(f"{self.name} has two rules named {r.name}, at {' and at '.join(places)}")
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Apply the rules everywhere. Raises NoFixpoint if they undo each other without end."""

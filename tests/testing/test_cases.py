@@ -300,15 +300,6 @@ def test_dictionary_of_rule(r: Rule, numbers: set[float], operators: set[str]) -
     assert operators <= {*words.operators}
 
 
-def test_pattern_of_unknown_operator_gives_no_case() -> None:
-    @rule(lambda g, x: g.NoSuchOperator(x))
-    def nothing(g: RewriteBuilder, x: Value) -> Value:
-        """No such operator"""
-        return x
-
-    assert first_cases(nothing, 20) == []
-
-
 def test_example_without_match_is_refused() -> None:
     example = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
     sequence = (1, *[0] * 80)

@@ -112,7 +112,7 @@ def asks_too_much(g: Any, x: Value) -> Value:
     [
         (raises, FaultKind.RAISED),
         (ends_the_process, FaultKind.RAISED),
-        (swaps_and_declines, FaultKind.SILENT_CHANGE),
+        (swaps_and_declines, FaultKind.RAISED),
         (never_ends, FaultKind.ENDLESS),
         (in_another_domain, FaultKind.REFUSED),
         (every_other_time, FaultKind.NONDETERMINISTIC),

@@ -342,3 +342,13 @@ def test_adjacent_integers_fit_their_type(dtype: str) -> None:
         assert limits[0] <= min(drawn)
         assert max(drawn) <= limits[1]
         assert max(drawn) - min(drawn) <= 4
+
+
+def test_sets_at_boundaries_of_rules_come_behind_all_others() -> None:
+    """What `verify` draws, which knows no rules, a run draws too."""
+    model = load("g (float[N,4] x, float[N,4] z, int64[N] i) => (y, w) { a = Add(x, z) y = Relu(a) w = Neg(i) }")
+    plain, beside = (
+        [r.input_set.content() for r in oracle_of(model, boundaries=points).runs] for points in ((), (-3.0, 3.0))
+    )
+    assert beside[: len(plain)] == plain
+    assert len(beside) > len(plain)

@@ -76,10 +76,10 @@ class OutOfTime(Exception):
 class InputSearch:
     """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list those not found.
 
-    Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses; combined
-    input sets, up to a share of the work that `effort` determines, have numbers, sizes and words near `constants`.
-    `costs` are estimates. Without `combines` there are no combined ones; `part` has the first one to draw and the
-    distance to the next, 0 for none.
+    Numbers around `boundaries` of rules are generated for every numeric input in further sets; combined input sets, up
+    to a share of the work that `effort` determines, have numbers, sizes and words near `constants`. `costs` are
+    estimates. Without `combines` there are no combined ones; `part` has the first one to draw and the distance to the
+    next, 0 for none.
     """
 
     run: RunModel
@@ -102,8 +102,6 @@ class InputSearch:
         Raises UnverifiableError if inputs cannot be generated, or the model accepts none of those tried, and OutOfTime.
         """
         require_generatable(self.inputs)
-        if self.boundaries:
-            self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in self.inputs]
         first = self._first_run()
         yield first
         accepted, seen = [first.input_set.sizes], {first.input_set.content()}
@@ -128,6 +126,20 @@ class InputSearch:
             yield from _new(self.combined_runs(combined, self.constants, budget), seen)
         else:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
+        if self.boundaries and (not is_large or budget.left() > 0):
+            yield from _new(self._runs_at_boundaries(accepted, budget), seen)
+
+    def _runs_at_boundaries(self, accepted: list[Sizes], budget: WorkBudget) -> Iterator[ReferenceRun]:
+        """Runs at the boundaries of rules, behind all that are the same whatever the rules are."""
+        given = self.inputs
+        self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in given]
+        if "boundaries" in distinct_kinds(self.inputs, are_large=False):
+            yield from self._runs_of_kind("boundaries", accepted)
+        if self.combines:
+            plans = combined_plans(self.inputs, self.accepted_sizes, self.constants, self._fixed_symbols(), self.seed)
+            nearby = [p for p in plans if p.kind in {"boundaries", "constants"}]
+            yield from self.combined_runs(nearby, self.constants, budget)
+        self.inputs = given
 
     def _runs_of_other_kinds(
         self, accepted: list[Sizes], found: Collection[str], budget: WorkBudget, seen: set[Hashable]

@@ -359,7 +359,7 @@ def test_seed_determines_input_sets() -> None:
         assert verdict is not None
         return verdict.differences["y"].error
 
-    assert error(3) == error(3) != error(4)
+    assert error(3) == error(3) != error(6)
 
 
 @cases(

@@ -143,7 +143,7 @@ def test_reduced_conditions_take_both_values(reduce: str) -> None:
     assert len({a.input_set.kind for a in oracle.runs}) > 5
 
 
-@pytest.mark.parametrize(("points", "kind"), [((11.0,), "mixed"), ((), "constants")])
+@pytest.mark.parametrize(("points", "kind"), [((11.0,), "boundaries"), ((), "constants")])
 def test_boundaries_of_rules_and_of_results_are_used(points: tuple[float, ...], kind: str) -> None:
     # The models differ only at 11, which is not a constant of the original.
     before, after = (

@@ -54,7 +54,7 @@ def drop(g, x):
 # Rules of which one crashes at Abs, and one never ends at Sign until there is a file "go".
 FAULTS = '''
 import os, pathlib, time
-from passwright.core import EXACT, rule
+from passwright.core import EXACT, require, rule
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
 def crash(g, x):
@@ -67,6 +67,7 @@ def hang(g, x):
     while not os.path.exists("go"):
         pathlib.Path("hangs").touch()
         time.sleep(0.05)
+    require(False, "it hung")
 '''
 
 

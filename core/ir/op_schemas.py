@@ -121,21 +121,24 @@ def latest_input_names(op_type: str, domain: str) -> tuple[str, ...]:
     return input_names(op_type, domain, latest_opset_version(domain))
 
 
-@cache
 def latest_opset_version(domain: str) -> int:
     """The newest opset version of a domain that the installed onnx knows; 0 for an unknown domain."""
-    if domain == ONNX_DOMAIN:
-        return defs.onnx_opset_version()
-    return max((s.since_version for s in defs.get_all_schemas_with_history() if s.domain == domain), default=0)
+    return defs.onnx_opset_version() if domain == ONNX_DOMAIN else _history().get(domain, (0, {}))[0]
+
+
+def since_versions(domain: str) -> Mapping[str, int]:
+    """The operators of a domain that the installed onnx knows, each with the opset version it came with."""
+    return _history().get(domain, (0, {}))[1]
 
 
 @cache
-def since_versions(domain: str) -> Mapping[str, int]:
-    """The operators of a domain that the installed onnx knows, each with the opset version it came with."""
-    found: dict[str, int] = {}
+def _history() -> Mapping[str, tuple[int, dict[str, int]]]:
+    """The newest opset version of each known domain, and the first one of each operator. It takes 10 ms."""
+    found: dict[str, tuple[int, dict[str, int]]] = {}
     for s in defs.get_all_schemas_with_history():
-        if s.domain == domain:
-            found[s.name] = min(found.get(s.name, s.since_version), s.since_version)
+        newest, first = found.get(s.domain, (0, {}))
+        first[s.name] = min(first.get(s.name, s.since_version), s.since_version)
+        found[s.domain] = max(newest, s.since_version), first
     return found
 
 

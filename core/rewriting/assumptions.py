@@ -70,7 +70,7 @@ def trace_assumption(expression: Callable[..., OpPattern], *, each: bool = False
     """The assumption that a lambda describes, as of a pattern. Raises RuleError."""
     try:
         found, names = trace_pattern(expression)
-    except TypeError as e:
+    except RuleError as e:
         raise RuleError(f"{ALLOWED}: {e}") from e
     for part in found.walk():
         if len(part.types) != 1 or part.bound_name or not all(isinstance(i, PARTS) for i in part.inputs):

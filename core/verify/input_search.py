@@ -127,9 +127,9 @@ class InputSearch:
         else:
             self.notes.append("combined input sets were left out, as runs of the original end the process")
         if self.boundaries and (not is_large or budget.left() > 0):
-            yield from _new(self._runs_at_boundaries(accepted, budget), seen)
+            yield from _new(self._runs_at_boundaries(accepted), seen)
 
-    def _runs_at_boundaries(self, accepted: list[Sizes], budget: WorkBudget) -> Iterator[ReferenceRun]:
+    def _runs_at_boundaries(self, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
         """Runs at the boundaries of rules, behind all that are the same whatever the rules are."""
         given = self.inputs
         self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in given]
@@ -138,7 +138,7 @@ class InputSearch:
         if self.combines:
             plans = combined_plans(self.inputs, self.accepted_sizes, self.constants, self._fixed_symbols(), self.seed)
             nearby = [p for p in plans if p.kind in {"boundaries", "constants"}]
-            yield from self.combined_runs(nearby, self.constants, budget)
+            yield from self.combined_runs(nearby, self.constants, self._budget())
         self.inputs = given
 
     def _runs_of_other_kinds(

@@ -67,7 +67,7 @@ COMPARISON_SECONDS = MappingProxyType({"quick": 60.0, "default": 1800.0, "thorou
 """The seconds of a search for inputs, and of a comparison, by effort, after which further input sets are left out."""
 SEARCH_SHARE, COMPARISON_SHARE = 0.4, 0.5
 """Of the time that is left for the command, for the search and for a comparison at most."""
-REGION_SECONDS = MappingProxyType({"quick": 0.06, "default": 0.12, "thorough": inf})
+REGION_SECONDS = MappingProxyType({"quick": 0.08, "default": 0.12, "thorough": inf})
 """Seconds of work, by effort, for which changed regions are compared."""
 REGION_GROUP_SECONDS, REGION_GROWTH = 1e-3, 6  # of work for a group on an input set, and times its larger elements
 MIN_REGION_SETS = 2

@@ -331,7 +331,7 @@ def output_problems(outcome: Outcome) -> list[str]:
     found += _end_problems(outcome, code)
     if "Traceback (most recent call last)" in everything:
         found.append(f"traceback: {everything.rstrip().splitlines()[-1]}")
-    reports_difference = (*outcome.case.arguments[:1], code) in {("verify", 3), ("diff", 1)}
+    reports_difference = (*outcome.case.arguments[:1], code) in {("verify", 3), ("bisect", 3), ("diff", 1)}
     errors = [line for line in stderr.splitlines() if line.startswith("error: ")]
     if code in {1, 2, 3, 4} and not reports_difference:
         if len(errors) != 1 and "Usage: " not in stderr:

@@ -13,7 +13,7 @@ from planted.mistake import mistake
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z)"
     " { a = Neg(x) y = Abs(a) b = Sub(a, x) i = Identity(b) z = Exp(i) }",
-    wrong={("changes-and-declines", ""): "wrong"},
+    wrong={("changes_and_declines", "b"): "raised"},
     after={"Abs": 1, "Exp": 1, "Neg": 1, "Sub": 1},
 )
 @rule(lambda g, a, b, op: g.Sub(a, b) @ op, contract=EXACT)

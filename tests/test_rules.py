@@ -763,7 +763,7 @@ def test_names_of_a_pass_stand_for_one_rule_each() -> None:
 
 
 def test_pass_may_delegate_to_rules_that_decline() -> None:
-    """What a declined rule built does not count as a change."""
+    """Ops that a rule built before it declined are no change."""
 
     @rule(lambda g, x: g.Neg(x))
     def decline_late(g: RewriteBuilder, x: Value) -> Value:

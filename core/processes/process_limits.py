@@ -60,7 +60,7 @@ def given_memory(limit: int | None) -> Generator[None]:
 def memory_for_model(size: int, threads: int = 0) -> int:
     """The limit, in bytes, of a process that runs a model whose file has so many bytes, and its rewritten forms.
 
-    The stacks of `threads`, beyond those of the cores, are added.
+    The stacks of `threads`, beyond one on each core, are added.
     """
     wanted = _GIVEN_MEMORY.get()
     if wanted is None:

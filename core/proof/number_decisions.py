@@ -182,7 +182,7 @@ MAX_BITS = 64
 NARROW_BYTES = 2  # of numbers that do not hold all extents
 MAX_ARRAY = 16  # elements of an array that decide
 NATIVE: tuple[type[Any], ...] = BuiltinFunctionType, np.ufunc, type, type(cast("object", np.isclose))
-"""The types of functions without code in Python, and of those of NumPy."""
+"""The types of functions without code in Python, NumPy's included."""
 OPERATORS: Mapping[type[ast.operator], Callable[..., Outcomes]] = {
     ast.FloorDiv: quotient,
     ast.Mod: remainder,

@@ -44,7 +44,7 @@ class RowBatches(Struct, frozen=True):
     ) -> RowBatches | None:
         """The batches in arrays of these shapes; None if the arrays are one sample.
 
-        They are those of arrays with more rows than a fixed first dim, or, if that is wanted for `each_row`, one for
+        Arrays with more rows than a fixed first dim have batches, or, if that is wanted for `each_row`, a batch for
         each row of a symbolic batch. Raises ModelError.
         """
         symbol = batch_symbol(inputs)

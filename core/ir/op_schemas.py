@@ -148,10 +148,10 @@ def misuse(op_type: str, domain: str, inputs: tuple[int, int], names: frozenset[
 
     `inputs`: the least and the largest number. Nothing is known of domains that onnx does not know.
     """
-    if not latest_opset_version(domain):
+    version = latest_opset_version(domain)
+    if not version:
         return ""
-    unknown, similar, version = set(names), set[str](), latest_opset_version(domain)
-    fewest, most = inf, -1.0
+    unknown, similar, fewest, most = set(names), set[str](), inf, -1.0
     while version > 0:
         try:
             spec = defs.get_schema(op_type, version, domain)

@@ -19,10 +19,11 @@ from msgspec.structs import replace
 
 from ..ir.expressions import Shape, SymInt
 from ..ir.op import Op
+from ..ir.op_schemas import VARIADIC
 
 ANY_KIND = "biufcOSUV"
 """The kinds of all types of arrays, of which elements are moved unchanged."""
-ALL_INPUTS = range(1 << 31)  # INT_MAX is how schemas write "any number of inputs"
+ALL_INPUTS = range(VARIADIC + 1)
 LOOP_CONDITION = -1  # the "input" of a Loop for the condition that its body computes
 
 

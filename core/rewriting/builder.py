@@ -126,7 +126,8 @@ class RewriteBuilder:
         Raises RuleError for inputs or attributes that no opset has.
         """
         names = [i.name for i in spec.inputs]
-        if len(values) > spec.max_input or len(values) < spec.min_input or not spec.attributes.keys() >= attrs.keys():
+        declared = op_schemas.attribute_types(spec.name, spec.domain, spec.since_version)
+        if not spec.min_input <= len(values) <= spec.max_input or not attrs.keys() <= declared.keys():
             count = len(without_trailing_omitted(values))
             if why := op_schemas.misuse(spec.name, spec.domain, (count, count + len(attrs)), frozenset(attrs)):
                 raise RuleError(why)
@@ -134,10 +135,10 @@ class RewriteBuilder:
             newer = op_schemas.latest_input_names(spec.name, spec.domain)
             for name, value in zip(newer[len(names) :], values[len(names) :], strict=False):
                 if value is not None:
-                    require(name in spec.attributes, f"{spec.name} takes no {name} at opset {self.opset}")
+                    require(name in declared, f"{spec.name} takes no {name} at opset {self.opset}")
                     attrs[name] = value.const.tolist()
             del values[len(names) :]
-        for name in [n for n in attrs if n not in spec.attributes]:
+        for name in [n for n in attrs if n not in declared]:
             require(name in names, f"{spec.name} takes no {name} at opset {self.opset}")
             index = names.index(name)
             values += [None] * (index + 1 - len(values))

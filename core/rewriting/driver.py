@@ -253,7 +253,7 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
 
 
 def _values_for_outputs(r: Rule, root: Op, built: Any, place: str) -> tuple[Value | None, ...]:
-    """What a rule returned as a value for each output of the root; None for unused ones."""
+    """A value for each output of the root, as a rule `built` them; None for unused ones."""
     if built is None:
         raise RuleError(f"{r.name} returned nothing; it returns the replacement, or declines by require", r.name, place)
     new = cast("tuple[Any, ...]", built if isinstance(built, tuple) else (built,))

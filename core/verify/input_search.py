@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import chain, combinations, islice
 from typing import Any, Protocol
@@ -131,15 +132,14 @@ class InputSearch:
 
     def _runs_at_boundaries(self, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
         """Runs at the boundaries of rules, behind all that are the same whatever the rules are."""
-        given = self.inputs
-        self.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in given]
-        if "boundaries" in distinct_kinds(self.inputs, are_large=False):
-            yield from self._runs_of_kind("boundaries", accepted)
+        near = copy(self)
+        near.inputs = [replace(i, boundaries=i.boundaries.with_points(self.boundaries)) for i in self.inputs]
+        if "boundaries" in distinct_kinds(near.inputs, are_large=False):
+            yield from near._runs_of_kind("boundaries", accepted)  # noqa: SLF001 - of this class
         if self.combines:
-            plans = combined_plans(self.inputs, self.accepted_sizes, self.constants, self._fixed_symbols(), self.seed)
-            nearby = [p for p in plans if p.kind in {"boundaries", "constants"}]
-            yield from self.combined_runs(nearby, self.constants, self._budget())
-        self.inputs = given
+            plans = combined_plans(near.inputs, accepted, self.constants, self._fixed_symbols(), self.seed)
+            chosen = [p for p in plans if p.kind in {"boundaries", "constants"}]
+            yield from near.combined_runs(chosen, self.constants, self._budget())
 
     def _runs_of_other_kinds(
         self, accepted: list[Sizes], found: Collection[str], budget: WorkBudget, seen: set[Hashable]

@@ -1,80 +1,86 @@
-"""Inlining of local functions."""
+"""Inlining of local functions: each call is replaced by the nodes of its function (ONNX IR, Functions)."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 
 import onnx
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..errors import ModelError
 from ..ir import op_schemas
-from ..ir.tensor import Tensor, first_line
-from ..processes.onnx_calls import OnnxError, inline_model_functions
+from ..ir.tensor import Tensor
 from ..processes.watchdog import require_time
-from ..serialization.proto_queries import all_nodes, copy_without, opset_versions, subgraphs
+from ..serialization.proto_queries import (
+    GRAPH,
+    SUBGRAPH_ATTRIBUTE_TYPES,
+    all_nodes,
+    copy_without,
+    has_subgraphs,
+    opset_versions,
+    subgraphs,
+)
 
 MAX_INLINED_NODES = 100_000  # that inlining makes, with those in subgraphs,
 MAX_INLINED_BYTES = 100_000_000  # and their size, without the weights of the model;
 MAX_INLINING_GROWTH = 100  # more if they are at most this number of times those of the file
-MAX_COUNT = 10**18  # beyond it nothing is counted, so that numbers stay short
+MAX_SUBGRAPH_DEPTH = 33  # protobuf reads messages up to a depth of 100, three for each subgraph
+
+FunctionKey = tuple[str, str, str]
+"""Canonical domain, name and overload."""
 
 
 def inline_functions(
     header: onnx.ModelProto, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Sequence[Tensor]
-) -> tuple[onnx.ModelProto, Iterator[onnx.NodeProto]]:
-    """The header and the nodes with each call replaced by its body, except calls that cannot be inlined."""
-    skeleton = onnx.ModelProto()
-    skeleton.CopyFrom(header)
-    skeleton.graph.CopyFrom(info)
-    skeleton.graph.node.extend(nodes)
-    skeleton.graph.initializer.extend(t.proto_without_elements(t.name) for t in initializers)
-    flat = with_inlined_functions(skeleton)
-    kept = copy_without(header, "functions", "opset_import")
-    kept.functions.extend(flat.functions)
-    kept.opset_import.extend(flat.opset_import)
-    return kept, iter(flat.graph.node)
+) -> tuple[onnx.ModelProto, list[onnx.NodeProto]]:
+    """The header and the nodes with each call replaced by its body, except of functions that are kept.
+
+    A function is kept if ONNX defines it as an operator, if an operator in its body means something else at the opset
+    of the model, or if another kept function calls it. Raises ModelError if a function calls itself, or if the result
+    would be too large.
+    """
+    nodes = list(nodes)
+    functions, versions = {_key(f): f for f in header.functions}, opset_versions(header)
+    kept = _kept_functions(functions, versions)
+    flat = copy_without(header, "functions")
+    flat.functions.extend(kept.values())
+    inlined = {key: f for key, f in functions.items() if key not in kept}
+    for f in inlined.values():
+        for domain, version in opset_versions(f).items():
+            if domain not in versions:
+                versions[domain] = version
+                flat.opset_import.add(domain=domain, version=version)
+    every = (nodes, *(f.node for f in functions.values()))
+    inliner = _Inliner(
+        inlined,
+        {*_names(info, nodes), *(t.name for t in initializers)},
+        file_nodes=sum(1 for part in every for _ in all_nodes(part)),
+        file_bytes=header.ByteSize() + info.ByteSize() + sum(n.ByteSize() for n in nodes),
+    )
+    return flat, list(inliner.expand(nodes, is_own=False))
 
 
 def with_inlined_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with each call replaced by its body, except of functions that are kept.
-
-    A function is kept if ONNX defines it as an operator, if an operator in its body means something else at the opset
-    of the model, or if another kept function calls it. Default attributes and the opsets of the model are written into
-    the functions of `model`. Raises ModelError if a function calls itself, or if the result would be too large.
-    """
-    require_moderate_growth(model)
-    _write_default_attributes(model)
-    kept = [(f.domain, f.name) for f in _kept_functions(model)]
-    imported = {_key(f): {e.domain: e.version for e in f.opset_import} for f in model.functions}
-    versions = opset_versions(model)
-    for f in model.functions:  # the inliner refuses other versions, even in functions that it keeps
-        _import_opsets(f, {d: versions.get(op_schemas.canonical_domain(d), v) for d, v in imported[_key(f)].items()})
-    try:
-        flat = inline_model_functions(model, kept)
-    except OnnxError as e:
-        raise ModelError(f"its local functions cannot be inlined: {first_line(e)}") from e
-    for f in flat.functions:
-        _import_opsets(f, imported[_key(f)])
+    """A copy of the model in which the calls of its functions are replaced: see `inline_functions`."""
+    info = copy_without(model.graph, "node")
+    flat, nodes = inline_functions(copy_without(model, "graph"), info, model.graph.node, ())
+    flat.graph.CopyFrom(info)
+    flat.graph.node.extend(nodes)
     return flat
 
 
-def _import_opsets(function: onnx.FunctionProto, versions: Mapping[str, int]) -> None:
-    for entry in function.opset_import:
-        entry.version = versions[entry.domain]
-
-
-def _kept_functions(model: onnx.ModelProto) -> list[onnx.FunctionProto]:
-    """The functions of a model that are not inlined."""
-    functions, versions = {_key(f): f for f in model.functions}, opset_versions(model)
+def _kept_functions(
+    functions: Mapping[FunctionKey, onnx.FunctionProto], versions: Mapping[str, int]
+) -> dict[FunctionKey, onnx.FunctionProto]:
+    """The functions of a model with opsets `versions` that are not inlined."""
     kept = {key: f for key, f in functions.items() if not _is_inlinable(f, versions, functions)}
     queue = list(kept.values())
     for f in queue:
         called = {k: functions[k] for k in map(_called, all_nodes(f.node)) if k in functions and k not in kept}
         kept |= called
         queue += called.values()
-    return list(kept.values())
+    return kept
 
 
 def _is_inlinable(function: onnx.FunctionProto, versions: Mapping[str, int], functions: Container[FunctionKey]) -> bool:
@@ -94,73 +100,6 @@ def _is_inlinable(function: onnx.FunctionProto, versions: Mapping[str, int], fun
     )
 
 
-def _write_default_attributes(model: onnx.ModelProto) -> None:
-    """Write the default attributes of each call, which the inliner would lose."""
-    functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
-    if not functions:
-        return
-    for node in all_nodes((*model.graph.node, *(node for f in model.functions for node in f.node))):
-        given = {a.name for a in node.attribute}
-        called = functions.get((node.domain, node.op_type, node.overload))
-        if called is not None:
-            node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
-
-
-def require_moderate_growth(model: onnx.ModelProto) -> None:
-    """Raise ModelError if the model with its functions inlined would be too large. O(nodes of the model)."""
-    functions = {_key(f): f for f in model.functions}
-    sizes: dict[FunctionKey, InlinedSize] = {}
-    for key in _callees_first(functions):
-        sizes[key] = _inlined_size(functions[key].node, sizes, functions)
-    whole = _inlined_size(model.graph.node, sizes, functions)
-    given = sum(1 for nodes in (model.graph.node, *(f.node for f in model.functions)) for _ in all_nodes(nodes))
-    for unit, made, before, least in (
-        ("nodes", whole.nodes, given, MAX_INLINED_NODES),
-        ("bytes", whole.bytes, model.ByteSize(), MAX_INLINED_BYTES),
-    ):
-        allowed = max(least, before * MAX_INLINING_GROWTH)
-        if made > allowed:
-            number = f"{made:,}" if made < MAX_COUNT else "countless"
-            raise ModelError(
-                f"its local functions would make {number} {unit} of {before:,}, and at most {allowed:,} are inlined: "
-                "keep the functions, with --keep-functions or keep_functions=True"
-            )
-
-
-FunctionKey = tuple[str, str, str]
-"""Canonical domain, name and overload."""
-
-
-class InlinedSize(Struct, frozen=True):
-    """The nodes and bytes of nodes with their calls inlined, and how often each name is written in them.
-
-    Names are those of values, and of attributes with a leading `@`.
-    """
-
-    nodes: int
-    bytes: int
-    uses: Mapping[str, int]
-
-
-def _callees_first(functions: Mapping[FunctionKey, onnx.FunctionProto]) -> list[FunctionKey]:
-    """The functions, each after those that it calls; without those in a cycle, which the inliner refuses."""
-    waits_for = {
-        key: {k for k in map(_called, all_nodes(function.node)) if k in functions}
-        for key, function in functions.items()
-    }
-    callers: dict[FunctionKey, list[FunctionKey]] = defaultdict(list)
-    for key, callees in waits_for.items():
-        for callee in callees:
-            callers[callee].append(key)
-    order = [key for key, callees in waits_for.items() if not callees]
-    for key in order:
-        for caller in callers[key]:
-            waits_for[caller].remove(key)
-            if not waits_for[caller]:
-                order.append(caller)
-    return order
-
-
 def _key(function: onnx.FunctionProto) -> FunctionKey:
     return op_schemas.canonical_domain(function.domain), function.name, function.overload
 
@@ -169,36 +108,163 @@ def _called(node: onnx.NodeProto) -> FunctionKey:
     return op_schemas.canonical_domain(node.domain), node.op_type, node.overload
 
 
-def _inlined_size(
-    nodes: Iterable[onnx.NodeProto],
-    sizes: Mapping[FunctionKey, InlinedSize],
-    functions: Mapping[FunctionKey, onnx.FunctionProto],
-) -> InlinedSize:
-    """The size of `nodes` when calls of the functions in `sizes` are inlined.
+def _names(info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    """The names of the values of a graph and its subgraphs, some of them more than once."""
+    yield from (i.name for i in chain(info.input, info.initializer, info.output))
+    yield from (t.values.name for t in info.sparse_initializer)
+    for node in nodes:
+        yield from node.input
+        yield from node.output
+        if has_subgraphs(node):
+            for graph in subgraphs(node):
+                yield from _names(graph, graph.node)
 
-    Each use of a parameter or an attribute in a body becomes the name or the attribute that the call gives.
-    """
-    count = size = 0
-    uses = Counter[str]()
-    for node in all_nodes(nodes):
+
+class _Call(Struct):
+    """A call that is replaced: the names that it gives to values of the body, its attributes, and its number."""
+
+    names: dict[str, str]
+    attributes: Mapping[str, onnx.AttributeProto]
+    number: int
+
+
+class _Inliner(Struct):
+    """Replaces calls of functions; new names are not among `names`."""
+
+    functions: Mapping[FunctionKey, onnx.FunctionProto]
+    names: set[str]
+    file_nodes: int
+    file_bytes: int
+    made_nodes: int = 0
+    made_bytes: int = 0
+    calls: int = 0
+    active: dict[FunctionKey, None] = field(default_factory=dict)
+    depth: int = 0
+
+    def expand(self, nodes: Iterable[onnx.NodeProto], *, is_own: bool) -> Iterator[onnx.NodeProto]:
+        """The nodes with each call replaced, also in their subgraphs. Nodes that are not its `own` are not changed."""
+        stack = [iter(nodes)]
+        outer = len(self.active)
+        while stack:
+            node = next(stack[-1], None)
+            if node is None:
+                stack.pop()
+                if len(self.active) > outer:
+                    self.active.popitem()
+                continue
+            key = _called(node)
+            if key in self.functions:
+                if key in self.active:
+                    raise ModelError(f"its local function {node.op_type} calls itself")
+                stack.append(self._body(self.functions[key], node))
+                self.active[key] = None
+                continue
+            self.made_nodes += 1
+            self._require_moderate_growth()
+            if has_subgraphs(node):
+                own = node if is_own or len(stack) > 1 else _copy(node)
+                self.depth += 1
+                if self.depth > MAX_SUBGRAPH_DEPTH:
+                    raise ModelError("its subgraphs are nested too deeply")
+                for graph in subgraphs(own):
+                    _replace_nodes(graph, list(self.expand(graph.node, is_own=True)))
+                self.depth -= 1
+                yield own
+            else:
+                yield node
+
+    def _body(self, function: onnx.FunctionProto, node: onnx.NodeProto) -> Iterator[onnx.NodeProto]:
+        """The nodes that compute the outputs of a call. Raises ModelError if it has too many inputs or outputs."""
+        if len(node.input) > len(function.input) or len(node.output) > len(function.output):
+            raise ModelError(f"a call of its local function {node.op_type} has too many inputs or outputs")
+        self.calls += 1
+        attributes = {a.name: a for a in chain(function.attribute_proto, node.attribute)}
+        call = _Call(dict.fromkeys(function.input, ""), attributes, self.calls)
+        call.names.update(zip(function.input, node.input, strict=False))
+        copies: list[tuple[str, str]] = []
+        for formal, name in zip(function.output, node.output, strict=False):
+            if formal in call.names:  # an input that is an output as well, or an output given twice
+                copies.append((call.names[formal], name))
+            elif name:
+                call.names[formal] = name
+        own = (name for inner in function.node for name in inner.output if name not in call.names)
+        self._define(filter(None, own), call)
+        for inner in function.node:
+            yield self._instance(inner, call)
+        for source, name in copies:
+            yield onnx.NodeProto(op_type="Identity", input=[source], output=[name])
+
+    def _instance(self, node: onnx.NodeProto, call: _Call) -> onnx.NodeProto:
+        """A copy of a node of a body, for a call."""
+        made, names = _copy(node), call.names
+        if node.name:
+            made.name = f"{node.name}__{call.number}"
+        made.input[:] = [name and (names[name] if name in names else _undefined(name)) for name in node.input]
+        made.output[:] = [name and names[name] for name in node.output]
+        for i, a in reversed([*enumerate(made.attribute)]):
+            if a.ref_attr_name in call.attributes:
+                name = a.name
+                a.CopyFrom(call.attributes[a.ref_attr_name])
+                a.name = name
+            elif a.ref_attr_name:
+                del made.attribute[i]
+            elif a.type in SUBGRAPH_ATTRIBUTE_TYPES:
+                for graph in (a.g,) if a.type == GRAPH else a.graphs:
+                    self._rename(graph, call)
+        self.made_bytes += made.ByteSize()
+        self._require_moderate_growth()
+        return made
+
+    def _rename(self, graph: onnx.GraphProto, call: _Call) -> None:
+        """Give the values of a subgraph the names that they have in a call."""
+        weights = (*graph.initializer, *(t.values for t in graph.sparse_initializer))
+        own = dict.fromkeys(i.name for i in (*graph.input, *weights))
+        own |= dict.fromkeys(name for node in graph.node for name in node.output if name)
+        outer = {name: call.names[name] for name in own if name in call.names}
+        self._define(own, call)
+        nodes = [self._instance(node, call) for node in graph.node]
+        self.made_bytes -= sum(n.ByteSize() for n in nodes)  # which count again with the node that has the subgraph
+        _replace_nodes(graph, nodes)
+        for value in (*graph.input, *weights, *graph.output, *graph.value_info):
+            value.name = call.names.get(value.name) or _undefined(value.name)
+        for name in own:
+            del call.names[name]
+        call.names |= outer
+
+    def _define(self, names: Iterable[str], call: _Call) -> None:
+        """Give new names to values that a body or a subgraph defines."""
+        for name in names:
+            fresh = f"{name}__{call.number}"
+            while fresh in self.names:
+                fresh += "_"
+            self.names.add(fresh)
+            call.names[name] = fresh
+
+    def _require_moderate_growth(self) -> None:
+        """Raise ModelError if the nodes that were made are too many or too large."""
         require_time()
-        body = sizes.get(_called(node))
-        references = [(a.name, a.ref_attr_name) for a in node.attribute if a.ref_attr_name]
-        if body is None:
-            count += 1
-            size += node.ByteSize() - sum(inner.ByteSize() for graph in subgraphs(node) for inner in graph.node)
-            uses.update((*node.input, *node.output, *(f"@{outer}" for _, outer in references)))
-            continue
-        function = functions[_called(node)]
-        count += body.nodes
-        size += body.bytes
-        parameters = (*zip(function.input, node.input, strict=False), *zip(function.output, node.output, strict=False))
-        for formal, name in parameters:
-            size += body.uses.get(formal, 0) * len(name.encode())
-            uses[name] += body.uses.get(formal, 0)
-        given = {a.name: a for a in node.attribute}
-        for attribute in ({a.name: a for a in function.attribute_proto} | given).values():
-            size += (body.uses.get(f"@{attribute.name}", 0) + 1) * attribute.ByteSize()
-        for formal, outer in references:
-            uses[f"@{outer}"] += body.uses.get(f"@{formal}", 0)
-    return InlinedSize(min(count, MAX_COUNT), min(size, MAX_COUNT), {n: min(k, MAX_COUNT) for n, k in uses.items()})
+        for unit, made, before, least in (
+            ("nodes", self.made_nodes, self.file_nodes, MAX_INLINED_NODES),
+            ("bytes", self.made_bytes, self.file_bytes, MAX_INLINED_BYTES),
+        ):
+            if made > least and made > before * MAX_INLINING_GROWTH:
+                raise ModelError(
+                    f"its local functions would make more than {max(least, before * MAX_INLINING_GROWTH):,} {unit} "
+                    f"of {before:,}: keep the functions, with --keep-functions or keep_functions=True"
+                )
+
+
+def _undefined(name: str) -> str:
+    """The name of a value that a body reads and nobody defines: not one of a value outside."""
+    return f"{name} of a function"
+
+
+def _copy(node: onnx.NodeProto) -> onnx.NodeProto:
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    return made
+
+
+def _replace_nodes(graph: onnx.GraphProto, nodes: Sequence[onnx.NodeProto]) -> None:
+    del graph.node[:]
+    graph.node.extend(nodes)

@@ -71,14 +71,6 @@ def convert_version(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
     return onnx.ModelProto.FromString(_call("convert_version", (_serialized(model), version), "converter"))
 
 
-def inline_model_functions(model: onnx.ModelProto, kept: Sequence[tuple[str, str]] = ()) -> onnx.ModelProto:
-    """The model with the calls of its functions replaced by their bodies, but not of those that are `kept`.
-
-    Raises OnnxError.
-    """
-    return onnx.ModelProto.FromString(_call("inline_functions", (_serialized(model), list(kept)), "inliner"))
-
-
 def check_file(path: Path) -> None:
     """Raise OnnxError with the objection of onnx's checker to a model in a file, if there is one."""
     _call("check_file", (os.fspath(path),), "checker", path.stat().st_size)

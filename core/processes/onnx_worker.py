@@ -1,4 +1,4 @@
-"""Worker that calls the native code of onnx: schema inference, version conversion, inlining and the checker.
+"""Worker that calls the native code of onnx: schema inference, version conversion and the checker.
 
 It imports the extension module of onnx alone. The whole package takes five times as long to import, and needs NumPy.
 """
@@ -53,10 +53,6 @@ class OnnxCode:
     def convert_version(self, model: bytes, version: int) -> bytes:
         """The model at another opset."""
         return self.library.version_converter.convert_version(model, version)
-
-    def inline_functions(self, model: bytes, kept: list[tuple[str, str]]) -> bytes:
-        """The model with the calls of its functions replaced by their bodies, but not of those that are `kept`."""
-        return self.library.inliner.inline_selected_functions(model, kept, True)
 
     def check_file(self, path: str) -> None:
         """Raise the objection of the checker to a model in a file."""

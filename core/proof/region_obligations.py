@@ -19,12 +19,13 @@ import onnx
 from msgspec import Struct, structs
 from onnx import TensorProto, helper, numpy_helper
 
+from ..errors import ModelError
+from ..io.function_inlining import with_inlined_functions
 from ..io.split_models import SplitModel
 from ..ir.dtypes import FLOATS
 from ..ir.expressions import SymInt, atoms, substitute
 from ..ir.graph import Graph
-from ..ir.tensor import Tensor, digest, first_line, tensors_equal
-from ..processes.onnx_calls import OnnxError, inline_model_functions
+from ..ir.tensor import Tensor, digest, tensors_equal
 from ..rewriting.rules import EXACT, ROUNDING
 from ..serialization.proto_queries import captured_by, copy_without, needed_nodes, read_names
 from ..verify.noise import is_float
@@ -244,9 +245,11 @@ class Regions(Struct, frozen=True):
         model.graph.node.append(helper.make_node("Identity", [region.outputs.get(cut_point, cut_point)], [RESULT]))
         model.graph.output.append(onnx.ValueInfoProto(name=RESULT))
         try:
-            model = inline_model_functions(model) if model.functions else model
-        except OnnxError as e:
-            raise NotApplicable(f"its functions cannot be inlined: {first_line(e)}") from e
+            model = with_inlined_functions(model) if model.functions else model
+        except ModelError as e:
+            raise NotApplicable(str(e)) from e
+        if model.functions:
+            raise NotApplicable(f"its function {model.functions[0].name} cannot be inlined")
         drop_identities(model.graph)
         return Fragment(model)
 

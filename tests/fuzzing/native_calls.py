@@ -101,7 +101,6 @@ CALLS: dict[str, dict[str, Call]] = {
         "infer model": infer_model,
         "convert up": lambda model, data, rng: CODE.convert_version(data, opset_of(model) + rng.choice((1, 1, 2, 9))),
         "convert down": lambda model, data, rng: CODE.convert_version(data, opset_of(model) - rng.choice((1, 1, 2, 9))),
-        "inline": lambda _, data, __: CODE.inline_functions(data, []),
         "check": check,
         "write and read": write_and_read,
     },

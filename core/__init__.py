@@ -98,11 +98,24 @@ __all__ = [
 ]
 
 
+RENAMED = {
+    "Build": "RewriteBuilder",
+    "Declined": "MatchFailure",
+    "Edit": "Change of rewriting.change_log",
+    "Ledger": "ChangeLog",
+    "Placed": "PassPlacement",
+    "stretches_to": "broadcasts_to",
+}
+"""Names of earlier versions, and what has come in their place."""
+
+
 def __getattr__(name: str) -> Any:
     # Late, so that a process that needs a part does not import the rest.
     for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f".{module}", __name__), name)
+    if name in RENAMED:
+        raise ImportError(f"{__name__} has no {name} any more: it is {RENAMED[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -22,6 +22,7 @@ from ..core.proof.replay import replay
 from ..core.proof.smt import SmtProver, is_available
 from ..core.proof.verdict import Technique
 from ..core.rewriting.rules import Rule
+from ..core.support.author_errors import is_each, require_argument, require_type
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
 from .model_comparison import Comparer, compare_models
@@ -85,6 +86,10 @@ def examine(
 
     Raises UsageError for invalid arguments.
     """
+    require_type(rule, Rule, "check_rule", "a rule, as @rule makes it")
+    require_type(budget, int, "check_rule", "a number as budget")
+    require_argument(is_each(examples, (str, onnx.ModelProto)), "check_rule", "a list of models as examples", examples)
+    require_argument(is_each(other_rules, Rule), "check_rule", "a list of rules as other_rules", other_rules)
     if budget < 1:
         raise UsageError(f"a budget of {budget} models: at least one is needed")
     try:

@@ -28,6 +28,7 @@ from ..core.rewriting.rules import CONDITIONAL
 from ..core.run.model_interface import ModelInterface
 from ..core.serialization.proto_queries import captured_names
 from ..core.serialization.provenance import with_conditions
+from ..core.support.author_errors import require_type
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
@@ -45,6 +46,7 @@ def load(
     text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None, domains: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
     """The model that `text` describes, with `weights` as further initializers, and versions of other `domains`."""
+    require_type(text, str, "becomes or stays", "models as texts first")
     imports = ", ".join(f'"{domain}" : {version}' for domain, version in {"": opset, **(domains or {})}.items())
     model = parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]> {text}")
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in (weights or {}).items())
@@ -56,6 +58,7 @@ def apply_passes(model: onnx.ModelProto, *passes: Rule | Pass, exact_only: bool 
     result, change_log = from_onnx(model), ChangeLog(exact_only=exact_only, record=True)
     interface = ModelInterface.of(result)
     for item in passes:
+        require_type(item, (Rule, Pass), "becomes or stays", "rules and passes")
         p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
         p.run(result.graph, change_log)
         result.graph.validate()

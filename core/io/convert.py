@@ -18,6 +18,7 @@ from ..ir.graph import GraphContext, constant_bytes
 from ..ir.tensor import Tensor
 from ..serialization.importer import Importer, TensorReader, require_utf8
 from ..serialization.proto_queries import copy_without
+from ..support.author_errors import require_type
 from ..support.gc_pause import count_graph
 from .function_inlining import inline_functions
 from .model import Model, serialize
@@ -28,6 +29,7 @@ def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
 
     Raises ModelError for cycles, names that are undefined or defined twice, and unknown versions.
     """
+    require_type(model, onnx.ModelProto, "from_onnx", 'a ModelProto, as of onnx.load("model.onnx")')
     header, info = copy_without(model, "graph"), copy_without(model.graph, "node", "initializer")
     opsets_of(header)  # refuses unknown versions before anything is read
     tensors = list(map(Tensor.from_proto, model.graph.initializer))
@@ -95,6 +97,7 @@ def import_model(
 
 def to_onnx(model: Model) -> onnx.ModelProto:
     """The model as one message with all its weights."""
+    require_type(model, Model, "to_onnx", "a Model, as of from_onnx")
     return serialize(model).to_proto()
 
 

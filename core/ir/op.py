@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from onnx import helper
 
+from ..support.author_errors import require_argument, require_type
 from . import op_schemas
 from .tensor import Tensor
 
@@ -257,7 +258,7 @@ class Op:
         def __getattr__(self, name: str) -> Any:
             """Build the tuple of many edges when an empty slot is first read."""
             if name not in {"inputs", "outputs"} or self._indexed_edges is None or name not in self._indexed_edges:
-                raise AttributeError(f"an op has no {name} here", name=name, obj=self)
+                raise AttributeError(f"'Op' object has no attribute {name!r}", name=name, obj=self)
             values = tuple(self._indexed_edges[name])
             setattr(self, name, values)
             return values
@@ -298,6 +299,9 @@ def made_from(op: Op, by: str, ops: Iterable[Op]) -> Op:
 
     For one of `ops` that a rewrite made, its own sources count, so that all sources are nodes of the file.
     """
+    require_type(op, Op, "made_from", "an op first")
+    require_type(by, str, "made_from", "the name of the pass after the op")
+    require_argument(not isinstance(ops, Op | str), "made_from", "a list of the ops that it replaces", ops)
     set_origin((op,), by, tuple(ops))
     return op
 

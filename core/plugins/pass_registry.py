@@ -15,10 +15,11 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from ..errors import PluginError, UsageError, format_error
+from ..errors import PluginError, UsageError
 from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass, leaves
 from ..run.transforms import ModelTransform, definition
+from ..support.author_errors import describe_exception
 from ..support.regular_files import open_regular
 from .plugin import PassPlacement, Plugin, as_pass
 
@@ -148,6 +149,8 @@ def all_rules(p: Pass) -> list[Rule]:
 
 
 ENTRY_POINT_GROUP = "passwright.passes"
+WITHOUT_PATTERN = "rule.<locals>.wrap"
+"""The name of a function that is decorated with @rule, without a pattern in brackets."""
 FILE_MODULE_PREFIX = "passwright_local_"
 MAX_LISTED_NAMES = 5  # names that a message lists
 LoadErrors = dict[str, PluginError]
@@ -245,7 +248,7 @@ def plugin_errors(source: str, what: str) -> Generator[None]:
     except BaseException as e:
         if isinstance(e, PluginError) and source in str(e):
             raise
-        raise PluginError(f"{what}: {format_error(e)}") from e
+        raise PluginError(f"{what}: {describe_exception(e)}") from e
 
 
 def registry_from_file(path: Path) -> PassRegistry:
@@ -257,6 +260,8 @@ def registry_from_file(path: Path) -> PassRegistry:
         own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
         name = next((t.__name__ for t in own if hasattr(t, "run")), "")
         hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
+        bare = [name for name, t in vars(module).items() if getattr(t, "__qualname__", "") == WITHOUT_PATTERN]
+        hint = f"; {bare[0]} has no pattern, as in @rule(lambda g, x: g.Relu(x))" if bare else hint
         raise PluginError(f"{path} defines neither a pass nor a rule{hint}")
     return registry
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isfinite
+from types import NoneType
 from typing import Any, NoReturn, cast
 
 import numpy as np
@@ -16,11 +17,26 @@ from ..ir.graph import Graph
 from ..ir.op import Op, without_trailing_omitted
 from ..ir.tensor import Tensor, element_type
 from ..ir.values import Value
+from ..support.author_errors import require_argument, require_type
 
 Array = np.ndarray[Any, Any]
 FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
     ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),
 ]}  # fmt: skip
+
+OPERANDS = (Value, int, float, np.generic, NoneType)
+"""The types of the inputs of an op that is built."""
+
+
+def _operands(op_type: str, inputs: Sequence[Any]) -> tuple[Value | float | None, ...]:
+    """The inputs with numbers of NumPy as numbers of Python. Raises UsageError for what is no value or number."""
+    for v in inputs:
+        if not isinstance(v, OPERANDS):
+            hint = " (an op has outputs, as in op.outputs[0])" if isinstance(v, Op) else ""
+            hint = " (a star gives each of several, as in g.Concat(*xs))" if isinstance(v, list | tuple) else hint
+            hint = " (g.const(array) makes a constant)" if isinstance(v, np.ndarray) else hint
+            require_argument(is_right=False, call=op_type, wanted=f"values and numbers{hint}", given=cast("object", v))
+    return tuple(cast("Any", v).item() if isinstance(v, np.generic) else v for v in inputs)
 
 
 class RewriteBuilder:
@@ -35,6 +51,8 @@ class RewriteBuilder:
     def __init__(
         self, graph: Graph, root: Op, domain: str = op_schemas.ONNX_DOMAIN, base: RewriteBuilder | None = None
     ) -> None:
+        require_type(graph, Graph, "RewriteBuilder", "a graph first")
+        require_type(root, Op, "RewriteBuilder", "an op of the graph as root")
         self.graph = graph
         self.added_ops: list[Op] = [] if base is None else base.added_ops
         self.constants: list[Value] = [] if base is None else base.constants
@@ -60,9 +78,12 @@ class RewriteBuilder:
         return RewriteBuilder(self.graph, self._root, name, self)
 
     def const(self, data: Any, like: Value | None = None) -> Value:
-        """A constant; with `like`, of that value's element type. Raises TypeError for None."""
+        """A constant; with `like`, of that value's element type. Raises TypeError for None, UsageError for a value."""
         if data is None:
             raise TypeError("a constant was to be made of None, as an attribute that the op does not have")
+        is_array = not isinstance(data, Value | Op)
+        require_argument(is_array, "const", "an array or numbers (x.const is the array of x)", data)
+        require_type(like, (Value, NoneType), "const", "a value as like")
         kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
         array = cast("Array", data) if isinstance(data, np.ndarray) else np.asarray(data, kind)
         array = array if kind is None else array.astype(kind, copy=False)  # of the same subclass
@@ -74,6 +95,7 @@ class RewriteBuilder:
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         def add(*inputs: Value | float | None, outputs: int = 1, **attrs: Any) -> Value | tuple[Value, ...]:
             written = {k: v for k, v in attrs.items() if v is not None}
+            inputs = _operands(op_type, inputs)
             spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
             values = [
                 self._number(spec, i, inputs, v) if isinstance(v, int | float) else v for i, v in enumerate(inputs)

@@ -309,6 +309,7 @@ class ChangeLog:
         self._running_passes.append(name)
         self.declines.pop(name, None)
         self._nested_seconds.append(0.0)
+        outer_limit = self._change_limit
         self._change_limit = None if max_changes is None else self.change_count + max_changes
         if self.report is not None:
             self.report(self._position, always=True)
@@ -318,7 +319,7 @@ class ChangeLog:
         finally:
             took = perf_counter() - self.observer_seconds - start
             self._running_passes.pop()
-            self._change_limit = None
+            self._change_limit = outer_limit
             self.seconds[name] = self.seconds.get(name, 0.0) + took - self._nested_seconds.pop()
             if self._nested_seconds:
                 self._nested_seconds[-1] += took

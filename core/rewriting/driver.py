@@ -6,18 +6,17 @@ import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from operator import attrgetter
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any, cast
 
 import numpy as np
 
-from ..errors import GraphError, MatchFailure, MissingOperator, ModelError, NoFixpoint, RuleError, format_error, require
+from ..errors import GraphError, MatchFailure, MissingOperator, ModelError, NoFixpoint, RuleError, require
 from ..inference import schema_violation
 from ..ir.graph import Graph, attribute_graphs
 from ..ir.op import Op, inherit_name, made_from, set_origin
 from ..ir.values import Value
 from ..processes.watchdog import require_time
+from ..support.author_errors import describe_exception
 from .builder import RewriteBuilder
 from .change_log import ChangeLog
 from .pattern import OpPattern, Var
@@ -234,9 +233,8 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     except BaseException as e:
         for op in match.ops if isinstance(e, Exception) else ():
             require(not (why := schema_violation(op)), f"{op.label} is invalid: {why}")
-        lines = [f.lineno for f in extract_tb(e.__traceback__) if f.filename == r.build.__code__.co_filename]
-        where = f" ({Path(r.build.__code__.co_filename).name}:{lines[-1]})" if lines else ""
-        raise RuleError(f"rule {r.name} failed at {root.label}: {format_error(e)}{where}", r.name, place) from e
+        what = describe_exception(e, r.build.__code__)
+        raise RuleError(f"rule {r.name} failed at {root.label}: {what}", r.name, place) from e
     if context.mutation_count - mutations != len(g.added_ops) + len(g.constants):
         what = f"rule {r.name} changed the graph at {root.label}; it may only add ops by its builder"
         raise RuleError(what, r.name, place)

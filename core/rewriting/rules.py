@@ -9,18 +9,22 @@ def cancel_negations(g, x):
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Sequence
+import re
+import reprlib
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from msgspec import Struct
-from onnx import helper
+from onnx import TensorProto, helper
 
 from ..errors import RuleError
+from ..ir import op_schemas
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
+from ..support.author_errors import is_each, require_argument, require_type
 from .assumptions import Assumption, trace_assumption
 from .builder import RewriteBuilder
 from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
@@ -82,6 +86,9 @@ def conditional(
     stands for its first output. `each` says it of each float of the match, the results among them:
     `each=lambda g, v: g.Less(g.Abs(v), inf)`. Without words, the expression is shown. Raises RuleError.
     """
+    require_type(condition, str, "conditional", "words first, an expression as assume= or each=")
+    for given in (assume, each):
+        require_argument(given is None or callable(given), "conditional", "a lambda as assume= or each=", given)
     if assume is not None and each is not None:
         raise RuleError("a condition takes assume= or each=, not both")
     found = None
@@ -96,7 +103,19 @@ def conditional(
 
 def by_dtype(dtypes: Collection[int], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:
     """A contract that depends on the element type of the root's first output: `by_dtype(INTEGERS, EXACT)`."""
+    _require_contract("by_dtype", contract)
+    _require_contract("by_dtype", otherwise)
+    known = set(TensorProto.DataType.values())
+    given: Any = dtypes
+    are_types = not isinstance(given, str) and isinstance(given, Collection) and known.issuperset(dtypes)
+    require_argument(are_types, "by_dtype", "element types as in {TensorProto.FLOAT}", dtypes)
     return Contract(otherwise.kind, otherwise.condition, frozenset(dtypes), contract, otherwise.assumption)
+
+
+def _require_contract(name: str, contract: object) -> None:
+    if not isinstance(contract, Contract):
+        known = "EXACT, ROUNDING, LOSSY, conditional(...) or by_dtype(...)"
+        raise RuleError(f"the contract of {name} is {known} of passwright.core, not {reprlib.repr(contract)}")
 
 
 _DTYPE_WORDS = {"i": "integers", "u": "integers", "f": "floats"}
@@ -183,15 +202,20 @@ def rule(
     it might go wrong, such as the knees of an activation: inputs are drawn on and beside them. The rules of a module
     with one `group` form the pass of that name, in the order in which they are defined, so that an earlier one is tried
     first. Raises RuleError for a parameter that is not a variable of a pattern, and for an operator with attributes, or
-    a number of inputs, that no opset has.
+    a number of inputs, that no opset has; UsageError for arguments of other types.
     """
+    for pattern in patterns:
+        require_argument(callable(pattern), "rule", "lambdas, as in lambda g, x: g.Relu(x)", pattern)
+    require_type(group, str, "rule", "the name of a pass as its group")
+    are_numbers = is_each(critical_values, (int, float))
+    require_argument(are_numbers, "rule", "critical_values as numbers, as in (-3, 3)", critical_values)
 
     def wrap(build: Callable[..., Any]) -> Rule:
+        is_function = callable(build) and hasattr(build, "__code__") and build.__code__.co_argcount > 0
+        require_argument(is_function, "rule", "a function of g and variables of the pattern", build)
         if not patterns:
             raise RuleError(f"{build.__name__} has no pattern")
-        if not isinstance(contract, Contract):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked
-            known = "EXACT, ROUNDING, LOSSY, conditional(...) or by_dtype(...)"
-            raise RuleError(f"the contract of {build.__name__} is {known} of passwright.core, not {contract!r}")
+        _require_contract(build.__name__, contract)
         taken = list(inspect.signature(build).parameters.values())[1:]
         roots: list[OpPattern] = []
         bound: set[str] = set()
@@ -207,12 +231,29 @@ def rule(
         assumed = [name for a in contract.assumptions for name in a.variables]
         _require_bound(f"the contract of {build.__name__}", assumed, sorted(bound))
         equation = (inspect.getdoc(build) or "").partition("\n")[0]
+        _require_same_operators(build.__name__, equation, roots)
         numbers, parameters = tuple(map(float, critical_values)), tuple(p.name for p in taken)
         return Rule(
             build.__name__, equation, tuple(roots), build, allow_other_uses, contract, numbers, parameters, group
         )
 
     return wrap
+
+
+SIGNS: Mapping[str, tuple[str, ...]] = {"+": ("Add", "Sum"), "-": ("Sub", "Neg"), "*": ("Mul",), "/": ("Div",)}
+"""The operators that signs stand for in equations."""
+CALL = re.compile(r"\b[A-Z]\w*(?=\()")
+
+
+def _require_same_operators(name: str, equation: str, patterns: Sequence[OpPattern]) -> None:
+    """Raise RuleError for an equation from operators of which the patterns have none, as one that is turned round."""
+    left = equation.partition("=>")[0] if "=>" in equation else ""
+    called = set(CALL.findall(left))
+    signs = {op_type for sign, types in SIGNS.items() if sign in left for op_type in types}
+    found = {t for p in patterns for part in p.walk() for t in part.types}
+    if called and found.isdisjoint(called | signs) and not called.isdisjoint(op_schemas.since_versions("")):
+        named, has = (", ".join(sorted(types)) for types in (called, found))
+        raise RuleError(f"the equation of {name} begins with {named}, and its pattern has {has}")
 
 
 def _require_bound(name: str, taken: Collection[str], bound: Collection[str]) -> None:

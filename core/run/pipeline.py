@@ -22,7 +22,6 @@ from ..errors import (
     RuleError,
     UnknownNameError,
     UnverifiableError,
-    format_error,
 )
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph, Runs, total_op_count
@@ -31,6 +30,7 @@ from ..processes.watchdog import require_time
 from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.rules import Rule
+from ..support.author_errors import describe_exception, is_each, require_argument, require_type
 from ..support.suggestions import did_you_mean
 
 BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
@@ -41,8 +41,8 @@ BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
 class Pass(Protocol):
     """A named function that rewrites a graph and returns the number of changes (0: unchanged).
 
-    It must be deterministic, keep no state, and rewrite subgraphs too. A pass that calls `change_log.permits` before
-    each change can be bisected change by change; a run of any other pass counts as one change.
+    It must be deterministic, keep no state, and rewrite subgraphs too. A pass that calls `change_log.request_change`
+    before each change can be bisected change by change; a run of any other pass counts as one change.
     """
 
     @property
@@ -67,9 +67,12 @@ class RemarkingPass(Protocol):
 def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
     """Run one pass; its time and changes are recorded under its name.
 
-    Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read and requests that the
-    model does not allow, and UnverifiableError.
+    A pass may run others by it: theirs are recorded under their names. Raises PassFailed for any error of the pass, but
+    ModelError for weights that cannot be read and requests that the model does not allow, and UnverifiableError.
     """
+    _require_passes("run_pass", (p,))
+    require_type(graph, Graph, "run_pass", "a Graph, as in model.graph")
+    require_type(change_log, ChangeLog, "run_pass", "a ChangeLog")
     require_time()
     bans = change_log.exclusions
     if change_log.stopped or p.name in bans.passes:
@@ -82,7 +85,7 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
         if is_group:
             with change_log.running_pass(p.name):
                 return p.run(graph, change_log)
-        budget = _limit_mutations(graph)
+        outer_limit, budget = shared.mutation_limit, _limit_mutations(graph)
         with change_log.running_pass(p.name, budget):
             change_log.start_change(p.name, "")
             returned: Any = p.run(graph, change_log)
@@ -93,8 +96,9 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
         if isinstance(e, PassFailed) and (is_group or e.pass_name == p.name):
             raise
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
-        raise PassFailed(p.name, kind, format_error(e)) from e
-    shared.mutation_limit = None
+        code = getattr(type(p).run, "__code__", None)
+        raise PassFailed(p.name, kind, describe_exception(e, code)) from e
+    shared.mutation_limit = outer_limit
     change_log.passes_run.append(p.name)
     if change_log.validates_graphs and is_changed:
         _require_valid(p, graph)
@@ -144,7 +148,9 @@ class RulePass:
     rules: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
-        """Check that each name stands for one rule. Raises RuleError."""
+        """Check that these are rules, and that each name stands for one. Raises UsageError and RuleError."""
+        require_type(self.name, str, "RulePass", "a name first")
+        require_argument(is_each(self.rules, Rule), "RulePass", "a tuple of rules, as in (first, second)", self.rules)
         known: dict[str, Rule] = {}
         for r in self.rules:
             if (other := known.setdefault(r.name, r)) != r:
@@ -164,14 +170,26 @@ class RulePass:
 def rule_pass(module: ModuleType | str, group: str) -> RulePass:
     """The pass of the rules that a module, or the module of that name, defines with `group`, in their order there.
 
-    Raises RuleError if there is none.
+    Raises RuleError if there is none, UsageError for anything else than a module that is imported.
     """
-    module = sys.modules[module] if isinstance(module, str) else module
+    found: Any = sys.modules.get(module) if isinstance(module, str) else module
+    wanted = 'a module or its name, and the group of rules in it, as in rule_pass(__name__, "my-pass")'
+    require_argument(isinstance(found, ModuleType), "rule_pass", wanted, module)
+    require_type(group, str, "rule_pass", "the group as a text")
+    module = cast("ModuleType", found)
     rules = (item for item in vars(module).values() if isinstance(item, Rule) and item.group == group)
     own = tuple(dict.fromkeys(r for r in rules if r.build.__module__ == module.__name__))
     if not own:
         raise RuleError(f"{module.__name__} defines no rule with group={group!r}")
     return RulePass(group, own)
+
+
+def _require_passes(call: str, passes: Any) -> None:
+    """Raise UsageError for anything else than passes; a rule has to be made one."""
+    require_argument(is_each(passes, object), call, "a tuple of passes", passes)
+    for p in cast("Sequence[Any]", passes):
+        is_pass = hasattr(p, "run") and hasattr(p, "name") and not isinstance(p, type)
+        require_argument(is_pass, call, 'passes, such as RulePass("name", (first, second)) for rules', p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +206,10 @@ class Pipeline:
     costs: CostModel | None = None
     fallback: str = ""
     quantization: QuantizationSpec | None = None
+
+    def __post_init__(self) -> None:
+        """Check that these are passes. Raises UsageError."""
+        _require_passes("Pipeline", self.passes)
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Run each pass once."""
@@ -219,6 +241,10 @@ class Fixpoint:
     passes: Sequence[Pass]
     patience: int = 50
     fallback: str = ""
+
+    def __post_init__(self) -> None:
+        """Check that these are passes. Raises UsageError."""
+        _require_passes("Fixpoint", self.passes)
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model did not shrink."""

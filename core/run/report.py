@@ -230,8 +230,9 @@ class Report:
 
 
 def pass_records(pipeline: Pass, change_log: ChangeLog) -> list[PassRecord]:
-    """One record for each pass of the pipeline, in order."""
-    counts = {p.name: dict(change_log.counts.get(p.name, Counter[str]())) for p in leaves(pipeline)}
+    """One record for each pass of the pipeline, in order, then for each pass that another one ran with changes."""
+    names = (*(p.name for p in leaves(pipeline)), *change_log.counts)
+    counts = {name: dict(change_log.counts.get(name, Counter[str]())) for name in names}
     seconds = {name: round(change_log.seconds.get(name, 0.0), 6) for name in counts}
     return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
 

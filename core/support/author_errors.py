@@ -1,0 +1,50 @@
+"""Messages for authors of rules and passes: wrong arguments, and exceptions of their code."""
+
+from __future__ import annotations
+
+import reprlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from traceback import extract_tb
+from types import CodeType, ModuleType
+from typing import Any, cast
+
+from ..errors import PassesError, UsageError, format_error
+from .suggestions import did_you_mean
+
+
+def require_argument(is_right: object, call: str, wanted: str, given: object) -> None:
+    """Raise UsageError that the public function `call` takes what is `wanted`: authors may not check types."""
+    if not is_right:
+        raise UsageError(f"{call} takes {wanted}, but got {reprlib.repr(given)}")
+
+
+def require_type(given: object, kinds: type | tuple[type, ...], call: str, wanted: str) -> None:
+    """`require_argument` for an object of one of some types."""
+    require_argument(isinstance(given, kinds), call, wanted, given)
+
+
+def is_each(items: object, kinds: type | tuple[type, ...]) -> bool:
+    """Whether it is a tuple or list of objects of these types."""
+    return isinstance(items, tuple | list) and all(isinstance(i, kinds) for i in cast("Sequence[object]", items))
+
+
+def describe_exception(error: BaseException, code: CodeType | None = None) -> str:
+    """The text of an exception, with names similar to one that passwright lacks, and the line in the file of `code`."""
+    text = format_error(error)
+    if isinstance(error, AttributeError | ImportError):
+        text += _similar_names(error)
+    if code is None or isinstance(error, PassesError):
+        return text
+    lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == code.co_filename]
+    return f"{text} ({Path(code.co_filename).name}:{lines[-1]})" if lines else text
+
+
+def _similar_names(error: AttributeError | ImportError) -> str:
+    """A question with similar names, if an object or module of passwright lacks a name."""
+    owner: Any = sys.modules.get(error.name or "") if isinstance(error, ImportError) else error.obj
+    name = str(error).partition("'")[2].partition("'")[0] if isinstance(error, ImportError) else error.name
+    home = owner.__name__ if isinstance(owner, ModuleType) else type(owner).__module__
+    is_ours = home.partition(".")[0] == __name__.partition(".")[0]
+    return did_you_mean(name, (n for n in dir(owner) if not n.startswith("_"))) if is_ours and name else ""

@@ -1,0 +1,249 @@
+"""Mistakes of authors: wrong arguments of public functions, removed names, and exceptions of rules and passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from passwright.core import (
+    EXACT,
+    ChangeLog,
+    Fixpoint,
+    Graph,
+    Pass,
+    Pipeline,
+    RewriteBuilder,
+    RulePass,
+    Value,
+    from_onnx,
+    require,
+    rule,
+    run_pass,
+    to_onnx,
+)
+from passwright.core.errors import PassFailed, PluginError, RuleError, UsageError
+from passwright.core.plugins.pass_registry import registry_from_file
+from passwright.testing import check_rule
+from rewriting import apply_passes, becomes, cases, load, op_types
+
+from passwright import core, optimize
+
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+
+TEXT = "g (float[N] x, float[N] w) => (float[N] y, float[N] z) { a = Neg(x) y = Neg(a) b = Abs(w) z = Abs(b) }"
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def cancel_negations(g: RewriteBuilder, x: Value) -> Value:
+    """Neg(Neg(x)) => x"""
+    return x
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def decline_late(g: RewriteBuilder, x: Value) -> Value:
+    """Builds ops, and declines."""
+    made = g.Neg(g.Neg(x))
+    require(x.producer is made, "it declines")
+    return made
+
+
+INNER: Any = RulePass("inner", (cancel_negations, decline_late))
+
+
+def builder() -> Any:
+    graph = from_onnx(load(TEXT)).graph
+    return RewriteBuilder(graph, next(graph.ops("Neg")))
+
+
+def operand() -> Any:
+    return builder().root.inputs[0]
+
+
+api: Any = core
+check: Any = check_rule
+compare: Any = becomes
+RULE: Any = cancel_negations
+FUNCTION: Any = RULE.build
+WRONG_CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "rule for module": (lambda: api.rule_pass(RULE, "n"), "^rule_pass takes a module or its name, .* but got Rule"),
+    "module that is not imported": (lambda: api.rule_pass("nowhere", "n"), "^rule_pass takes a module .*'nowhere'$"),
+    "module for group": (lambda: api.rule_pass(core, core), "^rule_pass takes the group as a text, but got <module"),
+    "rule for rules": (lambda: api.RulePass("n", RULE), "^RulePass takes a tuple of rules"),
+    "function for a rule": (lambda: api.RulePass("n", (FUNCTION,)), "^RulePass takes a tuple of rules"),
+    "rules before the name": (lambda: api.RulePass((RULE,), "n"), "^RulePass takes a name first"),
+    "pass for passes": (lambda: api.Pipeline("n", INNER), "^Pipeline takes a tuple of passes"),
+    "rule for a pass": (lambda: api.Pipeline("n", (RULE,)), '^Pipeline takes passes, such as RulePass\\("name"'),
+    "name for a pass": (lambda: api.Fixpoint("n", ("basic",)), "^Fixpoint takes passes, .* but got 'basic'"),
+    "class for a pass": (lambda: api.Fixpoint("n", (RulePass,)), "^Fixpoint takes passes"),
+    "rule to run": (lambda: api.run_pass(RULE, builder().graph, ChangeLog()), "^run_pass takes passes"),
+    "model for its graph": (lambda: api.run_pass(INNER, from_onnx(load(TEXT)), ChangeLog()), "^run_pass takes a Graph"),
+    "no change log": (lambda: api.run_pass(INNER, builder().graph, None), "^run_pass takes a ChangeLog, but got None$"),
+    "text for a pattern": (lambda: api.rule("Neg(x)"), "^rule takes lambdas, as in lambda g, x"),
+    "no function": (lambda: api.rule(lambda g, x: g.Neg(x))("x"), "^rule takes a function of g and variables"),
+    "function of nothing": (lambda: api.rule(lambda g, x: g.Neg(x))(lambda: 1), "^rule takes a function of g"),
+    "one critical value": (lambda: api.rule(lambda g, x: g.Neg(x), critical_values=3), "^rule takes critical_values"),
+    "pass for group": (lambda: api.rule(lambda g, x: g.Neg(x), group=INNER), "^rule takes the name of a pass as"),
+    "expression for words": (lambda: api.conditional(lambda g, x: g.Neg(x)), "^conditional takes words first"),
+    "words for an expression": (lambda: api.conditional(assume="x > 0"), "^conditional takes a lambda as assume="),
+    "text for types": (lambda: api.by_dtype("float", EXACT), "^by_dtype takes element types"),
+    "NumPy's types": (lambda: api.by_dtype({np.float32}, EXACT), "^by_dtype takes element types"),
+    "text for a contract": (lambda: api.by_dtype({1}, "exact"), "^the contract of by_dtype is EXACT"),
+    "pass to check": (lambda: check(INNER), "^check_rule takes a rule, as @rule makes it"),
+    "text for a budget": (lambda: check(RULE, budget="3"), "^check_rule takes a number as budget"),
+    "one example": (lambda: check(RULE, examples=TEXT), "^check_rule takes a list of models"),
+    "one other rule": (lambda: check(RULE, other_rules=RULE), "^check_rule takes a list of rules"),
+    "function to apply": (lambda: compare(TEXT, TEXT, FUNCTION), "^becomes or stays takes rules and passes"),
+    "rule before texts": (lambda: compare(RULE, TEXT, TEXT), "^becomes or stays takes models as texts"),
+    "path for a model": (lambda: api.from_onnx("model.onnx"), "^from_onnx takes a ModelProto, as of onnx.load"),
+    "graph for its model": (lambda: api.to_onnx(builder().graph), "^to_onnx takes a Model, as of from_onnx"),
+    "op for a graph": (lambda: api.RewriteBuilder(builder().root, builder().graph), "^RewriteBuilder takes a graph"),
+    "value for an op": (lambda: api.RewriteBuilder(builder().graph, operand()), "^RewriteBuilder takes an op of"),
+    "ops before the name": (lambda: api.made_from(builder().root, [], "me"), "^made_from takes the name of the pass"),
+    "one source": (lambda: api.made_from(builder().root, "me", builder().root), "^made_from takes a list of the ops"),
+    "name for a value": (lambda: builder().Neg("x"), "^Neg takes values and numbers, but got 'x'$"),
+    "array for a value": (lambda: builder().Neg(np.ones(2)), r"^Neg takes values and numbers \(g.const\(array\) makes"),
+    "op for a value": (lambda: builder().Neg(builder().root), r"^Neg takes values and numbers \(an op has outputs"),
+    "list of values": (lambda: builder().Max([operand()]), r"^Max takes values and numbers \(a star gives each"),
+    "type as like": (lambda: builder().const(1, like="float32"), "^const takes a value as like, but got 'float32'$"),
+    "value for an array": (lambda: builder().const(operand()), r"^const takes an array or numbers \(x.const is"),
+}  # fmt: skip
+
+
+@cases(("call", "message"), WRONG_CALLS)
+def test_wrong_arguments(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((UsageError, RuleError), match=message):
+        call()
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    g = builder()
+    made = g.Mul(g.root.inputs[0], np.float32(2))
+    assert made.producer.inputs[1].const.item() == 2
+
+
+@cases(
+    ("pattern", "equation", "message"),
+    {
+        "another operator": (lambda g, x: g.Relu(x), "Neg(x) => x", "begins with Neg, and its pattern has Relu"),
+        "turned round": (lambda g, x: g.Tan(x), "Sin(x) / Cos(x) => Tan(x)", "begins with Cos, Sin, and its pattern"),
+        "the same": (lambda g, x: g.Relu(x), "Relu(x) => x", ""),
+        "further ops": (lambda g, x, w: g.MatMul(x, w), "MatMul(Transpose(x), w) => Gemm(x, w)", ""),
+        "signs": (lambda g, x, b: g.Add(x, b), "Softmax(x + b) => Softmax(b + x)", ""),
+        "no operator": (lambda g, x: g.Relu(x), "Something(x) => x", ""),
+        "no equation": (lambda g, x: g.Relu(x), "Neg(x) is another rule", ""),
+    },
+)  # fmt: skip
+def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -> None:
+    def build(g: RewriteBuilder, x: Value) -> Value:
+        return x
+
+    build.__doc__ = equation
+    if not message:
+        assert rule(pattern)(build).equation == equation
+        return
+    with pytest.raises(RuleError, match=f"^the equation of build {message}"):
+        rule(pattern)(build)
+
+
+@cases(
+    ("code", "message"),
+    {
+        "renamed": ("from passwright.core import Ledger", "passwright.core has no Ledger any more: it is ChangeLog$"),
+        "misspelt": ("from passwright.core import Grahp", "cannot import name 'Grahp' .*; did you mean Graph"),
+        "of commands": ("from passwright import optimise", "cannot import name 'optimise'.* did you mean optimize"),
+        "attribute": ("import passwright.core as c\nc.Grahp", "has no attribute 'Grahp'; did you mean Graph"),
+        "of another package": ("from json import dumpz", r"cannot import name 'dumpz' from 'json' \([^)]*\)$"),
+        "no pattern": ("from passwright.core import rule\n@rule\ndef f(g, x): ...", "f has no pattern, as in"),
+    },
+)  # fmt: skip
+def test_names_that_are_not_there(code: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    with pytest.raises(PluginError, match=message):
+        registry_from_file(tmp_path / "mine.py")
+
+
+class Raising:
+    name = "raising"
+
+    def run(self, graph: Graph, _log: ChangeLog) -> int:
+        return next(graph.ops("Neg")).outputs[0].shap  # type: ignore[attr-defined]
+
+
+def test_exceptions_of_passes_have_a_line_and_similar_names() -> None:
+    with pytest.raises(
+        PassFailed, match=r"has no attribute 'shap'; did you mean shape.* \(test_author_errors.py:\d+\)$"
+    ):
+        run_pass(Raising(), from_onnx(load(TEXT)).graph, ChangeLog())
+
+
+class DropSecond:
+    """Abs(Abs(x)) => Abs(x), without requests: each of its runs is one change."""
+
+    name = "drop-second"
+
+    def run(self, graph: Graph, _log: ChangeLog) -> int:
+        found = [op for op in graph.ops("Abs") if (p := graph.producer(op.inputs[0])) is not None and p.type == "Abs"]
+        for op in found:
+            graph.replace_value(op.outputs[0], op.inputs[0])  # type: ignore[arg-type]
+            graph.discard([op])
+        return len(found)
+
+
+class Wrapper:
+    """A pass that runs others in some way."""
+
+    name = "wrapper"
+
+    def __init__(self, *run: Callable[[Graph, ChangeLog], int]) -> None:
+        self.all = run
+
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        return sum(run(graph, change_log) for run in self.all)
+
+
+BOTH: tuple[Pass, ...] = (INNER, DropSecond())
+WRAPPERS = {
+    "rules": (Wrapper(INNER.run), ["Neg", "Abs", "Abs"]),
+    "each": (Wrapper(INNER.run, DropSecond().run), ["Abs"]),
+    "loop": (Wrapper(Fixpoint("loop", BOTH).run), ["Abs"]),
+    "pipeline": (Wrapper(Pipeline("once", BOTH).run), ["Abs"]),
+    "run_pass": (Wrapper(lambda g, log: sum(run_pass(p, g, log) for p in BOTH)), ["Abs"]),
+    "wrappers": (Wrapper(Wrapper(INNER.run).run, Fixpoint("loop", BOTH).run), ["Abs"]),
+}
+
+
+@cases("wrapper", {name: wrapper for name, (wrapper, _) in WRAPPERS.items()})
+def test_wrapped_passes_reach_a_fixpoint(wrapper: Wrapper) -> None:
+    result, change_log = apply_passes(load(TEXT), Fixpoint("outer", (wrapper,)))
+    assert "Neg" not in op_types(to_onnx(result))
+    assert sum(c.total() for c in change_log.counts.values()) == len(change_log.changes)
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def drop_abs(g: RewriteBuilder, x: Value) -> Value:
+    """Abs(x) => x, which is wrong"""
+    return x
+
+
+@cases("run", {"rules": None, "loop": Fixpoint, "pipeline": Pipeline})
+def test_a_wrong_change_of_a_wrapped_rule_is_left_out(run: Any) -> None:
+    inner = RulePass("inner", (cancel_negations, drop_abs))
+    wrapper = Wrapper(inner.run if run is None else run("group", (inner,)).run)
+    found = optimize(load(TEXT), plugin=[wrapper], only=["wrapper"])
+    assert [n.op_type for n in found.model.graph.node] == ["Identity", "Abs"]
+    assert {r.by for r in found.report.rejected} == {"drop_abs"}
+    made_by = [p.name for p in found.report.passes if p.changes]
+    assert made_by == ["wrapper" if run is None else "inner"]
+
+
+def test_a_wrapper_that_never_ends_is_stopped() -> None:
+    def again(graph: Graph, change_log: ChangeLog) -> int:
+        while True:
+            run_pass(INNER, graph, change_log)
+            graph.mark_changed()
+
+    with pytest.raises(PassFailed, match="it keeps changing the graph"):
+        run_pass(Wrapper(again), from_onnx(load(TEXT)).graph, ChangeLog())

@@ -196,7 +196,7 @@ def declines(rule: Rule, case: Case) -> Iterator[Exception | None]:
     for graph in from_onnx(case.model).graph.with_subgraphs():
         for root in filter(is_live, list(graph.ops(*rule.root_types))):
             try:
-                yield from (_decline(rule, match) for match in rule.matches(graph, root))
+                yield from (_decline(rule, match) for match in rule.matches(root))
             except (MatchFailure, PassesError) as why:  # of a condition in the pattern
                 yield why
 

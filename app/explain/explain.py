@@ -246,4 +246,4 @@ def _pattern_roots(layers: list[list[Op]], rule: Rule) -> set[Op]:
 
 def _depth(pattern: OpPattern) -> int:
     """The number of operators on the longest path of a pattern."""
-    return 1 + max((_depth(p) for p in pattern.inputs if isinstance(p, OpPattern)), default=0)
+    return 1 + max(map(_depth, (*pattern.parts, *pattern.others)), default=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import takewhile
 from math import inf
 from typing import Any
 
@@ -15,7 +16,14 @@ from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.operators.operands import attribute_or_input
 from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
-from ..report.descriptions import describe_origin, describe_producer, format_attribute_value, join_alternatives, ordinal
+from ..report.descriptions import (
+    condition_text,
+    describe_origin,
+    describe_producer,
+    format_attribute_value,
+    join_alternatives,
+    ordinal,
+)
 
 
 class MismatchKind(StrEnum):
@@ -99,7 +107,8 @@ class NearMatch(Struct, frozen=True):
     ) -> NearMatch | None:
         """Add that an input comes from another op or output, or that none of several inputs comes from a right one."""
         wanted, producer = join_alternatives(want.types), self.graph.producer(value)
-        is_after_others = any(isinstance(i, VariadicVar) for i in p.inputs[: p.inputs.index(want)])
+        before = takewhile(lambda i: i is not want, p.inputs)
+        is_after_others = any(isinstance(i, VariadicVar) for i in before) and want in p.inputs
         is_anywhere = len(op.inputs) > 1 and (is_after_others or len(p.input_orders(op)) > 1)
         if producer is not None and value is not None and producer.type in want.types:
             output = f"{ordinal(producer.outputs.index(value))} output of {producer.label}"
@@ -125,6 +134,9 @@ class NearMatch(Struct, frozen=True):
         if var is not None:
             why = f"{said}, but {var.name} is {format_attribute_value(want)} already"
             return self._add_attribute(MismatchKind.VARIABLE, op, why)
+        if isinstance(want, Var) or callable(want):
+            why = f"{said}, which does not fulfil {condition_text(want)}"
+            return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
         known = () if op.schema is None else (*op.schema.attributes, *(i.name for i in op.schema.inputs))
         why = f"{said}, the pattern wants {format_attribute_value(want)}"
         if have is None and known and name not in known:
@@ -170,6 +182,11 @@ class NearMatch(Struct, frozen=True):
         """Add that the op has more inputs than the pattern."""
         why = f"{op.label} has a {ordinal(index)} input, {value.name}; the pattern has {index or 'none'}"
         return self.with_failure(MismatchKind.INPUTS, op, why)
+
+    def missing_root(self, op: Op, want: OpPattern) -> NearMatch | None:
+        """Add that no op is the further root of a pattern."""
+        why = f"no other op that reads a value of the match is {join_alternatives(want.types)} as in the pattern"
+        return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(want))
 
     def swapped_inputs(self, op: Op) -> NearMatch | None:
         """Add that the two inputs are the other way round, if they are of one type and easily mistaken."""

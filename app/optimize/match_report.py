@@ -16,7 +16,7 @@ from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.processes.watchdog import required_progress
 from ...core.rewriting.driver import is_live, try_build
-from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
+from ...core.rewriting.pattern import ROOTS, OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.run.pipeline_run import NO_PROGRESS_TIMEOUT
 from ..report.descriptions import describe_binding, join_alternatives
@@ -81,7 +81,7 @@ def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[PatternMismatch, ..
         pattern, way = min(((p, closest_match(p, op)) for p in r.patterns), key=lambda found: found[1].cost)
         return way.matched, pattern_size(pattern), way.failures
     matched, size, failures = len(whole[1]), pattern_size(pattern), dict[str, PatternMismatch]()
-    for match in r.matches(op.graph, op):
+    for match in r.matches(op):
         if not is_live(op):
             dead = PatternMismatch(MismatchKind.DEAD, op.label, f"no result of {op.label} is used")
             return matched, size, (dead,)
@@ -128,7 +128,8 @@ def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[PatternMismatc
     """The uses of inner values outside the match, see `Rule.matches`."""
     bound, ops, _ = whole
     given = bound_values(bound)
-    for op in ops[1:]:
+    roots = bound.get(ROOTS, ops[:1])
+    for op in (op for op in ops if op not in roots):
         for v in op.outputs:
             said = [_use_text(v, user, graph) for user in v.consumers if user not in ops]
             if graph.is_output(v):

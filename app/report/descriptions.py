@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, cast
 
 from ...core.ir.graph import Graph
@@ -91,6 +92,16 @@ def describe_type(value: Value) -> str:
     if value.tensor.size > MAX_LISTED or value.tensor.mapped is not None or value.tensor.is_external:
         return f"constant {text}"
     return f"constant {text} {format_attribute_value(value.tensor.array.tolist())}"
+
+
+def condition_text(want: Any) -> str:
+    """The condition of a pattern on an attribute: the name of its function, or where its lambda is."""
+    function = getattr(want, "accepts", None) or want
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", "a condition")
+    if code is None or name != "<lambda>":
+        return name
+    return f"the condition at {Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
 def format_attribute_value(value: Any) -> str:

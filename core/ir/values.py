@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Callable, Collection
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from ..errors import MatchFailure
+from ..errors import MatchFailure, UsageError
+from .arithmetic import Arithmetic
 from .expressions import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
 from .op import NOT_INFERRED, Op
 from .tensor import Tensor
@@ -17,8 +19,23 @@ from .tensor import Tensor
 MAX_LISTED_CONSUMERS = 8
 
 
-class Value:
-    """One tensor (or sequence, map, optional). Its producer may change; the value stays."""
+class Builder(Protocol):
+    """A builder of ops, by their names."""
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        """The function that adds an op."""
+        ...
+
+
+BUILDER: ContextVar[Builder | None] = ContextVar("BUILDER", default=None)
+"""The builder of the rule that runs now."""
+
+
+class Value(Arithmetic["Value"]):
+    """One tensor (or sequence, map, optional). Its producer may change; the value stays.
+
+    In the function of a rule, `x * 2` is `g.Mul(x, 2)`.
+    """
 
     __slots__ = ("_consumers", "_dtype", "_shape", "elements", "name", "producer", "tensor", "type")
 
@@ -34,6 +51,12 @@ class Value:
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
+
+    def _operator(self, op_type: str, *operands: Any) -> Value:
+        builder = BUILDER.get()
+        if builder is None:
+            raise UsageError(f"signs build ops in rules only; elsewhere, RewriteBuilder(graph, op).{op_type}(...) does")
+        return getattr(builder, op_type)(*operands)
 
     @property
     def consumers(self) -> Collection[Op]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 from onnx import TensorProto
 
-from ..errors import MatchFailure, RuleError
+from ..errors import MatchFailure, RuleError, UsageError
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
@@ -69,11 +69,15 @@ class Assumption(Struct, frozen=True):
 def trace_assumption(expression: Callable[..., OpPattern], *, each: bool = False) -> Assumption:
     """The assumption that a lambda describes, as of a pattern. Raises RuleError."""
     try:
-        found, names = trace_pattern(expression)
-    except RuleError as e:
+        spellings, names = trace_pattern(expression)
+    except (RuleError, UsageError) as e:
         raise RuleError(f"{ALLOWED}: {e}") from e
+    found = spellings[0]
     for part in found.walk():
-        if len(part.types) != 1 or part.bound_name or not all(isinstance(i, PARTS) for i in part.inputs):
+        is_plain = len(part.types) == 1 and not part.bound_name and not part.others
+        if len(spellings) > 1 or not is_plain or not all(isinstance(i, PARTS) for i in part.inputs):
+            raise RuleError(ALLOWED)
+        if any(callable(v) or (isinstance(v, Var) and v.accepts is not None) for _, v in part.attrs):
             raise RuleError(ALLOWED)
     if each and len(names) != 1:
         raise RuleError("an assumption on each float has one variable, as in lambda g, v: g.Less(g.Abs(v), 1)")

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..errors import GraphError, MatchFailure, MissingOperator, ModelError, NoFixpoint, RuleError, require
 from ..inference import schema_violation
-from ..ir.graph import Graph, attribute_graphs
+from ..ir.graph import Graph, attribute_graphs, enclosing_op
 from ..ir.op import Op, inherit_name, made_from, set_origin
-from ..ir.values import Value
+from ..ir.values import BUILDER, Value
 from ..processes.watchdog import require_time
 from ..support.author_errors import describe_exception
 from .builder import RewriteBuilder
@@ -98,7 +98,7 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
     """Whether the pattern has that operator at its root, and an input fits each input that it constrains."""
     if root_type not in pattern.types:
         return False
-    makers = [want for want in pattern.inputs if isinstance(want, OpPattern)]
+    makers = [part for part in pattern.parts if not part.may_be_outside]
     if not all(any(made_by in want.types for made_by, _ in kinds) for want in makers):
         return False
     if isinstance(kinds, tuple):
@@ -159,7 +159,7 @@ def is_live(op: Op) -> bool:
 def apply_rule(r: Rule, root: Op, change_log: ChangeLog) -> list[Op] | None:
     """Try one rule at one op. Returns the ops to visit again, or None if nothing changed."""
     try:
-        for match in r.matches(root.graph, root):
+        for match in r.matches(root):
             touched = _apply_match(r, match, change_log)
             if touched is not None:
                 return touched
@@ -210,20 +210,23 @@ def try_build(r: Rule, match: Match) -> None:
 
 
 def _match_location(match: Match) -> str:
-    """The name of the first output of the root that is used."""
-    root = match.ops[0]
+    """The name of the first output of the first root that is used."""
+    root = match.roots[0]
     return next(v.name for v in root.outputs if v.consumers or root.graph.is_output(v))
 
 
 def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> tuple[Value | None, ...]:
-    """The replacement of each output of the root, built and checked, but not connected yet.
+    """The replacement of each output of each root, built and checked, but not connected yet.
 
     Raises RuleError for an exception of the rule, a changed graph, and a result that is none.
     """
     root, context = match.ops[0], g.graph.context
     is_allowed = r.contract != LOSSY or context.quantization is not None
     require(is_allowed, "its contract is lossy, and the pipeline does not quantize")
+    if len(match.roots) > 1:
+        _require_independent(match.roots)
     mutations = context.mutation_count
+    builder = BUILDER.set(g)
     try:
         built: Any = r.replacement(g, match)
     except (ModelError, NoFixpoint, KeyboardInterrupt):
@@ -235,19 +238,54 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
             require(not (why := schema_violation(op)), f"{op.label} is invalid: {why}")
         what = describe_exception(e, r.build.__code__)
         raise RuleError(f"rule {r.name} failed at {root.label}: {what}", r.name, place) from e
+    finally:
+        BUILDER.reset(builder)
     if context.mutation_count - mutations != len(g.added_ops) + len(g.constants):
         what = f"rule {r.name} changed the graph at {root.label}; it may only add ops by its builder"
         raise RuleError(what, r.name, place)
     if isinstance(built, MatchFailure):
         raise built
-    new = _values_for_outputs(r, root, built, place)
-    pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
+    parts = _parts_for_roots(r, match, built, place)
+    new = tuple(v for op, part in zip(match.roots, parts, strict=True) for v in _values_for_outputs(r, op, part, place))
+    pairs = [(old, v) for old, v in zip(match.outputs, new, strict=True) if v is not None and v is not old]
     require(pairs, "the rule returned the matched value itself")
     for old, v in pairs if root.type == "Identity" else ():  # others are replaced by an Identity between two names
         root.graph.require_replaceable(old, v)
     if why := _problem_of_bodies(match, new, g.added_ops):
         raise RuleError(f"{r.name} {why}", r.name, place)
     return new
+
+
+MAX_SEARCHED_OPS = 1000
+
+
+def _require_independent(roots: tuple[Op, ...]) -> None:
+    """Decline if one of several roots is computed from another, as their replacements may read what all of them read.
+
+    Only ops up to the last root, in the order of the file, are searched, and no more than some of them.
+    """
+    last = max(op.order_key for op in roots)
+    for root in roots:
+        stack, seen = [root], {root}
+        while stack:
+            for user in (user for v in stack.pop().outputs for user in v.consumers):
+                op = enclosing_op(root.graph, user)
+                require(op not in roots, f"{root.label} is computed for {op.label if op is not None else ''}")
+                if op is not None and op not in seen and op.order_key <= last:
+                    seen.add(op)
+                    stack.append(op)
+            require(len(seen) < MAX_SEARCHED_OPS, f"too many ops use {root.label} before the other roots")
+
+
+def _parts_for_roots(r: Rule, match: Match, built: Any, place: str) -> tuple[Any, ...]:
+    """What a rule built for each root: all of it for one, an element of a tuple for each of several."""
+    if len(match.roots) == 1:
+        return (built,)
+    parts = cast("tuple[Any, ...]", built if isinstance(built, tuple) else ())
+    if len(parts) != len(match.roots):
+        wanted = f"a tuple with a value, or a tuple of values, for each of its {len(match.roots)} roots"
+        raise RuleError(f"{r.name} returned {built!r} instead of {wanted}", r.name, place)
+    return parts
 
 
 def _values_for_outputs(r: Rule, root: Op, built: Any, place: str) -> tuple[Value | None, ...]:
@@ -269,7 +307,7 @@ def _values_for_outputs(r: Rule, root: Op, built: Any, place: str) -> tuple[Valu
 def _problem_of_bodies(match: Match, new: tuple[Value | None, ...], added: list[Op]) -> str:
     """Why new ops cannot have the bodies in their attributes; "" unless a body stays with its op, or has two ops."""
     taken: dict[Graph, Op] = {}
-    kept = [v for v in match.ops[0].outputs if v in new]
+    kept = [v for v in match.outputs if v in new]
     for op in added:
         for body in attribute_graphs(op):
             owner = body.owner
@@ -279,14 +317,14 @@ def _problem_of_bodies(match: Match, new: tuple[Value | None, ...], added: list[
                 return f"gave two ops the body of {owner.label}"
             others = [user for v in owner.outputs for user in v.consumers if user not in match.ops]
             is_output = any(map(owner.graph.is_output, owner.outputs))
-            if kept if owner is match.ops[0] else others or is_output:
+            if kept if owner in match.roots else others or is_output:
                 return f"gave {op.type} the body of {owner.label}, which is still used"
             taken[body] = op
     return ""
 
 
 def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
-    """Replace the root's outputs by the new values; returns the ops to visit again.
+    """Replace the outputs of the roots by the new values; returns the ops to visit again.
 
     The matched ops are recorded as origin of those that were added. The last of these inherits the root's name, and
     with it the doc string and metadata of the root in the file.
@@ -294,10 +332,11 @@ def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], 
     root = match.ops[0]
     graph = root.graph
     set_origin(added, by, match.ops)
-    near = {p: None for v in root.inputs if v is not None and (p := graph.producer(v)) is not None}
-    consumers = [user for old in root.outputs for user in old.consumers]
+    inputs = (v for op in match.roots for v in op.inputs)
+    near = {p: None for v in inputs if v is not None and (p := graph.producer(v)) is not None}
+    consumers = [user for old in match.outputs for user in old.consumers]
     replacements: dict[Value, Value] = {}  # the value that each new value became
-    for old, v in zip(root.outputs, new, strict=True):
+    for old, v in zip(match.outputs, new, strict=True):
         if v is None or v is old:
             continue
         maker = graph.producer(v)

@@ -3,34 +3,57 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from math import isfinite
-from typing import Any, NamedTuple, Protocol
+from itertools import islice, product
+from math import isfinite, prod
+from types import NoneType
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from msgspec import Struct, structs
 
 from ..errors import RuleError
 from ..ir import op_schemas
+from ..ir.arithmetic import Arithmetic
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
+from ..support.author_errors import describe_exception, require_argument
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
 BROADCASTING = ops_with(Trait.BROADCASTING)
-MAX_TRIED_POSITIONS = 64  # of the inputs of one op, at which a pattern after a variadic variable is tried
+MAX_TRIED_POSITIONS = 64  # of the inputs of one op, or the consumers of a value, at which a pattern is tried
+MAX_SPELLINGS = 64  # of one pattern, by its alternatives
+Predicate = Callable[[Any], object]
+"""A condition on the value of an attribute."""
 
 
-class Var(Struct, frozen=True):
-    """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs."""
+class Expression(Arithmetic["OpPattern"]):
+    """A part of a pattern in which `x * 2` is `g.Mul(x, 2)`."""
+
+    __slots__ = ()
+
+    def _operator(self, op_type: str, *operands: Any) -> OpPattern:
+        return PatternBuilder().one_of(op_type)(*operands)
+
+    def __bool__(self) -> bool:
+        raise RuleError("a part of a pattern is neither true nor false, as in 0 < x < 1: write g.And(0 < x, x < 1)")
+
+
+class Var(Expression, Struct, frozen=True):
+    """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs.
+
+    An attribute must fulfil the predicate `accepts`, if there is one.
+    """
 
     name: str
     optional: bool = False
     constant: bool = False
+    accepts: Predicate | None = None
 
     def __iter__(self) -> Iterator[VariadicVar]:
         yield VariadicVar(self.name)
@@ -42,11 +65,23 @@ class VariadicVar(Struct, frozen=True):
     name: str = ""
 
 
+class EachInput(Struct, frozen=True):
+    """Any number of inputs, one or more, each of which comes from an op as in `pattern`.
+
+    Variables of inputs and ops in it are bound to tuples, `names`, an element for each input; an attribute has one
+    value for all.
+    """
+
+    pattern: OpPattern
+    names: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class OpPattern:
+class OpPattern(Expression):
     """An operator of one of `types` with patterns for its inputs and attributes.
 
-    Among the inputs, a number is a constant: see `is_number`.
+    Among the inputs, a number is a constant: see `is_number`. Among the attributes, a function is a predicate. With
+    `may_be_outside`, the op may be in an enclosing graph. `others` are further roots beside the first.
     """
 
     types: tuple[str, ...]
@@ -55,6 +90,14 @@ class OpPattern:
     attrs: tuple[tuple[str, Any], ...] = field(hash=False)  # lists among them have no hash
     bound_name: str = ""
     output: int = 0
+    may_be_outside: bool = False
+    others: tuple[OpPattern, ...] = ()
+    parts: tuple[OpPattern, ...] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Collect the patterns of the ops that produce the inputs, as `parts`."""
+        inner = (want.pattern if isinstance(want, EachInput) else want for want in self.inputs)
+        object.__setattr__(self, "parts", tuple(want for want in inner if isinstance(want, OpPattern)))
 
     def __matmul__(self, var: Var) -> OpPattern:
         """`g.Conv(x, w) @ conv` binds the matched op itself; its attributes may then be anything."""
@@ -65,11 +108,19 @@ class OpPattern:
         return replace(self, output=output)
 
     def walk(self) -> Iterator[OpPattern]:
-        """The pattern and the patterns of its inputs, at any depth, the root first."""
+        """The pattern and the patterns of its inputs, at any depth, the root first; then those of other roots."""
         yield self
-        for want in self.inputs:
-            if isinstance(want, OpPattern):
-                yield from want.walk()
+        for part in (*self.parts, *self.others):
+            yield from part.walk()
+
+    def variables(self) -> Iterator[str]:
+        """The names that a match binds, as often as they occur."""
+        for part in self.walk():
+            if part.bound_name:
+                yield part.bound_name
+            for want in (*part.inputs, *(value for _, value in part.attrs)):
+                if isinstance(want, Var | VariadicVar) and want.name:
+                    yield want.name
 
     def operators(self) -> tuple[str, ...]:
         """The operators of the pattern, each once, as in `Conv` or `com.microsoft.Gelu`."""
@@ -84,14 +135,49 @@ class OpPattern:
 
 
 class PatternBuilder:
-    """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern."""
+    """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern.
 
-    def __init__(self, domain: str = op_schemas.ONNX_DOMAIN) -> None:
-        self._domain = domain
+    `chosen` are the indices of the alternatives that are taken, and `choices` the numbers of alternatives there were.
+    """
+
+    def __init__(
+        self, domain: str = op_schemas.ONNX_DOMAIN, chosen: Sequence[int] = (), choices: list[int] | None = None
+    ) -> None:
+        self._domain, self._chosen = domain, chosen
+        self._choices: list[int] = [] if choices is None else choices
 
     def domain(self, name: str) -> PatternBuilder:
         """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        return PatternBuilder(name)
+        return PatternBuilder(name, self._chosen, self._choices)
+
+    def any_of(self, *alternatives: Any) -> Any:
+        """One of several patterns, tried in order: `g.any_of(g.Sigmoid(x), g.HardSigmoid(x))`, or a variable alone."""
+        if not alternatives:
+            raise RuleError("g.any_of has no alternative")
+        self._choices.append(len(alternatives))
+        at = len(self._choices) - 1
+        return alternatives[self._chosen[at] if at < len(self._chosen) else 0]
+
+    def each(self, pattern: OpPattern | Callable[..., OpPattern]) -> tuple[EachInput]:
+        """Any number of inputs that are alike: `g.Concat(*g.each(g.Relu(x)), axis=a)`; or `g.Relu` of any inputs.
+
+        `x` is a tuple of the inputs of all Relus, and an op that is bound a tuple of ops.
+        """
+        alike = pattern if isinstance(pattern, OpPattern) else pattern(...)
+        names = [p.bound_name for p in alike.walk() if p.bound_name]
+        names += [i.name for p in alike.walk() for i in p.inputs if isinstance(i, Var)]
+        inputs = [i for p in alike.walk() for i in p.inputs]
+        if any(isinstance(i, EachInput) or (isinstance(i, VariadicVar) and i.name) for i in inputs):
+            raise RuleError("g.each takes a pattern without g.each and without a star")
+        return (EachInput(alike, tuple(dict.fromkeys(names))),)
+
+    def outer(self, pattern: OpPattern) -> OpPattern:
+        """An op that may be in an enclosing graph: `g.Mul(g.outer(g.Exp(x)), y)` in a body, of an Exp before it."""
+        return replace(pattern, may_be_outside=True)
+
+    def attr(self, var: Var, accepts: Predicate) -> Var:
+        """An attribute that fulfils a condition: `g.Transpose(x, perm=g.attr(p, lambda p: p[0] == 0))`."""
+        return structs.replace(var, accepts=accepts)
 
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
         """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`.
@@ -101,7 +187,10 @@ class PatternBuilder:
 
         def describe(*inputs: Any, **attrs: Any) -> OpPattern:
             wanted = tuple(VariadicVar() if i is ... else i for i in inputs)
-            given = sum(not isinstance(i, VariadicVar) for i in wanted)
+            for want in wanted:
+                if not isinstance(want, INPUT_PATTERNS):
+                    require_argument(is_right=False, call=f"g.{types[0]}", wanted=INPUTS_IN_WORDS, given=want)
+            given = sum(not isinstance(i, VariadicVar | EachInput) for i in wanted)
             most = op_schemas.VARIADIC if given < len(wanted) else given + len(attrs)
             least = sum(not (isinstance(i, VariadicVar) or (isinstance(i, Var) and i.optional)) for i in wanted)
             for op_type in types:
@@ -119,27 +208,68 @@ class PatternBuilder:
         return self.one_of(op_type)
 
 
-def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
-    """The pattern that a lambda describes, and its variables. A default of None marks an optional input."""
+INPUT_PATTERNS = (Var, VariadicVar, EachInput, OpPattern, int, float, NoneType)
+INPUTS_IN_WORDS = "variables of the lambda, operators of g and numbers"
+
+
+def trace_pattern(pattern: Callable[..., Any]) -> tuple[list[OpPattern], list[str]]:
+    """The spellings of the pattern that a lambda describes, by its alternatives, and the variables in their order.
+
+    A default of None marks an optional input. Several patterns in a tuple are roots that share variables.
+    """
     parameters = list(inspect.signature(pattern).parameters.values())[1:]
     for p in parameters:
         if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
             raise RuleError(f"*{p.name} has no star among the parameters, as in lambda g, x: g.Concat(*x)")
-    variables = [Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters]
+    variables = {p.name: Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters}
+    first, choices = _trace_once(pattern, variables, ())
+    if prod(choices) > MAX_SPELLINGS:
+        raise RuleError(f"its alternatives give {prod(choices)} spellings, and {MAX_SPELLINGS} are allowed")
+    chosen = islice(product(*map(range, choices)), 1, None)
+    return [first, *(_trace_once(pattern, variables, c)[0] for c in chosen)], list(variables)
+
+
+def _trace_once(
+    pattern: Callable[..., Any], variables: Mapping[str, Var], chosen: Sequence[int]
+) -> tuple[OpPattern, list[int]]:
+    """The pattern with the alternatives of some indices, and the numbers of alternatives there are."""
+    choices: list[int] = []
     try:
-        root: Any = pattern(PatternBuilder(), **{v.name: v for v in variables})
+        result: Any = pattern(PatternBuilder(chosen=chosen, choices=choices), **variables)
     except (NameError, TypeError) as e:
         raise RuleError(f"{e}; a pattern calls operators of g on parameters of its lambda") from e
-    if not isinstance(root, OpPattern):
+    roots = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
+    if not roots or not all(isinstance(r, OpPattern) for r in roots):
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
-    if root.output:
+    if any(r.output for r in roots):
         raise RuleError("a pattern's root replaces all its outputs: return one value for each")
-    return root, [v.name for v in variables]
+    taken = Counter(name for r in roots for name in r.variables())
+    for alike in (i for r in roots for p in r.walk() for i in p.inputs if isinstance(i, EachInput)):
+        own = Counter(alike.pattern.variables())
+        for name in alike.names:
+            if taken[name] != own[name]:
+                raise RuleError(f"{name} is one value for each input in g.each, and cannot be elsewhere in the pattern")
+    bound = set(roots[0].variables())
+    for other in roots[1:]:
+        if not any(_paths_to(other, bound)):
+            raise RuleError("each root after the first has an input that an earlier one has: they share no variable")
+        bound.update(other.variables())
+    return replace(roots[0], others=roots[1:]) if len(roots) > 1 else roots[0], choices
+
+
+def _paths_to(p: OpPattern, bound: Collection[str]) -> Iterator[tuple[str, tuple[OpPattern, ...]]]:
+    """The variables of inputs in `p` that are in `bound`, each with the patterns from its consumer to the root."""
+    for want in p.inputs:
+        if isinstance(want, Var) and want.name in bound:
+            yield want.name, (p,)
+        elif isinstance(want, OpPattern):
+            yield from ((name, (*path, p)) for name, path in _paths_to(want, bound))
 
 
 Bindings = dict[str, Any]
 ANY_INPUTS = (VariadicVar(),)  # `...` as the last input of a pattern
 UNBOUND = "..."  # the key of all inputs that `...` took, which no variable has
+ROOTS = "(roots)"  # the key of the roots, if there are several
 Operands = tuple[Value | None, ...]
 
 
@@ -176,6 +306,9 @@ class Trace(Protocol):
     def further_input(self, op: Op, index: int, value: Value) -> Trace | None:
         """`op` has more inputs than the pattern."""
 
+    def missing_root(self, op: Op, want: OpPattern) -> Trace | None:
+        """No other op has the inputs of `want`, a root beside `op`."""
+
     def swapped_inputs(self, op: Op) -> Trace | None:
         """The two inputs of `op`, whose order matters, are tried in the other order."""
 
@@ -188,7 +321,38 @@ def match_op(p: OpPattern, op: Op, trace: Trace | None = None) -> Iterator[Parti
 
     With a `trace` also the ways that do not match entirely, each with the record of its misfits.
     """
-    return _match_at(p, op, ({}, (), trace))
+    found = _match_at(p, op, ({}, (), trace))
+    return _match_others(p, op, found) if p.others else found
+
+
+def _match_others(p: OpPattern, root: Op, found: Iterator[PartialMatch]) -> Iterator[PartialMatch]:
+    """The matches with each way in which other ops match the further roots."""
+    for bound, covered, trace in found:
+        ways: list[PartialMatch] = [({**bound, ROOTS: (root,)}, covered, trace)]
+        for want in p.others:
+            ways = [way for known in ways for way in _match_other(want, root, known)]
+        yield from ways
+
+
+def _match_other(want: OpPattern, root: Op, found: PartialMatch) -> Iterator[PartialMatch]:
+    """Every way in which `want` matches an op that reads a value of the match so far."""
+    bound, covered, trace = found
+    ops: list[Op] = []
+    for name, path in _paths_to(want, bound):
+        values = [bound[name]] if isinstance(bound[name], Value) else []
+        for part in path:
+            users = dict.fromkeys(op for v in values for op in islice(v.consumers, MAX_TRIED_POSITIONS))
+            ops = [op for op in users if op.type in part.types and op.graph is root.graph]
+            values = [v for op in ops for v in op.outputs]
+        break
+    is_found = False
+    for op in ops:
+        if op not in covered:
+            for here, more, _ in _match_at(want, op, (bound, covered, None)):
+                is_found = True
+                yield {**here, ROOTS: (*here[ROOTS], op)}, more, trace
+    if not is_found and trace is not None and (trace := trace.missing_root(root, want)) is not None:
+        yield bound, covered, trace
 
 
 def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatch]:
@@ -215,13 +379,12 @@ def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatc
 
 def _producers_can_match(p: OpPattern, op: Op) -> bool:
     """Whether each operator that the pattern wants right above is there at all."""
-    for want in p.inputs:
-        if isinstance(want, OpPattern):
-            for v in op.inputs:
-                if (producer := op.graph.producer(v)) is not None and producer.type in want.types:
-                    break
-            else:
-                return False
+    for want in p.parts:
+        for v in op.inputs:
+            if (producer := producer_of(v, op, want)) is not None and producer.type in want.types:
+                break
+        else:
+            return False
     return True
 
 
@@ -235,15 +398,15 @@ def _match_attributes(
     for name, want in p.attrs:
         is_known, have, values = _attribute_or_input(op, name, values)
         var = want if isinstance(want, Var) else None
+        wanted = want if var is None else here.get(var.name, var)
         if not is_known:
             trace = trace and trace.computed_attribute(op, name)
-        elif var is not None and var.name not in here:
-            here[var.name] = have
-            continue
-        elif bool(have == (wanted := want if var is None else here[var.name])):
+        elif _attribute_fits(op, name, have, want, wanted):
+            if var is not None:
+                here[var.name] = have
             continue
         else:
-            trace = trace and trace.wrong_attribute(op, name, have, wanted, var)
+            trace = trace and trace.wrong_attribute(op, name, have, wanted, None if wanted is var else var)
         if trace is None:
             return None
     for unnamed in () if p.bound_name else _unnamed_attributes(p, op):
@@ -252,6 +415,21 @@ def _match_attributes(
     while values and values[-1] is None:
         values = values[:-1]
     return here, values, trace
+
+
+def _attribute_fits(op: Op, name: str, have: Any, want: Any, wanted: Any) -> bool:
+    """Whether an attribute fulfils the condition on it, and is the value `wanted`, if these are known.
+
+    Raises RuleError for an exception of the condition.
+    """
+    accepts = want.accepts if isinstance(want, Var) else want
+    if not callable(accepts):
+        return isinstance(wanted, Var) or bool(have == wanted)
+    try:
+        return bool(accepts(have)) and (isinstance(wanted, Var) or wanted is accepts or bool(have == wanted))
+    except Exception as e:
+        what = describe_exception(e, getattr(accepts, "__code__", None))
+        raise RuleError(f"the condition on {name} of {op.label}, which is {have!r}, fails: {what}") from e
 
 
 def _attribute_or_input(op: Op, name: str, values: Operands) -> tuple[bool, Any, Operands]:
@@ -307,7 +485,7 @@ def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: Parti
         yield {**bound, UNBOUND: (*bound.get(UNBOUND, ()), *site.values[index:])}, covered, trace
         return
     if wanted:
-        is_inner, is_several = isinstance(wanted[0], OpPattern), isinstance(wanted[0], VariadicVar)
+        is_inner, is_several = isinstance(wanted[0], OpPattern), isinstance(wanted[0], VariadicVar | EachInput)
         step = _match_producer if is_inner else _match_variadic if is_several else _match_number
         for following, inner in step(site, wanted, index, (bound, covered, trace)):
             yield from _match_inputs(site, wanted[1:], following, inner)
@@ -362,12 +540,17 @@ def _match_producer(
     bound, covered, trace = found
     want = wanted[0]
     value = site.values[index] if index < len(site.values) else None
-    op = site.op.graph.producer(value)
+    op = producer_of(value, site.op, want)
     if op is not None and op.type in want.types and want.output < len(op.outputs) and op.outputs[want.output] is value:
         for inner in _match_at(want, op, found):
             yield index + 1, inner
     elif trace is not None and (trace := trace.wrong_producer(site.pattern, site.op, index, want, value)) is not None:
         yield index + 1, (bound, covered, trace)
+
+
+def producer_of(value: Value | None, op: Op, want: OpPattern) -> Op | None:
+    """The producer of an input of `op`: in the same graph, or in an enclosing one if the pattern allows that."""
+    return value.producer if want.may_be_outside and value is not None else op.graph.producer(value)
 
 
 def _match_variadic(
@@ -376,8 +559,8 @@ def _match_variadic(
     """Every number of inputs that the first of the patterns, a VariadicVar, may take."""
     bound, covered, trace = found
     want, rest = wanted[0], wanted[1:]
-    room = len(site.values[index:]) - sum(not isinstance(p, VariadicVar) for p in rest)
-    is_open = any(isinstance(p, VariadicVar) for p in rest)
+    room = len(site.values[index:]) - sum(not isinstance(p, VariadicVar | EachInput) for p in rest)
+    is_open = any(isinstance(p, VariadicVar | EachInput) for p in rest)
     sizes: Iterable[int] = range(max(room, 0) + 1) if is_open else range(max(room, 0), room + 1)
     if is_open and isinstance(following := rest[0], OpPattern):
         makers = map(site.op.graph.producer, site.values[index:]) if trace is None else ()
@@ -385,9 +568,26 @@ def _match_variadic(
         sizes = tuple(islice(sizes if trace is not None else fitting, MAX_TRIED_POSITIONS))
     for size in sizes or (() if trace is None else (0,)):
         taken = site.values[index : index + size]
-        if not want.name:
+        if isinstance(want, EachInput):
+            if size:
+                yield from ((index + size, way) for way in _match_each(site, want, index, size, found))
+        elif not want.name:
             yield index + size, ({**bound, UNBOUND: (*bound.get(UNBOUND, ()), *taken)}, covered, trace)
         elif bound.get(want.name, taken) == taken:
             yield index + size, ({**bound, want.name: taken}, covered, trace)
         elif trace is not None and (other := trace.wrong_inputs(site.op, want)) is not None:
             yield index + size, (bound, covered, other)
+
+
+def _match_each(site: _Site, want: EachInput, index: int, size: int, found: PartialMatch) -> Iterator[PartialMatch]:
+    """The match of inputs that are alike, from `index` on, in the first way of each of them."""
+    each: list[Bindings] = []
+    for at in range(index, index + size):
+        way = next(_match_producer(site, (want.pattern,), at, found), None)
+        if way is None:
+            return
+        here, covered, trace = way[1]
+        each.append(here)
+        found = {k: v for k, v in here.items() if k not in want.names}, covered, trace
+    bound, covered, trace = found
+    yield {**bound, **{name: tuple(b.get(name) for b in each) for name in want.names}}, covered, trace

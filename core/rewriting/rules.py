@@ -18,16 +18,15 @@ from typing import Any
 from msgspec import Struct
 from onnx import TensorProto, helper
 
-from ..errors import RuleError
+from ..errors import RuleError, UsageError
 from ..ir import op_schemas
-from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
 from ..support.author_errors import is_each, require_argument, require_type
 from .assumptions import Assumption, trace_assumption
 from .builder import RewriteBuilder
-from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
+from .pattern import ROOTS, UNBOUND, OpPattern, match_op, trace_pattern
 
 
 class Contract(Struct, frozen=True):
@@ -131,10 +130,16 @@ def _dtype_words(dtypes: Collection[int]) -> str:
 
 
 class Match(Struct, frozen=True):
-    """A match of a rule: the bindings of its variables, and the ops covered, the root first."""
+    """A match of a rule: the bindings of its variables, the ops covered, a root first, and all roots."""
 
     bindings: dict[str, Any]
     ops: tuple[Op, ...]
+    roots: tuple[Op, ...]
+
+    @property
+    def outputs(self) -> list[Value]:
+        """The outputs of all roots, which are replaced."""
+        return [v for root in self.roots for v in root.outputs]
 
 
 class Rule(Struct, frozen=True):
@@ -177,12 +182,13 @@ class Rule(Struct, frozen=True):
         """The replacement of a match."""
         return self.build(g, **self.arguments(match))
 
-    def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
+    def matches(self, root: Op) -> Iterator[Match]:
         """Every way in which a pattern matches at `root`: operands of commutative ops in either order."""
         for pattern in self.patterns:
             for bound, ops, _ in match_op(pattern, root):
-                if self.allow_other_uses or _inner_values_are_private(graph, bound, ops):
-                    yield Match({name: b for name, b in bound.items() if name != UNBOUND}, ops)
+                roots: tuple[Op, ...] = bound.get(ROOTS, (root,))
+                if self.allow_other_uses or _inner_values_are_private(bound, ops, roots):
+                    yield Match({name: b for name, b in bound.items() if name not in NO_VARIABLES}, ops, roots)
 
 
 def rule(
@@ -221,12 +227,14 @@ def rule(
         bound: set[str] = set()
         for pattern in patterns:
             try:
-                root, names = trace_pattern(pattern)
-            except RuleError as e:
+                spellings, _ = trace_pattern(pattern)
+            except (RuleError, UsageError) as e:
                 raise RuleError(f"the pattern of {build.__name__}: {e}") from e
-            _require_bound(build.__name__, [p.name for p in taken if p.default is inspect.Parameter.empty], names)
-            roots.append(root)
-            bound.update(names)
+            for root in spellings:
+                names = list(dict.fromkeys(root.variables()))
+                _require_bound(build.__name__, [p.name for p in taken if p.default is inspect.Parameter.empty], names)
+                roots.append(root)
+                bound.update(names)
         _require_bound(build.__name__, [p.name for p in taken], sorted(bound))
         assumed = [name for a in contract.assumptions for name in a.variables]
         _require_bound(f"the contract of {build.__name__}", assumed, sorted(bound))
@@ -262,20 +270,24 @@ def _require_bound(name: str, taken: Collection[str], bound: Collection[str]) ->
         raise RuleError(f"{name} takes {', '.join(unknown)}, and the pattern binds only {list(bound)}")
 
 
-def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:
+NO_VARIABLES = frozenset({UNBOUND, ROOTS})
+
+
+def _inner_values_are_private(bound: dict[str, Any], ops: tuple[Op, ...], roots: tuple[Op, ...]) -> bool:
     """Whether the values between the matched ops are used by no other op."""
     if len(ops) == 1:
         return True
     given = bound_values(bound)
-    for v in (v for op in ops[1:] for v in op.outputs):
-        if graph.is_output(v) or v in graph.pinned or any(v is x for x in given):
-            return False
-        if any(user not in ops for user in v.consumers):
-            return False
+    for op in ops:
+        for v in op.outputs if op not in roots else ():
+            if op.graph.is_output(v) or v in op.graph.pinned or any(v is x for x in given):
+                return False
+            if any(user not in ops for user in v.consumers):
+                return False
     return True
 
 
 def bound_values(bound: dict[str, Any]) -> list[Any]:
     """The values that variables are bound to, for `*xs` each value."""
-    bindings: list[tuple[Any, ...]] = [b if isinstance(b, tuple) else (b,) for b in bound.values()]
+    bindings: list[tuple[Any, ...]] = [b if isinstance(b, tuple) else (b,) for k, b in bound.items() if k != ROOTS]
     return list(chain.from_iterable(bindings))

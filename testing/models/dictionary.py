@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 from ...core import Rule
 from ...core.ir import op_schemas
+from ...core.rewriting.pattern import Var
 from .choices import Choices, Distribution
 from .model_builder import Array, Shape
 
@@ -67,6 +68,7 @@ def dictionary_of(rule: Rule) -> Dictionary:
     texts: dict[str, None] = {}
     for word in (
         *(word for pattern in rule.patterns for p in pattern.walk() for _, want in p.attrs for word in _literals(want)),
+        *(word for function in _conditions(rule) for word in _literals(function.__code__.co_consts)),
         *_reachable_literals(rule.build, ".".join(rule.build.__module__.split(".")[:2]), MAX_CALL_DEPTH, set()),
     ):
         if isinstance(word, str):
@@ -88,6 +90,14 @@ def dictionary_of(rule: Rule) -> Dictionary:
         others,
         operators or DEFAULT_PRODUCERS,
     )
+
+
+def _conditions(rule: Rule) -> Iterator[FunctionType]:
+    """The conditions on attributes in the patterns of a rule."""
+    for want in (want for pattern in rule.patterns for p in pattern.walk() for _, want in p.attrs):
+        accepts = want.accepts if isinstance(want, Var) else want
+        if isinstance(accepts, FunctionType):
+            yield accepts
 
 
 def _reachable_literals(function: Any, package: str, depth: int, seen: set[int]) -> Iterator[Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 from onnx import TensorProto, defs, helper
 
 from ...core.ir import op_schemas
-from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
+from ...core.rewriting.pattern import EachInput, OpPattern, Predicate, Var, VariadicVar
 from .choices import Choices, Distribution
 from .dictionary import Dictionary, constant_array
 from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedValue, schema, tensor_type
@@ -221,8 +221,10 @@ class OpSite:
         value = want
         if isinstance(want, Var):
             if want.name not in self.generator.bound:
-                self.generator.bound[want.name] = make()
+                self.generator.bound[want.name] = make() if want.accepts is None else _accepted(make, want.accepts)
             value = self.generator.bound[want.name]
+        elif callable(want):
+            value = _accepted(make, want)
         if index is None and name in self.spec.attributes:
             self.attrs[name] = value
         elif index is not None and value is not None:
@@ -269,6 +271,29 @@ class OpSite:
 
 
 OpGenerator = Callable[[OpSite], None]
+MAX_DRAWN = 50  # values of an attribute, to find one that fulfils a condition
+
+
+def _accepted(make: Callable[[], Any], accepts: Predicate) -> Any:
+    """A value that fulfils a condition. Raises GenerationError if none of many does."""
+    for value in (make() for _ in range(MAX_DRAWN)):
+        if accepts(value):
+            return value
+    raise GenerationError("no value that was drawn fulfils the condition on an attribute")
+
+
+def _numbered(pattern: OpPattern, names: Sequence[str], number: int) -> OpPattern:
+    """A pattern with names of its own for some of its variables."""
+    inputs = tuple(
+        _numbered(i, names, number) if isinstance(i, OpPattern)
+        else Var(f"{i.name} {number}", i.optional, i.constant) if isinstance(i, Var) and i.name in names
+        else i
+        for i in pattern.inputs
+    )  # fmt: skip
+    bound = f"{pattern.bound_name} {number}" if pattern.bound_name else ""
+    return replace(pattern, inputs=inputs, bound_name=bound)
+
+
 MAX_DEPTH = 3  # of the ops that compute an operand that the pattern leaves open
 DIMS = (2, 3, 1, 4, 2, 3, 1, 5, 0)
 OWN_EXTENT_ONE_IN = 8  # dims for each that is a large extent, for rules that name one
@@ -286,6 +311,7 @@ class PatternGenerator:
     dtype: int
     bound: dict[str, Any] = field(default_factory=dict[str, Any])
     pattern_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the output of the root last
+    other_roots: list[TypedValue] = field(default_factory=list[TypedValue])  # outputs of roots beside the first
     no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
     traits: list[str] = field(default_factory=list[str])
     unnamed: Iterator[int] = field(default_factory=count)  # numbers for the operands of `...`
@@ -335,7 +361,7 @@ class PatternGenerator:
         required = [i for i, w in enumerate(pattern.inputs, 1) if not (isinstance(w, Var) and w.optional)]
         most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
         wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), *required, 0)]
-        fixed = sum(not isinstance(want, VariadicVar) for want in wants)
+        fixed = sum(not isinstance(want, VariadicVar | EachInput) for want in wants)
         rests = len(wants) - fixed
         least = max(spec.min_input, fixed)
         if least > most:
@@ -343,12 +369,15 @@ class PatternGenerator:
         room = least - fixed + self.choices.draw_below(most - least + 1) if rests else 0
         slots: list[InputPattern] = []
         for want in wants:
-            if not isinstance(want, VariadicVar):
+            if not isinstance(want, VariadicVar | EachInput):
                 slots.append(self._select_optional(want))
                 continue
             rests -= 1
             size = room if rests == 0 else self.choices.draw_below(room + 1)
             room -= size
+            if isinstance(want, EachInput):
+                slots += (_numbered(want.pattern, want.names, next(self.unnamed)) for _ in range(size))
+                continue
             name = want.name or f"... {next(self.unnamed)}"
             for i in range(size):
                 optional = len(slots) < len(spec.inputs) and spec.inputs[len(slots)].option == OPTIONAL

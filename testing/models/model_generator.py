@@ -127,7 +127,7 @@ def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]
     try:
         graph = from_onnx(model).graph
         for root in list(graph.ops(*rule.root_types)):
-            for match in rule.matches(graph, root):
+            for match in rule.matches(root):
                 yield [op.outputs[0].name for op in match.ops]
     except (MatchFailure, PassesError):
         return
@@ -186,6 +186,8 @@ class EnclosingModel:
         root = self.generator.pattern_outputs[-1]
         has_reader = self.generator.choices.one_in(4) and first is root and root.dtype
         self._add_output(self.generator.builder.node("Identity", [root], {})[0] if has_reader else root)
+        for k in self.generator.other_roots:
+            self._add_output(k)
         for k in others:
             if k is not root and self.generator.choices.draw_below(3):
                 self._add_output(k)
@@ -290,6 +292,9 @@ def generate_case(
         pattern = choices.pick(rule.patterns)
         generator.builder.opset = _opset(pattern, dtype, choices)
         shape = generator.draw_shape(choices.pick(RANKS))
+        for other in pattern.others:
+            generator.generate(other, PreferredType(shape, generator.dtype))
+            generator.other_roots.append(generator.pattern_outputs.pop())
         generator.generate(pattern, PreferredType(shape, generator.dtype))
     with choices.scope("setting"):
         return EnclosingModel(rule, generator).build_case()

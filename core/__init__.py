@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
     from .rewriting.change_log import ChangeLog
-    from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
+    from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, lossy, rule
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
     from .run.report import Hint
     from .run.transforms import ModelTransform
@@ -47,7 +47,7 @@ _MODULES = {
     "plugins.plugin": ("PassPlacement", "Plugin"),
     "rewriting.builder": ("RewriteBuilder",),
     "rewriting.change_log": ("ChangeLog",),
-    "rewriting.rules": ("EXACT", "LOSSY", "ROUNDING", "Contract", "Rule", "by_dtype", "conditional", "rule"),
+    "rewriting.rules": ("EXACT", "LOSSY", "ROUNDING", "Contract", "Rule", "by_dtype", "conditional", "lossy", "rule"),
     "run.pipeline": ("Fixpoint", "Pass", "Pipeline", "RulePass", "leaves", "rule_pass", "run_pass"),
     "run.report": ("Hint",),
     "run.transforms": ("ModelTransform",),
@@ -86,6 +86,7 @@ __all__ = [
     "is_known",
     "is_pure",
     "leaves",
+    "lossy",
     "made_from",
     "may_drop",
     "require",

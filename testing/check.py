@@ -7,29 +7,42 @@ assumed to hold: on ordinary numbers with finite results. Special values are lef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from time import perf_counter
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
 import onnx
+from msgspec import structs
 from onnx import parser
 
 from ..core.errors import UsageError
+from ..core.ir.quantization_spec import QuantizationSpec, Range
 from ..core.proof.exhaustion import Exhaustion
 from ..core.proof.prover import ProofMethod, Prover, prove_rule
 from ..core.proof.replay import replay
 from ..core.proof.smt import SmtProver, is_available
 from ..core.proof.verdict import Technique
-from ..core.rewriting.rules import Rule
+from ..core.rewriting.rules import Contract, Rule
+from ..core.run.pipeline import Pass
+from ..core.run.transforms import definition
 from ..core.support.author_errors import is_each, require_argument, require_type
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
-from .model_comparison import Comparer, compare_models
+from .guided_search import Quantizer, no_quantization
+from .model_comparison import Comparer, MeasuredRanges, compare_models, measure_ranges
 
 DEFAULT_BUDGET = 600
 MAX_RUNS = 60  # models on which it fired and that ran
 MODEL_HEADER = '<ir_version: 10, opset_import: ["" : 17]>'
+MAX_MEASURED = 8  # models of which the ranges are kept
+CONTRACT_OF_PASSES = Contract("of each change")
+Measure = Callable[[bytes], Mapping[str, Range]]
+"""Finds the ranges of the values of a model."""
 Example = str | onnx.ModelProto
 """A model on which a rule fires, as a message or as ONNX text; text without a header is of opset 17."""
 
@@ -58,22 +71,59 @@ def check_rule(
     examples: Sequence[Example] = (),
     other_rules: Sequence[Rule] = (),
     prove: bool = False,
+    quantization: QuantizationSpec | None = None,
 ) -> CheckResult:
     """Check `rule` on up to `budget` models generated from its pattern, and from `examples` in which it fires.
 
     Together with `other_rules`, it must also terminate. With `prove`, the models on which it fires are also compared
-    exactly, and the result has a `proof`; without one, no rule is refused. Raises RuleIsWrong with the smallest model
+    exactly, and the result has a `proof`; without one, no rule is refused. A rule that quantizes gets `quantization`,
+    with the ranges of values that are measured on each model. Raises RuleIsWrong with the smallest model
     found that shows a fault, and CheckInconclusive if it fired on no model that runs.
     """
     prover = default_prover() if prove else None
-    result = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules, prover=prover)
+    result = examine(
+        rule,
+        budget=budget,
+        seed=seed,
+        examples=examples,
+        other_rules=other_rules,
+        prover=prover,
+        quantization=quantization,
+    )
+    return _require_sound(result)
+
+
+def check_pass(
+    item: Pass,
+    *,
+    budget: int = DEFAULT_BUDGET,
+    seed: int = 0,
+    examples: Sequence[Example] = (),
+    quantization: QuantizationSpec | None = None,
+) -> CheckResult:
+    """Check a pass as `check_rule` does a rule, on trees of operators, mostly of those that its code names.
+
+    A change that it requests as exact keeps every bit, others may round. Raises RuleIsWrong, CheckInconclusive.
+    """
+    require_type(item, Pass, "check_pass", "a pass, as RulePass(...) or an object with a name and run(graph, log)")
+    return _require_sound(examine(item, budget=budget, seed=seed, examples=examples, quantization=quantization))
+
+
+def _require_sound(result: CheckResult) -> CheckResult:
     if not result.is_sound:
         raise RuleIsWrong(result) if result.fault is not None else CheckInconclusive(result)
     return result
 
 
+def rule_of_pass(item: Pass) -> Rule:
+    """The facts of a pass as a rule without patterns, for reports."""
+    equation = (inspect.getdoc(definition(item)) or "").partition("\n")[0]
+    run: Any = type(item).run
+    return Rule(item.name, equation, (), run, allow_other_uses=True, contract=CONTRACT_OF_PASSES)
+
+
 def examine(
-    rule: Rule,
+    subject: Rule | Pass,
     *,
     budget: int = DEFAULT_BUDGET,
     seed: int = 0,
@@ -81,29 +131,50 @@ def examine(
     other_rules: Sequence[Rule] = (),
     compare: Comparer = compare_models,
     prover: Prover | None = None,
+    quantization: QuantizationSpec | None = None,
+    measure: Measure = measure_ranges,
 ) -> CheckResult:
-    """As `check_rule`, but a fault is returned in the result; `compare` runs the models, a `prover` proves the rule.
+    """As `check_rule` or `check_pass`, but a fault is returned in the result; `compare` runs the models.
+
+    A `prover` proves the rule, and `measure` finds the ranges of the values of a model, for rules that quantize.
 
     Raises UsageError for invalid arguments.
     """
-    require_type(rule, Rule, "check_rule", "a rule, as @rule makes it")
+    require_type(subject, (Rule, Pass), "check_rule", "a rule, as @rule makes it")
+    rule = subject if isinstance(subject, Rule) else rule_of_pass(subject)
+    require_type(quantization, (QuantizationSpec, NoneType), "check_rule", "a QuantizationSpec as quantization")
     require_type(budget, int, "check_rule", "a number as budget")
     require_argument(is_each(examples, (str, onnx.ModelProto)), "check_rule", "a list of models as examples", examples)
     require_argument(is_each(other_rules, Rule), "check_rule", "a list of rules as other_rules", other_rules)
     if budget < 1:
         raise UsageError(f"a budget of {budget} models: at least one is needed")
     try:
-        from .fuzzing import RuleTester, fuzz_rule  # noqa: PLC0415 - hypothesis comes with an extra
+        from .fuzzing import RuleTester, Setting, fuzz_rule  # noqa: PLC0415 - hypothesis comes with an extra
     except ModuleNotFoundError as e:
         raise UsageError(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
     start = perf_counter()
     given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
     with np.errstate(all="ignore"):  # without warnings from a rule's own arithmetic on constants
-        result = fuzz_rule(RuleTester(rule, compare, given, other_rules), budget, MAX_RUNS, seed)
-        if prover is not None:
+        setting = Setting(None if isinstance(subject, Rule) else subject, quantizer_for(rule, quantization, measure))
+        result = fuzz_rule(RuleTester(rule, compare, given, other_rules, setting), budget, MAX_RUNS, seed)
+        if prover is not None and rule.patterns:
             add_proof(result, prover)
     result.seconds = perf_counter() - start
     return result
+
+
+def quantizer_for(rule: Rule, given: QuantizationSpec | None, measure: Measure) -> Quantizer:
+    """The data with which a rule quantizes a model: `given`, or what its module declares, and measured ranges."""
+    declared: Any = getattr(rule.build, "__globals__", {}).get("QUANTIZATION")
+    spec = given or (declared if isinstance(declared, QuantizationSpec) else None)
+    if spec is None and not rule.contract.is_lossy:
+        return no_quantization
+    base, measured = spec or QuantizationSpec(), lru_cache(MAX_MEASURED)(measure)
+
+    def quantize(model: onnx.ModelProto) -> QuantizationSpec:
+        return structs.replace(base, ranges=ChainMap({**base.ranges}, MeasuredRanges(model, measured)))  # type: ignore[arg-type]
+
+    return quantize
 
 
 def default_prover(*, float32: bool = False) -> Prover:

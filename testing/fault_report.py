@@ -19,6 +19,7 @@ from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.pass_registry import FILE_MODULE_PREFIX
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
+from ..core.support.author_errors import describe_exception
 from ..core.support.printable_text import file_name, printable_lines
 from .case import Fault
 from .model_comparison import contract_in
@@ -30,11 +31,12 @@ MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; of larger
 
 @dataclass(slots=True)
 class CheckResult:
-    """The result of checking a rule.
+    """The result of checking a rule, or a pass, of which `rule` has the facts.
 
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
-    if it never fired. `fired_models` are the first models on which it fired and that ran; `proof` the proof of the rule
-    on them, if one was asked for.
+    if it never fired, `run_errors` the reasons for which models with it did not run. `example_notes` say which examples
+    of the author do not fire, and why. `fired_models` are the first models on which it fired and that ran; `proof` the
+    proof of the rule on them, if one was asked for.
     """
 
     rule: Rule
@@ -44,6 +46,8 @@ class CheckResult:
     seconds: float = 0.0
     fault: Fault | None = None
     decline_counts: Counter[str] = field(default_factory=Counter[str])
+    run_errors: Counter[str] = field(default_factory=Counter[str])
+    example_notes: list[str] = field(default_factory=list[str])
     fired_models: list[onnx.ModelProto] = field(default_factory=list[onnx.ModelProto], repr=False)
     proof: RuleProof | None = None
 
@@ -61,14 +65,26 @@ class CheckResult:
         if self.is_sound:
             return "\n".join([f"{name} keeps its contract on {self.ran} models", *self.proof_lines])
         if self.fired:
-            return f"{name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
-        why = "; ".join(w for w, _ in self.decline_counts.most_common(MAX_REASONS)) or "its pattern matched nowhere"
-        return f"{name} never fired in {self.models} models ({why}): give examples in which it does"
+            why = _most_common(self.run_errors, "for no reason that is known")
+            said = f"{name} fired on {self.fired} models, none of which runs ({why}): give examples that do"
+        else:
+            why = _most_common(self.decline_counts, "its pattern matched nowhere")
+            said = f"{name} never fired in {self.models} models ({why}): give examples in which it does"
+        return "\n".join([said, *(f"    {note}" for note in self.example_notes)])
 
     @property
     def proof_lines(self) -> list[str]:
         """The proof in words, indented; empty if none was asked for."""
         return [f"    {line}" for line in self.proof.lines()] if self.proof is not None else []
+
+
+def _most_common(reasons: Counter[str], otherwise: str) -> str:
+    return "; ".join(why for why, _ in reasons.most_common(MAX_REASONS)) or otherwise
+
+
+def describe_decline(why: Exception, rule: Rule) -> str:
+    """The reason of a decline, with the line in the file of the rule."""
+    return describe_exception(why, rule.build.__code__).removeprefix(f"{type(why).__name__}: ")
 
 
 def format_fault(rule: Rule, fault: Fault) -> str:
@@ -93,19 +109,27 @@ def model_text(model: onnx.ModelProto) -> str:
 
 
 def pytest_snippet(rule: Rule, fault: Fault) -> str:
-    """A test for pytest that checks the rule on this model first."""
+    """A test for pytest that checks the rule, or the pass, on this model first."""
+    if not rule.patterns:
+        module, made = rule.build.__module__.removeprefix(FILE_MODULE_PREFIX), rule.build.__qualname__.partition(".")[0]
+        return _snippet([f"from {module} import {made}"], fault, made, f"check_pass({made}(), examples=[MODEL])")
     others = f", other_rules=[{', '.join(r.name for r in fault.other_rules)}]" if fault.other_rules else ""
     sources = ((r.build.__module__.removeprefix(FILE_MODULE_PREFIX), r.name) for r in (rule, *fault.other_rules))
+    imports = [f"from {module} import {name}" for module, name in sources]
+    return _snippet(imports, fault, rule.name, f"check_rule({rule.name}, examples=[MODEL]{others})")
+
+
+def _snippet(imports: list[str], fault: Fault, name: str, call: str) -> str:
     return "\n".join([
-        *(f"from {module} import {name}" for module, name in sources),
-        "from passwright.testing import check_rule",
+        *imports,
+        f"from passwright.testing import {call.partition('(')[0]}",
         "",
         'MODEL = """',
         model_text(fault.case.model).replace("\\", "\\\\"),
         '"""',
         "",
-        f"def test_{rule.name}():",
-        f"    check_rule({rule.name}, examples=[MODEL]{others})",
+        f"def test_{name}():",
+        f"    {call}",
     ])  # fmt: skip
 
 

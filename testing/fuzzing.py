@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Any
 
 import onnx
@@ -14,13 +15,13 @@ from msgspec.structs import replace
 
 from ..core.errors import EvaluationError, FailureKind, ModelError, UnverifiableError
 from ..core.io.convert import from_onnx, to_onnx
-from ..core.rewriting.rules import Rule
-from ..core.run.pipeline import RulePass
+from ..core.rewriting.rules import EXACT, ROUNDING, Rule
+from ..core.run.pipeline import Pass, Pipeline, RulePass
 from ..core.run.pipeline_run import PipelineRun, RewriteResult
 from ..core.verify.input_generation import KINDS
 from .case import Case, Fault, FaultKind
-from .fault_report import CheckResult
-from .guided_search import declines, guided_search
+from .fault_report import CheckResult, describe_decline
+from .guided_search import Quantizer, declines, guided_search, no_quantization
 from .model_comparison import (
     ALL_COMBINED,
     NO_COMBINED,
@@ -39,54 +40,77 @@ TIMEOUT = 10.0  # seconds for a rule that neither changes anything nor returns
 
 
 class Application(Struct, frozen=True):
-    """The result of applying a rule to a case: how often it `fired`, the model after, and a fault found so far."""
+    """The result of applying a rule to a case: how often it `fired`, the model after, and a fault found so far.
+
+    `is_exact`: all changes keep results bit for bit, as they say.
+    """
 
     fired: int
     after: onnx.ModelProto | None = None
     fault: Fault | None = None
+    is_exact: bool = True
 
 
-def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = ()) -> Application:
+class Setting(Struct, frozen=True):
+    """What is applied in place of a rule alone: a pass, of which the rule has the facts; and the data to quantize."""
+
+    item: Pass | None = None
+    quantize: Quantizer = no_quantization
+
+    def run(self, model: onnx.ModelProto, *rules: Rule, tries_export: bool = False) -> RewriteResult:
+        """Apply the rules, or the pass, to a model."""
+        item = RulePass(rules[0].name, rules) if self.item is None else self.item
+        if (spec := self.quantize(model)) is not None:
+            item = Pipeline("quantizing", (item,), quantization=spec)
+        run = PipelineRun(lambda: from_onnx(model), item, no_progress_timeout=TIMEOUT)
+        return run.replay(tries_export=tries_export)
+
+
+PLAIN = Setting()
+
+
+def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = (), setting: Setting = PLAIN) -> Application:
     """Apply `rule` wherever it fires, alone and together with `other_rules`. Raises ModelError for an invalid case."""
-    result = _run(case.model, rule, tries_export=True)
+    result = setting.run(case.model, rule, tries_export=True)
     made, found = result.change_log.change_count, result.failure
     if found is not None:
         return Application(made, None, Fault(FaultKind[found.kind.name], found.message, case))
     if not made:
         return Application(0)
-    after = to_onnx(result.model)
-    return Application(made, after, _fault_of_result(rule, result, case, after, other_rules))
-
-
-def _run(model: onnx.ModelProto, *rules: Rule, tries_export: bool = False) -> RewriteResult:
-    passes = RulePass(rules[0].name, rules)
-    run = PipelineRun(lambda: from_onnx(model), passes, no_progress_timeout=TIMEOUT)
-    return run.replay(tries_export=tries_export)
+    after, is_exact = to_onnx(result.model), result.change_log.is_exact
+    return Application(made, after, _fault_of_result(rule, result, case, after, other_rules, setting), is_exact)
 
 
 def _fault_of_result(
-    rule: Rule, result: RewriteResult, case: Case, after: onnx.ModelProto, other_rules: Sequence[Rule]
+    rule: Rule,
+    result: RewriteResult,
+    case: Case,
+    after: onnx.ModelProto,
+    other_rules: Sequence[Rule],
+    setting: Setting,
 ) -> Fault | None:
     """The fault of a rule that fired: at a wrong place, differently in a second run, again on its own result."""
     if case.no_fire_reason and any(change.place == case.place for change in result.change_log.changes):
         message = f"{case.place} was rewritten, but {case.no_fire_reason}"
         return Fault(FaultKind.FIRED_UNEXPECTEDLY, message, case, after)
-    again = _run(case.model, rule)
+    again = setting.run(case.model, rule)
     if again.failure is not None or to_onnx(again.model) != after:
         message = "a second run on the same model has another result: the rule keeps state"
         return Fault(FaultKind.NONDETERMINISTIC, message, case, after)
-    again = _run(after, rule)
+    if rule.contract.is_lossy:  # its result has other ranges
+        return None
+    again = setting.run(after, rule)
     if again.failure is not None or again.change_log.change_count:
         places = ", ".join(dict.fromkeys(change.place for change in again.change_log.changes))
         message = f"on its own result it fires again, at {places}" if places else "it cannot be run on its own result"
         return Fault(FaultKind.NOT_IDEMPOTENT, message, case, after)
-    return _endless_with_others(rule, case, other_rules)
+    return _endless_with_others(rule, case, other_rules, setting)
 
 
-def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule]) -> Fault | None:
+def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule], setting: Setting) -> Fault | None:
     """A fault if the rule and `other_rules`, each of which may be correct, undo each other's changes without end."""
     rules = tuple(dict.fromkeys((rule, *other_rules)))
-    found = _run(case.model, *rules).failure if len(rules) > 1 else None
+    found = setting.run(case.model, *rules).failure if len(rules) > 1 else None
     if found is None or found.kind is not FailureKind.ENDLESS:
         return None
     return Fault(FaultKind.ENDLESS_WITH_OTHERS, found.message, case, other_rules=rules[1:])
@@ -155,6 +179,7 @@ class RuleTester(Struct, frozen=True):
     compare: Comparer
     examples: Sequence[onnx.ModelProto]
     other_rules: Sequence[Rule] = ()
+    setting: Setting = PLAIN
 
     def find_fault(
         self, case: Case, counts: CheckResult, combined_part: tuple[int, int] = ALL_COMBINED
@@ -163,24 +188,33 @@ class RuleTester(Struct, frozen=True):
 
         The models are compared on a part of the combined input sets (`RewriteComparison`).
         """
+        rule = self.rule
         try:
-            applied = apply_rule(self.rule, case, self.other_rules)
+            applied = apply_rule(rule, case, self.other_rules, self.setting)
         except ModelError:  # the case is invalid
             return None
         if applied.after is None or applied.fault is not None:
             if applied.fault is None and not counts.fired:
-                counts.decline_counts.update({str(why) for why in declines(self.rule, case) if why is not None})
+                counts.decline_counts.update(self.reasons(case))
             return applied.fault
         counts.fired += 1
         counts.decline_counts.clear()
+        if self.setting.item is not None:
+            rule = replace(rule, contract=EXACT if applied.is_exact else ROUNDING)
         try:
-            fault = compare_case(self.rule, case, applied.after, self.compare, combined_part)
-        except (UnverifiableError, EvaluationError):  # one of the models does not run
+            fault = compare_case(rule, case, applied.after, self.compare, combined_part)
+        except (UnverifiableError, EvaluationError) as e:  # one of the models does not run
+            counts.run_errors[" ".join(str(e).split())] += 1
             return None
         counts.ran += 1
         if len(counts.fired_models) < MAX_FIRED_MODELS:
             counts.fired_models.append(case.model)
         return fault
+
+    def reasons(self, case: Case) -> set[str]:
+        """The reasons for which the rule declines its matches in a case, each with its line."""
+        found = (why for why in declines(self.rule, case, self.setting.quantize) if why is not None)
+        return {describe_decline(why, self.rule) for why in found} if self.setting.item is None else set()
 
     def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:
         """A fault of the same kind on a smaller case than `choice_sequence` makes, if hypothesis finds one."""
@@ -222,14 +256,40 @@ def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> Chec
     return _fuzz_once(replace(tester, compare=compare), budget, max_runs, seed)
 
 
+def _fuzz_pass(tester: RuleTester, result: CheckResult, budget: int, max_runs: int, seed: int) -> CheckResult:
+    """Fuzz a pass on trees of operators, mostly of those that its code names, and on variants of examples."""
+    rng = Random(f"{tester.rule.name} {seed}")  # noqa: S311 - nothing secret
+    dictionary = dictionary_of(tester.rule)
+    for _ in range(budget):
+        choices = Choices(rng.randrange)
+        try:
+            case = generate_case(tester.rule, choices, dictionary, tester.examples)
+        except GenerationError:
+            continue
+        result.models += 1
+        fault = tester.find_fault(case, result, part_for(case.model))
+        if fault is not None:
+            result.fault = tester.minimize(fault, choices.sequence, seed)
+        if fault is not None or result.ran >= max_runs:
+            break
+    return result
+
+
 def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> CheckResult:
     result = CheckResult(tester.rule)
-    for model in tester.examples:
+    for number, model in enumerate(tester.examples, 1):
         result.models += 1
-        result.fault = tester.find_fault(Case(model, "", ("an example",)), result)
+        case, fired = Case(model, "", ("an example",)), result.fired
+        result.fault = tester.find_fault(case, result)
         if result.fault is not None:
             return result
-    search = guided_search(tester.rule, seed=seed, examples=tester.examples)
+        if result.fired == fired:
+            why = "; ".join(sorted(tester.reasons(case))) or "nothing in it matches the pattern"
+            result.example_notes.append(f"example {number} does not fire: {why}")
+    setting = tester.setting
+    if setting.item is not None:
+        return _fuzz_pass(tester, result, budget, max_runs, seed)
+    search = guided_search(tester.rule, seed=seed, examples=tester.examples, quantize=setting.quantize)
     for found in search.generate(budget):
         fault = tester.find_fault(found.case, result, part_for(found.case.model))
         if fault is not None:

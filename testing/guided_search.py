@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -21,6 +21,7 @@ from onnx import TensorProto, numpy_helper
 
 from ..core.errors import MatchFailure, ModelError, PassesError
 from ..core.io.convert import from_onnx
+from ..core.ir.quantization_spec import QuantizationSpec
 from ..core.rewriting.driver import is_live, try_build
 from ..core.rewriting.rules import Match, Rule
 from .case import Case
@@ -77,6 +78,15 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
         yield from _nodes(bodies[0]) if bodies else (node,)
 
 
+Quantizer = Callable[[onnx.ModelProto], QuantizationSpec | None]
+"""The data for rules that quantize, for a model; None if it is not to be quantized."""
+
+
+def no_quantization(model: onnx.ModelProto) -> QuantizationSpec | None:
+    """Quantize no model."""
+    return None
+
+
 DeclineSite = tuple[tuple[str, int], ...]
 """The functions and lines of the traceback of a decline, the outermost first."""
 NO_MATCH: DeclineSite = ()
@@ -106,6 +116,7 @@ class GuidedSearch:
     dictionary: Dictionary
     seed: int
     examples: tuple[onnx.ModelProto, ...] = ()
+    quantize: Quantizer = no_quantization
     generated: int = 0
     fired: int = 0
     corpus: dict[DeclineSite, ChoiceMap] = field(default_factory=dict[DeclineSite, ChoiceMap])
@@ -127,7 +138,7 @@ class GuidedSearch:
                 case = generate_case(self.rule, choices, self.dictionary, self.examples)
             except GenerationError:
                 continue
-            site = decline_site(self.rule, case)
+            site = decline_site(self.rule, case, self.quantize)
             if site is None and not self._is_new(case):
                 continue
             self.generated += 1
@@ -172,16 +183,18 @@ class GuidedSearch:
         return made
 
 
-def guided_search(rule: Rule, *, seed: int = 0, examples: Sequence[onnx.ModelProto] = ()) -> GuidedSearch:
+def guided_search(
+    rule: Rule, *, seed: int = 0, examples: Sequence[onnx.ModelProto] = (), quantize: Quantizer = no_quantization
+) -> GuidedSearch:
     """A search for models on which `rule` fires, among those made from its pattern and variants of `examples`."""
-    return GuidedSearch(rule, dictionary_of(rule), seed, tuple(examples))
+    return GuidedSearch(rule, dictionary_of(rule), seed, tuple(examples), quantize)
 
 
-def decline_site(rule: Rule, case: Case) -> DeclineSite | None:
+def decline_site(rule: Rule, case: Case, quantize: Quantizer = no_quantization) -> DeclineSite | None:
     """The site of the last decline of `rule`; None if it fires, or raises another exception."""
     site = NO_MATCH
     try:
-        for why in declines(rule, case):
+        for why in declines(rule, case, quantize):
             if why is None:
                 return None
             frames = traceback.walk_tb(why.__traceback__)
@@ -191,9 +204,11 @@ def decline_site(rule: Rule, case: Case) -> DeclineSite | None:
     return site
 
 
-def declines(rule: Rule, case: Case) -> Iterator[Exception | None]:
+def declines(rule: Rule, case: Case, quantize: Quantizer = no_quantization) -> Iterator[Exception | None]:
     """For each match, the exception by which `rule` declines; None where it fires, or raises something else."""
-    for graph in from_onnx(case.model).graph.with_subgraphs():
+    whole = from_onnx(case.model).graph
+    whole.context.quantization = quantize(case.model)
+    for graph in whole.with_subgraphs():
         for root in filter(is_live, list(graph.ops(*rule.root_types))):
             try:
                 yield from (_decline(rule, match) for match in rule.matches(root))

@@ -5,9 +5,11 @@ Where a rule has a condition, inputs are kept, or made, that fulfil it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
+from math import inf
 from types import TracebackType
 from typing import Any, Self, cast
 from zlib import crc32
@@ -19,6 +21,7 @@ from msgspec import Struct, structs
 from ..core.errors import EvaluationError, ModelError, ModelLoadError, UnverifiableError
 from ..core.io.convert import from_onnx
 from ..core.io.model import Model
+from ..core.ir.quantization_spec import Range
 from ..core.ort.backends import Arrays, OnnxReference
 from ..core.ort.empty_tensors import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
 from ..core.processes.onnx_calls import call_directly
@@ -26,7 +29,7 @@ from ..core.processes.worker_process import WorkerExit, WorkerProcess, module_co
 from ..core.proof.obligation import NotApplicable
 from ..core.proof.rule_condition import condition_of
 from ..core.rewriting.pattern import match_op
-from ..core.rewriting.rules import CONDITIONAL, EXACT, ROUNDING, Contract, Rule
+from ..core.rewriting.rules import CONDITIONAL, EXACT, LOSSY, ROUNDING, Contract, Rule
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.input_sets import InputSet, ReferenceRun
 from ..core.verify.oracle import Oracle
@@ -54,6 +57,7 @@ class RewriteComparison(Struct, frozen=True):
     They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator, on a `combined_part` of the combined
     input sets (`VerificationSpec`). A `condition` is a model of the same inputs, whose outputs are all true where the
     contract applies; empty if the contract says none in an expression, None if that cannot be evaluated on this model.
+    A lossy contract has a `max_error`.
     """
 
     before: bytes
@@ -63,6 +67,7 @@ class RewriteComparison(Struct, frozen=True):
     combined_part: tuple[int, int] = ALL_COMBINED
     condition: bytes | None = b""
     by_reference: bool = False
+    max_error: float = 0.0
 
 
 class Discrepancy(Struct, frozen=True):
@@ -87,10 +92,13 @@ def compare_case(
 ) -> Fault | None:
     """The discrepancy of `after` from the case's model, if any. Raises UnverifiableError if the case does not run."""
     before, made = case.model.SerializeToString(), after.SerializeToString()
-    contract = contract_in(rule, case.model).kind
+    stated = contract_in(rule, case.model)
+    contract = stated.kind
     condition = _condition(rule, case.model) if contract == CONDITIONAL else b""
     critical_values = (*rule.critical_values, *(n for a in rule.contract.assumptions for n in a.numbers))
-    found = compare(RewriteComparison(before, made, critical_values, contract, combined_part, condition))
+    found = compare(
+        RewriteComparison(before, made, critical_values, contract, combined_part, condition, max_error=stated.max_error)
+    )
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)
@@ -133,6 +141,8 @@ def compare_models(request: RewriteComparison) -> Discrepancy | None:
     exact = request.contract == EXACT.kind and not half  # kernels for 16-bit floats round as their neighbours do
     oracle.add_runs_near(request.after)
     promised, is_known = _promised_inputs(oracle, request)
+    if request.contract == LOSSY.kind:
+        return _lossy_discrepancy(request, [r for r in oracle.runs if r.input_set in promised])
     options = ComparisonOptions(exact=exact, may_round=request.contract != EXACT.kind, input_sets=promised)
     mismatch = oracle.compare(request.after, options).failure if promised else None
     if not is_known and (mismatch is None or mismatch.input_set is not None):
@@ -144,6 +154,83 @@ def compare_models(request: RewriteComparison) -> Discrepancy | None:
         raise UnverifiableError("the generated model overflows on ordinary numbers, or nearly")
     kind = FaultKind.REFUSED if mismatch.input_set is None else FaultKind.WRONG
     return Discrepancy(kind, str(mismatch), mismatch, exact)
+
+
+def _lossy_discrepancy(request: RewriteComparison, runs: Sequence[ReferenceRun]) -> Discrepancy | None:
+    """The first output that is off by more than a lossy contract allows, on ordinary inputs."""
+    if not runs:
+        raise UnverifiableError("its results are not finite on ordinary inputs")
+    largest: dict[str, float] = {}
+    for name, want in ((name, np.asarray(v)) for run in runs for name, v in run.outputs.items()):
+        if want.dtype.kind == "f":
+            largest[name] = max(largest.get(name, 0.0), float(np.abs(want).max(initial=0)))
+    try:
+        backend = SINGLE_THREADED(request.after)
+        for run in runs:
+            made = backend.run(list(run.outputs), run.input_set.feeds)
+            for (name, want), got in zip(run.outputs.items(), made, strict=True):
+                allowed = request.max_error * largest.get(name, 0.0)
+                if why := _excess(np.asarray(want), np.asarray(got), allowed):
+                    mismatch = Mismatch(name, why, run.input_set, None)
+                    return Discrepancy(FaultKind.WRONG, f"{name}: {why}, on {run.input_set}", mismatch)
+    except (ModelLoadError, EvaluationError) as e:
+        return Discrepancy(FaultKind.REFUSED, _one_line(e))
+    return None
+
+
+def _excess(want: Array, got: Array, allowed: float) -> str:
+    """How far an output is off, if that is more than allowed."""
+    if want.shape != got.shape or want.dtype != got.dtype:
+        return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if want.dtype.kind != "f":
+        return "" if np.array_equal(want, got) else "elements differ"
+    error = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max(initial=0))
+    return "" if error <= allowed else f"off by up to {error:.3g} (allowed {allowed:.3g})"  # as for NaN
+
+
+def measure_ranges(model: bytes) -> dict[str, Range]:
+    """The ranges of the values of a model on ordinary inputs; none of a model that does not run."""
+    found: dict[str, Range] = {}
+    extended = onnx.load_from_string(model)
+    given = {o.name for o in extended.graph.output}
+    extended.graph.output.extend(
+        onnx.ValueInfoProto(name=name)
+        for name in dict.fromkeys(name for node in extended.graph.node for name in node.output)
+        if name and name not in given
+    )
+    try:
+        oracle, _ = _require_oracle(RewriteComparison(model, model, (), LOSSY.kind))
+        backend, names = SINGLE_THREADED(extended.SerializeToString()), [o.name for o in extended.graph.output]
+        for run in (r for r in oracle.runs if _is_covered_by_contract(r, LOSSY.kind)):
+            values = {**run.input_set.feeds, **dict(zip(names, backend.run(names, run.input_set.feeds), strict=True))}
+            for name, value in values.items():
+                array: Array = np.asarray(value)
+                if array.dtype.kind == "f" and array.size:
+                    known = found.get(name, Range(inf, -inf))
+                    found[name] = Range(min(known.low, float(array.min())), max(known.high, float(array.max())))
+    except (UnverifiableError, ModelLoadError, EvaluationError):
+        return {}
+    return found
+
+
+class MeasuredRanges(Mapping[str, Range]):
+    """The ranges of the values of a model, measured when one is first asked for."""
+
+    def __init__(self, model: onnx.ModelProto, measure: Callable[[bytes], Mapping[str, Range]]) -> None:
+        self._model, self._measure = model, measure
+
+    @cached_property
+    def _ranges(self) -> Mapping[str, Range]:
+        return self._measure(self._model.SerializeToString())
+
+    def __getitem__(self, name: str) -> Range:
+        return self._ranges[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ranges)
+
+    def __len__(self) -> int:
+        return len(self._ranges)
 
 
 def _promised_inputs(oracle: Oracle, request: RewriteComparison) -> tuple[list[InputSet], bool]:
@@ -279,6 +366,10 @@ class ComparisonWorker:
         """Compare two models."""
         return compare_models(request)
 
+    def measure(self, model: bytes) -> dict[str, Range]:
+        """Measure the ranges of the values of a model."""
+        return measure_ranges(model)
+
 
 @dataclass(slots=True)
 class ComparisonProcess:
@@ -295,6 +386,13 @@ class ComparisonProcess:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.terminate()
+
+    def measure(self, model: bytes) -> Mapping[str, Range]:
+        """The ranges of the values of a model, see `measure_ranges`; none of one that crashes."""
+        try:
+            return self._process.call().measure(model)
+        except WorkerExit:
+            return {}
 
     def __call__(self, request: RewriteComparison) -> Discrepancy | None:
         """Compare two models. A crash on the rewritten model alone is a discrepancy.

@@ -81,7 +81,7 @@ def test_a_condition_is_shown(contract: Contract, shown: str) -> None:
     {
         "nothing": (conditional, "said in words"),
         "no operator": (lambda: conditional(assume=NOT_A_PATTERN), "a pattern must be an operator"),
-        "of Python": (lambda: conditional(assume=lambda _, x: x > 0), "as in lambda g, x: g.Greater"),  # type: ignore[reportOperatorIssue]
+        "of Python": (lambda: conditional(assume=lambda _, x: 0 < x < 1), "as in lambda g, x: g.Greater"),
         "any inputs": (lambda: conditional(assume=lambda g, x: g.Greater(x, ...)), "made of operators"),
         "two of each": (lambda: conditional(each=lambda g, x, z: g.Less(x, z)), "has one variable"),
         "both": (lambda: conditional(assume=RELU_OF, each=RELU_OF), "not both"),

@@ -24,7 +24,7 @@ def describe(report: CheckReport) -> Document:
         )
         for c in report.checked
     ]
-    unchecked = "is not a rule: it has no pattern to make models from, and was not checked"
+    unchecked = "was not checked: name it to check it, unless it is a transform or a tool of others"
     return Document(
         "passes check",
         "rules",
@@ -34,6 +34,7 @@ def describe(report: CheckReport) -> Document:
         evidence=[
             table("Rules", ("rule", "models", "fired", "ran", "result", "time"), rows),
             Preformatted("Reports", [*_report_lines(report)], on=TERMINAL),
+            Lines([f"{c.rule.name}: {note}" for c in report.checked if c.is_sound for note in c.example_notes]),
             Lines([f"{name} {unchecked}" for name in report.unchecked_passes]),
         ],
         blocks=[Lines([f"{f.title}: {f.message}" for f in findings], on=CARD)],
@@ -55,7 +56,11 @@ def summary_line(report: CheckReport) -> str:
     wrong, inconclusive = len(report.wrong), len(report.inconclusive)
     sound = len(report.checked) - wrong - inconclusive
     proved = f"; {len(report.proved)} proved" if report.prove else ""
-    return f"{plural(len(report.checked), 'rule')}: {sound} sound, {wrong} wrong, {inconclusive} inconclusive{proved}"
+    passes = sum(not c.rule.patterns for c in report.checked)
+    rules = len(report.checked) - passes
+    also = f" and {passes} pass{'es' * (passes != 1)}" if passes else ""
+    checked = f"{plural(rules, 'rule')}{also}"
+    return f"{checked}: {sound} sound, {wrong} wrong, {inconclusive} inconclusive{proved}"
 
 
 def rule_findings(report: CheckReport) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""`check`: tests of rules against their contracts, on models made from their patterns."""
+"""`check`: tests of rules against their contracts, on models made from their patterns, and of passes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ...core.io.publishing import publish_text
 from ...core.proof.prover import RuleProof
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
+from ...core.run.transforms import TransformPass
 from ...core.support.printable_text import json_text
 from ...core.verify.proof_guarantees import PROOFS, Guarantee
 from ...passes.pipelines import BUILT_IN
@@ -21,13 +22,14 @@ from ...testing.fault_report import model_text, write_repro
 from ...testing.model_comparison import ComparisonProcess
 from ..registry.environment import versions
 from ..registry.pass_sources import find_subject, plugin_registries
+from ..registry.tool_pass import ToolPass
 from ..report.progress import phase_callback
 from .check_options import CheckOptions
 
 
 @dataclass(slots=True)
 class CheckReport:
-    """The results of checks; `unchecked_passes` have no patterns."""
+    """The results of checks; `unchecked_passes` are transforms, of other tools, or built in and not named."""
 
     budget: int
     seed: int
@@ -81,6 +83,8 @@ def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
         "ran": checked.ran,
         "seconds": round(checked.seconds, 3),
         "declined": dict(checked.decline_counts.most_common()),
+        "not_run": dict(checked.run_errors.most_common()),
+        "examples": checked.example_notes,
         "fault": None,
         "proof": _proof_data(checked.proof) if checked.proof is not None else None,
     }
@@ -127,18 +131,28 @@ def check_rules(targets: Sequence[str], options: CheckOptions) -> CheckReport:
     report = CheckReport(options.budget, options.seed, options.prove, options=options.chosen)
     progress = phase_callback(options.progress)
     rules: dict[Rule, list[Rule]] = {}  # each with the rules of its passes
+    others: list[Pass] = []
     for p in (leaf for whole in passes for leaf in leaves(whole)):
         if isinstance(p, RulePass):
             for r in p.rules:
                 rules.setdefault(r, []).extend(p.rules)
-        else:
+        elif isinstance(p, TransformPass | ToolPass) or (p in BUILT_IN and not targets):
             report.unchecked_passes.append(p.name)
+        else:
+            others.append(p)
+    subjects: list[tuple[Rule | Pass, Sequence[Rule]]] = [*rules.items(), *((p, ()) for p in others)]
     prover = default_prover(float32=options.float32) if options.prove else None
     with ComparisonProcess() as process:
-        for number, (rule, others) in enumerate(rules.items(), 1):
-            progress(f"{rule.name} ({number} of {len(rules)})")
+        for number, (subject, beside) in enumerate(subjects, 1):
+            progress(f"{subject.name} ({number} of {len(subjects)})")
             checked = examine(
-                rule, budget=options.budget, seed=options.seed, other_rules=others, compare=process, prover=prover
+                subject,
+                budget=options.budget,
+                seed=options.seed,
+                other_rules=beside,
+                compare=process,
+                prover=prover,
+                measure=process.measure,
             )
             report.checked.append(checked)
     if options.repro is not None:

@@ -25,7 +25,7 @@ from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
 from ...core.rewriting.change_log import Change, ChangeKey, Exclusions
-from ...core.rewriting.rules import LOSSY, Rule
+from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.run.pipeline_run import PipelineRun
 from ...passes.quantization.static_groups import added_bias
@@ -77,7 +77,7 @@ def _rules(passes: Sequence[Pass]) -> list[Rule]:
 
 def _sources(passes: Sequence[Pass]) -> frozenset[str]:
     others = (q.name for p in passes for q in leaves(p) if not isinstance(q, RulePass))
-    return frozenset((*(r.name for r in _rules(passes) if r.contract == LOSSY), *others))
+    return frozenset((*(r.name for r in _rules(passes) if r.contract.is_lossy), *others))
 
 
 @dataclass(frozen=True)

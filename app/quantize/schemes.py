@@ -21,7 +21,6 @@ from ...core.ir.graph import defined_values
 from ...core.ir.quantization_spec import QuantizationSpec, Range
 from ...core.plugins.plugin import PluginLike
 from ...core.rewriting.change_log import ChangeLog
-from ...core.rewriting.rules import LOSSY
 from ...core.run.pipeline import Fixpoint, Pass, RulePass, leaves, rule_pass
 from ...core.support.suggestions import did_you_mean
 from ...passes.cleanup import quantization as no_op_quantization
@@ -165,7 +164,7 @@ def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
     found: list[RulePass] = []
     for registry in plugin_registries(plugins):
         passes = [p for entry in registry.passes.values() for p in leaves(entry.item) if isinstance(p, RulePass)]
-        lossy = [RulePass(p.name, rules) for p in passes if (rules := tuple(r for r in p.rules if r.contract == LOSSY))]
+        lossy = [RulePass(p.name, rules) for p in passes if (rules := tuple(r for r in p.rules if r.contract.is_lossy))]
         if not lossy:
             raise UsageError(
                 f"--plugin: there is no rule of contract LOSSY among {', '.join(registry.passes) or 'none'}"

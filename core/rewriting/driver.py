@@ -20,7 +20,7 @@ from ..support.author_errors import describe_exception
 from .builder import RewriteBuilder
 from .change_log import ChangeLog
 from .pattern import OpPattern, Var
-from .rules import LOSSY, Match, Rule
+from .rules import Match, Rule
 
 
 class Worklist:
@@ -221,7 +221,7 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     Raises RuleError for an exception of the rule, a changed graph, and a result that is none.
     """
     root, context = match.ops[0], g.graph.context
-    is_allowed = r.contract != LOSSY or context.quantization is not None
+    is_allowed = not r.contract.is_lossy or context.quantization is not None
     require(is_allowed, "its contract is lossy, and the pipeline does not quantize")
     if len(match.roots) > 1:
         _require_independent(match.roots)

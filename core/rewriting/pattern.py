@@ -249,12 +249,13 @@ def _trace_once(
         for name in alike.names:
             if taken[name] != own[name]:
                 raise RuleError(f"{name} is one value for each input in g.each, and cannot be elsewhere in the pattern")
-    bound = set(roots[0].variables())
-    for other in roots[1:]:
+    first, *others = roots
+    bound = set(first.variables())
+    for other in others:
         if not any(_paths_to(other, bound)):
             raise RuleError("each root after the first has an input that an earlier one has: they share no variable")
         bound.update(other.variables())
-    return replace(roots[0], others=roots[1:]) if len(roots) > 1 else roots[0], choices
+    return replace(first, others=tuple(others)) if others else first, choices
 
 
 def _paths_to(p: OpPattern, bound: Collection[str]) -> Iterator[tuple[str, tuple[OpPattern, ...]]]:

@@ -33,7 +33,8 @@ class Contract(Struct, frozen=True):
     """The contract of a rule on the numbers: `kind` is exact, rounding, conditional or lossy.
 
     For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead. An `assumption` says
-    the `condition` as an expression over the values of a match.
+    the `condition` as an expression over the values of a match. `max_error` is how far a lossy one may be off, as a
+    part of the largest number of an output, on ordinary inputs.
     """
 
     kind: str
@@ -41,6 +42,12 @@ class Contract(Struct, frozen=True):
     dtypes: frozenset[int] = frozenset()
     for_dtypes: Contract | None = None
     assumption: Assumption | None = None
+    max_error: float = 0.0
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether only a pipeline that quantizes may apply such a rule."""
+        return self.kind == "lossy"
 
     def at(self, dtype: int) -> Contract:
         """The contract for one element type; for an unknown one, 0, the contract of types that are not named."""
@@ -56,6 +63,8 @@ class Contract(Struct, frozen=True):
         return tuple(c.assumption for c in (self, self.for_dtypes) if c is not None and c.assumption is not None)
 
     def __str__(self) -> str:
+        if self.is_lossy and self != LOSSY:
+            return f"lossy: off by up to {self.max_error:g} of the largest number"
         general = f"{self.kind}: {self.condition}" if self.condition else self.kind
         if self.assumption is not None and (text := str(self.assumption)) != self.condition:
             general += f" ({text})"
@@ -66,7 +75,7 @@ EXACT = Contract("exact")
 """Bit for bit the same results."""
 ROUNDING = Contract("rounding")
 """The same in real arithmetic; another order of floating-point operations."""
-LOSSY = Contract("lossy")
+LOSSY = Contract("lossy", max_error=0.1)
 """Fewer bits for the numbers; a measure of accuracy decides whether that is near enough."""
 CONDITIONAL = "conditional"
 """The kind of contracts with a condition."""
@@ -98,6 +107,16 @@ def conditional(
     elif not condition:
         raise RuleError("a condition is said in words, by assume= or by each=")
     return Contract(CONDITIONAL, condition or str(found), assumption=found)
+
+
+def lossy(max_error: float) -> Contract:
+    """LOSSY with a promise to checks: on ordinary inputs, outputs are off by at most that part of their largest number.
+
+    Raises UsageError for anything else than a number between 0 and 1.
+    """
+    is_right = isinstance(max_error, int | float) and 0 < max_error <= 1  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
+    require_argument(is_right, "lossy", "a part of the largest number, as in lossy(0.02)", max_error)
+    return Contract(LOSSY.kind, max_error=float(max_error))
 
 
 def by_dtype(dtypes: Collection[int], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:

@@ -109,7 +109,9 @@ def _reachable_literals(function: Any, package: str, depth: int, seen: set[int])
     for code in _code_objects(function.__code__):
         yield from _literals(code.co_consts)
         for name in code.co_names:
-            found = function.__globals__.get(name)
+            owner = function.__globals__.get(function.__qualname__.partition(".")[0])
+            method = vars(owner).get(name) if isinstance(owner, type) else None
+            found = function.__globals__.get(name, method)
             if isinstance(found, FunctionType):
                 if found.__module__.startswith(package):
                     yield from _reachable_literals(found, package, depth - 1, seen)

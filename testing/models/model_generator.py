@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from types import MappingProxyType
 
 import numpy as np
@@ -13,17 +14,18 @@ from onnx.shape_inference import InferenceError
 
 from ...core.errors import MatchFailure, PassesError
 from ...core.io.convert import from_onnx
+from ...core.ir import op_schemas
 from ...core.ir.dtypes import CPU_FLOATS
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
-from ...core.rewriting.pattern import COMMUTATIVE, OpPattern
+from ...core.rewriting.pattern import COMMUTATIVE, OpPattern, Var
 from ...core.rewriting.rules import Rule
 from ...core.serialization.proto_queries import opset_versions
 from ..case import Case
 from .choices import LEVELS, Choices, Key, draw_distribution
 from .dictionary import Dictionary
 from .generator import DTYPES_BY_TYPE_STR as BY_NAME
-from .generator import PatternGenerator, PreferredType
+from .generator import MAX_OPERANDS, PatternGenerator, PreferredType
 from .model_builder import GenerationError, ModelBuilder, TypedValue, schema, tensor_type
 from .op_generators import OP_GENERATORS
 
@@ -48,7 +50,9 @@ def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGen
     if choices.one_in(3):
         _replace_constant_values(model.graph, choices, generator.dictionary)
     _load_into_builder(model, generator)
-    matched = list(_match_outputs(rule, model))
+    made = {name for node in model.graph.node for name in node.output}
+    ends = [[o.name] for o in model.graph.output if o.name in made]
+    matched = list(_match_outputs(rule, model)) if rule.patterns else ends
     if not matched:
         raise GenerationError("the pattern matches nowhere in the example")
     known = {k.name: k for k in builder.node_outputs}
@@ -177,7 +181,7 @@ class EnclosingModel:
         )
         model = helper.make_model(graph, opset_imports=builder.opset_imports, ir_version=IR_VERSION)
         is_uncertain = self.generator.has_extra_producers or self.generator.has_extra_constants
-        reasons = [] if is_uncertain else self.generator.no_fire_reasons
+        reasons = [] if is_uncertain or not self.rule.patterns else self.generator.no_fire_reasons
         return Case(model, root.name, tuple(self.generator.traits), reasons[0] if reasons else "")
 
     def _add_outputs(self) -> None:
@@ -289,7 +293,7 @@ def generate_case(
     if which:
         generate_variant(rule, examples[(which - 1) // 2], generator)
     else:
-        pattern = choices.pick(rule.patterns)
+        pattern = choices.pick(rule.patterns) if rule.patterns else draw_pattern(choices, dictionary)
         generator.builder.opset = _opset(pattern, dtype, choices)
         shape = generator.draw_shape(choices.pick(RANKS))
         for other in pattern.others:
@@ -298,6 +302,30 @@ def generate_case(
         generator.generate(pattern, PreferredType(shape, generator.dtype))
     with choices.scope("setting"):
         return EnclosingModel(rule, generator).build_case()
+
+
+MAX_DRAWN_DEPTH = 5
+
+
+def draw_pattern(choices: Choices, dictionary: Dictionary) -> OpPattern:
+    """A tree of operators with any attributes, for a pass without patterns: mostly of those that its code names."""
+    known, drawn = tuple(OP_GENERATORS), count()
+    newest = op_schemas.latest_opset_version("")
+
+    def draw(depth: int) -> OpPattern:
+        op_type = choices.pick(known if choices.one_in(4) else dictionary.operators)
+        spec = op_schemas.schema(op_type, "", newest)
+        if spec is None:
+            raise GenerationError(f"there is no operator {op_type} any more")
+        most = min(spec.max_input, max(spec.min_input, MAX_OPERANDS))
+        operands = spec.min_input + choices.draw_below(most - spec.min_input + 1)
+        inputs = tuple(
+            Var(f"x{next(drawn)}") if depth >= MAX_DRAWN_DEPTH or choices.one_in(2) else draw(depth + 1)
+            for _ in range(operands)
+        )
+        return OpPattern((op_type,), "", inputs, (), bound_name=f"op{next(drawn)}")
+
+    return draw(1)
 
 
 def _opset(pattern: OpPattern, dtype: int, choices: Choices) -> int:

@@ -24,7 +24,11 @@ FILES = {
     "pyproject.toml",
     "src/my_plugin/__init__.py",
     "src/my_plugin/rules.py",
+    "src/my_plugin/passes.py",
+    "src/my_plugin/py.typed",
     "tests/test_rules.py",
+    "tests/test_passes.py",
+    "LICENSE",
     "example/model.py",
     "README.md",
     ".github/workflows/test.yml",
@@ -70,8 +74,9 @@ def test_two_plugins_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for name in ("pooling-one", "pooling-two"):
         assert new(name, "--into", tmp_path).exit_code == 0
         monkeypatch.syspath_prepend(tmp_path / name / "src")
-        made.append(import_module(name.replace("-", "_")).PASS)
-    assert [p.name for p in leaves(make_pipeline("basic", made))][-2:] == ["pooling-one", "pooling-two"]
+        made.append(import_module(name.replace("-", "_")).PLUGIN)
+    names = [p.name for p in leaves(make_pipeline("basic", made))]
+    assert names[-4:] == ["pooling-one", "pooling-two", "pooling-one-limit", "pooling-two-limit"]
 
 
 @pytest.mark.parametrize("name", slow_unless({"model"}, ["example", "model"]))
@@ -83,6 +88,21 @@ def test_plugin_may_have_the_name_of_its_file(name: str, tmp_path: Path) -> None
         command, cwd=tmp_path / name, env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_of_a_new_plugin_are_right(tmp_path: Path) -> None:
+    """In strict mode, as its own configuration asks for."""
+    assert new("my-plugin", "--into", tmp_path).exit_code == 0
+    package = tmp_path / "types" / "passwright"
+    package.mkdir(parents=True)
+    for part in (*(ROOT / "passwright").iterdir(), *(ROOT / name for name in ("app", "core", "passes", "testing"))):
+        (package / part.name).symlink_to(part)
+    plugin = tmp_path / "my-plugin"
+    with (plugin / "pyproject.toml").open("a", encoding="utf-8") as settings:
+        settings.write(f'extraPaths = ["{tmp_path / "types"}", "src"]\n')
+    command = [Path(sys.executable).with_name("basedpyright"), "--pythonpath", sys.executable]
+    done = subprocess.run(command, cwd=plugin, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 @cases(

@@ -28,7 +28,7 @@ def new(
     ],
     options: NewOptions,
 ) -> None:
-    """Create a plugin: an installable package with a rule, its tests and their workflow."""
+    """Create a plugin: an installable package with a rule and a pass, their tests, types and workflow."""
     from ..registry.plugin_writer import names_for, write_plugin  # noqa: PLC0415 - imports onnx and numpy
     from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 

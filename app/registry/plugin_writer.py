@@ -66,9 +66,13 @@ TEMPLATE_TARGETS = {
     "pyproject.toml.in": "pyproject.toml",
     "init.py.in": "src/$module/__init__.py",
     "rules.py.in": "src/$module/rules.py",
+    "passes.py.in": "src/$module/passes.py",
+    "py.typed.in": "src/$module/py.typed",
     "test_rules.py.in": "tests/test_rules.py",
+    "test_passes.py.in": "tests/test_passes.py",
     "model.py.in": "example/model.py",
     "README.md.in": "README.md",
+    "LICENSE.in": "LICENSE",
     "workflow.yml.in": ".github/workflows/test.yml",
     "gitignore.in": ".gitignore",
 }

@@ -46,6 +46,10 @@ def export_header(model: Model) -> onnx.ModelProto:
     proto.CopyFrom(model.header)
     del proto.functions[:]
     proto.functions.extend(model.graph.context.functions)
+    if added := model.graph.context.added_functions:
+        called = {(op.domain, op.type) for g in model.graph.with_subgraphs() for op in g.ops()}
+        called.update((n.domain, n.op_type) for f in added for n in f.node)
+        proto.functions.extend(f for f in added if (f.domain, f.name) in called)
     if model.graph.context.value_info == "strip":
         for function in proto.functions:
             strip_value_info(function)

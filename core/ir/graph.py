@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import onnx
 
-from ..errors import GraphError, MatchFailure, NoFixpoint
+from ..errors import GraphError, MatchFailure, NoFixpoint, require
 from .cost_model import CPU, CostModel
 from .expressions import SymInt, Unknown, from_atom
 from .op import NOT_INFERRED, OUTDATED, SLOTS_THRESHOLD, IndexedSequence, Op, may_drop, record_source, replaced
@@ -115,6 +115,9 @@ def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *
             log.equivalent_ops[old.producer] = new.producer
 
 
+FUNCTIONS_IR_VERSION = 8
+
+
 @dataclass(slots=True)
 class GraphContext:
     """The state of a graph and all its subgraphs."""
@@ -138,6 +141,7 @@ class GraphContext:
     replacement_log: ReplacementLog | None = None  # kept for name maps
     mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
     functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
+    added_functions: list[onnx.FunctionProto] = field(default_factory=list[onnx.FunctionProto])  # by passes
     function_attributes: frozenset[str] = frozenset()  # to which nodes may refer, in the body of a local function
     value_info: ValueInfo = "keep"  # of an export
     runs: Runs | None = None  # whether a rewrite may add an op; None: any
@@ -332,6 +336,38 @@ class Graph:
     @outputs.setter
     def outputs(self, values: Iterable[Value]) -> None:
         self._outputs = IndexedSequence(values)
+
+    def set_outputs(self, values: Sequence[Value]) -> None:
+        """Replace the outputs of a body, as many as there are: values of the body, or of a graph around it.
+
+        Raises GraphError for the main graph, the outputs of which keep their names and order, and for another number.
+        """
+        owner = self.owner
+        if owner is None:
+            raise GraphError("the outputs of a model keep their names: replace_value gives them other producers")
+        if len(values) != len(self.outputs):
+            raise GraphError(f"a body of {owner.label} has {len(self.outputs)} outputs, and would have {len(values)}")
+        for v in self.outputs:
+            v.remove_consumer(owner)
+        self.outputs = values
+        _connect_inputs(owner, owner.inputs)
+        invalidate_inference([owner])
+        self.mark_changed()
+
+    def add_function(self, function: onnx.FunctionProto) -> None:
+        """Add a local function, which ops of its domain and name call; written where one does.
+
+        `RewriteBuilder(graph, op).domain("mine").AddRelu(a, b)` is a call. onnxruntime inlines calls, so that results
+        are compared as with the ops of the body. Raises MatchFailure before IR version 8, which has no functions, and
+        GraphError for another function of that name.
+        """
+        require(self.context.ir_version >= FUNCTIONS_IR_VERSION, "a model has functions from IR version 8 on")
+        for known in (*self.context.functions, *self.context.added_functions):
+            if (known.domain, known.name) == (function.domain, function.name):
+                if known != function:
+                    raise GraphError(f"the model has another function {function.domain}.{function.name}")
+                return
+        self.context.added_functions.append(function)
 
     def ops(self, *types: str) -> Iterator[Op]:
         """Ops of the given types, or all ops, in order of insertion. O(result)."""

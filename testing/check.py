@@ -81,6 +81,7 @@ def check_rule(
     found that shows a fault, and CheckInconclusive if it fired on no model that runs.
     """
     prover = default_prover() if prove else None
+    require_type(rule, Rule, "check_rule", "a rule, as @rule makes it")
     result = examine(
         rule,
         budget=budget,
@@ -140,7 +141,6 @@ def examine(
 
     Raises UsageError for invalid arguments.
     """
-    require_type(subject, (Rule, Pass), "check_rule", "a rule, as @rule makes it")
     rule = subject if isinstance(subject, Rule) else rule_of_pass(subject)
     require_type(quantization, (QuantizationSpec, NoneType), "check_rule", "a QuantizationSpec as quantization")
     require_type(budget, int, "check_rule", "a number as budget")

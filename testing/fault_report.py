@@ -68,7 +68,8 @@ class CheckResult:
             why = _most_common(self.run_errors, "for no reason that is known")
             said = f"{name} fired on {self.fired} models, none of which runs ({why}): give examples that do"
         else:
-            why = _most_common(self.decline_counts, "its pattern matched nowhere")
+            usual = "its pattern matched nowhere" if self.rule.patterns else "it changed none of them"
+            why = _most_common(self.decline_counts, usual)
             said = f"{name} never fired in {self.models} models ({why}): give examples in which it does"
         return "\n".join([said, *(f"    {note}" for note in self.example_notes)])
 

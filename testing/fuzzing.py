@@ -284,7 +284,7 @@ def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> Che
         if result.fault is not None:
             return result
         if result.fired == fired:
-            why = "; ".join(sorted(tester.reasons(case))) or "nothing in it matches the pattern"
+            why = "; ".join(sorted(tester.reasons(case))) or "nothing in it matches"
             result.example_notes.append(f"example {number} does not fire: {why}")
     setting = tester.setting
     if setting.item is not None:

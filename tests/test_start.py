@@ -1,7 +1,5 @@
 """Modules that commands import, which is most of the time that they take on small models."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -16,10 +16,10 @@ from onnx import printer
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
-from ..core.plugins.pass_registry import FILE_MODULE_PREFIX
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.printable_text import file_name, printable_lines
+from ..core.support.python_files import FILE_MODULE_PREFIX
 from .case import Fault
 from .model_comparison import contract_in
 

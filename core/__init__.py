@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .operators.broadcasting import broadcasts_to, same_extent, same_extent_if_broadcast
     from .operators.effects import is_pure
     from .ort.evaluation import evaluate
+    from .ort.python_kernels import Kernel, kernel
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
     from .rewriting.change_log import ChangeLog
@@ -44,6 +45,7 @@ _MODULES = {
     "operators.broadcasting": ("broadcasts_to", "same_extent", "same_extent_if_broadcast"),
     "operators.effects": ("is_pure",),
     "ort.evaluation": ("evaluate",),
+    "ort.python_kernels": ("Kernel", "kernel"),
     "plugins.plugin": ("PassPlacement", "Plugin"),
     "rewriting.builder": ("RewriteBuilder",),
     "rewriting.change_log": ("ChangeLog",),
@@ -61,6 +63,7 @@ __all__ = [
     "Fixpoint",
     "Graph",
     "Hint",
+    "Kernel",
     "MatchFailure",
     "Model",
     "ModelError",
@@ -85,6 +88,7 @@ __all__ = [
     "from_onnx",
     "is_known",
     "is_pure",
+    "kernel",
     "leaves",
     "made_from",
     "may_drop",

@@ -27,7 +27,7 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords
@@ -81,7 +81,7 @@ class OrtBisectReport:
         return json_text(to_builtins(self))
 
 
-@with_memory_limit
+@with_process_options
 def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOptions) -> OrtBisectReport:
     """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 

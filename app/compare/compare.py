@@ -25,7 +25,7 @@ from ..measure.execution_provider import parse_provider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.tuned_settings import read_tuned_settings, settings_words
 from ..optimize.run_options import RunOptions, plugin_files
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
@@ -40,7 +40,7 @@ from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 BASELINE_ROW = 1  # index of the original under ORT ALL
 
 
-@with_memory_limit
+@with_process_options
 def compare_model(model: str | Path, options: CompareOptions) -> ComparisonReport:
     """Compare a model file with the results of passwright, onnxruntime and the optimizers `with_tools` for it.
 

@@ -23,7 +23,7 @@ from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable
 from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card
@@ -96,7 +96,7 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
     return data
 
 
-@with_memory_limit
+@with_process_options
 def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchReport:
     """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
 

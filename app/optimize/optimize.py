@@ -148,7 +148,7 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     timer = PhaseTimer(phase_callback(options.progress))
     label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
     limited_time = time_limit(options.time_limit, lambda: f"{label}: {timer.current}")
-    with limited_time, given_memory(options.memory):
+    with limited_time, given_memory(options.memory), options.with_operators():
         setup = RunSetup.of(model, options, timer)
         source, races = setup.source, _speed_races(setup)
         with setup.publication() as publication, source.blamed_if_changed():

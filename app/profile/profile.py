@@ -20,7 +20,7 @@ from ..measure.execution_provider import optimization_level, parse_provider
 from ..measure.feeds import make_feeds
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
@@ -32,7 +32,7 @@ from .profile_recording import record_profile
 from .profile_report import ProfileReport
 
 
-@with_memory_limit
+@with_process_options
 def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
     """Run a model file under onnxruntime's profiler as it is and, unless `no_optimize`, as optimized.
 

@@ -29,7 +29,7 @@ from ..measure.criterion import Budget, Criterion, Score, gives_classes
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import quantization_target, versions
 from ..report.notebook import card_html
 from ..report.number_text import plural
@@ -74,7 +74,7 @@ class QuantizationResult:
         return card_html(describe(self.report))
 
 
-@with_memory_limit
+@with_process_options
 def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
     """Compress a model within a `budget` of accuracy; the original is returned if nothing is faster or smaller.
 

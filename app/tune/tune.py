@@ -28,7 +28,7 @@ from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..quantize.candidates import Candidate
 from ..quantize.document import loss_text
 from ..quantize.journal import Journal
@@ -88,7 +88,7 @@ class TuneResult:
         return card_html(describe(self.report))
 
 
-@with_memory_limit
+@with_process_options
 def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> TuneResult:
     """Search for the fastest right way to run a model on this machine: the model, and the settings of its session.
 

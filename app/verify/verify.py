@@ -19,7 +19,7 @@ from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords_after_two
@@ -30,7 +30,7 @@ from .verify_options import VerifyOptions
 NARROW_BITS = 16
 
 
-@with_memory_limit
+@with_process_options
 def verify_models(
     original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path, options: VerifyOptions
 ) -> VerificationReport:

@@ -19,6 +19,7 @@ from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile, Tensor, first_line
 from ..ir.values import Value
+from ..processes.custom_operators import runtime_name
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, worker_pool
 from ..serialization.exporter import node_bytes
 from .evaluation_start import EVALUATION_WORKER
@@ -67,7 +68,7 @@ class EvaluationProcess:
         try:
             return worker.evaluate(model, outputs, arrays, self.limits, by_reference=by_reference)
         except WorkerExit as e:
-            raise EvaluationAborted(e.describe("onnx.reference" if by_reference else "onnxruntime")) from e
+            raise EvaluationAborted(e.describe("onnx.reference" if by_reference else runtime_name())) from e
         except (MemoryExhausted, RequestFailed) as e:
             raise EvaluationAborted(str(e)) from e
 

@@ -35,6 +35,11 @@ class CheckResult:
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
     if it never fired. `fired_models` are the first models on which it fired and that ran; `proof` the proof of the rule
     on them, if one was asked for.
+
+    Examples:
+        >>> result = examine(drop_relu, budget=20)
+        >>> result.models >= result.fired >= result.ran > 0
+        True
     """
 
     rule: Rule

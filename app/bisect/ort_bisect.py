@@ -66,7 +66,13 @@ class OptimizerBisection(Struct, frozen=True):
 
 @dataclass(slots=True)
 class OrtBisectReport:
-    """The result: `blame` is None if onnxruntime at `level` agrees with no optimization on all `input_sets`."""
+    """The result: `blame` is None if onnxruntime at `level` agrees with no optimization on all `input_sets`.
+
+    Examples:
+        >>> report = bisect_ort("model.onnx", "basic")
+        >>> report.level, report.blame
+        ('basic', None)
+    """
 
     source: str
     level: str
@@ -88,6 +94,10 @@ def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOpti
     `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols
     (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
     UsageError for a level or effort that does not exist, UnverifiableError if no inputs can be generated.
+
+    Examples:
+        >>> bisect_ort("model.onnx").blame is None
+        True
     """
     timer = PhaseTimer(phase_callback(options.progress))
     start_oracle_worker()

@@ -44,6 +44,11 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline or level, EvaluationError if
     onnxruntime does not run a model, UnverifiableError if no inputs can be generated or the result cannot be verified.
+
+    Examples:
+        >>> report = profile("model.onnx", min_time=0.01, threads=1)
+        >>> report.level
+        'all'
     """
     level_name = optimization_level(options.level)
     path = Path(model)

@@ -55,7 +55,13 @@ SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "
 
 @dataclass(frozen=True, slots=True)
 class QuantizationResult:
-    """The model within the budget, or the original, and the report."""
+    """The model within the budget, or the original, and the report.
+
+    Examples:
+        >>> result = quantize("model.onnx", trials=1, min_time=0.01, threads=1)
+        >>> result.model.graph.name
+        'g'
+    """
 
     report: QuantizationReport
     candidate: Candidate = field(repr=False)
@@ -91,6 +97,11 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     The result is within the budget on the report set, and not slower than the original under ORT ALL with `threads`.
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
     runs on no inputs, VerificationError if its optimized float model is wrong.
+
+    Examples:
+        >>> result = quantize("model.onnx", trials=1, min_time=0.01, threads=1)
+        >>> result.report.scheme
+        ''
     """
     timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=True)

@@ -64,7 +64,12 @@ QUANTIZATION_SHARE = 0.5  # of the time of the search, for all schemes
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TuneResult:
-    """The model, the report, and the settings of its session."""
+    """The model, the report, and the settings of its session.
+
+    Examples:
+        >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})
+        >>> result.settings
+    """
 
     report: TuneReport
     settings: TunedSettings
@@ -108,6 +113,10 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
 
     Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
     runs on no inputs.
+
+    Examples:
+        >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})
+        >>> result.report.objective.goal
     """
     start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))

@@ -42,6 +42,11 @@ def verify_models(
     inputs, `inputs` or `labelled` rows, for which `metric` is a function of the user, as for `quantize`.
     Raises ModelError for a model or input that is unusable, UsageError for an unknown effort, UnverifiableError if no
     inputs can be generated for the original.
+
+    Examples:
+        >>> report = verify("model.onnx", optimize("model.onnx").model)
+        >>> report.verdict.failure is None, list(report.verdict.differences)
+        (True, ['y'])
     """
     timer = PhaseTimer(phase_callback(options.progress))
     if options.budget is None:

@@ -95,6 +95,12 @@ def evaluate(
     halved until that op alone is run by `onnx.reference`. If the process crashes, does not end or lacks memory within
     the `limits`, the ops are run one by one, and that op is left. Tensors that cannot be computed are omitted; those
     that their ops read are added.
+
+    Examples:
+        >>> ops, x = graph.sorted_ops(), graph.inputs[0]
+        >>> found = evaluate(ops, graph.outputs, {x: Tensor.from_array(np.full((1, 4), -2, np.float32))})
+        >>> found[graph.outputs[0]].array
+        array([[3., 4., 5., 6.]], dtype=float32)
     """
     with EvaluationProcess(limits) as process:
         work = _Evaluation(set(wanted), process, on_failure, dict(known))

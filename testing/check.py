@@ -56,11 +56,32 @@ class _CheckFailed(AssertionError):
 
 
 class RuleIsWrong(_CheckFailed):
-    """A rule violates its contract; the message is a full report."""
+    """A rule violates its contract; the message is a full report.
+
+    Examples:
+        >>> try:
+        ...     check_rule(drop_any_relu, budget=20)
+        ... except RuleIsWrong as error:
+        ...     print(str(error).splitlines()[0])
+        drop_any_relu changes the results of the model: ...
+    """
 
 
 class CheckInconclusive(_CheckFailed):
-    """A rule fired on none of the generated models that run, so it was not checked."""
+    """A rule fired on none of the generated models that run, so it was not checked.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Relu(x), contract=EXACT)
+        ... def never(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Relu(x) => x, never"
+        ...     require(x.rank == 99, "it has not 99 dims")
+        ...     return x
+        >>> try:
+        ...     check_rule(never, budget=5)
+        ... except CheckInconclusive as error:
+        ...     print("it has not 99 dims" in str(error))
+        True
+    """
 
 
 def check_rule(
@@ -79,6 +100,10 @@ def check_rule(
     exactly, and the result has a `proof`; without one, no rule is refused. A rule that quantizes gets `quantization`,
     with the ranges of values that are measured on each model. Raises RuleIsWrong with the smallest model
     found that shows a fault, and CheckInconclusive if it fired on no model that runs.
+
+    Examples:
+        >>> check_rule(drop_relu, budget=20).is_sound
+        True
     """
     prover = default_prover() if prove else None
     require_type(rule, Rule, "check_rule", "a rule, as @rule makes it")
@@ -140,6 +165,11 @@ def examine(
     A `prover` proves the rule, and `measure` finds the ranges of the values of a model, for rules that quantize.
 
     Raises UsageError for invalid arguments.
+
+    Examples:
+        >>> result = examine(drop_any_relu, budget=20)
+        >>> result.is_sound, result.fault is None
+        (False, False)
     """
     rule = subject if isinstance(subject, Rule) else rule_of_pass(subject)
     require_type(quantization, (QuantizationSpec, NoneType), "check_rule", "a QuantizationSpec as quantization")

@@ -16,11 +16,11 @@ from onnx import printer
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
-from ..core.plugins.pass_registry import FILE_MODULE_PREFIX
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.author_errors import describe_exception
 from ..core.support.printable_text import file_name, printable_lines
+from ..core.support.python_files import FILE_MODULE_PREFIX
 from .case import Fault
 from .model_comparison import contract_in
 
@@ -37,6 +37,11 @@ class CheckResult:
     if it never fired, `run_errors` the reasons for which models with it did not run. `example_notes` say which examples
     of the author do not fire, and why. `fired_models` are the first models on which it fired and that ran; `proof` the
     proof of the rule on them, if one was asked for.
+
+    Examples:
+        >>> result = examine(drop_relu, budget=20)
+        >>> result.models >= result.fired >= result.ran > 0
+        True
     """
 
     rule: Rule

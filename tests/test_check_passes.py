@@ -100,7 +100,7 @@ def test_rule_that_loses_more_than_it_says(contract: Contract) -> None:
 
 @pytest.mark.parametrize("error", [0, 2, "a", None])
 def test_promises_of_rules_that_quantize(error: Any) -> None:
-    with pytest.raises(UsageError, match="^lossy takes a part of the largest number, as in"):
+    with pytest.raises(UsageError, match=r"^lossy takes a part of the largest number, as in"):
         lossy(error)
 
 

@@ -1,7 +1,5 @@
 """`passes new`: files, names and errors. Tests of the installed package are in `test_installed.py`."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -16,7 +14,7 @@ from pass_loading import make_pipeline
 from passwright.app.cli.entry import app
 from passwright.app.registry.plugin_writer import TEMPLATE_TARGETS, names_for
 from passwright.core import leaves
-from rewriting import cases
+from rewriting import cases, each
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
@@ -105,7 +103,7 @@ def test_types_of_a_new_plugin_are_right(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
-@cases(
+@each(
     ("text", "name", "module"),
     {
         "kebab": ("my-plugin", "my-plugin", "my_plugin"),

@@ -24,7 +24,7 @@ from passwright.core import (
 from passwright.core.errors import RuleError, UsageError
 from passwright.testing import check_rule
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, cases, each, load
+from rewriting import apply_passes, each, load
 
 ROW = Rewrites("g (float[N] x, float[N] w) => (float[n] y)")
 IMAGE = Rewrites("g (float[2,3,4] x) => (float[a,b,c] y)")
@@ -95,7 +95,7 @@ def require_ops(chosen: Rule, before: str, after: str | None, head: str = "g (fl
     assert found[0] == found[1]
 
 
-@cases(("chosen", "before", "after"), ALTERNATIVES)
+@each(("chosen", "before", "after"), ALTERNATIVES)
 def test_alternatives(chosen: Rule, before: str, after: str | None) -> None:
     require_ops(chosen, before, after)
 
@@ -231,7 +231,7 @@ def read_both(g: RewriteBuilder, x: Value, y: Value, z: Value) -> tuple[Value, V
     return g.Abs(both), g.Neg(both)
 
 
-@cases(
+@each(
     ("before", "fires"),
     {
         "apart": ("a = Add(x, w) b = Mul(x, w) y = Exp(a) z = Exp(b)", True),
@@ -294,7 +294,7 @@ def build(g: RewriteBuilder) -> Value:
     return g.root.inputs[0]
 
 
-@cases(
+@each(
     ("pattern", "message"),
     {
         "chain": (lambda g, x: 0 < x < 1, "a part of a pattern is neither true nor false"),
@@ -328,7 +328,7 @@ SECOND = "the second input of Concat y comes from Abs"
 CONDITION = r"perm=\[1, 0, 2\], which does not fulfil the condition at test_pattern_language.py:\d+$"
 
 
-@cases(
+@each(
     ("chosen", "text", "reason"),
     {
         "condition": (negate_batches, "a = Transpose<perm=[1,0,2]>(x) y = Neg(a)", CONDITION),

@@ -1,7 +1,5 @@
 """Targets, and the pipelines made of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +23,7 @@ from passwright.passes.targets import (
     QuantizationTarget,
     Target,
 )
-from rewriting import load, op_types
+from rewriting import each, load, op_types
 
 from passwright import explain, optimize
 
@@ -45,7 +43,7 @@ TARGET = Target(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("op", "version", "dtypes", "answer"),
     [
         ("Softmax", 17, [FLOAT], False),

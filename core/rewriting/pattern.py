@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from math import isfinite, prod
-from types import NoneType
-from typing import Any, NamedTuple, Protocol, cast
+from types import EllipsisType, NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from msgspec import Struct, structs
@@ -48,6 +48,13 @@ class Var(Expression, Struct, frozen=True):
     """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs.
 
     An attribute must fulfil the predicate `accepts`, if there is one.
+
+    Examples:
+        >>> @rule(lambda g, xs, a: g.Concat(*xs, axis=a))
+        ... def concat_one(g: RewriteBuilder, xs: tuple[Value, ...], a: int) -> Value:
+        ...     "Concat(x) => x"
+        ...     require(len(xs) == 1, "it joins several values")
+        ...     return xs[0]
     """
 
     name: str
@@ -82,6 +89,16 @@ class OpPattern(Expression):
 
     Among the inputs, a number is a constant: see `is_number`. Among the attributes, a function is a predicate. With
     `may_be_outside`, the op may be in an enclosing graph. `others` are further roots beside the first.
+
+    Examples:
+        >>> def shared_scale(g: PatternBuilder, x: Var, c: Var) -> OpPattern:
+        ...     return g.Mul(x, g.const(c))
+        >>> @rule(lambda g, x, y, c: g.Add(shared_scale(g, x, c), shared_scale(g, y, c)))
+        ... def scale_once(g: RewriteBuilder, x: Value, y: Value, c: Value) -> Value:
+        ...     "x * c + y * c => (x + y) * c"
+        ...     return g.Mul(g.Add(x, y), c)
+        >>> scale_once.patterns[0].operators()
+        ('Add', 'Mul')
     """
 
     types: tuple[str, ...]
@@ -134,10 +151,28 @@ class OpPattern(Expression):
         return (self.inputs,)
 
 
-class PatternBuilder:
+if TYPE_CHECKING:
+    from .operator_methods import OperatorPatterns  # pyright: ignore[reportMissingModuleSource] - for checkers alone
+else:
+    OperatorPatterns = object
+
+Alternative = TypeVar("Alternative")
+PatternInput = Var | VariadicVar | EachInput | OpPattern | float | EllipsisType | None
+
+
+class PatternBuilder(OperatorPatterns):
     """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern.
 
     `chosen` are the indices of the alternatives that are taken, and `choices` the numbers of alternatives there were.
+
+    Examples:
+        >>> @rule(
+        ...     lambda g, x, w, conv, b=None: g.one_of("Relu", "Abs")(g.Conv(x, g.const(w), b) @ conv),
+        ... )
+        ... def apply_late(g: RewriteBuilder, x: Value, conv: Op) -> Value:
+        ...     "of an activation of a Conv, with or without a bias"
+        ...     require(conv.attr("group", 1) == 1, "it has groups")
+        ...     return conv.outputs[0]
     """
 
     def __init__(
@@ -146,11 +181,7 @@ class PatternBuilder:
         self._domain, self._chosen = domain, chosen
         self._choices: list[int] = [] if choices is None else choices
 
-    def domain(self, name: str) -> PatternBuilder:
-        """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        return PatternBuilder(name, self._chosen, self._choices)
-
-    def any_of(self, *alternatives: Any) -> Any:
+    def any_of(self, *alternatives: Alternative) -> Alternative:
         """One of several patterns, tried in order: `g.any_of(g.Sigmoid(x), g.HardSigmoid(x))`, or a variable alone."""
         if not alternatives:
             raise RuleError("g.any_of has no alternative")
@@ -204,15 +235,41 @@ class PatternBuilder:
         """An input that holds a constant: `g.Mul(x, g.const(c))`."""
         return structs.replace(var, constant=True)
 
-    def __getattr__(self, op_type: str) -> Callable[..., OpPattern]:
-        return self.one_of(op_type)
+    if not TYPE_CHECKING:
+
+        def domain(self, name: str) -> PatternBuilder:
+            """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
+            return PatternBuilder(name, self._chosen, self._choices)
+
+        def __getattr__(self, op_type: str) -> Callable[..., OpPattern]:
+            return self.one_of(op_type)
 
 
 INPUT_PATTERNS = (Var, VariadicVar, EachInput, OpPattern, int, float, NoneType)
 INPUTS_IN_WORDS = "variables of the lambda, operators of g and numbers"
 
 
-def trace_pattern(pattern: Callable[..., Any]) -> tuple[list[OpPattern], list[str]]:
+Patterns = OpPattern | tuple[OpPattern, ...]
+Pattern = (
+    Callable[[PatternBuilder], Patterns]
+    | Callable[[PatternBuilder, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var], Patterns]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var], Patterns]
+    | Callable[..., Patterns]
+)
+"""A function of the builder and of variables, each of any name. A checker takes the types of a lambda from it."""
+
+
+def trace_pattern(pattern: Pattern) -> tuple[list[OpPattern], list[str]]:
     """The spellings of the pattern that a lambda describes, by its alternatives, and the variables in their order.
 
     A default of None marks an optional input. Several patterns in a tuple are roots that share variables.
@@ -229,13 +286,12 @@ def trace_pattern(pattern: Callable[..., Any]) -> tuple[list[OpPattern], list[st
     return [first, *(_trace_once(pattern, variables, c)[0] for c in chosen)], list(variables)
 
 
-def _trace_once(
-    pattern: Callable[..., Any], variables: Mapping[str, Var], chosen: Sequence[int]
-) -> tuple[OpPattern, list[int]]:
+def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence[int]) -> tuple[OpPattern, list[int]]:
     """The pattern with the alternatives of some indices, and the numbers of alternatives there are."""
     choices: list[int] = []
+    traced: Any = pattern
     try:
-        result: Any = pattern(PatternBuilder(chosen=chosen, choices=choices), **variables)
+        result: Any = traced(PatternBuilder(chosen=chosen, choices=choices), **variables)
     except (NameError, TypeError) as e:
         raise RuleError(f"{e}; a pattern calls operators of g on parameters of its lambda") from e
     roots = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))

@@ -11,22 +11,32 @@ from __future__ import annotations
 import inspect
 import re
 import reprlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Concatenate
 
 from msgspec import Struct
-from onnx import TensorProto, helper
+from numpy.typing import DTypeLike
+from onnx import helper
 
 from ..errors import RuleError, UsageError
 from ..ir import op_schemas
+from ..ir.dtypes import DataType
 from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
 from ..support.author_errors import is_each, require_argument, require_type
 from .assumptions import Assumption, trace_assumption
 from .builder import RewriteBuilder
-from .pattern import ROOTS, UNBOUND, OpPattern, match_op, trace_pattern
+from .pattern import ROOTS, UNBOUND, OpPattern, Pattern, match_op, trace_pattern
+
+Replacement = Value | tuple[Value | tuple[Value | None, ...] | None, ...]
+"""The value that replaces the output of the root, or one for each of its outputs; None for an unused one.
+
+For each of several roots, it is an element of a tuple.
+"""
+Build = Callable[Concatenate[RewriteBuilder, ...], Replacement]
+"""The function of a rule: it takes the builder, and variables of the pattern by name."""
 
 
 class Contract(Struct, frozen=True):
@@ -35,6 +45,10 @@ class Contract(Struct, frozen=True):
     For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead. An `assumption` says
     the `condition` as an expression over the values of a match. `max_error` is how far a lossy one may be off, as a
     part of the largest number of an output, on ordinary inputs.
+
+    Examples:
+        >>> print(by_dtype(INTEGERS, EXACT, otherwise=conditional("no length is 0")))
+        exact for integers, else conditional: no length is 0
     """
 
     kind: str
@@ -72,11 +86,43 @@ class Contract(Struct, frozen=True):
 
 
 EXACT = Contract("exact")
-"""Bit for bit the same results."""
+"""Bit for bit the same results.
+
+Examples:
+    >>> @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+    ... def cancel_negations(g: RewriteBuilder, x: Value) -> Value:
+    ...     "Neg(Neg(x)) => x"
+    ...     return x
+    >>> print(cancel_negations.contract)
+    exact
+"""
 ROUNDING = Contract("rounding")
-"""The same in real arithmetic; another order of floating-point operations."""
+"""The same in real arithmetic; another order of floating-point operations.
+
+Examples:
+    >>> @rule(lambda g, x: g.Div(g.Sin(x), g.Cos(x)), contract=ROUNDING)
+    ... def quotient_to_tan(g: RewriteBuilder, x: Value) -> Value:
+    ...     "Sin(x) / Cos(x) => Tan(x)"
+    ...     return g.Tan(x)
+    >>> print(quotient_to_tan.contract)
+    rounding
+"""
 LOSSY = Contract("lossy", max_error=0.1)
-"""Fewer bits for the numbers; a measure of accuracy decides whether that is near enough."""
+"""Fewer bits for the numbers; a measure of accuracy decides whether that is near enough.
+
+Examples:
+    >>> @rule(lambda g, x, c: g.Add(x, g.const(c)), contract=LOSSY)
+    ... def add_halves(g: RewriteBuilder, x: Value, c: Value) -> Value:
+    ...     "x + c => x + c in half precision"
+    ...     require(x.dtype == np.float32, "it is not in single precision")
+    ...     half = g.Add(g.Cast(x, to=TensorProto.FLOAT16), g.const(c.const.astype(np.float16)))
+    ...     return g.Cast(half, to=TensorProto.FLOAT)
+    >>> halves = RulePass("halves", (add_halves,))
+    >>> halves.run(graph, ChangeLog())  # such rules decline outside of a pipeline that quantizes
+    0
+    >>> Pipeline("quantized", [halves], quantization=QuantizationSpec()).run(graph, ChangeLog())
+    1
+"""
 CONDITIONAL = "conditional"
 """The kind of contracts with a condition."""
 
@@ -84,8 +130,8 @@ CONDITIONAL = "conditional"
 def conditional(
     condition: str = "",
     *,
-    assume: Callable[..., OpPattern] | None = None,
-    each: Callable[..., OpPattern] | None = None,
+    assume: Pattern | None = None,
+    each: Pattern | None = None,
 ) -> Contract:
     """The same only where a condition on the numbers holds, which cannot be read off the graph.
 
@@ -93,6 +139,12 @@ def conditional(
     of the pattern: `conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0))`. A variable of an op
     stands for its first output. `each` says it of each float of the match, the results among them:
     `each=lambda g, v: g.Less(g.Abs(v), inf)`. Without words, the expression is shown. Raises RuleError.
+
+    Examples:
+        >>> print(conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0)))
+        conditional: no length is 0 (length > 0)
+        >>> print(conditional(each=lambda g, v: g.Less(g.Abs(v), 1000)))
+        conditional: |v| < 1000 for each float v
     """
     require_type(condition, str, "conditional", "words first, an expression as assume= or each=")
     for given in (assume, each):
@@ -113,21 +165,32 @@ def lossy(max_error: float) -> Contract:
     """LOSSY with a promise to checks: on ordinary inputs, outputs are off by at most that part of their largest number.
 
     Raises UsageError for anything else than a number between 0 and 1.
+
+    Examples:
+        >>> print(lossy(0.02))
+        lossy: off by up to 0.02 of the largest number
     """
     is_right = isinstance(max_error, int | float) and 0 < max_error <= 1  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
     require_argument(is_right, "lossy", "a part of the largest number, as in lossy(0.02)", max_error)
     return Contract(LOSSY.kind, max_error=float(max_error))
 
 
-def by_dtype(dtypes: Collection[int], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:
-    """A contract that depends on the element type of the root's first output: `by_dtype(INTEGERS, EXACT)`."""
+def by_dtype(dtypes: Iterable[int | DTypeLike], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:
+    """A contract that depends on the element type of the root's first output: `by_dtype(INTEGERS, EXACT)`.
+
+    Examples:
+        >>> print(by_dtype([np.int32, np.int64], EXACT))
+        exact for int32, int64, else rounding
+    """
     _require_contract("by_dtype", contract)
     _require_contract("by_dtype", otherwise)
-    known = set(TensorProto.DataType.values())
-    given: Any = dtypes
-    are_types = not isinstance(given, str) and isinstance(given, Collection) and known.issuperset(dtypes)
-    require_argument(are_types, "by_dtype", "element types as in {TensorProto.FLOAT}", dtypes)
-    return Contract(otherwise.kind, otherwise.condition, frozenset(dtypes), contract, otherwise.assumption)
+    are_several = isinstance(dtypes, Iterable) and not isinstance(dtypes, str)  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
+    require_argument(are_several, "by_dtype", "element types as in [np.float32]", dtypes)
+    try:
+        numbers = frozenset(int(DataType(t)) for t in dtypes)
+    except (TypeError, ValueError) as e:
+        raise UsageError(f"by_dtype takes element types as in [np.float32]: {e}") from e
+    return Contract(otherwise.kind, otherwise.condition, numbers, contract, otherwise.assumption)
 
 
 def _require_contract(name: str, contract: object) -> None:
@@ -166,12 +229,20 @@ class Rule(Struct, frozen=True):
 
     `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all. `group`
     is the name of the pass that it is part of; empty for a rule alone.
+
+    Examples:
+        >>> @rule(lambda g, x, b=None: g.Clip(x, b), lambda g, x: g.Relu(x), group="clamps")
+        ... def clamp_by_max(g: RewriteBuilder, x: Value, b: Value | None = None) -> Value:
+        ...     "Clip(x, b) => Max(x, b)"
+        ...     return g.Max(x, 0.0 if b is None else b)
+        >>> clamp_by_max.name, clamp_by_max.root_types, clamp_by_max.group
+        ('clamp_by_max', ('Clip', 'Relu'), 'clamps')
     """
 
     name: str
     equation: str
     patterns: tuple[OpPattern, ...]
-    build: Callable[..., Value | tuple[Value | None, ...]]
+    build: Build
     allow_other_uses: bool
     contract: Contract
     critical_values: tuple[float, ...] = ()
@@ -197,7 +268,7 @@ class Rule(Struct, frozen=True):
         taken = match.bindings if self.parameters is None else self.parameters
         return {name: match.bindings[name] for name in taken if name in match.bindings}
 
-    def replacement(self, g: RewriteBuilder, match: Match) -> Value | tuple[Value | None, ...]:
+    def replacement(self, g: RewriteBuilder, match: Match) -> Replacement:
         """The replacement of a match."""
         return self.build(g, **self.arguments(match))
 
@@ -211,12 +282,12 @@ class Rule(Struct, frozen=True):
 
 
 def rule(
-    *patterns: Callable[..., OpPattern],
+    *patterns: Pattern,
     contract: Contract = ROUNDING,
     allow_other_uses: bool = False,
     critical_values: Sequence[float] = (),
     group: str = "",
-) -> Callable[[Callable[..., Any]], Rule]:
+) -> Callable[[Build], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
     The function takes those variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an input that
@@ -228,6 +299,20 @@ def rule(
     with one `group` form the pass of that name, in the order in which they are defined, so that an earlier one is tried
     first. Raises RuleError for a parameter that is not a variable of a pattern, and for an operator with attributes, or
     a number of inputs, that no opset has; UsageError for arguments of other types.
+
+    Examples:
+        >>> @rule(lambda g, x, c: g.Mul(x, g.const(c)), contract=EXACT)
+        ... def drop_unit_scale(g: RewriteBuilder, x: Value, c: Value) -> Value:
+        ...     "x * 1 => x"
+        ...     require(c.const.size == 1 and c.const.item() == 1, f"{c.name} is not 1")
+        ...     require(c.rank <= x.rank, f"{c.name} adds dims")
+        ...     return x
+        >>> drop_unit_scale.equation
+        'x * 1 => x'
+        >>> text = TEXT.replace("Relu(a)", "Mul(a, one)").replace("<float[4]", "<float one = {1}, float[4]")
+        >>> scaled = onnx.parser.parse_model(text)
+        >>> [node.op_type for node in optimize(scaled, plugin=[drop_unit_scale]).model.graph.node]
+        ['Abs', 'Add']
     """
     for pattern in patterns:
         require_argument(callable(pattern), "rule", "lambdas, as in lambda g, x: g.Relu(x)", pattern)
@@ -235,7 +320,7 @@ def rule(
     are_numbers = is_each(critical_values, (int, float))
     require_argument(are_numbers, "rule", "critical_values as numbers, as in (-3, 3)", critical_values)
 
-    def wrap(build: Callable[..., Any]) -> Rule:
+    def wrap(build: Build) -> Rule:
         is_function = callable(build) and hasattr(build, "__code__") and build.__code__.co_argcount > 0
         require_argument(is_function, "rule", "a function of g and variables of the pattern", build)
         if not patterns:

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
 from ..errors import MatchFailure, UsageError
-from .arithmetic import Arithmetic
 from .dtypes import DATA_TYPES, DataType
 from .expressions import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
 from .op import NOT_INFERRED, Op
+from .python_operators import PythonOperators
 from .tensor import Tensor
 
 MAX_LISTED_CONSUMERS = 8
 
 
-class Builder(Protocol):
-    """A builder of ops, by their names."""
-
-    def __getattr__(self, op_type: str) -> Callable[..., Any]:
-        """The function that adds an op."""
-        ...
+BUILDER: ContextVar[Any] = ContextVar("BUILDER", default=None)
+"""The RewriteBuilder of the rule that runs now."""
 
 
-BUILDER: ContextVar[Builder | None] = ContextVar("BUILDER", default=None)
-"""The builder of the rule that runs now."""
-
-
-class Value(Arithmetic["Value"]):
+class Value(PythonOperators["Value"]):
     """One tensor (or sequence, map, optional). Its producer may change; the value stays.
 
     In the function of a rule, `x * 2` is `g.Mul(x, 2)`.

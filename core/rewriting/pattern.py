@@ -16,9 +16,9 @@ from msgspec import Struct, structs
 
 from ..errors import RuleError
 from ..ir import op_schemas
-from ..ir.arithmetic import Arithmetic
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
+from ..ir.python_operators import PythonOperators
 from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
@@ -32,7 +32,7 @@ Predicate = Callable[[Any], object]
 """A condition on the value of an attribute."""
 
 
-class Expression(Arithmetic["OpPattern"]):
+class Expression(PythonOperators["OpPattern"]):
     """A part of a pattern in which `x * 2` is `g.Mul(x, 2)`."""
 
     __slots__ = ()

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 Result = TypeVar("Result")
 
 
-class Arithmetic(Generic[Result]):
+class PythonOperators(Generic[Result]):
     """`x + 1` is Add(x, 1), `-x` is Neg(x), `x < y` is Less(x, y): what `_operator` makes of an operator of ONNX."""
 
     __slots__ = ()

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .errors import MatchFailure, ModelError, PassesError, require
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
-    from .ir.dtypes import FLOATS, INTEGERS, DataType
     from .ir.graph import Graph
     from .ir.op import Op, is_known, made_from, may_drop
     from .ir.quantization_spec import QuantizationSpec, Range
@@ -25,21 +24,19 @@ if TYPE_CHECKING:
     from .operators.broadcasting import broadcasts_to, same_extent, same_extent_if_broadcast
     from .operators.effects import is_pure
     from .ort.evaluation import evaluate
-    from .ort.python_kernels import Kernel, kernel
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
     from .rewriting.change_log import ChangeLog
-    from .rewriting.pattern import OpPattern, PatternBuilder, Var
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
     from .run.report import Hint
+    from .run.target import NEVER, Misfit, Support, Target, TargetFit
     from .run.transforms import ModelTransform
 
 _MODULES = {
     "errors": ("MatchFailure", "ModelError", "PassesError", "require"),
     "io.convert": ("from_onnx", "to_onnx"),
     "io.model": ("Model",),
-    "ir.dtypes": ("FLOATS", "INTEGERS", "DataType"),
     "ir.graph": ("Graph",),
     "ir.op": ("Op", "is_known", "made_from", "may_drop"),
     "ir.quantization_spec": ("QuantizationSpec", "Range"),
@@ -48,11 +45,10 @@ _MODULES = {
     "operators.broadcasting": ("broadcasts_to", "same_extent", "same_extent_if_broadcast"),
     "operators.effects": ("is_pure",),
     "ort.evaluation": ("evaluate",),
-    "ort.python_kernels": ("Kernel", "kernel"),
     "plugins.plugin": ("PassPlacement", "Plugin"),
+    "run.target": ("NEVER", "Misfit", "Support", "Target", "TargetFit"),
     "rewriting.builder": ("RewriteBuilder",),
     "rewriting.change_log": ("ChangeLog",),
-    "rewriting.pattern": ("OpPattern", "PatternBuilder", "Var"),
     "rewriting.rules": ("EXACT", "LOSSY", "ROUNDING", "Contract", "Rule", "by_dtype", "conditional", "rule"),
     "run.pipeline": ("Fixpoint", "Pass", "Pipeline", "RulePass", "leaves", "rule_pass", "run_pass"),
     "run.report": ("Hint",),
@@ -60,27 +56,23 @@ _MODULES = {
 }
 __all__ = [
     "EXACT",
-    "FLOATS",
-    "INTEGERS",
     "LOSSY",
+    "NEVER",
     "ROUNDING",
     "ChangeLog",
     "Contract",
-    "DataType",
     "Fixpoint",
     "Graph",
     "Hint",
-    "Kernel",
     "MatchFailure",
+    "Misfit",
     "Model",
     "ModelError",
     "ModelTransform",
     "Op",
-    "OpPattern",
     "Pass",
     "PassPlacement",
     "PassesError",
-    "PatternBuilder",
     "Pipeline",
     "Plugin",
     "QuantizationSpec",
@@ -88,9 +80,11 @@ __all__ = [
     "RewriteBuilder",
     "Rule",
     "RulePass",
+    "Support",
+    "Target",
+    "TargetFit",
     "Tensor",
     "Value",
-    "Var",
     "broadcasts_to",
     "by_dtype",
     "conditional",
@@ -98,7 +92,6 @@ __all__ = [
     "from_onnx",
     "is_known",
     "is_pure",
-    "kernel",
     "leaves",
     "made_from",
     "may_drop",

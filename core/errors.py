@@ -8,29 +8,13 @@ from enum import StrEnum
 
 
 class PassesError(Exception):
-    """Base class: `except PassesError` catches every expected failure. A command that it ends has the `exit_code`.
-
-    Examples:
-        >>> try:
-        ...     optimize(model, skip=["fuse-gelo"])
-        ... except PassesError as error:
-        ...     print(type(error).__name__, error.exit_code)
-        UnknownNameError 2
-    """
+    """Base class: `except PassesError` catches every expected failure. A command that it ends has the `exit_code`."""
 
     exit_code = 1
 
 
 class ModelError(PassesError):
-    """The model, or an input given with it, is unusable; the message is one line.
-
-    Examples:
-        >>> try:
-        ...     optimize("no-such-file.onnx")
-        ... except ModelError as error:
-        ...     print(error)
-        no-such-file.onnx does not exist
-    """
+    """The model, or an input given with it, is unusable; the message is one line."""
 
 
 class UsageError(PassesError):
@@ -117,6 +101,12 @@ class VerificationError(PassesError):
     exit_code = 3
 
 
+class TargetError(PassesError):
+    """The model, or the result of a run, has ops that a target does not take."""
+
+    exit_code = 3
+
+
 class UnverifiableError(PassesError):
     """The original runs on no input that was tried, so the rewritten model cannot be verified."""
 
@@ -136,15 +126,7 @@ class PluginError(PassesError):
 
 
 class MatchFailure(Exception):
-    """A rule declined a match; the message is the reason.
-
-    Examples:
-        >>> try:
-        ...     graph.inputs[0].const
-        ... except MatchFailure as reason:
-        ...     print(reason)
-        x is not a constant
-    """
+    """A rule declined a match; the message is the reason."""
 
 
 class MissingOperator(MatchFailure):
@@ -178,14 +160,6 @@ def plugin_failures(what: str, *passed: type[BaseException]) -> Generator[None]:
 
 
 def require(condition: object, reason: str) -> None:
-    """Raise `MatchFailure` unless `condition` holds: the one way for a rule to decline a match.
-
-    Examples:
-        >>> try:
-        ...     require(graph.inputs[0].rank == 3, "x is no batch of matrices")
-        ... except MatchFailure as reason:
-        ...     print(reason)
-        x is no batch of matrices
-    """
+    """Raise `MatchFailure` unless `condition` holds: the one way for a rule to decline a match."""
     if not condition:
         raise MatchFailure(reason)

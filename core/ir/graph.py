@@ -141,6 +141,7 @@ class GraphContext:
     function_attributes: frozenset[str] = frozenset()  # to which nodes may refer, in the body of a local function
     value_info: ValueInfo = "keep"  # of an export
     runs: Runs | None = None  # whether a rewrite may add an op; None: any
+    obstacle: Callable[[Op], str] | None = None  # why the target does not take an op, "" if it does
     costs: CostModel = CPU  # of the target
     quantization: QuantizationSpec | None = None  # for rules that quantize; None: they decline
 
@@ -302,19 +303,7 @@ def drop_output(op: Op, index: int) -> None:
 
 
 class Graph:
-    """A graph or subgraph. The names and order of `inputs` and `outputs` never change.
-
-    Examples:
-        >>> [op.type for op in graph.sorted_ops()], [v.name for v in graph.outputs]
-        (['Abs', 'Relu', 'Add'], ['y'])
-        >>> relu = next(graph.ops("Relu"))
-        >>> build = RewriteBuilder(graph, relu)
-        >>> graph.take_over(build.Max(relu.input(0), 0.0), relu.outputs[0])  # the Max produces what the Relu did
-        >>> graph.discard([relu])
-        1
-        >>> [op.type for op in graph.sorted_ops()]
-        ['Abs', 'Max', 'Add']
-    """
+    """A graph or subgraph. The names and order of `inputs` and `outputs` never change."""
 
     def __init__(self, context: GraphContext) -> None:
         self.context = context

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from ..errors import PluginError
 from ..rewriting.rules import Rule
 from ..run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
+from ..run.target import Target
 from ..run.transforms import ModelTransform, TransformPass
 
 if TYPE_CHECKING:
@@ -31,16 +32,6 @@ class PassPlacement(Struct, frozen=True):
     `stage`: after the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
     those that are not in the pipeline do not count. With `after` alone, it comes after the last of them, with `before`
     alone just before the first, with neither at the end of the loop. Raises PluginError for an unknown stage.
-
-    Examples:
-        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
-        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
-        ...     "Relu(Abs(x)) => Abs(x)"
-        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
-        ...     return g.Abs(x)
-        >>> PLUGIN = Plugin(passes=(PassPlacement(drop_relu, stage="fuse", after=("fuse-gelu",)),))
-        >>> [node.op_type for node in optimize(model, plugin=[PLUGIN]).model.graph.node]
-        ['Abs', 'Add']
     """
 
     item: Pass | Rule | ModelTransform
@@ -78,25 +69,17 @@ class Plugin(Struct, frozen=True):
     """All passes and pipelines of a package or file.
 
     `passes`: passes, transforms and rules; rules of one group are one pass, each other rule is a pass of its own.
-    `pipelines`: by name, as `--pipeline` takes them or as a Pass. `passwright`: the versions of passwright that it
+    `pipelines`: by name, as `--pipeline` takes them or as a Pass. `targets`: engines, for `--target`; each
+    has a pipeline of its name. `passwright`: the versions of passwright that it
     works with, as in `>=0.1,<1` (PEP 440). `opsets`: the first and the last standard opset that it supports; None for
     any. Raises PluginError.
-
-    Examples:
-        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
-        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
-        ...     "Relu(Abs(x)) => Abs(x)"
-        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
-        ...     return g.Abs(x)
-        >>> PLUGIN = Plugin(passes=(drop_relu,), pipelines={"tidy": "basic,drop-relu"}, opsets=(13, 25))
-        >>> optimize(model, plugin=[PLUGIN], pipeline="tidy").report.passes[-1].name
-        'drop-relu'
     """
 
     passes: Sequence[Pass | Rule | ModelTransform | PassPlacement] = ()
     pipelines: Mapping[str, str | Pass] = field(default_factory=dict[str, "str | Pass"])
     passwright: str = ""
     opsets: tuple[int, int] | None = None
+    targets: Sequence[Target] = ()
 
     def __post_init__(self) -> None:
         """Check arguments, as plugins may not be type-checked."""
@@ -106,6 +89,10 @@ class Plugin(Struct, frozen=True):
             if not isinstance(item, PassPlacement):
                 _require_item(item)
         _require_pipelines(self.pipelines)
+        for target in cast("Sequence[Any]", self.targets):
+            if not isinstance(target, Target):
+                raise PluginError(f"targets has {reprlib.repr(target)}, which is not a Target")
+            _require_name(target.name)
         match cast("Any", self.opsets):
             case None:
                 pass
@@ -147,8 +134,8 @@ class Plugin(Struct, frozen=True):
         return SpecifierSet(self.passwright).contains(version, prereleases=True)
 
 
-PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin
-"""A Python file with passes, transforms or rules, or an object with or of them."""
+PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin | Target
+"""A Python file with passes, transforms, rules or targets, or an object with or of them."""
 
 
 def as_pass(item: Pass | Rule | ModelTransform) -> Pass:

@@ -7,9 +7,8 @@ parameters of the function in Python. Classes in this module are mixed into the 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cache, partial, wraps
 from numbers import Integral
@@ -20,7 +19,6 @@ from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
-from ..core.processes.custom_operators import with_custom_operators
 from ..core.processes.process_limits import given_memory
 from ..core.verify.effort import EFFORTS as EFFORT_NAMES
 from ..core.verify.effort import Effort
@@ -28,6 +26,7 @@ from ..core.verify.effort import Effort
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ..core.plugins.plugin import PluginLike
     from ..core.run.pipeline import Pass
+    from ..core.run.target import Target
     from ..core.verify.given_inputs import GivenSamples, Inputs
 
 
@@ -185,6 +184,12 @@ def _is_plugin(value: object) -> bool:
     from ..core.plugins.plugin import PluginLike  # noqa: PLC0415 - imports onnx
 
     return isinstance(value, PluginLike | type)
+
+
+def _is_target(value: object) -> bool:
+    from ..core.run.target import Target  # noqa: PLC0415 - imports onnx
+
+    return isinstance(value, Target)
 
 
 source_option = partial(
@@ -456,55 +461,9 @@ class DimOptions(ShapeOptions):
     )
 
 
-def _is_kernel(value: object) -> bool:
-    return callable(value) or hasattr(value, "node")
-
-
 @dataclass(frozen=True, kw_only=True)
-class CustomOperatorOptions:
-    """Operators that the user adds to those of ONNX and onnxruntime."""
-
-    custom_ops: Sequence[str | Path] = model_option(
-        (),
-        "A shared library of custom operators for onnxruntime; may be repeated.",
-        "LIB",
-        kind=Path,
-        repeated=True,
-        reads=True,
-        runs_code=True,
-    )
-    kernels: Sequence[Any] = model_option(
-        (),
-        "A Python file with kernels of custom operators, or with functions of onnxscript; may be repeated.",
-        "FILE",
-        kind=Path,
-        repeated=True,
-        reads=True,
-        runs_code=True,
-        objects=_is_kernel,
-        takes="Python files, kernels or functions of onnxscript, in a list",
-    )
-
-    @property
-    def custom_operator_files(self) -> list[Path]:
-        """The libraries and the Python files with kernels."""
-        return [Path(given) for given in (*self.custom_ops, *self.kernels) if isinstance(given, str | Path)]
-
-    @contextmanager
-    def with_operators(self) -> Generator[None]:
-        """Have the operators in the block. Raises PluginError and UsageError."""
-        if not self.custom_ops and not self.kernels:
-            yield
-            return
-        from ..core.ort.custom_operator_files import read_custom_operators  # noqa: PLC0415 - imports onnx
-
-        with with_custom_operators(read_custom_operators(self.custom_ops, self.kernels)):
-            yield
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryOptions(CustomOperatorOptions):
-    """The limit of memory, and the custom operators, of processes that run models."""
+class MemoryOptions:
+    """The limit of memory."""
 
     memory: int | None = verification_option(
         None,
@@ -514,16 +473,16 @@ class MemoryOptions(CustomOperatorOptions):
     )
 
 
-def with_process_options(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
-    """Decorate a function of options: its processes have the memory and the custom operators that its caller gave."""
+def with_memory_limit(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
+    """Decorate a function of options: processes that it starts for models may have the memory that its caller gave."""
 
     @wraps(function)
-    def with_options(*args: P.args, **keywords: P.kwargs) -> Outcome:
-        given = next(o for o in (*args, *keywords.values()) if isinstance(o, CustomOperatorOptions))
-        with given_memory(given.memory if isinstance(given, MemoryOptions) else None), given.with_operators():
+    def limited(*args: P.args, **keywords: P.kwargs) -> Outcome:
+        given = next(o.memory for o in (*args, *keywords.values()) if isinstance(o, MemoryOptions))
+        with given_memory(given):
             return function(*args, **keywords)
 
-    return with_options
+    return limited
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -666,6 +625,35 @@ class PipelineOptions:
         completes=(PASSES,),
         is_list=True,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """The engine that a model is for."""
+
+    target: str | Target | None = selection_option(
+        None,
+        "Make the result for this engine, or end with what it does not take: ort, webgpu, FILE.toml, or of a plugin.",
+        "NAME",
+        reads=True,
+        objects=_is_target,
+        takes="the name of a target, or a Target",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfoOptions(ReportOptions):
+    """The target of a check, with plugins."""
+
+    target: str | Target | None = selection_option(
+        None,
+        "List the ops that this engine does not take: ort, webgpu, FILE.toml, or of a plugin.",
+        "NAME",
+        reads=True,
+        objects=_is_target,
+        takes="the name of a target, or a Target",
+    )
+    plugin: Sequence[PluginLike] = plugin_option()
 
 
 @dataclass(frozen=True, kw_only=True)

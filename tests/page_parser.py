@@ -1,5 +1,7 @@
 """Parser of pages and cards."""
 
+from __future__ import annotations
+
 import gzip
 import json
 from base64 import b64decode

@@ -1,5 +1,7 @@
 """Passes of plugins and pipelines, loaded for tests in one call."""
 
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Random models of a few dozen operators, drawn by hypothesis; dims and choices shrink."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

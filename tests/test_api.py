@@ -1,5 +1,7 @@
 """The library function `optimize`."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,5 +1,7 @@
 """`passes compare --quantized`: recipes of other tools, outcomes and options."""
 
+from __future__ import annotations
+
 import json
 import re
 import sys

@@ -1,5 +1,7 @@
 """Inputs on both sides of the limits of comparisons, found along rays."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

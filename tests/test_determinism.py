@@ -1,5 +1,7 @@
 """Deterministic output: the same bytes for the same model, with any hash seed."""
 
+from __future__ import annotations
+
 import os
 import subprocess
 import sys

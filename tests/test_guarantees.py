@@ -1,5 +1,7 @@
 """Recorded guarantees of the built-in rules, which may only grow, and wrong rules, which are never proved."""
 
+from __future__ import annotations
+
 from itertools import islice
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Help of commands."""
 
+from __future__ import annotations
+
 import re
 import shlex
 

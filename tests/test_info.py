@@ -1,5 +1,7 @@
 """`passes info`: operators, sizes and interfaces of models, side by side."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """Generated inputs: kinds of numbers, sizes of symbols, ranges of integers."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

@@ -1,5 +1,7 @@
 """passwright, a new plugin and an example, installed and uninstalled by pip in a fresh environment."""
 
+from __future__ import annotations
+
 import json
 import shutil
 import subprocess

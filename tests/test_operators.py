@@ -1,5 +1,7 @@
 """Declarations of operators: choice of meanings, arguments by name, and operators that onnxruntime lacks."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """`passes bisect --ort`: onnxruntime's own optimizers."""
 
+from __future__ import annotations
+
 import json
 from pathlib import Path
 

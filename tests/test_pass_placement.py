@@ -1,5 +1,7 @@
 """Placement of passes in a pipeline."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from itertools import permutations
 from typing import Any

@@ -1,5 +1,7 @@
 """Pass specs as text."""
 
+from __future__ import annotations
+
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,7 @@
 """Plugins: installed packages and local files."""
 
+from __future__ import annotations
+
 import io
 import json
 import os

@@ -1,5 +1,7 @@
 """Progress of commands, and their end by Ctrl-C."""
 
+from __future__ import annotations
+
 import io
 import re
 import sys

@@ -1,5 +1,7 @@
 """Origins of rewritten ops, read back from the nodes as Netron shows them."""
 
+from __future__ import annotations
+
 import json
 
 import numpy as np

@@ -4,6 +4,8 @@
 overflows nor cancels.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The command as a new user meets it: on wide and narrow terminals, without one, and without colours."""
 
+from __future__ import annotations
+
 import json
 import re
 import sys

@@ -1,5 +1,7 @@
 """Arrays that record how NumPy computed them."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import Any
 

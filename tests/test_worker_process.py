@@ -1,5 +1,7 @@
 """Worker processes: crashes, deadlines, forks, and ends of the parent."""
 
+from __future__ import annotations
+
 import gc
 import os
 import pickle

@@ -1,5 +1,7 @@
 """Weights for models in text form, chosen by name."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any
 

@@ -20,6 +20,7 @@ from ..options import (
     PipelineOptions,
     ReportOptions,
     SeedOptions,
+    TargetOptions,
     model_option,
     option,
     output_option,
@@ -93,7 +94,9 @@ class CutOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptions, CutOptions, RewriteOptions):
+class RunOptions(
+    PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptions, TargetOptions, CutOptions, RewriteOptions
+):
     """The parameters of `optimize` except the model, as documented there."""
 
     output: str | Path | None = output_option(
@@ -182,7 +185,7 @@ class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptio
         """The files that are read, except the model and those that a pipeline names."""
         from ..registry.python_data import data_files  # noqa: PLC0415 - imports onnx
 
-        return data_files(self.inputs) + self.plugin_files + self.custom_operator_files
+        return data_files(self.inputs) + self.plugin_files
 
 
 def with_conversion(enable: Sequence[str], opset: int | None, more: str = "") -> list[str]:

@@ -59,6 +59,5 @@ class QuantizationOptions(
         from ..registry.python_data import data_files  # noqa: PLC0415 - as above
 
         metric = python_file(self.metric)
-        data = [*data_files(self.labelled), *data_files(self.data)]
-        files = [*data, *plugin_files(self.plugin), *self.custom_operator_files]
+        files = [*data_files(self.labelled), *data_files(self.data), *plugin_files(self.plugin)]
         return files if metric is None else [*files, metric]

@@ -1,5 +1,7 @@
 """Mistakes in branches and loops."""
 
+from __future__ import annotations
+
 import numpy as np
 from passwright.core import EXACT, ChangeLog, Graph, RewriteBuilder, Value, require, rule
 

@@ -1,5 +1,7 @@
 """Mistakes beside each other and beside right rules."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,5 +1,7 @@
 """`passes check`, end to end."""
 
+from __future__ import annotations
+
 import json
 import sys
 from pathlib import Path

@@ -1,5 +1,7 @@
 """Differences between models that are explained by rounding, and others that are not."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from rewriting import load

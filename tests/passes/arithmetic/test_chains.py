@@ -1,5 +1,7 @@
 """Chains of constants."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

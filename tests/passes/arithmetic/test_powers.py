@@ -1,5 +1,7 @@
 """Powers, roots, logarithms and reciprocals."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

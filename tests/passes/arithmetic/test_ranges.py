@@ -1,5 +1,7 @@
 """Value ranges."""
 
+from __future__ import annotations
+
 from math import inf
 
 import numpy as np

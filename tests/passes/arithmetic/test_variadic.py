@@ -1,5 +1,7 @@
 """Max, Min, Sum and Mean."""
 
+from __future__ import annotations
+
 from itertools import pairwise
 
 import numpy as np

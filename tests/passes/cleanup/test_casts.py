@@ -1,5 +1,7 @@
 """No-op casts, and pairs of casts."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,7 @@
 """Large constants that repeat themselves."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import ml_dtypes

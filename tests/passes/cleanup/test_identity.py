@@ -1,5 +1,7 @@
 """Identity and Dropout."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

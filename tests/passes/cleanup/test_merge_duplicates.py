@@ -1,5 +1,7 @@
 """Common subexpressions."""
 
+from __future__ import annotations
+
 from itertools import pairwise
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Removal of unused ops, constants and bodies."""
 
+from __future__ import annotations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

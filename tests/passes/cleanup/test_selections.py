@@ -1,5 +1,7 @@
 """Where ops that always select the same operand."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

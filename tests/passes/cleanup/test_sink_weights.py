@@ -1,5 +1,7 @@
 """Weights of one repeated body are constants of this body."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

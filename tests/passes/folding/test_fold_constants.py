@@ -1,5 +1,7 @@
 """Constant folding."""
 
+from __future__ import annotations
+
 import json
 import resource
 import subprocess

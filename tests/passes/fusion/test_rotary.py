@@ -1,5 +1,7 @@
 """Fusion of rotary position embeddings."""
 
+from __future__ import annotations
+
 from passwright.core import rule_pass
 from passwright.passes.fusion import rotary
 from passwright.passes.movement import reshapes

@@ -1,5 +1,7 @@
 """Reading expressions as polynomials, and the element types for which nothing is fused."""
 
+from __future__ import annotations
+
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,5 +1,7 @@
 """BatchNormalization behind a convolution."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

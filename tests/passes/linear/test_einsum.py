@@ -1,5 +1,7 @@
 """Einsum written as another operator."""
 
+from __future__ import annotations
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,5 +1,7 @@
 """Summands before and behind products of matrices."""
 
+from __future__ import annotations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

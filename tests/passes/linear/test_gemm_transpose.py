@@ -1,5 +1,7 @@
 """Transposes before and behind products."""
 
+from __future__ import annotations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

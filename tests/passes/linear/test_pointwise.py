@@ -1,5 +1,7 @@
 """Convolutions in a row."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Products of one value with several weights."""
 
+from __future__ import annotations
+
 from dataclasses import replace
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Matrix products between reshapes of batch dims."""
 
+from __future__ import annotations
+
 from math import prod
 
 import numpy as np

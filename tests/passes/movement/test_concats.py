@@ -1,5 +1,7 @@
 """Concats of Concats, Splits and Slices."""
 
+from __future__ import annotations
+
 from itertools import pairwise
 
 from hypothesis import given

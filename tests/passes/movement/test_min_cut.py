@@ -1,5 +1,7 @@
 """Minimum cuts, and axes merged by a Reshape."""
 
+from __future__ import annotations
+
 from itertools import pairwise, product
 from math import prod
 

@@ -1,5 +1,7 @@
 """Reshapes and their inverses around elementwise ops and matrix products."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given

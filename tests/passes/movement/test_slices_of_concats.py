@@ -1,5 +1,7 @@
 """Slices, Gathers and Splits of a Concat."""
 
+from __future__ import annotations
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

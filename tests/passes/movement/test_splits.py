@@ -1,5 +1,7 @@
 """Slices that become one Split."""
 
+from __future__ import annotations
+
 from itertools import pairwise
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Tests of cross-layer equalization."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Removal of unused outputs."""
 
+from __future__ import annotations
+
 import numpy as np
 import pytest
 from hypothesis import given

@@ -7,8 +7,9 @@ parameters of the function in Python. Classes in this module are mixed into the 
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cache, partial, wraps
 from numbers import Integral
@@ -19,6 +20,7 @@ from msgspec import Struct
 
 from ..core.errors import UsageError
 from ..core.ort.sessions import MAX_THREADS
+from ..core.processes.custom_operators import with_custom_operators
 from ..core.processes.process_limits import given_memory
 from ..core.verify.effort import EFFORTS as EFFORT_NAMES
 from ..core.verify.effort import Effort
@@ -461,9 +463,55 @@ class DimOptions(ShapeOptions):
     )
 
 
+def _is_kernel(value: object) -> bool:
+    return callable(value) or hasattr(value, "node")
+
+
 @dataclass(frozen=True, kw_only=True)
-class MemoryOptions:
-    """The limit of memory."""
+class CustomOperatorOptions:
+    """Operators that the user adds to those of ONNX and onnxruntime."""
+
+    custom_ops: Sequence[str | Path] = model_option(
+        (),
+        "A shared library of custom operators for onnxruntime; may be repeated.",
+        "LIB",
+        kind=Path,
+        repeated=True,
+        reads=True,
+        runs_code=True,
+    )
+    kernels: Sequence[Any] = model_option(
+        (),
+        "A Python file with kernels of custom operators, or with functions of onnxscript; may be repeated.",
+        "FILE",
+        kind=Path,
+        repeated=True,
+        reads=True,
+        runs_code=True,
+        objects=_is_kernel,
+        takes="Python files, kernels or functions of onnxscript, in a list",
+    )
+
+    @property
+    def custom_operator_files(self) -> list[Path]:
+        """The libraries and the Python files with kernels."""
+        return [Path(given) for given in (*self.custom_ops, *self.kernels) if isinstance(given, str | Path)]
+
+    @contextmanager
+    def with_operators(self) -> Generator[None]:
+        """Have the operators in the block. Raises PluginError and UsageError."""
+        if not self.custom_ops and not self.kernels:
+            yield
+            return
+        from ..core.ort.custom_operator_files import read_custom_operators  # noqa: PLC0415 - imports onnx
+
+        with with_custom_operators(read_custom_operators(self.custom_ops, self.kernels)):
+            yield
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryOptions(CustomOperatorOptions):
+    """The limit of memory, and the custom operators, of processes that run models."""
 
     memory: int | None = verification_option(
         None,
@@ -473,16 +521,16 @@ class MemoryOptions:
     )
 
 
-def with_memory_limit(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
-    """Decorate a function of options: processes that it starts for models may have the memory that its caller gave."""
+def with_process_options(function: Callable[P, Outcome]) -> Callable[P, Outcome]:
+    """Decorate a function of options: its processes have the memory and the custom operators that its caller gave."""
 
     @wraps(function)
-    def limited(*args: P.args, **keywords: P.kwargs) -> Outcome:
-        given = next(o.memory for o in (*args, *keywords.values()) if isinstance(o, MemoryOptions))
-        with given_memory(given):
+    def with_options(*args: P.args, **keywords: P.kwargs) -> Outcome:
+        given = next(o for o in (*args, *keywords.values()) if isinstance(o, CustomOperatorOptions))
+        with given_memory(given.memory if isinstance(given, MemoryOptions) else None), given.with_operators():
             return function(*args, **keywords)
 
-    return limited
+    return with_options
 
 
 @dataclass(frozen=True, kw_only=True)

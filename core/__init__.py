@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .errors import MatchFailure, ModelError, PassesError, require
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
+    from .ir.dtypes import FLOATS, INTEGERS, DataType
     from .ir.graph import Graph
     from .ir.op import Op, is_known, made_from, may_drop
     from .ir.quantization_spec import QuantizationSpec, Range
@@ -24,9 +25,11 @@ if TYPE_CHECKING:
     from .operators.broadcasting import broadcasts_to, same_extent, same_extent_if_broadcast
     from .operators.effects import is_pure
     from .ort.evaluation import evaluate
+    from .ort.python_kernels import Kernel, kernel
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
     from .rewriting.change_log import ChangeLog
+    from .rewriting.pattern import OpPattern, PatternBuilder, Var
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, rule
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
     from .run.report import Hint
@@ -37,6 +40,7 @@ _MODULES = {
     "errors": ("MatchFailure", "ModelError", "PassesError", "require"),
     "io.convert": ("from_onnx", "to_onnx"),
     "io.model": ("Model",),
+    "ir.dtypes": ("FLOATS", "INTEGERS", "DataType"),
     "ir.graph": ("Graph",),
     "ir.op": ("Op", "is_known", "made_from", "may_drop"),
     "ir.quantization_spec": ("QuantizationSpec", "Range"),
@@ -45,10 +49,12 @@ _MODULES = {
     "operators.broadcasting": ("broadcasts_to", "same_extent", "same_extent_if_broadcast"),
     "operators.effects": ("is_pure",),
     "ort.evaluation": ("evaluate",),
+    "ort.python_kernels": ("Kernel", "kernel"),
     "plugins.plugin": ("PassPlacement", "Plugin"),
     "run.target": ("NEVER", "Misfit", "Support", "Target", "TargetFit"),
     "rewriting.builder": ("RewriteBuilder",),
     "rewriting.change_log": ("ChangeLog",),
+    "rewriting.pattern": ("OpPattern", "PatternBuilder", "Var"),
     "rewriting.rules": ("EXACT", "LOSSY", "ROUNDING", "Contract", "Rule", "by_dtype", "conditional", "rule"),
     "run.pipeline": ("Fixpoint", "Pass", "Pipeline", "RulePass", "leaves", "rule_pass", "run_pass"),
     "run.report": ("Hint",),
@@ -56,23 +62,29 @@ _MODULES = {
 }
 __all__ = [
     "EXACT",
+    "FLOATS",
+    "INTEGERS",
     "LOSSY",
     "NEVER",
     "ROUNDING",
     "ChangeLog",
     "Contract",
+    "DataType",
     "Fixpoint",
     "Graph",
     "Hint",
+    "Kernel",
     "MatchFailure",
     "Misfit",
     "Model",
     "ModelError",
     "ModelTransform",
     "Op",
+    "OpPattern",
     "Pass",
     "PassPlacement",
     "PassesError",
+    "PatternBuilder",
     "Pipeline",
     "Plugin",
     "QuantizationSpec",
@@ -85,6 +97,7 @@ __all__ = [
     "TargetFit",
     "Tensor",
     "Value",
+    "Var",
     "broadcasts_to",
     "by_dtype",
     "conditional",
@@ -92,6 +105,7 @@ __all__ = [
     "from_onnx",
     "is_known",
     "is_pure",
+    "kernel",
     "leaves",
     "made_from",
     "may_drop",

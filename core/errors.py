@@ -8,13 +8,29 @@ from enum import StrEnum
 
 
 class PassesError(Exception):
-    """Base class: `except PassesError` catches every expected failure. A command that it ends has the `exit_code`."""
+    """Base class: `except PassesError` catches every expected failure. A command that it ends has the `exit_code`.
+
+    Examples:
+        >>> try:
+        ...     optimize(model, skip=["fuse-gelo"])
+        ... except PassesError as error:
+        ...     print(type(error).__name__, error.exit_code)
+        UnknownNameError 2
+    """
 
     exit_code = 1
 
 
 class ModelError(PassesError):
-    """The model, or an input given with it, is unusable; the message is one line."""
+    """The model, or an input given with it, is unusable; the message is one line.
+
+    Examples:
+        >>> try:
+        ...     optimize("no-such-file.onnx")
+        ... except ModelError as error:
+        ...     print(error)
+        no-such-file.onnx does not exist
+    """
 
 
 class UsageError(PassesError):
@@ -126,7 +142,15 @@ class PluginError(PassesError):
 
 
 class MatchFailure(Exception):
-    """A rule declined a match; the message is the reason."""
+    """A rule declined a match; the message is the reason.
+
+    Examples:
+        >>> try:
+        ...     graph.inputs[0].const
+        ... except MatchFailure as reason:
+        ...     print(reason)
+        x is not a constant
+    """
 
 
 class MissingOperator(MatchFailure):
@@ -160,6 +184,14 @@ def plugin_failures(what: str, *passed: type[BaseException]) -> Generator[None]:
 
 
 def require(condition: object, reason: str) -> None:
-    """Raise `MatchFailure` unless `condition` holds: the one way for a rule to decline a match."""
+    """Raise `MatchFailure` unless `condition` holds: the one way for a rule to decline a match.
+
+    Examples:
+        >>> try:
+        ...     require(graph.inputs[0].rank == 3, "x is no batch of matrices")
+        ... except MatchFailure as reason:
+        ...     print(reason)
+        x is no batch of matrices
+    """
     if not condition:
         raise MatchFailure(reason)

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from .app.verify.verify import VerificationReport, verify
 
     __version__: str
+    """The version of the installed package.
+
+    Examples:
+        >>> __version__.count(".")
+        2
+    """
 
 if not Path(__path__[0], "core").is_dir():  # a checkout: core, passes, testing and app are beside this folder
     __path__.append(str(Path(__path__[0]).parent))

@@ -42,11 +42,32 @@ class _CheckFailed(AssertionError):
 
 
 class RuleIsWrong(_CheckFailed):
-    """A rule violates its contract; the message is a full report."""
+    """A rule violates its contract; the message is a full report.
+
+    Examples:
+        >>> try:
+        ...     check_rule(drop_any_relu, budget=20)
+        ... except RuleIsWrong as error:
+        ...     print(str(error).splitlines()[0])
+        drop_any_relu changes the results of the model: ...
+    """
 
 
 class CheckInconclusive(_CheckFailed):
-    """A rule fired on none of the generated models that run, so it was not checked."""
+    """A rule fired on none of the generated models that run, so it was not checked.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Relu(x), contract=EXACT)
+        ... def never(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Relu(x) => x, never"
+        ...     require(x.rank == 99, "it has not 99 dims")
+        ...     return x
+        >>> try:
+        ...     check_rule(never, budget=5)
+        ... except CheckInconclusive as error:
+        ...     print("it has not 99 dims" in str(error))
+        True
+    """
 
 
 def check_rule(
@@ -63,6 +84,10 @@ def check_rule(
     Together with `other_rules`, it must also terminate. With `prove`, the models on which it fires are also compared
     exactly, and the result has a `proof`; without one, no rule is refused. Raises RuleIsWrong with the smallest model
     found that shows a fault, and CheckInconclusive if it fired on no model that runs.
+
+    Examples:
+        >>> check_rule(drop_relu, budget=20).is_sound
+        True
     """
     prover = default_prover() if prove else None
     result = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules, prover=prover)
@@ -84,6 +109,11 @@ def examine(
     """As `check_rule`, but a fault is returned in the result; `compare` runs the models, a `prover` proves the rule.
 
     Raises UsageError for invalid arguments.
+
+    Examples:
+        >>> result = examine(drop_any_relu, budget=20)
+        >>> result.is_sound, result.fault is None
+        (False, False)
     """
     if budget < 1:
         raise UsageError(f"a budget of {budget} models: at least one is needed")

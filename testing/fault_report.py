@@ -16,10 +16,10 @@ from onnx import printer
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
-from ..core.plugins.pass_registry import FILE_MODULE_PREFIX
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.printable_text import file_name, printable_lines
+from ..core.support.python_files import FILE_MODULE_PREFIX
 from .case import Fault
 from .model_comparison import contract_in
 
@@ -35,6 +35,11 @@ class CheckResult:
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
     if it never fired. `fired_models` are the first models on which it fired and that ran; `proof` the proof of the rule
     on them, if one was asked for.
+
+    Examples:
+        >>> result = examine(drop_relu, budget=20)
+        >>> result.models >= result.fired >= result.ran > 0
+        True
     """
 
     rule: Rule

@@ -21,6 +21,7 @@ from ..core.io.convert import from_onnx
 from ..core.io.model import Model
 from ..core.ort.backends import Arrays, OnnxReference
 from ..core.ort.empty_tensors import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
+from ..core.processes.custom_operators import runtime_name
 from ..core.processes.onnx_calls import call_directly
 from ..core.processes.worker_process import WorkerExit, WorkerProcess, module_command, serve
 from ..core.proof.obligation import NotApplicable
@@ -304,11 +305,11 @@ class ComparisonProcess:
         try:
             return self._process.call().compare(request)
         except WorkerExit as e:
-            message = f"on the rewritten model, {e.describe('onnxruntime')}"
+            message = f"on the rewritten model, {e.describe(runtime_name())}"
         try:
             self._process.call().compare(structs.replace(request, after=request.before))
         except WorkerExit as e:
-            raise UnverifiableError(f"on the generated model, {e.describe('onnxruntime')}") from e
+            raise UnverifiableError(f"on the generated model, {e.describe(runtime_name())}") from e
         return Discrepancy(FaultKind.REFUSED, message)
 
 

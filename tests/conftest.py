@@ -33,6 +33,14 @@ settings.register_profile("slow", deadline=None, max_examples=40, derandomize=Tr
 settings.load_profile("default")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Compare all pairs of models with the slow tests, also those that were equal before."""
+    if not config.getoption("markexpr"):
+        from equivalent_models import recorded
+
+        recorded().clear()
+
+
 def pytest_collection_finish() -> None:
     """Keep the garbage collector from traversing all tests each time."""
     gc_pause.freeze_once()

@@ -7,8 +7,6 @@
 All of the first are verified or refused in one line. The column `rejected` of the second names each mistake.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import json

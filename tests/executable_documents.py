@@ -8,8 +8,6 @@ The blocks of a Markdown document run in order in a folder of its own that conta
 - A `json` block has to be JSON. All other blocks are ignored.
 """
 
-from __future__ import annotations
-
 import doctest
 import json
 import os

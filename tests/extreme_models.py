@@ -1,7 +1,5 @@
 """Models of one operator each, with attributes, constants and extents at the ends of their types."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Models as onnxruntime optimizes and runs them."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The node cases of the ONNX backend suite, as they are and with inputs frozen into initializers."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Counts of operations, for tests of complexity that depend on no clock and no load."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import FrameType

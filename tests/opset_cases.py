@@ -3,8 +3,6 @@
 The table is in docs/opset.md, and takes some ten minutes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

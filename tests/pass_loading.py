@@ -1,7 +1,5 @@
 """Passes of plugins and pipelines, loaded for tests in one call."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

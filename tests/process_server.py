@@ -3,8 +3,6 @@
 `make test-all` and tests of processes start them as the tool does.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os
@@ -22,8 +20,10 @@ from typing import IO, Any
 
 PRELOADED = [
     "passwright.app.bisect.probe_process",
+    "passwright.app.commands.actions",
     "passwright.app.measure.benchmark_worker",
     "passwright.app.models.worker",
+    "passwright.app.optimize.optimize",
     "passwright.app.profile.profile_recording",
     "passwright.app.registry.timed_runs",
     "passwright.app.registry.tool_worker",

@@ -1,7 +1,5 @@
 """Values of models and their distances, for tests of accuracy after quantization."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Small models of the groups that are computed on integers, and their quantization in tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Random models of a few dozen operators, drawn by hypothesis; dims and choices shrink."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Functions for rule and pass tests in ONNX text, from `passwright.testing`."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -10,6 +8,7 @@ from typing import Any, Self
 
 import onnx
 import pytest
+from equivalent_models import require_equivalent
 from msgspec.structs import replace
 from passwright.core import from_onnx, to_onnx
 from passwright.core.io.split_models import Loadable
@@ -29,13 +28,13 @@ from passwright.testing.rewriting import (
     initializers,
     load,
     op_types,
-    require_equivalent,
     run,
     stays,
 )
 from tiers import Slow
 
 rewriting.COMBINED_PART, rewriting.MAX_REGION_SETS = (0, 12), 2  # thousands of small models are compared here
+rewriting.require_equivalent = require_equivalent  # of `becomes`
 ARROW = re.compile(r" => (?!\()")  # not the one before the outputs of a graph
 
 __all__ = [

@@ -1,7 +1,5 @@
 """Invented runs, comparisons and profiles for tests of pages, of any size and with any names."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """A pipeline of a few passes that leaves most models unchanged, for tests of other modules."""
 
-from __future__ import annotations
-
 from passwright.core import Fixpoint
 from passwright.passes.pipelines import BUILT_IN
 

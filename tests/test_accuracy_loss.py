@@ -1,7 +1,5 @@
 """`passes verify --budget`: models that differ from the original on purpose."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

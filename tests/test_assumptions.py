@@ -1,7 +1,5 @@
 """Conditions of contracts that are said as expressions: shown, tried on inputs, and assumed by proofs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from math import inf
 from typing import Any

@@ -1,7 +1,5 @@
 """Node cases of the ONNX backend suite: outputs are kept, whichever inputs are constant."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from itertools import islice

@@ -1,7 +1,5 @@
 """User mistakes: a one-line error, the exit code, and no file written."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`passes bench`: metrics and accuracy of several models side by side."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re
@@ -23,7 +21,7 @@ from passwright.core.errors import ModelError, PassesError, PluginError, UsageEr
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.sessions import CPU, SessionConfig
-from rewriting import load
+from rewriting import each, load
 from simulated_races import SimulatedMachine
 from typer.testing import CliRunner, Result
 
@@ -145,7 +143,7 @@ def test_batches(text: str, batches: tuple[int, ...]) -> None:
     assert parse_batch(text) == batches
 
 
-@pytest.mark.parametrize("text", ["", "1,", "-1", "1.5", "0", "x", "99999999999"])
+@each("text", ["", "1,", "-1", "1.5", "0", "x", "99999999999"])
 def test_invalid_batches(text: str) -> None:
     with pytest.raises(ValueError, match="not of the form 1,32"):
         parse_batch(text)
@@ -198,7 +196,7 @@ UNUSABLE: list[tuple[Any, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("output", "labels", "message"), UNUSABLE)
+@each(("output", "labels", "message"), UNUSABLE)
 def test_top_1_errors(output: Any, labels: Any, message: str) -> None:
     with pytest.raises(ModelError, match=message):
         top_1({"y": output}, labels)

@@ -1,7 +1,5 @@
 """Pages in a real browser: clicks, search, drawing and layout."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from base64 import b64encode
@@ -126,6 +124,14 @@ PIXELS_BY_COLOUR = """async png => {
         counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
     return [...counts.values()];
 }"""
+CLIPPED = """() => [
+    ...[...document.querySelectorAll(".tile, .tile *, .claim, .legend, .panel, figcaption")]
+        .filter((e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1),
+    ...[...document.querySelectorAll("svg.chart text")].filter((text) => {
+        const [box, around] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
+        return box.left < around.left - 1 || box.right > around.right + 1 || box.bottom > around.bottom + 1;
+    }),
+].map((e) => `${e.tagName} ${e.textContent}`)"""
 PIXELS = "canvas => canvas.toDataURL()"
 CHANGED = "([canvas, was]) => canvas.toDataURL() !== was"
 FRAMES = """async canvas => {
@@ -227,6 +233,7 @@ def test_page_is_not_blank_and_fits_phone(opened: Any, name: str) -> None:
         assert len(counts) > 40
         assert max(counts) < 0.97 * sum(counts)
         assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+        assert page.evaluate(CLIPPED) == []
 
 
 def test_click_opens_rewrite_with_pictures(opened: Any) -> None:
@@ -346,7 +353,7 @@ def test_keys_and_wheel_pan_and_zoom(opened: Any) -> None:
             page.wait_for_function(CHANGED, arg=[canvas.element_handle(), before])
 
 
-@pytest.mark.parametrize("name", ["one node", "no node", "no time"])
+@pytest.mark.parametrize("name", slow_unless({"no node"}, ("one node", "no node", "no time")))
 def test_nearly_empty_pages_are_usable(opened: Any, name: str) -> None:
     with opened(name) as page:
         canvas = page.locator("#lanes" if name == "no time" else "#canvas")
@@ -356,7 +363,7 @@ def test_nearly_empty_pages_are_usable(opened: Any, name: str) -> None:
         assert canvas.bounding_box()["height"] > 100
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", slow_unless({"dark"}, ("light", "dark")))
 def test_colour_scheme_follows_system_until_changed(opened: Any, scheme: str) -> None:
     with opened("run", scheme=scheme) as page:
         seen = [page.evaluate("getComputedStyle(document.body).backgroundColor")]
@@ -429,7 +436,7 @@ def test_timeline_shows_node_details(opened: Any) -> None:
         page.wait_for_function(CHANGED, arg=[lanes.element_handle(), before])
 
 
-@pytest.mark.parametrize(("name", "places"), [("run", 2), ("profile", 3)])
+@pytest.mark.parametrize(("name", "places"), [("run", 2), pytest.param("profile", 3, marks=pytest.mark.slow)])
 def test_old_browser_notice_replaces_missing_parts(opened: Any, name: str, places: int) -> None:
     with opened(name, OLD_BROWSER) as page:
         notice = page.get_by_text("This browser is too old to unpack what belongs here.")
@@ -474,19 +481,11 @@ def test_page_of_real_run(opened: Any) -> None:
         assert page.locator("#hits").text_content().startswith("1 of ")
         assert side.locator("h3").text_content() == "Softmax"
         assert page.locator("#canvas").evaluate(COLOURS) > 20
+        assert page.evaluate(CLIPPED) == []
 
 
-CLIPPED = """() => [
-    ...[...document.querySelectorAll(".tile, .tile *, .claim, .legend, .panel, figcaption")]
-        .filter((e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1),
-    ...[...document.querySelectorAll("svg.chart text")].filter((text) => {
-        const [box, around] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
-        return box.left < around.left - 1 || box.right > around.right + 1 || box.bottom > around.bottom + 1;
-    }),
-].map((e) => `${e.tagName} ${e.textContent}`)"""
-
-
-@pytest.mark.parametrize("width", slow_unless({390}, (390, 1280, 1800)))
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280, 1800])
 @pytest.mark.parametrize("name", ["bert", "real compare", "real profile"])
 def test_text_of_real_page_is_not_clipped(opened: Any, name: str, width: int) -> None:
     with opened(name, width=width) as page:
@@ -502,6 +501,7 @@ def test_page_of_real_comparison(opened: Any) -> None:
         row = page.locator("#comparison tr", has_text="passwright").first
         assert row.text_content().startswith("passwrightwithin tolerance")
         assert page.locator("#rules .rule").first.is_visible()
+        assert page.evaluate(CLIPPED) == []
 
 
 def test_page_of_real_profile(opened: Any) -> None:
@@ -512,6 +512,7 @@ def test_page_of_real_profile(opened: Any) -> None:
         assert boxes > 8
         assert page.locator("#profile tbody").first.locator("tr").count() > 3
         assert page.locator("#lane-legend").text_content().count("Conv") == 1
+        assert page.evaluate(CLIPPED) == []
 
 
 def test_print_omits_controls(opened: Any) -> None:

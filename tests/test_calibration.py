@@ -1,7 +1,5 @@
 """Statistics of values on samples, and ranges from them."""
 
-from __future__ import annotations
-
 from math import inf, nan
 from typing import Any
 
@@ -13,7 +11,7 @@ from passwright.core.calibration.methods import METHODS, Method, calibrated_rang
 from passwright.core.calibration.statistics import BINS, StatisticsCollector, ValueStatistics
 from passwright.core.errors import ModelError
 from passwright.core.ir.quantization_spec import Range
-from rewriting import cases
+from rewriting import cases, each
 
 Array = np.ndarray[Any, Any]
 LOWEST = float(np.finfo(np.float32).min)
@@ -69,7 +67,7 @@ def test_at_least_half_of_the_bins_are_used() -> None:
         assert used[-1] - used[0] >= BINS / 2 - 1
 
 
-@cases(
+@each(
     ("numbers", "ends", "masks", "infinities"),
     {
         "lowest number": ([3, -2, LOWEST], (-2, 3), 1, 0),

@@ -1,7 +1,5 @@
 """Collection of statistics over the samples of a model."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +20,7 @@ from passwright.core.ir.graph import defined_values
 from passwright.core.ort.sessions import UNOPTIMIZED
 from passwright.core.ort.value_files import read_value
 from passwright.core.serialization.proto_queries import copy_without
-from rewriting import cases, load
+from rewriting import each, load
 
 pytestmark = pytest.mark.usefixtures("_collections_share_process")
 Array = np.ndarray[Any, Any]
@@ -268,7 +266,7 @@ def test_memory_does_not_depend_on_the_trips() -> None:
     assert peaks[1] < 1.1 * peaks[0]
 
 
-@cases(
+@each(
     ("names", "change", "message"),
     {
         "unknown name": (["aa"], {}, "the model has no value named 'aa'; did you mean a?"),

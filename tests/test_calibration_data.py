@@ -1,7 +1,5 @@
 """Samples for calibration, from files and from Python."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from passwright.core.errors import ModelError, PassesError
 from passwright.core.io.model_source import model_source
 from passwright.core.verify import given_inputs
 from passwright.core.verify.input_specs import InputSpec, input_specs
-from rewriting import cases, load
+from rewriting import cases, each, load
 
 Array = np.ndarray[Any, Any]
 ROWS = np.arange(20, dtype=np.float32).reshape(10, 2)
@@ -95,7 +93,7 @@ def once(count: int) -> Iterator[dict[str, Array]]:
     return ({"x": ROWS[i : i + 1]} for i in range(count))
 
 
-@cases(
+@each(
     ("data", "expected"),
     {
         "arrays": ({"x": ROWS}, [0, 2, 4, 6, 8, 10, 12, 14, 16, 18]),
@@ -153,7 +151,7 @@ def test_rows_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert read == ["a.npz", "b.npz"] * 2  # for the names, and for the rows
 
 
-@cases(
+@each(
     ("inputs", "arrays", "shapes"),
     {
         "fixed batch of 2": ("float[2,2] x", {"x": ROWS[:7]}, [(2, 2)] * 3),
@@ -251,7 +249,7 @@ def test_kept_samples_are_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not kept.exists()
 
 
-@pytest.mark.parametrize(("count", "sizes"), [(3, (1, 1, 1)), (4, (2, 1, 1)), (10, (5, 3, 2)), (400, (128, 136, 136))])
+@each(("count", "sizes"), [(3, (1, 1, 1)), (4, (2, 1, 1)), (10, (5, 3, 2)), (400, (128, 136, 136))])
 def test_parts_are_disjoint(count: int, sizes: tuple[int, ...]) -> None:
     data = read_calibration_data({"x": np.arange(2 * count, dtype=np.float32).reshape(count, 2)}, BATCHED)
     parts, note = split_samples(data)

@@ -1,7 +1,5 @@
 """Cards of reports in notebooks: short, escaped, without scripts, and in the colours of the notebook."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

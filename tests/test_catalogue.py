@@ -1,7 +1,5 @@
 """The rule catalogue: completeness, examples, indexes and pictures."""
 
-from __future__ import annotations
-
 from facts import FAMILIES, opsets, passes_by_family
 from pages import pages
 from passwright.core import Pass, Rule, RulePass, from_onnx

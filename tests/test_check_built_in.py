@@ -1,7 +1,5 @@
 """Contracts of the built-in rules, on models generated from their patterns and catalogue examples."""
 
-from __future__ import annotations
-
 import pytest
 from passwright.core import Rule, RulePass
 from passwright.passes.pipelines import BUILT_IN, DECOMPOSITION

@@ -1,7 +1,5 @@
 """Detection of the wrong rules of `tests/planted/` from their patterns alone, with several seeds."""
 
-from __future__ import annotations
-
 import pytest
 from passwright.core import Rule
 from passwright.testing import examine

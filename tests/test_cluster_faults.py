@@ -1,7 +1,5 @@
 """Batches on a Dask cluster of real processes, of which some are killed: nothing is lost, and nothing is done twice."""
 
-from __future__ import annotations
-
 import csv
 import os
 import re

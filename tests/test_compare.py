@@ -1,7 +1,5 @@
 """`passes compare`: rows, verdicts and failures for the model of each optimizer."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from itertools import takewhile

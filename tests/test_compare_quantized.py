@@ -1,7 +1,5 @@
 """`passes compare --quantized`: recipes of other tools, outcomes and options."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

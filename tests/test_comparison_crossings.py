@@ -1,7 +1,5 @@
 """Inputs on both sides of the limits of comparisons, found along rays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

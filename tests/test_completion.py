@@ -1,7 +1,5 @@
 """Completion in shells: the protocol of each, the names, and the shells themselves."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Rules whose contract has a condition: kept where the model differs only where it may be false, with a note."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The hooks for pre-commit and the action for GitHub, as their users configure them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

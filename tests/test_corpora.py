@@ -1,7 +1,5 @@
 """Batches over the models of the long tests: each planted mistake is in the table, and node cases are verified."""
 
-from __future__ import annotations
-
 import csv
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Pools of Dask workers: replies, crashes, shortages, versions and clusters that are not there, on real processes."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Decision boundaries of a model, and inputs on both sides of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ from passwright.core.verify.decision_boundaries import MAX_BOUNDARIES, decision_
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets, variant_count
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from rewriting import cases, load, oracle_of
+from rewriting import cases, each, load, oracle_of
 
 WEIGHTS = {
     "two": np.float32(2),
@@ -28,7 +26,7 @@ def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17)
     return decision_boundaries(model.graph.inputs[0]).points
 
 
-@cases(
+@each(
     ("body", "want"),
     {
         "none": ("y = Relu(x)", ()),
@@ -89,7 +87,7 @@ def test_tree_thresholds_are_boundaries() -> None:
     assert 0.25 in decision_boundaries(from_onnx(model).graph.inputs[0]).points
 
 
-@pytest.mark.parametrize("dtype", ["float", "double", "float16", "bfloat16", "int32", "int64", "uint8"])
+@each("dtype", ["float", "double", "float16", "bfloat16", "int32", "int64", "uint8"])
 def test_inputs_contain_boundary_and_neighbours(dtype: str) -> None:
     code = TensorProto.DataType.Value(dtype.upper())
     text = f"g ({dtype}[40] x, {dtype} six) => (bool[40] y) {{ y = Less(x, six) }}"

@@ -1,7 +1,5 @@
 """Deterministic output: the same bytes for the same model, with any hash seed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

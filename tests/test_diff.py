@@ -1,7 +1,5 @@
 """`passes diff`: matching of two models regardless of names, and the report of their differences."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Digests of tensors: independent of storage, distinct for distinct tensors."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Documents: output of their code blocks, and targets of their links."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

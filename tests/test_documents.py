@@ -1,7 +1,5 @@
 """Documents in all formats: whole, within the width, and safe against any names."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

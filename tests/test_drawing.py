@@ -1,7 +1,5 @@
 """Pictures of regions and patterns: contents, layout and escaping of names."""
 
-from __future__ import annotations
-
 import re
 from itertools import combinations, pairwise
 from pathlib import Path

@@ -18,7 +18,7 @@ from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.run.report import ChangePlan, Savings, graph_size
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
-from rewriting import cases, load
+from rewriting import cases, each, load
 from tiers import GOLDEN_SAMPLE, slow_unless
 from typer.testing import CliRunner
 
@@ -56,7 +56,7 @@ def test_each_change_is_listed() -> None:
 FOLDED = [("fold-constants", "b", ("Neg b",), (), 1, 0)]
 
 
-@cases(
+@each(
     ("body", "changes"),
     {
         "folded, same size": ("b = Neg(a) y = Add(x, b)", FOLDED),

@@ -1,7 +1,5 @@
 """Evaluation of constant ops in a worker process: crashes, hangs and lack of memory leave single ops undone."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

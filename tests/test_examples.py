@@ -1,7 +1,5 @@
 """Example plugins: their rewrites, the models they leave unchanged, and the commands of their READMEs."""
 
-from __future__ import annotations
-
 import importlib
 import shutil
 import sys

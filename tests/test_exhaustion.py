@@ -1,7 +1,5 @@
 """Exactness by exhaustion over all numbers of a float type, and the models of which that says something."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from onnx import TensorProto

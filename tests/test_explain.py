@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from passwright.app.explain.explain import Explanation, RuleExplanation
     from passwright.app.optimize.match_report import MatchReport
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 RULES = {r.name: r for p in BUILT_IN if isinstance(p, RulePass) for r in p.rules}
 G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"

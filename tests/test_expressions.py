@@ -1,7 +1,5 @@
 """Arithmetic on dims: canonical forms that are correct for all values of the symbols."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,6 +28,7 @@ from passwright.core.ir.expressions import (
     subtract,
 )
 from passwright.core.ir.graph import GraphContext
+from rewriting import each
 
 SYMBOLS = ("n", "m", "k")
 PLAIN: dict[Callable[[SymInt, SymInt], SymInt], Callable[[int, int], int]] = {
@@ -94,7 +93,7 @@ def test_sums_and_products_are_canonical(one: Any, other: Any) -> None:
     assert multiply(add(a, b), 3) == add(multiply(a, 3), multiply(3, b))
 
 
-@pytest.mark.parametrize(
+@each(
     ("x", "text"),
     [
         (add("n", 0), "n"),

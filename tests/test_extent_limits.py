@@ -1,7 +1,5 @@
 """Regions that are equal at small extents and wrong from a limit on: none is proved; and right ones that are."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

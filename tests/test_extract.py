@@ -1,7 +1,5 @@
 """Extraction of the subgraph of chosen outputs, before optimization and verification."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from passwright.core.io.model_source import model_source, transformed_source
 from passwright.core.run.model_interface import ModelInterface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
 from passwright.passes.transforms.interface import FreezeInitializers
-from rewriting import cases, initializers, load, op_types, run
+from rewriting import each, initializers, load, op_types, run
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -68,7 +66,7 @@ def require_same(
         np.testing.assert_array_equal(got, want)
 
 
-@cases(
+@each(
     ("names", "ops"),
     {
         "one of two outputs": (["y"], ["Relu", "Add", "Constant", "Mul", "Neg"]),
@@ -115,7 +113,7 @@ def test_declared_types_of_former_outputs_are_kept() -> None:
     assert [v.name for v in out.graph.value_info] == ["y"]
 
 
-@cases(
+@each(
     ("names", "ops", "inputs"),
     {
         "a Loop and the outer values of its body": (["y"], ["Relu", "Loop"], ["n", "x"]),
@@ -186,7 +184,7 @@ def test_annotations_of_remaining_values_are_kept(wanted: str) -> None:
     assert set(initializers(out)) == {"s", "p"}
 
 
-@cases(
+@each(
     ("names", "message"),
     {
         "unknown, with suggestion": (["yy"], "the model has no value named 'yy'; did you mean y?"),

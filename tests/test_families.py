@@ -1,7 +1,5 @@
 """Tiny models of every family of transformers, from both exporters."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Proofs by the finite field: its laws, shadow arrays, the traps of random evaluation, and rules that are wrong."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Formats for continuous integration: annotations of GitHub, Markdown and SARIF."""
 
-from __future__ import annotations
-
 import json
 import re
 from contextlib import chdir
@@ -23,11 +21,11 @@ from passwright.app.report.markdown import escape, markdown_text
 from passwright.app.report.sarif import DESCRIPTIONS, sarif_text
 from passwright.core.errors import UsageError
 from passwright.core.run.report import RunHint, TransformRecord
-from rewriting import load
+from rewriting import each, load
 from sample_reports import report
 from typer.testing import CliRunner, Result
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 BEFORE = "g (float[N,4] x) => (float[N,4] y) { [dropped] a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
 AFTER = "g (float[N,4] x) => (float[N,4] y) { [joined] s = Gemm(x, w, c) y = Relu(s) }"
@@ -218,7 +216,7 @@ def test_messages_for_scanners_have_no_links_and_no_placeholders() -> None:
     assert result["message"]["text"] == "a: [b] (https://c) {{0}} {d}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "data", "value"),
     [
         ("50%", "50%25", "50%25"),
@@ -262,7 +260,7 @@ def test_paths_are_relative_to_the_current_folder(tmp_path: Path) -> None:
         assert uri == f"{here.parent.as_uri()}/%C3%A9%20%FF.onnx"
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "json_to", "outputs"),
     [
         ([], None, Outputs()),
@@ -279,7 +277,7 @@ def test_formats_are_parsed(texts: list[str], json_to: Path | None, outputs: Out
     assert outputs.is_quiet == (outputs.printed in {"json", "markdown", "sarif"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("texts", "json_to", "message"),
     [
         (["yaml"], None, "--format yaml: choose from text, json, github, markdown, sarif"),

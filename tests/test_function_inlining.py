@@ -1,7 +1,5 @@
 """Tests of the inlining of local functions."""
 
-from __future__ import annotations
-
 import onnx
 import pytest
 from passwright.core import ModelError, from_onnx, to_onnx

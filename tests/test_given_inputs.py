@@ -14,7 +14,7 @@ from passwright.core.errors import ModelError
 from passwright.core.verify.given_inputs import fitting_inputs, read_inputs, sizes_from_shapes
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, input_specs
-from rewriting import cases, load
+from rewriting import cases, each, load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ def test_inputs_with_defaults_are_optional() -> None:
         assert fitting_inputs(InputSet("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
 
 
-@cases(
+@each(
     ("feeds", "message"),
     {
         "one missing": ({"x": X}, "lack i"),
@@ -114,7 +114,7 @@ def test_mismatched_inputs_are_refused(feeds: dict[str, Any], message: str) -> N
 HALF = ml_dtypes.bfloat16
 
 
-@cases(
+@each(
     ("value", "dtype", "want"),
     {
         "a list of integers": ([[1, 2, 3]], "float", np.array([[1, 2, 3]], np.float32)),
@@ -135,7 +135,7 @@ def test_values_are_converted_to_arrays(value: Any, dtype: str, want: Any) -> No
     np.testing.assert_array_equal(found, want)
 
 
-@cases(
+@each(
     ("value", "kind"),
     {
         "None": (None, "NoneType"),

@@ -25,7 +25,7 @@ from passwright.core.verify.input_specs import InputSpec, input_specs
 from passwright.core.verify.kept_values import FileValues
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
-from rewriting import cases, load
+from rewriting import cases, each, load
 from typer.testing import CliRunner
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def test_sources(folder: Path, given: str | list[str], labels: list[str], monkey
         assert notes == ()
 
 
-@cases(
+@each(
     ("inputs", "members", "expected"),
     {
         "no names of samples": ("x i", "x i", {"": "x i"}),
@@ -225,7 +225,7 @@ def test_rows_are_chosen_at_random() -> None:
     assert len(found.samples) == 4
 
 
-@cases(
+@each(
     ("arrays", "message"),
     {
         "too few": ({"x": ROWS[:3]}, "x of the given inputs has shape [3,2]; the model needs [4,2]"),

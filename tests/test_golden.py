@@ -3,8 +3,6 @@
 `python tests/test_golden.py` records the histograms; review the difference before you commit it.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

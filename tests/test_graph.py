@@ -1,7 +1,5 @@
 """The graph, its mutators and its invariants."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable
 
@@ -12,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Graph, MatchFailure, Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
 from passwright.core.errors import GraphError
-from rewriting import cases, load, op_types, require_equivalent
+from rewriting import cases, each, load, op_types, require_equivalent
 
 DIAMOND = "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { a = Neg(x) b = Exp(a) c = Mul(a, w) y = Add(b, c) }"
 BODIES = (
@@ -99,7 +97,7 @@ def test_overridable_initializer_is_input_with_default() -> None:
         _ = w.const
 
 
-@pytest.mark.parametrize("access", [lambda v: v.shape, lambda v: v.rank, lambda v: v.dtype, lambda v: v.const])
+@each("access", [lambda v: v.shape, lambda v: v.rank, lambda v: v.dtype, lambda v: v.const])
 def test_unknown_properties_decline(access: Callable[[Value], object]) -> None:
     with pytest.raises(MatchFailure, match="v"):
         access(Value("v"))
@@ -426,7 +424,7 @@ def put(item: object, **fields: object) -> None:
         setattr(item, name, field)
 
 
-@cases(
+@each(
     "corrupt",
     {
         "second producer": lambda g, v: put(v["a"], producer=op(g, "Exp")),

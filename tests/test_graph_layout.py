@@ -1,7 +1,5 @@
 """Layout of whole graphs: boxes and lines that do not overlap, in linear time."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Recorded guarantees of the built-in rules, which may only grow, and wrong rules, which are never proved."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Help of commands."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

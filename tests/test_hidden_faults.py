@@ -4,8 +4,6 @@ Each has a model on which it fires, and the guarantees that its fault does not c
 bits, the range or NaN are wrong.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Models that are replaced by their results: the verified one or nothing, with their external data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Symbolic shapes and elements, compared with results of onnxruntime."""
 
-from __future__ import annotations
-
 import re
 from itertools import islice, pairwise
 from pathlib import Path

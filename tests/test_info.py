@@ -1,7 +1,5 @@
 """`passes info`: operators, sizes and interfaces of models, side by side."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Generated inputs: kinds of numbers, sizes of symbols, ranges of integers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Combined input sets: each input with a kind of its own, near the constants of both models."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import count
 from typing import Any
@@ -21,7 +19,7 @@ from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.run_budgets import RunCosts
 from passwright.core.verify.sensitivity import has_generic_values
 from passwright.core.verify.size_assignments import combined_sizes, sizes_near
-from rewriting import cases, load, oracle_of
+from rewriting import cases, each, load, oracle_of
 
 NO_SYMBOLS: frozenset[str] = frozenset()
 REPEATED = """g (int64 n, bool c, float[N,50] x) => (y) {
@@ -101,7 +99,7 @@ def test_original_and_result_determine_sizes() -> None:
     assert len(oracle.runs) == count
 
 
-@pytest.mark.parametrize(
+@each(
     ("constants", "base", "want"),
     [
         ((90,), {"N": 2, "T": 3}, [{"N": 92, "T": 3}, {"N": 2, "T": 92}, {"N": 92, "T": 92}, {"N": 90, "T": 3}]),
@@ -133,7 +131,7 @@ def test_sizes_differ_where_they_may(text: str, sizes: dict[str, int]) -> None:
     assert oracle_of(load(text, opset=13)).runs[0].input_set.sizes == sizes
 
 
-@cases(
+@each(
     ("text", "kind", "holds"),
     {
         "offset": ("g (float[N,4] x) => (y) { y = Neg(x) }", "offset", lambda x: (abs(x.mean(1)) > 5).all()),
@@ -273,7 +271,7 @@ def test_kinds_that_are_refused_are_dropped() -> None:
     assert record.useful_part(plan._replace(kinds={"x": "extremes"})) is None
 
 
-@cases(
+@each(
     ("text", "ratio"),
     {
         "elements": ("g (float[N,50] x) => (y) { y = Relu(x) }", 4),
@@ -334,7 +332,7 @@ def test_given_inputs_are_not_combined() -> None:
     assert [a.input_set for a in oracle.runs] == [given]
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+@each("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
 def test_adjacent_integers_fit_their_type(dtype: str) -> None:
     limits = integer_limits(np.dtype(dtype))
     for seed in range(20):

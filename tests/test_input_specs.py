@@ -1,7 +1,5 @@
 """Roles of inputs: every kind of input set runs, and both sides of a decision are reached."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """passwright, a new plugin and an example, installed and uninstalled by pip in a fresh environment."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

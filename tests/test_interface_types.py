@@ -1,7 +1,5 @@
 """Tests of half precision for the inputs and outputs of a model."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rewrites of models with invalid operands: axes beyond the rank, lists of other lengths, constants of other ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Judgements of regions by their float64 values: right rewrites, wrong ones, and those that saturate less."""
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 from node_cases import model_outputs
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
 from passwright.core.verify.reference.judgement import Decision, Judgement, differ_by_rounding, judge, narrows
-from rewriting import cases
+from rewriting import cases, each
 
 Feeds = dict[str, np.ndarray]
 MATRIX = "(float[N, M] x) => (float[N, M] y)"
@@ -111,7 +109,7 @@ OVERFLOW = "k = Constant<value_float = 3.4e38>() s = Mul(x, k) y = Div(s, k)"
 BEYOND = {"x": np.where(normal(6, 64, seed=1) > 2, np.float32(20), normal(6, 64))}
 
 
-@cases(
+@each(
     ("pair", "feeds"),
     {
         "loses digits": (Pair("y = Identity(x)", SHIFT), {"x": normal(6, 64)}),

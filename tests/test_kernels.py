@@ -1,7 +1,5 @@
 """Operators and opsets that onnxruntime runs, as predicted from its tables and as it loads them."""
 
-from __future__ import annotations
-
 import onnx
 import pytest
 from node_cases import backend_cases

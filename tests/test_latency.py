@@ -1,7 +1,5 @@
 """`benchmarks/latency.py`: counts of matrix products, the floor, and the table."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from pathlib import Path
 from typing import Any

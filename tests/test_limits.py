@@ -1,7 +1,5 @@
 """Limits of time and memory: what would take too much of either is one line."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -54,7 +52,7 @@ from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.run_budgets import TimeBudget
 from passwright.core.verify.seeded_session import SeededSession
 from passwright.core.verify.verification_spec import VerificationSpec
-from rewriting import cases, load
+from rewriting import cases, each, load
 from test_signals import PATIENCE, RUN
 from typer.testing import CliRunner
 
@@ -470,7 +468,7 @@ def test_values_larger_than_memory_are_not_computed() -> None:
         optimize(load(text), memory=700_000_000)
 
 
-@cases(
+@each(
     "text",
     {
         "Col2Im": "g (float[1,4,4] x, int64[1000000000] s, int64[2] b) => (float y) { y = Col2Im(x, b, s) }",

@@ -1,7 +1,5 @@
 """`passes run` and `passes batch` on many models: options, sources, rows, results that are kept, and kills."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

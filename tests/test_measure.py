@@ -1,7 +1,5 @@
 """Measurements: providers, interleaving, confidence intervals, failing processes and feeds."""
 
-from __future__ import annotations
-
 import platform
 import sys
 from math import exp, log
@@ -36,7 +34,7 @@ from passwright.core.errors import ModelError, UnknownNameError, UnverifiableErr
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import CPU, SessionConfig
 from passwright.core.ort.value_files import read_value, write_value
-from rewriting import cases, load
+from rewriting import cases, each, load
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 USUAL = SessionConfig("ENABLE_ALL", prepack_weights=True)
@@ -199,7 +197,7 @@ GROUPS: list[tuple[list[int], int, int, list[list[int]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("needs", "room", "baseline", "expected"), GROUPS)
+@each(("needs", "room", "baseline", "expected"), GROUPS)
 def test_groups(needs: list[int], room: int, baseline: int, expected: list[list[int]]) -> None:
     assert list(memory_groups(needs, room, baseline)) == expected
 

@@ -1,7 +1,5 @@
 """Changed parts of two models: the constants that differ, tables, and whether extents matter."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

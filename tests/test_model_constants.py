@@ -1,7 +1,5 @@
 """Constants of models near which inputs are drawn: numbers, extents, words."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
@@ -10,7 +8,7 @@ import pytest
 from onnx import parser
 from passwright.core.verify.model_constants import NO_CONSTANTS, ModelConstants, constants_of
 from passwright.core.verify.word_generation import case_variants, delimited_words, matching_words
-from rewriting import load
+from rewriting import each, load
 
 WEIGHTS: dict[str, Any] = {
     "three": np.float32(3.5),
@@ -95,7 +93,7 @@ def test_functions_are_read() -> None:
     assert constants_of(parser.parse_model(text).SerializeToString()).numbers == (6.5,)
 
 
-@pytest.mark.parametrize(
+@each(
     "pattern",
     [
         "a",

@@ -1,7 +1,5 @@
 """Models that arguments name, and the places of their results."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

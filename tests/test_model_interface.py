@@ -1,7 +1,5 @@
 """Interfaces of models: forbidden changes are found and named, others are allowed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Statistics of model files from any exporter."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

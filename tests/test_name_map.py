@@ -1,7 +1,5 @@
 """Name maps: their content, and equal values of the tensors they pair."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

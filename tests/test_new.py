@@ -1,7 +1,5 @@
 """`passes new`: files, names and errors. Tests of the installed package are in `test_installed.py`."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -16,7 +14,7 @@ from pass_loading import make_pipeline
 from passwright.app.cli.entry import app
 from passwright.app.registry.plugin_writer import TEMPLATE_TARGETS, names_for
 from passwright.core import leaves
-from rewriting import cases
+from rewriting import cases, each
 from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
@@ -85,7 +83,7 @@ def test_plugin_may_have_the_name_of_its_file(name: str, tmp_path: Path) -> None
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@cases(
+@each(
     ("text", "name", "module"),
     {
         "kebab": ("my-plugin", "my-plugin", "my_plugin"),

@@ -21,7 +21,7 @@ from passwright.core.errors import ModelError
 from passwright.core.io.files import ModelFile, load, load_without_weights
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.core.serialization.proto_queries import all_nodes
-from rewriting import cases
+from rewriting import each
 from tiers import slow_unless
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ ATTRIBUTED: dict[str, tuple[str, str, dict[str, str], str]] = {
 }
 
 
-@cases(("file", "ran", "expected", "left"), ATTRIBUTED)
+@each(("file", "ran", "expected", "left"), ATTRIBUTED)
 def test_attributed_file_nodes(file: str, ran: str, expected: dict[str, str], left: str) -> None:
     whole = graph(file)
     assert attribution(whole, graph(ran)) == expected

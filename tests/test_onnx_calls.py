@@ -1,10 +1,9 @@
 """Calls of onnx's native code: the same answers in a worker, and what ends the worker."""
 
-from __future__ import annotations
-
 import ast
 import multiprocessing
 import os
+import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -123,25 +122,31 @@ def test_threads_share_the_worker() -> None:
 NATIVE = {"shape_inference", "version_converter", "inliner", "checker", "reference", "parser", "printer"}
 
 
+CONTEXT_DEPENDENT = {"get_context_dependent_function", "get_context_dependent_function_with_opset_version"}
+METHODS = {"_infer_node_outputs", *CONTEXT_DEPENDENT}
+
+
+def is_native(node: ast.AST) -> bool:
+    """Whether a node imports a module of native code, or takes an attribute of it."""
+    match node:
+        case ast.Import():
+            names = [a.name for a in node.names]
+        case ast.ImportFrom(level=0, module=str(module)):
+            names = [f"{module}.{a.name}" for a in node.names]
+        case ast.Attribute(value=ast.Name(id="onnx")):
+            names = [f"onnx.{node.attr}"]
+        case _:
+            return isinstance(node, ast.Attribute) and node.attr in METHODS
+    return any(name.startswith("onnx") and not NATIVE.isdisjoint(name.split(".")) for name in names)
+
+
 def test_only_one_module_calls_native_code() -> None:
     """The testing kit reads text of rules, and the evaluation of constants has the reference in its worker."""
-    allowed = {"core.processes.onnx_worker", "core.operators.reference", "core.ort.backends"}
-    found = set[str]()
-    for module, path in MODULES.items():
-        for node in ast.walk(syntax_tree(path)) if not module.startswith("testing") else ():
-            names = {a.name for a in node.names} if isinstance(node, ast.Import | ast.ImportFrom) else set[str]()
-            name = node.module or "" if isinstance(node, ast.ImportFrom) and not node.level else ""
-            parts = {p for n in (name, *(names if name in {"", "onnx"} else ())) for p in n.split(".")}
-            is_onnx = isinstance(node, ast.Import) or name.startswith("onnx")
-            attribute = node.attr if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "onnx" else ""
-            if (is_onnx and "onnx" in ast.unparse(node) and parts & NATIVE) or attribute in NATIVE:
-                found.add(module)
-            if isinstance(node, ast.Attribute) and node.attr in {"_infer_node_outputs", *CONTEXT_DEPENDENT}:
-                found.add(module)
-    assert found <= allowed
-
-
-CONTEXT_DEPENDENT = {"get_context_dependent_function", "get_context_dependent_function_with_opset_version"}
+    paths = {m: path for m, path in MODULES.items() if not m.startswith("testing")}
+    named = re.compile("|".join({*NATIVE, *METHODS}))
+    trees = {m: syntax_tree(path) for m, path in paths.items() if named.search(path.read_text(encoding="utf-8"))}
+    found = {m for m, tree in trees.items() if any(map(is_native, ast.walk(tree)))}
+    assert found == {"core.processes.onnx_worker", "core.operators.reference", "core.ort.backends"}
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Meanings of operators on each type of arrays, against onnxruntime, on node cases of ONNX at each opset."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Collection, Mapping
 from locale import getencoding

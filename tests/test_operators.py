@@ -1,7 +1,5 @@
 """Declarations of operators: choice of meanings, arguments by name, and operators that onnxruntime lacks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

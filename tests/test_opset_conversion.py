@@ -1,7 +1,5 @@
 """Conversion to a higher opset: every operator, against onnxruntime before and after."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options of commands: the same defaults, limits and forms on the command line, in settings and from Python."""
 
-from __future__ import annotations
-
 import pickle
 from contextlib import suppress
 from functools import partial

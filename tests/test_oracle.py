@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import pytest
+from equivalent_models import compare as require_equivalent
 from msgspec.structs import replace
 from onnx import TensorProto, helper, numpy_helper
 from passwright.app.report.verdict_text import difference_lines, sizes_text, verdict_line
@@ -26,7 +27,7 @@ from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.oracle import Verdict
 from passwright.core.verify.regions.region_comparison import ChangedRegions
 from passwright.core.verify.verdict import Mismatch, MismatchError
-from rewriting import cases, load, oracle_of, require_equivalent, table
+from rewriting import cases, each, load, oracle_of, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +99,7 @@ def test_wrong_models_are_found(before: str, after: str) -> None:
         require_equivalent(rows_of(before), rows_of(after))
 
 
-@cases("model", {name: before for name, (before, _) in WRONG.items()})
+@each("model", {name: before for name, (before, _) in WRONG.items()})
 def test_model_agrees_with_itself(model: str) -> None:
     proto = rows_of(model)
     verdict = require_equivalent(proto, proto, exact=True)
@@ -132,7 +133,7 @@ def test_message_names_output_error_tolerance_and_inputs() -> None:
     assert str(caught.value).endswith("on normal inputs with N=2")
 
 
-@cases(
+@each(
     ("body", "what"),
     {
         "type": ("y = Cast<to=11>(x)", "float32[2, 3] became float64[2, 3]"),
@@ -520,7 +521,7 @@ def test_strings_beside_extended_types_use_the_reference() -> None:
     assert check(model, model, exact=True).backend == "onnx.reference"
 
 
-@pytest.mark.parametrize(
+@each(
     ("op", "version"),
     [("Softmax(z)", 12), ("LogSoftmax(z)", 11), ("Hardmax(z)", 1), ("BatchNormalization(z, w, w, w, w)", 13)],
 )
@@ -548,7 +549,7 @@ def test_reference_evaluator_finds_errors() -> None:
         check(load(text % "Abs"), load(text % "Neg"))
 
 
-@cases(
+@each(
     "model",
     {
         "unknown operator": load("g (float[2] x) => (float[2] y) { y = NoSuchOp(x) }"),

@@ -1,7 +1,5 @@
 """Oracles in a worker process: crashes, hangs and lack of memory, of the original and of rewritten models."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`passes bisect --ort`: onnxruntime's own optimizers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

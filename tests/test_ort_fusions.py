@@ -1,7 +1,5 @@
 """The page about onnxruntime, and the measurements of its fusions in `benchmarks/ort_fusions.py`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

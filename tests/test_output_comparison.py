@@ -1,7 +1,5 @@
 """Comparison of outputs: equal in bits, within tolerance, or different."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """HTML pages: self-contained, deterministic, and safe against markup in names."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

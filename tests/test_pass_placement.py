@@ -1,7 +1,5 @@
 """Placement of passes in a pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import permutations
 from typing import Any

@@ -1,7 +1,5 @@
 """Pass specs as text."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pipelines composed of names: on the command line, from Python, and in pipelines.toml."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 `python tests/test_planted.py` writes the table of what finds what.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path

@@ -4,8 +4,6 @@ A proof over the reals says nothing of rounding, overflow, NaN or the sign of ze
 others; rules whose faults are of such a kind may have one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from passwright.core.proof.prover import Prover, prove_rule

@@ -1,7 +1,5 @@
 """Plugins: installed packages and local files."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

@@ -1,7 +1,5 @@
 """Pools of workers: order, crashes, repetition, and the end of all processes."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

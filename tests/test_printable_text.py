@@ -1,7 +1,5 @@
 """Text of strangers on terminals, in JSON and in names of files."""
 
-from __future__ import annotations
-
 import json
 import logging
 from io import StringIO
@@ -23,6 +21,7 @@ from passwright.core.support.printable_text import (
     printable_line,
     printable_lines,
 )
+from rewriting import each
 from rich.table import Table as RichTable
 
 ANY_TEXT = st.text(st.characters(), max_size=30)  # halves of surrogate pairs too
@@ -38,12 +37,12 @@ def test_printable_text(text: str) -> None:
     assert printable_lines(text).count("\n") == text.count("\n")
 
 
-@pytest.mark.parametrize("text", ["", "a b", "é", "日本", "\U0001f600", "domain::op", "a:: b", "# #[a]", "## a [b]"])
+@each("text", ["", "a b", "é", "日本", "\U0001f600", "domain::op", "a:: b", "# #[a]", "## a [b]"])
 def test_printable_text_stays(text: str) -> None:
     assert printable(text) == printable_line(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "shown"),
     [
         ("::stop-commands::x", r"\x3a:stop-commands::x"),
@@ -86,7 +85,7 @@ def test_json_is_strict(data: Any) -> None:
         json.dumps(found, ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "text"),
     [
         (["\udc80"], r'["\\udc80"]'),

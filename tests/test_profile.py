@@ -1,7 +1,5 @@
 """`passes profile`: times per node, attributed to nodes of the file."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

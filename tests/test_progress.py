@@ -1,7 +1,5 @@
 """Progress of commands, and their end by Ctrl-C."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """The page of promises: tests that exist, limits as in the code, and the promises that no other file tests."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

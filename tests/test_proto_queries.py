@@ -1,7 +1,5 @@
 """Queries on protobuf messages: order of nodes in bodies, and both names of the standard domain."""
 
-from __future__ import annotations
-
 import onnx
 import pytest
 from onnx import helper, parser

@@ -1,7 +1,5 @@
 """Origins of rewritten ops, read back from the nodes as Netron shows them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`benchmarks/quantization.py`: outcomes, and the table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

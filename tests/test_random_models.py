@@ -1,7 +1,5 @@
 """Random models keep their outputs through the whole pipeline, and the result is stable."""
 
-from __future__ import annotations
-
 import onnx
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The README: its length, numbers and rule. tests/test_docs.py runs its blocks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

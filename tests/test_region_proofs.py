@@ -1,7 +1,5 @@
 """Proofs of the regions in which two models differ, with `passes verify` and `passes run`."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -23,7 +21,7 @@ from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.run.pipeline import selectable_names
 from passwright.core.run.pipeline_run import PipelineRun
 from passwright.core.verify.proof_guarantees import Guarantee, ProofCounts
-from rewriting import cases, load
+from rewriting import cases, each, load
 from typer.testing import CliRunner
 
 from passwright import optimize, verify
@@ -184,7 +182,7 @@ def test_decisions_by_numbers_take_more_draws(op: str, is_decided: bool) -> None
     assert any("regions of maxima" in note for note in found.regions[0].verdict.notes) is is_decided
 
 
-@cases(
+@each(
     ("before", "after", "is_proved"),
     {
         "many": ("s = Sqrt(x) y = MatMul(s, w)", "s = Sqrt(x) z = Neg(w) t = MatMul(s, z) y = Neg(t)", True),

@@ -1,7 +1,5 @@
 """Changed regions: shared values, cut points, models of regions, and their comparison on the original's values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

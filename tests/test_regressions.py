@@ -1,7 +1,5 @@
 """Models of earlier bugs: each stays equivalent, or is rejected in one line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Rejection: wrong changes are found, named and excluded; all others are kept."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Sessions in a separate process, which may crash, hang or be wrong."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models and results at URLs: copies, external data, the order of writes, listings and errors."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Iterator
@@ -23,7 +21,7 @@ from passwright.app.models.worker import reply_to
 from passwright.app.optimize.content_digests import model_digest
 from passwright.app.optimize.run_options import RunOptions
 from passwright.core.errors import ModelError, PassesError
-from rewriting import load
+from rewriting import each, load
 
 TEXT = "g (float[4] x) => (float[4] y) { a = Identity(x) b = Relu(a) y = Add(b, w) }"
 
@@ -47,7 +45,7 @@ def external_model(fs: Any, folder: Path, name: str = "memory://zoo/sub/a.onnx",
     return (folder / "data/w.bin").read_bytes()
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "place", "remote"),
     [
         ("a.onnx", "a.onnx", False),

@@ -19,7 +19,7 @@ from passwright import optimize
 if TYPE_CHECKING:
     from passwright.core.run.report import Report
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"

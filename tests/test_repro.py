@@ -1,7 +1,5 @@
 """Repro folders of wrong changes: small models, and a command that fails."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Test helpers for plugin authors: messages of `becomes` and `stays`."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Right rules that are numerically delicate: they are kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Loading and exporting with no pass gives back the same model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 from node_cases import is_round_trip_equal
 from passwright.core import Tensor
 from passwright.core.ir.tensor import join_chunks
+from rewriting import each
 from tiers import slow_unless
 
 PACKAGED = Path(onnx.backend.test.__file__).parent / "data"
@@ -30,7 +29,7 @@ def test_golden_models(path: Path) -> None:
     assert is_round_trip_equal(onnx.load(path, load_external_data=False))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.bool_, np.complex64])
+@each("dtype", [np.float32, np.float16, np.int64, np.bool_, np.complex64])
 def test_large_array_is_written_without_a_copy(dtype: type[np.generic]) -> None:
     tensor = Tensor.from_array(np.arange(6000).reshape(60, 100).astype(dtype))
     assert join_chunks(tensor.chunks("w")) == tensor.to_proto("w").SerializeToString(deterministic=True)

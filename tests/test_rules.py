@@ -1,7 +1,5 @@
 """The rule language, with toy rules."""
 
-from __future__ import annotations
-
 import sys
 from types import ModuleType
 from typing import Any

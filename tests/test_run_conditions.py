@@ -1,7 +1,5 @@
 """Conditions of runs: what counts for the results that `--resume` keeps, and what does not."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import fields
 from pathlib import Path

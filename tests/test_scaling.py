@@ -1,7 +1,5 @@
 """Linear work: steps are counted, not seconds."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterable
 from typing import Any

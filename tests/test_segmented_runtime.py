@@ -1,7 +1,5 @@
 """Runs of models in segments, and verification of models larger than memory."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from passwright.core.verify.segmented_runtime import (
     segments,
     takes_quadratic_time,
 )
-from rewriting import LocalOracle, cases, load
+from rewriting import LocalOracle, cases, each, load
 from tiers import slow_unless
 
 from passwright import optimize
@@ -43,7 +41,7 @@ def model(body: str) -> bytes:
     return load(body if body.startswith(("g ", "<")) else f"{ENDS} {{ {body} }}", weights=WEIGHTS).SerializeToString()
 
 
-@cases(
+@each(
     ("body", "sessions"),
     {
         "equal": ("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)", 1),
@@ -209,7 +207,7 @@ def test_equal_segments_of_two_models_are_loaded_once(monkeypatch: pytest.Monkey
     assert len(loaded) == 3
 
 
-@pytest.mark.parametrize(("memory", "limit"), [(None, None), (30_000, None), (20_000, 10_000), (1, 0)])
+@each(("memory", "limit"), [(None, None), (30_000, None), (20_000, 10_000), (1, 0)])
 def test_memory_decides_about_segments(memory: int | None, limit: int | None) -> None:
     assert segment_memory(split_model(model("y = MatMul(x, u)")), memory) == limit
 

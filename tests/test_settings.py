@@ -1,7 +1,5 @@
 """Settings in `passwright.toml` and `pyproject.toml`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Signals to commands: no process is left behind, and no folder unless killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -4,8 +4,6 @@
 overflows nor cancels.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

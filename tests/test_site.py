@@ -1,7 +1,5 @@
 """The documentation site built by mkdocs: complete, self-contained and searchable."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Operators as z3 terms: on numbers they simplify to the results of onnxruntime, bit for bit where floats are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction

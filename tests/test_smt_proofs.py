@@ -1,7 +1,5 @@
 """Proofs by z3, their counterexamples in onnxruntime, and the traps in which a proof claims more than was shown."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

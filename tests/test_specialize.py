@@ -1,7 +1,5 @@
 """Input sizes fixed before rewriting."""
 
-from __future__ import annotations
-
 import re
 
 import onnx
@@ -9,7 +7,7 @@ import pytest
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.transform.specialize import specialize
-from rewriting import cases, load
+from rewriting import each, load
 
 TEXT = """g (float[N,3,H,W] x, float[N,?] z, float[] w) => (float[N,3,H,W] y, float[K] v) <float[N,3] t> {
     y = Relu(x) t = Identity(z) v = Reshape(w, s) }"""
@@ -27,7 +25,7 @@ def declared(model: onnx.ModelProto) -> dict[str, list[int | str]]:
     return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in infos}
 
 
-@cases(
+@each(
     ("shapes", "dims", "expected"),
     {
         "a symbol": ({}, {"N": 2}, {"x": [2, 3, "H", "W"], "z": [2, 0], "y": [2, 3, "H", "W"], "t": [2, 3]}),
@@ -45,7 +43,7 @@ def test_declared_shapes(
     assert {name: found[name] for name in expected} == expected
 
 
-@cases(
+@each(
     ("shapes", "dims", "message"),
     {
         "no such input": ({"q": (1,)}, {}, "--shape q: the model has no such input (it has x, z, w)"),
@@ -67,7 +65,7 @@ def test_bad_sizes_are_rejected(shapes: dict[str, tuple[int, ...]], dims: dict[s
     assert str(e.value) == message
 
 
-@cases(
+@each(
     "text",
     {
         "elements of a sequence": "g (seq(float[N,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }",

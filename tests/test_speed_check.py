@@ -1,7 +1,5 @@
 """Races of results against the original, and the fallbacks of pipelines."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

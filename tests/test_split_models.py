@@ -15,6 +15,7 @@ from passwright.core.io.split_models import SplitFile, SplitModel
 from passwright.core.ir.tensor import Tensor
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.session_source import NO_FILE, session_source
+from rewriting import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +112,7 @@ def model_without_weights() -> onnx.ModelProto:
     return proto
 
 
-@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.int4, np.float16, np.uint8, np.bool_, np.complex64])
+@each("dtype", [ml_dtypes.bfloat16, ml_dtypes.int4, np.float16, np.uint8, np.bool_, np.complex64])
 def test_every_element_type(dtype: Any) -> None:
     weights = (np.arange(4096) % 7).astype(dtype)
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))

@@ -1,7 +1,5 @@
 """Modules that commands import, which is most of the time that they take on small models."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -82,6 +80,7 @@ def begin(worker):
 workers.WorkerProcess._start = begin
 def collections():
     return sum(s["collections"] for s in gc.get_stats())
+gc.collect()  # of objects of the imports above, which a command makes later
 from passwright.__main__ import main
 collections_before = collections()
 try:

@@ -1,7 +1,5 @@
 """Supervisors: the process of a command ends at its limits, whatever it does, and its exit code is kept."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The command as a new user meets it: on wide and narrow terminals, without one, and without colours."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Targets, and the pipelines made of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from passwright.core.ir.op_schemas import split_op_type
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.passes.pipelines import PIPELINES, pipeline_for
 from passwright.passes.targets import ORT, QUANTIZATION_TARGETS, SEVEN_BITS, QuantizationTarget
-from rewriting import load, op_types
+from rewriting import each, load, op_types
 
 from passwright import explain, optimize
 
@@ -38,7 +36,7 @@ TARGET = Target(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("op", "version", "dtypes", "answer"),
     [
         ("Softmax", 17, [FLOAT], False),

@@ -1,7 +1,5 @@
 """Kernels of operators on terms of z3: the same numbers as in float64, and loud failures outside NumPy's protocols."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Arrays that record how NumPy computed them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

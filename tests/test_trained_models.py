@@ -1,7 +1,5 @@
 """The trained models: their accuracy in onnxruntime, and the metrics."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Traits of operators, compared with the schemas of onnx and with runs of onnxruntime."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Transforms: changes of a model by definition, by name, option and plugin, and the hints for them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`passes tune`: the search on simulated machines, its outcome, and the files that it writes."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import re

@@ -1,7 +1,5 @@
 """Settings of sessions: files, sessions that they make, and the commands that take them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`value_info` of written models: kept, written in full, or stripped."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

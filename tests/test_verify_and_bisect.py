@@ -1,7 +1,5 @@
 """`passes verify` and `passes bisect`: two models, or a pipeline and its model."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

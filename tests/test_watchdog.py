@@ -1,7 +1,5 @@
 """Limits of time, as a supervisor learns them, and actions at deadlines."""
 
-from __future__ import annotations
-
 import _thread
 import time
 from itertools import count

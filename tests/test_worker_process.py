@@ -1,7 +1,5 @@
 """Worker processes: crashes, deadlines, forks, and ends of the parent."""
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Wrong results of golden models, of which no changed region is proved that the fault is in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 

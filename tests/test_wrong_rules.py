@@ -1,7 +1,5 @@
 """Rules that are right in branches, constants or extents of their models and wrong in others. None is proved."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable
@@ -13,7 +11,7 @@ from onnx import TensorProto
 from passwright.core import EXACT, ROUNDING, Contract, Rule, require, rule
 from passwright.core.proof.prover import Prover, RuleProof, prove_rule
 from passwright.core.verify.proof_guarantees import PROOFS
-from rewriting import cases, load
+from rewriting import cases, each, load
 from tiers import slow_unless
 
 X = "g (float[N,3] x) => (float[A,B] y)"
@@ -604,7 +602,7 @@ FAR: dict[str, tuple[str, str, float]] = {
 }
 
 
-@cases(("op", "text", "bound"), FAR)
+@each(("op", "text", "bound"), FAR)
 def test_a_far_bound_is_not_dropped(op: str, text: str, bound: float) -> None:
     made = rule(lambda g, t, c: getattr(g, op)(t, g.const(c)), contract=ROUNDING)(unbounded)
     given = {"c": np.float32(bound), "d": np.float32(0.001), "w": np.full((3, 3), 0.01, np.float32)}

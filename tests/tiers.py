@@ -1,7 +1,5 @@
 """The two tiers of the tests: those that run after each change, and those marked slow."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import product
 from typing import Any

@@ -1,7 +1,5 @@
 """Weights for models in text form, chosen by name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -27,7 +27,7 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords
@@ -66,7 +66,13 @@ class OptimizerBisection(Struct, frozen=True):
 
 @dataclass(slots=True)
 class OrtBisectReport:
-    """The result: `blame` is None if onnxruntime at `level` agrees with no optimization on all `input_sets`."""
+    """The result: `blame` is None if onnxruntime at `level` agrees with no optimization on all `input_sets`.
+
+    Examples:
+        >>> report = bisect_ort("model.onnx", "basic")
+        >>> report.level, report.blame
+        ('basic', None)
+    """
 
     source: str
     level: str
@@ -81,13 +87,17 @@ class OrtBisectReport:
         return json_text(to_builtins(self))
 
 
-@with_memory_limit
+@with_process_options
 def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOptions) -> OrtBisectReport:
     """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 
     `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols
     (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
     UsageError for a level or effort that does not exist, UnverifiableError if no inputs can be generated.
+
+    Examples:
+        >>> bisect_ort("model.onnx").blame is None
+        True
     """
     timer = PhaseTimer(phase_callback(options.progress))
     start_oracle_worker()

@@ -14,6 +14,7 @@ from ...core.io.split_models import Loadable, SplitFile, file_of, load_file
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
+from ...core.processes.custom_operators import runtime_name
 from ...core.processes.process_limits import MODEL_MEMORY
 from ...core.processes.worker_process import Command, Parent, RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.verify.oracle import Oracle
@@ -77,7 +78,7 @@ def probe(process: WorkerProcess[ProbeWorker], config: SessionConfig) -> ProbeFa
     except WorkerExit as e:
         if e.code in TRACEBACK_EXIT_CODES:
             raise EvaluationError(e.describe("the process for onnxruntime")) from e
-        return ProbeFailure(e.describe("onnxruntime"), e.progress)
+        return ProbeFailure(e.describe(runtime_name()), e.progress)
     except RequestFailed as e:
         raise EvaluationError(f"the process for onnxruntime failed: {e}") from e
 

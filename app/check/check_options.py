@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..options import ReportOptions, option, report_option
+from ..options import CustomOperatorOptions, ReportOptions, option, report_option
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckOptions(ReportOptions):
+class CheckOptions(CustomOperatorOptions, ReportOptions):
     """The options of a check of rules."""
 
     built_in: bool = option(False, "Check all rules that come with passwright.")

@@ -19,6 +19,7 @@ from ...passes.pipelines import BUILT_IN
 from ...testing.check import CheckResult, default_prover, examine
 from ...testing.fault_report import model_text, write_repro
 from ...testing.model_comparison import ComparisonProcess
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.pass_sources import find_subject, plugin_registries
 from ..report.progress import phase_callback
@@ -113,6 +114,7 @@ def _proof_data(proof: RuleProof) -> dict[str, Any]:
     }
 
 
+@with_process_options
 def check_rules(targets: Sequence[str], options: CheckOptions) -> CheckReport:
     """Check the rules of Python files and rules and passes by name, or all that are built in.
 

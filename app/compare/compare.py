@@ -25,7 +25,7 @@ from ..measure.execution_provider import parse_provider
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.tuned_settings import read_tuned_settings, settings_words
 from ..optimize.run_options import RunOptions, plugin_files
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
@@ -40,7 +40,7 @@ from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 BASELINE_ROW = 1  # index of the original under ORT ALL
 
 
-@with_memory_limit
+@with_process_options
 def compare_model(model: str | Path, options: CompareOptions) -> ComparisonReport:
     """Compare a model file with the results of passwright, onnxruntime and the optimizers `with_tools` for it.
 
@@ -51,6 +51,11 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
     original cannot be run, nothing is verified, and the rest is measured all the same.
 
     Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
+
+    Examples:
+        >>> report = compare("model.onnx", with_tools=(), batch=(1,), min_time=0.01, threads=1)
+        >>> {row.made_by for row in report.rows} >= {'passwright'}
+        True
     """
     timer, online = PhaseTimer(phase_callback(options.progress)), session_config(options)
     offline = replace(online, optimization_level=DISABLE_ALL, disabled_optimizers=())

@@ -140,6 +140,11 @@ class ComparisonReport:
     `batches`: the sizes measured, ascending; `batch_note`: why others are missing. `verification` describes the oracle,
     or why there is none. `skipped_tools`: optimizers that did not run, and why. `models_folder` has the files.
     `session`: the settings of all sessions in words, if some are given.
+
+    Examples:
+        >>> report = compare("model.onnx", with_tools=(), batch=(1,), min_time=0.01, threads=1)
+        >>> report.rows[report.baseline].online
+        True
     """
 
     source: str

@@ -18,7 +18,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ..measure.criterion import Criterion, Score
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..quantize.document import scheme_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationContext, checked_paths, prepare, quantize_prepared
@@ -43,7 +43,7 @@ from .quantized_document import describe
 from .tool_runs import installed_tools, run_in_folder
 
 
-@with_memory_limit
+@with_process_options
 def compare_quantized(
     model: str | Path, options: QuantizationOptions, with_tools: Sequence[str] | None = None
 ) -> QuantizedComparison:

@@ -36,7 +36,12 @@ PRODUCER_FIELDS = ("producer_name", "producer_version", "domain", "model_version
 
 @dataclass(slots=True)
 class DiffReport:
-    """The differences of two models. `include_names`: whether names, doc strings, metadata of nodes and so on count."""
+    """The differences of two models. `include_names`: whether names, doc strings, metadata of nodes and so on count.
+
+    Examples:
+        >>> diff("model.onnx", "model.onnx").difference.is_identical
+        True
+    """
 
     original: str
     other: str
@@ -74,6 +79,11 @@ def compare_graphs(
 
     Names, doc strings, metadata of nodes and the holders of constants count only with `include_names`. Linear in the
     ops; only weights that look alike or changed are read. Raises ModelError for an unusable model.
+
+    Examples:
+        >>> found = diff("model.onnx", optimize("model.onnx").model)
+        >>> found.difference.counts.before, found.difference.counts.after
+        (3, 2)
     """
     timer = PhaseTimer(phase_callback(options.progress))
     first, second = (model_source(m, inline=False) for m in (original, other))

@@ -85,6 +85,11 @@ class Explanation:
     Nothing is verified. `is_group`: whether it is a pipeline or group of passes. `as_is`: no pipeline ran, and the
     rules were matched in the file as it is loaded. `at`: the node or value to which it is limited.
     `rejected`: the changes left out of the run, since they failed.
+
+    Examples:
+        >>> found = explain("model.onnx", "fuse-gemm")
+        >>> [(r.name, r.changes) for r in found.rules if r.match_report is None]
+        []
     """
 
     source: str
@@ -121,6 +126,11 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
     `as_is`: in the model as it is loaded instead. `at`: only at a node, or at the producer of a value. `limit`: the
     near misses to keep for each rule, the nearest. The rest is as for `optimize`, but nothing is verified and no model
     is written. Raises ModelError for an unusable model or an unknown place in it, UnknownNameError, PluginError.
+
+    Examples:
+        >>> found = explain("model.onnx", "fuse-gemm")
+        >>> found.subject
+        'fuse-gemm'
     """
     timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=not options.keep_functions)

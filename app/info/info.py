@@ -43,6 +43,11 @@ class ModelInfo(Struct, frozen=True):
     in `external_files`. `inputs` and `outputs`: types as in `float[N,4]`, by name; `overridable_initializers`: the
     inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model. `target`: whether
     it is on the target that was asked for.
+
+    Examples:
+        >>> (model_info,) = info("model.onnx").models
+        >>> model_info.nodes, model_info.inputs, model_info.parameters
+        (3, {'x': 'float[N,4]'}, 4)
     """
 
     model: str
@@ -102,7 +107,13 @@ class ModelInfo(Struct, frozen=True):
 
 @dataclass(slots=True)
 class InfoReport:
-    """The models that can be loaded, in the order given, and for each other one the reason."""
+    """The models that can be loaded, in the order given, and for each other one the reason.
+
+    Examples:
+        >>> report = info("model.onnx", "missing.onnx")
+        >>> len(report.models), list(report.failures)
+        (1, ['missing.onnx'])
+    """
 
     models: list[ModelInfo] = field(default_factory=list[ModelInfo])
     failures: dict[str, str] = field(default_factory=dict[str, str])
@@ -133,6 +144,10 @@ def info(
     A model that cannot be loaded is in `failures` of the report, and the others are reported. `target`: an engine, by
     name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets.
     `json`: where to write the report as JSON. `progress`: as for `optimize`, with the name of each model.
+
+    Examples:
+        >>> info("model.onnx").models[0].ops
+        {'Abs': 1, 'Add': 1, 'Relu': 1}
     """
     options = InfoOptions(target=target, plugin=plugin, json=json, progress=progress)
     goal = None

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from ...core.errors import EvaluationError, ModelError
 from ...core.io.array_files import read_arrays
-from ...core.plugins.pass_registry import function_in_file, plugin_errors
+from ...core.plugins.pass_registry import function_in_file
+from ...core.support.python_files import plugin_errors
 from ...core.verify.given_inputs import fitting_inputs
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import InputSpec

@@ -23,7 +23,7 @@ from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable
 from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card
@@ -58,6 +58,11 @@ class BenchReport:
 
     `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
     the accuracy, "" without one. `note` says why a requested batch size is missing.
+
+    Examples:
+        >>> report = bench(["model.onnx"], batch=(1,), min_time=0.01, threads=1)
+        >>> report.threads
+        1
     """
 
     models: list[ModelBenchmark]
@@ -96,7 +101,7 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
     return data
 
 
-@with_memory_limit
+@with_process_options
 def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchReport:
     """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
 
@@ -106,6 +111,11 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
 
     A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
     UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.
+
+    Examples:
+        >>> report = bench(["model.onnx"], batch=(1,), min_time=0.01, threads=1)
+        >>> [m.model for m in report.models]
+        ['model.onnx']
     """
     level_name = optimization_level(options.level)
     if options.metric and options.labelled is None:

@@ -52,7 +52,13 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class Result:
-    """An optimized model and the report of its run."""
+    """An optimized model and the report of its run.
+
+    Examples:
+        >>> result = optimize("model.onnx", output="small.onnx", exact=True)
+        >>> result.model.graph.output[0].name, result.report.rejected
+        ('y', [])
+    """
 
     report: Report
     _source: ModelSource
@@ -144,6 +150,13 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     TargetError, with the list of ops, if the result is not on the `target`: nothing is written then.
     For an `opset` that an op cannot be converted to ModelError, if its conversion is wrong VerificationError, and
     UnverifiableError if onnxruntime runs it there no more, unless `verify` is False.
+
+    Examples:
+        >>> result = optimize(model)
+        >>> [node.op_type for node in result.model.graph.node]
+        ['Abs', 'Add']
+        >>> result.report.before.nodes, result.report.after.nodes
+        (3, 2)
     """
     no_race = "--check-speed may keep the original, which need not be on the target: leave out one of them"
     require(not (options.target and options.check_speed), no_race)
@@ -152,7 +165,7 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     timer = PhaseTimer(phase_callback(options.progress))
     label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
     limited_time = time_limit(options.time_limit, lambda: f"{label}: {timer.current}")
-    with limited_time, given_memory(options.memory):
+    with limited_time, given_memory(options.memory), options.with_operators():
         setup = RunSetup.of(model, options, timer)
         source, races = setup.source, _speed_races(setup)
         with setup.publication() as publication, source.blamed_if_changed():
@@ -292,6 +305,10 @@ def convert_opset(
     Raises ModelError for an unusable model or input, or an op that cannot be converted, UsageError for an opset that
     the installed onnx does not know, VerificationError for a wrong conversion, UnverifiableError if onnxruntime does
     not run the model at that opset, or on any input.
+
+    Examples:
+        >>> convert_opset(model, 21).model.opset_import[0].version
+        21
     """
     require(opset is not None, "opset None: it has to be an integer")  # pyright: ignore[reportUnnecessaryComparison]
     return optimize(

@@ -185,7 +185,7 @@ class RunOptions(
         """The files that are read, except the model and those that a pipeline names."""
         from ..registry.python_data import data_files  # noqa: PLC0415 - imports onnx
 
-        return data_files(self.inputs) + self.plugin_files
+        return data_files(self.inputs) + self.plugin_files + self.custom_operator_files
 
 
 def with_conversion(enable: Sequence[str], opset: int | None, more: str = "") -> list[str]:

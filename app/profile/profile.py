@@ -20,7 +20,7 @@ from ..measure.execution_provider import optimization_level, parse_provider
 from ..measure.feeds import make_feeds
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
@@ -32,7 +32,7 @@ from .profile_recording import record_profile
 from .profile_report import ProfileReport
 
 
-@with_memory_limit
+@with_process_options
 def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
     """Run a model file under onnxruntime's profiler as it is and, unless `no_optimize`, as optimized.
 
@@ -44,6 +44,11 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline or level, EvaluationError if
     onnxruntime does not run a model, UnverifiableError if no inputs can be generated or the result cannot be verified.
+
+    Examples:
+        >>> report = profile("model.onnx", min_time=0.01, threads=1)
+        >>> report.level
+        'all'
     """
     level_name = optimization_level(options.level)
     path = Path(model)

@@ -69,6 +69,11 @@ class ProfileReport:
 
     `level` is the level of onnxruntime's own optimization, `sizes` has symbolic dims except the `batch`;
     `rejected` describes wrong changes of ours, in a line each.
+
+    Examples:
+        >>> report = profile("model.onnx", min_time=0.01, threads=1)
+        >>> report.before.seconds > 0
+        True
     """
 
     source: str

@@ -29,7 +29,7 @@ from ..measure.criterion import Budget, Criterion, Score, gives_classes
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import quantization_target, versions
 from ..report.notebook import card_html
 from ..report.number_text import plural
@@ -55,7 +55,13 @@ SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "
 
 @dataclass(frozen=True, slots=True)
 class QuantizationResult:
-    """The model within the budget, or the original, and the report."""
+    """The model within the budget, or the original, and the report.
+
+    Examples:
+        >>> result = quantize("model.onnx", trials=1, min_time=0.01, threads=1)
+        >>> result.model.graph.name
+        'g'
+    """
 
     report: QuantizationReport
     candidate: Candidate = field(repr=False)
@@ -74,7 +80,7 @@ class QuantizationResult:
         return card_html(describe(self.report))
 
 
-@with_memory_limit
+@with_process_options
 def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
     """Compress a model within a `budget` of accuracy; the original is returned if nothing is faster or smaller.
 
@@ -91,6 +97,11 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     The result is within the budget on the report set, and not slower than the original under ORT ALL with `threads`.
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
     runs on no inputs, VerificationError if its optimized float model is wrong.
+
+    Examples:
+        >>> result = quantize("model.onnx", trials=1, min_time=0.01, threads=1)
+        >>> result.report.scheme
+        ''
     """
     timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=True)

@@ -59,5 +59,6 @@ class QuantizationOptions(
         from ..registry.python_data import data_files  # noqa: PLC0415 - as above
 
         metric = python_file(self.metric)
-        files = [*data_files(self.labelled), *data_files(self.data), *plugin_files(self.plugin)]
+        data = [*data_files(self.labelled), *data_files(self.data)]
+        files = [*data, *plugin_files(self.plugin), *self.custom_operator_files]
         return files if metric is None else [*files, metric]

@@ -71,6 +71,11 @@ class QuantizationReport:
     are scored. `samples` are the numbers of those for calibration, search and report.
     `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons;
     `kept_high_precision` the constants of floats.
+
+    Examples:
+        >>> report = quantize("model.onnx", trials=1, min_time=0.01, threads=1).report
+        >>> report.variant
+        ''
     """
 
     source: str

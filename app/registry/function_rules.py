@@ -274,6 +274,14 @@ def rule_from_functions(
     `x.const`). Unlike there, commutative operators match in either order, and attributes that the pattern does not name
     must have their defaults unless `_allow_other_attributes=True` or an output is named by `_outputs`.
     Raises RuleError for constructs without counterpart here: several roots, `_check`, OR patterns ...
+
+    Examples:
+        >>> def pattern(op, x):
+        ...     return op.Neg(op.Neg(x))
+        >>> def drop_negations(op, x):
+        ...     return op.Identity(x)
+        >>> rule_from_functions(pattern, drop_negations, name="drop_negations").root_types
+        ('Neg',)
     """
     named = name or pattern.__name__
     if not named.isidentifier():

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...core.io.model import Model
-from ...core.plugins.pass_registry import function_in_file, plugin_errors, python_file
+from ...core.plugins.pass_registry import function_in_file, python_file
+from ...core.support.python_files import plugin_errors
 from ...core.support.regular_files import is_folder
 from ...core.verify.given_inputs import GivenSamples, Inputs, NamedData, read_samples
 from ...core.verify.input_specs import input_specs

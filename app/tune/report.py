@@ -46,6 +46,11 @@ class TuneReport:
     call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: the gain of each. `verdict`
     compares the result in its session with the original without optimizations; None for the original, or a quantized
     model, whose accuracy is in the `notes`. `sizes` of the inputs, in words.
+
+    Examples:
+        >>> report = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]}).report
+        >>> report.verdict is None
+        False
     """
 
     source: str

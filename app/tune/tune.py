@@ -28,7 +28,7 @@ from ..measure import benchmark
 from ..measure.execution_provider import ExecutionProvider, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..quantize.candidates import Candidate
 from ..quantize.document import loss_text
 from ..quantize.journal import Journal
@@ -64,7 +64,12 @@ QUANTIZATION_SHARE = 0.5  # of the time of the search, for all schemes
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TuneResult:
-    """The model, the report, and the settings of its session."""
+    """The model, the report, and the settings of its session.
+
+    Examples:
+        >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})
+        >>> result.settings
+    """
 
     report: TuneReport
     settings: TunedSettings
@@ -88,7 +93,7 @@ class TuneResult:
         return card_html(describe(self.report))
 
 
-@with_memory_limit
+@with_process_options
 def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> TuneResult:
     """Search for the fastest right way to run a model on this machine: the model, and the settings of its session.
 
@@ -108,6 +113,10 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
 
     Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
     runs on no inputs.
+
+    Examples:
+        >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})
+        >>> result.report.objective.goal
     """
     start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))

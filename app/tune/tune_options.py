@@ -142,4 +142,5 @@ class TuneOptions(
         """The files that are read, except the model."""
         from ..registry.python_data import data_files  # noqa: PLC0415 - imports onnx
 
-        return [*data_files(self.labelled), *data_files(self.data), *data_files(self.inputs)]
+        data = [*data_files(self.labelled), *data_files(self.data), *data_files(self.inputs)]
+        return [*data, *self.custom_operator_files]

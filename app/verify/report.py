@@ -26,6 +26,11 @@ class VerificationReport:
     then, and with a budget, for which there is `accuracy`. `proofs` are those of the changed regions, if asked for.
     `has_narrower_constants`: some have 16 bits or fewer, of a type that no constant of the original has. `seconds` are
     by phase.
+
+    Examples:
+        >>> report = verify("model.onnx", optimize("model.onnx").model)
+        >>> report.interface_differences
+        []
     """
 
     original: str

@@ -19,7 +19,7 @@ from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ..options import with_memory_limit
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords_after_two
@@ -30,7 +30,7 @@ from .verify_options import VerifyOptions
 NARROW_BITS = 16
 
 
-@with_memory_limit
+@with_process_options
 def verify_models(
     original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path, options: VerifyOptions
 ) -> VerificationReport:
@@ -42,6 +42,11 @@ def verify_models(
     inputs, `inputs` or `labelled` rows, for which `metric` is a function of the user, as for `quantize`.
     Raises ModelError for a model or input that is unusable, UsageError for an unknown effort, UnverifiableError if no
     inputs can be generated for the original.
+
+    Examples:
+        >>> report = verify("model.onnx", optimize("model.onnx").model)
+        >>> report.verdict.failure is None, list(report.verdict.differences)
+        (True, ['y'])
     """
     timer = PhaseTimer(phase_callback(options.progress))
     if options.budget is None:

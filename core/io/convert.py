@@ -27,6 +27,10 @@ def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
     """Build the graph of `model`; tensors are shared with it, not copied. `inline` its local functions.
 
     Raises ModelError for cycles, names that are undefined or defined twice, and unknown versions.
+
+    Examples:
+        >>> from_onnx(model).graph.opsets
+        {'': 17}
     """
     header, info = copy_without(model, "graph"), copy_without(model.graph, "node", "initializer")
     opsets_of(header)  # refuses unknown versions before anything is read
@@ -94,7 +98,12 @@ def import_model(
 
 
 def to_onnx(model: Model) -> onnx.ModelProto:
-    """The model as one message with all its weights."""
+    """The model as one message with all its weights.
+
+    Examples:
+        >>> to_onnx(from_onnx(model)) == model
+        True
+    """
     return serialize(model).to_proto()
 
 

@@ -30,7 +30,13 @@ from .split_models import SplitModel
 
 @dataclass(slots=True)
 class Model:
-    """A graph and the `header` of its file, which is the ModelProto without the graph."""
+    """A graph and the `header` of its file, which is the ModelProto without the graph.
+
+    Examples:
+        >>> made = from_onnx(model)
+        >>> made.header.ir_version, len(made.graph)
+        (10, 3)
+    """
 
     header: onnx.ModelProto
     graph: Graph

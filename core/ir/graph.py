@@ -303,7 +303,19 @@ def drop_output(op: Op, index: int) -> None:
 
 
 class Graph:
-    """A graph or subgraph. The names and order of `inputs` and `outputs` never change."""
+    """A graph or subgraph. The names and order of `inputs` and `outputs` never change.
+
+    Examples:
+        >>> [op.type for op in graph.sorted_ops()], [v.name for v in graph.outputs]
+        (['Abs', 'Relu', 'Add'], ['y'])
+        >>> relu = next(graph.ops("Relu"))
+        >>> build = RewriteBuilder(graph, relu)
+        >>> graph.take_over(build.Max(relu.input(0), 0.0), relu.outputs[0])  # the Max produces what the Relu did
+        >>> graph.discard([relu])
+        1
+        >>> [op.type for op in graph.sorted_ops()]
+        ['Abs', 'Max', 'Add']
+    """
 
     def __init__(self, context: GraphContext) -> None:
         self.context = context

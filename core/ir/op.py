@@ -122,6 +122,13 @@ class Op:
     `proto_bytes` is the NodeProto of the file without inputs and outputs; attributes are decoded from it on first use.
     An op made by a rewrite has none. `loaded_proto_bytes` is `proto_bytes` as loaded, with which the interface check
     compares the written node. `origin` names the ops from which a rewrite made the op, see `made_from`.
+
+    Examples:
+        >>> add = next(graph.ops("Add"))
+        >>> add.type, [v.name for v in add.inputs if v is not None], add.attrs
+        ('Add', ['r', 'c'], mappingproxy({}))
+        >>> add.input(2) is None, add.attr("axis", 0)
+        (True, 0)
     """
 
     __slots__ = (
@@ -284,12 +291,22 @@ def replaced(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ..
 
 
 def is_known(op: Op) -> bool:
-    """Whether ONNX defines the operator. Others are opaque: never folded, merged or dropped."""
+    """Whether ONNX defines the operator. Others are opaque: never folded, merged or dropped.
+
+    Examples:
+        >>> [is_known(op) for op in graph.ops()]
+        [True, True, True]
+    """
     return op.schema is not None
 
 
 def may_drop(op: Op) -> bool:
-    """Whether an op may be removed when its outputs are unused; opaque ops may have effects."""
+    """Whether an op may be removed when its outputs are unused; opaque ops may have effects.
+
+    Examples:
+        >>> may_drop(next(graph.ops("Abs")))
+        True
+    """
     return is_known(op) and all(may_drop(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
@@ -297,6 +314,13 @@ def made_from(op: Op, by: str, ops: Iterable[Op]) -> Op:
     """Record that the rule or pass `by` made `op` from `ops`, which may be removed already; returns `op`.
 
     For one of `ops` that a rewrite made, its own sources count, so that all sources are nodes of the file.
+
+    Examples:
+        >>> relu = next(graph.ops("Relu"))
+        >>> build = RewriteBuilder(graph, relu)
+        >>> new = build.Max(relu.input(0), 0.0)
+        >>> made_from(build.added_ops[0], "relu-to-max", [relu]).origin.by
+        'relu-to-max'
     """
     set_origin((op,), by, tuple(ops))
     return op

@@ -13,7 +13,12 @@ Rounding = Literal["nearest", "mse", "hqq", "gptq"]
 
 
 class Range(NamedTuple):
-    """The least and the greatest number that a value is to represent."""
+    """The least and the greatest number that a value is to represent.
+
+    Examples:
+        >>> Range(low=-1.0, high=2.5).high
+        2.5
+    """
 
     low: float
     high: float
@@ -30,6 +35,11 @@ class QuantizationSpec(Struct, frozen=True):
     of fewer than `min_weights` weights in float, which onnxruntime computes as fast. Weight-only schemes use
     `weight_bits`, 4 or 8, one scale for each `block` weights of an output channel (0: for all of them), and the zero
     point that fits each best unless `symmetric`.
+
+    Examples:
+        >>> spec = QuantizationSpec(ranges={"x": Range(-1.0, 2.5)}, weight_limit=63)
+        >>> spec.ranges["x"].high, spec.weights == TensorProto.INT8
+        (2.5, True)
     """
 
     ranges: Mapping[str, Range] = field(default_factory=dict[str, Range])

@@ -26,6 +26,7 @@ from onnx import helper, numpy_helper
 from ..errors import ModelError
 from ..support.regular_files import open_descriptor
 from . import wire_format
+from .dtypes import DATA_TYPES
 
 MAX_INTERNED_BYTES = 64 << 10  # bytes
 SMALL_TENSOR_BYTES = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
@@ -34,10 +35,12 @@ MAX_MAPPED_BYTES = 1 << 30  # bytes; of a larger file only the parts in use are 
 RAW_DATA = 9
 # The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
 ELEMENT_FIELDS = frozenset({4, 5, 6, 7, RAW_DATA, 10, 11})
-STRING = onnx.TensorProto.STRING
-TRACKED_DTYPES = frozenset({onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL})
+STRING = DATA_TYPES[onnx.TensorProto.STRING]
+TRACKED_DTYPES = frozenset(
+    DATA_TYPES[t] for t in (onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL)
+)
 MAX_TRACKED_ELEMENTS = 64  # of a tensor whose elements are followed one by one
-KNOWN_DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
+KNOWN_DTYPES = frozenset(DATA_TYPES[t] for t in onnx.TensorProto.DataType.values() if t)
 SUB_BYTE_BITS = {
     "INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6,
 }  # fmt: skip
@@ -157,9 +160,14 @@ def join_chunks(chunks: Iterable[Chunk]) -> bytes:
 
 
 class Tensor:
-    """A constant: `dtype` is a TensorProto.DataType, `dims` its static shape.
+    """A constant: `dtype` is its DataType, `dims` its static shape.
 
     `mapped` is the span of the elements in their file if they are still on disk.
+
+    Examples:
+        >>> tensor = Tensor.from_array(np.ones((2, 3), np.float16))
+        >>> tensor.dtype, tensor.dims, tensor.nbytes, tensor.array.sum()
+        (float16, (2, 3), 12, np.float16(6.0))
     """
 
     __slots__ = ("_array", "_header", "dims", "dtype", "is_external", "mapped", "name")
@@ -172,17 +180,17 @@ class Tensor:
         self.name = ""  # in the message it came from
         self.is_external = False  # whether that message points to another file
         if header is not None:
-            self.dtype, self.dims = header.data_type, tuple(header.dims)
+            self.dtype, self.dims = DATA_TYPES[header.data_type], tuple(header.dims)
             self.name = header.name
             self.is_external = header.data_location == onnx.TensorProto.EXTERNAL
             self._check(header)
         elif array is not None:
-            self.dtype, self.dims = helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            self.dtype, self.dims = DATA_TYPES[helper.np_dtype_to_tensor_dtype(array.dtype)], array.shape
 
     def _check(self, header: onnx.TensorProto) -> None:
         """Raise ModelError unless type, dims and the amount of data agree."""
         if self.dtype not in KNOWN_DTYPES:
-            raise ModelError(f"initializer {self.name} has the unknown element type {self.dtype}")
+            raise ModelError(f"initializer {self.name} has the unknown element type {int(self.dtype)}")
         if min(self.dims, default=0) < 0:
             raise ModelError(f"initializer {self.name} has the negative dims {list(self.dims)}")
         if header.HasField("segment"):  # which onnx.numpy_helper does not read
@@ -436,7 +444,7 @@ def digest(tensor: Tensor) -> bytes:
     Elements on disk are read in chunks, and the memory of each chunk is released. Raises ModelError if they cannot be
     read.
     """
-    found = blake2b(f"{tensor.dtype}{tensor.dims}".encode())
+    found = blake2b(f"{int(tensor.dtype)}{tensor.dims}".encode())
     if tensor.dtype == STRING:
         for s in tensor.to_proto("").string_data:
             found.update(len(s).to_bytes(8, "little") + s)  # with the lengths, so that boundaries count

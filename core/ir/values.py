@@ -10,6 +10,7 @@ import onnx
 from onnx import helper
 
 from ..errors import MatchFailure
+from .dtypes import DATA_TYPES, DataType
 from .expressions import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
 from .op import NOT_INFERRED, Op
 from .tensor import Tensor
@@ -18,7 +19,15 @@ MAX_LISTED_CONSUMERS = 8
 
 
 class Value:
-    """One tensor (or sequence, map, optional). Its producer may change; the value stays."""
+    """One tensor (or sequence, map, optional). Its producer may change; the value stays.
+
+    Examples:
+        >>> (x,), c = graph.inputs, next(graph.ops("Add")).input(1)
+        >>> x.dtype, x.shape, x.rank, x.is_const, [op.type for op in x.consumers]
+        (float32, ('N', 4), 2, False, ['Abs'])
+        >>> c.const.tolist(), c.dtype == c.const.dtype, graph.producer(c)
+        ([1.0, 2.0, 3.0, 4.0], True, None)
+    """
 
     __slots__ = ("_consumers", "_dtype", "_shape", "elements", "name", "producer", "tensor", "type")
 
@@ -61,9 +70,9 @@ class Value:
         self._consumers = []
 
     @property
-    def dtype(self) -> int:
-        """The element type (TensorProto.DataType). Raises MatchFailure if it is unknown."""
-        if (found := self.known_dtype) == 0:
+    def dtype(self) -> DataType:
+        """The element type. Raises MatchFailure if it is unknown."""
+        if not (found := self.known_dtype):
             raise MatchFailure(f"the type of {self.name} is unknown")
         return found
 
@@ -117,11 +126,11 @@ class Value:
         return maker if maker.inferred_epoch == NOT_INFERRED or not self.is_fully_known else None
 
     @property
-    def known_dtype(self) -> int:
-        """The element type, inferred if necessary; 0 if it is unknown."""
+    def known_dtype(self) -> DataType:
+        """The element type, inferred if necessary; 0, which is false, if it is unknown."""
         if self._dtype == 0 and self.producer is not None:
             self.producer.graph.context.infer_dtype(self)
-        return self._dtype
+        return DATA_TYPES[self._dtype]
 
     @property
     def known_shape(self) -> Shape | None:

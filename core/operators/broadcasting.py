@@ -8,12 +8,23 @@ from ..ir.expressions import Dim, Expr, Shape, is_known_le, least_of
 
 
 def same_extent(a: Dim, b: Dim) -> bool:
-    """Whether two dims are known to be equal. Two unknown ones are not."""
+    """Whether two dims are known to be equal. Two unknown ones are not.
+
+    Examples:
+        >>> x = graph.inputs[0]
+        >>> same_extent(x.shape[0], "N"), same_extent(x.shape[1], 4), same_extent(None, None)
+        (True, True, False)
+    """
     return a is not None and a == b
 
 
 def broadcasts_to(small: Shape, big: Shape) -> bool:
-    """Whether broadcasting `small` with `big` is known to give `big`."""
+    """Whether broadcasting `small` with `big` is known to give `big`.
+
+    Examples:
+        >>> broadcasts_to((4,), ("N", 4)), broadcasts_to(("N", 4), (4,))
+        (True, False)
+    """
     if len(small) > len(big):
         return False
     return all(s == 1 or same_extent(s, b) for s, b in zip(small[::-1], big[::-1], strict=False))
@@ -43,7 +54,12 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim:
 
 
 def same_extent_if_broadcast(a: Dim, b: Dim) -> bool:
-    """Whether two dims are known to be equal wherever they can be broadcast, as d and min(d, 2) are."""
+    """Whether two dims are known to be equal wherever they can be broadcast, as d and min(d, 2) are.
+
+    Examples:
+        >>> same_extent_if_broadcast("N", "N"), same_extent_if_broadcast("N", 4)
+        (True, False)
+    """
     return same_extent(a, b) or _is_capped(a, b) or _is_capped(b, a)
 
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import onnx
 
-from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError
+from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError
 from ..io.files import model_bytes
 from ..io.split_models import Loadable, SplitModel
+from ..ir.op_schemas import canonical_domain, latest_opset_version, qualified_op_type
 from ..ir.tensor import first_line
-from ..operators.reference import normalize_strings
+from ..processes.custom_operators import CustomOperators, custom_operators
 from ..processes.process_limits import memory_for_model
 from ..processes.watchdog import call_after
-from ..serialization.proto_queries import all_nodes, opset_versions
+from ..serialization.proto_queries import all_nodes, local_functions
 from .call_monitor import backend_call
-from .ort_values import from_ortvalue, is_exchangeable, lacks_numpy_dtype, to_ortvalue
+from .ort_values import is_exchangeable, lacks_numpy_dtype, run_bound, to_ortvalue
+from .reference_evaluator import reference_evaluator
 from .sessions import UNOPTIMIZED, SessionConfig, create_session
 
 Arrays = Mapping[str, Any]
@@ -59,9 +60,11 @@ class OnnxRuntime:
         try:
             with backend_call(LOAD_TIMEOUT):
                 self._session: Any = create_session(model, config, folder)
+        except PassesError:
+            raise
         except Exception as e:
-            lacks_memory = f"onnxruntime {OUT_OF_MEMORY}" if is_lack_of_memory(e) else ""
-            raise ModelLoadError(lacks_memory or f"onnxruntime cannot load it: {backend_message(e)}") from e
+            known = f"onnxruntime {OUT_OF_MEMORY}" if is_lack_of_memory(e) else missing_kernels(e, model)
+            raise ModelLoadError(known or f"onnxruntime cannot load it: {backend_message(e)}") from e
         session = self._session
         self._run_options: Any = importlib.import_module("onnxruntime").RunOptions
         ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
@@ -83,30 +86,16 @@ class OnnxRuntime:
                 if not self._needs_ortvalues:
                     return list(self._session.run(list(outputs), dict(feeds), options))
                 made = {name: to_ortvalue(np.asarray(a, order="C")) for name, a in feeds.items()}
-                return self._run_bound(outputs, {name: value for name, (value, _) in made.items()}, options)
+                values = {name: value for name, (value, _) in made.items()}
+                return run_bound(self._session, outputs, values, options)
             except Exception as e:
                 if late.is_set():
                     raise EvaluationError(f"onnxruntime does not end within {round(timeout or 0.0, 1):g} s") from e
                 raise run_error("onnxruntime", e) from e
 
-    def _run_bound(self, outputs: Sequence[str], values: Mapping[str, Any], options: Any) -> list[Any]:
-        """Run with OrtValues in linear time. Other ways look each name up among those of all inputs."""
-        binding, names = self._session.io_binding(), dict.fromkeys(outputs)
-        for name, value in values.items():
-            binding.bind_ortvalue_input(name, value)
-        for name in names:
-            binding.bind_output(name)
-        self._session.run_with_iobinding(binding, options)
-        found = dict(zip(names, map(from_ortvalue, binding.get_outputs()), strict=True))
-        return [found[name] for name in outputs]
-
     def end_profile(self) -> Path:
         """End profiling and return the file with the profile."""
         return Path(self._session.end_profiling())
-
-
-RIGHT_IN_REFERENCE_SINCE = MappingProxyType({"BatchNormalization": 14, "Hardmax": 13, "LogSoftmax": 13, "Softmax": 13})
-"""The opset version from which `onnx.reference` is right, for operators with another meaning in earlier ones."""
 
 
 class OnnxReference:
@@ -118,26 +107,20 @@ class OnnxReference:
     name = "onnx.reference"
 
     def __init__(self, model: Loadable) -> None:
-        from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
-        from onnx.reference.op_run import OpRun  # noqa: PLC0415 - as above
-
-        class StringNormalizer(OpRun):  # wrong in onnx.reference
-            def _run(self, x: Any, **attributes: Any) -> tuple[Any]:
-                return (normalize_strings(x, **{k: v for k, v in attributes.items() if v is not None}),)
-
         library: Any = onnx
         try:
             if isinstance(model, SplitModel):
                 proto = model.whole_message()
             else:
                 proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
-            _require_right(proto)
             with backend_call(LOAD_TIMEOUT):
-                self._evaluator: Any = ReferenceEvaluator(proto, new_ops=[StringNormalizer])
-        except ModelLoadError:
+                self._evaluator: Any = reference_evaluator(proto)
+        except PassesError:
             raise
         except Exception as e:
-            raise ModelLoadError(f"onnx.reference cannot load it: {backend_message(e)}") from e
+            raise ModelLoadError(
+                missing_kernels(e, model) or f"onnx.reference cannot load it: {backend_message(e)}"
+            ) from e
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once; Python code cannot be stopped after `timeout` seconds, but a monitor can end the process."""
@@ -146,15 +129,6 @@ class OnnxReference:
                 return list(self._evaluator.run(list(outputs), dict(feeds)))
         except Exception as e:
             raise run_error("onnx.reference", e) from e
-
-
-def _require_right(model: onnx.ModelProto) -> None:
-    """Raise ModelLoadError for a node of which the reference is wrong."""
-    for holder, nodes in ((model, model.graph.node), *((f, f.node) for f in model.functions)):
-        version = opset_versions(holder).get("", 0)
-        for node in all_nodes(nodes):
-            if not node.domain and version < RIGHT_IN_REFERENCE_SINCE.get(node.op_type, 0):
-                raise ModelLoadError(f"onnx.reference is wrong about {node.op_type} of opset {version}")
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
@@ -167,7 +141,57 @@ def run_error(backend: str, error: Exception) -> EvaluationError:
     """The error for a run that raised `error`."""
     if is_lack_of_memory(error):
         return MemoryExhausted(f"{backend} {OUT_OF_MEMORY}")
+    if isinstance(error, EvaluationError):  # of a kernel in Python
+        return error
     return EvaluationError(f"{backend} cannot run it: {backend_message(error)}")
+
+
+UNKNOWN_OPERATORS = (
+    re.compile(r"(?P<domain>[^\s:]+):(?P<op>\w+)\(-1\) is not a registered function/op"),
+    re.compile(r"Node type '(?P<op>[^']*)' from domain '(?P<domain>[^']+)' is unknown"),
+    re.compile(r"No opset import for domain '(?P<domain>[^']+)'(?P<op>)"),
+    re.compile(r"Domain '(?P<domain>[^']+)' \(node type: '(?P<op>[^']*)'\) is not specified"),
+)
+"""Errors of onnxruntime and of `onnx.reference` for an operator in a domain that they do not know."""
+OWN_DOMAINS = ("com.microsoft", "com.ms.")
+"""The beginnings of domains of onnxruntime."""
+
+
+def missing_kernels(error: BaseException, model: Loadable) -> str:
+    """What to do about operators of a model that a backend does not know; "" for another error."""
+    found = next(filter(None, (pattern.search(str(error)) for pattern in UNKNOWN_OPERATORS)), None)
+    if found is None:
+        return ""
+    added, foreign = custom_operators() or CustomOperators(), dict.fromkeys(_foreign_operators(model))
+    known = {(k.domain, k.op_type) for k in added.kernels}
+    known |= {(f.domain, f.name) for f in map(onnx.FunctionProto.FromString, added.functions)}
+    if found["op"] and added.libraries:  # which may have others
+        foreign = dict.fromkeys([(found["domain"], found["op"])])
+    operators = sorted(qualified_op_type(*o) for o in foreign if o not in known)
+    if not any(domain == found["domain"] for domain, _ in foreign):
+        return ""
+    files = ", ".join(Path(path).name for path in added.libraries)
+    return (
+        f"there is no kernel for {', '.join(operators)}{f' in {files}' if files else ''}: give a library with "
+        "--custom-ops, a kernel in Python with --kernels, or a local function in the model"
+    )
+
+
+def _foreign_operators(model: Loadable) -> Iterator[tuple[str, str]]:
+    """The operators of a model in domains neither of ONNX nor of onnxruntime, but local functions."""
+    library: Any = onnx
+    if isinstance(model, SplitModel):
+        message = model.message
+    elif isinstance(model, bytes):
+        message = onnx.ModelProto.FromString(model)
+    else:
+        message = library.load(str(model), load_external_data=False)
+    local = local_functions(message)
+    for nodes in (message.graph.node, *(f.node for f in message.functions)):
+        for node in all_nodes(nodes):
+            is_own = node.domain.startswith(OWN_DOMAINS) or latest_opset_version(canonical_domain(node.domain))
+            if not is_own and (node.domain, node.op_type) not in local:
+                yield node.domain, node.op_type
 
 
 def strip_source_locations(text: str) -> str:

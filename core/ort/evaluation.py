@@ -19,6 +19,7 @@ from ..errors import EvaluationError, MemoryExhausted, ModelLoadError
 from ..ir.op import Op
 from ..ir.tensor import SMALL_TENSOR_BYTES, MappedFile, Tensor, first_line
 from ..ir.values import Value
+from ..processes.custom_operators import runtime_name
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, worker_pool
 from ..serialization.exporter import node_bytes
 from .evaluation_start import EVALUATION_WORKER
@@ -67,7 +68,7 @@ class EvaluationProcess:
         try:
             return worker.evaluate(model, outputs, arrays, self.limits, by_reference=by_reference)
         except WorkerExit as e:
-            raise EvaluationAborted(e.describe("onnx.reference" if by_reference else "onnxruntime")) from e
+            raise EvaluationAborted(e.describe("onnx.reference" if by_reference else runtime_name())) from e
         except (MemoryExhausted, RequestFailed) as e:
             raise EvaluationAborted(str(e)) from e
 
@@ -94,6 +95,12 @@ def evaluate(
     halved until that op alone is run by `onnx.reference`. If the process crashes, does not end or lacks memory within
     the `limits`, the ops are run one by one, and that op is left. Tensors that cannot be computed are omitted; those
     that their ops read are added.
+
+    Examples:
+        >>> ops, x = graph.sorted_ops(), graph.inputs[0]
+        >>> found = evaluate(ops, graph.outputs, {x: Tensor.from_array(np.full((1, 4), -2, np.float32))})
+        >>> found[graph.outputs[0]].array
+        array([[3., 4., 5., 6.]], dtype=float32)
     """
     with EvaluationProcess(limits) as process:
         work = _Evaluation(set(wanted), process, on_failure, dict(known))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,3 +53,15 @@ def from_ortvalue(value: Any) -> Array:
     raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     proto = onnx.TensorProto(data_type=value.element_type(), dims=value.shape(), raw_data=raw)
     return numpy_helper.to_array(proto)
+
+
+def run_bound(session: Any, outputs: Sequence[str], values: Mapping[str, Any], options: Any) -> list[Any]:
+    """Run a session with OrtValues in linear time. Other ways look each name up among those of all inputs."""
+    binding, names = session.io_binding(), dict.fromkeys(outputs)
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
+    for name in names:
+        binding.bind_output(name)
+    session.run_with_iobinding(binding, options)
+    found = dict(zip(names, map(from_ortvalue, binding.get_outputs()), strict=True))
+    return [found[name] for name in outputs]

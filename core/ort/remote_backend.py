@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 
 from ..errors import MORE_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of, load_file
+from ..processes.custom_operators import runtime_name
 from ..processes.worker_process import Command, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ..support.scratch_folder import ScratchFolder
 from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime, is_lack_of_memory, session_memory
@@ -86,7 +87,7 @@ class RemoteBackend:
         try:
             self.load(session)
         except WorkerExit as e:
-            raise ModelLoadError(f"{e.describe('onnxruntime')} as it loads it") from e
+            raise ModelLoadError(f"{e.describe(runtime_name())} as it loads it") from e
         except EvaluationError as e:
             if is_lack_of_memory(e):
                 raise ModelLoadError(f"{e}; {MORE_MEMORY}") from e
@@ -156,7 +157,7 @@ class RemoteSession:
         except RequestFailed as e:
             raise UnverifiableError(str(e)) from e
         except WorkerExit as e:
-            raise EvaluationError(e.describe("onnxruntime")) from e
+            raise EvaluationError(e.describe(runtime_name())) from e
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ..processes.custom_operators import custom_operators
 from ..support.printable_text import is_utf8
 
 if TYPE_CHECKING:
@@ -71,8 +72,18 @@ UNOPTIMIZED = SessionConfig()
 def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
     """Create an InferenceSession. `folder` has the external weights of a model given as bytes.
 
-    Raises the errors of onnxruntime.
+    Raises the errors of onnxruntime, and PluginError for a library of custom operators.
     """
+    added = custom_operators()
+    if added is not None and (added.kernels or added.functions):
+        from .kernel_session import KernelSession, with_kernels  # noqa: PLC0415 - imports onnx, which takes memory
+
+        found = with_kernels(model, folder, added, config, _create_session)
+        return found if isinstance(found, KernelSession) else _create_session(found, config, folder)
+    return _create_session(model, config, folder)
+
+
+def _create_session(model: Loadable, config: SessionConfig, folder: Path | None = None) -> Any:
     values: Mapping[str, tuple[Any, Any]] = {}
     if not isinstance(model, bytes | Path):
         from .session_source import session_source  # noqa: PLC0415 - imports onnx, which takes memory
@@ -83,6 +94,9 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
         model, folder = model.read_bytes(), model.parent if is_utf8(str(model.parent)) else None
     ort: Any = importlib.import_module("onnxruntime")
     options = session_options(ort, config)
+    added = custom_operators()
+    for library in added.libraries if added is not None else ():
+        options.register_custom_ops_library(library)
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if values:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
 from itertools import chain
@@ -15,12 +12,12 @@ from typing import Any, cast
 
 from msgspec import Struct
 
-from ..errors import PluginError, UsageError, format_error
+from ..errors import PluginError, UsageError
 from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass, leaves
 from ..run.target import Target
 from ..run.transforms import ModelTransform, definition
-from ..support.regular_files import open_regular
+from ..support.python_files import FILE_MODULE_PREFIX, import_file, plugin_errors
 from .plugin import PassPlacement, Plugin, as_pass
 
 Opsets = tuple[int, int]
@@ -157,7 +154,6 @@ def all_rules(p: Pass) -> list[Rule]:
 
 
 ENTRY_POINT_GROUP = "passwright.passes"
-FILE_MODULE_PREFIX = "passwright_local_"
 MAX_LISTED_NAMES = 5  # names that a message lists
 LoadErrors = dict[str, PluginError]
 """Errors of installed packages, by the name of the entry point, pass or pipeline."""
@@ -245,20 +241,6 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
         return registry_from_plugin(Plugin((thing,)), source)
 
 
-@contextmanager
-def plugin_errors(source: str, what: str) -> Generator[None]:
-    """Convert exceptions of plugin code to PluginErrors with their `source`; redirect its output to standard error."""
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    except KeyboardInterrupt:
-        raise
-    except BaseException as e:
-        if isinstance(e, PluginError) and source in str(e):
-            raise
-        raise PluginError(f"{what}: {format_error(e)}") from e
-
-
 def registry_from_file(path: Path) -> PassRegistry:
     """The passes of a Python file; loose rules become a pass named after it. Raises PluginError."""
     module = import_file(path)
@@ -270,35 +252,6 @@ def registry_from_file(path: Path) -> PassRegistry:
         hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
         raise PluginError(f"{path} defines neither a pass nor a rule{hint}")
     return registry
-
-
-@contextmanager
-def _without_bytecode() -> Generator[None]:
-    """Let imports write no bytecode until the context ends, as into the folder of a file that is imported."""
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        yield
-    finally:
-        sys.dont_write_bytecode = before
-
-
-def import_file(path: Path) -> ModuleType:
-    """Import a Python file. Raises PluginError."""
-    if path.suffix != ".py":
-        raise PluginError(f"{path} is not a Python file")
-    try:
-        open_regular(path).close()
-    except OSError as e:
-        raise PluginError(f"{path} is not a Python file: {e.strerror}") from e
-    name = FILE_MODULE_PREFIX + path.stem
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise PluginError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    with plugin_errors(str(path), str(path)), _without_bytecode():
-        spec.loader.exec_module(module)
-    return module
 
 
 def python_file(text: str) -> Path | None:

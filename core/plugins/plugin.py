@@ -32,6 +32,16 @@ class PassPlacement(Struct, frozen=True):
     `stage`: after the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
     those that are not in the pipeline do not count. With `after` alone, it comes after the last of them, with `before`
     alone just before the first, with neither at the end of the loop. Raises PluginError for an unknown stage.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
+        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Relu(Abs(x)) => Abs(x)"
+        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
+        ...     return g.Abs(x)
+        >>> PLUGIN = Plugin(passes=(PassPlacement(drop_relu, stage="fuse", after=("fuse-gelu",)),))
+        >>> [node.op_type for node in optimize(model, plugin=[PLUGIN]).model.graph.node]
+        ['Abs', 'Add']
     """
 
     item: Pass | Rule | ModelTransform
@@ -73,6 +83,16 @@ class Plugin(Struct, frozen=True):
     has a pipeline of its name. `passwright`: the versions of passwright that it
     works with, as in `>=0.1,<1` (PEP 440). `opsets`: the first and the last standard opset that it supports; None for
     any. Raises PluginError.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
+        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Relu(Abs(x)) => Abs(x)"
+        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
+        ...     return g.Abs(x)
+        >>> PLUGIN = Plugin(passes=(drop_relu,), pipelines={"tidy": "basic,drop-relu"}, opsets=(13, 25))
+        >>> optimize(model, plugin=[PLUGIN], pipeline="tidy").report.passes[-1].name
+        'drop-relu'
     """
 
     passes: Sequence[Pass | Rule | ModelTransform | PassPlacement] = ()

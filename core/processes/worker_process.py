@@ -1,7 +1,8 @@
 """Worker processes for code that may crash, hang or print: objects whose methods are called from another process.
 
-A request is a method with its arguments; its reply is any number of announcements, then the result of the method or its
-exception. Each is pickled, with large arrays beside it: the number of parts and their lengths come first.
+A request is a method with its arguments, and the custom operators of its caller; its reply is any number of
+announcements, then the result of the method or its exception. Each is pickled, with large arrays beside it: the number
+of parts and their lengths come first.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from weakref import WeakSet, finalize
 from msgspec import Struct
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, PassesError
+from .custom_operators import custom_operators, set_custom_operators
 from .process_limits import IDLE_THREADS, MODEL_MEMORY, end_after_parent, limit_memory
 from .watchdog import call_after, require_time, time_limit_end
 
@@ -190,7 +192,7 @@ class WorkerProcess(Generic[T]):
         if self._is_busy and self._running() is not None:
             with suppress(WorkerError, PassesError):
                 self.reply()
-        self._request = _packed((name, *arguments))
+        self._request = _packed((name, *arguments, custom_operators()))
         self._send(self._request)
 
     def reply(self, timeout: float | None = None) -> Any:
@@ -422,7 +424,8 @@ def serve(worker: object) -> None:
 def _reply_to(worker: object, request: list[bytearray]) -> Sequence[Buffer]:
     """Call a method of the worker; return its result or its exception, as a message."""
     try:
-        name, args, kwargs = _unpacked(request)
+        name, args, kwargs, added = _unpacked(request)
+        set_custom_operators(added)
         return _packed((RESULT, getattr(worker, name)(*args, **kwargs)))
     except Exception as caught:  # noqa: BLE001 - raised in the parent
         e = MemoryExhausted(f"its process {OUT_OF_MEMORY}") if isinstance(caught, MemoryError) else caught

@@ -17,6 +17,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError, ModelError
+from ..processes.custom_operators import runtime_name
 from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ..serialization.proto_queries import copy_without, named_subgraphs
 from ..verify.proof_guarantees import Guarantee
@@ -108,7 +109,7 @@ class Exhaustion:
                 if verdict.guarantee is not Guarantee.EXACT or shape not in beside:
                     return verdict
             except WorkerExit as e:
-                reason = e.describe("onnxruntime")
+                reason = e.describe(runtime_name())
             except (EvaluationError, ModelError, RequestFailed) as e:
                 reason = str(e)
         return unknown(reason, Technique.EXHAUSTION)

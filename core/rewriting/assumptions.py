@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -14,7 +14,7 @@ from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
 from .builder import RewriteBuilder
-from .pattern import OpPattern, Var, trace_pattern
+from .pattern import OpPattern, Pattern, Var, trace_pattern
 
 ALLOWED = "an assumption is made of operators, variables of the pattern and numbers, as in lambda g, x: g.Greater(x, 0)"
 INFIX: Mapping[str, tuple[int, str]] = {
@@ -66,7 +66,7 @@ class Assumption(Struct, frozen=True):
         return found
 
 
-def trace_assumption(expression: Callable[..., OpPattern], *, each: bool = False) -> Assumption:
+def trace_assumption(expression: Pattern, *, each: bool = False) -> Assumption:
     """The assumption that a lambda describes, as of a pattern. Raises RuleError."""
     try:
         found, names = trace_pattern(expression)
@@ -96,10 +96,8 @@ def build_expression(g: RewriteBuilder, expression: OpPattern, bound: Mapping[st
     """Add the ops of an expression; numbers become constants of the type of the operand beside. Raises MatchFailure."""
     values = [_operand(g, part, bound) for part in expression.inputs]
     attrs = {name: _bound(v, bound) if isinstance(v, Var) else v for name, v in expression.attrs}
-    found: Any = getattr(g.domain(expression.domain), expression.types[0])(
-        *values, **attrs, outputs=expression.output + 1
-    )
-    return found if expression.output == 0 else found[expression.output]
+    add: Any = getattr(g.domain(expression.domain), expression.types[0])
+    return add(*values, **attrs, outputs=expression.output + 1)[expression.output]
 
 
 def _operand(g: RewriteBuilder, part: Any, bound: Mapping[str, Any]) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
-from typing import Any, NoReturn, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 from onnx import TensorProto, defs, helper
@@ -17,20 +17,42 @@ from ..ir.op import Op, without_trailing_omitted
 from ..ir.tensor import Tensor, element_type
 from ..ir.values import Value
 
+if TYPE_CHECKING:
+    from .operator_methods import Operators  # pyright: ignore[reportMissingModuleSource] - for checkers alone
+else:
+    Operators = object
+
 Array = np.ndarray[Any, Any]
+Operand = Value | float | Sequence[float] | Array
+"""An input of a new op: a value, or the elements of a constant, of the element type of the other operands."""
 FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
     ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),
 ]}  # fmt: skip
 
 
-class RewriteBuilder:
-    """`g.Gemm(a, b, c, alpha=2.0)` adds a Gemm and gives its output.
+class RewriteBuilder(Operators):
+    """The builder that a rule is given as `g`: each operator is a method that adds an op and gives its outputs.
 
-    Parameters that are inputs in the newest opset and attributes in the model's, or the other way round
-    (axes of Squeeze, min of Clip, pads of Pad), are converted. An operator or attribute that does not exist
-    in the model's opset declines. `outputs=n` gives n values; None omits an input. A number is a constant without dims,
-    of the element type of the other operands: `g.Mul(x, 2.0)`. One `of_rule` declines ops that the target of the
-    pipeline does not take; what passes add without rules is replaced after them.
+    `g.Gemm(a, b, c, alpha=2.0)` has the inputs and attributes of the newest opset of ONNX. What is an input there and
+    an attribute in the opset of the model, or the other way round (axes of Squeeze, min of Clip, pads of Pad), is
+    converted. The one output that an operator must have is a value, several are a tuple, as in
+    `values, indices = g.TopK(x, k)`; `outputs=n` gives a tuple of n values, of a Split for example. None omits an
+    input. Numbers, lists and arrays are constants of the element type of the other operands: `g.Mul(x, 2.0)`,
+    `g.Reshape(x, [0, -1])`. An operator or attribute that does not exist in the opset of the model, or takes no such
+    types, declines (MatchFailure); one that no opset has, or a wrong number of inputs or outputs, raises RuleError.
+    One `of_rule` declines ops that the target of the pipeline does not take; what passes add without rules is replaced
+    after them.
+
+    Examples:
+        >>> build = RewriteBuilder(graph, next(graph.ops("Add")))
+        >>> x = graph.inputs[0]
+        >>> scaled = build.Mul(build.Reshape(x, [-1, 2, 2]), 2.0)
+        >>> scaled.dtype, scaled.rank
+        (float32, 3)
+        >>> values, indices = build.TopK(x, [3], largest=0)
+        >>> first, second = build.Split(x, [1, 3], axis=1, outputs=2)
+        >>> build.domain("com.microsoft").Gelu(first).name.startswith("y")
+        True
     """
 
     def __init__(
@@ -62,10 +84,6 @@ class RewriteBuilder:
         """The op whose outputs are to be replaced."""
         return self._root
 
-    def domain(self, name: str) -> RewriteBuilder:
-        """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        return RewriteBuilder(self.graph, self._root, name, self, of_rule=self._of_rule)
-
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type. Raises TypeError for None."""
         if data is None:
@@ -78,30 +96,42 @@ class RewriteBuilder:
         self.constants.append(made)
         return made
 
-    def __getattr__(self, op_type: str) -> Callable[..., Any]:
-        def add(*inputs: Value | float | None, outputs: int = 1, **attrs: Any) -> Value | tuple[Value, ...]:
-            written = {k: v for k, v in attrs.items() if v is not None}
-            spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
-            values = [
-                self._number(spec, i, inputs, v) if isinstance(v, int | float) else v for i, v in enumerate(inputs)
-            ]
-            if spec is not None:
-                self._adapt_to_schema(spec, values, written)
-                self._require_types(op_type, values)
-            elif op_schemas.latest_opset_version(self._domain):
-                self._decline_missing(op_type)
-            if self._of_rule:
-                self._require_on_target(op_type, values)
-            self.graph.opsets.setdefault(self._domain, 1)
-            op = Op(op_type, self._domain, "", written, None)
-            op.order_key = self._root.order_key
-            made = [Value(self.graph.fresh_name(self._root.outputs[0].name)) for _ in range(outputs)]
-            self.added_ops.append(self.graph.add_op(op, without_trailing_omitted(values), made))
-            if self._of_rule and (obstacle := self.graph.context.obstacle) is not None:
-                require(not (why := obstacle(op)), f"the target does not take this {op_type}: {why}")
-            return made[0] if outputs == 1 else tuple(made)
+    if not TYPE_CHECKING:
 
-        return add
+        def domain(self, name: str) -> RewriteBuilder:
+            """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
+            return RewriteBuilder(self.graph, self._root, name, self, of_rule=self._of_rule)
+
+        def __getattr__(self, op_type: str) -> Callable[..., Value | tuple[Value, ...]]:
+            return partial(self._add, op_type)
+
+    def _add(
+        self, op_type: str, *inputs: Operand | None, outputs: int | None = None, **attrs: Any
+    ) -> Value | tuple[Value, ...]:
+        """Add an op: its output, or a tuple of them where `outputs` says how many, or the schema says several."""
+        written = {k: v for k, v in attrs.items() if v is not None}
+        spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
+        values = [
+            v if v is None or isinstance(v, Value) else self._constant(spec, i, inputs, v) for i, v in enumerate(inputs)
+        ]
+        if spec is not None:
+            self._adapt_to_schema(spec, values, written)
+            self._require_types(op_type, values)
+            if outputs is not None and not spec.min_output <= outputs <= spec.max_output:
+                raise RuleError(f"{op_type} has {spec.min_output} to {spec.max_output} outputs, not {outputs}")
+        elif op_schemas.latest_opset_version(self._domain):
+            self._decline_missing(op_type)
+        if self._of_rule:
+            self._require_on_target(op_type, values)
+        self.graph.opsets.setdefault(self._domain, 1)
+        op = Op(op_type, self._domain, "", written, None)
+        op.order_key = self._root.order_key
+        count = outputs or max(1, spec.min_output if spec is not None else 1)
+        made = [Value(self.graph.fresh_name(self._root.outputs[0].name)) for _ in range(count)]
+        self.added_ops.append(self.graph.add_op(op, without_trailing_omitted(values), made))
+        if self._of_rule and (obstacle := self.graph.context.obstacle) is not None:
+            require(not (why := obstacle(op)), f"the target does not take this {op_type}: {why}")
+        return made[0] if outputs is None and count == 1 else tuple(made)
 
     def _decline_missing(self, op_type: str) -> NoReturn:
         """Decline an operator that does not exist at the opset of the graph. Raises RuleError if no opset has it."""
@@ -135,60 +165,52 @@ class RewriteBuilder:
 
         Raises RuleError for inputs or attributes that no opset has.
         """
-        names = [i.name for i in spec.inputs]
+        names, newer = [i.name for i in spec.inputs], op_schemas.latest_input_names(spec.name, spec.domain)
         declared = op_schemas.attribute_types(spec.name, spec.domain, spec.since_version)
         if not spec.min_input <= len(values) <= spec.max_input or not attrs.keys() <= declared.keys():
             count = len(without_trailing_omitted(values))
             if why := op_schemas.misuse(spec.name, spec.domain, (count, count + len(attrs)), frozenset(attrs)):
                 raise RuleError(why)
         if not spec.inputs or spec.inputs[-1].option != defs.OpSchema.FormalParameterOption.Variadic:
-            newer = op_schemas.latest_input_names(spec.name, spec.domain)
             for name, value in zip(newer[len(names) :], values[len(names) :], strict=False):
                 if value is not None:
                     require(name in declared, f"{spec.name} takes no {name} at opset {self.opset}")
                     attrs[name] = value.const.tolist()
             del values[len(names) :]
-        for name in [n for n in attrs if n not in declared]:
-            require(name in names, f"{spec.name} takes no {name} at opset {self.opset}")
-            index = names.index(name)
+        for name, value in list(attrs.items()):
+            if name in declared:
+                attrs[name] = value.const.tolist() if isinstance(value, Value) else value
+                continue
+            index = next((n.index(name) for n in (names, newer) if name in n), len(names))
+            require(index < len(names), f"{spec.name} takes no {name} at opset {self.opset}")
             values += [None] * (index + 1 - len(values))
-            values[index] = self._formal_constant(spec, index, values, attrs.pop(name))
+            values[index] = value if isinstance(value, Value) else self._constant(spec, index, values, value)
+            del attrs[name]
         given = max((i for i, v in enumerate(values, 1) if v is not None), default=0)
         require(given >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
 
-    def _number(
-        self, spec: defs.OpSchema | None, index: int, inputs: Sequence[Value | float | None], number: float
-    ) -> Value:
+    def _constant(self, spec: defs.OpSchema | None, index: int, inputs: Sequence[Operand | None], data: Any) -> Value:
         """A constant of the type that the schema wants: of operands of the same formal type, or the first that fits.
 
-        Declines a number that is none of that type.
+        Declines numbers that are none of that type.
         """
         operands = [v for v in inputs if isinstance(v, Value)]
-        dtypes, formal = [v.dtype for v in operands], None
+        dtypes, formal, what = [v.dtype for v in operands], None, str(data)
         if spec is not None and index < len(spec.inputs):
-            formal = spec.inputs[index].type_str
+            formal, what = spec.inputs[index].type_str, f"{spec.inputs[index].name} of {spec.name}"
             allowed = op_schemas.input_types(spec.name, spec.domain, spec.since_version)[index]
-            same = [
-                v.dtype for i, v in zip(spec.inputs, inputs, strict=False) if i.type_str == formal and v in operands
-            ]
+            pairs = zip(spec.inputs, inputs, strict=False)
+            same = [v.dtype for i, v in pairs if i.type_str == formal and isinstance(v, Value)]
             dtypes = [t for t in (*same, *dtypes, TensorProto.INT64) if f"tensor({element_type(t)})" in allowed]
         kind = np.dtype(FORMAL_DTYPES[formal]) if formal in FORMAL_DTYPES else None
-        require(kind is not None or dtypes, f"the type of {number} is open")
+        require(kind is not None or dtypes, f"the type of {what} is open")
         kind = helper.tensor_dtype_to_np_dtype(dtypes[0]) if kind is None else kind
-        made = np.asarray(number).astype(kind)
-        is_whole = kind.kind not in "biu" or made.item() == number
-        is_kept = isfinite(made) == isfinite(number) and bool(made) == bool(number)
-        require(is_whole and is_kept, f"{number} is no {kind}")
+        given = np.asarray(data)
+        with np.errstate(over="ignore"):  # refused below
+            made = given.astype(kind, copy=False)
+        if kind.kind in "biu":
+            require(bool((made == given).all()), f"{data} is no {kind}")
+        elif given.dtype.kind in "biuf":
+            is_kept = (np.isfinite(made) == np.isfinite(given)) & (made.astype(np.bool_) == given.astype(np.bool_))
+            require(bool(is_kept.all()), f"{data} is no {kind}")
         return self.const(made)
-
-    def _formal_constant(self, spec: defs.OpSchema, index: int, values: list[Value | None], data: Any) -> Value:
-        """A constant of the element type that the schema gives its `index`-th input."""
-        formal = spec.inputs[index].type_str
-        if formal in FORMAL_DTYPES:
-            return self.const(np.asarray(data, FORMAL_DTYPES[formal]))
-        for other, value in zip(spec.inputs, values, strict=False):
-            if other.type_str == formal and value is not None:
-                return self.const(data, like=value)
-        allowed = op_schemas.input_types(spec.name, spec.domain, spec.since_version)[index]
-        require("tensor(int64)" in allowed, f"the type of {spec.inputs[index].name} of {spec.name} is open")
-        return self.const(np.asarray(data, np.int64))

@@ -200,6 +200,20 @@ class ChangeLog:
     their last run. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
     `missing_operators`: the places at which rules declined for want of an operator, by that and the opset it came with.
     `report` is called for each pass and each change, with a function that describes how far the run is.
+
+    Examples:
+        >>> def remove_relus(graph: Graph, change_log: ChangeLog) -> int:
+        ...     count = 0
+        ...     for op in graph.ops("Relu"):
+        ...         if change_log.request_change("remove-relus", op.outputs[0].name, [op], exact=False):
+        ...             graph.replace_value(op.outputs[0], op.input(0))
+        ...             graph.discard([op])
+        ...             count += 1
+        ...     return count
+        >>> remove_relus(graph, ChangeLog()), [op.type for op in graph.ops()]
+        (1, ['Abs', 'Add'])
+        >>> remove_relus(from_onnx(model).graph, ChangeLog(exact_only=True))  # no change that rounds is permitted
+        0
     """
 
     exact_only: bool = False

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import isfinite
-from typing import Any, NamedTuple, Protocol
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from msgspec import Struct, structs
@@ -26,7 +27,15 @@ MAX_TRIED_POSITIONS = 64  # of the inputs of one op, at which a pattern after a 
 
 
 class Var(Struct, frozen=True):
-    """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs."""
+    """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs.
+
+    Examples:
+        >>> @rule(lambda g, xs, a: g.Concat(*xs, axis=a))
+        ... def concat_one(g: RewriteBuilder, xs: tuple[Value, ...], a: int) -> Value:
+        ...     "Concat(x) => x"
+        ...     require(len(xs) == 1, "it joins several values")
+        ...     return xs[0]
+    """
 
     name: str
     optional: bool = False
@@ -47,6 +56,16 @@ class OpPattern:
     """An operator of one of `types` with patterns for its inputs and attributes.
 
     Among the inputs, a number is a constant: see `is_number`.
+
+    Examples:
+        >>> def shared_scale(g: PatternBuilder, x: Var, c: Var) -> OpPattern:
+        ...     return g.Mul(x, g.const(c))
+        >>> @rule(lambda g, x, y, c: g.Add(shared_scale(g, x, c), shared_scale(g, y, c)))
+        ... def scale_once(g: RewriteBuilder, x: Value, y: Value, c: Value) -> Value:
+        ...     "x * c + y * c => (x + y) * c"
+        ...     return g.Mul(g.Add(x, y), c)
+        >>> scale_once.patterns[0].operators()
+        ('Add', 'Mul')
     """
 
     types: tuple[str, ...]
@@ -83,15 +102,29 @@ class OpPattern:
         return (self.inputs,)
 
 
-class PatternBuilder:
-    """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern."""
+if TYPE_CHECKING:
+    from .operator_methods import OperatorPatterns  # pyright: ignore[reportMissingModuleSource] - for checkers alone
+else:
+    OperatorPatterns = object
+
+PatternInput = Var | VariadicVar | OpPattern | float | EllipsisType
+
+
+class PatternBuilder(OperatorPatterns):
+    """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern.
+
+    Examples:
+        >>> @rule(
+        ...     lambda g, x, w, conv, b=None: g.one_of("Relu", "Abs")(g.Conv(x, g.const(w), b) @ conv),
+        ... )
+        ... def apply_late(g: RewriteBuilder, x: Value, conv: Op) -> Value:
+        ...     "of an activation of a Conv, with or without a bias"
+        ...     require(conv.attr("group", 1) == 1, "it has groups")
+        ...     return conv.outputs[0]
+    """
 
     def __init__(self, domain: str = op_schemas.ONNX_DOMAIN) -> None:
         self._domain = domain
-
-    def domain(self, name: str) -> PatternBuilder:
-        """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        return PatternBuilder(name)
 
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
         """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`.
@@ -115,19 +148,45 @@ class PatternBuilder:
         """An input that holds a constant: `g.Mul(x, g.const(c))`."""
         return structs.replace(var, constant=True)
 
-    def __getattr__(self, op_type: str) -> Callable[..., OpPattern]:
-        return self.one_of(op_type)
+    if not TYPE_CHECKING:
+
+        def domain(self, name: str) -> PatternBuilder:
+            """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
+            return PatternBuilder(name)
+
+        def __getattr__(self, op_type: str) -> Callable[..., OpPattern]:
+            return self.one_of(op_type)
 
 
-def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
+Pattern = (
+    Callable[[PatternBuilder], OpPattern]
+    | Callable[[PatternBuilder, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[[PatternBuilder, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var, Var], OpPattern]
+    | Callable[..., OpPattern]
+)
+"""A function of the builder and of variables, each of any name. A checker takes the types of a lambda from it."""
+
+
+def trace_pattern(pattern: Pattern) -> tuple[OpPattern, list[str]]:
     """The pattern that a lambda describes, and its variables. A default of None marks an optional input."""
     parameters = list(inspect.signature(pattern).parameters.values())[1:]
     for p in parameters:
         if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
             raise RuleError(f"*{p.name} has no star among the parameters, as in lambda g, x: g.Concat(*x)")
+    traced: Any = pattern
     variables = [Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters]
     try:
-        root: Any = pattern(PatternBuilder(), **{v.name: v for v in variables})
+        root: Any = traced(PatternBuilder(), **{v.name: v for v in variables})
     except (NameError, TypeError) as e:
         raise RuleError(f"{e}; a pattern calls operators of g on parameters of its lambda") from e
     if not isinstance(root, OpPattern):

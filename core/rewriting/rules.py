@@ -9,21 +9,28 @@ def cancel_negations(g, x):
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Concatenate
 
 from msgspec import Struct
+from numpy.typing import DTypeLike
 from onnx import helper
 
 from ..errors import RuleError
+from ..ir.dtypes import DataType
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
 from .assumptions import Assumption, trace_assumption
 from .builder import RewriteBuilder
-from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
+from .pattern import UNBOUND, OpPattern, Pattern, match_op, trace_pattern
+
+Replacement = Value | tuple[Value | None, ...]
+"""The value that replaces the output of the root, or one for each of its outputs; None for an unused one."""
+Build = Callable[Concatenate[RewriteBuilder, ...], Replacement]
+"""The function of a rule: it takes the builder, and variables of the pattern by name."""
 
 
 class Contract(Struct, frozen=True):
@@ -31,6 +38,10 @@ class Contract(Struct, frozen=True):
 
     For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead. An `assumption` says
     the `condition` as an expression over the values of a match.
+
+    Examples:
+        >>> print(by_dtype(INTEGERS, EXACT, otherwise=conditional("no length is 0")))
+        exact for integers, else conditional: no length is 0
     """
 
     kind: str
@@ -60,11 +71,43 @@ class Contract(Struct, frozen=True):
 
 
 EXACT = Contract("exact")
-"""Bit for bit the same results."""
+"""Bit for bit the same results.
+
+Examples:
+    >>> @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+    ... def cancel_negations(g: RewriteBuilder, x: Value) -> Value:
+    ...     "Neg(Neg(x)) => x"
+    ...     return x
+    >>> print(cancel_negations.contract)
+    exact
+"""
 ROUNDING = Contract("rounding")
-"""The same in real arithmetic; another order of floating-point operations."""
+"""The same in real arithmetic; another order of floating-point operations.
+
+Examples:
+    >>> @rule(lambda g, x: g.Div(g.Sin(x), g.Cos(x)), contract=ROUNDING)
+    ... def quotient_to_tan(g: RewriteBuilder, x: Value) -> Value:
+    ...     "Sin(x) / Cos(x) => Tan(x)"
+    ...     return g.Tan(x)
+    >>> print(quotient_to_tan.contract)
+    rounding
+"""
 LOSSY = Contract("lossy")
-"""Fewer bits for the numbers; a measure of accuracy decides whether that is near enough."""
+"""Fewer bits for the numbers; a measure of accuracy decides whether that is near enough.
+
+Examples:
+    >>> @rule(lambda g, x, c: g.Add(x, g.const(c)), contract=LOSSY)
+    ... def add_halves(g: RewriteBuilder, x: Value, c: Value) -> Value:
+    ...     "x + c => x + c in half precision"
+    ...     require(x.dtype == np.float32, "it is not in single precision")
+    ...     half = g.Add(g.Cast(x, to=TensorProto.FLOAT16), g.const(c.const.astype(np.float16)))
+    ...     return g.Cast(half, to=TensorProto.FLOAT)
+    >>> halves = RulePass("halves", (add_halves,))
+    >>> halves.run(graph, ChangeLog())  # such rules decline outside of a pipeline that quantizes
+    0
+    >>> Pipeline("quantized", [halves], quantization=QuantizationSpec()).run(graph, ChangeLog())
+    1
+"""
 CONDITIONAL = "conditional"
 """The kind of contracts with a condition."""
 
@@ -72,8 +115,8 @@ CONDITIONAL = "conditional"
 def conditional(
     condition: str = "",
     *,
-    assume: Callable[..., OpPattern] | None = None,
-    each: Callable[..., OpPattern] | None = None,
+    assume: Pattern | None = None,
+    each: Pattern | None = None,
 ) -> Contract:
     """The same only where a condition on the numbers holds, which cannot be read off the graph.
 
@@ -81,6 +124,12 @@ def conditional(
     of the pattern: `conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0))`. A variable of an op
     stands for its first output. `each` says it of each float of the match, the results among them:
     `each=lambda g, v: g.Less(g.Abs(v), inf)`. Without words, the expression is shown. Raises RuleError.
+
+    Examples:
+        >>> print(conditional("no length is 0", assume=lambda g, length: g.Greater(length, 0)))
+        conditional: no length is 0 (length > 0)
+        >>> print(conditional(each=lambda g, v: g.Less(g.Abs(v), 1000)))
+        conditional: |v| < 1000 for each float v
     """
     if assume is not None and each is not None:
         raise RuleError("a condition takes assume= or each=, not both")
@@ -94,9 +143,15 @@ def conditional(
     return Contract(CONDITIONAL, condition or str(found), assumption=found)
 
 
-def by_dtype(dtypes: Collection[int], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:
-    """A contract that depends on the element type of the root's first output: `by_dtype(INTEGERS, EXACT)`."""
-    return Contract(otherwise.kind, otherwise.condition, frozenset(dtypes), contract, otherwise.assumption)
+def by_dtype(dtypes: Iterable[int | DTypeLike], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:
+    """A contract that depends on the element type of the root's first output: `by_dtype(INTEGERS, EXACT)`.
+
+    Examples:
+        >>> print(by_dtype([np.int32, np.int64], EXACT))
+        exact for int32, int64, else rounding
+    """
+    numbers = frozenset(int(DataType(t)) for t in dtypes)
+    return Contract(otherwise.kind, otherwise.condition, numbers, contract, otherwise.assumption)
 
 
 _DTYPE_WORDS = {"i": "integers", "u": "integers", "f": "floats"}
@@ -123,12 +178,20 @@ class Rule(Struct, frozen=True):
 
     `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all. `group`
     is the name of the pass that it is part of; empty for a rule alone.
+
+    Examples:
+        >>> @rule(lambda g, x, b=None: g.Clip(x, b), lambda g, x: g.Relu(x), group="clamps")
+        ... def clamp_by_max(g: RewriteBuilder, x: Value, b: Value | None = None) -> Value:
+        ...     "Clip(x, b) => Max(x, b)"
+        ...     return g.Max(x, 0.0 if b is None else b)
+        >>> clamp_by_max.name, clamp_by_max.root_types, clamp_by_max.group
+        ('clamp_by_max', ('Clip', 'Relu'), 'clamps')
     """
 
     name: str
     equation: str
     patterns: tuple[OpPattern, ...]
-    build: Callable[..., Value | tuple[Value | None, ...]]
+    build: Build
     allow_other_uses: bool
     contract: Contract
     critical_values: tuple[float, ...] = ()
@@ -154,7 +217,7 @@ class Rule(Struct, frozen=True):
         taken = match.bindings if self.parameters is None else self.parameters
         return {name: match.bindings[name] for name in taken if name in match.bindings}
 
-    def replacement(self, g: RewriteBuilder, match: Match) -> Value | tuple[Value | None, ...]:
+    def replacement(self, g: RewriteBuilder, match: Match) -> Replacement:
         """The replacement of a match."""
         return self.build(g, **self.arguments(match))
 
@@ -167,12 +230,12 @@ class Rule(Struct, frozen=True):
 
 
 def rule(
-    *patterns: Callable[..., OpPattern],
+    *patterns: Pattern,
     contract: Contract = ROUNDING,
     allow_other_uses: bool = False,
     critical_values: Sequence[float] = (),
     group: str = "",
-) -> Callable[[Callable[..., Any]], Rule]:
+) -> Callable[[Build], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
     The function takes those variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an input that
@@ -184,9 +247,23 @@ def rule(
     with one `group` form the pass of that name, in the order in which they are defined, so that an earlier one is tried
     first. Raises RuleError for a parameter that is not a variable of a pattern, and for an operator with attributes, or
     a number of inputs, that no opset has.
+
+    Examples:
+        >>> @rule(lambda g, x, c: g.Mul(x, g.const(c)), contract=EXACT)
+        ... def drop_unit_scale(g: RewriteBuilder, x: Value, c: Value) -> Value:
+        ...     "x * 1 => x"
+        ...     require(c.const.size == 1 and c.const.item() == 1, f"{c.name} is not 1")
+        ...     require(c.rank <= x.rank, f"{c.name} adds dims")
+        ...     return x
+        >>> drop_unit_scale.equation
+        'x * 1 => x'
+        >>> text = TEXT.replace("Relu(a)", "Mul(a, one)").replace("<float[4]", "<float one = {1}, float[4]")
+        >>> scaled = onnx.parser.parse_model(text)
+        >>> [node.op_type for node in optimize(scaled, plugin=[drop_unit_scale]).model.graph.node]
+        ['Abs', 'Add']
     """
 
-    def wrap(build: Callable[..., Any]) -> Rule:
+    def wrap(build: Build) -> Rule:
         if not patterns:
             raise RuleError(f"{build.__name__} has no pattern")
         if not isinstance(contract, Contract):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked

@@ -44,6 +44,17 @@ class Pass(Protocol):
 
     It must be deterministic, keep no state, and rewrite subgraphs too. A pass that calls `change_log.permits` before
     each change can be bisected change by change; a run of any other pass counts as one change.
+
+    Examples:
+        >>> class CountOps:
+        ...     "Changes nothing."
+        ...     name = "count-ops"
+        ...     def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        ...         change_log.note(f"{len(graph)} ops")
+        ...         return 0
+        >>> counter: Pass = CountOps()
+        >>> optimize(model, pipeline=counter, verify=False).report.notes
+        ['3 ops']
     """
 
     @property
@@ -70,6 +81,11 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
 
     Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read and requests that the
     model does not allow, and UnverifiableError.
+
+    Examples:
+        >>> log = ChangeLog()
+        >>> run_pass(RulePass("nothing", ()), graph, log), list(log.seconds)
+        (0, ['nothing'])
     """
     require_time()
     bans = change_log.exclusions
@@ -139,7 +155,19 @@ def _require_valid(p: Pass, graph: Graph) -> None:
 
 @dataclass(frozen=True)
 class RulePass:
-    """Rules that are applied together until none fires."""
+    """Rules that are applied together until none fires.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
+        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Relu(Abs(x)) => Abs(x)"
+        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
+        ...     return g.Abs(x)
+        >>> RulePass("drop-relu", (drop_relu,)).run(graph, ChangeLog())
+        1
+        >>> [op.type for op in graph.ops()]
+        ['Add', 'Abs']
+    """
 
     name: str
     rules: tuple[Rule, ...]
@@ -166,6 +194,14 @@ def rule_pass(module: ModuleType | str, group: str) -> RulePass:
     """The pass of the rules that a module, or the module of that name, defines with `group`, in their order there.
 
     Raises RuleError if there is none.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Relu(g.Relu(x)), contract=EXACT, group="drop-clamps")
+        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Relu(Relu(x)) => Relu(x)"
+        ...     return g.Relu(x)
+        >>> rule_pass(__name__, "drop-clamps").rules == (drop_relu,)
+        True
     """
     module = sys.modules[module] if isinstance(module, str) else module
     rules = (item for item in vars(module).values() if isinstance(item, Rule) and item.group == group)
@@ -181,6 +217,11 @@ class Pipeline:
 
     With `runs` and `obstacle`, rewrites in it add only ops that a target takes; `costs` are those of the target,
     without them onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
+
+    Examples:
+        >>> once = Pipeline("once", [Fixpoint("none", ())])
+        >>> once.name, once.run(graph, ChangeLog())
+        ('once', 0)
     """
 
     name: str
@@ -216,6 +257,16 @@ class Fixpoint:
 
     `fallback` names the pipeline whose result is taken where that of this one is slower than the original; without one
     the original is taken.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
+        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Relu(Abs(x)) => Abs(x)"
+        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
+        ...     return g.Abs(x)
+        >>> tidy = Fixpoint("tidy", [RulePass("drop-relu", (drop_relu,))], fallback="basic")
+        >>> [node.op_type for node in optimize(model, pipeline=tidy).model.graph.node]
+        ['Abs', 'Add']
     """
 
     name: str
@@ -288,7 +339,13 @@ def with_rules(p: Pass, rules: Sequence[Any]) -> Pass:
 
 
 def leaves(p: Pass) -> list[Pass]:
-    """The passes that contain no others, in order, each once."""
+    """The passes that contain no others, in order, each once.
+
+    Examples:
+        >>> inner = Fixpoint("inner", [RulePass("a", ()), RulePass("b", ())])
+        >>> [p.name for p in leaves(Pipeline("outer", [inner, RulePass("c", ())]))]
+        ['a', 'b', 'c']
+    """
     if isinstance(p, Pipeline | Fixpoint):
         return list({leaf.name: leaf for inner in p.passes for leaf in leaves(inner)}.values())
     return [p]

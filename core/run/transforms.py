@@ -25,6 +25,22 @@ class ModelTransform(Protocol):
     Transforms run in order when a model is loaded. The transformed model is the original of the run: its interface is
     preserved, and results are compared with its outputs. A transform must be deterministic, as a run loads its model
     several times.
+
+    Examples:
+        >>> class ScaleInput:
+        ...     "The input x is divided by 255."
+        ...     name = "scale-input"
+        ...     def transform(self, model: Model) -> int:
+        ...         (x,) = model.graph.inputs
+        ...         readers = list(x.consumers)
+        ...         scaled = RewriteBuilder(model.graph, readers[0]).Div(x, 255.0)
+        ...         for op in readers:
+        ...             model.graph.set_inputs(op, [scaled if v is x else v for v in op.inputs])
+        ...         return 1
+        >>> transform: ModelTransform = ScaleInput()
+        >>> found = optimize(model, plugin=[transform], enable=["scale-input"], verify=False)
+        >>> [node.op_type for node in found.model.graph.node][0]
+        'Div'
     """
 
     @property

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ..errors import MORE_MEMORY, MemoryExhausted, ModelError, UnverifiableError
 from ..io.split_models import Loadable, SplitFile, file_of
 from ..ort.sessions import SessionConfig
+from ..processes.custom_operators import runtime_name
 from ..processes.watchdog import call_every, time_limit_end
 from ..processes.worker_process import WorkerExit, WorkerProcess, worker_pool
 from ..support.scratch_folder import ScratchFolder
@@ -157,7 +158,7 @@ class OracleProcess:
                 except WorkerExit as e:
                     if _call(e).get("model") == CHANGED_REGION:
                         options = replace(options, compare_regions=False, explain_by_regions=False, finds_limits=False)
-                        note = f"changed regions were not compared: {e.describe('onnxruntime')} on one of them"
+                        note = f"changed regions were not compared: {e.describe(runtime_name())} on one of them"
                         self._restore()
                     else:
                         mismatch = self._mismatch(e)
@@ -179,7 +180,7 @@ class OracleProcess:
 
     def _mismatch(self, end: WorkerExit) -> Mismatch | None:
         """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
-        reason, call, counts = end.describe("onnxruntime"), _call(end), self._is_fresh
+        reason, call, counts = end.describe(runtime_name()), _call(end), self._is_fresh
         input_set = self._exchange.input_set(call["input_set"]) if "input_set" in call else None
         self._restore()
         if not counts:  # an earlier model may have damaged the process
@@ -235,7 +236,7 @@ class OracleProcess:
 
         Raises UnverifiableError if there was none, or after too many.
         """
-        reason, call = end.describe("onnxruntime"), _call(end)
+        reason, call = end.describe(runtime_name()), _call(end)
         run = call if "runs_before" in call else end.progress.get("after") if end.code is not None else None
         if not run:
             raise UnverifiableError(f"{self.label}: {reason} as it loads the original") from end
@@ -251,7 +252,7 @@ class OracleProcess:
         try:
             return self._request(self._remote.outputs, input_set)
         except WorkerExit as e:
-            raise UnverifiableError(f"{self.label}: {e.describe('onnxruntime')} on {input_set}") from e
+            raise UnverifiableError(f"{self.label}: {e.describe(runtime_name())} on {input_set}") from e
 
     @property
     def _remote(self) -> OracleWorker:

@@ -228,7 +228,7 @@ def open_original_session(
             return replace(session, refusals=tuple(reasons))
         except ModelLoadError as e:
             reasons.append(str(e))
-    raise UnverifiableError(f"the original cannot be run: {'; '.join(reasons)}")
+    raise UnverifiableError(f"the original cannot be run: {'; '.join(dict.fromkeys(reasons))}")
 
 
 def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSession:

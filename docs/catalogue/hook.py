@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from shutil import copytree, ignore_patterns, rmtree
 from typing import Any
 
 from facts import passes_by_family
@@ -12,7 +14,17 @@ from passwright.core import RulePass
 from record import load_examples
 from shown import pictures
 
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "build" / "api" / "passwright"
 PLACEHOLDER = re.compile(r'<div data-pictures="([\w-]+)"></div>')
+
+
+def on_startup(**_: Any) -> None:
+    """Copy the sources of the API reference into one tree: mkdocstrings reads packages, and no mapping of folders."""
+    rmtree(SOURCES, ignore_errors=True)
+    for name in ("passwright", "app", "core", "passes", "testing"):
+        place = SOURCES if name == "passwright" else SOURCES / name
+        copytree(ROOT / name, place, ignore=ignore_patterns("__pycache__"), dirs_exist_ok=True)
 
 
 def on_files(files: Files, *, config: Any) -> Files:

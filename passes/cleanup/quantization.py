@@ -105,7 +105,7 @@ def split_integers(g: RewriteBuilder, split: Op) -> tuple[Value | None, ...]:
     given = movable_quantization(readers)
     integers = on_integers(g, operand(split), given, MAX_DEPTH)
     require(len(split.outputs) > 1, "it is one part")
-    parts: tuple[Value, ...] = g.Split(integers, *split.inputs[1:], outputs=len(split.outputs), **split.attrs)
+    parts = g.Split(integers, *split.inputs[1:], outputs=len(split.outputs), **split.attrs)
     scale, zero = g.const(given.scales, like=operand(readers[0], 1)), g.const(given.zeros, like=integers)
     both = zip(split.outputs, parts, strict=True)
     return tuple(g.DequantizeLinear(part, scale, zero) if old.consumers else None for old, part in both)
@@ -162,4 +162,4 @@ def drop_clamp_before_quantization(g: RewriteBuilder, clamp: Op, outer: Op) -> V
     least, greatest = bounds.low / given.scales, bounds.high / given.scales
     require(bool((least <= low + 0.499 - eps * np.abs(low)).all()), "the lower bound is within the integers")
     require(bool((greatest >= high - 0.499 + eps * np.abs(high)).all()), "the upper bound is within the integers")
-    return g.QuantizeLinear(x, *outer.inputs[1:], **outer.attrs)
+    return g.QuantizeLinear(x, operand(outer, 1), outer.input(2), **outer.attrs)

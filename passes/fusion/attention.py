@@ -216,10 +216,11 @@ def build_attention(g: RewriteBuilder, z: Value, v: Value, axis: int, *, guarded
     mask = build_mask(g, scores, v, guarded=guarded)
     softmax_type = z.dtype if z.dtype != v.dtype else None
     keys = untransposed_keys(g, transposed_keys)
-    attrs = {"scale": scale, "softcap": scores.softcap or None, "softmax_precision": softmax_type}
-    if z.rank == 3:  # each head is a batch of its own
-        attrs |= {"q_num_heads": 1, "kv_num_heads": 1}
-    return g.Attention(q, keys, v, mask, **attrs)
+    heads = 1 if z.rank == 3 else None  # each head is a batch of its own
+    return g.Attention(
+        q, keys, v, mask, scale=scale, softcap=scores.softcap or None, softmax_precision=softmax_type,
+        q_num_heads=heads, kv_num_heads=heads,
+    )  # fmt: skip
 
 
 def split_scale(v: Value) -> tuple[Value, float]:
@@ -403,7 +404,8 @@ def fold_scale_into_attention(
         require(size > 0, "the extent of the last dim is 0")
         scale = 1 / sqrt(size)
     require(scale * factor > 0, "the scale would not be positive")  # its root is taken
-    return g.Attention(q, k, v, m, **{**op.attrs, "scale": scale * factor})
+    attrs: dict[str, Any] = {**op.attrs, "scale": scale * factor}
+    return g.Attention(q, k, v, m, outputs=1, **attrs)[0]
 
 
 @rule(
@@ -448,8 +450,7 @@ def fold_heads_into_attention(
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])
     require(kv_heads == head_count(v, v4.outputs[0]), "keys and values differ in heads")
     attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs, "q_num_heads": heads, "kv_num_heads": kv_heads}
-    made = g.Attention(q, k, v, *more, outputs=len(op.outputs), **attrs)
-    outputs: tuple[Value, ...] = (made,) if len(op.outputs) == 1 else made
+    outputs = g.Attention(q, k, v, *more, outputs=len(op.outputs), **attrs)
     return (split_into_heads(g, outputs[0], heads, known_extent(v, 2) // kv_heads), *outputs[1:])
 
 
@@ -489,7 +490,7 @@ class FuseCacheIntoAttention:
         graph, g = op.graph, RewriteBuilder(op.graph, op)
         keys, values = ((operand(join), operand(join, 1)) for join in joins)
         mask = op.input(3)
-        made = g.Attention(op.inputs[0], keys[1], values[1], mask, keys[0], values[0], outputs=3, **op.attrs)
+        made = g.Attention(operand(op), keys[1], values[1], mask, keys[0], values[0], outputs=3, **op.attrs)
         for new, old in zip(made, (op, *joins), strict=True):
             graph.take_over(new, old.outputs[0])
         for new in g.added_ops:

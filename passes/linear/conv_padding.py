@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onnx import TensorProto
 
 from ...core import EXACT, Op, RewriteBuilder, Value, by_dtype, require, rule
@@ -44,7 +46,7 @@ def pad_value(pad: Op) -> float:
     return 0.0 if value is None else float(required_scalar(value))
 
 
-def attributes_with_pads(op: Op, around: Window) -> dict[str, object]:
+def attributes_with_pads(op: Op, around: Window) -> dict[str, Any]:
     """The attributes of `op` with other pads."""
     attrs = {name: value for name, value in op.attrs.items() if name != "auto_pad"}
     return {**attrs, "pads": list(around.pads)}
@@ -58,7 +60,9 @@ def fold_pad_into_average_pool(g: RewriteBuilder, x: Value, pool: Op, pad: Op) -
     require(pool.attr("count_include_pad", 0) == 1 or not any(inner.pads), "the pool does not count its own padding")
     around = padded_pool_window(inner, x, pad)
     require(pad_value(pad) == 0, "it does not pad with zeros")
-    return g.AveragePool(x, **{**attributes_with_pads(pool, around), "count_include_pad": 1})
+    attrs = attributes_with_pads(pool, around)
+    attrs["count_include_pad"] = 1
+    return g.AveragePool(x, **attrs)
 
 
 @rule(lambda g, x, pool, pad: g.MaxPool(g.Pad(x, ...) @ pad) @ pool, contract=EXACT, group="fold-pad-into-pool")
@@ -68,7 +72,7 @@ def fold_pad_into_max_pool(g: RewriteBuilder, x: Value, pool: Op, pad: Op) -> Va
     require(x.dtype in (TensorProto.INT8, TensorProto.UINT8), "it is not of integers")
     around = padded_pool_window(dense_window(pool), x, pad)
     require(pad_value(pad) == (0 if x.dtype == TensorProto.UINT8 else -128), "a padded element may be the greatest")
-    return g.MaxPool(x, **attributes_with_pads(pool, around))
+    return g.MaxPool(x, outputs=1, **attributes_with_pads(pool, around))[0]
 
 
 def dense_window(pool: Op) -> Window:

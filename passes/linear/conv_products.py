@@ -19,6 +19,7 @@ from ..support.operand_queries import (
     downcast_constant,
     has_n_consumers,
     inferred_shape,
+    operand,
     require_no_rounding,
     same_shape,
     values_along_axis,
@@ -66,7 +67,7 @@ def convolve_before_conv(
     require_fewer_channels(rows, columns, merges=merges)
     turned = g.Transpose(x, perm=SWAPPED)
     narrow = g.Reshape(turned, shape=reshape_target(turned, (image[0], rows, *image[2:]), split))
-    return g.Conv(pointwise_conv(g, p, narrow, c), *conv.inputs[1:], **conv.attrs)
+    return g.Conv(pointwise_conv(g, p, narrow, c), operand(conv, 1), conv.input(2), **conv.attrs)
 
 
 @rule(

@@ -28,8 +28,9 @@ def merge_pads(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
         touched = [{i % x.rank for i, n in enumerate(p) if n} for p in (first, second)]
         require(touched[0].isdisjoint(touched[1]), f"mode {mode} does not compose")
     if outer.version < 11:
-        return g.Pad(x, **{**outer.attrs, "pads": pads})
-    return g.Pad(x, None, outer.input(2), pads=pads, mode=outer.attrs.get("mode"))
+        attrs: dict[str, Any] = {**outer.attrs, "pads": pads}
+        return g.Pad(x, **attrs)
+    return g.Pad(x, pads, outer.input(2), mode=outer.attrs.get("mode"))
 
 
 def _pad_value_bits(op: Op) -> Any:

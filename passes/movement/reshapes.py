@@ -15,7 +15,7 @@ from typing import Any
 
 from ...core import EXACT, MatchFailure, Op, RewriteBuilder, Value, by_dtype, require, rule, same_extent
 from ...core.ir.dtypes import INTEGERS
-from ...core.ir.expressions import Dim, Shape, prod
+from ...core.ir.expressions import Dim, Shape, as_integers, prod
 from ...core.operators.declaration import Trait
 from ...core.operators.operands import full_perm, normalized_axis
 from ...core.operators.table import ops_with
@@ -105,11 +105,11 @@ def merge_reshapes(g: RewriteBuilder, x: Value, inner: Op, outer: Op) -> Value:
         return done
     if outer.type == "Flatten" and inner.type != "Reshape":
         return g.Flatten(x, axis=flatten_axis(x.shape, made))
-    is_empty = 0 in made and all(isinstance(d, int) for d in made)
-    target = (
-        unless_declined(reshape_target, x, made, inner, outer) if is_empty else reshape_target(x, made, inner, outer)
-    )
-    return g.Reshape(x, shape=list(made) if target is None else target, allowzero=1 if target is None else None)
+    fixed = as_integers(made)
+    if fixed is None or 0 not in fixed:
+        return g.Reshape(x, reshape_target(x, made, inner, outer))
+    target = unless_declined(reshape_target, x, made, inner, outer)
+    return g.Reshape(x, fixed if target is None else target, allowzero=1 if target is None else None)
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT, group="transpose-to-reshape")

@@ -231,4 +231,4 @@ def shifted(g: RewriteBuilder, bias: Value, by: Array) -> Value:
     limits = np.iinfo(operand(maker).const.dtype)
     low, high = max(limits.min, -MAX_INT32), min(limits.max, MAX_INT32)
     integers = np.clip(np.rint(wanted / given.scales) + given.zeros, low, high)
-    return g.DequantizeLinear(g.const(integers, like=operand(maker)), *maker.inputs[1:], **maker.attrs)
+    return g.DequantizeLinear(g.const(integers, like=operand(maker)), operand(maker, 1), maker.input(2), **maker.attrs)

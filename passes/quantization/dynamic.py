@@ -53,7 +53,7 @@ def quantize_product_dynamically(g: RewriteBuilder, product: Op) -> Value:
     float_weights(p.b)
     require_safe_bias(product)
     x = p.left_factor(g)
-    integers, scale, zero = g.DynamicQuantizeLinear(as_type(g, x, TensorProto.FLOAT), outputs=3)
+    integers, scale, zero = g.DynamicQuantizeLinear(as_type(g, x, TensorProto.FLOAT))
     per_channel = spec.per_channel and p.b.rank == 2
     rounded = integer_weights(p.weights, spec, per_channel=per_channel, gram=gram_of(spec, p))
     kind = helper.tensor_dtype_to_np_dtype(spec.weights)
@@ -95,7 +95,7 @@ def quantize_lstm_dynamically(g: RewriteBuilder, x: Value, w: Value, r: Value, l
     others = [lstm.input(i) for i in range(3, 8)]
     parameters = [v for _, scales, zeros in parts for v in (scales, zeros)]
     attrs = {name: value for name, value in lstm.attrs.items() if name != "layout"}
-    inputs = (x, parts[0][0], parts[1][0], *others, *parameters)
+    inputs: list[Any] = [x, parts[0][0], parts[1][0], *others, *parameters]
     return g.domain("com.microsoft").DynamicQuantizeLSTM(*inputs, outputs=len(lstm.outputs), **attrs)
 
 

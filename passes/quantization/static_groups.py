@@ -161,7 +161,7 @@ def quantized(g: RewriteBuilder, v: Value, of: Value | None = None, within: Valu
     """
     maker = dequantizer(g, v)
     if maker is not None:  # only a reader beside it is fused with it
-        return v if maker.graph is g.graph else g.DequantizeLinear(*maker.inputs)
+        return v if maker.graph is g.graph else g.DequantizeLinear(operand(maker), operand(maker, 1), maker.input(2))
     source = v if of is None else of
     return with_parameters(g, v, gated_range(g, source, range_of(g, source)), source, within)
 
@@ -543,7 +543,7 @@ def split_dequantization(g: RewriteBuilder, split: Op) -> tuple[Value, ...]:
     """Split(DequantizeLinear(x, s, z)) => DequantizeLinear(part of Split(x), s, z) for each part"""
     x, scale, zero = dequantized_parts(g, operand(split))
     require(len(split.outputs) > 1, "it is one part")
-    parts: tuple[Value, ...] = g.Split(x, *split.inputs[1:], outputs=len(split.outputs), **split.attrs)
+    parts = g.Split(x, *split.inputs[1:], outputs=len(split.outputs), **split.attrs)
     return tuple(g.DequantizeLinear(part, scale, zero) for part in parts)
 
 
@@ -573,4 +573,4 @@ def keep_in_float(g: RewriteBuilder, v: Value, outer: Op) -> Value:
     required_producer(operand(op, 1 if op.type == "Where" else 0), "DequantizeLinear")
     is_wanted = operand(op, 1).is_const if op.type in WEIGHTED_OPS else op.type not in required_spec(g).operators
     require(is_wanted, "the weights are quantized, or the target computes it on integers")
-    return g.QuantizeLinear(g.Max(v), *outer.inputs[1:], **outer.attrs)
+    return g.QuantizeLinear(g.Max(v), operand(outer, 1), outer.input(2), **outer.attrs)

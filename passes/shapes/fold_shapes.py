@@ -247,7 +247,7 @@ def fold_slice_bounds(g: RewriteBuilder, x: Value, starts: Value, ends: Value, s
     require(not (starts.is_const and ends.is_const), "the bounds are constant already")
     require(bool(_required_elements(starts)) and bool(_required_elements(ends)), "the bounds are empty")
     bounds = slice_bounds(slice_, x.rank)
-    begin, end = [], []
+    begin, end = list[Dim](), list[Dim]()
     for axis, (first, last, step) in bounds.items():
         require(isinstance(first, int), "a start is computed")
         whole = step > 0 and same_extent(last, x.shape[axis])

@@ -1,7 +1,5 @@
 """The fuzzer as a command: `cd tests; python -m fuzzing --seconds 3600`."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

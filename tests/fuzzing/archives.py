@@ -1,7 +1,5 @@
 """Damaged archives of inputs: .npz files, and folders of ONNX test data."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Calls of `optimize` on mutated or hostile models in one process, many in the time of one command."""
 
-from __future__ import annotations
-
 import os
 import resource
 import warnings

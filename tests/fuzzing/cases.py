@@ -1,7 +1,5 @@
 """Cases of the fuzzer: a command on mutated files, both made from one number."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass

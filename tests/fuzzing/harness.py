@@ -1,7 +1,5 @@
 """Runs of commands on hostile files in forks of one process, and the promises that each must keep."""
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import gc

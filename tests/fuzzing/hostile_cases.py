@@ -1,7 +1,5 @@
 """Cases of the fuzzer on hostile models: each command in turn, within a time limit or ended by a signal."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Mapping
 from itertools import product

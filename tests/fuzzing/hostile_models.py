@@ -5,8 +5,6 @@ A kind is a function from a source of randomness to a message, bytes or files; t
 
 # ruff: noqa: E501 - texts of models
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

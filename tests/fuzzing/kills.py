@@ -1,7 +1,5 @@
 """Kills of commands that write, at random moments: what was there stays whole, and the command goes on."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

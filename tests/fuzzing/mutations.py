@@ -1,7 +1,5 @@
 """Mutations of ONNX models, as messages and as bytes."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Calls of native code of onnx and onnxruntime on hostile models, in forks, to find those that crash or hang."""
 
-from __future__ import annotations
-
 import ctypes
 import faulthandler
 import itertools

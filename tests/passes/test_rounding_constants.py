@@ -1,7 +1,5 @@
 """Sums with constants so large that they round to whole numbers, which no merged constant may change."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from passwright.core.ort.backends import OnnxRuntime

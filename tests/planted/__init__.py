@@ -1,7 +1,5 @@
 """Rules and passes that are wrong, by family; README.md has what finds each."""
 
-from __future__ import annotations
-
 from planted import (
     comparison,
     constants,

@@ -1,7 +1,5 @@
 """Mistakes at boundaries, in ties, and about NaN and infinity."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 

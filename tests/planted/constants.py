@@ -1,7 +1,5 @@
 """Mistakes about constants, duplicates and random numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

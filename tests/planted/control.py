@@ -1,7 +1,5 @@
 """Mistakes in branches and loops."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import EXACT, ChangeLog, Graph, RewriteBuilder, Value, require, rule
 

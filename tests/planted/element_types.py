@@ -1,7 +1,5 @@
 """Mistakes in element types: too few bits, or too small a range."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule

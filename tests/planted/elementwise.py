@@ -1,7 +1,5 @@
 """Mistakes in arithmetic and activations."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import EXACT, ChangeLog, Graph, Op, RewriteBuilder, Tensor, Value, require, rule
 

@@ -1,7 +1,5 @@
 """Rules and passes that raise, never end, or make what cannot be written or run."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Passes that misuse the graph or the change log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

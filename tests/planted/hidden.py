@@ -1,7 +1,5 @@
 """Small errors that larger numbers beside them, or the ops behind them, hide."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule

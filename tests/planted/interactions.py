@@ -1,7 +1,5 @@
 """Mistakes beside each other and beside right rules."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

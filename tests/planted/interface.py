@@ -1,7 +1,5 @@
 """Mistakes in the interface of the model: inputs, outputs, names and opset."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from passwright.core import ChangeLog, Graph

@@ -1,7 +1,5 @@
 """Mistakes in products and in quantization."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule

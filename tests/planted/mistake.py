@@ -1,7 +1,5 @@
 """Mistakes: rules and passes that are wrong, each with a model on which it is."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Mistakes in ops that move elements."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 

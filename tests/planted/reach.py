@@ -1,7 +1,5 @@
 """Mistakes at few extents, rows, iterations or numbers, which nothing in the model names or which arithmetic hides."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 

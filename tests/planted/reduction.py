@@ -1,7 +1,5 @@
 """Mistakes in reductions and normalizations."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 

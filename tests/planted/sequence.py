@@ -1,7 +1,5 @@
 """Mistakes in sequences, optional values, strings and operators of ai.onnx.ml."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import EXACT, Op, RewriteBuilder, Value, require, rule
 

@@ -1,7 +1,5 @@
 """Mistakes about extents that are open, or happen to agree."""
 
-from __future__ import annotations
-
 from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 
 from planted.mistake import mistake

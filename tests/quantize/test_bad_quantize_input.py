@@ -1,7 +1,5 @@
 """User mistakes with `passes quantize`: a line, the exit code, and no file written."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -21,7 +19,7 @@ from passwright.app.quantize.quantize import QuantizationOptions, model_notes, q
 from passwright.core import PassesError
 from passwright.core.errors import UsageError
 from passwright.core.io.model_source import model_source
-from rewriting import load
+from rewriting import each, load
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -135,7 +133,7 @@ def test_external_weights_are_not_overwritten(folder: Path, monkeypatch: pytest.
         quantize_model("e.onnx", QuantizationOptions(output="w.bin"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "message"),
     [
         ({"trials": 0}, "trials 0: it has to be 1 or more"),

@@ -1,7 +1,5 @@
 """Tests of the check that onnxruntime computes groups on integers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

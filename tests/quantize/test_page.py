@@ -1,7 +1,5 @@
 """The page and the report of a quantization, of a real run whose races the tests decide."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Schemes and their variants on small models, as searches build them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path

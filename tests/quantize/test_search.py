@@ -1,7 +1,5 @@
 """The search for candidates within a budget, with accuracies and times that the tests decide."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace

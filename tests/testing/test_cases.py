@@ -1,7 +1,5 @@
 """Models generated from a rule's pattern: validity, reproducibility, variety, and where the rule fires."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from itertools import chain

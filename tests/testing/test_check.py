@@ -1,7 +1,5 @@
 """Checks of rules: the kinds of faults, and complete reports of them."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

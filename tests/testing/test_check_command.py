@@ -1,7 +1,5 @@
 """`passes check`, end to end."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

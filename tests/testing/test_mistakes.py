@@ -3,8 +3,6 @@
 Unusual are large extents, empty and repeated indices, large constants, absent optionals, loops without a trip.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

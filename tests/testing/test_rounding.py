@@ -1,7 +1,5 @@
 """Differences between models that are explained by rounding, and others that are not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from rewriting import load

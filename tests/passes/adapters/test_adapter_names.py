@@ -1,7 +1,5 @@
 """Names of adapters for other tools, and messages where a tool is missing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
@@ -12,9 +10,10 @@ from passwright.app.registry import adapter_names
 from passwright.app.registry.adapter_names import adapter, available
 from passwright.core import Pass, Pipeline
 from passwright.core.errors import PluginError, UnknownNameError
+from rewriting import each
 
 
-@pytest.mark.parametrize("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])
+@each("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])
 def test_adapter_pass_has_requested_name(name: str) -> None:
     found = adapter(name)
     assert isinstance(found, Pass)
@@ -22,7 +21,7 @@ def test_adapter_pass_has_requested_name(name: str) -> None:
     assert found == adapter(name)
 
 
-@pytest.mark.parametrize("name", ["", "basic", "fold-constants", "onnxsimplifier", "ortho", "my:pass", ":", "torch:x"])
+@each("name", ["", "basic", "fold-constants", "onnxsimplifier", "ortho", "my:pass", ":", "torch:x"])
 def test_other_names_have_no_adapter(name: str) -> None:
     assert adapter(name) is None
 
@@ -33,7 +32,7 @@ def test_onnxoptimizer_alone_runs_default_passes() -> None:
     assert "onnxoptimizer:fuse_bn_into_conv" in {p.name for p in found.passes}
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "message"),
     [
         ("onnxoptimizer:fuse_bn_into_con", "did you mean fuse_bn_into_conv"),

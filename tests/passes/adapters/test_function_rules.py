@@ -1,7 +1,5 @@
 """Rules made of two plain functions, as onnxscript's rewriter takes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,7 +7,7 @@ import pytest
 from pass_loading import passes_from_file
 from passwright.core.errors import RuleError
 from rewrite_tables import Rewrites
-from rewriting import cases, load, op_types, stays
+from rewriting import cases, each, load, op_types, stays
 
 from passwright import optimize, rule_from_functions
 
@@ -97,7 +95,7 @@ class Refusal:
         return False
 
 
-@cases(
+@each(
     ("text", "condition"),
     {
         "a false condition": ("y = Add(t, b)", lambda **_: False),
@@ -153,7 +151,7 @@ def two_roots(op: Any, x: Any) -> Any:
     return op.Relu(x), op.Neg(x)
 
 
-@cases(
+@each(
     ("pattern", "message"),
     {
         "several roots": (two_roots, "several roots"),

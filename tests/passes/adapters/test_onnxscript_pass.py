@@ -1,7 +1,5 @@
 """Unchanged rules of onnxscript as passes, each rewrite subject to the change log."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from passwright.core import ChangeLog, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PluginError, UnknownNameError
 from passwright.core.io.model_source import model_source
 from passwright.core.run.pipeline import rule_names
-from rewriting import apply_passes, cases, load, op_types, require_equivalent
+from rewriting import apply_passes, cases, each, load, op_types, require_equivalent
 
 from passwright import optimize
 
@@ -150,7 +148,7 @@ class Odd:
         return 0
 
 
-@pytest.mark.parametrize("rules", [None, 3, "rules", {"a": 1}, ("a", 1), [1]])
+@each("rules", [None, 3, "rules", {"a": 1}, ("a", 1), [1]])
 def test_rules_of_another_type_are_ignored(rules: Any) -> None:
     assert rule_names(Odd(rules)) == frozenset()
 

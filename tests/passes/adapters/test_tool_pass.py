@@ -1,7 +1,5 @@
 """External tools as passes: their changes are merged op by op, and wrong ones are rejected."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

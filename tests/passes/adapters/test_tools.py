@@ -1,7 +1,5 @@
 """Real tools, on models that they optimize correctly and on models that they break."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A tool for tests: its option selects a right or wrong change of the model."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

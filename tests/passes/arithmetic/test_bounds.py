@@ -1,7 +1,5 @@
 """Relu, Clip, Max and Min in chains."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Neutral and absorbing operands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Powers, roots, logarithms and reciprocals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

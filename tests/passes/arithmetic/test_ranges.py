@@ -1,7 +1,5 @@
 """Value ranges."""
 
-from __future__ import annotations
-
 from math import inf
 
 import numpy as np

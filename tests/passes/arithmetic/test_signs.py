@@ -1,7 +1,5 @@
 """Rewrites of Neg with neighbouring ops."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Max, Min, Sum and Mean."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

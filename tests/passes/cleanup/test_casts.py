@@ -1,7 +1,5 @@
 """No-op casts, and pairs of casts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Large constants that repeat themselves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

@@ -1,7 +1,5 @@
 """Identity and Dropout."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Removal of zero initial states."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Equal constants are stored once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

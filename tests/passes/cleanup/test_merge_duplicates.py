@@ -1,7 +1,5 @@
 """Common subexpressions."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Concat with empty inputs, and Split into one output."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

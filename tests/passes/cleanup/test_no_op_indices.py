@@ -1,7 +1,5 @@
 """Gather, Scatter and Compress ops whose constant indices select all elements in order."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reshape, Slice, Pad and other data movement without effect."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

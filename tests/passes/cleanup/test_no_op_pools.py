@@ -1,7 +1,5 @@
 """Pools of one element, and resizing to the same size."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

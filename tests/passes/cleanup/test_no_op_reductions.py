@@ -1,7 +1,5 @@
 """Reductions of one element each, or of none."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

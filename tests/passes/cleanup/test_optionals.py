@@ -1,7 +1,5 @@
 """Optional values whose content is known."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx

@@ -1,7 +1,5 @@
 """Removal of quantization that changes nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

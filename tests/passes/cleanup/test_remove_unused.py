@@ -1,7 +1,5 @@
 """Removal of unused ops, constants and bodies."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

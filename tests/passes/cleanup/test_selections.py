@@ -1,7 +1,5 @@
 """Where ops that always select the same operand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Weights of one repeated body are constants of this body."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Gemm, activations and normalizations as the ops that they stand for."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Folding without a session: the bits of onnxruntime's results, and bounded sizes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import ml_dtypes

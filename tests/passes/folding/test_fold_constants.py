@@ -1,7 +1,5 @@
 """Constant folding."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """Work and sizes of ops, before they are computed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

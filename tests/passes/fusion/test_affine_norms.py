@@ -1,7 +1,5 @@
 """Fusion of LayerNormalization spelled as an affine function of each row."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Gelu fusion."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass

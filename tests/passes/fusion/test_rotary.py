@@ -1,7 +1,5 @@
 """Fusion of rotary position embeddings."""
 
-from __future__ import annotations
-
 from passwright.core import rule_pass
 from passwright.passes.fusion import rotary
 from passwright.passes.movement import reshapes

@@ -1,7 +1,5 @@
 """Reading expressions as polynomials, and the element types for which nothing is fused."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

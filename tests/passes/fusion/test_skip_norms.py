@@ -1,7 +1,5 @@
 """Order of the sums before layer normalizations."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

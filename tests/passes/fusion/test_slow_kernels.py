@@ -1,7 +1,5 @@
 """Fusions whose kernels take longer than their parts on many elements."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from passwright.core import rule_pass

@@ -1,7 +1,5 @@
 """BatchNormalization behind a convolution."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Branches that meet in a sum."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Convolutions of one spatial axis as ones of two."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

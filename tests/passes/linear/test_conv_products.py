@@ -1,7 +1,5 @@
 """Products of the channels of images as pointwise convolutions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

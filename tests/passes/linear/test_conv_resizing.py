@@ -1,7 +1,5 @@
 """Pointwise convolutions before the Resize of their inputs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

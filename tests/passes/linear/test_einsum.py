@@ -1,7 +1,5 @@
 """Einsum written as another operator."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Scales moved from keys to queries."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

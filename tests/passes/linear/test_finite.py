@@ -1,7 +1,5 @@
 """Values that are never infinite."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.core import from_onnx
 from passwright.passes.linear.matmul_merging import is_finite

@@ -1,7 +1,5 @@
 """Scalar factors behind a product with constant weights."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

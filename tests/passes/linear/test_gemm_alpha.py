@@ -1,7 +1,5 @@
 """Scalar factors of a Gemm or a product of two matrices."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass

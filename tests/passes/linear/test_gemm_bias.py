@@ -1,7 +1,5 @@
 """Summands before and behind products of matrices."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Products with constant weights that follow one another or meet in a sum."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Products with the repeated heads of grouped-query attention."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass

@@ -1,7 +1,5 @@
 """Scales and shifts behind sums, joins and pools of convolutions."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Padding in front of a convolution."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Padding in front of a pool."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Products of one value with several weights."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scales before and behind products with constant weights."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass

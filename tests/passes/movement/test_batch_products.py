@@ -1,7 +1,5 @@
 """Matrix products between reshapes of batch dims."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Transposes between Reshapes that merge batch dims and split them again."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

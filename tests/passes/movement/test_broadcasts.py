@@ -1,7 +1,5 @@
 """Expands before ops that broadcast."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import EXACT, rule_pass

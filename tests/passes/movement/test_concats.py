@@ -1,7 +1,5 @@
 """Concats of Concats, Splits and Slices."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from hypothesis import given

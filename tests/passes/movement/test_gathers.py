@@ -1,7 +1,5 @@
 """Merging of Gathers, with each other and with reshapes."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

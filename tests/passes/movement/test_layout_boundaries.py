@@ -1,7 +1,5 @@
 """Boundaries of layout propagation: ops that it does not cross, and regions where it saves nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewrite_tables import Rewrites

@@ -1,7 +1,5 @@
 """The time of Transposes, reductions and Softmax where layouts move."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layout propagation in whole NHWC models, as TensorFlow's exporter writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

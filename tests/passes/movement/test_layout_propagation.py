@@ -1,7 +1,5 @@
 """Layout propagation: NHWC islands in NCHW models lose the Transposes around them."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

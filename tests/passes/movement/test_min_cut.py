@@ -1,7 +1,5 @@
 """Minimum cuts, and axes merged by a Reshape."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 from math import prod
 

@@ -1,7 +1,5 @@
 """Merging of reductions, with each other and with reshapes."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass

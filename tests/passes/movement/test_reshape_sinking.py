@@ -1,7 +1,5 @@
 """Reshapes and their inverses around elementwise ops and matrix products."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

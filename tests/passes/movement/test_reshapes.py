@@ -1,7 +1,5 @@
 """Reshape merging."""
 
-from __future__ import annotations
-
 import onnx
 from hypothesis import given
 from hypothesis import strategies as st

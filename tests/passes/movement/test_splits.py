@@ -1,7 +1,5 @@
 """Slices that become one Split."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of integer arithmetic with ranges of activations computed in each run."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

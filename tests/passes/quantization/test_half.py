@@ -1,7 +1,5 @@
 """Tests of the conversion of single precision to half."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +17,7 @@ from passwright.core.errors import UsageError
 from passwright.core.ort.backends import OnnxReference
 from passwright.core.rewriting.change_log import Exclusions
 from passwright.passes.quantization.half import ConvertToHalf, StoreWeights, crashes_onnxruntime
-from rewriting import apply_passes, cases, each, initializers, load, op_types, run, table, to_onnx
+from rewriting import apply_passes, each, initializers, load, op_types, run, table, to_onnx
 from weights import read_by
 
 RNG = np.random.default_rng(0)
@@ -79,7 +77,7 @@ def test_neighbours_share_one_cast(text: str, left: str) -> None:
     assert all(a.dtype == np.float16 for a in initializers(made).values())
 
 
-@cases(
+@each(
     ("text", "place", "reason"),
     table("""
     steep: a = MatMul(x, w) y = Exp(a) => y => may overflow

@@ -1,7 +1,5 @@
 """Tests of the format QOperator."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

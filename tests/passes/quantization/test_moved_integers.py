@@ -1,7 +1,5 @@
 """Tests of rules that let movements and clamps work on the integers of dequantized values."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of integer arithmetic with calibrated ranges."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path

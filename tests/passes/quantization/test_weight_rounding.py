@@ -1,7 +1,5 @@
 """Tests of the rounding of weights, against slow implementations of the equations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Tests of weights of 4 or 8 bits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Shape arithmetic folded into constants or earlier values."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.shapes.fold_shapes import FoldShapes, MergeShapes

@@ -1,7 +1,5 @@
 """Computed shape operands of Reshape, Expand, Slice and Resize."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass

@@ -1,7 +1,5 @@
 """Removal of unused outputs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Ops that both branches of an If compute."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

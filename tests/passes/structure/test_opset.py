@@ -1,7 +1,5 @@
 """The passes that convert the opset, alone and in runs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from passwright.core.errors import ModelError, PassesError, UnverifiableError, U
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.run.pipeline import leaves
 from passwright.passes.structure.opset import ConvertOpset, RaiseOpset
-from rewriting import apply_passes, becomes, cases, load, stays, to_onnx
+from rewriting import apply_passes, becomes, cases, each, load, stays, to_onnx
 from typer.testing import CliRunner
 
 from passwright import convert_opset, diff, explain, optimize
@@ -199,7 +197,7 @@ def test_wrong_conversions_end_the_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-@cases(
+@each(
     ("pipeline", "options", "first"),
     {
         "basic": ("basic", {}, ["convert-opset", "remove-unused"]),

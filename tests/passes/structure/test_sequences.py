@@ -1,7 +1,5 @@
 """Sequences that are built and taken apart in one graph."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import rule_pass, to_onnx

@@ -1,0 +1,156 @@
+"""Kernels in Python: functions of NumPy arrays, classes as `onnx.reference` takes them, and local functions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import onnx
+
+from ..errors import EvaluationError, UsageError, format_error
+from ..ir.op_schemas import qualified_op_type, split_op_type
+from ..processes.custom_operators import CustomOperators, KernelPlace
+from ..serialization.proto_queries import all_nodes, local_functions, opset_versions
+from ..support.python_files import import_file, plugin_errors
+
+KernelFunction = Callable[..., Any]
+Operator = tuple[str, str]
+"""The domain and the type of an operator."""
+
+
+class KernelFailed(EvaluationError):
+    """A kernel in Python that raised an exception, or gave no proper outputs."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A function that computes an operator: of arrays, and of attributes by name; it gives an array, or a tuple."""
+
+    function: KernelFunction
+    op: str
+
+    def __call__(self, *inputs: Any, **attributes: Any) -> Any:
+        """The outputs of the function."""
+        return self.function(*inputs, **attributes)
+
+
+def kernel(op: str) -> Callable[[KernelFunction], Kernel]:
+    """Declare a function as the kernel of an operator, behind its domain, as in `com.acme.Scale`.
+
+    The function gets the inputs as NumPy arrays, which it may not change, None for an omitted one, and the attributes
+    of the node by name. It gives an array, or a tuple of arrays for several outputs.
+    """
+    domain, op_type = split_op_type(op)
+    if not domain or not op_type:
+        raise UsageError(f"@kernel({op!r}): not of the form com.acme.Scale, a domain and an operator")
+    return lambda function: Kernel(function, op)
+
+
+def format_type(thing: object) -> str:
+    """An object as its type."""
+    return f"an object of type {type(thing).__name__}"
+
+
+@cache
+def kernel_classes(places: tuple[KernelPlace, ...]) -> Mapping[Operator, type]:
+    """Classes for `onnx.reference` by operator, of kernels at these places. Raises PluginError."""
+    return {(p.domain, p.op_type): _operator_class(p) for p in places}
+
+
+def _operator_class(place: KernelPlace) -> type:
+    """A class of a kernel whose errors name the kernel, and which lends its inputs."""
+    from onnx.reference.op_run import OpRun  # noqa: PLC0415 - seldom needed and slow to import
+
+    label = f"the kernel {qualified_op_type(place.domain, place.op_type)} of {Path(place.file).name or place.module}"
+    found = _thing_at(place)
+    is_class = isinstance(found, type)
+    base: Any = found if is_class else OpRun
+
+    def _run(self: Any, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        lent = [_read_only(x) for x in inputs]
+        try:
+            given = base._run(self, *lent, **attributes) if is_class else found(*lent, **attributes)  # noqa: SLF001
+        except MemoryError:
+            raise
+        except Exception as e:
+            raise KernelFailed(f"{label} failed: {format_error(e)}") from e
+        return _outputs(label, given, list(self.onnx_node.output))
+
+    own = {"op_domain": place.domain, "op_schema": getattr(found, "op_schema", None), "_run": _run}
+    return type(place.op_type, (base,), own)
+
+
+def _thing_at(place: KernelPlace) -> Any:
+    """The kernel at a place. Raises PluginError."""
+    where = place.module or place.file
+    with plugin_errors(where, where):
+        found: Any = import_module(place.module) if _can_import(place.module) else import_file(Path(place.file))
+        for name in place.name.split("."):
+            found = getattr(found, name)
+        return found
+
+
+def _can_import(module: str) -> bool:
+    return bool(module) and (module in sys.modules or find_spec(module) is not None)
+
+
+def _read_only(value: Any) -> Any:
+    """An array whose elements cannot be changed by it; any other value itself."""
+    if not isinstance(value, np.ndarray):
+        return value
+    lent = cast("np.ndarray[Any, Any]", value).view()
+    lent.flags.writeable = False
+    return lent
+
+
+def _outputs(label: str, given: Any, names: list[str]) -> tuple[Any, ...]:
+    """The outputs of a kernel as arrays, sequences or maps, at least as many as have names. Raises KernelFailed."""
+    several = cast("tuple[Any, ...]", given) if isinstance(given, tuple) else (given,)
+    values = [np.asarray(v) if isinstance(v, np.generic | bool | int | float) else v for v in several]
+    needed = max((i for i, name in enumerate(names, 1) if name), default=0)
+    if len(values) < needed:
+        raise KernelFailed(f"{label} gave {len(values)} of the {needed} outputs of the node")
+    for i, value in enumerate(values):
+        if not isinstance(value, np.ndarray | list | dict):
+            raise KernelFailed(f"{label} gave no array for output {i}, but {format_type(value)}")
+    return tuple(values)
+
+
+def with_functions(model: onnx.ModelProto, added: CustomOperators) -> onnx.ModelProto:
+    """The model with those local functions of custom operators that it calls, itself or in functions.
+
+    The domains of kernels in Python are imported: onnxruntime takes custom operators of domains that are not, too.
+    """
+    defined, found = local_functions(model), onnx.ModelProto()
+    known = {operator_of(f): f for f in map(onnx.FunctionProto.FromString, added.functions)}
+
+    def add_called(nodes: Iterable[onnx.NodeProto]) -> None:
+        for key in sorted({(node.domain, node.op_type) for node in all_nodes(nodes)} & known.keys()):
+            if key not in defined:
+                defined.add(key)
+                add_called(known[key].node)  # `onnx.reference` knows the functions before one alone
+                found.functions.append(known[key])
+
+    for nodes in (model.graph.node, *(f.node for f in model.functions)):
+        add_called(nodes)
+    wanted = {function.domain: 1 for function in found.functions} | {place.domain: 1 for place in added.kernels}
+    for function in found.functions:
+        wanted = opset_versions(function) | wanted
+    missing = wanted.keys() - opset_versions(model).keys()
+    if not found.functions and not missing:
+        return model
+    found.opset_import.extend(onnx.OperatorSetIdProto(domain=d, version=wanted[d]) for d in sorted(missing))
+    found.MergeFrom(model)
+    return found
+
+
+def operator_of(function: onnx.FunctionProto) -> Operator:
+    """The operator that a local function defines."""
+    return function.domain, function.name

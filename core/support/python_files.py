@@ -1,0 +1,58 @@
+"""Python files of users, as modules, and errors in them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from types import ModuleType
+
+from ..errors import PluginError, format_error
+from .regular_files import open_regular
+
+FILE_MODULE_PREFIX = "passwright_local_"
+
+
+@contextmanager
+def plugin_errors(source: str, what: str) -> Generator[None]:
+    """Convert exceptions of plugin code to PluginErrors with their `source`; redirect its output to standard error."""
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        if isinstance(e, PluginError) and source in str(e):
+            raise
+        raise PluginError(f"{what}: {format_error(e)}") from e
+
+
+@contextmanager
+def _without_bytecode() -> Generator[None]:
+    """Let imports write no bytecode until the context ends, as into the folder of a file that is imported."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def import_file(path: Path) -> ModuleType:
+    """Import a Python file. Raises PluginError."""
+    if path.suffix != ".py":
+        raise PluginError(f"{path} is not a Python file")
+    try:
+        open_regular(path).close()
+    except OSError as e:
+        raise PluginError(f"{path} is not a Python file: {e.strerror}") from e
+    name = FILE_MODULE_PREFIX + path.stem
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    with plugin_errors(str(path), str(path)), _without_bytecode():
+        spec.loader.exec_module(module)
+    return module

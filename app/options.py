@@ -28,6 +28,7 @@ from ..core.verify.effort import Effort
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ..core.plugins.plugin import PluginLike
     from ..core.run.pipeline import Pass
+    from ..core.run.target import Target
     from ..core.verify.given_inputs import GivenSamples, Inputs
 
 
@@ -185,6 +186,12 @@ def _is_plugin(value: object) -> bool:
     from ..core.plugins.plugin import PluginLike  # noqa: PLC0415 - imports onnx
 
     return isinstance(value, PluginLike | type)
+
+
+def _is_target(value: object) -> bool:
+    from ..core.run.target import Target  # noqa: PLC0415 - imports onnx
+
+    return isinstance(value, Target)
 
 
 source_option = partial(
@@ -666,6 +673,35 @@ class PipelineOptions:
         completes=(PASSES,),
         is_list=True,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetOptions:
+    """The engine that a model is for."""
+
+    target: str | Target | None = selection_option(
+        None,
+        "Make the result for this engine, or end with what it does not take: ort, webgpu, FILE.toml, or of a plugin.",
+        "NAME",
+        reads=True,
+        objects=_is_target,
+        takes="the name of a target, or a Target",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfoOptions(ReportOptions):
+    """The target of a check, with plugins."""
+
+    target: str | Target | None = selection_option(
+        None,
+        "List the ops that this engine does not take: ort, webgpu, FILE.toml, or of a plugin.",
+        "NAME",
+        reads=True,
+        objects=_is_target,
+        takes="the name of a target, or a Target",
+    )
+    plugin: Sequence[PluginLike] = plugin_option()
 
 
 @dataclass(frozen=True, kw_only=True)

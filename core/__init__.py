@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, lossy, rule
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
     from .run.report import Hint
+    from .run.target import NEVER, Misfit, Support, Target, TargetFit
     from .run.transforms import ModelTransform
 
 _MODULES = {
@@ -50,6 +51,7 @@ _MODULES = {
     "ort.evaluation": ("evaluate",),
     "ort.python_kernels": ("Kernel", "kernel"),
     "plugins.plugin": ("PassPlacement", "Plugin"),
+    "run.target": ("NEVER", "Misfit", "Support", "Target", "TargetFit"),
     "rewriting.builder": ("RewriteBuilder",),
     "rewriting.change_log": ("ChangeLog",),
     "rewriting.pattern": ("OpPattern", "PatternBuilder", "Var"),
@@ -63,6 +65,7 @@ __all__ = [
     "FLOATS",
     "INTEGERS",
     "LOSSY",
+    "NEVER",
     "ROUNDING",
     "ChangeLog",
     "Contract",
@@ -72,6 +75,7 @@ __all__ = [
     "Hint",
     "Kernel",
     "MatchFailure",
+    "Misfit",
     "Model",
     "ModelError",
     "ModelTransform",
@@ -88,6 +92,9 @@ __all__ = [
     "RewriteBuilder",
     "Rule",
     "RulePass",
+    "Support",
+    "Target",
+    "TargetFit",
     "Tensor",
     "Value",
     "Var",

@@ -117,6 +117,12 @@ class VerificationError(PassesError):
     exit_code = 3
 
 
+class TargetError(PassesError):
+    """The model, or the result of a run, has ops that a target does not take."""
+
+    exit_code = 3
+
+
 class UnverifiableError(PassesError):
     """The original runs on no input that was tried, so the rewritten model cannot be verified."""
 

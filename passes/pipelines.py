@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ..core import Fixpoint, Pass, Pipeline, rule_pass
+from ..core import Fixpoint, Pass, Pipeline, Target, rule_pass
 from ..core.plugins.plugin import PipelineStage
+from ..core.run.pipeline import fallback_of
 from ..core.run.transforms import ModelTransform
 from . import decomposition
 from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
@@ -26,7 +27,7 @@ from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, s
 from .movement.layout_propagation import move_transposes
 from .shapes import fold_shapes, range_indices
 from .structure import conditionals, drop_outputs, loops, opset, sequences
-from .targets import ORT, Target
+from .targets import ORT
 from .transforms import interface, texts
 
 CONVOLUTION: tuple[Pass, ...] = (
@@ -204,10 +205,26 @@ TRANSFORMS: tuple[ModelTransform, ...] = (
 BASIC = Fixpoint("basic", BUILT_IN)
 
 
-def pipeline_for(target: Target) -> Pipeline:
-    """The pipeline of the target's name: raise the opset, run the passes of `basic`, then those that come last."""
-    passes = (opset.RaiseOpset(target.opset), BASIC, *target.last)
-    return Pipeline(target.name, passes, target.may_add, target.costs, target.fallback)
+def pipeline_for(target: Target, p: Pass = BASIC) -> Pipeline:
+    """The pipeline of the target's name: raise the opset, run the passes of `basic`, then those that come last.
+
+    With a list of operators, ops that are not on the target are replaced before and after. Instead of `basic`, `p` may
+    be run, without the passes that come last, and under its own name.
+    """
+    legalization = legalization_for(target) if target.forms else ()
+    own = (opset.RaiseOpset(target.opset), *legalization, p, *target.last) if p == BASIC else (*legalization, p)
+    name, fallback = (target.name, target.fallback) if p == BASIC else (p.name, fallback_of(p))
+    obstacle = target.obstacle if target.forms else None
+    return Pipeline(name, (*own, *legalization), target.may_add, target.costs, fallback, obstacle=obstacle)
+
+
+def legalization_for(target: Target) -> tuple[Pass, ...]:
+    """Replacement of the ops that a target lacks, with the folding of what is constant in what replaces them."""
+    from .legalization import Legalize  # noqa: PLC0415 - its decompositions serve targets with lists alone
+
+    folding = (no_ops.RemoveUnused(), fold_constants.FoldConstants(), *SHAPES)
+    # Twice, as folding makes inputs constants. No Fixpoint, so that passes of plugins come into the loop of `basic`.
+    return (Pipeline("legalization", (Legalize(target), *folding) * 2),)
 
 
 PIPELINES: dict[str, Pass] = {p.name: p for p in (Pipeline("none", ()), BASIC, pipeline_for(ORT))}

@@ -2,73 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 from onnx import TensorProto
 
-from ..core import Pass, QuantizationSpec, Range, rule_pass
-from ..core.ir.cost_model import CPU, CostModel
-from ..core.ir.graph import Runs
-from ..core.ir.op_schemas import qualified_op_type
+from ..core import QuantizationSpec, Range, Support, Target, rule_pass
 from ..core.ort.kernels import runs_on_cpu
+from ..core.run.target import read_target
 from .fusion import norms
 from .linear import conv_axes
-
-
-class OperatorSupport(Struct, frozen=True):
-    """The opsets, from `first` to `last`, and the element types for which a target runs an operator well.
-
-    `dtypes`, of TensorProto.DataType, are the types of the first input; None for any.
-    """
-
-    first: int = 1
-    last: int | None = None
-    dtypes: frozenset[int] | None = None
-
-    def covers(self, version: int, dtypes: Sequence[int]) -> bool:
-        """Whether it is true of an op of that opset; an unknown type, 0, counts as supported."""
-        is_version = self.first <= version and (self.last is None or version <= self.last)
-        return is_version and (self.dtypes is None or not dtypes or dtypes[0] in {0, *self.dtypes})
-
-
-NEVER = OperatorSupport(last=0)
-"""An operator that a target does not run, or only slowly."""
-
-
-class Target(Struct, frozen=True):
-    """A runtime: its opset, the operators that it runs well, and what ops and moving data cost.
-
-    `opset` is the standard opset to which models are raised, as far as all their ops can be; 0: the highest that the
-    installed onnxruntime runs. `operators`, as in `Attention` or `com.microsoft.Gelu`, limits the ops that rewrites
-    add: of the standard domain all but those listed are free, of other domains none. `runs`, if given, must be true of
-    each as well. `costs` serve the rewrites that trade ops for moved data or for one op with a slow kernel. `last` are
-    passes after the passes of `basic`.
-    `fallback` is the pipeline to use where the result of this one turns out to be slower than the original
-    (`passes run --check-speed`).
-    """
-
-    name: str
-    description: str
-    opset: int = 0
-    operators: Mapping[str, OperatorSupport] = field(default_factory=dict[str, OperatorSupport])
-    runs: Runs | None = None
-    costs: CostModel = CPU
-    last: Sequence[Pass] = ()
-    fallback: str = "basic"
-
-    def may_add(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
-        """Whether rewrites may add an op of that operator, opset of its domain, and element types of its inputs."""
-        unlisted = NEVER if domain else OperatorSupport()
-        support = self.operators.get(qualified_op_type(domain, op_type), unlisted)
-        return support.covers(version, dtypes) and (self.runs is None or self.runs(op_type, domain, version, dtypes))
-
 
 ORT = Target(
     "ort",
     "onnxruntime on the CPU",
-    operators={"Attention": OperatorSupport(dtypes=frozenset({TensorProto.FLOAT, TensorProto.DOUBLE}))},
-    runs=runs_on_cpu,
+    source="the kernels of the installed onnxruntime",
+    others=runs_on_cpu,
+    avoided={"Attention": Support(dtypes=("float16", "bfloat16"))},
     last=(rule_pass(norms, "keep-norms-apart"), rule_pass(conv_axes, "lift-convs")),
 )
 """onnxruntime's CPU provider.
@@ -77,6 +28,16 @@ No operator of com.microsoft is added: none was measured to be faster than the s
 Nor is Attention of half precision, which rounds scores to half precision even if `softmax_precision` is single: it is
 2 to 20 times as inexact as the separate ops, which onnxruntime runs in single precision.
 """
+
+LISTS = Path(__file__).parent / "target_lists"
+"""The files of the other targets, each with the source of its list."""
+TARGET_NAMES = ("ort", "webgpu")
+
+
+def shipped_target(name: str) -> Target:
+    """The target of one of `TARGET_NAMES`."""
+    return ORT if name == ORT.name else read_target(LISTS / f"{name}.toml")
+
 
 INTEGER_OPERATORS = frozenset({
     "Add", "Concat", "Conv", "Gemm", "GlobalAveragePool", "HardSigmoid", "HardSwish", "LeakyRelu", "MatMul", "Mul",

@@ -8,21 +8,13 @@ import pytest
 from msgspec import structs
 from onnx import TensorProto
 from passwright.app.registry import environment
-from passwright.core import RewriteBuilder, RulePass, Value, rule
+from passwright.core import NEVER, RewriteBuilder, RulePass, Support, Target, Value, rule
 from passwright.core.errors import UsageError
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.passes.pipelines import PIPELINES, pipeline_for
-from passwright.passes.targets import (
-    NEVER,
-    ORT,
-    QUANTIZATION_TARGETS,
-    SEVEN_BITS,
-    OperatorSupport,
-    QuantizationTarget,
-    Target,
-)
+from passwright.passes.targets import ORT, QUANTIZATION_TARGETS, SEVEN_BITS, QuantizationTarget
 from rewriting import each, load, op_types
 
 from passwright import explain, optimize
@@ -35,11 +27,12 @@ TARGET = Target(
     opset=17,
     operators={
         "Softmax": NEVER,
-        "Gelu": OperatorSupport(first=20),
-        "Gemm": OperatorSupport(dtypes=frozenset({FLOAT})),
-        "Relu": OperatorSupport(last=13),
-        "test.Known": OperatorSupport(),
+        "Gelu": Support(first=20),
+        "Gemm": Support(dtypes={"float"}),
+        "Relu": Support(last=13),
+        "test.Known": Support(),
     },
+    others="standard",
 )
 
 
@@ -65,10 +58,11 @@ def test_operators_that_may_be_added(op: str, version: int, dtypes: list[int], a
     assert TARGET.may_add(op_type, domain, version, dtypes) is answer
 
 
-def test_runs_must_be_true_as_well() -> None:
-    target = structs.replace(TARGET, runs=lambda op_type, _domain, _version, _dtypes: op_type != "Tanh")
+def test_a_function_decides_on_operators_that_are_not_listed() -> None:
+    target = structs.replace(TARGET, others=lambda op_type, _domain, _version, _dtypes: op_type != "Tanh")
     assert not target.may_add("Tanh", "", 17, [FLOAT])
     assert target.may_add("Exp", "", 17, [FLOAT])
+    assert not structs.replace(TARGET, others="none").may_add("Exp", "", 17, [FLOAT])
 
 
 SOFTMAX = "m = ReduceMax<axes=[-1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, last) y = Div(e, s)"

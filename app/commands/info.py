@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..cli.exit_codes import BAD_INPUT
+from ..cli.exit_codes import BAD_INPUT, WRONG
 from ..cli.report_output import report_on
-from ..options import ReportOptions
+from ..options import InfoOptions
 
-EXIT_CODES = "Exit codes: 0 done; 1 a model could not be loaded, the others are shown; 2 usage."
-EXAMPLES = {"passes info model.onnx small.onnx": "shows two models side by side"}
+if TYPE_CHECKING:
+    from ..info.info import InfoReport
+
+EXIT_CODES = """Exit codes: 0 done; 1 a model could not be loaded, the others are shown; 2 usage; 3 a model is not on
+the target."""
+EXAMPLES = {
+    "passes info model.onnx small.onnx": "shows two models side by side",
+    "passes info model.onnx --target webgpu": "lists the ops that the engine does not take",
+}
 
 
 def info(
     models: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The .onnx files; a column for each.")],
-    options: ReportOptions,
+    options: InfoOptions,
 ) -> int:
     """Show operators, sizes and interfaces of models, side by side, without reading their weights."""
     from ..info.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..info.info import info as read_models  # noqa: PLC0415 - imports onnx and numpy
 
-    report = report_on(options, lambda o: read_models(*models, json=o.json, progress=o.progress), describe)
-    return BAD_INPUT if report.failures else 0
+    def read(o: InfoOptions) -> InfoReport:
+        return read_models(*models, target=o.target, plugin=o.plugin, json=o.json, progress=o.progress)
+
+    report = report_on(options, read, describe)
+    is_off = any(m.target is not None and m.target.misfits for m in report.models)
+    return BAD_INPUT if report.failures else WRONG if is_off else 0

@@ -23,9 +23,17 @@ def describe(report: InfoReport) -> Document:
         "passes info",
         ", ".join(names),
         "",
-        errors=[*report.failures.values()],
+        errors=[*report.failures.values(), *_misfit_lines(report)],
         blocks=[Table("Models", ["", *names], rows, splits=True)],
     )
+
+
+def _misfit_lines(report: InfoReport) -> Iterator[str]:
+    """For each model that is not on the target, all ops that are not."""
+    for m in report.models:
+        if m.target is not None and m.target.misfits:
+            yield f"{m.model}: not on {m.target.target}"
+            yield from (f"{INDENT}{line}" for line in m.target.lines())
 
 
 def column_names(models: Sequence[str]) -> list[str]:
@@ -60,6 +68,8 @@ def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
     yield row(f"{INDENT}producer", lambda m: m.producer)
     yield row(f"{INDENT}functions", lambda m: str(m.functions or ""))
     yield row(f"{INDENT}overridable", lambda m: str(len(m.overridable_initializers) or ""))
+    if any(m.target is not None for m in models):
+        yield row(f"{INDENT}target", _target_text)
     yield row(f"{INDENT}metadata", lambda m: str(len(m.metadata) or ""))
     for heading, types in (("inputs", [m.inputs for m in models]), ("outputs", [m.outputs for m in models])):
         yield [heading]
@@ -69,6 +79,12 @@ def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
 
 def _external_text(m: ModelInfo) -> str:
     return f"{decimal(m.external_bytes)} in {plural(len(m.external_files), 'file')}" if m.external_files else ""
+
+
+def _target_text(m: ModelInfo) -> str:
+    if m.target is None:
+        return ""
+    return f"not on {m.target.target}" if m.target.misfits else str(m.target)
 
 
 def _weights_text(m: ModelInfo, dtype: str) -> str:

@@ -17,10 +17,12 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.tensor import element_type
+from ...core.plugins.plugin import PluginLike
 from ...core.run.report import Stats
+from ...core.run.target import Target, TargetFit
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
-from ..options import Progress, ReportOptions
+from ..options import InfoOptions, Progress
 from ..registry.environment import versions
 from ..report.progress import shown_progress
 
@@ -39,7 +41,8 @@ class ModelInfo(Struct, frozen=True):
     `ops` by type (domain.type outside the standard one), in bodies too and without Constant ops; `nodes`: their sum.
     `parameters`: elements of initializers, `weights` those by element type. `bytes` on disk, of which `external_bytes`
     in `external_files`. `inputs` and `outputs`: types as in `float[N,4]`, by name; `overridable_initializers`: the
-    inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model.
+    inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model. `target`: whether
+    it is on the target that was asked for.
 
     Examples:
         >>> (model_info,) = info("model.onnx").models
@@ -63,9 +66,10 @@ class ModelInfo(Struct, frozen=True):
     outputs: dict[str, str]
     overridable_initializers: list[str]
     metadata: dict[str, str]
+    target: TargetFit | None = None
 
     @classmethod
-    def of(cls, source: ModelSource) -> ModelInfo:
+    def of(cls, source: ModelSource, target: Target | None = None) -> ModelInfo:
         """The data of a model; its weights are not read. O(nodes + values). Raises ModelError."""
         model = source.load()
         functions = len(model.graph.context.functions)
@@ -97,6 +101,7 @@ class ModelInfo(Struct, frozen=True):
             _types(output_infos(graph)),
             list(defaults),
             {p.key: p.value for p in header.metadata_props},
+            None if target is None else target.fit(graph),
         )
 
 
@@ -129,19 +134,27 @@ class InfoReport:
 
 def info(
     *models: onnx.ModelProto | str | Path,
+    target: str | Target | None = None,
+    plugin: Sequence[PluginLike] = (),
     json: str | Path | None = None,
     progress: Progress = None,
 ) -> InfoReport:
     """Operators, sizes and interfaces of `models`, without reading their weights.
 
-    A model that cannot be loaded is in `failures` of the report, and the others are reported. `json`: where to
-    write the report as JSON. `progress`: as for `optimize`, with the name of each model.
+    A model that cannot be loaded is in `failures` of the report, and the others are reported. `target`: an engine, by
+    name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets.
+    `json`: where to write the report as JSON. `progress`: as for `optimize`, with the name of each model.
 
     Examples:
         >>> info("model.onnx").models[0].ops
         {'Abs': 1, 'Add': 1, 'Relu': 1}
     """
-    options = ReportOptions(json=json, progress=progress)
+    options = InfoOptions(target=target, plugin=plugin, json=json, progress=progress)
+    goal = None
+    if options.target:
+        from ..registry.name_resolver import NameResolver  # noqa: PLC0415 - imports all passes
+
+        goal = NameResolver(options.plugin).target_named(options.target)
     sources = [model_source(m, inline=False) for m in models]
     paths = OutputPaths.of(report=options.json)
     paths.require_distinct([p for s in sources for p in s.files])
@@ -151,7 +164,7 @@ def info(
             show(source.label)
             try:
                 with gc_paused():
-                    report.models.append(ModelInfo.of(source))
+                    report.models.append(ModelInfo.of(source, goal))
             except ModelError as e:
                 report.failures[source.label] = str(e)
     paths.require_distinct([p for s in sources for p in s.files])

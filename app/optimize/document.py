@@ -68,7 +68,8 @@ def describe(
     if verdict is not None and verdict.failure is not None:
         text, tone = f"{WRONG}: {verdict.failure}", "bad"
     else:
-        text = "; ".join(filter(None, (verdict_line(verdict), proved_text(report.guarantees))))
+        target = str(report.target) if report.target is not None else ""
+        text = "; ".join(filter(None, (verdict_line(verdict), proved_text(report.guarantees), target)))
         text, tone = (f"would change; {text}", "bad") if would_change else (text, "good" if verdict else "open")
     verdict_notes = verdict.notes if verdict is not None else ()
     hints = [f"{h.text}: {keyword_of(h.option) if in_notebook else h.option}" for h in report.hints[:MAX_HINTS]]

@@ -115,7 +115,8 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     initializers that are inputs as well, which a caller may override, constants. Verification then compares with the
     transformed model. `only`, `skip`: passes and rules by name. `enable`: passes to add, or to set options of, as in
     `my-pass{n=3}`. `opset`: the model is converted to it before all other passes, and nothing raises it further.
-    `exact` runs only rules that keep every bit.
+    `exact` runs only rules that keep every bit. `target`: the engine that the result is for, by name or as a Target;
+    ops that it does not take are replaced by ops that it takes, and rewrites add no others.
 
     A wrong change is found, left out and listed in `Result.report.rejected`; with `strict` it
     ends the run. `output`: where to write the verified model; `in_place`: in place of `model`, a path, if anything
@@ -146,6 +147,7 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
     VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs work,
     TimeLimitError at the time limit, before anything is written; a verification in time may leave out input sets.
+    TargetError, with the list of ops, if the result is not on the `target`: nothing is written then.
     For an `opset` that an op cannot be converted to ModelError, if its conversion is wrong VerificationError, and
     UnverifiableError if onnxruntime runs it there no more, unless `verify` is False.
 
@@ -156,6 +158,8 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
         >>> result.report.before.nodes, result.report.after.nodes
         (3, 2)
     """
+    no_race = "--check-speed may keep the original, which need not be on the target: leave out one of them"
+    require(not (options.target and options.check_speed), no_race)
     if options.verify:
         start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))
@@ -228,6 +232,12 @@ def _report(
     )
     report.guarantees = guarantee_counts(report.passes)
     report.proofs = _proof_counts(setup, run, outcome) if setup.options.prove else None
+    if setup.choice.target is not None:
+        from ...passes.legalization import Legalize  # noqa: PLC0415 - few runs have a target
+
+        report.target = Legalize(setup.choice.target).fit(model.graph)
+        report.target.require()
+        report.missing_operators = []  # of opsets that the target may not read
     report.hints = run_hints(setup.choice.others, model, report)
     return report
 

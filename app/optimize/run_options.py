@@ -20,6 +20,7 @@ from ..options import (
     PipelineOptions,
     ReportOptions,
     SeedOptions,
+    TargetOptions,
     model_option,
     option,
     output_option,
@@ -93,7 +94,9 @@ class CutOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptions, CutOptions, RewriteOptions):
+class RunOptions(
+    PageOptions, LimitOptions, SeedOptions, InputOptions, NameOptions, TargetOptions, CutOptions, RewriteOptions
+):
     """The parameters of `optimize` except the model, as documented there."""
 
     output: str | Path | None = output_option(

@@ -79,7 +79,9 @@ class RunSetup(Struct, frozen=True):
         read_files = options.input_files
         paths.require_distinct((*_files_to_keep(source, options), *read_files))
         with gc_paused():
-            choice = resolve_pipeline(options.pipeline, options.plugin, options.only, options.skip, options.enabled)
+            choice = resolve_pipeline(
+                options.pipeline, options.plugin, options.only, options.skip, options.enabled, options.target
+            )
             transforms = [*optional_transforms(options), *choice.transforms]
             with timer.phase(LOADING):
                 original = source.load()

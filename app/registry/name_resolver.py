@@ -14,9 +14,12 @@ from ...core.plugins.pass_registry import InstalledPlugins, LoadErrors, PassEntr
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.plugins.plugin import PluginLike
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, fallback_of, leaves, select
+from ...core.run.target import Target, read_target
 from ...core.support.regular_files import read_text
 from ...core.support.suggestions import did_you_mean
 from ...core.support.toml_tables import read_tables
+from ...passes.pipelines import pipeline_for
+from ...passes.targets import TARGET_NAMES, shipped_target
 from ..options import PIPELINES_FILE
 from .pass_sources import caller_registry, full_registry, plugin_registries
 
@@ -158,6 +161,27 @@ class NameResolver:
         fallback = ",".join(fallbacks) if any(map(fallback_of, passes)) else ""
         return Pipeline(",".join(map(str, specs)), passes, fallback=fallback)
 
+    def target_named(self, given: str | Target) -> Target:
+        """The target of a name, in a TOML file, or itself. Raises UsageError, UnknownNameError and PluginError."""
+        found = self._find_target(given) if isinstance(given, str) else given
+        if found is None:
+            assert isinstance(given, str)
+            names = [*TARGET_NAMES, *self.registry.targets, *self._installed.registry.targets]
+            hint = did_you_mean(given, names) or f" (there are {', '.join(names)}; one in a file is FILE.toml)"
+            raise UnknownNameError(f"no target is named {given}{hint}")
+        found.require_known()
+        return found
+
+    def _find_target(self, name: str) -> Target | None:
+        if name.endswith(".toml"):
+            return read_target(Path(name))
+        if name in self.registry.targets:
+            return self.registry.targets[name]
+        if name in TARGET_NAMES:
+            return shipped_target(name)
+        self._installed.load_all()
+        return self._installed.registry.targets.get(name)
+
     def pass_named(self, name: str) -> PassEntry:
         """The pass of a name. Raises UsageError for a pipeline, and as `pipeline_from_text`."""
         found = self.lookup(name)
@@ -223,9 +247,13 @@ class NameResolver:
             return PassEntry(other, f"{tool} {adapter_names.available().get(tool, '')}".rstrip())
         if parent is not None and name in parent.siblings:
             return parent.siblings[name]
+        if name in TARGET_NAMES or name in self.registry.targets:
+            return PipelineEntry(name, pipeline_for(self.target_named(name)), f"target {name}")
         if (found := self._installed.lookup(name)) is not None:
             self.registry.require_no_clash(found)
             return found
+        if (target := self._installed.registry.targets.get(name)) is not None:
+            return PipelineEntry(name, pipeline_for(target), f"target {name}")
         if PIPELINES_FILE.is_file() and name in (default := self._read_file(PIPELINES_FILE)):
             self._qualified_names[name] = f"{PIPELINES_FILE.resolve()}:{name}"
             return default[name]

@@ -22,6 +22,7 @@ from ...core.plugins.pass_registry import (
 from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, PluginLike, as_pass
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes, selectable_rules, with_rules
+from ...core.run.target import Target
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PASS_STAGES, PIPELINES, TRANSFORMS
 
@@ -40,6 +41,7 @@ def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
         if isinstance(plugin, Rule):
             continue
         if not isinstance(plugin, str | Path):
+            plugin = Plugin(targets=(plugin,)) if isinstance(plugin, Target) else plugin  # noqa: PLW2901 - as a plugin
             own = plugin if isinstance(plugin, Plugin) else Plugin((plugin,))
             registries.append(registry_from_plugin(own, "the caller"))
         elif (path := Path(plugin)).resolve() not in files:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import cast
 
@@ -25,8 +26,9 @@ from ...core.run.pipeline import (
     select,
     selectable_names,
 )
+from ...core.run.target import Target
 from ...core.run.transforms import RequestedTransform, RunOpsets, SkippedPass, TransformPass
-from ...passes.pipelines import PASS_STAGES
+from ...passes.pipelines import PASS_STAGES, pipeline_for
 from ...passes.structure.opset import ConvertOpset, RaiseOpset
 from .name_resolver import NameResolver
 
@@ -37,8 +39,8 @@ class ResolvedPipeline(Struct, frozen=True):
     `transforms` are those that the pipeline or the caller names, in order, and are no longer in the pipeline.
     `spec` and `enabled_specs` are the requests as text, with absolute paths and without transforms; `read_files` are
     the pipeline files. `fallbacks`: the pipelines to fall back to, in order, with the same passes added and selected.
-    `last_fallback`: no passes, but for a conversion of the opset that was requested. `others` are the passes and
-    transforms, built in and of the caller, that are in neither.
+    `last_fallback`: no passes, but for a conversion of the opset that was requested. `target`: the engine for the
+    result. `others` are the passes and transforms, built in and of the caller, that are in neither.
     """
 
     pipeline: Pass
@@ -49,6 +51,7 @@ class ResolvedPipeline(Struct, frozen=True):
     fallbacks: Sequence[Pass] = ()
     last_fallback: Pass = field(default_factory=lambda: Pipeline("none", ()))
     transforms: Sequence[RequestedTransform] = ()
+    target: Target | None = None
     others: Sequence[Pass] = ()
 
     def for_opsets(self, opsets: Mapping[str, int]) -> tuple[Pass, list[SkippedPass]]:
@@ -71,8 +74,9 @@ def resolve_pipeline(
     only: Collection[str] = (),
     skip: Collection[str] = (),
     enable: Collection[str] = (),
+    target: str | Target | None = None,
 ) -> ResolvedPipeline:
-    """Resolve a pipeline, add plugins and enabled passes, and select by `only` and `skip`.
+    """Resolve a pipeline, for a target if one is given, add plugins and enabled passes, select by `only` and `skip`.
 
     Passes of a plugin are added unless the pipeline names some of them. Passes of installed packages run only if they
     are named. An enabled ConvertOpset comes first, and passes that raise the opset further are dropped. Raises
@@ -83,6 +87,8 @@ def resolve_pipeline(
             raise UsageError(f"{parameter} must be a list, as in {parameter}=[{given!r}]")
     names = NameResolver(plugin)
     start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(PassPlacement(pipeline).item)
+    goal = names.target_named(target) if target else None
+    start = start if goal is None else _pipeline_for(goal, start)
     specs = _merge_specs(enable)
     more = _added_passes(start, names, list(specs))
     stages = {
@@ -105,6 +111,10 @@ def resolve_pipeline(
         return _configure_passes(_convert_first(whole, conversions) if conversions else whole, specs)
 
     whole = complete(start)
+    highest = goal.opset if goal is not None and goal.opset else inf
+    for p in leaves(whole):
+        if isinstance(p, ConvertOpset) and p.opset > highest:
+            raise UsageError(f"--opset {p.opset}: the target reads opset {highest} at most")
     seen: dict[str, Pass] = {}
     for p in nested_passes(whole):
         other = seen.setdefault(p.name, p)
@@ -127,8 +137,19 @@ def resolve_pipeline(
         [p for f in _fallbacks(start, names) if (p := _select_known(complete(f), only, skip)) is not None],
         Pipeline("none", tuple(p for p in leaves(whole) if p.name in converting)),
         [_requested_transform(p, names) for p in transforms.values() if p.name not in skip],
+        goal,
         [f.item for f in names.registry.passes.values() if f.name not in running],
     )
+
+
+def _pipeline_for(target: Target, p: Pass) -> Pass:
+    """A pipeline for a target. Raises UsageError for one of another target."""
+    others = [q.name for q in (p, *nested_passes(p)) if isinstance(q, Pipeline) and q.runs is not None]
+    if others == [target.name] == [p.name] and not target.forms:
+        return p
+    if others:
+        raise UsageError(f"pipeline {others[0]} is for a target itself: leave out --pipeline or --target {target.name}")
+    return pipeline_for(target, p)
 
 
 def _opsets_in_run(pipeline: Pass, opset: int | None) -> RunOpsets:

@@ -145,6 +145,7 @@ class GraphContext:
     function_attributes: frozenset[str] = frozenset()  # to which nodes may refer, in the body of a local function
     value_info: ValueInfo = "keep"  # of an export
     runs: Runs | None = None  # whether a rewrite may add an op; None: any
+    obstacle: Callable[[Op], str] | None = None  # why the target does not take an op, "" if it does
     costs: CostModel = CPU  # of the target
     quantization: QuantizationSpec | None = None  # for rules that quantize; None: they decline
 

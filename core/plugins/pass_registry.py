@@ -15,6 +15,7 @@ from msgspec import Struct
 from ..errors import PluginError, UsageError
 from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass, leaves
+from ..run.target import Target
 from ..run.transforms import ModelTransform, definition
 from ..support.python_files import FILE_MODULE_PREFIX, import_file, plugin_errors
 from .plugin import PassPlacement, Plugin, as_pass
@@ -61,10 +62,11 @@ Entry = PassEntry | PipelineEntry
 
 @dataclass(slots=True)
 class PassRegistry:
-    """Passes and pipelines by name."""
+    """Passes, pipelines and targets by name."""
 
     passes: dict[str, PassEntry] = field(default_factory=dict[str, PassEntry])
     pipelines: dict[str, PipelineEntry] = field(default_factory=dict[str, PipelineEntry])
+    targets: dict[str, Target] = field(default_factory=dict[str, Target])
     _entries_by_pass: dict[str, list[tuple[Pass, Entry]]] = field(default_factory=dict[str, Any], init=False)
     _entries_by_rule: dict[str, tuple[Rule, Entry]] = field(default_factory=dict[str, Any], init=False)
 
@@ -118,9 +120,16 @@ class PassRegistry:
         self._index(new)
 
     def update(self, others: PassRegistry) -> None:
-        """Add all entries of another registry. Raises PluginError, as `add`."""
+        """Add all entries of another registry. Raises PluginError, as `add`, and for two targets of one name."""
         for other in others:
             self.add(other)
+        for target in others.targets.values():
+            self.add_target(target)
+
+    def add_target(self, target: Target) -> None:
+        """Add a target. Raises PluginError if another one has its name."""
+        if self.targets.setdefault(target.name, target) != target:
+            raise PluginError(f"two targets are named {target.name}")
 
     def _index(self, entry: Entry) -> None:
         for p in entry.passes:
@@ -201,6 +210,8 @@ class InstalledPlugins:
                     self.registry.add(found)
                 except PluginError as e:
                     self.load_errors[found.name] = e
+            for target in registry.targets.values():
+                self.registry.targets.setdefault(target.name, target)
 
 
 def _entry_point_error(entry: EntryPoint, names: Sequence[str]) -> PluginError:
@@ -223,8 +234,8 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
         thing = entry.load()
         if isinstance(thing, ModuleType):
             return registry_from_module(thing, source)
-        if isinstance(thing, Plugin):
-            return registry_from_plugin(thing, source)
+        if isinstance(thing, Plugin | Target):
+            return registry_from_plugin(thing if isinstance(thing, Plugin) else Plugin(targets=(thing,)), source)
         if isinstance(thing, Rule):
             thing = RulePass(entry.name, (thing,))
         if not isinstance(thing, Pass | ModelTransform | PassPlacement) or isinstance(thing, type):
@@ -237,7 +248,7 @@ def registry_from_file(path: Path) -> PassRegistry:
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
         registry = registry_from_module(module, str(path))
-    if not any(registry):
+    if not any(registry) and not registry.targets:
         own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
         name = next((t.__name__ for t in own if hasattr(t, "run")), "")
         hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
@@ -272,7 +283,10 @@ def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
     plugins = list({id(t): t for t in vars(module).values() if isinstance(t, Plugin)}.values())
     if len(plugins) > 1:
         raise PluginError(f"{source}: {module.__name__.removeprefix(FILE_MODULE_PREFIX)} defines more than one Plugin")
-    return registry_from_plugin(plugins[0] if plugins else Plugin(passes_in_module(module, source)), source)
+    if plugins:
+        return registry_from_plugin(plugins[0], source)
+    targets = list({id(t): t for t in vars(module).values() if isinstance(t, Target)}.values())
+    return registry_from_plugin(Plugin(passes_in_module(module, source), targets=targets), source)
 
 
 def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
@@ -285,13 +299,16 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     registry = PassRegistry()
     for entry in found:
         registry.add(entry)
+    for target in plugin.targets:
+        registry.add_target(target)
     return registry
 
 
 def passes_in_module(module: ModuleType, source: str) -> list[Pass | Rule | ModelTransform | PassPlacement]:
     """A module's passes and transforms, its rules of groups, and its other rules as one pass of its name.
 
-    They are values of names, or in tuples and lists. Raises PluginError if the name of the module is taken.
+    They are values of names, or in tuples and lists; the decompositions of its targets are none of them. Raises
+    PluginError if the name of the module is taken.
     """
     listed = [cast("Sequence[Any]", t) for t in vars(module).values() if isinstance(t, tuple | list)]
     things = list({id(t): t for t in chain(vars(module).values(), *listed)}.values())
@@ -300,6 +317,7 @@ def passes_in_module(module: ModuleType, source: str) -> list[Pass | Rule | Mode
     free = [t for t in things if isinstance(t, Pass | ModelTransform) and not isinstance(t, type) and t not in given]
     passes = list(map(as_pass, (*free, *given)))
     taken = {r for p in passes for r in all_rules(p)}
+    taken |= {r for t in things if isinstance(t, Target) for r in t.decompositions}
     rules_here = [t for t in things if isinstance(t, Rule) and t.build.__module__ == module.__name__]
     own = list(dict.fromkeys(r for r in rules_here if r not in taken))
     grouped, loose = [r for r in own if r.group], tuple(r for r in own if not r.group)

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from ..errors import PluginError
 from ..rewriting.rules import Rule
 from ..run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
+from ..run.target import Target
 from ..run.transforms import ModelTransform, TransformPass
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class Plugin(Struct, frozen=True):
     """All passes and pipelines of a package or file.
 
     `passes`: passes, transforms and rules; rules of one group are one pass, each other rule is a pass of its own.
-    `pipelines`: by name, as `--pipeline` takes them or as a Pass. `passwright`: the versions of passwright that it
+    `pipelines`: by name, as `--pipeline` takes them or as a Pass. `targets`: engines, for `--target`; each
+    has a pipeline of its name. `passwright`: the versions of passwright that it
     works with, as in `>=0.1,<1` (PEP 440). `opsets`: the first and the last standard opset that it supports; None for
     any. Raises PluginError.
 
@@ -97,6 +99,7 @@ class Plugin(Struct, frozen=True):
     pipelines: Mapping[str, str | Pass] = field(default_factory=dict[str, "str | Pass"])
     passwright: str = ""
     opsets: tuple[int, int] | None = None
+    targets: Sequence[Target] = ()
 
     def __post_init__(self) -> None:
         """Check arguments, as plugins may not be type-checked."""
@@ -106,6 +109,10 @@ class Plugin(Struct, frozen=True):
             if not isinstance(item, PassPlacement):
                 _require_item(item)
         _require_pipelines(self.pipelines)
+        for target in cast("Sequence[Any]", self.targets):
+            if not isinstance(target, Target):
+                raise PluginError(f"targets has {reprlib.repr(target)}, which is not a Target")
+            _require_name(target.name)
         match cast("Any", self.opsets):
             case None:
                 pass
@@ -147,8 +154,8 @@ class Plugin(Struct, frozen=True):
         return SpecifierSet(self.passwright).contains(version, prereleases=True)
 
 
-PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin
-"""A Python file with passes, transforms or rules, or an object with or of them."""
+PluginLike = str | Path | Pass | Rule | ModelTransform | PassPlacement | Plugin | Target
+"""A Python file with passes, transforms, rules or targets, or an object with or of them."""
 
 
 def as_pass(item: Pass | Rule | ModelTransform) -> Pass:

@@ -54,6 +54,8 @@ class RewriteBuilder(Operators):
     input. Numbers, lists and arrays are constants of the element type of the other operands: `g.Mul(x, 2.0)`,
     `g.Reshape(x, [0, -1])`. An operator or attribute that does not exist in the opset of the model, or takes no such
     types, declines (MatchFailure); one that no opset has, or a wrong number of inputs or outputs, raises RuleError.
+    One `of_rule` declines ops that the target of the pipeline does not take; what passes add without rules is replaced
+    after them.
 
     Examples:
         >>> build = RewriteBuilder(graph, next(graph.ops("Add")))
@@ -68,11 +70,17 @@ class RewriteBuilder(Operators):
     """
 
     def __init__(
-        self, graph: Graph, root: Op, domain: str = op_schemas.ONNX_DOMAIN, base: RewriteBuilder | None = None
+        self,
+        graph: Graph,
+        root: Op,
+        domain: str = op_schemas.ONNX_DOMAIN,
+        base: RewriteBuilder | None = None,
+        *,
+        of_rule: bool = False,
     ) -> None:
         require_type(graph, Graph, "RewriteBuilder", "a graph first")
         require_type(root, Op, "RewriteBuilder", "an op of the graph as root")
-        self.graph = graph
+        self.graph, self._of_rule = graph, of_rule
         self.added_ops: list[Op] = [] if base is None else base.added_ops
         self.constants: list[Value] = [] if base is None else base.constants
         self._root, self._domain = root, domain
@@ -111,7 +119,7 @@ class RewriteBuilder(Operators):
 
         def domain(self, name: str) -> RewriteBuilder:
             """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-            return RewriteBuilder(self.graph, self._root, name, self)
+            return RewriteBuilder(self.graph, self._root, name, self, of_rule=self._of_rule)
 
         def __getattr__(self, op_type: str) -> Callable[..., Value | tuple[Value, ...]]:
             return partial(self._add, op_type)
@@ -132,13 +140,16 @@ class RewriteBuilder(Operators):
                 raise RuleError(f"{op_type} has {spec.min_output} to {spec.max_output} outputs, not {outputs}")
         elif op_schemas.latest_opset_version(self._domain):
             self._decline_missing(op_type)
-        self._require_on_target(op_type, values)
+        if self._of_rule:
+            self._require_on_target(op_type, values)
         self.graph.opsets.setdefault(self._domain, 1)
         op = Op(op_type, self._domain, "", written, None)
         op.order_key = self._root.order_key
         count = outputs or max(1, spec.min_output if spec is not None else 1)
         made = [Value(self.graph.fresh_name(self._root.outputs[0].name)) for _ in range(count)]
         self.added_ops.append(self.graph.add_op(op, without_trailing_omitted(values), made))
+        if self._of_rule and (obstacle := self.graph.context.obstacle) is not None:
+            require(not (why := obstacle(op)), f"the target does not take this {op_type}: {why}")
         return made[0] if outputs is None and count == 1 else tuple(made)
 
     def _decline_missing(self, op_type: str) -> NoReturn:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from operator import attrgetter
 from typing import Any, cast
 
@@ -175,7 +176,7 @@ def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | Non
     if not change_log.may_change(r.name, place, exact=exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)
         return None
-    g, context = RewriteBuilder(root.graph, root), root.graph.context
+    g, context = RewriteBuilder(root.graph, root, of_rule=True), root.graph.context
     before = context.mutation_count
     try:
         new = _build_replacement(r, g, match, place)
@@ -196,23 +197,41 @@ def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | Non
     return touched
 
 
-@np.errstate(all="ignore")
-def try_build(r: Rule, match: Match) -> None:
-    """Build the replacement of a match, and remove it again. Raises MatchFailure or RuleError as `apply_rule` would."""
+@contextmanager
+def tentative_build(r: Rule, match: Match) -> Generator[list[Op]]:
+    """The ops that a rule adds for a match, in the graph until the context ends, without dead ones.
+
+    Raises MatchFailure or RuleError as `apply_rule` would.
+    """
     root = match.ops[0]
-    g = RewriteBuilder(root.graph, root)
+    g, mutations = RewriteBuilder(root.graph, root, of_rule=True), root.graph.context.mutation_count
     try:
-        _build_replacement(r, g, match, _match_location(match))
+        with np.errstate(all="ignore"):
+            new = _build_replacement(r, g, match, _match_location(match))
+        used, left = set[Op](), [v.producer for v in new if v is not None and v not in match.outputs]
+        own = set(g.added_ops)
+        while left:
+            if (op := left.pop()) in own and op not in used:
+                used.add(op)
+                left += [v.producer for v in (*op.inputs, *op.captures) if v is not None]
+        yield [op for op in g.added_ops if op in used]
     finally:
         root.graph.discard(g.added_ops[::-1])
         for v in g.constants:
             root.graph.drop_initializer(v)
+        root.graph.context.mutation_count = mutations
+
+
+def try_build(r: Rule, match: Match) -> None:
+    """Build the replacement of a match, and remove it again. Raises MatchFailure or RuleError as `apply_rule` would."""
+    with tentative_build(r, match):
+        pass
 
 
 def _match_location(match: Match) -> str:
     """The name of the first output of the first root that is used."""
     root = match.roots[0]
-    return next(v.name for v in root.outputs if v.consumers or root.graph.is_output(v))
+    return next((v.name for v in root.outputs if v.consumers or root.graph.is_output(v)), root.outputs[0].name)
 
 
 def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> tuple[Value | None, ...]:

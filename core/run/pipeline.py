@@ -25,6 +25,7 @@ from ..errors import (
 )
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph, Runs, total_op_count
+from ..ir.op import Op
 from ..ir.quantization_spec import QuantizationSpec
 from ..processes.watchdog import require_time
 from ..rewriting.change_log import ChangeLog
@@ -232,8 +233,8 @@ def _require_passes(call: str, passes: Any) -> None:
 class Pipeline:
     """Passes in order, once.
 
-    With `runs`, rewrites in it add only ops that run on a target; `costs` are those of the target, without them
-    onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
+    With `runs` and `obstacle`, rewrites in it add only ops that a target takes; `costs` are those of the target,
+    without them onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
 
     Examples:
         >>> once = Pipeline("once", [Fixpoint("none", ())])
@@ -247,6 +248,7 @@ class Pipeline:
     costs: CostModel | None = None
     fallback: str = ""
     quantization: QuantizationSpec | None = None
+    obstacle: Callable[[Op], str] | None = None
 
     def __post_init__(self) -> None:
         """Check that these are passes. Raises UsageError."""
@@ -261,13 +263,14 @@ class Pipeline:
     def on_target(self, graph: Graph) -> Generator[None]:
         """Let rewrites of `graph` be for the target of this pipeline, if it has one, and with its quantization."""
         shared = graph.context
-        outer = shared.runs, shared.costs, shared.quantization
+        outer = shared.runs, shared.obstacle, shared.costs, shared.quantization
         shared.runs, shared.costs = self.runs or shared.runs, self.costs or shared.costs
+        shared.obstacle = self.obstacle or shared.obstacle
         shared.quantization = self.quantization or shared.quantization
         try:
             yield
         finally:
-            shared.runs, shared.costs, shared.quantization = outer
+            shared.runs, shared.obstacle, shared.costs, shared.quantization = outer
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from ..verify.proof_guarantees import ProofCounts
 from ..verify.verdict import Verdict
 from .failures import RejectedChange
 from .pipeline import Pass, leaves
+from .target import TargetFit
 from .transforms import SkippedPass, definition
 
 
@@ -186,7 +187,8 @@ class Report:
     constants. `transforms` were made first, and the result was compared with the transformed model; `before` is the
     size of the file. `hints` name passes that would change the result. `guarantees` counts the changes by the
     guarantees of their rules; `proofs` are those of changed regions, if asked for. `written_to` is the file of the
-    result, None if it was not written, as where a model that is to be replaced stays as it is.
+    result, None if it was not written, as where a model that is to be replaced stays as it is. `target`: whether the
+    result is on the target that was asked for.
     """
 
     source: str
@@ -211,6 +213,7 @@ class Report:
     guarantees: dict[str, int] = field(default_factory=dict[str, int])
     proofs: ProofCounts | None = None
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    target: TargetFit | None = None
 
     @property
     def has_changes(self) -> bool:

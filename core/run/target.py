@@ -1,0 +1,313 @@
+"""Targets: the engines that models are made for, as lists of the operators that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+import numpy as np
+from msgspec import Struct, field, structs
+
+from ..errors import MatchFailure, TargetError, UsageError
+from ..ir.cost_model import CPU, CostModel
+from ..ir.graph import Graph, Runs, is_counted
+from ..ir.op import Op
+from ..ir.op_schemas import ONNX_DOMAIN, VARIADIC, input_names, misuse, qualified_op_type, split_op_type
+from ..ir.tensor import KNOWN_DTYPES, element_type
+from ..ir.values import Value
+from ..rewriting.rules import Rule
+from ..support.regular_files import read_text
+from ..support.suggestions import did_you_mean
+from ..support.toml_tables import read_tables
+from .pipeline import Pass
+
+MAX_BYTES = 1 << 20  # of a file with a target
+MAX_SHOWN = 10  # kinds of misfits that a message lists
+DTYPES = frozenset(map(element_type, KNOWN_DTYPES))
+Facts = Collection[Any] | Mapping[str, Collection[Any]]
+
+
+class Support(Struct, frozen=True, forbid_unknown_fields=True):
+    """A form of an operator that a target takes; all that is said of it must hold.
+
+    `first` and `last` are versions of the opset. `dtypes`, as in ONNX's text (float, float16, int64), and `ranks` are
+    those of the first input, or, in a mapping, those of inputs by their names in the specification. `constant` names
+    inputs that must be constants where they are given, `omitted` inputs that must not be given. `attributes` has the
+    values that attributes may have; defaults count. `outputs` is the highest number of outputs that are used.
+    `condition` is called with the op, and declines by `require` as a rule does.
+    """
+
+    first: int = 1
+    last: int | None = None
+    dtypes: Collection[str] | Mapping[str, Collection[str]] = ()
+    ranks: Collection[int] | Mapping[str, Collection[int]] = ()
+    attributes: Mapping[str, Collection[Any]] = field(default_factory=dict[str, "Collection[Any]"])
+    constant: Collection[str] = ()
+    omitted: Collection[str] = ()
+    outputs: int | None = None
+    condition: Callable[[Op], object] | None = None
+
+    def covers(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
+        """Whether it may hold of an op with inputs of these types, of which 0 is an unknown one."""
+        if not self.has_opset(version):
+            return False
+        names = input_names(op_type, domain, version)
+        allowed = _by_input(self.dtypes, names)
+        return all(
+            not dtype or (wanted := allowed.get(_at(names, i))) is None or element_type(dtype) in wanted
+            for i, dtype in enumerate(dtypes)
+        )
+
+    def obstacles(self, op: Op) -> Iterator[str]:
+        """The conditions that do not hold of an op, in words."""
+        if not self.has_opset(op.version):
+            yield f"opset {op.version}, it takes {_range(self.first, self.last)}"
+            return
+        names = input_names(op.type, op.domain, op.version)
+        given = [(_at(names, i) or str(i), v) for i, v in enumerate(op.inputs) if v is not None]
+        yield from _unlike(given, _by_input(self.dtypes, names), lambda v: element_type(v.dtype), "type")
+        yield from _unlike(given, _by_input(self.ranks, names), lambda v: v.rank, "rank")
+        for name, allowed in self.attributes.items():
+            value = op.attr(name)
+            if value is not None and not any(_is_same(value, a) for a in allowed):
+                yield f"{name} {value}"
+        yield from (f"{name} is not constant" for name, v in given if name in self.constant and not v.is_const)
+        yield from (f"{name} is given" for name, _ in given if name in self.omitted)
+        used = sum(not op.graph.is_unused(v) for v in op.outputs)
+        if self.outputs is not None and used > self.outputs:
+            yield f"{used} outputs"
+        if self.condition is not None:
+            try:
+                self.condition(op)
+            except MatchFailure as e:
+                yield str(e)
+
+    def has_opset(self, version: int) -> bool:
+        """Whether it is of that opset."""
+        return self.first <= version and (self.last is None or version <= self.last)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The attributes and inputs of which it says something."""
+        by_input = {*_by_input(self.dtypes, ()), *_by_input(self.ranks, ())} - {""}
+        return frozenset((*by_input, *self.attributes, *self.constant, *self.omitted))
+
+
+def _range(first: int, last: int | None) -> str:
+    if last is None:
+        return f"{first} and later"
+    return f"{first} to {last}" if first <= last else "none"
+
+
+def _by_input(facts: Facts, names: Sequence[str]) -> Mapping[str, Collection[Any]]:
+    """What is said of inputs, by their names; of an unknown operator the first one has the number 0."""
+    if isinstance(facts, Mapping):
+        return cast("Mapping[str, Collection[Any]]", facts)
+    return {names[0] if names else "": facts} if facts else {}
+
+
+def _at(names: Sequence[str], index: int) -> str:
+    """The name of an input; the last one may be repeated."""
+    return names[min(index, len(names) - 1)] if names else "" if index == 0 else str(index)
+
+
+def _unlike(
+    given: Sequence[tuple[str, Value]],
+    allowed: Mapping[str, Collection[Any]],
+    fact: Callable[[Value], Any],
+    what: str,
+) -> Iterator[str]:
+    """The inputs of which another type, or another rank, is said than they have."""
+    for name, value in given:
+        if (wanted := allowed.get(name, allowed.get("") if name == "0" else None)) is None:
+            continue
+        try:
+            found = fact(value)
+        except MatchFailure:
+            found = "unknown"
+        if found not in wanted:
+            yield f"{what} {found} of {name}"
+
+
+def _is_same(value: Any, allowed: Any) -> bool:
+    if isinstance(value, float) and isinstance(allowed, int | float):
+        return np.float32(value) == np.float32(allowed)  # as files have it
+    return value == (list(cast("tuple[Any, ...]", allowed)) if isinstance(allowed, tuple) else allowed)
+
+
+NEVER = Support(last=0)
+"""An operator that a target does not take."""
+
+
+class Misfit(Struct, frozen=True):
+    """An op that a target does not take, `reason`, and what `tried` decompositions of it would still need.
+
+    `op` is the operator, behind its domain; `place` the name of the node, or of its first output. Both are empty for
+    what is wrong of the whole model.
+    """
+
+    op: str
+    place: str
+    reason: str
+    tried: Sequence[str] = ()
+
+
+class TargetFit(Struct, frozen=True):
+    """Whether a model is on a target: it is, if there are no `misfits`."""
+
+    target: str
+    misfits: Sequence[Misfit] = ()
+
+    def lines(self) -> list[str]:
+        """The misfits in words, those alike in one."""
+        found: list[str] = []
+        kinds = sorted(self.misfits, key=lambda m: (m.op, m.reason, m.tried))
+        for (op, reason, tried), alike in groupby(kinds, lambda m: (m.op, m.reason, m.tried)):
+            places = [f"'{m.place}'" for m in alike]
+            count = f"{len(places)} " if len(places) > 1 else ""
+            more = ", ..." if len(places) > 2 else ""
+            text = f"{count}{op} at {', '.join(places[:2])}{more} ({reason})" if op else reason
+            found.append("; ".join((text, *tried)))
+        return found
+
+    def __str__(self) -> str:
+        if not self.misfits:
+            return f"on target {self.target}"
+        lines, count = self.lines(), sum(bool(m.op) for m in self.misfits)
+        left = [f"and {len(lines) - MAX_SHOWN} more kinds"] if len(lines) > MAX_SHOWN else []
+        start = f"{count} op{'s' * (count != 1)} left that {self.target} lacks" if count else f"not on {self.target}"
+        return f"{start}: {', '.join([*lines[:MAX_SHOWN], *left])}"
+
+    def require(self) -> None:
+        """Raise TargetError with the misfits, if there are any."""
+        if self.misfits:
+            raise TargetError(str(self))
+
+
+class Target(Struct, frozen=True, dict=True):
+    """An engine: the operators that it takes, its opset, and what ops and moving data cost there.
+
+    `operators`: by name, as in `Conv`, `com.microsoft.Gelu` or, for several alike, `Add Sub Mul`, the form that is
+    taken, or several forms of which one is enough. `others`: whether the operators that are not listed are taken: no,
+    those of the standard domain, or a function that says so by type, domain, opset and element types of inputs.
+    `opset`: the highest of the standard domain that it reads, to which models are raised as far as all their ops can
+    be; 0: the highest that the installed onnxruntime runs. `source` says where the list is from, with the version.
+
+    `avoided` are operators, or forms of them, that it takes and that no rewrite adds; of other domains none is added
+    that is not listed. `costs` serve the rewrites that trade ops for moved data or for one op with a slow kernel.
+    `decompositions` are rules of its own, tried before others, for ops that it lacks. `last` are passes after those of
+    `basic`. `fallback` is the pipeline to use where the result of its own turns out to be slower than the original
+    (`passes run --check-speed`).
+    """
+
+    name: str
+    description: str = ""
+    operators: Mapping[str, Support | Sequence[Support]] = field(
+        default_factory=dict[str, "Support | Sequence[Support]"]
+    )
+    opset: int = 0
+    source: str = ""
+    others: Literal["none", "standard"] | Runs = "none"
+    avoided: Mapping[str, Support] = field(default_factory=dict[str, Support])
+    costs: CostModel = CPU
+    decompositions: Sequence[Rule] = ()
+    last: Sequence[Pass] = ()
+    fallback: str = "basic"
+
+    @cached_property
+    def forms(self) -> Mapping[str, Sequence[Support]]:
+        """The forms of each operator that is listed."""
+        listed = ((names, (f,) if isinstance(f, Support) else tuple(f)) for names, f in self.operators.items())
+        return {name: forms for names, forms in listed for name in names.split()}
+
+    def takes(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
+        """Whether it takes an op of that operator, opset of its domain, and element types of inputs, in some form."""
+        forms = self.forms.get(qualified_op_type(domain, op_type))
+        if forms is not None:
+            return any(f.covers(op_type, domain, version, dtypes) for f in forms)
+        return self.takes_other(op_type, domain, version, dtypes)
+
+    def takes_other(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
+        """Whether it takes an op whose operator is not listed."""
+        if callable(self.others):
+            return self.others(op_type, domain, version, dtypes)
+        return self.others == "standard" and not domain
+
+    def may_add(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
+        """Whether rewrites may add such an op."""
+        name = qualified_op_type(domain, op_type)
+        if domain and name not in self.forms:
+            return False
+        avoided = self.avoided.get(name)
+        is_avoided = avoided is not None and any(dtypes) and avoided.covers(op_type, domain, version, dtypes)
+        return not is_avoided and self.takes(op_type, domain, version, dtypes)
+
+    def obstacle(self, op: Op) -> str:
+        """Why it does not take an op, in words; "" if it does."""
+        forms = self.forms.get(name := qualified_op_type(op.domain, op.type))
+        if forms is not None:
+            near = [f for f in forms if f.has_opset(op.version)] or forms
+            found = [list(f.obstacles(op)) for f in near]
+            return "" if not all(found) else " or ".join(dict.fromkeys(", ".join(reasons) for reasons in found))
+        dtypes = [0 if v is None else v.known_dtype for v in op.inputs]
+        if not is_counted(op) or self.takes_other(op.type, op.domain, op.version, dtypes):
+            return ""
+        is_typed = callable(self.others) and self.others(op.type, op.domain, op.version, [0] * len(dtypes))
+        types = ", ".join(dict.fromkeys(element_type(d) for d in dtypes if d))
+        return f"no {name} of {types}" if is_typed and types else f"no {name}"
+
+    def fit(self, graph: Graph, tried: Mapping[Op, Sequence[str]] | None = None) -> TargetFit:
+        """Whether a graph is on the target, bodies included; `tried` are decompositions of ops. O(ops)."""
+        version = graph.opsets.get(ONNX_DOMAIN, 0)
+        found = [Misfit("", "", f"opset {version} is above {self.opset}")] if 0 < self.opset < version else []
+        for op in (op for g in graph.with_subgraphs() for op in g.sorted_ops()):
+            if reason := self.obstacle(op):
+                place = op.name or next((v.name for v in op.outputs), "")
+                found.append(Misfit(qualified_op_type(op.domain, op.type), place, reason, (tried or {}).get(op, ())))
+        return TargetFit(self.name, found)
+
+    def require_known(self) -> None:
+        """Raise UsageError for a name in the list that no opset has, if onnx knows the domain."""
+        for name, forms in (*self.forms.items(), *((n, (f,)) for n, f in self.avoided.items())):
+            domain, op_type = split_op_type(name)
+            for f in forms:
+                if why := misuse(op_type, domain, (0, VARIADIC), f.names):
+                    raise UsageError(f"target {self.name}: {why}")
+                facts = _by_input(f.dtypes, ()).values()
+                for dtype in (d for dtypes in facts for d in dtypes if d not in DTYPES):
+                    raise UsageError(
+                        f"target {self.name}: {name}: no element type {dtype}{did_you_mean(dtype, DTYPES)}"
+                    )
+
+
+class _TargetTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """A target in a file."""
+
+    name: str
+    description: str = ""
+    opset: int = 0
+    source: str = ""
+    others: Literal["none", "standard"] = "none"
+    operators: dict[str, Support | list[Support]] = field(default_factory=dict[str, "Support | list[Support]"])
+    avoided: dict[str, Support] = field(default_factory=dict[str, Support])
+
+
+def read_target(path: Path) -> Target:
+    """The target in a TOML file, whose keys are fields of Target. Raises UsageError for mistakes in it."""
+    try:
+        table = msgspec.convert(read_tables(path, read_text(path, MAX_BYTES)), _TargetTable)
+    except msgspec.ValidationError as e:
+        raise UsageError(f"{path}: {e}") from e
+    except UnicodeDecodeError as e:
+        raise UsageError(f"{path}:1: not a text in UTF-8") from e
+    except OSError as e:
+        raise UsageError(f"cannot read {path}: {e.strerror}") from e
+    except ValueError as e:
+        raise UsageError(str(e)) from e
+    target = Target(**structs.asdict(table))
+    target.require_known()
+    return target

@@ -1,0 +1,265 @@
+"""Legalization: ops that a target does not take are replaced by ops that it takes.
+
+Decompositions are rules with one op in their pattern: those of the target, those of this package, and one for each
+operator that the specification defines as a function (see `function_bodies`). One op is planned in depth: a
+decomposition is built in the graph, what the target lacks of it is planned in the same way, and all of it is removed
+again. The cheapest chain to ops that the target takes, of rules before functions, is then applied, each step as a
+change of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import inf
+
+from msgspec import Struct, structs
+
+from ..core import ChangeLog, Graph, MatchFailure, Op, Rule, Target, Value
+from ..core.errors import RuleError
+from ..core.ir.expressions import as_integers
+from ..core.ir.graph import is_counted
+from ..core.ir.op_schemas import ONNX_DOMAIN, qualified_op_type, schema
+from ..core.ir.tensor import SMALL_TENSOR_BYTES
+from ..core.rewriting.driver import RuleIndex, Worklist, apply_rule, is_live, tentative_build
+from ..core.run.target import TargetFit
+from ..core.transform.opset_conversion import Unconvertible, plan_conversion
+from .decompositions import DECOMPOSITIONS
+from .function_bodies import expand, function_rule
+
+MAX_DEPTH = 8  # of decompositions of what decompositions make
+Lacks = Callable[[Op], str]
+"""Why an op is to be replaced, in words; "" for one that may stay."""
+
+
+class Chain(Struct, frozen=True):
+    """A decomposition of an op into ops that the target takes, at that cost: the ops that are left of it."""
+
+    rule: Rule
+    cost: float
+
+
+class Plan(Struct, frozen=True):
+    """The decompositions of an op that end on the target, and what others would need.
+
+    The cheapest is first, of rules before functions of the specification.
+    """
+
+    chains: tuple[Chain, ...] = ()
+    tried: tuple[str, ...] = ()
+
+    @property
+    def cost(self) -> float:
+        """The cost of the first chain; infinite without one."""
+        return self.chains[0].cost if self.chains else inf
+
+
+@dataclass(frozen=True)
+class Legalize:
+    """Ops that the target does not take are replaced by ops that it takes, as far as decompositions of them do.
+
+    A model of a later opset than the target reads is lowered to that, after ops which that does not have are replaced.
+    """
+
+    target: Target
+    name: str = "legalize"
+    rules: tuple[Rule, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Take the decompositions of the target and those of this package, unless some are given."""
+        if not self.rules:
+            named = {r.name: r for r in (*self.target.decompositions, *DECOMPOSITIONS)}
+            object.__setattr__(self, "rules", tuple(named.values()))
+
+    @cached_property
+    def _index(self) -> RuleIndex:
+        return RuleIndex(self.rules)
+
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        """Replace them until none is left that can be. O(ops)."""
+        with _free(graph):  # what a decomposition makes may be decomposed in turn
+            made = self._lower_opset(graph, change_log) if 0 < self.target.opset < _opset(graph) else 0
+            return made + self._replace(graph, change_log, self.target.obstacle)
+
+    def fit(self, graph: Graph) -> TargetFit:
+        """Whether a graph is on the target, with what decompositions of the ops that are not would still need."""
+        found = self.target.fit(graph)
+        if not found.misfits:
+            return found
+        with _free(graph):
+            planner = _Planner(self, self.target.obstacle)
+            lacking = [op for g in graph.with_subgraphs() for op in g.ops() if self.target.obstacle(op)]
+            tried = {op: planner.plan(op).tried for op in lacking if is_live(op)}
+        fit = self.target.fit(graph, tried)
+        if not 0 < self.target.opset < _opset(graph):
+            return fit
+        try:
+            plan_conversion(graph, self.target.opset)
+        except MatchFailure as e:
+            first = structs.replace(fit.misfits[0], tried=(f"to lower it is not possible: {e}",))
+            return TargetFit(fit.target, [first, *fit.misfits[1:]])
+        return fit
+
+    def candidates(self, op: Op) -> Iterator[Rule]:
+        """The decompositions that may apply to an op."""
+        own = self._index.by_root_type.get(op.type, ())
+        yield from (r for r in own if any(p.domain == op.domain for p in r.patterns))
+        if (r := function_rule(op.type, op.domain)) is not None:
+            yield r
+
+    def _lower_opset(self, graph: Graph, change_log: ChangeLog) -> int:
+        """Lower the opset; ops that hinder it are replaced first."""
+        version, hindering, made = self.target.opset, dict[Op, str](), 0
+
+        def lacks(op: Op) -> str:
+            is_unknown = op.domain == ONNX_DOMAIN and schema(op.type, ONNX_DOMAIN, version) is None
+            return f"opset {version} has no {op.type}" if is_unknown else hindering.get(op, "")
+
+        while True:
+            made += self._replace(graph, change_log, lacks)
+            try:
+                plan = plan_conversion(graph, version, same_kernels=change_log.exact_only)
+            except Unconvertible as e:
+                if e.op in hindering:
+                    change_log.note(f"opset {version} is not possible: {e}")
+                    return made
+                hindering[e.op] = str(e)
+                continue
+            except MatchFailure as e:
+                change_log.note(f"opset {version} is not possible: {e}")
+                return made
+            if change_log.request_change(self.name, "", tuple(plan.replacements), exact=plan.is_exact):
+                plan.apply(graph, self.name)
+                made += 1
+            return made
+
+    def _replace(self, graph: Graph, change_log: ChangeLog, lacks: Lacks) -> int:
+        """Replace the ops that are lacking, as far as decompositions do; returns how many were."""
+        planner, made = _Planner(self, lacks), 0
+        work = Worklist()
+        work.add(op for g in graph.with_subgraphs() for op in g.sorted_ops() if planner.reason(op))
+        for op in work:
+            if op not in op.graph or not is_live(op):
+                continue
+            if change_log.stopped:
+                break
+            for chain in planner.plan(op).chains:
+                if (touched := apply_rule(chain.rule, op, change_log)) is not None:
+                    made += 1
+                    graph.prune([t for t in touched if t in t.graph])
+                    work.add(t for t in touched if t in t.graph and planner.reason(t))
+                    break
+        return made
+
+
+@contextmanager
+def _free(graph: Graph) -> Generator[None]:
+    """Let rules add ops that the target lacks until the context ends."""
+    context = graph.context
+    outer = context.runs, context.obstacle
+    context.runs = context.obstacle = None
+    try:
+        yield
+    finally:
+        context.runs, context.obstacle = outer
+
+
+def _opset(graph: Graph) -> int:
+    return graph.opsets.get(ONNX_DOMAIN, 0)
+
+
+@dataclass
+class _Planner:
+    """The plans of ops, which those that are alike share."""
+
+    legalize: Legalize
+    lacks: Lacks
+    _plans: dict[object, Plan] = field(default_factory=dict[object, Plan])
+    _pending: list[object] = field(default_factory=list[object])
+
+    def reason(self, op: Op) -> str:
+        """Why an op is to be replaced; "" for one that may stay, or that is computed before the model runs."""
+        return "" if not is_counted(op) or is_foldable(op) else self.lacks(op)
+
+    def plan(self, op: Op) -> Plan:
+        """The plan of an op that is lacking."""
+        key = _identity(op)
+        if key not in self._plans:
+            if key in self._pending or len(self._pending) >= MAX_DEPTH:
+                return Plan(tried=("its decompositions lead back to it",))
+            self._pending.append(key)
+            try:
+                self._plans[key] = self._planned(op)
+            finally:
+                self._pending.pop()
+        return self._plans[key]
+
+    def _planned(self, op: Op) -> Plan:
+        chains: list[Chain] = []
+        tried: list[str] = []
+        for r in self.legalize.candidates(op):
+            try:
+                cost, missing = self._cost(r, op)
+            except (MatchFailure, RuleError) as e:
+                tried.append(f"{r.name}: {e}")
+                continue
+            if missing:
+                tried.append(f"{r.name} would need {', '.join(missing)}")
+            else:
+                chains.append(Chain(r, cost))
+        chains.sort(key=lambda c: (c.rule.build is expand, c.cost))  # bodies of functions may overflow or round more
+        if not chains and not tried:
+            tried.append("no decomposition of it is known")
+        return Plan(tuple(chains), tuple(tried))
+
+    def _cost(self, r: Rule, op: Op) -> tuple[float, list[str]]:
+        """The cost of a decomposition, and what it would still need of the target. Declines if it does not apply."""
+        match = next(iter(r.matches(op)), None)
+        if match is None:
+            raise MatchFailure("its pattern does not match")
+        with tentative_build(r, match) as added:
+            cost, missing = 0.0, dict[str, None]()
+            for new in added:
+                if not (reason := self.reason(new)):
+                    cost += not is_foldable(new)
+                    continue
+                plan = self.plan(new)
+                cost += plan.cost
+                if not plan.chains:
+                    missing[f"{qualified_op_type(new.domain, new.type)} ({reason})"] = None
+            return cost, list(missing)
+
+
+def is_foldable(op: Op) -> bool:
+    """Whether the values of an op are known before the model runs: from constants and fixed shapes."""
+    return bool(op.outputs) and all(map(_is_foldable_value, op.outputs))
+
+
+def _is_foldable_value(value: Value, depth: int = 0) -> bool:
+    if value.is_const:
+        return True
+    elements = value.known_elements
+    if elements is not None and as_integers(elements) is not None:
+        return True
+    maker = value.producer
+    if maker is None or not maker.inputs or depth > 2 * MAX_DEPTH or maker.subgraphs:
+        return False
+    return all(v is None or _is_foldable_value(v, depth + 1) for v in maker.inputs)
+
+
+def _identity(op: Op) -> object:
+    """What decides how an op is decomposed."""
+    known = [None if v is None else (v.known_dtype, v.known_shape, _content(v)) for v in op.inputs]
+    used = [op.graph.is_unused(v) for v in op.outputs]
+    attributes = sorted((name, repr(value)) for name, value in op.attrs.items())
+    return op.type, op.domain, op.version, tuple(attributes), tuple(known), tuple(used)
+
+
+def _content(value: Value) -> object:
+    """The elements of a small constant; whether another value is constant."""
+    tensor = value.tensor
+    if tensor is None or tensor.nbytes > SMALL_TENSOR_BYTES or tensor.is_external:
+        return tensor is not None
+    return tensor.array.tobytes()

@@ -1,0 +1,170 @@
+"""Targets by name, in files and of plugins, on the command line and in Python."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from msgspec import structs
+from passwright.app.cli.entry import app
+from passwright.core import Plugin, Support, Target
+from passwright.core.errors import PluginError, TargetError, UnknownNameError, UsageError
+from passwright.core.run.target import read_target
+from passwright.passes.targets import TARGET_NAMES, shipped_target
+from rewriting import cases, load, op_types
+from typer.testing import CliRunner, Result
+
+from passwright import info, optimize
+
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
+SMALL = """
+name = "small"
+opset = 17
+[operators]
+"Add Sub Mul Div Erf" = { dtypes = ["float"] }
+Resize = { attributes = { mode = ["nearest"] } }
+"""
+TEXT = """g (float[2,8] x, float[1,4,4] b, float[1,1,4] s) => (float[2,8] y, int64[N,3] r) {
+    y = Gelu(x) r = NonMaxSuppression(b, s) }"""
+
+
+def invoke(*arguments: object, code: int = 0) -> Result:
+    result = CliRunner(env={"NO_COLOR": "1"}).invoke(app, list(map(str, arguments)))
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    (tmp_path / "small.toml").write_text(SMALL)
+    return tmp_path / "small.toml"
+
+
+def gelu(tmp_path: Path) -> Path:
+    onnx.save(load("g (float[2,8] x) => (float[2,8] y) { y = Gelu(x) }", 20), tmp_path / "gelu.onnx")
+    return tmp_path / "gelu.onnx"
+
+
+@cases("name", {name: name for name in TARGET_NAMES})
+def test_shipped_targets_name_what_onnx_has_and_their_source(name: str) -> None:
+    target = shipped_target(name)
+    target.require_known()
+    assert target.name == name
+    assert target.source
+    assert target.description
+
+
+def test_a_model_is_made_for_a_target_in_a_file(small: Path, tmp_path: Path) -> None:
+    out, report = tmp_path / "out.onnx", tmp_path / "report.json"
+    shown = invoke("run", gelu(tmp_path), "--target", small, "-o", out, "--json", report).output
+    assert "on target small" in shown
+    assert "Gelu" not in shown, "no hint of an opset that the target does not read"
+    assert op_types(onnx.load(out)) == ["Div", "Erf", "Add", "Mul", "Mul"]
+    found = json.loads(report.read_text())
+    assert found["target"] == {"target": "small", "misfits": []}
+    assert found["options"]["target"] == str(small)
+
+
+def test_what_is_not_on_the_target_is_refused_with_its_list(small: Path, tmp_path: Path) -> None:
+    model, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
+    onnx.save(load(TEXT, 20), model)
+    shown = invoke("run", model, "--target", small, "-o", out, code=3).output
+    assert "1 op left that small lacks: NonMaxSuppression at 'r' (no NonMaxSuppression); no decomposition" in shown
+    assert not out.exists()
+    with pytest.raises(TargetError, match="1 op left"):
+        optimize(model, target=small.as_posix())
+
+
+def test_info_lists_all_that_is_not(small: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    onnx.save(load(TEXT, 20), model)
+    shown = invoke("info", model, gelu(tmp_path), "--target", small, code=3).output
+    assert "opset 20 is above 17" in shown
+    assert "NonMaxSuppression at 'r' (no NonMaxSuppression)" in shown
+    data = json.loads(invoke("info", model, "--target", small, "--json", "-", code=3).stdout)
+    assert [m["op"] for m in data["models"][0]["target"]["misfits"]] == ["", "Gelu", "NonMaxSuppression"]
+    assert invoke("info", gelu(tmp_path), "--target", "ort").output.count("on target ort") == 1
+    assert info(model).models[0].target is None
+
+
+def test_pipelines_run_for_a_target(small: Path, tmp_path: Path) -> None:
+    for pipeline in ("none", "basic", "fuse-gelu"):
+        result = optimize(gelu(tmp_path), pipeline, target=str(small))
+        assert "Gelu" not in op_types(result.model)
+        assert result.model.opset_import[0].version == 17
+    with pytest.raises(UsageError, match="pipeline ort is for a target itself"):
+        optimize(gelu(tmp_path), "ort", target=str(small))
+    assert op_types(optimize(gelu(tmp_path), "ort", target="ort").model) == ["Gelu"]
+
+
+def test_a_pipeline_of_a_target_leaves_what_it_lacks(tmp_path: Path) -> None:
+    text = "g (float[2,8] x) => (float[2,8] y, int64[2,N] r) { y = PRelu(x, x) r = NonZero(x) }"
+    result = optimize(load(text, 17), "webgpu")
+    assert {"PRelu", "NonZero"} & set(op_types(result.model)) == {"NonZero"}
+    assert result.report.target is None
+
+
+def test_opsets_and_races_beside_a_target(small: Path, tmp_path: Path) -> None:
+    assert optimize(gelu(tmp_path), target=structs.replace(read_target(small), opset=22), opset=21).model
+    with pytest.raises(UsageError, match="--opset 18: the target reads opset 17 at most"):
+        optimize(gelu(tmp_path), target=str(small), opset=18)
+    with pytest.raises(UsageError, match="--check-speed may keep the original"):
+        optimize(gelu(tmp_path), target=str(small), check_speed=True)
+
+
+def test_targets_of_plugins(tmp_path: Path) -> None:
+    file = tmp_path / "phone.py"
+    file.write_text(
+        "from passwright.core import NEVER, Target, rule\n"
+        "@rule(lambda g, x: g.Gelu(x))\n"
+        "def own(g, x):\n    'Gelu(x) => x * Sigmoid(1.7 * x)'\n    return g.Mul(x, g.Sigmoid(g.Mul(x, 1.7)))\n"
+        "PHONE = Target('phone', operators={'Gelu': NEVER}, others='standard', opset=20, decompositions=(own,))\n"
+    )
+    shown = invoke("run", gelu(tmp_path), "--plugin", file, "--target", "phone", "--no-verify").output
+    assert "1 -> 3 nodes" in shown
+    assert "not on phone" in invoke("info", gelu(tmp_path), "--plugin", file, "--target", "phone", code=3).output
+    relu = Target("relu", operators={"Relu": Support()})
+    model = load("g (float[2] x) => (float[2] y) { y = Relu(x) }", 17)
+    for plugin in (relu, Plugin(targets=(relu,))):
+        assert str(optimize(model, plugin=[plugin], target="relu").report.target) == "on target relu"
+    with pytest.raises(PluginError, match="two targets are named relu"):
+        optimize(model, plugin=[relu, Target("relu")], target="relu")
+    with pytest.raises(PluginError, match="targets has 'relu', which is not a Target"):
+        Plugin(targets=("relu",))  # pyright: ignore[reportArgumentType]
+
+
+MISTAKES = {
+    "a name": ('name = "t"\n[operators]\nSoftMax = {}', "no opset has an operator SoftMax; did you mean Softmax"),
+    "an attribute": (
+        'name = "t"\n[operators]\nResize = { attributes = { mod = [1] } }',
+        "Resize has no attribute mod at any opset; did you mean mode",
+    ),
+    "an input": ('name = "t"\n[operators]\nConv = { constant = ["V"] }', "Conv has no attribute V at any opset"),
+    "a type": ('name = "t"\n[operators]\nConv = { dtypes = ["float23"] }', "Conv: no element type float23"),
+    "a key": ('name = "t"\n[operators]\nConv = { rank = [4] }', "Object contains unknown field `rank`"),
+    "no name": ("[operators]\nConv = {}", "Object missing required field `name`"),
+    "no TOML": ("[operators", "target.toml:1: "),
+}
+
+
+@cases(("text", "message"), MISTAKES)
+def test_mistakes_in_files(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "target.toml").write_text(text)
+    with pytest.raises(UsageError, match="target") as e:
+        read_target(tmp_path / "target.toml")
+    assert message in str(e.value)
+
+
+def test_unknown_targets(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="no target is named webgp; did you mean webgpu"):
+        optimize(gelu(tmp_path), target="webgp")
+    with pytest.raises(UsageError, match=r"cannot read missing\.toml: No such file"):
+        info(gelu(tmp_path), target="missing.toml")
+
+
+def test_a_golden_model_is_on_webgpu() -> None:
+    golden = Path(__file__).parent.parent / "golden_models" / "mlp_dropout.onnx"
+    assert {m.op for m in info(golden, target="webgpu").models[0].target.misfits} == {"Dropout", "PRelu"}  # pyright: ignore[reportOptionalMemberAccess]
+    assert str(optimize(golden, target="webgpu").report.target) == "on target webgpu"

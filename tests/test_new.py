@@ -46,7 +46,8 @@ def test_files_are_written(tmp_path: Path) -> None:
     assert f"cd {tmp_path / 'my-plugin'} && pip install -e '.[test]'" in result.stdout
     assert "passes run example/model.onnx --enable my-plugin" in result.stdout
     assert [p.name for p in tmp_path.iterdir()] == ["my-plugin"]
-    assert "$" not in "".join((tmp_path / "my-plugin" / place).read_text(encoding="utf-8") for place in FILES)
+    texts = "".join((tmp_path / "my-plugin" / place).read_text(encoding="utf-8") for place in FILES)
+    assert "$" not in texts.replace("${{ matrix.", "")  # of the workflow
 
 
 def test_every_template_has_a_target() -> None:

@@ -37,11 +37,12 @@ ARRAYS = (int, float, np.generic, np.ndarray)
 
 def _require_elements(op_type: str, given: object) -> None:
     """Raise UsageError for an operand that is neither a value nor the elements of a constant."""
+    shown = given
     is_list = is_each(given, (int, float, np.generic, str, bytes, list, tuple))
     hint = " (an op has outputs, as in op.outputs[0])" if isinstance(given, Op) else ""
     hint = " (a star gives each of several, as in g.Concat(*xs))" if is_each(given, Value) else hint
     is_right = is_list or isinstance(given, ARRAYS)
-    require_argument(is_right, op_type, f"values, numbers and arrays{hint}", given)
+    require_argument(is_right, op_type, f"values, numbers and arrays{hint}", shown)
 
 
 class RewriteBuilder(Operators):

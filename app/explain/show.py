@@ -37,6 +37,16 @@ def show(
     types of all values that are known. Tensors of more than `max_elements` elements are references to external data
     that say so; external data of the model are references to its files. Raises ModelError for an unusable model, and
     for a region that it does not have.
+
+    Examples:
+        >>> print(show("model.onnx", region="r", radius=0, types=True))
+        <
+           ir_version: 10,
+           opset_import: ["" : 17]
+        >
+        g (float[N,4] a) => (float[N,4] r) {
+           r = Relu (a)
+        }
     """
     file = ModelFile(Path(model)) if not isinstance(model, onnx.ModelProto) else None
     with gc_paused():

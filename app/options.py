@@ -27,6 +27,7 @@ from ..core.verify.effort import Effort
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ..core.plugins.plugin import PluginLike
+    from ..core.run.instrumentation import Instrumentation
     from ..core.run.pipeline import Pass
     from ..core.run.target import Target
     from ..core.verify.given_inputs import GivenSamples, Inputs
@@ -37,8 +38,8 @@ GENERAL, OUTPUT, SELECTION, MODEL, VERIFICATION, CRITERION, SEARCH, SPEED, REPOR
     "Reports", "Settings",
 )  # fmt: skip
 """Groups of options in the help of a command, in this order."""
-PASSES, RULES, PIPELINES, OPERATORS, EFFORTS, LEVELS, TOOLS = (
-    "passes", "rules", "pipelines", "operators", "efforts", "levels", "tools",
+PASSES, RULES, PIPELINES, OPERATORS, EFFORTS, LEVELS, TOOLS, DUMPS = (
+    "passes", "rules", "pipelines", "operators", "efforts", "levels", "tools", "dumps",
 )  # fmt: skip
 """Kinds of names that a shell completes."""
 TUNED = ("pipeline", "skip", "enable", "opset", "threads", "ep")
@@ -359,6 +360,16 @@ def parse_external_data(given: str | int) -> str | int:
         if isinstance(given, str):
             return given
         raise
+
+
+def parse_instrumentation(given: Any) -> tuple[Instrumentation, ...]:
+    """The instrumentation of a run: one object, or several. Raises ValueError for others."""
+    from ..core.run.instrumentation import Instrumentation  # noqa: PLC0415 - imports onnx
+
+    found = tuple(cast("Iterable[Any]", given)) if isinstance(given, list | tuple) else (given,)
+    is_right = all(isinstance(item, Instrumentation) for item in found)
+    _check(is_right, f"{shown(given)}: it has to be an Instrumentation of passwright.core, or a list of them")
+    return found
 
 
 def parse_effort(given: Effort) -> Effort:

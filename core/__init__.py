@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import MatchFailure, ModelError, PassesError, require
+    from .errors import InstrumentationError, MatchFailure, ModelError, PassesError, require
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
     from .ir.dtypes import FLOATS, INTEGERS, DataType
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from .rewriting.change_log import ChangeLog
     from .rewriting.pattern import OpPattern, PatternBuilder, Var
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, lossy, rule
+    from .run.instrumentation import Instrumentation
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
     from .run.report import Hint
     from .run.target import NEVER, Misfit, Support, Target, TargetFit
     from .run.transforms import ModelTransform
 
 _MODULES = {
-    "errors": ("MatchFailure", "ModelError", "PassesError", "require"),
+    "errors": ("InstrumentationError", "MatchFailure", "ModelError", "PassesError", "require"),
     "io.convert": ("from_onnx", "to_onnx"),
     "io.model": ("Model",),
     "ir.dtypes": ("FLOATS", "INTEGERS", "DataType"),
@@ -56,6 +57,7 @@ _MODULES = {
     "rewriting.change_log": ("ChangeLog",),
     "rewriting.pattern": ("OpPattern", "PatternBuilder", "Var"),
     "rewriting.rules": ("EXACT", "LOSSY", "ROUNDING", "Contract", "Rule", "by_dtype", "conditional", "lossy", "rule"),
+    "run.instrumentation": ("Instrumentation",),
     "run.pipeline": ("Fixpoint", "Pass", "Pipeline", "RulePass", "leaves", "rule_pass", "run_pass"),
     "run.report": ("Hint",),
     "run.transforms": ("ModelTransform",),
@@ -73,6 +75,8 @@ __all__ = [
     "Fixpoint",
     "Graph",
     "Hint",
+    "Instrumentation",
+    "InstrumentationError",
     "Kernel",
     "MatchFailure",
     "Misfit",

@@ -141,6 +141,20 @@ class PluginError(PassesError):
         self.names = tuple(names)
 
 
+class InstrumentationError(PassesError):
+    """A hook of a run raised, changed the graph, or could not do its work.
+
+    Examples:
+        >>> class Raises(Instrumentation):
+        ...     def start(self, model: Model) -> None:
+        ...         raise ValueError("no")
+        >>> optimize(model, Pipeline("none", ()), instrumentation=[Raises()])
+        Traceback (most recent call last):
+        ...
+        passwright.core.errors.InstrumentationError: hook start of Raises raised ValueError: no (...)
+    """
+
+
 class MatchFailure(Exception):
     """A rule declined a match; the message is the reason.
 

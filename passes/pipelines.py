@@ -112,6 +112,7 @@ ARITHMETIC: tuple[Pass, ...] = (
 """Elementwise algebra."""
 
 MOVEMENT: tuple[Pass, ...] = (
+    # A Transpose that passes a Gather of one index moves it away from the Unsqueeze of that axis.
     rule_pass(gathers, "reshape-indices"),
     rule_pass(move_transposes, "merge-transposes"),
     move_transposes.MoveTransposes(),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .app.compare.comparison_report import ComparisonReport
     from .app.diff.model_diff import DiffReport, diff
     from .app.explain.explain import Explanation, explain
+    from .app.explain.show import show
     from .app.info.info import InfoReport, ModelInfo, info
     from .app.measure.bench import BenchReport, bench
     from .app.optimize.optimize import Result, convert_opset, optimize
@@ -45,6 +46,7 @@ _MODULES = {
     "compare.comparison_report": ("ComparisonReport",),
     "diff.model_diff": ("DiffReport", "diff"),
     "explain.explain": ("Explanation", "explain"),
+    "explain.show": ("show",),
     "info.info": ("InfoReport", "ModelInfo", "info"),
     "profile.profile": ("profile",),
     "profile.profile_report": ("ProfileReport",),
@@ -81,6 +83,7 @@ __all__ = [
     "profile",
     "quantize",
     "rule_from_functions",
+    "show",
     "tune",
     "verify",
 ]

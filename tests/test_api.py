@@ -98,7 +98,7 @@ def test_package_exports() -> None:
         "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result",
         "TuneReport", "TuneResult", "VerificationReport", "__version__", "bench", "bisect_ort", "compare",
         "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "rule_from_functions",
-        "tune", "verify"
+        "show", "tune", "verify"
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.Result is Result

@@ -7,7 +7,7 @@ from passwright.core import RewriteBuilder, Rule, Value, rule
 from passwright.core.proof.element_dependence import require_single_dependence
 from passwright.core.proof.exhaustion import Exhaustion, _shapes
 from passwright.core.proof.exhaustion_worker import numbers_of
-from passwright.core.proof.obligation import Fragment, NotApplicable, Obligation, input_types
+from passwright.core.proof.obligation import NO_FACTORS, Fragment, NotApplicable, Obligation, input_types
 from passwright.core.proof.rule_obligation import obligation_of, retyped_model
 from passwright.core.proof.verdict import ProofVerdict
 from passwright.core.rewriting.rules import EXACT, ROUNDING, Contract
@@ -193,7 +193,7 @@ def of_rule(tested: Rule, types: str = TYPES) -> Obligation:
 def test_a_rule_makes_its_own_replacement_of_float16(exhaustion: Exhaustion) -> None:
     given = of_rule(keep_exp_of_relu)
     assert given.retyped is not None
-    made = given.retyped(TensorProto.FLOAT16)
+    made = given.retyped(TensorProto.FLOAT16, NO_FACTORS)
     assert made is not None
     assert {t.data_type for t in made.after.model.graph.initializer} == {TensorProto.FLOAT16}
     (found,) = exhaustion.prove(given)

@@ -135,6 +135,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "bisect": ("FILE --plugin plugin.py --enable evil", "FILE --ort EVIL"),
     "explain": ("basic FILE --as-is", "away FILE --plugin plugin.py", "basic FILE --at EVIL"),
     "diff": ("FILE wrong.onnx --all", "wrong.onnx FILE --format github", "FILE unknown.onnx --json -"),
+    "show": ("FILE", "FILE --region EVIL", "EVIL"),
     "view": ("EVIL --no-browser",),
     "compare": ("FILE --inputs inputs.npz", "FILE --with EVIL"),
     "bench": ("unknown.onnx", "FILE --inputs inputs.npz", "FILE --ep EVIL"),

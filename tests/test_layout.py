@@ -192,6 +192,7 @@ TEXT_BOUNDARIES = {
         "app/cli/report_output.py",
         "app/cli/outputs.py",
         "app/cli/entry.py",
+        "commands/show.py",
         "commands/view.py",
     },
     "np.load(": {"measure/benchmark_worker.py"},

@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cp
 from passwright.core.processes import onnx_calls
 from passwright.core.processes.onnx_calls import OnnxError
 from passwright.core.transform.opset_conversion import plan_conversion, plan_highest_conversion
+from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
 from random_models import models
 from rewriting import cases, op_types, require_equivalent, table
 from tiers import GOLDEN_SAMPLE, slow_unless
@@ -218,6 +220,26 @@ GROUP_NORM = """Cast Cast Shape Shape Div Shape Shape Concat Reshape Reshape Red
         => %s => 21 => 20
     group norm in single precision: (float16[2,4,5,3] x, float16[4] s, float16[4] b) => (float16[2,4,5,3] y) {
         y = GroupNormalization<num_groups=4, epsilon=0.5>(x, s, b) } => %s => 24 => 18
+    upsample: (float[1,1,2,2] x) => (float[1,1,A,B] y) <float[4] s = {1,1,2,3}> { y = Upsample(x, s) } => Upsample
+        => 9 => 7
+    linear upsample: (float16[1,1,2,2] x) => (float16[1,1,A,B] y) <float[4] s = {1,1,2,3}> {
+        y = Upsample<mode="linear">(x, s) } => Upsample => 9 => 8
+    upsample as it was: (float[1,1,2,2] x) => (float[1,1,A,B] y) { y = Upsample<scales=[1.0,1.0,2.0,3.0]>(x) }
+        => Upsample => 8 => 7
+    resize up: (float[1,1,2,2] x) => (float[1,1,A,B] y) <float[4] s = {1,1,2,1.5}> { y = Resize<mode="linear">(x, s) }
+        => Upsample => 10 => 7
+    nearest resize up: (float[1,1,2,2] x) => (float[1,1,A,B] y) <float[4] s = {1,1,2,1.5}> { y = Resize(x, s) }
+        => Upsample => 10 => 9
+    resize by scales: (float[1,1,2,2] x, float[4] s) => (float[N,C,A,B] y) <float[0] r = {}> {
+        y = Resize<mode="linear", coordinate_transformation_mode="asymmetric">(x, r, s) } => Resize => 11 => 10
+    resize down: (float[1,1,4,4] x) => (float[1,1,A,B] y) <float[4] s = {1,1,0.5,0.3}> {
+        y = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="ceil">(x, , s) } => Resize => 13 => 10
+    resize without a region: (float[1,1,4,4] x) => (float[1,1,A,B] y) <float[4] s = {1,1,2,3}> { y = Resize(x, , s) }
+        => Resize => 13 => 11
+    resize to sizes: (float[1,1,4,4] x) => (float[1,1,A,B] y) <int64[4] s = {1,1,5,3}> { y = Resize(x, , , s) }
+        => Resize => 19 => 11
+    resize since 13: (float[1,1,2,2] x) => (float[1,1,A,B] y) <float[4] s = {1,1,2,3}> {
+        y = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , s) } => Upsample => 13 => 8
     group norm in half precision: (float16[2,4,5] x, float16[4] s, float16[4] b) => (float16[2,4,5] y) {
         y = GroupNormalization<num_groups=2, stash_type=10>(x, s, b) } => %s => 21 => 20
 """
@@ -233,8 +255,32 @@ def test_lowered(body: str, kinds: str, opset: str, version: str) -> None:
     table("""
     later operator: (float[2] x) => (y) { y = Gelu(x) } => Gelu y: opset 19 has no => 20 => 19
     too low: (float[2] x) => (y) { y = Relu(x) } => ^the lowest is 11 => 14 => 10
-    too low without axes: (float[1,1,2,2] x, float[4] s) => (y) { y = Upsample(x, s) } => ^the lowest is 11
+    upsample by computed scales: (float[1,1,2,2] x, float[4] s) => (y) { y = Upsample(x, s) } => scales are computed
         => 9 => 8
+    upsample of images: (float[1,1,2,2] x) => (y) { y = Upsample<scales=[1.0,1.0,2.0,3.0]>(x) }
+        => height and width alone => 7 => 6
+    resize down: (float[1,1,2,2] x) => (y) <float[4] s = {1,1,2,0.5}> { y = Resize(x, s) } => before opset 10 enlarges
+        => 10 => 9
+    resize of computed scales: (float[1,1,2,2] x, float[4] s) => (y) { y = Resize(x, s) } => scales are computed
+        => 10 => 9
+    resize to sizes: (float[1,1,2,2] x, int64[4] s) => (y) {
+        y = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, , , s) } => given sizes
+        => 13 => 10
+    half pixels: (float[1,1,2,2] x) => (y) <float[0] r = {}, float[4] s = {1,1,2,2}> {
+        y = Resize<mode="linear">(x, r, s) } => samples as half_pixel => 11 => 10
+    cubic: (float[1,1,2,2] x) => (y) <float[0] r = {}, float[4] s = {1,1,2,2}> {
+        y = Resize<mode="cubic", coordinate_transformation_mode="asymmetric">(x, r, s) } => mode is cubic => 11 => 10
+    rounded otherwise: (float[1,1,2,2] x) => (y) <float[0] r = {}, float[4] s = {1,1,2,2}> {
+        y = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="ceil">(x, r, s) } => nearest_mode is ceil
+        => 11 => 10
+    rounded by computed scales: (float[1,1,2,2] x, float[4] s) => (y) <float[0] r = {}> {
+        y = Resize<coordinate_transformation_mode="asymmetric", nearest_mode="floor">(x, r, s) } => scales are computed
+        => 11 => 10
+    newer type: (bfloat16[1,1,2,2] x) => (y) <float[4] s = {1,1,2,2}> { y = Resize(x, , s) } => no tensor.bfloat16.
+        => 13 => 12
+    cropped: (float[1,1,2,2] x) => (y) <float[4] s = {1,1,2,2}> {
+        y = Resize<mode="linear", coordinate_transformation_mode="tf_crop_and_resize">(x, , s) } => tf_crop_and_resize
+        => 13 => 10
     type: (int8[2] x) => (y) { y = Relu(x) } => takes no tensor.int8. at opset 13 => 14 => 13
     unknown type: (x) => (y) { y = Relu(x) } => its own are unknown => 14 => 13
     attribute: (float[2,3] x) => (y) { y = Shape<start=1>(x) } => no attribute start of Shape; onnx.version_ => 15 => 14
@@ -255,6 +301,19 @@ def test_lowered(body: str, kinds: str, opset: str, version: str) -> None:
 def test_not_lowered(body: str, reason: str, opset: str, version: str) -> None:
     with pytest.raises(MatchFailure, match=reason):
         plan_conversion(from_onnx(model_of(f"g {body}", int(opset))).graph, int(version))
+
+
+def test_upsample_of_images_has_scales_since_opset_7() -> None:
+    """onnxruntime has no kernel for the first version."""
+    upsample = 'y = Upsample<mode="bilinear", height_scale=2.0, width_scale=1.5>(x)'
+    text = f"g (float[1,2,2,3] x) => (float[N,C,A,B] y) {{ {upsample} }}"
+    model, feeds = model_of(text, 6), {"x": np.arange(12.0).reshape(1, 2, 2, 3)}
+    wanted = evaluate_in_float64(model, feeds, ["y"])["y"].value
+    assert wanted.shape == (1, 2, 4, 4)
+    for version, kind in ((7, "Upsample"), (9, "Upsample"), (10, "Resize"), (13, "Resize")):
+        found = converted(model, version)
+        assert op_types(found) == [kind]
+        np.testing.assert_array_equal(evaluate_in_float64(found, feeds, ["y"])["y"].value, wanted)
 
 
 def test_lowering_keeps_everything_else() -> None:

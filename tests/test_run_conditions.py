@@ -33,7 +33,8 @@ CHANGES: dict[str, Any] = {
     "debloat": True, "exact": True, "opset": 20, "dim": {"N": 2}, "shape": {"x": (2, 4)}, "outputs": ["b"],
     "cut_inputs": ["b"], "drop_unused_inputs": True, "freeze_initializers": True, "keep_functions": True,
     "value_info": "keep", "external_data": 100, "inputs": ["y.npz"], "seed": 1, "verify": "quick", "strict": True,
-    "prove": True, "dry_run": True, "check_speed": True, "threads": 1, "min_time": 9.0, "memory": 1 << 30,
+    "prove": True, "dry_run": True, "stop_after": 3,
+    "check_speed": True, "threads": 1, "min_time": 9.0, "memory": 1 << 30,
     "time_limit": 9.0,
 }  # fmt: skip
 """Another value of each option that counts."""

@@ -82,6 +82,7 @@ COMMANDS = {
     "bisect-ort": Command("m.onnx --ort"),
     "info": Command("m.onnx"),
     "explain": Command("basic m.onnx"),
+    "show": Command("m.onnx -o m.onnxtxt", outputs="m.onnxtxt"),
     "diff": Command("m.onnx n.onnx", code=1),
     "view": Command("m.onnx", code=2, environment={"PYTHONPATH": "without", "PYTHONDONTWRITEBYTECODE": "1"}),
     "compare": Command(f"m.onnx --with ort --batch 1 {BRIEFLY}"),

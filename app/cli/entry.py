@@ -44,6 +44,7 @@ COMMANDS = {
     "verify": Entry(VERIFY, "verify", "Compare the values of two models."),
     "bisect": Entry(VERIFY, "bisect", "Find wrong changes, or wrong optimizers of onnxruntime."),
     "info": Entry(INSPECT, "info", "Show operators, sizes and interfaces of models."),
+    "show": Entry(INSPECT, "show", "Print a model, or a part of it, as ONNX text."),
     "explain": Entry(INSPECT, "explain", "Say where a rule fires, and why not elsewhere."),
     "diff": Entry(INSPECT, "diff", "Compare the graphs of two models."),
     "view": Entry(INSPECT, "view", "Show a model in Netron."),

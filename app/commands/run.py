@@ -90,6 +90,7 @@ def run(files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
     name = "--dry-run" if options.dry_run else "--check"
     is_written = given or options.map or options.repro
     require(not (is_planned and is_written), f"{name} writes nothing: leave out {', '.join(places)}, --map and --repro")
+    require(not (is_planned and options.dump_to), f"{name} writes nothing: leave out --dump-to")
     require(shown.output_dir or not shown.resume, "--resume is for --output-dir, which has the earlier results")
     require(not (shown.verbose and shown.quiet), "--verbose and --quiet exclude each other")
     require(options.dry_run or shown.limit is None, "--limit is for --dry-run: other runs list no changes")
@@ -113,7 +114,7 @@ def run(files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
         from ..models.single_run import run_single  # noqa: PLC0415 - imports onnx and numpy
 
         return run_single(jobs[0], options, display)
-    of_one = {"--map": options.map, "--html": options.html, "--repro": options.repro}
+    of_one = {"--map": options.map, "--html": options.html, "--repro": options.repro, "--dump-to": options.dump_to}
     refused = next((name for name, given in of_one.items() if given), "")
     require(not refused, f"{refused} is for one model: run that by itself, or use --json for all")
     is_raced_alone = not (options.check_speed and (shown.jobs or 1) > 1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 from msgspec import Struct
 
+from ..optimize.run_options import RunOptions
 from .exchange import JobReply, JobRequest, unpacked
 from .model_files import ModelJob
 
@@ -36,17 +37,18 @@ def perform(action: Action, job: ModelJob, request: JobRequest) -> JobReply:
     """Do an action to a model. Raises the errors of its function."""
     from ...core.run.report import Report  # noqa: PLC0415 - the worker for verification is started first
     from ..optimize.columns import run_columns  # noqa: PLC0415 - as above
-    from ..optimize.declines import recorded_declines  # noqa: PLC0415 - as above
     from ..optimize.document import left_out_lines  # noqa: PLC0415 - as above
+    from ..optimize.statistics import RunStatistics  # noqa: PLC0415 - as above
 
-    start = perf_counter()
-    with recorded_declines() if request.with_declines else nullcontext() as declines:
-        report = action.function(job, unpacked(request.options))
+    start, options, statistics = perf_counter(), unpacked(request.options), RunStatistics()
+    if request.with_declines and isinstance(options, RunOptions):
+        options = replace(options, instrumentation=(*options.instrumentation, statistics))
+    report = action.function(job, options)
     seconds = round(perf_counter() - start, 6)
     is_run = isinstance(report, Report)
     return JobReply(
         (run_columns(report) if is_run else report.columns) | {"seconds": seconds},
         report if request.with_report else None,
         (*(f"warning: {t}" for t in left_out_lines(report)), *(f"note: {n}" for n in report.notes)) if is_run else (),
-        tuple(declines.lines()) if declines is not None else (),
+        tuple(statistics.decline_lines()),
     )

@@ -27,7 +27,12 @@ from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .exchange import unpacked
 from .model_files import SUFFIX, ModelJob
 
-WITHOUT_INFLUENCE = frozenset({"html", "in_place", "json", "map", "output", "progress", "repro", "visualize"})
+WITHOUT_INFLUENCE = frozenset(
+    {
+        "dump_after", "dump_to", "html", "in_place", "instrumentation", "json", "map", "output", "progress", "repro",
+        "statistics", "visualize",
+    }
+)  # fmt: skip
 """Options that change no result."""
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 METADATA = (".dist-info", ".egg-info")  # of an installed package, behind its name and version

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO
@@ -20,7 +20,6 @@ from ..cli.exit_codes import WRONG
 from ..cli.outputs import TEXT
 from ..cli.report_output import full_disk_behind_standard_output, print_report, shown_progress
 from ..cli.standard_streams import STANDARD_OUTPUT
-from ..optimize.declines import recorded_declines
 from ..optimize.run_options import RunOptions
 from .display import Display
 from .model_files import STREAM, ModelJob
@@ -45,22 +44,24 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
     stream, terminal = sys.stdout, display.terminal(reserved=is_streamed)
 
     with display.outputs.failures_of("passes run", job.model), opened_model(job.model) as model:
-        with (
-            recorded_declines() if display.verbose else nullcontext() as declines,
-            shown_progress(terminal) as progress,
-        ):
+        with shown_progress(terminal) as progress:
             if options.verify:
                 start_oracle_worker()
             from ..optimize.optimize import optimize_model  # noqa: PLC0415 - the worker for verification is started first
+            from ..optimize.statistics import RunStatistics  # noqa: PLC0415 - as above
 
-            result = optimize_model(model, replace(options, output=output, progress=progress))
+            statistics = RunStatistics()
+            instruments = (*options.instrumentation, *[statistics] * display.verbose)
+            result = optimize_model(
+                model, replace(options, output=output, progress=progress, instrumentation=instruments)
+            )
             if is_streamed:
                 write_to_standard_output(result, stream)
         report = result.report
         print_report(
             report, display.document(report), display.outputs, terminal, verbose=display.verbose, quiet=display.quiet
         )
-    for line in declines.lines() if declines is not None else ():
+    for line in statistics.decline_lines():
         terminal.warning(line)
     return WRONG if display.is_check and report.has_changes else 0
 

@@ -43,6 +43,8 @@ if TYPE_CHECKING:  # imports the layout of graphs
 
 MAX_HINTS = 3
 MAX_NAMED_RULES = 5
+MAX_REASONS = 30
+"""Reasons for declines that are shown; JSON has all."""
 MAX_BARS = 16
 """Types in the chart of ops; the table has all."""
 MAX_PLANNED = 20  # changes of a dry run
@@ -82,16 +84,21 @@ def describe(
         details=Lines(details, on=VERBOSE | PAGE),
         tiles=[*run_tiles(report)],
         warnings=[*left_out_lines(report)],
-        evidence=plan_blocks(report.plan, limit)
-        if report.plan is not None
-        else [ops_section(report), size_table(report), pass_table(report)],
+        evidence=[
+            *(
+                plan_blocks(report.plan, limit)
+                if report.plan is not None
+                else [ops_section(report), size_table(report), pass_table(report)]
+            ),
+            Section("statistics", "Statistics", [*statistics_blocks(report)], on=TERMINAL | PAGE),
+        ],
         blocks=[
             Lines([f"{plural(len(verdict_notes), 'note')} with -v"] * bool(verdict_notes), on=BRIEF),
             Lines(report.notes, "note"),
             Lines(verdict_notes, "note", on=VERBOSE | CARD | PAGE),
             Lines([*guarantee_lines(report)], on=VERBOSE | CARD | PAGE),
             Lines([*proof_lines(report.proofs)] if report.proofs is not None else []),
-            Lines([*transform_lines(report), *speed_lines(report)]),
+            Lines([*transform_lines(report), *speed_lines(report), *map(str, [report.stop] * bool(report.stop))]),
             Lines([", ".join(report.nonstandard_ops)] * bool(report.nonstandard_ops), NONSTANDARD),
             Lines([end] * bool(end), on=TERMINAL),
             Lines(hints, "hint"),
@@ -250,6 +257,26 @@ def pass_table(report: Report) -> Table:
     rows.append(TableRow(("phases",), "muted"))
     rows += [TableRow((phase, "", duration(seconds), ""), "muted") for phase, seconds in report.seconds.items()]
     return table("Passes", ("pass", "changes", "time", "guarantee"), rows, on=VERBOSE)
+
+
+def statistics_blocks(report: Report) -> Iterator[Block]:
+    """The counts of each pass and rule, and the reasons for which they declined."""
+    rows, reasons = list[TableRow](), list[TableRow]()
+    for p in report.statistics:
+        cells = (f"{p.runs:,}", "", "", f"{p.changes:,}", duration(p.seconds))
+        rows.append(TableRow((p.name, *cells)))
+        for r in sorted(p.rules, key=lambda r: (-r.changes, -r.matches, -r.tries)):
+            counts = (f"{n:,}" for n in (r.tries, r.matches, r.changes))
+            rows.append(TableRow((f"  {r.name}", "", *counts, duration(r.seconds))))
+        for who, declines in ((p.name, p.declines), *((r.name, r.declines) for r in p.rules)):
+            reasons += [TableRow((who, f"{d.places:,}", d.reason, d.example)) for d in declines]
+    reasons.sort(key=lambda row: -int(str(row.cells[1]).replace(",", "")))
+    headings = ("pass or rule", "runs", "tries", "matches", "changes", "time")
+    yield table("Passes and rules", headings, rows, optional=("matches",))
+    columns = ("declined by", "places", "reason", "as at")
+    yield table("Declines", columns, reasons[:MAX_REASONS], texts=("reason", "as at"), optional=("as at",))
+    more = len(reasons) - MAX_REASONS
+    yield Lines([f"... and {plural(more, 'other reason')} (all with --json)"] * (more > 0))
 
 
 def rewrite_table(report: Report) -> Table:

@@ -25,6 +25,7 @@ from ...core.run.report import (
     MissingOperators,
     Report,
     Stats,
+    StopPoint,
     TransformRecord,
     graph_size,
     pass_records,
@@ -231,6 +232,10 @@ def _report(
         options=setup.options.chosen,
     )
     report.guarantees = guarantee_counts(report.passes)
+    if setup.options.stop_after is not None:
+        report.stop = StopPoint.of(setup.options.stop_after, change_log)
+    if setup.statistics is not None:
+        report.statistics = setup.statistics.records(run.pipeline, change_log)
     report.proofs = _proof_counts(setup, run, outcome) if setup.options.prove else None
     if setup.choice.target is not None:
         from ...passes.legalization import Legalize  # noqa: PLC0415 - few runs have a target

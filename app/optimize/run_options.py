@@ -11,7 +11,9 @@ from ...core.errors import UsageError
 from ...core.ort.sessions import MAX_THREADS
 from ...core.verify.effort import Effort
 from ..options import (
+    DUMPS,
     EFFORTS,
+    PASSES,
     DimOptions,
     InputOptions,
     LimitOptions,
@@ -26,6 +28,7 @@ from ..options import (
     output_option,
     parse_dim,
     parse_external_data,
+    parse_instrumentation,
     parse_names,
     parse_shape,
     parse_verification,
@@ -37,6 +40,7 @@ from ..options import (
 
 if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ...core.plugins.plugin import PluginLike
+    from ...core.run.instrumentation import Instrumentation
     from ...core.run.report import Report
 
 
@@ -117,6 +121,10 @@ class RunOptions(
         "default except for --pipeline none.",
         "CHOICE",
     )
+    stop_after: int | None = selection_option(
+        None, "Stop after this many changes, to find one by hand; the result is verified as any other.", "N", kind=int,
+        least=0, is_typed=True,
+    )  # fmt: skip
     debloat: bool = model_option(False, "Write large repetitive constants as ops that compute them.")
     verify: bool | Effort = verification_option(
         True,
@@ -147,7 +155,23 @@ class RunOptions(
     repro: str | Path | None = report_option(
         None, "Write a small model and inputs here for each wrong change.", "FOLDER", kind=Path
     )
+    dump_after: Sequence[str] = report_option(
+        (),
+        "Write the model after each run of this pass; after all passes; or after those that changed it. May be "
+        "repeated.",
+        "NAME",
+        repeated=True,
+        completes=(PASSES, DUMPS),
+        is_typed=True,
+    )
+    dump_to: str | Path | None = report_option(
+        None, "A new folder for these models, as .onnx files and as text.", "FOLDER", kind=Path
+    )
+    statistics: bool = report_option(
+        False, "Count tries, matches, changes and declines, and their time, for each pass and rule."
+    )
     visualize: bool = option(default=False)
+    instrumentation: Sequence[Instrumentation] = option((), parse=parse_instrumentation)
 
     @property
     def enabled(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -20,6 +20,7 @@ from ...core.io.model_source import ModelSource, model_source, transformed_sourc
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.graph import ValueInfo
+from ...core.run.instrumentation import Instrumentation
 from ...core.run.model_writer import ExternalData, ModelWriter
 from ...core.run.name_map import log_replacements
 from ...core.run.phase_timer import LOADING, WRITING, PhaseTimer
@@ -36,7 +37,9 @@ from ...passes.transforms.interface import CutInputs, DropUnusedInputs, FreezeIn
 from ..registry.environment import versions
 from ..registry.python_data import read_given
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
+from .model_dumps import ModelDumps
 from .run_options import RewriteOptions, RunOptions
+from .statistics import RunStatistics
 
 if TYPE_CHECKING:
     from ...core.rewriting.change_log import ChangeObserver
@@ -50,7 +53,8 @@ class RunSetup(Struct, frozen=True):
     """A run before it begins: `original` is loaded, with the requested `transforms`, and is rewritten by the run.
 
     `options` have the inputs as they were read. `before`: the size of the file; `size_before`: of the original, for a
-    plan. `spec`: how to verify, None without verification and given inputs.
+    plan. `spec`: how to verify, None without verification and given inputs. `instruments` have the hooks of the run,
+    among them the `statistics`, if wanted.
     """
 
     options: RunOptions
@@ -63,6 +67,8 @@ class RunSetup(Struct, frozen=True):
     before: Stats
     size_before: Savings | None
     spec: VerificationSpec | None
+    statistics: RunStatistics | None
+    instruments: Sequence[Instrumentation]
 
     @classmethod
     def of(cls, model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer) -> RunSetup:
@@ -96,7 +102,15 @@ class RunSetup(Struct, frozen=True):
                     options = replace(options, inputs=read_given(options.inputs, original))
                     spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
         paths.require_distinct((*_files_to_keep(source, options), *read_files, *choice.read_files))
-        return cls(options, timer, source, original, choice, transforms, paths, before, size_before, spec)
+        statistics = RunStatistics() if options.statistics else None
+        dumps = ModelDumps.of(
+            options.dump_after, None if options.dump_to is None else Path(options.dump_to), choice.pipeline
+        )
+        instruments = [*options.instrumentation, *([statistics] if statistics is not None else []), *dumps]
+        return cls(
+            options, timer, source, original, choice, transforms, paths, before, size_before, spec, statistics,
+            instruments,
+        )  # fmt: skip
 
     def with_fallbacks(self) -> Iterator[RunSetup]:
         """The setup, and the setups of fallback pipelines, each with an original to rewrite; the last is not raced."""
@@ -130,6 +144,8 @@ class RunSetup(Struct, frozen=True):
             record_changes=options.dry_run,
             new_observer=new_observer,
             on_rejected=repro_writer(options, pipeline, self.choice),
+            stop_after=options.stop_after,
+            instruments=self.instruments,
         )
         return run, unfit
 

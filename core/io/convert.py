@@ -14,7 +14,7 @@ from onnx import helper
 from ..errors import ModelError
 from ..inference import infer, infer_dtype
 from ..ir import op_schemas
-from ..ir.graph import GraphContext, constant_bytes
+from ..ir.graph import Graph, GraphContext, constant_bytes
 from ..ir.tensor import Tensor
 from ..serialization.importer import Importer, TensorReader, require_utf8
 from ..serialization.proto_queries import copy_without
@@ -85,7 +85,9 @@ def import_model(
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
     count_graph(sum(t.nbytes for t in initializers))
-    context = GraphContext(opsets_of(header), header.ir_version, infer, infer_dtype, functions=header.functions)
+    context = GraphContext(
+        opsets_of(header), header.ir_version, infer, infer_dtype, _text_of, functions=header.functions
+    )
     context.function_attributes = function_attributes
     try:
         graph = Importer(context, read_tensor).read_graph(info, nodes, initializers)
@@ -97,6 +99,12 @@ def import_model(
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
     context.weight_bytes = constant_bytes(graph)
     return Model(header, graph)
+
+
+def _text_of(graph: Graph) -> str:
+    from ..serialization.onnx_text import text_of  # noqa: PLC0415 - used seldom
+
+    return text_of(graph)
 
 
 def to_onnx(model: Model) -> onnx.ModelProto:

@@ -126,6 +126,7 @@ class GraphContext:
     ir_version: int
     infer: Callable[[Op], None] = lambda _: None
     infer_dtype: Callable[[Value], None] = lambda _: None
+    text_of: Callable[[Graph], str] = repr  # for `print`
     weight_bytes: int = 0  # of all constants, as loaded
     mutation_count: int = 0  # grows with every mutation
     mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate
@@ -335,6 +336,10 @@ class Graph:
         self._by_type: dict[str, dict[Op, None]] = {}
         self._ops_with_subgraphs: dict[Op, None] = {}
         self._used_outputs: dict[Op, int] = {}  # an output of an op with many that was used when it was last looked for
+
+    def __str__(self) -> str:
+        """The graph in the syntax that `onnx.parser.parse_graph` reads, with all weights."""
+        return self.context.text_of(self)
 
     @property
     def opsets(self) -> dict[str, int]:

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..ir.dtypes import FLOATS
 from ..serialization.proto_queries import copy_without, has_subgraphs
 from .field_symbols import READS_SHAPE, data_positions, names_in
-from .obligation import Fragment, NotApplicable, Obligation, element_types
+from .obligation import Fragment, NotApplicable, Obligation
 
 ONE = "1 (number)"
 Emit = Callable[..., str]
@@ -27,7 +27,7 @@ Emit = Callable[..., str]
 def with_numbers(obligation: Obligation) -> Obligation:
     """The obligation with floats in place of inputs of bools. Raises NotApplicable where there is no polynomial."""
     inputs = tuple(structs.replace(i, dtype=FLOAT) if i.dtype == TensorProto.BOOL else i for i in obligation.inputs)
-    before, after = (_Numbers(f.model, element_types(f.model)).fragment(f) for f in obligation.fragments)
+    before, after = (_Numbers(f.model, f.element_types).fragment(f) for f in obligation.fragments)
     return replace(obligation, before=before, after=after, inputs=inputs)
 
 

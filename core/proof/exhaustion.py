@@ -25,6 +25,7 @@ from .element_dependence import require_single_dependence
 from .exhaustion_worker import ExhaustionWorker, NumbersDifference, NumbersRequest
 from .obligation import (
     LARGE_SIZE,
+    NO_FACTORS,
     Fragment,
     InputType,
     NotApplicable,
@@ -120,8 +121,8 @@ def _with_bools(obligation: Obligation, bools: Bools) -> Obligation:
     if not bools:
         return obligation
 
-    def retyped(dtype: int) -> Obligation | None:
-        found = obligation.retyped(dtype) if obligation.retyped is not None else None
+    def retyped(dtype: int, factors: Mapping[str, float]) -> Obligation | None:
+        found = obligation.retyped(dtype, factors) if obligation.retyped is not None else None
         return None if found is None else _with_bools(found, bools)
 
     before, after = (_with_chosen_branches(f, bools) for f in obligation.fragments)
@@ -169,7 +170,7 @@ def _retyped(obligation: Obligation, dtype: int) -> Obligation:
         return obligation
     if any(n.op_type in CASTS for n in obligation.nodes):
         raise NotApplicable("a Cast of float32 rounds otherwise than one of float16")
-    found = obligation.retyped(dtype) if obligation.retyped is not None else None
+    found = obligation.retyped(dtype, NO_FACTORS) if obligation.retyped is not None else None
     if found is None:
         raise NotApplicable("the rule does not fire at float16")
     _input_of(found)

@@ -245,7 +245,7 @@ def sizes_with_equal_bits(obligation: Obligation, symbolic: SymbolicInputs) -> l
     if has_drawn_integers(obligation, symbolic):
         return []
     has_floats = any(i.dtype in FLOATS for i in obligation.inputs)
-    if has_floats and not all(map(keeps_floats, obligation.models)):
+    if has_floats and not all(map(keeps_floats, obligation.fragments)):
         return []
     points = Points(symbolic)
     shown: list[Mapping[str, int]] = []

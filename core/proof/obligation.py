@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ Dim = SymInt
 """An extent, a symbol, or an expression of symbols; unnamed dims get names of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Fragment:
     """A model and the exact values of its float constants, by name of initializer or output of a Constant node.
 
@@ -37,6 +39,11 @@ class Fragment:
     exact: Mapping[str, ExactArray] = field(default_factory=dict[str, ExactArray], repr=False)
     shadows: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     computed: Mapping[str, Origin] = field(default_factory=dict[str, Origin], repr=False)
+
+    @cached_property
+    def element_types(self) -> Mapping[str, int]:
+        """The element types of the values of the model, by name (`element_types`)."""
+        return element_types(self.model)
 
 
 class InputType(Struct, frozen=True):
@@ -95,7 +102,8 @@ class Obligation:
     same names and order. `build_site` is the line of the rule that returned the replacement, counted from its first
     one; 0 if it is not known; `branches` are those that its code took, of
     `all_branches`. `retyped` gives the obligation of the same
-    rule on the model with another type in place of float32 (TensorProto.DataType); None if it does not fire. Without
+    rule on the model with another type in place of float32 (TensorProto.DataType), and constants times factors; None if
+    it does not fire. Without
     `is_thorough`, two sets of sizes are compared, and few points where no decision depends on them. `runs` are the
     sizes that symbols have together, where they are not independent. Draws end once it no longer `has_time`. Symbols
     with `known_extents` stand for these, which are large. `visits` are the sizes beside limits of extents, None before
@@ -112,7 +120,9 @@ class Obligation:
     build_site: int = 0
     branches: frozenset[Branch] = frozenset()
     all_branches: frozenset[Branch] = frozenset()
-    retyped: Callable[[int], Obligation | None] | None = field(default=None, repr=False, compare=False)
+    retyped: Callable[[int, Mapping[str, float]], Obligation | None] | None = field(
+        default=None, repr=False, compare=False
+    )
     is_thorough: bool = True
     runs: tuple[Mapping[str, int], ...] = ()
     has_time: Callable[[], bool] | None = field(default=None, repr=False, compare=False)
@@ -147,6 +157,9 @@ class Obligation:
 def promises_bits(contract: Contract) -> bool:
     """Whether a contract promises equal bits, for some element types at least."""
     return EXACT in (contract, contract.for_dtypes)
+
+
+NO_FACTORS: Mapping[str, float] = MappingProxyType({})
 
 
 class NotApplicable(Exception):

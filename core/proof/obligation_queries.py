@@ -13,7 +13,7 @@ from ..operators.declaration import Trait
 from ..operators.table import ops_with
 from ..serialization.proto_queries import all_nodes
 from .field_symbols import READS_SHAPE, SymbolicInputs, names_in
-from .obligation import NotApplicable, Obligation, Sizes, beside_limits, element_types, size_sets
+from .obligation import Fragment, NotApplicable, Obligation, Sizes, beside_limits, size_sets
 from .shadow_array import Array
 
 MAX_LISTED_BOOLS = 2
@@ -24,14 +24,14 @@ ROUNDING_OPS = frozenset({"QuantizeLinear", "DynamicQuantizeLinear", "BitCast", 
 RANDOM_OPS = ops_with(Trait.RANDOM)
 
 
-def keeps_floats(model: onnx.ModelProto) -> bool:
+def keeps_floats(fragment: Fragment) -> bool:
     """Whether operators that read floats give floats of the same type, and none computes bools or places from them.
 
     Comparisons and ArgMax are evaluated at random points, without ties and NaN, and a Cast there rounds nothing.
     Operators of other domains, such as trees, may do either inside.
     """
-    types = element_types(model)
-    for node in all_nodes(model.graph.node):
+    types = fragment.element_types
+    for node in all_nodes(fragment.model.graph.node):
         if node.domain not in ("", "ai.onnx"):
             return False
         read = {types.get(name, 0) for name in node.input if name} & (FLOATS | {0})
@@ -156,15 +156,16 @@ def require_applicable(obligation: Obligation, symbolic: SymbolicInputs) -> None
     for node in obligation.nodes:
         if node.op_type in ROUNDING_OPS | RANDOM_OPS:
             raise NotApplicable(f"{node.op_type} has no meaning in the field")
-    for model in obligation.models:
-        require_no_rounding_casts(model)
+    for fragment in obligation.fragments:
+        require_no_rounding_casts(fragment)
 
 
-def require_no_rounding_casts(model: onnx.ModelProto) -> None:
+def require_no_rounding_casts(fragment: Fragment) -> None:
     """Raise NotApplicable for a Cast of floats to integers or bools."""
+    model = fragment.model
     if not any(n.op_type in ("Cast", "CastLike") for n in all_nodes(model.graph.node)):
         return
-    types = element_types(model)
+    types = fragment.element_types
     fills = {n.output[0]: fill_of(n) for n in model.graph.node if n.op_type == "ConstantOfShape"}
     for node in all_nodes(model.graph.node):
         is_cast = node.op_type in ("Cast", "CastLike") and types.get(node.input[0], 0) in FLOATS | {0}

@@ -20,7 +20,7 @@ from ..serialization.proto_queries import opset_versions
 from ..verify.proof_guarantees import PROOFS, STRENGTH, Guarantee
 from .extent_limits import with_visits
 from .finite_field_proof import DIFFERENCES, Difference, Redraw, prove_by_field
-from .half_rounding import with_rounding
+from .float_rounding import with_rounding
 from .obligation import NotApplicable, Obligation, promises_bits
 from .replay import as_input
 from .rule_branches import Branch, RuleCode, with_counts

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ..verify.proof_guarantees import PROOFS, Guarantee, ProofCounts
 from .finite_field_proof import NO_FIELD_KERNEL, NO_TIME
-from .half_rounding import with_rounding
+from .float_rounding import with_rounding
 from .obligation import NotApplicable
 from .prover import ProofMethod, attempt
 from .region_obligations import RegionClaim, Regions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import isqrt
 from typing import Any
@@ -23,7 +23,7 @@ from ..serialization.proto_queries import copy_without
 from ..verify.reference.float64_evaluation import DTYPE_ATTRIBUTES
 from . import finite_field as ff
 from .field_functions import shadow_of
-from .obligation import ExactArray, Fragment, NotApplicable, Obligation, input_types
+from .obligation import NO_FACTORS, ExactArray, Fragment, NotApplicable, Obligation, input_types
 from .rule_branches import BranchRecorder
 from .rule_condition import condition_of
 from .shadow_array import ShadowArray
@@ -62,7 +62,7 @@ def obligation_of(rule: Rule, model: onnx.ModelProto, seed: int = 0) -> Obligati
         build_site=recorder.calls[-1][0] if recorder.calls else 0,
         branches=frozenset(b for _, taken, _ in recorder.calls for b in taken),
         all_branches=frozenset(b for _, _, found in recorder.calls for b in found),
-        retyped=lambda dtype: obligation_of(rule, retyped_model(model, dtype), seed),
+        retyped=lambda dtype, factors: obligation_of(rule, retyped_model(model, dtype, factors), seed),
     )
 
 
@@ -120,19 +120,19 @@ def _reconstructed(modulus: int, exponent: int) -> Fraction | None:
     return Fraction(rest, factor) if factor and abs(factor) <= bound else None
 
 
-def retyped_model(model: onnx.ModelProto, dtype: int) -> onnx.ModelProto:
+def retyped_model(model: onnx.ModelProto, dtype: int, factors: Mapping[str, float] = NO_FACTORS) -> onnx.ModelProto:
     """The model with values of element type `dtype` (TensorProto.DataType) in place of float32, constants rounded.
 
-    Doubles stand in place of halves, too.
+    Doubles stand in place of halves, too. Constants are multiplied by their `factors`.
     """
     found = copy_without(model)
     for value in (*found.graph.input, *found.graph.output, *found.graph.value_info):
         if is_replaced(value.type.tensor_type.elem_type, dtype):
             value.type.tensor_type.elem_type = dtype
     for tensor in found.graph.initializer:
-        _retype(tensor, dtype)
+        _retype(tensor, dtype, factors.get(tensor.name, 1.0))
     for node in found.graph.node:
-        _retype_attributes(node, dtype)
+        _retype_attributes(node, dtype, factors.get(node.output[0], 1.0) if node.output else 1.0)
     return found
 
 
@@ -141,19 +141,20 @@ def is_replaced(element_type: int, dtype: int) -> bool:
     return element_type in (FLOATS if dtype == TensorProto.DOUBLE else {TensorProto.FLOAT})
 
 
-def _retype(tensor: onnx.TensorProto, dtype: int) -> None:
+def _retype(tensor: onnx.TensorProto, dtype: int, factor: float = 1.0) -> None:
     if is_replaced(tensor.data_type, dtype):
         array: Any = numpy_helper.to_array(tensor).astype(helper.tensor_dtype_to_np_dtype(dtype))
+        array = np.asarray(array * array.dtype.type(factor))
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
 
-def _retype_attributes(node: onnx.NodeProto, dtype: int) -> None:
+def _retype_attributes(node: onnx.NodeProto, dtype: int, factor: float) -> None:
     for a in node.attribute:
         if a.type == AttributeProto.TENSOR:
-            _retype(a.t, dtype)
+            _retype(a.t, dtype, factor)
         elif a.name in DTYPE_ATTRIBUTES and is_replaced(a.i, dtype):
             a.i = dtype
         elif node.op_type == "Constant" and a.name in FLOAT_ATTRIBUTES:
             tensor = numpy_helper.from_array(np.array(helper.get_attribute_value(a), np.float32))
-            _retype(tensor, dtype)
+            _retype(tensor, dtype, factor)
             a.CopyFrom(helper.make_attribute("value", tensor))

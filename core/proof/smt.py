@@ -18,7 +18,6 @@ from .obligation import (
     NotApplicable,
     Obligation,
     beside_limits,
-    element_types,
     promises_bits,
     size_sets,
 )
@@ -119,7 +118,7 @@ def _proved(obligation: Obligation, answer: Answer, *, over_reals: bool) -> Proo
     types = sorted({i.dtype for i in obligation.inputs})
     sizes = frozenset(n for s in answer.sizes for n in s.values())
     # A real has no bits; a value of unknown type may be a float.
-    if over_reals and any(not (FLOATS | {0}).isdisjoint(element_types(m).values()) for m in obligation.models):
+    if over_reals and any(not (FLOATS | {0}).isdisjoint(f.element_types.values()) for f in obligation.fragments):
         return ProofVerdict(Guarantee.REALS, Technique.SMT, notes=(REALS_NOTE,), sizes=sizes)
     domain = tuple(map(_all_of, types)) or ("its constants",)
     return ProofVerdict(Guarantee.EXACT, Technique.SMT, domain, notes=(EXACT_NOTE,), sizes=sizes)

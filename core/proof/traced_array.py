@@ -233,12 +233,13 @@ def _is_float_type(dtype: Any) -> bool:
 def rounding_of(held: Array, origin: Origin, constants: Mapping[str, Array]) -> float | None:
     """The largest distance of an array of floats from its origin, which is computed in a wider type, in ulps of it.
 
-    None where that is not possible, or not a number.
+    None where that is not possible, or not a number, or where half of the bits of a constant make less than it.
     """
     wide = np.longdouble if held.dtype == np.float64 else np.float64
+    wide_constants: dict[str, Array] = {n: a.astype(wide) for n, a in constants.items()}
     try:
         with np.errstate(all="ignore"):
-            exact: Any = compute(origin, {n: a.astype(wide) for n, a in constants.items()})
+            exact: Any = compute(origin, wide_constants)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return None
     if np.shape(exact) != held.shape:
@@ -247,9 +248,24 @@ def rounding_of(held: Array, origin: Origin, constants: Mapping[str, Array]) -> 
     if not np.isfinite(distance).all():
         return None
     limits = cast("Any", ml_dtypes.finfo)(held.dtype)
+    if distance.any() and _drops_a_constant(origin, wide_constants, exact, distance.max(), 2 * limits.eps**0.5):
+        return None
     magnitude = np.maximum(np.abs(held.astype(wide)), wide(limits.smallest_normal))
     ulps = np.exp2(np.floor(np.log2(magnitude)) - int(limits.nmant))
     return float(np.max(distance / ulps, initial=0.0))
+
+
+def _drops_a_constant(
+    origin: Origin, constants: Mapping[str, Array], exact: Any, distance: float, share: float
+) -> bool:
+    """Whether an array is further from its origin than that moves where a constant does by a share of itself."""
+    with np.errstate(all="ignore"):
+        for name, array in constants.items():
+            moved = compute(origin, {**constants, name: array * (1 + share)})
+            step = float(np.max(np.abs(moved - exact), initial=0.0)) if np.shape(moved) == np.shape(exact) else 0.0
+            if 0 < step < distance:
+                return True
+    return False
 
 
 def structure_of(origin: Origin, names: Callable[[str], Hashable]) -> Hashable:

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import NoFixpoint
-from ..ir.graph import Mutation, MutationLog, is_counted
+from ..ir.graph import Graph, GraphContext, Mutation, MutationLog, is_counted
 from ..ir.op import Op
 from ..ir.values import Value
 from ..processes.watchdog import require_time
@@ -155,6 +155,21 @@ class SizeAccounting:
         self.observer_seconds += perf_counter() - start
 
 
+class RunHooks(Protocol):
+    """The hooks of a run, see `Instrumentation`, and the seconds that they took."""
+
+    seconds: float
+
+    @property
+    def watches_rules(self) -> bool:
+        """Whether a hook is called where rules are tried."""
+        ...
+
+    def call(self, name: str, context: GraphContext, *arguments: Any, **more: Any) -> None:
+        """Call the hooks of that name. Raises InstrumentationError."""
+        ...
+
+
 class BisectLimit(Struct, frozen=True):
     """The point at which a replay ends early.
 
@@ -199,7 +214,8 @@ class ChangeLog:
     pass and rule, and in `declines`, by pass and place, the reasons of passes without rules for changes not made in
     their last run. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
     `missing_operators`: the places at which rules declined for want of an operator, by that and the opset it came with.
-    `report` is called for each pass and each change, with a function that describes how far the run is.
+    `report` is called for each pass and each change, with a function that describes how far the run is. `hooks` are
+    called for each pass; `rule_hooks` are these if rules are watched.
 
     Examples:
         >>> def remove_relus(graph: Graph, change_log: ChangeLog) -> int:
@@ -232,10 +248,21 @@ class ChangeLog:
     missing_operators: dict[tuple[str, int], set[str]] = field(default_factory=dict[tuple[str, int], set[str]])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     report: DetailReporter | None = None
+    hooks: RunHooks | None = None
+    rule_hooks: RunHooks | None = field(init=False)
     _stopped: bool = False
     _change_limit: int | None = None  # the change count at which the running pass must end
     _running_passes: list[str] = field(default_factory=list[str])
     _nested_seconds: list[float] = field(default_factory=list[float])
+
+    def __post_init__(self) -> None:
+        """Watch rules only if a hook does."""
+        self.rule_hooks = self.hooks if self.hooks is not None and self.hooks.watches_rules else None
+
+    def call_hooks(self, name: str, p: object, graph: Graph, *more: object) -> None:
+        """Call the hooks of that name for a pass, if there are hooks."""
+        if self.hooks is not None:
+            self.hooks.call(name, graph.context, p, graph, *more)
 
     @property
     def stopped(self) -> bool:
@@ -247,6 +274,16 @@ class ChangeLog:
     def observer_seconds(self) -> float:
         """The seconds that an observer took."""
         return self.accounting.observer_seconds if self.accounting is not None else 0.0
+
+    @property
+    def hook_seconds(self) -> float:
+        """The seconds that hooks took."""
+        return self.hooks.seconds if self.hooks is not None else 0.0
+
+    def _seconds_of_others(self) -> float:
+        """The seconds that are not the time of passes."""
+        is_alone = self.accounting is None and self.hooks is None
+        return 0.0 if is_alone else self.observer_seconds + self.hook_seconds
 
     def may_change(self, by: str, place: str, *, exact: bool = True) -> bool:
         """Whether a change may be made; does not count it. Ops added from here on are part of it."""
@@ -318,7 +355,8 @@ class ChangeLog:
     def running_pass(self, name: str, max_changes: int | None = None) -> Generator[None]:
         """Count time and changes for the pass `name`; passes inside it count for themselves.
 
-        The time of an observer is not counted. Raises NoFixpoint when it requests more than `max_changes` changes.
+        The time of an observer and of hooks is not counted. Raises NoFixpoint when it requests more than `max_changes`
+        changes.
         """
         self._running_passes.append(name)
         self.declines.pop(name, None)
@@ -327,11 +365,11 @@ class ChangeLog:
         self._change_limit = None if max_changes is None else self.change_count + max_changes
         if self.report is not None:
             self.report(self._position, always=True)
-        start = perf_counter() - self.observer_seconds
+        start = perf_counter() - self._seconds_of_others()
         try:
             yield
         finally:
-            took = perf_counter() - self.observer_seconds - start
+            took = perf_counter() - self._seconds_of_others() - start
             self._running_passes.pop()
             self._change_limit = outer_limit
             self.seconds[name] = self.seconds.get(name, 0.0) + took - self._nested_seconds.pop()

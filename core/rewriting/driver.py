@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -55,6 +54,7 @@ class Worklist:
 InputSignature = tuple[str, bool]
 """An input of an op: the type of its producer in the same graph, and whether it is constant."""
 InputSignatures = tuple[InputSignature, ...] | frozenset[InputSignature]
+NOT_PERMITTED = "not permitted in this run"
 MAX_ORDERED_INPUTS = 4  # inputs whose order counts; of more, only the set of signatures
 
 
@@ -113,9 +113,6 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
     return not needs_constant or any(is_constant for _, is_constant in kinds)
 
 
-log = logging.getLogger(__name__)
-
-
 @np.errstate(all="ignore")  # a rule examines the numbers that it writes
 def rewrite(
     graph: Graph, rules: Iterable[Rule] | RuleIndex, change_log: ChangeLog, *, budget: int | None = None
@@ -132,6 +129,7 @@ def rewrite(
         if not g.op_types.isdisjoint(candidates.by_root_type):
             work.add(sorted(g.ops(*candidates.by_root_type), key=attrgetter("order_key")))
     budget = 100 + 10 * size if budget is None else budget
+    apply = apply_rule if change_log.rule_hooks is None else _apply_watched
     for op in work:
         rules_at_op = candidates.candidates_at(op)
         if not rules_at_op or op not in op.graph or not is_live(op):
@@ -140,7 +138,7 @@ def rewrite(
             break
         require_time()
         for r in rules_at_op:
-            touched = apply_rule(r, op, change_log)
+            touched = apply(r, op, change_log)
             if touched is not None:
                 fired[r.name] += 1
                 if fired.total() > budget:
@@ -165,8 +163,24 @@ def apply_rule(r: Rule, root: Op, change_log: ChangeLog) -> list[Op] | None:
             if touched is not None:
                 return touched
     except MatchFailure as why:  # while it was matched
-        log.debug("%s declined at %s: %s", r.name, root, why)
+        _record_decline(r, root, why, change_log)
     return None
+
+
+def _apply_watched(r: Rule, root: Op, change_log: ChangeLog) -> list[Op] | None:
+    """As `apply_rule`, with the hooks around it."""
+    hooks, context = change_log.rule_hooks, root.graph.context
+    assert hooks is not None
+    hooks.call("before_rule", context, r, root)
+    touched = apply_rule(r, root, change_log)
+    hooks.call("after_rule", context, r, root, is_changed=touched is not None)
+    return touched
+
+
+def _record_decline(r: Rule, root: Op, why: object, change_log: ChangeLog) -> None:
+    """Tell the hooks, if rules are watched, why a rule declined; the graph is as it was."""
+    if (hooks := change_log.rule_hooks) is not None:
+        hooks.call("declined", root.graph.context, r, root, str(why))
 
 
 def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | None:
@@ -174,26 +188,28 @@ def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | Non
     root, place = match.ops[0], _match_location(match)
     exact = r.is_exact_at(root)
     if not change_log.may_change(r.name, place, exact=exact):
-        log.debug("%s declined at %s: not permitted in this run", r.name, root)
+        _record_decline(r, root, NOT_PERMITTED, change_log)
         return None
     g, context = RewriteBuilder(root.graph, root, of_rule=True), root.graph.context
     before = context.mutation_count
+    declined: MatchFailure | None = None
     try:
         new = _build_replacement(r, g, match, place)
-        require(change_log.request_change(r.name, place, match.ops, exact=exact), "not permitted in this run")
+        require(change_log.request_change(r.name, place, match.ops, exact=exact), NOT_PERMITTED)
         touched = _replace_root_outputs(r.name, match, new, g.added_ops)
     except MatchFailure as why:
         root.graph.discard(g.added_ops[::-1])
         touched = None
         if isinstance(why, MissingOperator):
             change_log.missing_operators.setdefault((why.op_type, why.since), set()).add(place)
-        log.debug("%s declined at %s: %s", r.name, root, why)
+        declined = why
     except GraphError as e:
         raise RuleError(f"the values that {r.name} returned cannot replace {root.label}: {e}", r.name, place) from e
     for v in g.constants:
         root.graph.drop_initializer(v)
     if touched is None:
         context.mutation_count = before  # the graph is as it was
+        _record_decline(r, root, declined, change_log)
     return touched
 
 

@@ -11,6 +11,7 @@ from ..processes.watchdog import tell_time_limit
 
 LOADING, CHOOSING_INPUTS, MEASURING = "loading", "choosing inputs", "measuring"
 REWRITING, EXPORTING, WRITING, VISUALIZING = "rewriting", "exporting", "writing", "visualizing"
+INSTRUMENTATION = "instrumentation"
 RUNNING_ORIGINAL, COMPARING = "running the original", "comparing"
 BISECTING, PROVING = "finding wrong changes", "proving"
 DETAIL_SECONDS = 0.1  # between two reports of details

@@ -16,6 +16,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from ..errors import (
     FailureKind,
     GraphError,
+    InstrumentationError,
     ModelError,
     NoFixpoint,
     PassFailed,
@@ -80,7 +81,8 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
     """Run one pass; its time and changes are recorded under its name.
 
     A pass may run others by it: theirs are recorded under their names. Raises PassFailed for any error of the pass, but
-    ModelError for weights that cannot be read and requests that the model does not allow, and UnverifiableError.
+    ModelError for weights that cannot be read and requests that the model does not allow, UnverifiableError, and
+    InstrumentationError of hooks.
 
     Examples:
         >>> log = ChangeLog()
@@ -98,27 +100,35 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
         return 0
     is_group = isinstance(p, Pipeline | Fixpoint)
     shared, version, made = graph.context, graph.context.mutation_count, change_log.change_count
+    change_log.call_hooks("before", p, graph)
     try:
         if is_group:
             with change_log.running_pass(p.name):
-                return p.run(graph, change_log)
-        outer_limit, budget = shared.mutation_limit, _limit_mutations(graph)
-        with change_log.running_pass(p.name, budget):
-            change_log.start_change(p.name, "")
-            returned: Any = p.run(graph, change_log)
-            changes, is_changed = _counted(p, returned, change_log, made, is_mutated=shared.mutation_count != version)
-    except (ModelError, UnverifiableError, KeyboardInterrupt):
+                changes, is_changed = p.run(graph, change_log), False
+        else:
+            outer_limit, budget = shared.mutation_limit, _limit_mutations(graph)
+            with change_log.running_pass(p.name, budget):
+                change_log.start_change(p.name, "")
+                returned: Any = p.run(graph, change_log)
+                is_mutated = shared.mutation_count != version
+                changes, is_changed = _counted(p, returned, change_log, made, is_mutated=is_mutated)
+            shared.mutation_limit = outer_limit
+    except (ModelError, UnverifiableError, InstrumentationError, KeyboardInterrupt):
         raise
     except BaseException as e:
-        if isinstance(e, PassFailed) and (is_group or e.pass_name == p.name):
-            raise
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
+        is_named = isinstance(e, PassFailed) and (is_group or e.pass_name == p.name)
         code = getattr(type(p).run, "__code__", None)
-        raise PassFailed(p.name, kind, describe_exception(e, code)) from e
-    shared.mutation_limit = outer_limit
-    change_log.passes_run.append(p.name)
-    if change_log.validates_graphs and is_changed:
-        _require_valid(p, graph)
+        failure = e if is_named else PassFailed(p.name, kind, describe_exception(e, code))
+        change_log.call_hooks("failed", p, graph, failure)
+        if failure is e:
+            raise
+        raise failure from e
+    if not is_group:
+        change_log.passes_run.append(p.name)
+        if change_log.validates_graphs and is_changed:  # the groups around a pass add nothing
+            _require_valid(p, graph)
+    change_log.call_hooks("after", p, graph, changes)
     return changes
 
 

@@ -40,9 +40,10 @@ from ..verify.comparison_options import ComparisonOptions
 from ..verify.input_sets import InputSet
 from ..verify.verdict import Verdict
 from .failures import RejectedChange, RewriteFailure
+from .instrumentation import Hooks, Instrumentation
 from .model_interface import ModelInterface
 from .name_map import NameTracker, name_map
-from .phase_timer import BISECTING, REWRITING, VISUALIZING, PhaseTimer
+from .phase_timer import BISECTING, INSTRUMENTATION, REWRITING, VISUALIZING, PhaseTimer
 from .pipeline import Pass, RulePass, find_pass, has_rule, leaves, rules_in, run_pass
 
 NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long with one large op
@@ -108,7 +109,8 @@ class PipelineRun:
     `no_progress_timeout` seconds, and does not return, ends a command. `value_info`: the policy for the written model.
 
     `track_names`: for a name map. `record_changes`: with their savings. With `new_observer`, the changes of each
-    repetition are observed by a new one.
+    repetition are observed by a new one. `instruments` have hooks, which repetitions call and replays do not.
+    `stop_after`: the number of changes after which each repetition ends.
 
     `conditional` are the rejected changes of rules whose contract has a condition, one for each rule, if the outputs
     differ only beyond finite numbers. Their rules are excluded until everything else is correct, then readmitted, and
@@ -126,6 +128,8 @@ class PipelineRun:
     required: Collection[str] = ()
     track_names: bool = False
     record_changes: bool = False
+    stop_after: int | None = None
+    instruments: Sequence[Instrumentation] = ()
     new_observer: Callable[[], ChangeObserver] | None = None
     on_rejected: OnRejected | None = None
     rejected: list[RejectedChange] = field(default_factory=list[RejectedChange], init=False)
@@ -155,14 +159,19 @@ class PipelineRun:
                 weighs = self.record_changes or observer is not None
                 change_log = ChangeLog(
                     self.exact_only,
-                    weighs or self.track_names,
+                    weighs or self.track_names or self.stop_after is not None or bool(self.instruments),
                     self.exclusions,
+                    BisectLimit(after_changes=self.stop_after),
                     accounting=SizeAccounting(observer=observer) if weighs else None,
                     report=self.timer.report,
+                    hooks=Hooks(self.instruments) if self.instruments else None,
                 )
                 tracker = NameTracker.of(model) if self.track_names else None
+                if change_log.hooks is not None:
+                    change_log.hooks.call("start", model.graph.context, model)
                 result = replace(self._run(model, change_log), tracker=tracker, observer=observer)
             self.timer.transfer(REWRITING, VISUALIZING, change_log.observer_seconds)
+            self.timer.transfer(REWRITING, INSTRUMENTATION, change_log.hook_seconds)
             if result.failure is None:
                 return result
             self.reject(result)
@@ -182,6 +191,8 @@ class PipelineRun:
         validated after each pass. `tries_export`: the model is serialized too.
         """
         self.replays += 1
+        if limit.after_changes is None:
+            limit = replace(limit, after_changes=self.stop_after)
         change_log = ChangeLog(
             self.exact_only, True, self.exclusions, limit, validates_graphs, report=self.timer.report
         )

@@ -117,6 +117,66 @@ class PassRecord(Struct, frozen=True):
     seconds: float
 
 
+class DeclineReason(Struct, frozen=True):
+    """A reason for which a rule or pass made no change, as at `example`, and the number of its places.
+
+    Reasons that differ only in numbers and in the names of operands are one.
+    """
+
+    reason: str
+    places: int
+    example: str
+
+
+class RuleStatistics(Struct, frozen=True):
+    """Counts of a rule in a run: `tries` at ops, `matches` that it rewrote or declined, and `changes`."""
+
+    name: str
+    tries: int
+    matches: int
+    changes: int
+    seconds: float
+    declines: list[DeclineReason]
+
+
+class PassStatistics(Struct, frozen=True):
+    """Counts of a pass in a run, and of its rules; `declines` are those of a pass without rules, in its last run."""
+
+    name: str
+    runs: int
+    changes: int
+    seconds: float
+    rules: list[RuleStatistics]
+    declines: list[DeclineReason]
+
+
+class StopPoint(Struct, frozen=True):
+    """The point at which a run stopped: after `changes`, the last of which is given, of the `requested` number.
+
+    A run that ended by itself made fewer changes.
+    """
+
+    requested: int
+    changes: int
+    pass_name: str = ""
+    by: str = ""
+    place: str = ""
+
+    @classmethod
+    def of(cls, requested: int, change_log: ChangeLog) -> StopPoint:
+        """The end of a run whose changes are recorded."""
+        last = next(reversed(change_log.changes), None)
+        made = (last.pass_name, last.by, last.place) if last is not None else ()
+        return cls(requested, change_log.change_count, *made)
+
+    def __str__(self) -> str:
+        who = self.by if self.by == self.pass_name else f"{self.pass_name}/{self.by}"
+        last = f"; the last is {who} {f'at {self.place}' if self.place else 'as a whole'}" if self.by else ""
+        if self.changes < self.requested:
+            return f"did not stop: there are {self.changes} changes, fewer than {self.requested}{last}"
+        return f"stopped after {self.changes} change{'s' * (self.changes != 1)}{last}"
+
+
 class PipelineRace(Struct, frozen=True):
     """The latency of a pipeline's result, divided by that of the original, both under ORT ALL.
 
@@ -186,9 +246,9 @@ class Report:
     result at a later opset. `overridable_initializers` counts those that are inputs as well, which therefore are not
     constants. `transforms` were made first, and the result was compared with the transformed model; `before` is the
     size of the file. `hints` name passes that would change the result. `guarantees` counts the changes by the
-    guarantees of their rules; `proofs` are those of changed regions, if asked for. `written_to` is the file of the
-    result, None if it was not written, as where a model that is to be replaced stays as it is. `target`: whether the
-    result is on the target that was asked for.
+    guarantees of their rules; `proofs` are those of changed regions, `stop` the end and `statistics` the counts of the
+    run, if asked for. `written_to` is the file of the result, None if it was not written, as where a model that is to
+    be replaced stays as it is. `target`: whether the result is on the target that was asked for.
     """
 
     source: str
@@ -212,6 +272,8 @@ class Report:
     written_to: str | None = None
     guarantees: dict[str, int] = field(default_factory=dict[str, int])
     proofs: ProofCounts | None = None
+    stop: StopPoint | None = None
+    statistics: list[PassStatistics] = field(default_factory=list[PassStatistics])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     target: TargetFit | None = None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import onnx
@@ -132,6 +133,21 @@ def rename_shadowed_values(graph: Graph) -> None:
     for v in (*graph.inputs, *graph.initializers, *(v for op in graph.ops() for v in op.outputs)):
         if v.name and v.name in read:
             v.name = graph.fresh_name(v.name)
+
+
+@contextmanager
+def unchanged_names(graph: Graph) -> Generator[None]:
+    """Undo what an export changes: names of values in bodies, and declarations of initializers."""
+    inner = [g for g in graph.with_subgraphs() if g.owner is not None]
+    values = (v for g in inner for v in (*g.inputs, *g.initializers, *(v for op in g.ops() for v in op.outputs)))
+    names, inputs, count = [(v, v.name) for v in values], [*graph.declared.inputs], graph.context.fresh_name_count
+    try:
+        yield
+    finally:
+        for value, name in names:
+            value.name = name
+        graph.declared.inputs[:] = inputs
+        graph.context.fresh_name_count = count
 
 
 def renamed_value_info(info: bytes, name: str) -> bytes:

@@ -255,6 +255,15 @@ def _write_without_broadcast(op: Op, node: onnx.NodeProto) -> None:
         require(0 <= op.attr("axis") <= a - b, "its axis is none of the first operand")
 
 
+def _write_scales(op: Op, node: onnx.NodeProto) -> None:
+    """Before opset 7, Upsample had a scale for the height and one for the width of images."""
+    scales = [1.0, 1.0, op.attr("height_scale"), op.attr("width_scale")]
+    mode = op.attr("mode", "nearest")
+    del node.attribute[:]
+    node.attribute.append(helper.make_attribute("scales", scales))
+    node.attribute.append(helper.make_attribute("mode", "linear" if mode == "bilinear" else mode))
+
+
 def _require_one_slope(op: Op, node: onnx.NodeProto) -> None:
     """Before opset 7, PRelu had a slope for each channel, and since then slopes that broadcast to the last dims."""
     slope = op.inputs[1].tensor if len(op.inputs) > 1 and op.inputs[1] is not None else None
@@ -343,6 +352,10 @@ FIRST_WITH_ALLOWZERO = 14
 BROADCAST_ATTRIBUTES = frozenset({"axis", "broadcast", "consumed_inputs"})  # of the operators that place
 PLACING = frozenset({"Add", "And", "Div", "Equal", "Greater", "Less", "Mul", "Or", "Pow", "Sub", "Xor"})
 """The operators that placed the second operand at an axis of the first, which the converter does wrong."""
+WRITTEN_AS_SINCE_7 = PLACING | {"Upsample"}
+"""The operators that are corrected for the converter from opset 7 on."""
+OLDER_NAMES = {"Resize": "Upsample"}
+"""Operators that had another name before the opset with which they came."""
 Before = Callable[[Op, onnx.NodeProto], None]
 After = Callable[[SingleNodeModel, list[onnx.NodeProto], int], None]
 BEFORE: Mapping[str, Sequence[tuple[int, Before]]] = {
@@ -352,6 +365,7 @@ BEFORE: Mapping[str, Sequence[tuple[int, Before]]] = {
     "PRelu": [(7, _require_one_slope)],
     "Resize": [(11, _write_default_sampling)],
     "Scan": [(9, _decline_batches)],
+    "Upsample": [(FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, _write_scales)],
     **{kind: [(FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, _write_without_broadcast)] for kind in PLACING},
 }
 """By operator, the opset that changed it, and the correction of a node that is converted across it."""

@@ -24,7 +24,8 @@ from ..ir.values import Value
 from ..serialization.proto_queries import opset_versions
 from .node_conversion import (
     FIRST_WITH_MULTIDIRECTIONAL_BROADCAST,
-    PLACING,
+    OLDER_NAMES,
+    WRITTEN_AS_SINCE_7,
     Converted,
     Nodes,
     SingleNodeModel,
@@ -169,7 +170,7 @@ class Raising(Struct, frozen=True):
     def _by_opset(self, nodes: Sequence[SingleNodeModel]) -> Iterator[tuple[int, list[SingleNodeModel]]]:
         """The nodes by the opset from which the converter takes them, which is later if they are corrected for it."""
         is_crossed = self.current < FIRST_WITH_MULTIDIRECTIONAL_BROADCAST <= self.version
-        corrected = [n for n in nodes if is_crossed and n.op_type in PLACING]
+        corrected = [n for n in nodes if is_crossed and n.op_type in WRITTEN_AS_SINCE_7]
         yield FIRST_WITH_MULTIDIRECTIONAL_BROADCAST, corrected
         yield self.current, [n for n in nodes if n not in corrected] if corrected else list(nodes)
 
@@ -248,6 +249,7 @@ def _standard_ops(graph: Graph) -> list[Op]:
 def _schema_changes(op: Op, version: int) -> bool:
     """Whether the operator of `op` has another schema at `version`. Raises Unconvertible if only one of them exists."""
     before, after = version_of(op.type, op.version), version_of(op.type, version)
+    after = after or version_of(OLDER_NAMES.get(op.type, op.type), version)
     if (before == 0) != (after == 0):
         raise Unconvertible(op, f"opset {version if before else op.version} has no such operator")
     return before != after

@@ -7,9 +7,10 @@ where the step up is, which is tested on all operators.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -37,6 +38,9 @@ from .node_conversion import (
 
 LOWEST = 11
 """Before it, many operators took no negative axes and indices, which their schemas do not say."""
+LOWEST_OF_RESIZING = 7
+"""Before it, Upsample had a scale for height and one for width."""
+RESIZING = frozenset({"Resize", "Upsample"})
 LATER_VALUES = {
     ("Pad", "mode"): {b"wrap": 19},
     ("Resize", "coordinate_transformation_mode"): {b"half_pixel_symmetric": 19},
@@ -61,8 +65,10 @@ def lower(ops: Sequence[Op], current: int, version: int) -> dict[Op, Nodes]:
 
     Declines with one that cannot be lowered.
     """
-    if ops and version < LOWEST:
+    if version < LOWEST and any(op.type not in RESIZING for op in ops):
         raise MatchFailure(f"the lowest is {LOWEST}, as operators took no negative axes and indices before")
+    if ops and version < LOWEST_OF_RESIZING:
+        raise Unconvertible(ops[0], f"Upsample scales height and width alone before opset {LOWEST_OF_RESIZING}")
     alike: dict[object, _Whole] = {}
     whole_of: dict[Op, _Whole] = {}
     for op in ops:
@@ -135,7 +141,8 @@ class _Part(Struct, frozen=True, eq=False):
         """A node in its place in the form in which it is raised to opset `step`. Declines if there is none."""
         copy = onnx.NodeProto()
         copy.CopyFrom(node)
-        correct_before(self.whole.op, copy, step - 1, step)
+        if node.op_type == self.whole.op.type:  # others are constants beside it, or parts of its function
+            correct_before(self.whole.op, copy, step - 1, step)
         return copy
 
     def replace(self, nodes: Sequence[onnx.NodeProto]) -> None:
@@ -143,6 +150,8 @@ class _Part(Struct, frozen=True, eq=False):
         own = self.whole.nodes
         at = next(i for i, n in enumerate(own) if n is self.node)
         own[at : at + 1] = nodes
+        read = {*(f"o{i}" for i in range(len(self.whole.op.outputs))), *(name for n in own for name in n.input)}
+        own[:] = [n for n in own if not read.isdisjoint(n.output)]
 
 
 def _step_down(wholes: Sequence[_Whole], step: int) -> None:
@@ -161,6 +170,13 @@ def _step_down(wholes: Sequence[_Whole], step: int) -> None:
             part.replace(_softmax_of_last_axis(part))
         elif part.node.op_type == "GroupNormalization" and step == FIRST_WITH_GROUP_NORM_OF_CHANNELS:
             part.replace(_function_body(part, step))
+        elif part.node.op_type in RESIZING and step in OLDER_RESIZE:
+            try:
+                older = OLDER_RESIZE[step](part)
+                _require_fit(older[-1], step - 1, part.whole.types)
+                part.replace(older)
+            except MatchFailure as e:
+                raise Unconvertible(part.whole.op, str(e)) from e
         else:
             other = nodes if isinstance(nodes, str) else f"it means something else at opset {step - 1}"
             raise Unconvertible(part.whole.op, "; ".join(dict.fromkeys(filter(None, (why, other)))))
@@ -341,6 +357,68 @@ def _softmax_of_last_axis(part: _Part) -> list[onnx.NodeProto]:
         helper.make_node(node.op_type, [f"{y}_last"], [f"{y}_normalized"], axis=len(order) - 1),
         helper.make_node("Transpose", [f"{y}_normalized"], [y], perm=order),
     ]
+
+
+def _resize_with_roi(part: _Part) -> list[onnx.NodeProto]:
+    """Before opset 13, Resize has a region of interest and scales, which are empty if they are not used."""
+    node, y = part.node, part.node.output[0]
+    names = [name or f"{y}_omitted" for name in [*node.input, "", ""][:3]] + [*node.input[3:]]
+    omitted = helper.make_node("Constant", [], [f"{y}_omitted"], value=numpy_helper.from_array(np.zeros(0, np.float32)))
+    return [omitted, _resized("Resize", part, names, *node.attribute)]
+
+
+def _resize_by_scales(part: _Part) -> list[onnx.NodeProto]:
+    """Before opset 11, Resize samples at the scaled positions, and rounds these down to enlarge and up to reduce."""
+    given = {a.name: helper.get_attribute_value(a) for a in part.node.attribute}
+    x, _, scales, sizes = [*part.node.input, "", "", ""][:4]
+    require(bool(scales) and not sizes, "it is given sizes, and scales alone are before opset 11")
+    sampling = given.get("coordinate_transformation_mode", b"half_pixel").decode()
+    require(sampling == "asymmetric", f"it samples as {sampling}, and as asymmetric before opset 11")
+    mode = given.get("mode", b"nearest").decode()
+    require(mode in ("nearest", "linear"), f"its mode is {mode}, which came with opset 11")
+    require(not given.get("exclude_outside", 0), "it excludes what is outside, which came with opset 11")
+    if mode == "nearest":
+        factors, rounding = _scales_of(part, scales), given.get("nearest_mode", b"round_prefer_floor").decode()
+        is_same = {"floor": factors >= 1, "ceil": factors <= 1}.get(rounding, np.zeros(1, np.bool_)).all()
+        require(bool(is_same), f"its nearest_mode is {rounding}; before opset 11, it rounds down to enlarge")
+    return [_resized("Resize", part, [x, scales])]
+
+
+def _upsample(part: _Part) -> list[onnx.NodeProto]:
+    """Before opset 10, images are enlarged by Upsample."""
+    x, scales = part.node.input
+    require(bool((_scales_of(part, scales) >= 1).all()), "it reduces, and Upsample before opset 10 enlarges alone")
+    return [_resized("Upsample", part, [x, scales])]
+
+
+def _upsample_by_attribute(part: _Part) -> list[onnx.NodeProto]:
+    """Before opset 9, the scales of Upsample are an attribute."""
+    x, scales = part.node.input
+    return [_resized("Upsample", part, [x], helper.make_attribute("scales", _scales_of(part, scales).tolist()))]
+
+
+def _resized(op_type: str, part: _Part, inputs: Sequence[str], *attributes: onnx.AttributeProto) -> onnx.NodeProto:
+    """The node of an operator in place of a part, with its mode and further attributes."""
+    made = helper.make_node(op_type, inputs, [*part.node.output])
+    modes = [a for a in part.node.attribute if a.name == "mode"]
+    made.attribute.extend({a.name: a for a in (*modes, *attributes)}.values())
+    return made
+
+
+def _scales_of(part: _Part, name: str) -> np.ndarray[Any, Any]:
+    """The constant scales of a part. Declines without any."""
+    content = part.whole.constants.get(name)
+    require(content is not None, "its scales are computed, on which its older form depends")
+    return numpy_helper.to_array(onnx.TensorProto.FromString(content or b""))
+
+
+OLDER_RESIZE: Mapping[int, Callable[[_Part], list[onnx.NodeProto]]] = {
+    9: _upsample_by_attribute,
+    10: _upsample,
+    11: _resize_by_scales,
+    13: _resize_with_roi,
+}
+"""By the opset that changed it, the form that a Resize or Upsample had before it."""
 
 
 def _function_body(part: _Part, step: int) -> list[onnx.NodeProto]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 
 from passwright.app.cli.completion import FILE
-from passwright.app.options import EFFORTS, LEVELS, OPERATORS, PASSES, PIPELINES, RULES, TOOLS
+from passwright.app.optimize.model_dumps import ALL, CHANGED
+from passwright.app.options import DUMPS, EFFORTS, LEVELS, OPERATORS, PASSES, PIPELINES, RULES, TOOLS
 from passwright.app.registry.adapter_names import PACKAGES
 from passwright.app.registry.pass_sources import caller_registry
 from passwright.core.ort import sessions
@@ -30,6 +31,7 @@ def names_text() -> str:
         EFFORTS: list(effort.EFFORTS),
         LEVELS: list(sessions.LEVELS),
         TOOLS: list(PACKAGES),
+        DUMPS: [ALL, CHANGED],
     }
     return "{\n" + ",\n".join(f"{json.dumps(kind)}: {json.dumps(found)}" for kind, found in names.items()) + "\n}\n"
 

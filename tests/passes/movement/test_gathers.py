@@ -16,7 +16,20 @@ from passwright.passes.movement.gathers import (
 )
 from passwright.passes.structure.sequences import sequence_at_of_split
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, each, initializers, load, run, stays, to_onnx
+from rewriting import (
+    apply_passes,
+    becomes,
+    each,
+    initializers,
+    load,
+    op_types,
+    require_equivalent,
+    run,
+    stays,
+    to_onnx,
+)
+
+from passwright import optimize
 
 MERGE_GATHERS = rule_pass(gathers, "merge-gathers")
 RESHAPE_INDICES = rule_pass(gathers, "reshape-indices")
@@ -249,3 +262,16 @@ def test_strings_stay(nodes: str) -> None:
     c = "<int64[2] i = {1, 0}, int64[2] k = {0, 1}, int64[1] s = {0}, int64[1] e = {1}>"
     rules = (*MERGE_GATHERS.rules, *RESHAPE_INDICES.rules, bypass_gather_of_concat, drop_no_op_gather)
     stays(f"{g} {c} {{ {nodes} }}", *rules, sequence_at_of_split, runs=False)
+
+
+def test_indices_are_reshaped_before_transposes_pass_them() -> None:
+    """Behind a Transpose that passed first, the Unsqueeze would add an axis elsewhere than the Gather drops one."""
+    text = (
+        "g (float[N,6,8,4] x) => (float[A,B,C,D] y) <int64 i = {2}, int64[1] one = {1}> {"
+        " t = Transpose<perm=[0,2,1,3]>(x) row = Gather<axis=1>(t, i) u = Unsqueeze(row, one)"
+        " y = Transpose<perm=[0,3,2,1]>(u) }"
+    )
+    model = load(text)
+    found = optimize(model, verify=False).model
+    assert sorted(op_types(found)) == ["Gather", "Transpose"]
+    require_equivalent(model, found)

@@ -1,0 +1,26 @@
+"""Options of `show`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..options import option, output_option
+
+DEFAULT_RADIUS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions:
+    """The parameters of `show` beside the model, described there, and the file for the text."""
+
+    region: str = option("", "Only the ops around this value or node.", "VALUE")
+    radius: int = option(DEFAULT_RADIUS, "Ops at most so many steps away from it, in either direction.", "N", least=0)
+    types: bool = option(False, "Show the types of all values that are known.")
+    max_elements: int | None = option(
+        None, "Leave out the elements of tensors that have more: a reference says so.", "N", kind=int, least=0
+    )
+    output: Path | None = output_option(
+        None, "Write the text to this file, such as m.onnxtxt, which onnx.load reads.", "FILE", kind=Path,
+        flags=("-o", "--output"),
+    )  # fmt: skip

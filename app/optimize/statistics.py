@@ -1,0 +1,127 @@
+"""Counts of tries, matches, changes and declines of the rules in a run, with their times."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from ...core.io.model import Model
+from ...core.ir.graph import Graph
+from ...core.ir.op import Op
+from ...core.rewriting.change_log import ChangeLog
+from ...core.rewriting.rules import Rule
+from ...core.run.instrumentation import Instrumentation
+from ...core.run.pipeline import Pass, leaves
+from ...core.run.report import DeclineReason, PassStatistics, RuleStatistics
+from ..report.number_text import plural
+
+MAX_SHOWN = 20  # reasons
+NUMBER = re.compile(r"\d+")
+
+
+@dataclass(slots=True)
+class _RuleCounts:
+    """The counts of a rule so far; `declines`: by kind of reason, the ops with their reasons."""
+
+    tries: int = 0
+    changes: int = 0
+    declined: int = 0
+    seconds: float = 0.0
+    declines: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+
+    def record(self, name: str) -> RuleStatistics:
+        """The counts in a report."""
+        matches, seconds = self.changes + self.declined, round(self.seconds, 6)
+        return RuleStatistics(name, self.tries, matches, self.changes, seconds, _reasons(self.declines))
+
+
+class RunStatistics(Instrumentation):
+    """The counts of each rule in the last repetition of a run, by pass.
+
+    Reasons for which it declined are of one kind if they differ only in numbers and in the names of operands.
+    """
+
+    def __init__(self) -> None:
+        self.runs = Counter[str]()
+        self.counts: dict[str, dict[str, _RuleCounts]] = {}
+        self._running: list[str] = []
+        self._begin = 0.0
+
+    def start(self, model: Model) -> None:  # noqa: ARG002 - of the base class
+        """Forget the counts of an earlier repetition."""
+        self.runs.clear()
+        self.counts.clear()
+        self._running.clear()
+
+    def before(self, p: Pass, graph: Graph) -> None:  # noqa: ARG002 - of the base class
+        """Count the run of a pass."""
+        self.runs[p.name] += 1
+        self._running.append(p.name)
+
+    def after(self, p: Pass, graph: Graph, changes: int) -> None:  # noqa: ARG002 - of the base class
+        """Return to the pass outside."""
+        self._running.pop()
+
+    def before_rule(self, r: Rule, op: Op) -> None:  # noqa: ARG002 - of the base class
+        """Begin the time of a try."""
+        self._begin = perf_counter()
+
+    def after_rule(self, r: Rule, op: Op, *, is_changed: bool) -> None:  # noqa: ARG002 - of the base class
+        """Count a try."""
+        counts = self._counts(r)
+        counts.tries += 1
+        counts.changes += is_changed
+        counts.seconds += perf_counter() - self._begin
+
+    def declined(self, r: Rule, op: Op, reason: str) -> None:
+        """Count a decline."""
+        counts = self._counts(r)
+        counts.declined += 1
+        counts.declines.setdefault(NUMBER.sub("#", _without_names(reason, op)), {}).setdefault(op.label, reason)
+
+    def _counts(self, r: Rule) -> _RuleCounts:
+        return self.counts.setdefault(self._running[-1], {}).setdefault(r.name, _RuleCounts())
+
+    def records(self, pipeline: Pass, change_log: ChangeLog) -> list[PassStatistics]:
+        """The counts of each pass of the pipeline that ran, in order; rules that were not tried have none."""
+        found = list[PassStatistics]()
+        for p in leaves(pipeline):
+            rules = [counts.record(name) for name, counts in self.counts.get(p.name, {}).items()]
+            kinds: dict[str, dict[str, str]] = {}
+            for place, reason in change_log.declines.get(p.name, {}).items():
+                kinds.setdefault(NUMBER.sub("#", reason), {})[place] = reason
+            changes = sum(change_log.counts.get(p.name, Counter[str]()).values())
+            seconds = round(change_log.seconds.get(p.name, 0.0), 6)
+            if self.runs[p.name]:
+                found.append(PassStatistics(p.name, self.runs[p.name], changes, seconds, rules, _reasons(kinds)))
+        return found
+
+    def decline_lines(self) -> Iterator[str]:
+        """The reasons for which rules declined, a line each, the most frequent first."""
+        found: dict[tuple[str, str], dict[str, str]] = {}
+        for rules in self.counts.values():
+            for rule, counts in rules.items():
+                for kind, ops in counts.declines.items():
+                    found.setdefault((rule, kind), {}).update(ops)
+        ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
+        for (rule, _), ops in ordered[:MAX_SHOWN]:
+            op, why = next(iter(ops.items()))
+            place = f"at {op}" if len(ops) == 1 else f"at {plural(len(ops), 'op')}, as at {op}"
+            yield f"{rule} declined {place}: {why}"
+        if (more := len(ordered) - MAX_SHOWN) > 0:
+            yield f"... and {plural(more, 'other reason')}; `passes explain RULE MODEL` lists them"
+
+
+def _reasons(kinds: Mapping[str, Mapping[str, str]]) -> list[DeclineReason]:
+    """The reasons of each kind, as at the first place, the most frequent first."""
+    found = [DeclineReason(reason, len(ops), op) for ops in kinds.values() for op, reason in [next(iter(ops.items()))]]
+    return sorted(found, key=lambda d: (-d.places, d.reason))
+
+
+def _without_names(reason: str, op: Op) -> str:
+    """A reason with # in place of the names of operands and outputs."""
+    names = sorted({re.escape(v.name) for v in (*op.inputs, *op.outputs) if v is not None and v.name}, key=len)
+    return re.sub(rf"(?<!\w)(?:{'|'.join(names[::-1])})(?!\w)", "#", reason) if names else reason

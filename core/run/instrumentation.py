@@ -1,0 +1,110 @@
+"""Instrumentation of runs: hooks that are called around passes, and where rules are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from traceback import extract_tb
+from typing import Any
+
+from ..errors import InstrumentationError, PassFailed, format_error
+from ..io.model import Model
+from ..ir.graph import Graph, GraphContext
+from ..ir.op import Op
+from ..rewriting.rules import Rule
+from .pipeline import Pass
+
+
+class Instrumentation:
+    """Hooks of a run, which do nothing: a subclass overrides those that it needs.
+
+    Hooks read the graph and must not change it. A hook that raises, or changes the graph, ends the run with
+    InstrumentationError, which names it, and nothing is written. A run that is repeated without a wrong change begins
+    with `start` again; the replays that find the wrong change call no hooks.
+
+    Examples:
+        >>> class Changes(Instrumentation):
+        ...     def after(self, p: Pass, graph: Graph, changes: int) -> None:
+        ...         print(p.name, changes, len(graph))
+        >>> result = optimize(model, Pipeline("none", ()), instrumentation=[Changes()])
+        none 0 3
+    """
+
+    def start(self, model: Model) -> None:
+        """Called before the first pass, and again for each repetition, with the model that is rewritten."""
+
+    def before(self, p: Pass, graph: Graph) -> None:
+        """Called before each run of a pass, or of a group of passes."""
+
+    def after(self, p: Pass, graph: Graph, changes: int) -> None:
+        """Called after each run of a pass or group, with the number of its changes."""
+
+    def failed(self, p: Pass, graph: Graph, error: PassFailed) -> None:
+        """Called in place of `after` when a pass fails; the graph is as the pass left it."""
+
+    def before_rule(self, r: Rule, op: Op) -> None:
+        """Called before a rule is tried at an op that may be the root of a match."""
+
+    def after_rule(self, r: Rule, op: Op, *, is_changed: bool) -> None:
+        """Called after the try; `is_changed`: the rule rewrote a match, which may have removed `op`."""
+
+    def declined(self, r: Rule, op: Op, reason: str) -> None:
+        """Called for each match that a rule declined, and for a decline while it was matched."""
+
+
+HOOKS = ("start", "before", "after", "failed", "before_rule", "after_rule", "declined")
+PASS_HOOKS = HOOKS[:4]
+
+
+@dataclass(slots=True)
+class Hooks:
+    """The hooks that the `instruments` override, and the seconds that they took."""
+
+    instruments: Sequence[Instrumentation]
+    seconds: float = 0.0
+    _overridden: dict[str, list[Callable[..., Any]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Look up the overridden hooks."""
+        self._overridden = {
+            name: [
+                getattr(i, name) for i in self.instruments if getattr(type(i), name) is not vars(Instrumentation)[name]
+            ]
+            for name in HOOKS
+        }
+
+    @property
+    def watches_rules(self) -> bool:
+        """Whether a hook of rules is overridden."""
+        return any(found for name, found in self._overridden.items() if name not in PASS_HOOKS)
+
+    def call(self, name: str, context: GraphContext, *arguments: Any, **more: Any) -> None:
+        """Call a hook of each instrument. Raises InstrumentationError if one raises or changes the graph."""
+        start = perf_counter()
+        for hook in self._overridden[name]:
+            count = context.mutation_count
+            try:
+                hook(*arguments, **more)
+            except (KeyboardInterrupt, InstrumentationError):
+                raise
+            except BaseException as e:
+                raise InstrumentationError(f"{_label(hook, *arguments)} raised {format_error(e)}{_line(e)}") from e
+            if context.mutation_count != count:
+                what = "changed the graph; hooks may only read it, and a Pass of the pipeline changes it"
+                raise InstrumentationError(f"{_label(hook, *arguments)} {what}")
+        self.seconds += perf_counter() - start
+
+
+def _label(hook: Callable[..., Any], subject: Any, *more: Any) -> str:
+    """A hook in words, with the pass, or the rule and op, for which it was called."""
+    place = f" at {more[0].label}" if more and isinstance(more[0], Op) else ""
+    what = f" ({subject.name}{place})" if more else ""
+    return f"hook {hook.__name__} of {type(getattr(hook, '__self__', hook)).__name__}{what}"
+
+
+def _line(error: BaseException) -> str:
+    """The file and line of the hook that raised `error`."""
+    frames = extract_tb(error.__traceback__)[1:]
+    return f" ({Path(frames[0].filename).name}:{frames[0].lineno})" if frames else ""

@@ -1,0 +1,271 @@
+"""Rules and regions that are right over the reals, of which one form alone loses numbers in floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from passwright.core import ROUNDING, from_onnx, rule
+from passwright.core.io.files import split_model
+from passwright.core.proof.float_rounding import LOSES_LESS, LOST_EXTREMES
+from passwright.core.proof.prover import Prover, RuleProof, prove_rule
+from passwright.core.proof.region_obligations import Regions, RewrittenModel
+from passwright.core.proof.region_proofs import prove_regions
+from passwright.core.proof.traced_array import Leaf, rounding_of, traced
+from passwright.core.proof.verdict import ProofVerdict
+from passwright.core.verify.proof_guarantees import PROOFS
+from rewriting import load
+from tiers import slow_unless
+
+Form = Callable[..., Any]
+INPUTS = "float[N,4] x, float[N,4] z"
+INPUT_NAMES = ("x", "z")
+
+
+@dataclass
+class Text:
+    """Writes the ops of a form as the text of a model, whose constants are tensors."""
+
+    dtype: str = "float"
+    nodes: list[str] = field(default_factory=list[str])
+    constants: dict[str, str] = field(default_factory=dict[str, str])
+
+    def __getattr__(self, op_type: str) -> Callable[..., str]:
+        def add(*operands: Any, **attributes: Any) -> str:
+            names = [self.named(o) for o in operands]
+            options = ", ".join(f"{n}={str(v).replace(' ', '')}" for n, v in attributes.items())
+            self.nodes.append(f"{op_type}{options and f'<{options}>'}({', '.join(names)})")
+            return f"t{len(self.nodes) - 1}"
+
+        return add
+
+    def named(self, operand: Any) -> str:
+        if isinstance(operand, str):
+            return operand
+        kind, numbers = ("int64[1]", operand) if isinstance(operand, list) else (self.dtype, [operand])
+        name = f"c{len(self.constants)}"
+        self.constants[name] = f"{kind} {name} = {{{', '.join(map(str, numbers))}}}"
+        return name
+
+    def model(self, form: Form) -> onnx.ModelProto:
+        """The model of a form of one or two inputs."""
+        end = form(self, *INPUT_NAMES[: len(signature(form).parameters) - 1])
+        made = [f"{'y' if f't{i}' == end else f't{i}'} = {node}" for i, node in enumerate(self.nodes)]
+        weights = f"<{', '.join(self.constants.values())}>" if self.constants else ""
+        given = INPUTS.replace("float", self.dtype)
+        return load(f"g ({given}) => ({self.dtype}[A,B] y) {weights} {{ {' '.join(made)} }}")
+
+
+def proved_rule(before: Form, after: Form, dtype: str = "float") -> RuleProof:
+    model = Text(dtype).model(before)
+    found = prove_rule(rule(before, contract=ROUNDING)(after), [model], Prover())
+    assert found.models
+    return found
+
+
+def proved_region(before: Form, after: Form, dtype: str = "float") -> ProofVerdict:
+    first, second = (Text(dtype).model(f) for f in (before, after))
+    models = RewrittenModel(*(split_model(m.SerializeToString()) for m in (first, second)), from_onnx(first).graph)
+    return next(r.verdict for r in prove_regions(Regions.of(models), [Prover().prove]).regions if r.cut_point == "y")
+
+
+def summed(g: Any, a: Any) -> Any:
+    return g.ReduceSum(a, [1], keepdims=1)
+
+
+def mean(g: Any, a: Any) -> Any:
+    return g.ReduceMean(a, axes=[1], keepdims=1)
+
+
+def squared(g: Any, a: Any) -> Any:
+    return g.Mul(a, a)
+
+
+def centred(g: Any, a: Any) -> Any:
+    return g.Sub(a, mean(g, a))
+
+
+def kept(g: Any, a: Any) -> Any:
+    return g.Neg(g.Neg(a))
+
+
+def of_numbers(g: Any, op: str, a: Any, b: Any) -> Any:
+    return getattr(g, op)(g.Abs(a), g.Abs(b))
+
+
+FORMS: dict[str, tuple[Form, Form]] = {
+    "root of a square": (lambda g, x: g.Abs(x), lambda g, x: g.Sqrt(squared(g, x))),
+    "root of a power": (lambda g, x: g.Abs(x), lambda g, x: g.Sqrt(g.Pow(x, 2.0))),
+    "roots of a fourth power": (
+        lambda g, x: g.Abs(x), lambda g, x: g.Sqrt(g.Sqrt(squared(g, squared(g, x)))),
+    ),
+    "square by a fourth power": (
+        lambda g, x: kept(g, squared(g, x)), lambda g, x: g.Sqrt(squared(g, squared(g, x))),
+    ),
+    "third power by a sixth": (
+        lambda g, x: g.Abs(g.Mul(x, squared(g, x))), lambda g, x: g.Sqrt(squared(g, g.Mul(x, squared(g, x)))),
+    ),
+    "root of a product": (
+        lambda g, x, z: g.Mul(g.Sqrt(g.Abs(x)), g.Sqrt(g.Abs(z))), lambda g, x, z: g.Sqrt(of_numbers(g, "Mul", x, z)),
+    ),
+    "root of squares": (
+        lambda g, x, z: of_numbers(g, "Mul", x, z), lambda g, x, z: g.Sqrt(g.Mul(squared(g, x), squared(g, z))),
+    ),
+    "logarithm of an exponential": (lambda g, x: kept(g, g.Relu(x)), lambda g, x: g.Log(g.Exp(g.Relu(x)))),
+    "logarithm of a negative exponential": (
+        lambda g, x: kept(g, g.Relu(x)), lambda g, x: g.Neg(g.Log(g.Exp(g.Neg(g.Relu(x))))),
+    ),
+    "logarithm of a product": (
+        lambda g, x, z: g.Add(g.Log(g.Abs(x)), g.Log(g.Abs(z))), lambda g, x, z: g.Log(of_numbers(g, "Mul", x, z)),
+    ),
+    "logarithm of a power": (
+        lambda g, x: g.Mul(g.Log(g.Abs(x)), 2.0), lambda g, x: g.Log(squared(g, g.Abs(x))),
+    ),
+    "quotient of exponentials": (lambda g, x, z: g.Exp(g.Sub(x, z)), lambda g, x, z: g.Div(g.Exp(x), g.Exp(z))),
+    "product of exponentials": (lambda g, x, z: g.Exp(g.Add(x, z)), lambda g, x, z: g.Mul(g.Exp(x), g.Exp(z))),
+    "inverse of an exponential": (
+        lambda g, x: g.Neg(g.Abs(x)), lambda g, x: g.Log(g.Reciprocal(g.Exp(g.Abs(x)))),
+    ),
+    "softplus": (lambda g, x: g.Softplus(x), lambda g, x: g.Log(g.Add(g.Exp(x), 1.0))),
+    "sigmoid by a quotient": (lambda g, x: g.Sigmoid(x), lambda g, x: g.Div(g.Exp(x), g.Add(g.Exp(x), 1.0))),
+    "tangent by a quotient": (
+        lambda g, x: g.Tanh(x),
+        lambda g, x: g.Div(g.Sub(g.Exp(x), g.Exp(g.Neg(x))), g.Add(g.Exp(x), g.Exp(g.Neg(x)))),
+    ),
+    "tangent by a difference": (
+        lambda g, x: g.Tanh(x), lambda g, x: g.Sub(1.0, g.Div(2.0, g.Add(g.Exp(g.Mul(x, 2.0)), 1.0))),
+    ),
+    "variance by a difference": (
+        lambda g, x: mean(g, squared(g, centred(g, x))),
+        lambda g, x: g.Sub(mean(g, squared(g, x)), squared(g, mean(g, x))),
+    ),
+    "squared distance": (
+        lambda g, x, z: squared(g, g.Sub(x, z)),
+        lambda g, x, z: g.Add(g.Sub(squared(g, x), g.Mul(g.Mul(x, 2.0), z)), squared(g, z)),
+    ),
+    "an absorbing sum": (lambda g, x: g.Neg(x), lambda g, x: g.Sub(g.Sub(1e30, x), 1e30)),
+    "an absorbing product": (
+        lambda g, x: g.Neg(g.Mul(x, 3.0)), lambda g, x: g.Sub(3e6, g.Mul(g.Add(x, 1e6), 3.0)),
+    ),
+    "small and large factors": (lambda g, x: g.Neg(x), lambda g, x: g.Mul(g.Mul(x, -(2.0**-100)), 2.0**100)),
+    "large and small factors": (lambda g, x: g.Neg(x), lambda g, x: g.Div(g.Mul(x, -1e30), 1e30)),
+}  # fmt: skip
+"""A form that keeps the numbers of floats, and another one that loses some on the way."""
+
+
+OF_RULES = frozenset({
+    "root of a product", "root of squares", "logarithm of a product", "logarithm of a power",
+    "square by a fourth power", "logarithm of an exponential", "an absorbing product", "quotient of exponentials",
+    "product of exponentials", "variance by a difference", "squared distance",
+})  # fmt: skip
+"""Forms whose regions are cut where both compute alike, so that signs are not known."""
+QUICK = {"root of a square", "logarithm of a negative exponential", "an absorbing sum"}
+
+
+@pytest.mark.parametrize("name", slow_unless(QUICK, FORMS))
+def test_a_form_that_loses_numbers_is_not_proved(name: str) -> None:
+    good, bad = FORMS[name]
+    assert proved_rule(good, bad).guarantee not in PROOFS
+    assert proved_region(good, bad).guarantee not in PROOFS
+
+
+@pytest.mark.parametrize("name", slow_unless(QUICK, FORMS))
+def test_a_form_that_keeps_more_is_proved(name: str) -> None:
+    good, bad = FORMS[name]
+    found = proved_rule(bad, good)
+    assert found.is_proved
+    assert name == "an absorbing sum" or LOSES_LESS in next(found.lines())
+    assert name in OF_RULES or proved_region(bad, good).guarantee in PROOFS
+
+
+@pytest.mark.parametrize("dtype", ["double", "bfloat16"])
+def test_other_types_of_floats_lose_numbers(dtype: str) -> None:
+    good, bad = FORMS["root of a square"]
+    assert [*proved_rule(good, bad, dtype).reasons] == [LOST_EXTREMES]
+    assert proved_rule(bad, good, dtype).is_proved
+
+
+@rule(lambda g, x, a, b: g.Add(g.Add(x, g.const(a)), g.const(b)), contract=ROUNDING)
+def sum_of_two(g: Any, x: Any, a: Any, b: Any) -> Any:
+    return g.Add(x, g.const(a.const + b.const))
+
+
+@rule(lambda g, x, a, b: g.Sub(g.Sub(x, g.const(a)), g.const(b)), contract=ROUNDING)
+def difference_of_two(g: Any, x: Any, a: Any, b: Any) -> Any:
+    return g.Sub(x, g.const(a.const + b.const))
+
+
+@rule(lambda g, x, a, b, c: g.Add(g.Mul(g.Add(x, g.const(a)), g.const(b)), g.const(c)), contract=ROUNDING)
+def affine(g: Any, x: Any, a: Any, b: Any, c: Any) -> Any:
+    return g.Add(g.Mul(x, b), g.const(a.const * b.const + c.const))
+
+
+@rule(lambda g, x, a, b: g.Mul(g.Mul(x, g.const(a)), g.const(b)), contract=ROUNDING)
+def product_of_two(g: Any, x: Any, a: Any, b: Any) -> Any:
+    return g.Mul(x, g.const(a.const * b.const))
+
+
+TEXTS = {
+    "sum": (sum_of_two, "t = Add(x, a) y = Add(t, b)"),
+    "difference": (difference_of_two, "t = Sub(x, a) y = Sub(t, b)"),
+    "affine": (affine, "s = Add(x, a) t = Mul(s, b) y = Add(t, c)"),
+    "product": (product_of_two, "t = Mul(x, a) y = Mul(t, b)"),
+}
+DROPPED = [
+    ("sum", "float", (0.1, 1.5 * 2**23)), ("sum", "float", (0.4, 2.0**23)), ("sum", "float", (1 / 3, -1e7)),
+    ("sum", "float", (2.0**23, 0.3)), ("sum", "float", (1e-4, 1e5)), ("sum", "float", ((0.1, 0.2, 0.3, 0.4), 2.0**24)),
+    ("sum", "float16", (0.1, 1536.0)), ("sum", "float16", (0.01, 700.0)),
+    ("sum", "bfloat16", (0.1, 192.0)), ("difference", "float", (0.1, 2.0**23)), ("difference", "float", (3e7, 0.7)),
+    ("difference", "float16", (0.1, 1030.0)), ("affine", "float", (0.1, 3.0, 2.0**24)),
+    ("affine", "float", (1e7, 2.0, 0.3)), ("affine", "float", (0.3, -1.0, 1.5 * 2**23)),
+    ("product", "float", (1e-30, 1e-12)), ("product", "float", (1e30, 1e12)), ("product", "bfloat16", (1e-30, 1e-15)),
+    ("product", "double", (1e-200, 1e-200)), ("product", "double", (1e200, 1e200)),
+    ("sum", "double", (1.7e308, 1.7e308)), ("sum", "float", (3e38, 3e38)),
+]  # fmt: skip
+MERGED = [
+    ("sum", "float", (0.1, 0.2)), ("sum", "float", (2.0, 2.0**23)), ("sum", "float", (0.5, 1000.0)),
+    ("sum", "float16", (0.5, 3.0)), ("sum", "bfloat16", (1.0, 2.0)), ("sum", "double", (0.1, 2.0**23)),
+    ("sum", "float", ((0.1, 0.2, 0.3, 0.4), 5.0)), ("difference", "float", (0.7, 30.0)),
+    ("affine", "float", (0.1, 3.0, 0.2)), ("affine", "float", ((1.0, 2.0, 3.0, 4.0), 2.0, 0.3)),
+    ("product", "float", (0.3, 0.7)), ("product", "float", (1e-10, 1e10)), ("product", "float", (1e-20, 1e-10)),
+    ("product", "double", (1e-30, 1e-30)),
+]  # fmt: skip
+
+
+def proof_of_constants(case: tuple[str, str, tuple[Any, ...]]) -> RuleProof:
+    kind, dtype, numbers = case
+    made, text = TEXTS[kind]
+    element: Any = helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(dtype.upper()))
+    weights = {name: np.asarray(number).astype(element) for name, number in zip("abc", numbers, strict=False)}
+    found = prove_rule(made, [load(f"g ({dtype}[N,4] x) => ({dtype}[A,B] y) {{ {text} }}", weights=weights)], Prover())
+    assert found.models
+    return found
+
+
+@pytest.mark.parametrize("case", slow_unless({DROPPED[0], DROPPED[9], DROPPED[13]}, DROPPED))
+def test_constants_that_lose_bits_are_not_proved(case: tuple[str, str, tuple[Any, ...]]) -> None:
+    assert proof_of_constants(case).guarantee not in PROOFS
+
+
+@pytest.mark.parametrize("case", slow_unless({MERGED[0], MERGED[8]}, MERGED))
+def test_constants_that_keep_their_bits_are_proved(case: tuple[str, str, tuple[Any, ...]]) -> None:
+    assert proof_of_constants(case).is_proved
+
+
+def test_a_folded_weight_that_drops_a_constant_is_no_exact_one() -> None:
+    def origin(a: float, b: float) -> tuple[Any, Any, dict[str, Any]]:
+        constants = {name: np.array([n], np.float32) for name, n in (("a", a), ("b", b))}
+        traces = [traced(array, Leaf(name)) for name, array in constants.items()]
+        made = traces[0] + traces[1]
+        return np.array(made), made.origin, constants
+
+    assert rounding_of(*origin(0.1, 2.0**23)) is None
+    found = rounding_of(*origin(0.1, 0.7))
+    assert found is not None
+    assert found <= 0.5

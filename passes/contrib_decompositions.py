@@ -14,7 +14,10 @@ PARAMETERS = {"LeakyRelu": ("alpha",), "HardSigmoid": ("alpha", "beta"), "Clip":
 """The parameters of activations that are fused into other ops, in order."""
 
 
-@rule(lambda g, a, b, op: g.domain(MICROSOFT).one_of("FusedMatMul", "TransposeMatMul")(a, b) @ op)
+@rule(
+    lambda g, a, b, op: g.domain(MICROSOFT).FusedMatMul(a, b) @ op,
+    lambda g, a, b, op: g.domain(MICROSOFT).TransposeMatMul(a, b) @ op,
+)
 def split_fused_matmul(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
     """FusedMatMul(a, b, alpha, transA, transB) => alpha * MatMul(a, b), with a Transpose of a or b where it has one"""
     require(not op.attr("transBatchA", 0) and not op.attr("transBatchB", 0), "it turns batches")

@@ -7,6 +7,7 @@ to the opset of the model.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -60,7 +61,7 @@ def expand(g: RewriteBuilder, op: Op) -> tuple[Value | None, ...]:
     values: dict[str, Value | None] = {"": None, **dict.fromkeys(body.input), **given, **later}
     for node in body.node:
         made = _written(g, op, node, [values[name] for name in node.input])
-        values.update(zip(node.output, made if isinstance(made, tuple) else (made,), strict=True))
+        values.update(zip(node.output, made, strict=True))
     return tuple(values.get(name) for name in body.output)[: len(op.outputs)]
 
 
@@ -101,8 +102,10 @@ def _nearest(versions: list[int], version: int) -> int:
     return max((v for v in versions if v <= version), default=min(versions))
 
 
-def _written(g: RewriteBuilder, op: Op, node: onnx.NodeProto, inputs: list[Value | None]) -> Any:
-    """The value, or values, of a node in the body of the function of an op."""
+def _written(
+    g: RewriteBuilder, op: Op, node: onnx.NodeProto, inputs: Sequence[Value | None]
+) -> tuple[Value | None, ...]:
+    """The values of a node in the body of the function of an op."""
     attributes: dict[str, Any] = {}
     for a in node.attribute:
         require(not a.HasField("g"), f"its function has a body in {node.op_type}")
@@ -111,11 +114,11 @@ def _written(g: RewriteBuilder, op: Op, node: onnx.NodeProto, inputs: list[Value
             attributes[a.name] = value
     if node.op_type == "Constant":
         ((kind, value),) = attributes.items()
-        return g.const(value.array if isinstance(value, Tensor) else np.asarray(value, NUMBERS.get(kind)))
+        return (g.const(value.array if isinstance(value, Tensor) else np.asarray(value, NUMBERS.get(kind))),)
     x, like = (*inputs, None, None)[:2]
     if node.op_type in {"Cast", "CastLike"} and x is not None:
         dtype = attributes["to"] if like is None else like.dtype
-        return _cast(g, x, dtype)
+        return (_cast(g, x, dtype),)
     operator = getattr(g.domain(node.domain), node.op_type)
     return operator(*inputs, outputs=len(node.output), **attributes)
 

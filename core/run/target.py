@@ -39,6 +39,13 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
     inputs that must be constants where they are given, `omitted` inputs that must not be given. `attributes` has the
     values that attributes may have; defaults count. `outputs` is the highest number of outputs that are used.
     `condition` is called with the op, and declines by `require` as a rule does.
+
+    Examples:
+        >>> relu = next(graph.ops("Relu"))
+        >>> list(Support(dtypes=("float16",), ranks=(4,)).obstacles(relu))
+        ['type float of X', 'rank 2 of X']
+        >>> list(Support(first=13, attributes={"axis": (1,)}).obstacles(relu))
+        []
     """
 
     first: int = 1
@@ -140,7 +147,12 @@ def _is_same(value: Any, allowed: Any) -> bool:
 
 
 NEVER = Support(last=0)
-"""An operator that a target does not take."""
+"""An operator that a target does not take.
+
+Examples:
+    >>> Target("old", operators={"Gelu": NEVER}, others="standard").takes("Gelu", "", 20, [])
+    False
+"""
 
 
 class Misfit(Struct, frozen=True):
@@ -148,6 +160,10 @@ class Misfit(Struct, frozen=True):
 
     `op` is the operator, behind its domain; `place` the name of the node, or of its first output. Both are empty for
     what is wrong of the whole model.
+
+    Examples:
+        >>> Target("small", operators={"Add Abs": Support()}).fit(graph).misfits
+        [Misfit(op='Relu', place='r', reason='no Relu', tried=())]
     """
 
     op: str
@@ -157,7 +173,15 @@ class Misfit(Struct, frozen=True):
 
 
 class TargetFit(Struct, frozen=True):
-    """Whether a model is on a target: it is, if there are no `misfits`."""
+    """Whether a model is on a target: it is, if there are no `misfits`.
+
+    Examples:
+        >>> fit = Target("small", operators={"Add": Support()}).fit(graph)
+        >>> print(fit)
+        2 ops left that small lacks: Abs at 'a' (no Abs), Relu at 'r' (no Relu)
+        >>> fit.lines()
+        ["Abs at 'a' (no Abs)", "Relu at 'r' (no Relu)"]
+    """
 
     target: str
     misfits: Sequence[Misfit] = ()
@@ -202,6 +226,14 @@ class Target(Struct, frozen=True, dict=True):
     `decompositions` are rules of its own, tried before others, for ops that it lacks. `last` are passes after those of
     `basic`. `fallback` is the pipeline to use where the result of its own turns out to be slower than the original
     (`passes run --check-speed`).
+
+    Examples:
+        >>> small = Target("small", operators={"Abs Add Max": Support(dtypes=("float",))}, opset=17)
+        >>> small.obstacle(next(graph.ops("Relu")))
+        'no Relu'
+        >>> webgpu = optimize(model, target="webgpu")
+        >>> print(webgpu.report.target)
+        on target webgpu
     """
 
     name: str

@@ -130,6 +130,11 @@ def check_pass(
     """Check a pass as `check_rule` does a rule, on trees of operators, mostly of those that its code names.
 
     A change that it requests as exact keeps every bit, others may round. Raises RuleIsWrong, CheckInconclusive.
+
+    Examples:
+        >>> text = "g (float[N] x) => (float[N] y) { a = Abs(x) y = Relu(a) }"
+        >>> check_pass(RulePass("drop-relus", (drop_relu,)), budget=20, examples=[text]).is_sound
+        True
     """
     require_type(item, Pass, "check_pass", "a pass, as RulePass(...) or an object with a name and run(graph, log)")
     return _require_sound(examine(item, budget=budget, seed=seed, examples=examples, quantization=quantization))

@@ -436,9 +436,11 @@ def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatc
 
 def _producers_can_match(p: OpPattern, op: Op) -> bool:
     """Whether each operator that the pattern wants right above is there at all."""
+    producer_here = op.graph.producer
     for want in p.parts:
         for v in op.inputs:
-            if (producer := producer_of(v, op, want)) is not None and producer.type in want.types:
+            producer = v.producer if want.may_be_outside and v is not None else producer_here(v)
+            if producer is not None and producer.type in want.types:
                 break
         else:
             return False
@@ -597,17 +599,12 @@ def _match_producer(
     bound, covered, trace = found
     want = wanted[0]
     value = site.values[index] if index < len(site.values) else None
-    op = producer_of(value, site.op, want)
+    op = value.producer if want.may_be_outside and value is not None else site.op.graph.producer(value)
     if op is not None and op.type in want.types and want.output < len(op.outputs) and op.outputs[want.output] is value:
         for inner in _match_at(want, op, found):
             yield index + 1, inner
     elif trace is not None and (trace := trace.wrong_producer(site.pattern, site.op, index, want, value)) is not None:
         yield index + 1, (bound, covered, trace)
-
-
-def producer_of(value: Value | None, op: Op, want: OpPattern) -> Op | None:
-    """The producer of an input of `op`: in the same graph, or in an enclosing one if the pattern allows that."""
-    return value.producer if want.may_be_outside and value is not None else op.graph.producer(value)
 
 
 def _match_variadic(

@@ -24,7 +24,7 @@ CORE_FLOORS = (
     {"ir"},
     {"operators"},
     {"serialization"},
-    {"inference", "rewriting"},
+    {"analyses", "inference", "rewriting"},
     {"io"},
     {"ort"},
     {"transform"},

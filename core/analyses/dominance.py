@@ -16,6 +16,12 @@ class Dominance:
 
     A node dominates another if all paths from the inputs to that one pass it, and postdominates another if all paths
     from that one to the outputs do. Each node does both to itself.
+
+    Examples:
+        >>> dominance = graph.analysis(Dominance)
+        >>> x, y = graph.inputs[0], graph.outputs[0]
+        >>> dominance.dominates(x, y), dominance.immediate_dominator(y), dominance.immediate_postdominator(x)
+        (True, Op(Add y), Op(Abs a))
     """
 
     def __init__(self, graph: Graph) -> None:

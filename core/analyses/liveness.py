@@ -38,6 +38,13 @@ class Liveness:
     `sizes`: the bytes of each memory block, named by the value that is computed into it; `unknown` are blocks of
     unknown size, which do not count. `peaks` has the bytes at ops that need most, by op: expressions of symbols none of
     which is known to be below another. It is empty where there are too many.
+
+    Examples:
+        >>> liveness = graph.analysis(Liveness)
+        >>> liveness.peak, [op.type for op in liveness.peaks]  # Relu has its input and its output in memory
+        (32*N, ['Relu'])
+        >>> [v.name for v in liveness.live_at(graph.sorted_ops()[2])]
+        ['r', 'y']
     """
 
     def __init__(self, graph: Graph, order: Sequence[Op] | None = None) -> None:

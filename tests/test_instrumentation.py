@@ -176,7 +176,7 @@ def test_hooks_that_fail_are_named(instrument: Instrumentation, message: str, tm
     assert not (tmp_path / "o.onnx").exists()
 
 
-@pytest.mark.parametrize("given", [3, "hooks", [Recorder], [Recorder(), None]], ids=["number", "text", "class", "no object"])
+@pytest.mark.parametrize("given", [3, "x", [Recorder], [Recorder(), None]], ids=["number", "text", "class", "None"])
 def test_only_instrumentation_is_taken(given: Any) -> None:
     with pytest.raises(UsageError, match=r"it has to be an Instrumentation of passwright\.core, or a list of them$"):
         optimize(load(TEXT), PIPELINE, instrumentation=given)

@@ -138,7 +138,8 @@ def test_failed_passes_are_told() -> None:
     graph = from_onnx(load(TEXT)).graph
     with pytest.raises(PassFailed):
         run_pass(Fixpoint("both", (SIGNS, Raises())), graph, ChangeLog(hooks=Hooks([seen])))
-    assert seen.of("failed") == [("failed", "raises", 4, "KeyError: 'y'"), ("failed", "both", 4, "KeyError: 'y'")]
+    assert [call[:3] for call in seen.of("failed")] == [("failed", "raises", 4), ("failed", "both", 4)]
+    assert all(call[3].startswith("KeyError: 'y'") for call in seen.of("failed"))
 
 
 class RaisesAfter(Instrumentation):

@@ -130,6 +130,10 @@ def check_pass(
     """Check a pass as `check_rule` does a rule, on trees of operators, mostly of those that its code names.
 
     A change that it requests as exact keeps every bit, others may round. Raises RuleIsWrong, CheckInconclusive.
+
+    Examples:
+        >>> check_pass(RulePass("drop-relu", (drop_relu,)), budget=20).is_sound
+        True
     """
     require_type(item, Pass, "check_pass", "a pass, as RulePass(...) or an object with a name and run(graph, log)")
     return _require_sound(examine(item, budget=budget, seed=seed, examples=examples, quantization=quantization))

@@ -35,3 +35,11 @@ class LimitSum:
 
 # In the loop, passwright would merge the parts again.
 PLUGIN = Plugin(passes=(PassPlacement(LimitSum(), stage="final"),))
+
+EXAMPLES = {
+    "limit-sum": [
+        """g (float[N] a, float[N] b, float[N] c, float[N] d, float[N] e) => (float[N] y) {
+            y = Sum(a, b, c, d, e)
+        }"""
+    ]
+}

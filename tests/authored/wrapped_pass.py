@@ -31,3 +31,4 @@ class OnSmallGraphs:
 
 
 ON_SMALL_GRAPHS = OnSmallGraphs(RulePass("drop-relu-of-abs", (drop_relu_of_abs,)))
+EXAMPLES = {"on-small-graphs": ["g (float[N] x) => (float[N] y) { a = Abs(x) b = Relu(a) y = Neg(b) }"]}

@@ -11,6 +11,9 @@ MODEL ?= golden_models/resnet_kept_bn.onnx
 CORE := $(patsubst %,tests/test_%.py,api cli diff files formats function_inlining graph graph_layout inference judgement \
     kernels operators opset_conversion pages pipelines round_trip settings silence value_info verify_and_bisect) \
     $(patsubst %,tests/passes/%,cleanup folding fusion structure)
+SOURCES := $(shell find app core passes testing -name '*.py' -o -name '*.pyi')
+# Types are checked again when one of these files, their list or the environment has changed.
+TYPED := $(VENV)/typed-$(firstword $(shell echo $(sort $(SOURCES)) | cksum))
 
 .PHONY: run test test-all test-oldest test-newest core lint types check check-all bench docs clean
 
@@ -43,8 +46,12 @@ lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/installed-dev
+types: $(TYPED)
+
+$(TYPED): $(VENV)/installed-dev $(SOURCES)
 	$(BIN)/basedpyright --warnings --pythonpath $(BIN)/python
+	rm -f $(VENV)/typed-*
+	touch $@
 
 check: $(VENV)/installed-dev
 	$(PYTEST) -q

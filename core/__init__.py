@@ -13,6 +13,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .analyses.dominance import Dominance
+    from .analyses.liveness import Liveness
     from .errors import InstrumentationError, MatchFailure, ModelError, PassesError, require
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from .run.transforms import ModelTransform
 
 _MODULES = {
+    "analyses.dominance": ("Dominance",),
+    "analyses.liveness": ("Liveness",),
     "errors": ("InstrumentationError", "MatchFailure", "ModelError", "PassesError", "require"),
     "io.convert": ("from_onnx", "to_onnx"),
     "io.model": ("Model",),
@@ -72,12 +76,14 @@ __all__ = [
     "ChangeLog",
     "Contract",
     "DataType",
+    "Dominance",
     "Fixpoint",
     "Graph",
     "Hint",
     "Instrumentation",
     "InstrumentationError",
     "Kernel",
+    "Liveness",
     "MatchFailure",
     "Misfit",
     "Model",

@@ -26,7 +26,7 @@ from .linear import (
 from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, slices
 from .movement.layout_propagation import move_transposes
 from .shapes import fold_shapes, range_indices
-from .structure import conditionals, drop_outputs, loops, opset, sequences
+from .structure import conditionals, drop_outputs, loops, opset, peak_memory, sequences
 from .targets import ORT
 from .transforms import interface, texts
 
@@ -185,6 +185,7 @@ OPTIONAL_PASSES: tuple[Pass, ...] = (
     constants.Debloat(),
     rule_pass(activations, "fuse-swish"),
     *DECOMPOSITION,
+    peak_memory.ReducePeakMemory(),
 )
 """Not in `basic`: they run in pipelines of targets, or where they are enabled by name."""
 
@@ -235,7 +236,7 @@ PASS_STAGES: dict[str, PipelineStage] = {
     **{p.name: "fold" for p in (*CONVOLUTION, fold_constants.FoldConstants(), *SHAPES, *ARITHMETIC, *MATRIX_PRODUCTS)},
     **{p.name: "fuse" for p in FUSION},
     **{p.name: "layout" for p in MOVEMENT},
-    **{p.name: "final" for p in DECOMPOSITION},
+    **{p.name: "final" for p in (*DECOMPOSITION, peak_memory.ReducePeakMemory())},
 }
 """The stage of each pass of `basic` and after it; plugins can be placed after the last pass of a stage.
 

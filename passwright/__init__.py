@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .app.explain.show import show
     from .app.info.info import InfoReport, ModelInfo, info
     from .app.measure.bench import BenchReport, bench
+    from .app.models.replay import ReplayReport, replay
     from .app.optimize.optimize import Result, convert_opset, optimize
     from .app.profile.profile import profile
     from .app.profile.profile_report import ProfileReport
@@ -51,6 +52,7 @@ _MODULES = {
     "profile.profile": ("profile",),
     "profile.profile_report": ("ProfileReport",),
     "quantize.quantize": ("QuantizationReport", "QuantizationResult", "quantize"),
+    "models.replay": ("ReplayReport", "replay"),
     "optimize.optimize": ("Result", "convert_opset", "optimize"),
     "registry.function_rules": ("rule_from_functions",),
     "tune.tune": ("TuneReport", "TuneResult", "tune"),
@@ -67,6 +69,7 @@ __all__ = [
     "ProfileReport",
     "QuantizationReport",
     "QuantizationResult",
+    "ReplayReport",
     "Result",
     "TuneReport",
     "TuneResult",
@@ -82,6 +85,7 @@ __all__ = [
     "optimize",
     "profile",
     "quantize",
+    "replay",
     "rule_from_functions",
     "show",
     "tune",

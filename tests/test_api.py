@@ -95,9 +95,10 @@ def saved(folder: Path, **options: Any) -> Path:
 def test_package_exports() -> None:
     assert set(passwright.__all__) == {
         "BenchReport", "ComparisonReport", "DiffReport", "Explanation", "InfoReport",
-        "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "Result",
+        "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "ReplayReport",
+        "Result",
         "TuneReport", "TuneResult", "VerificationReport", "__version__", "bench", "bisect_ort", "compare",
-        "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "rule_from_functions",
+        "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize", "replay", "rule_from_functions",
         "show", "tune", "verify"
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)

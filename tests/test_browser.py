@@ -40,9 +40,7 @@ from tiers import slow_unless
 from passwright import optimize
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open pages with"),
-]
+pytestmark = [pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open pages with")]
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 EMPTY = GraphLayout(0, 0, [], [])

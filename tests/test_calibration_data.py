@@ -205,10 +205,7 @@ def test_errors(tmp_path: Path, data: Any, message: str) -> None:
         "raises as a table": ("data.py:table", "data.py:table: RuntimeError: no items"),
         "raises in a list": ("data.py:mappings", "data.py:mappings: RuntimeError: no items"),
         "raises in a stream": ("data.py:streamed", "data.py:streamed: RuntimeError: no items"),
-        "no iterator": (
-            "data.py:iterable",
-            "data.py:iterable: TypeError: iter() returned non-iterator of type 'int'",
-        ),
+        "no iterator": ("data.py:iterable", "data.py:iterable: TypeError: iter() returned non-iterator of type 'int'"),
         "raises as an array": ("data.py:array", "data.py:array: KeyError: 'no array'"),
         "raises as a reader": ("data.py:get_next", "data.py:get_next: SystemExit: 0"),
         "5": ("data.py:nothing", "data.py:nothing: int is no source of samples; give files, or an iterable"),

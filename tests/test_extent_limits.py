@@ -88,11 +88,7 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
         EXTENT + "d = Sub(f, e) y = Mul(x, d)",
         EXTENT + "d = Sub(f, e) l = Abs(d) y = Mul(x, l)",
     ),
-    "padding": (
-        LINE,
-        NEG,
-        BEYOND + "g = Concat<axis=0>(zeros, k) t = Pad(x, g) l = Slice(t, k, n) y = Neg(l)",
-    ),
+    "padding": (LINE, NEG, BEYOND + "g = Concat<axis=0>(zeros, k) t = Pad(x, g) l = Slice(t, k, n) y = Neg(l)"),
     "a table": (X, TABLE.format(name="w"), TABLE.format(name="v")),
     "a loop": (X, LOOP.format(inner="w = Neg(v)"), LOOP.format(inner="q = Equal(k, c) t = Neg(v) w = Where(q, v, t)")),
 }

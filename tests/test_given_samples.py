@@ -187,12 +187,7 @@ LAST_ROWS = "the last 2 of 10 rows were left out: they fill no batch of 4"
         "batch of 4": ("float[4,2] x", {"x": ROWS}, ["rows 0 to 3", "rows 4 to 7"], (LAST_ROWS,)),
         "one batch": ("float[10,2] x", {"x": ROWS}, [""], ()),
         "symbolic batch": ("float[N,2] x", {"x": ROWS}, [""], ()),
-        "shared input": (
-            "float[5,2] x, float[1] z",
-            {"x": ROWS, "z": ROWS[0, :1]},
-            ["rows 0 to 4", "rows 5 to 9"],
-            (),
-        ),
+        "shared input": ("float[5,2] x, float[1] z", {"x": ROWS, "z": ROWS[0, :1]}, ["rows 0 to 4", "rows 5 to 9"], ()),
         "other fixed dims": ("float[10,1] z, float[2,2] x", {"x": ROWS, "z": ROWS[:, :1]}, BATCHES_OF_2, ()),
     },
 )

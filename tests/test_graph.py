@@ -63,12 +63,12 @@ def test_edges_match_text() -> None:
     assert op(g, "Neg") in g
 
 
-def test_value_read_twice_is_one_edge() -> None:
+def test_value_read_twice_is_two_edges() -> None:
     g = read("g (float[2] x) => (float[2] y) { y = Add(x, x) }").graph
     (x,) = g.inputs
     assert op(g, "Add").inputs == (x, x)
     assert list(x.consumers) == [op(g, "Add")]
-    assert g.nx.number_of_edges() == 2
+    assert list(g.nx.in_edges(op(g, "Add"), keys=True)) == [(x, op(g, "Add"), 0), (x, op(g, "Add"), 1)]
 
 
 def test_omitted_inputs() -> None:
@@ -169,7 +169,7 @@ def test_networkx_view_of_graph() -> None:
     assert nx.shortest_path_length(net, v["x"], v["y"]) == 6
     assert net.number_of_edges() == 10
     order = {n: i for i, n in enumerate(nx.topological_sort(net))}
-    assert all(order[a] < order[b] for a, b in net.edges)
+    assert all(order[a] < order[b] for a, b in net.edges())
     assert nx.dag_longest_path_length(net) == 6
     assert nx.condensation(net).number_of_nodes() == len(net)
     assert nx.number_weakly_connected_components(net) == 1
@@ -186,25 +186,107 @@ def test_networkx_view_of_captures() -> None:
     assert nx.is_directed_acyclic_graph(net)
 
 
+def test_networkx_view_has_data() -> None:
+    g = read("""g (bool k, float[N,2] x, s) => (float[2,2] y) <float[2,2] u = {1,2,3,4}, float[2] w = {1,2}> {
+        [sum] a = Add(x, w)
+        b = Transpose<perm=[1,0]>(a)
+        y = If (k) <then_branch = p () => (r) { r = MatMul(b, u) }, else_branch = q () => (t) { t = Neg(u) }>
+    }""").graph
+    v, net = values(g), g.nx
+    assert dict(net.nodes[v["x"]]) == {"kind": "input", "name": "x", "dtype": "float", "shape": ("N", 2)}
+    assert dict(net.nodes[v["s"]]) == {"kind": "input", "name": "s"}
+    tensor = v["w"].tensor
+    facts = {"kind": "initializer", "name": "w", "dtype": "float", "shape": (2,), "nbytes": 8, "tensor": tensor}
+    assert dict(net.nodes[v["w"]]) == facts
+    assert net.nodes[v["b"]]["shape"] == (2, "N")
+    transpose = {"kind": "op", "name": "", "op_type": "Transpose", "domain": "", "attributes": {"perm": [1, 0]}}
+    assert dict(net.nodes[op(g, "Transpose")]) == transpose
+    assert net.edges[v["w"], op(g, "Add"), 1] == {"index": 1, "nbytes": 8}
+    assert net.edges[op(g, "If"), v["y"], 0] == {"index": 0, "nbytes": 16}
+    assert dict(net[v["b"]]) == {op(g, "If"): {"body": {}}}
+    body = op(g, "If").subgraphs[0].nx
+    assert body.nodes[v["b"]]["kind"] == body.nodes[v["u"]]["kind"] == "outer"
+    assert nx.get_node_attributes(net, "kind", "?").keys() == set(net)
+
+
+def test_networkx_algorithms_take_the_view() -> None:
+    text = """g (float[4,4] x, float[4,4] z) => (float[4,4] y) {
+        a = Sub(x, z) b = Sub(a, a) c = ReduceSum(b) y = Add(c, z) }"""
+    g = read(text).graph
+    v, net = values(g), g.nx
+    assert nx.dag_longest_path_length(net, weight="nbytes") == 5 * 64 + 2 * 4 + 64
+    swapped = read(text.replace("Sub(x, z)", "Sub(z, x)")).graph.nx
+    same = read(text.replace("x", "k")).graph.nx
+    by_type = nx.isomorphism.categorical_node_match(["kind", "op_type"], ["", ""])
+    by_index = nx.isomorphism.categorical_multiedge_match("index", None)
+    assert nx.is_isomorphic(net, same, by_type, by_index)
+    assert not nx.is_isomorphic(net, swapped, by_type, by_index)
+    cut, (before, after) = nx.minimum_cut(nx.DiGraph(net), v["x"], v["y"], capacity="nbytes")
+    assert cut == 4
+    assert op(g, "ReduceSum") in before
+    assert op(g, "Add") in after
+    assert nx.immediate_dominators(net, v["x"])[v["y"]] is op(g, "Add")
+
+
 def test_networkx_view_is_read_only() -> None:
     g = read(DIAMOND).graph
-    net = g.nx
-    with pytest.raises(nx.NetworkXError):
-        net.add_edge(g.inputs[0], op(g, "Add"))
-    with pytest.raises(nx.NetworkXError):
-        net.remove_node(op(g, "Add"))
-    copy = nx.DiGraph(net)
-    copy.remove_node(op(g, "Neg"))
+    net, add = g.nx, op(g, "Add")
+    writes: list[Callable[[], object]] = [
+        lambda: net.add_edge(g.inputs[0], add),
+        lambda: net.remove_node(add),
+        lambda: nx.set_node_attributes(net, {add: {"colour": 1}}),
+        lambda: nx.set_node_attributes(net, 1, "colour"),
+        lambda: nx.set_edge_attributes(net, 1, "weight"),
+        lambda: operator.setitem(net.nodes[add], "op_type", "Sub"),
+        lambda: net.edges[g.inputs[0], op(g, "Neg"), 0].update(index=1),
+        lambda: net.nodes[add].pop("op_type"),
+    ]
+    for write in writes:
+        with pytest.raises(GraphError, match=r"graph.nx is read only: edit a copy, nx.MultiDiGraph\(graph.nx\)"):
+            write()
+    assert nx.is_frozen(net)
+    for copy in (
+        nx.DiGraph(net),
+        nx.MultiDiGraph(net),
+        net.copy(),
+        net.reverse(),
+        net.to_undirected(),
+        net.subgraph([add]).copy(),
+    ):
+        copy.nodes[add]["op_type"] = "Sub"
+        copy.remove_node(add)
     g.validate()
-    assert op(g, "Neg") in g
+    assert net.nodes[add]["op_type"] == "Add"
 
 
-def test_networkx_view_is_live() -> None:
-    g = read(DIAMOND).graph
+def test_networkx_view_is_kept_until_a_change() -> None:
+    g = read(BODIES).graph
     v, net = values(g), g.nx
+    assert g.nx is net
+    data = net.nodes[op(g, "Exp")]
     g.set_inputs(op(g, "Exp"), [v["x"]])
-    assert net.has_edge(v["x"], op(g, "Exp"))
-    assert not net.has_edge(v["a"], op(g, "Exp"))
+    reads: list[Callable[[], object]] = [
+        lambda: len(net), lambda: list(net), lambda: net.nodes[v["x"]], lambda: net.has_edge(v["a"], op(g, "Exp")),
+        lambda: nx.ancestors(net, v["y"]), lambda: list(nx.topological_sort(net)), lambda: v["a"] in net,
+    ]  # fmt: skip
+    for read_it in reads:
+        with pytest.raises(GraphError, match=r"the graph changed after its networkx view was made: ask for graph\.nx"):
+            read_it()
+    assert data["op_type"] == "Exp"
+    assert g.nx.has_edge(v["x"], op(g, "Exp"))
+    assert not g.nx.has_edge(v["a"], op(g, "Exp"))
+
+
+def test_reorder() -> None:
+    g = read(DIAMOND).graph
+    neg, exp, mul, add = g.sorted_ops()
+    g.reorder([neg, mul, exp, add])
+    assert g.sorted_ops() == [neg, mul, exp, add]
+    with pytest.raises(GraphError, match="an order needs each op of the graph once"):
+        g.reorder([neg, mul, exp])
+    with pytest.raises(GraphError, match="Mul c is before Neg a, on which it depends"):
+        g.reorder([mul, neg, exp, add])
+    assert g.sorted_ops() == [neg, mul, exp, add]
 
 
 def test_add_op_refuses_second_producer() -> None:

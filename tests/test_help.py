@@ -52,7 +52,7 @@ def test_groups_of_run() -> None:
         "Examples",
     ]
     assert groups == wanted
-    assert text.startswith("Usage: passes run [OPTIONS] FILE")
+    assert text.startswith("Usage: passes run [OPTIONS] [FILE...]")
     assert re.search(r"^  -o, --output FILE +\w", text, re.MULTILINE)
     assert "[default: basic]" in " ".join(text.split())
     assert re.search(r"--seed N +Seed of generated inputs. \[default: 0\]", text)

@@ -554,10 +554,7 @@ def test_optional_tensors_are_tensors() -> None:
 OVERRIDABLE = "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, -2.0}> { y = Add(x, w) }"
 
 
-@each(
-    "default",
-    [np.array([1, -2], np.float32), np.array(3, np.float32), np.array([1, 127], np.int8), np.array(True)],
-)
+@each("default", [np.array([1, -2], np.float32), np.array(3, np.float32), np.array([1, 127], np.int8), np.array(True)])
 def test_default_is_overridden_in_two_kinds(default: np.ndarray[Any, Any]) -> None:
     dtype = {"f": "float", "i": "int8", "b": "bool"}[default.dtype.kind]
     shape = f"[{default.size}]" if default.ndim else ""

@@ -138,7 +138,8 @@ def test_failed_passes_are_told() -> None:
     graph = from_onnx(load(TEXT)).graph
     with pytest.raises(PassFailed):
         run_pass(Fixpoint("both", (SIGNS, Raises())), graph, ChangeLog(hooks=Hooks([seen])))
-    assert seen.of("failed") == [("failed", "raises", 4, "KeyError: 'y'"), ("failed", "both", 4, "KeyError: 'y'")]
+    assert [call[:3] for call in seen.of("failed")] == [("failed", "raises", 4), ("failed", "both", 4)]
+    assert all(call[3].startswith("KeyError: 'y'") for call in seen.of("failed"))
 
 
 class RaisesAfter(Instrumentation):
@@ -176,7 +177,7 @@ def test_hooks_that_fail_are_named(instrument: Instrumentation, message: str, tm
     assert not (tmp_path / "o.onnx").exists()
 
 
-@pytest.mark.parametrize("given", [3, "hooks", [Recorder], [Recorder(), None]], ids=repr)
+@pytest.mark.parametrize("given", [3, "x", [Recorder], [Recorder(), None]], ids=["number", "text", "class", "None"])
 def test_only_instrumentation_is_taken(given: Any) -> None:
     with pytest.raises(UsageError, match=r"it has to be an Instrumentation of passwright\.core, or a list of them$"):
         optimize(load(TEXT), PIPELINE, instrumentation=given)

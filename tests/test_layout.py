@@ -8,12 +8,12 @@ import tomllib
 from collections import Counter
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import networkx as nx
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("app", "core", "passes", "testing")
@@ -24,7 +24,7 @@ CORE_FLOORS = (
     {"ir"},
     {"operators"},
     {"serialization"},
-    {"inference", "rewriting"},
+    {"analyses", "inference", "rewriting"},
     {"io"},
     {"ort"},
     {"transform"},
@@ -47,9 +47,29 @@ APP_FLOORS = (
 """The parts of the application; each imports only from earlier floors."""
 
 
+class Source(NamedTuple):
+    """The docstring and the classes of a module, and its imports, each with whether it is for type checkers alone."""
+
+    docstring: str
+    classes: list[str]
+    imports: list[tuple[ast.Import | ast.ImportFrom, bool]]
+
+
 @cache
-def syntax_tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def source(path: Path) -> Source:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports: list[tuple[ast.Import | ast.ImportFrom, bool]] = []
+    left: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while left:
+        node, for_checkers = left.pop()
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append((node, for_checkers))
+        elif isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            left += [(part, True) for part in node.body] + [(part, for_checkers) for part in node.orelse]
+        else:
+            left += ((part, for_checkers) for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr))
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    return Source(ast.get_docstring(tree) or "", classes, imports)
 
 
 def module_of(path: Path) -> str:
@@ -60,25 +80,13 @@ def module_of(path: Path) -> str:
 MODULES = {module_of(path): path for path in SOURCES}
 
 
-def statements(tree: ast.AST, *, for_checkers: bool) -> Iterator[ast.AST]:
-    """Every statement; `for_checkers`: those in blocks for type checkers, too."""
-    left = [tree]
-    while left:
-        node = left.pop()
-        yield node
-        if isinstance(node, ast.If) and not for_checkers and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            left += node.orelse
-        else:
-            left += (part for part in ast.iter_child_nodes(node) if not isinstance(part, ast.expr))
-
-
 def imports(module: str, *, for_checkers: bool = False) -> set[str]:
     """The modules of this repository imported anywhere in `module`; `for_checkers`: also in blocks for those."""
     path = MODULES[module]
     package = module if path.stem == "__init__" else module.rpartition(".")[0]
     found: set[str] = set()
-    for node in statements(syntax_tree(path), for_checkers=for_checkers):
-        if isinstance(node, ast.ImportFrom) and node.level:
+    for node, is_for_checkers in source(path).imports:
+        if isinstance(node, ast.ImportFrom) and node.level and (for_checkers or not is_for_checkers):
             base = package.split(".")[: len(package.split(".")) - node.level + 1]
             target = ".".join([*base, *([node.module] if node.module else [])])
             for alias in node.names:
@@ -93,9 +101,8 @@ def imports_by_module() -> dict[str, set[str]]:
 
 
 def absolute_imports(module: str) -> set[str]:
-    tree = syntax_tree(MODULES[module])
     found: set[str] = set()
-    for node in statements(tree, for_checkers=True):
+    for node, _ in source(MODULES[module]).imports:
         if isinstance(node, ast.Import):
             found.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
@@ -124,7 +131,7 @@ def test_docstrings_of_packages_name_modules_that_exist() -> None:
         f"{m}: {name}"
         for m, path in MODULES.items()
         if path.stem == "__init__"
-        for name in re.findall(r"`([a-z_]+|core\.[a-z_.]+)`", ast.get_docstring(syntax_tree(path)) or "")
+        for name in re.findall(r"`([a-z_]+|core\.[a-z_.]+)`", source(path).docstring)
         if name not in {*MODULES, *PACKAGES} and f"{m}.{name}" not in MODULES
     }
     assert named == set()
@@ -215,10 +222,5 @@ def test_text_passes_the_functions_that_escape_it() -> None:
 
 
 def test_the_name_of_a_public_class_stands_for_one_thing() -> None:
-    classes = Counter(
-        node.name
-        for path in SOURCES
-        for node in syntax_tree(path).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-    )
+    classes = Counter(name for path in SOURCES for name in source(path).classes if not name.startswith("_"))
     assert [name for name, count in classes.items() if count > 1] == []

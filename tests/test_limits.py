@@ -331,10 +331,7 @@ def test_models_are_read_within_a_time_limit(tmp_path: Path) -> None:
     calls = with_functions(["F0 (x) => (y) { y = Abs(x) }"])
     onnx.save(messages["nodes"], tmp_path / "m.onnx")
     readings: dict[str, Callable[[], object]] = {name: partial(from_onnx, m) for name, m in messages.items()}
-    readings |= {
-        "functions": partial(with_inlined_functions, calls),
-        "file": partial(split_model, tmp_path / "m.onnx"),
-    }
+    readings |= {"functions": partial(with_inlined_functions, calls), "file": partial(split_model, tmp_path / "m.onnx")}
     for name, read in readings.items():
         with pytest.raises(TimeLimitError, match=name), time_limit(1e-9, lambda name=name: name):
             read()

@@ -448,11 +448,7 @@ def test_help_has_the_options_of_the_command() -> None:
     assert "--journal" not in text
 
 
-def test_results_are_kept(
-    folder: Path,
-    in_process: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_results_are_kept(folder: Path, in_process: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each kind of change does the models again that it concerns, and no others; failures are done again."""
     external = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
     onnx.save(load(TEXT.replace("4]", "512]"), weights={"w": np.ones(512, np.float32)}), "zoo/a.onnx", **external)

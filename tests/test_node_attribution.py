@@ -9,12 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from passwright.app.profile.node_attribution import (
-    INSERTED_OPS,
-    MAYBE_INSERTED_OPS,
-    attribute_nodes,
-    eliminated_nodes,
-)
+from passwright.app.profile.node_attribution import INSERTED_OPS, MAYBE_INSERTED_OPS, attribute_nodes, eliminated_nodes
 from passwright.app.profile.profile_recording import make_node_names_unique, record_profile
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import ModelError

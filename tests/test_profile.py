@@ -98,11 +98,7 @@ def test_levels(cnn: Path, level: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "stem",
-    slow_unless(
-        {"loop_if"},
-        ["loop_if", "while_loop", "script_scan", "mixer_external", "sklearn_strings"],
-    ),
+    "stem", slow_unless({"loop_if"}, ["loop_if", "while_loop", "script_scan", "mixer_external", "sklearn_strings"])
 )
 def test_golden_models(stem: str) -> None:
     """Models with bodies, external weights and strings."""

@@ -175,6 +175,15 @@ def test_functions_that_are_inlined() -> None:
         check(before, optimize(parser.parse_model(FUNCTIONS % "y"), verify=False).model)
 
 
+def test_an_operator_that_the_opset_lacks() -> None:
+    """onnx.reference runs it, other than onnxruntime."""
+    model = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 9]> g (float[9] x) => (float[9] y) { y = Bernoulli(x) }'
+    )
+    assert random_of(model) == ["y"]
+    assert check(model, model).random == ("y",)
+
+
 def test_external_weights_stay_external(tmp_path: Path) -> None:
     text = "g (float[4] x) => (y) { r = RandomNormalLike(x) a = Mul(r, w) y = Add(a, x) }"
     model = load(text, weights={"w": np.arange(1200, dtype=np.float32).reshape(300, 4)})

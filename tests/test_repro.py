@@ -381,8 +381,7 @@ def test_path_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    [("é", b"\xc3\xa9"), ("\udcff", b"\xff"), ("\ud800 é", b"\\ud800 \xc3\xa9")],
+    ("text", "expected"), [("é", b"\xc3\xa9"), ("\udcff", b"\xff"), ("\ud800 é", b"\\ud800 \xc3\xa9")]
 )
 def test_encode_text(text: str, expected: bytes) -> None:
     assert encode_text(text) == expected

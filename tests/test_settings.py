@@ -9,14 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 from passwright.app.cli.entry import COMMANDS, app
-from passwright.app.cli.settings import (
-    MAX_BYTES,
-    SettingsFile,
-    checked_settings,
-    find_settings,
-    key_of,
-    may_run_code,
-)
+from passwright.app.cli.settings import MAX_BYTES, SettingsFile, checked_settings, find_settings, key_of, may_run_code
 from passwright.core.errors import UsageError
 from rewriting import load, op_types
 from test_cli import TEXT, WEIGHTS, invoke, plugin

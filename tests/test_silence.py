@@ -70,6 +70,7 @@ COMMANDS = {
         "m.onnx -o out.onnx --json j.json --html h.html --map map.json --format sarif:s.sarif",
         outputs="out.onnx j.json h.html map.json s.sarif",
     ),
+    "run-reproducer": Command("m.onnx --no-verify --plugin rules.py --reproducer run.zip", outputs="run.zip"),
     "batch": Command(
         "m.onnx n.onnx --output-dir out --jobs 2",
         outputs="out/m.onnx out/n.onnx out/results.csv out/results.html out/.passwright-finished.jsonl",

@@ -118,10 +118,7 @@ def test_differing_interfaces(tmp_path: Path, original: str, other: str, verdict
     ("other", "message"),
     {
         "an output more": ("(float[N,4] x) => (float[N,4] y, float[N,4] a)", ""),
-        "an output more, in front": (
-            "(float[N,4] x) => (float[N,4] a, float[N,4] y)",
-            OTHER_ORDER,
-        ),
+        "an output more, in front": ("(float[N,4] x) => (float[N,4] a, float[N,4] y)", OTHER_ORDER),
     },
 )
 def test_input_order(tmp_path: Path, other: str, message: str) -> None:
@@ -223,10 +220,7 @@ def drop_shift(g, x, c):
 
 @cases(
     ("ops", "plugin"),
-    {
-        "saturates less": ("s = Softmax(x) y = Log(s)", ""),
-        "rounds less": ("a = Add(x, c) y = Sub(a, c)", SHIFT),
-    },
+    {"saturates less": ("s = Softmax(x) y = Log(s)", ""), "rounds less": ("a = Add(x, c) y = Sub(a, c)", SHIFT)},
 )
 def test_what_a_run_publishes_is_accepted(tmp_path: Path, ops: str, plugin: str) -> None:
     """Outputs differ beyond their tolerance, and changed regions explain it, of whose names `verify` knows as much."""

@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
+from ...core.errors import UsageError
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.arguments import path_of
+from ..cli.exit_codes import WRONG
 from ..cli.outputs import Outputs
 from ..cli.standard_streams import STANDARD_OUTPUT
 from ..models.model_files import STREAM, ModelJob, model_jobs, single_job
@@ -25,10 +27,11 @@ EXAMPLES = {
     "passes run model.onnx small.onnx": "writes the verified model",
     "passes run model.onnx --check": "exits with 3 if anything would change",
     "passes run models/ --output-dir small/": "writes each of them",
+    "passes run --replay run.zip": "repeats a run that --reproducer recorded",
 }
 
 Files = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
         metavar="FILE",
         help="A model, and after it the file for the result, if it does not exist yet. With --output-dir, --in-place, "
@@ -50,6 +53,11 @@ class RunDisplayOptions(FormatOptions):
     limit: int | None = output_option(
         None, "List at most N changes in a dry run; 20 by default.", "N", kind=int, least=0, is_own=True
     )
+    replay: Path | None = selection_option(
+        None, "Repeat the run that --reproducer recorded in this file, in place of a FILE, and compare.", "FILE.zip",
+        kind=Path, is_typed=True,
+    )  # fmt: skip
+    trust_plugins: bool = selection_option(False, "Run plugins and other code in the file of --replay.", is_typed=True)
     check: bool = output_option(False, "Write no model, and exit with 3 if any change would be made.")
     settings: Path | None = selection_option(
         None,
@@ -73,29 +81,24 @@ class RunDisplayOptions(FormatOptions):
 DEFAULT_LIMIT = 20  # changes of a dry run
 
 
-def run(files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
+def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> int:
     """Optimize models, verify them against the originals, and write them.
 
     A wrong change is found, named and left out.
     """
+    if shown.replay is not None:
+        require(not files, "--replay takes no model: its file has one")
+        return _replay(shown.replay, options, shown)
+    require(not shown.trust_plugins, "--trust-plugins is for --replay")
+    if not files:
+        raise UsageError("Missing argument 'FILE'.")
     is_planned = options.dry_run or shown.check
     output = path_of(options.output)
     jobs = named_jobs(files, output, shown.output_dir, in_place=options.in_place, is_planned=is_planned)
     is_single = len(jobs) == 1 and shown.output_dir is None
     if is_single and options.verify:
         start_oracle_worker()
-    places = {"-o": output, "--output-dir": shown.output_dir, "--in-place": options.in_place}
-    given = [name for name, place in places.items() if place]
-    require(len(given) < 2, f"{' and '.join(given)} exclude each other")
-    name = "--dry-run" if options.dry_run else "--check"
-    is_written = given or options.map or options.repro
-    require(not (is_planned and is_written), f"{name} writes nothing: leave out {', '.join(places)}, --map and --repro")
-    require(not (is_planned and options.dump_to), f"{name} writes nothing: leave out --dump-to")
-    require(shown.output_dir or not shown.resume, "--resume is for --output-dir, which has the earlier results")
-    require(not (shown.verbose and shown.quiet), "--verbose and --quiet exclude each other")
-    require(options.dry_run or shown.limit is None, "--limit is for --dry-run: other runs list no changes")
-    is_timed = (options.threads, options.min_time) != (RunOptions.threads, RunOptions.min_time)
-    require(options.check_speed or not is_timed, "--threads and --min-time are for --check-speed")
+    _require_consistent(options, shown)
     outputs = Outputs.parse(shown.format, options.json)
     read_or_written = (path for job in jobs for path in (job.model, job.output))
     outputs.require_distinct((*read_or_written, outputs.json, path_of(options.html), path_of(options.map)))
@@ -115,6 +118,7 @@ def run(files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
 
         return run_single(jobs[0], options, display)
     of_one = {"--map": options.map, "--html": options.html, "--repro": options.repro, "--dump-to": options.dump_to}
+    of_one |= {"--reproducer": options.reproducer}
     refused = next((name for name, given in of_one.items() if given), "")
     require(not refused, f"{refused} is for one model: run that by itself, or use --json for all")
     is_raced_alone = not (options.check_speed and (shown.jobs or 1) > 1)
@@ -131,6 +135,49 @@ def run(files: Files, options: RunOptions, shown: RunDisplayOptions) -> int:
     options = replace(options, json=None)
     end = f"written to {folder}" if folder else "written in place" if options.in_place else end
     return driver.run(pool, lambda _: options, end)
+
+
+def _require_consistent(options: RunOptions, shown: RunDisplayOptions) -> None:
+    """Raise UsageError for options that exclude each other, or need others."""
+    places = {"-o": options.output, "--output-dir": shown.output_dir, "--in-place": options.in_place}
+    given = [name for name, place in places.items() if place]
+    require(len(given) < 2, f"{' and '.join(given)} exclude each other")
+    is_planned = options.dry_run or shown.check
+    name = "--dry-run" if options.dry_run else "--check"
+    is_written = given or options.map or options.repro
+    require(not (is_planned and is_written), f"{name} writes nothing: leave out {', '.join(places)}, --map and --repro")
+    require(not (is_planned and options.dump_to), f"{name} writes no models: leave out --dump-to")
+    require(shown.output_dir or not shown.resume, "--resume is for --output-dir, which has the earlier results")
+    require(not (shown.verbose and shown.quiet), "--verbose and --quiet exclude each other")
+    require(options.dry_run or shown.limit is None, "--limit is for --dry-run: other runs list no changes")
+    is_timed = (options.threads, options.min_time) != (RunOptions.threads, RunOptions.min_time)
+    require(options.check_speed or not is_timed, "--threads and --min-time are for --check-speed")
+
+
+def _replay(file: Path, options: RunOptions, shown: RunDisplayOptions) -> int:
+    """Repeat a recorded run, and say whether its outcome is the same."""
+    from ..cli.report_output import print_report, shown_progress  # noqa: PLC0415 - imports rich
+    from ..models.display import Display  # noqa: PLC0415 - as above
+    from ..models.replay import PLACES, replay_with  # noqa: PLC0415 - imports onnx
+
+    chosen = options.chosen.keys() - set(PLACES)
+    require(not chosen, f"{file} says --{', --'.join(sorted(chosen)).replace('_', '-')}: leave that out")
+    outputs = Outputs.parse(shown.format, options.json)
+    json = None if outputs.json == STANDARD_OUTPUT else outputs.json
+    display = Display(outputs, shown.verbose, shown.quiet, end="not written: give -o FILE to keep it")
+    terminal = display.terminal()
+    with shown_progress(terminal) as progress:
+        here = replace(options, json=json, progress=progress)
+        found = replay_with(file, here, trust_plugins=shown.trust_plugins)
+    if found.report is not None:
+        document = display.document(found.report)
+        print_report(found.report, document, outputs, terminal, verbose=shown.verbose, quiet=shown.quiet)
+    if found.is_same:
+        terminal.lines(found.lines())
+        return 0
+    for line in found.lines():
+        terminal.warning(line)
+    return WRONG
 
 
 def with_tuned_settings(run_options: RunOptions, file: Path) -> RunOptions:

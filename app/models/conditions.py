@@ -23,6 +23,7 @@ from ..optimize.content_digests import content_digest, file_content_digest, mode
 from ..options import PIPELINES_FILE
 from ..registry.adapter_names import ONNXSCRIPT
 from ..registry.environment import SOURCE_FOLDERS, own_files, vector_instructions, versions
+from ..registry.pass_sources import modules_beside
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .exchange import unpacked
 from .model_files import SUFFIX, ModelJob
@@ -30,11 +31,10 @@ from .model_files import SUFFIX, ModelJob
 WITHOUT_INFLUENCE = frozenset(
     {
         "dump_after", "dump_to", "html", "in_place", "instrumentation", "json", "map", "output", "progress", "repro",
-        "statistics", "visualize",
+        "reproducer", "statistics", "visualize",
     }
 )  # fmt: skip
 """Options that change no result."""
-INSTALLED = frozenset({"site-packages", "dist-packages"})
 METADATA = (".dist-info", ".egg-info")  # of an installed package, behind its name and version
 SEPARATORS = re.compile(r"[:,]")  # of a file and a name in it, or of several files
 
@@ -94,22 +94,7 @@ def _plugin_sources(choice: ResolvedPipeline) -> set[Path]:
             file = where if where.endswith(".py") else getattr(sys.modules.get(where), "__file__", None)
             files |= {Path(file)} if file else set()
     plugins = [file for file in files if not any(file.is_relative_to(folder) for folder in SOURCE_FOLDERS)]
-    return {path for file in plugins for path in (file, *_modules_beside(file))}
-
-
-def _modules_beside(file: Path) -> Iterator[Path]:
-    """The files of modules of this process in the outermost package around a file, or in its folder."""
-    folder = file.absolute().parent
-    while (folder.parent / "__init__.py").exists():
-        folder = folder.parent
-    is_package = (folder / "__init__.py").exists()
-    if not is_package and folder.name in INSTALLED:
-        return  # modules of strangers
-    for module in list(sys.modules.values()):
-        path = Path(getattr(module, "__file__", None) or "")
-        is_near = path.is_relative_to(folder) if is_package else path.parent == folder
-        if is_near and path.suffix == ".py" and INSTALLED.isdisjoint(path.relative_to(folder).parts):
-            yield path
+    return {path for file in plugins for path in (file, *modules_beside(file))}
 
 
 def _named_files(values: Any) -> Iterator[Path]:

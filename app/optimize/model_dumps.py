@@ -83,7 +83,7 @@ class ModelDumps(Instrumentation):
             with unchanged_names(model.graph):
                 self._written.append(path)
                 data = write_model(model, path, external=weight_bytes(model) > MAX_WHOLE_BYTES)
-                self._written += [data] * (data is not None)
+                self._written += [] if data is None else [data]
                 short = serialize(model, partial(short_chunks, max_elements=MAX_ELEMENTS)).to_proto()
             self._written.append(text_path)
             text_path.write_text(f"{model_text(short, MAX_ELEMENTS)}\n", encoding="utf-8", errors="backslashreplace")

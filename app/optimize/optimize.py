@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ...core.verify.effort import Effort
     from ...core.verify.given_inputs import Inputs
     from ..report.visualization import Visualization
+    from .reproducer import RunRecord
     from .speed_check import SpeedRaces
 
 
@@ -65,6 +67,11 @@ class Result:
     _source: ModelSource
     _exported: ExportedModel
     visualization: Visualization | None = None
+
+    @property
+    def digest(self) -> str:
+        """A digest of the optimized model, which is the same on each machine."""
+        return self._exported.digest
 
     @cached_property
     def model(self) -> onnx.ModelProto:
@@ -143,6 +150,12 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     With `prove`, the regions in which the result differs are also proved, on their real weights, as far as they are
     small enough: `Result.report.proofs` has the numbers.
 
+    With `stop_after` the run ends after so many changes, see `Result.report.stop`. `statistics`: the tries, matches,
+    changes and declines of each rule, as `Result.report.statistics`. `dump_after`: the model after each run of these
+    passes, of "all" or those that "changed" it, is written to the new folder `dump_to`. `instrumentation`: objects
+    whose hooks are called around passes and rules. `reproducer`: a file with all that repeats the run by `replay`, also
+    written if the run fails.
+
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
@@ -166,7 +179,8 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     timer = PhaseTimer(phase_callback(options.progress))
     label = model.name if isinstance(model, ModelFile) else "the model" if isinstance(model, onnx.ModelProto) else model
     limited_time = time_limit(options.time_limit, lambda: f"{label}: {timer.current}")
-    with limited_time, given_memory(options.memory), options.with_operators():
+    record = nullcontext() if options.reproducer is None else _recorded(model, options)
+    with record as outcome_record, limited_time, given_memory(options.memory), options.with_operators():
         setup = RunSetup.of(model, options, timer)
         source, races = setup.source, _speed_races(setup)
         with setup.publication() as publication, source.blamed_if_changed():
@@ -198,10 +212,21 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
                 from .document import describe  # noqa: PLC0415 - seldom needed
 
                 publication.add_text(setup.paths.page, lambda: page_html(describe(report, visualization=visualization)))
+            if outcome_record is not None:
+                outcome_record.result = outcome.exported.digest
             source.require_unchanged(keep_open=options.in_place)
             lift_time_limit()
             publication.publish()
     return Result(report, source, outcome.exported, visualization)
+
+
+def _recorded(
+    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions
+) -> AbstractContextManager[RunRecord | None]:
+    """The record of a run for its reproducer."""
+    from .reproducer import recorded_run  # noqa: PLC0415 - seldom needed
+
+    return recorded_run(model, options)
 
 
 def _report(

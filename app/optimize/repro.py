@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain, count, islice
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,12 @@ def external_outputs(graph: Graph, ops: Collection[Op]) -> list[Value]:
 
 def neighbourhood(op: Op, radius: int) -> list[Op]:
     """The ops at most `radius` ops away in either direction, in order. O(V + E)."""
-    ops = op.graph.sorted_ops()
-    edges = nx.bipartite.projected_graph(op.graph.nx, ops)
-    layers = nx.bfs_layers(edges.to_undirected(as_view=True), op)
-    near: set[Op] = set(chain.from_iterable(islice(layers, radius + 1)))
-    return [o for o in ops if o in near]
+    net = op.graph.nx
+    near: set[Op | Value] = {op}
+    for _ in range(radius):
+        ways = (net.successors, net.predecessors)
+        near.update([other for o in near for step in ways for v in step(o) for other in step(v)])
+    return [o for o in op.graph.sorted_ops() if o in near]
 
 
 def declared_type(value: Value) -> onnx.TypeProto:

@@ -167,6 +167,12 @@ class RunOptions(
     dump_to: str | Path | None = report_option(
         None, "A new folder for these models, as .onnx files and as text.", "FOLDER", kind=Path
     )
+    reproducer: str | Path | None = report_option(
+        None,
+        "Write all that repeats the run elsewhere, by --replay, to this file, also if it fails.",
+        "FILE.zip",
+        kind=Path,
+    )
     statistics: bool = report_option(
         False, "Count tries, matches, changes and declines, and their time, for each pass and rule."
     )

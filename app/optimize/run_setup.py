@@ -81,6 +81,7 @@ class RunSetup(Struct, frozen=True):
             name_map=options.map,
             repro_folder=options.repro,
             page=options.html,
+            reproducer=options.reproducer,
         )
         read_files = options.input_files
         paths.require_distinct((*_files_to_keep(source, options), *read_files))

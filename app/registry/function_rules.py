@@ -18,6 +18,15 @@ from ...core.errors import RuleError, format_error
 from ...core.ir import op_schemas
 from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
 
+OnnxscriptFunction = (
+    Callable[[Any, Any], Any]
+    | Callable[[Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any], Any]
+    | Callable[[Any, Any, Any, Any, Any], Any]
+    | Callable[..., Any]
+)
+"""A function of `op` and of variables of any name. A checker takes the types of a lambda from it."""
+
 Number = bool | int | float
 CONSTANT_DTYPES = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
@@ -259,8 +268,8 @@ class ReplacementBuilder:
 
 
 def rule_from_functions(
-    pattern: Callable[..., Any],
-    replacement: Callable[..., Any],
+    pattern: OnnxscriptFunction,
+    replacement: OnnxscriptFunction,
     condition: Callable[..., Any] | None = None,
     *,
     name: str = "",

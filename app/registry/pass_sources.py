@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,7 @@ from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PASS_STAGES, PIPELINES, TRANSFORMS
 
 DISTRIBUTION = "passwright"
+INSTALLED = frozenset({"site-packages", "dist-packages"})
 
 
 def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
@@ -153,3 +155,26 @@ def _subject_in(name: str, passes: Sequence[Pass], *, in_pipeline: bool) -> Subj
     rules = {r.name: (r, p) for p, chosen in found if isinstance(p, RulePass) for r in chosen}
     others = tuple(with_rules(p, chosen) for p, chosen in found if not isinstance(p, RulePass))
     return Subject(tuple(rules.values()), others, in_pipeline, is_group=group is not None)
+
+
+def package_root(file: Path) -> Path:
+    """The folder of a Python file, or the folder of the outermost package around it."""
+    folder = file.absolute().parent
+    while (folder / "__init__.py").exists():
+        folder = folder.parent
+    return folder
+
+
+def modules_beside(file: Path) -> Iterator[Path]:
+    """The files of modules of this process in the outermost package around a file, or in its folder."""
+    root, folder = package_root(file), file.absolute().parent
+    is_package = root != folder
+    if is_package:
+        folder = root / folder.relative_to(root).parts[0]
+    elif folder.name in INSTALLED:
+        return  # modules of strangers
+    for module in list(sys.modules.values()):
+        path = Path(getattr(module, "__file__", None) or "")
+        is_near = path.is_relative_to(folder) if is_package else path.parent == folder
+        if is_near and path.suffix == ".py" and INSTALLED.isdisjoint(path.relative_to(folder).parts):
+            yield path

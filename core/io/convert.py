@@ -7,6 +7,7 @@ order of every list. Unused initializers and dead nodes are kept; passes remove 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import onnx
 from onnx import helper
@@ -15,13 +16,18 @@ from ..errors import ModelError
 from ..inference import infer, infer_dtype
 from ..ir import op_schemas
 from ..ir.graph import Graph, GraphContext, constant_bytes
+from ..ir.op import Op
 from ..ir.tensor import Tensor
+from ..ir.values import Value
 from ..serialization.importer import Importer, TensorReader, require_utf8
 from ..serialization.proto_queries import copy_without
 from ..support.author_errors import require_type
 from ..support.gc_pause import count_graph
 from .function_inlining import inline_functions
 from .model import Model, serialize
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
@@ -86,7 +92,7 @@ def import_model(
         header, nodes = inline_functions(header, info, nodes, initializers)
     count_graph(sum(t.nbytes for t in initializers))
     context = GraphContext(
-        opsets_of(header), header.ir_version, infer, infer_dtype, _text_of, functions=header.functions
+        opsets_of(header), header.ir_version, infer, infer_dtype, networkx_view, _text_of, functions=header.functions
     )
     context.function_attributes = function_attributes
     try:
@@ -99,6 +105,13 @@ def import_model(
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
     context.weight_bytes = constant_bytes(graph)
     return Model(header, graph)
+
+
+def networkx_view(graph: Graph) -> nx.MultiDiGraph[Op | Value]:
+    """The view of `graph.nx`."""
+    from ..analyses.networkx_view import NetworkxView  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
+
+    return NetworkxView(graph)
 
 
 def _text_of(graph: Graph) -> str:

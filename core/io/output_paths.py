@@ -99,7 +99,8 @@ class OutputPaths(Struct, frozen=True):
     """The files that a run writes, if any: the model, report, map of names, and page.
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
-    `journal` the results of trials, `table` a row for each model, `settings` and `script` those of sessions.
+    `journal` the results of trials, `table` a row for each model, `settings` and `script` those of sessions;
+    `reproducer` repeats the run.
     """
 
     model: OutputFile | None = None
@@ -112,6 +113,7 @@ class OutputPaths(Struct, frozen=True):
     table: OutputFile | None = None
     settings: OutputFile | None = None
     script: OutputFile | None = None
+    reproducer: OutputFile | None = None
 
     @classmethod
     def of(cls, *, repro_folder: str | Path | None = None, **paths: str | Path | None) -> Self:
@@ -128,7 +130,7 @@ class OutputPaths(Struct, frozen=True):
         """Raise ModelError unless all differ from each other and from the files in `read`."""
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
         written |= {"page": self.page, "trace": self.trace, "journal": self.journal, "table": self.table}
-        written |= {"settings": self.settings, "script": self.script}
+        written |= {"settings": self.settings, "script": self.script, "reproducer": self.reproducer}
         chosen = {what: f.path for what, f in written.items() if f is not None and f.folder is not None}
         if self.repro_folder is not None:
             chosen["repros"] = self.repro_folder

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import onnx
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 FRESH_NAME_MARK = "_pw"  # before the number of each name made here
 ValueInfo = Literal["keep", "write", "strip"]
 """The `value_info` of a written model: as in the file, with all inferred types, or without types that follow."""
+T = TypeVar("T")
 Runs = Callable[[str, str, int, Sequence[int]], bool]
 """Whether a target runs an operator, by type, domain and opset, on inputs of some element types (0: unknown)."""
 
@@ -118,6 +118,10 @@ def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *
 FUNCTIONS_IR_VERSION = 8
 
 
+def _without_view(_: Graph) -> nx.MultiDiGraph[Op | Value]:
+    raise GraphError("this graph has no view for networkx: make it with from_onnx")
+
+
 @dataclass(slots=True)
 class GraphContext:
     """The state of a graph and all its subgraphs."""
@@ -126,9 +130,11 @@ class GraphContext:
     ir_version: int
     infer: Callable[[Op], None] = lambda _: None
     infer_dtype: Callable[[Value], None] = lambda _: None
+    view: Callable[[Graph], nx.MultiDiGraph[Op | Value]] = _without_view
     text_of: Callable[[Graph], str] = repr  # for `print`
     weight_bytes: int = 0  # of all constants, as loaded
     mutation_count: int = 0  # grows with every mutation
+    analyses: dict[tuple[Graph, Callable[[Graph], Any]], Any] = field(default_factory=dict[Any, Any])  # of this count
     mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate
     folding_work: tuple[int, int] = (0, 0)  # bytes and multiplications that constant folding has taken
     aborted_calls: int = 0  # of onnx's native code, by inference
@@ -479,22 +485,43 @@ class Graph:
         return order
 
     @property
-    def nx(self) -> nx.DiGraph[Op | Value]:
-        """The same graph for networkx algorithms: a live, read-only DiGraph, value -> op -> value."""
-        from .networkx_view import NetworkxView  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
+    def nx(self) -> nx.MultiDiGraph[Op | Value]:
+        """The graph for algorithms of networkx: a read-only MultiDiGraph, value -> op -> value, until the next change.
 
-        nodes: dict[Op | Value, None] = dict.fromkeys((*self.inputs, *self.initializers, *self.sparse_initializers))
-        for op in self.sorted_ops():
-            nodes.update(dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None))
-            nodes[op] = None
-            nodes.update(dict.fromkeys(op.outputs))
-        nodes.update(dict.fromkeys(self.outputs))
-        return NetworkxView(nodes, partial(_successors, self), partial(_predecessors, self))
+        Nodes have `kind` (op, input, initializer, value, or outer: of a graph around this one) and `name`. An op has
+        `op_type`, `domain` and `attributes`, a value has `dtype`, `shape`, `nbytes` and, if it is constant, `tensor`.
+        Operands are edges with `index` and `nbytes`; the index is also the key. Unknown data are left out.
+        """
+        return self.analysis(self.context.view)
+
+    def analysis(self, kind: Callable[[Graph], T]) -> T:
+        """The result of an analysis, `kind(graph)`, kept until the next change of the graph, or of a graph around it.
+
+        An analysis is a class or a function of a graph, as `Liveness`. It must not change the graph.
+        """
+        known = self.context.analyses
+        if (self, kind) not in known:
+            known[self, kind] = kind(self)
+        return known[self, kind]
+
+    def reorder(self, ops: Sequence[Op]) -> None:
+        """Write all ops of this graph in another order. Raises GraphError unless each is behind those it depends on."""
+        keys = {op: i for i, op in enumerate(ops)}
+        if keys.keys() != self._ops.keys() or len(keys) != len(ops):
+            raise GraphError("an order needs each op of the graph once")
+        for op in ops:
+            if (late := next((p for p in dependencies(op) if keys[p] > keys[op]), None)) is not None:
+                raise GraphError(f"{op.label} is before {late.label}, on which it depends")
+        for op, key in keys.items():
+            op.order_key = key
+        self.mark_changed()
 
     def mark_changed(self) -> None:
         """Count a mutation of the graph. Raises NoFixpoint past the limit."""
         context = self.context
         context.mutation_count += 1
+        if context.analyses:
+            context.analyses.clear()
         if context.mutation_limit is not None and context.mutation_count > context.mutation_limit:
             context.mutation_limit = None
             raise NoFixpoint("it keeps changing the graph, far more often than the graph has ops and initializers")
@@ -757,21 +784,6 @@ def all_value_names(graph: Graph) -> Iterator[str]:
         yield from (v.name for v, _ in g.declared.inputs)
         for op in g.ops():
             yield from (v.name for v in op.outputs)
-
-
-def _successors(graph: Graph, node: Op | Value) -> tuple[Op | Value, ...]:
-    """The values an op computes, or the ops of this graph that read a value."""
-    if isinstance(node, Op):
-        return node.outputs
-    return tuple(dict.fromkeys(op for use in node.consumers if (op := enclosing_op(graph, use)) is not None))
-
-
-def _predecessors(graph: Graph, node: Op | Value) -> tuple[Op | Value, ...]:
-    """The values an op reads, those its subgraphs capture included, or the op that computes a value."""
-    if isinstance(node, Op):
-        return tuple(dict.fromkeys(v for v in (*node.inputs, *node.captures) if v is not None))
-    maker = graph.producer(node)
-    return (maker,) if maker is not None else ()
 
 
 def defined_values(graph: Graph) -> Iterator[Value]:

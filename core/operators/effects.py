@@ -15,11 +15,13 @@ from .table import OPERATORS
 
 @cache
 def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
-    """Whether the same inputs may give different outputs; subgraphs and training forms aside."""
-    spec = schema(op_type, domain, version)
+    """Whether the same inputs may give different outputs; subgraphs and training forms aside.
+
+    An operator that ONNX defines at other opsets only counts as well: onnx.reference runs it all the same.
+    """
     if domain == ONNX_DOMAIN and (known := OPERATORS.get(op_type)) is not None:
-        return spec is not None and Trait.RANDOM in known.traits
-    stated: Any = getattr(spec, "node_determinism", None)  # as of onnx 1.20
+        return Trait.RANDOM in known.traits
+    stated: Any = getattr(schema(op_type, domain, version), "node_determinism", None)  # as of onnx 1.20
     return getattr(stated, "name", "") == "NonDeterministic"
 
 

@@ -31,7 +31,15 @@ class KernelFailed(EvaluationError):
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function that computes an operator: of arrays, and of attributes by name; it gives an array, or a tuple."""
+    """A function that computes an operator: of arrays, and of attributes by name; it gives an array, or a tuple.
+
+    Examples:
+        >>> @kernel("com.acme.Scale")
+        ... def scale(x, factor=1.0):
+        ...     return x * np.float32(factor)
+        >>> scale.op, scale(np.ones(2, np.float32), factor=3.0)
+        ('com.acme.Scale', array([3., 3.], dtype=float32))
+    """
 
     function: KernelFunction
     op: str
@@ -45,7 +53,15 @@ def kernel(op: str) -> Callable[[KernelFunction], Kernel]:
     """Declare a function as the kernel of an operator, behind its domain, as in `com.acme.Scale`.
 
     The function gets the inputs as NumPy arrays, which it may not change, None for an omitted one, and the attributes
-    of the node by name. It gives an array, or a tuple of arrays for several outputs.
+    of the node by name. It gives an array, or a tuple of arrays for several outputs. Raises UsageError for a name
+    without a domain.
+
+    Examples:
+        >>> @kernel("com.acme.Mean")
+        ... def mean(*values):
+        ...     return sum(values) / np.float32(len(values))
+        >>> mean(np.float32(2), np.float32(4))
+        np.float32(3.0)
     """
     domain, op_type = split_op_type(op)
     if not domain or not op_type:

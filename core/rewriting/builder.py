@@ -215,17 +215,19 @@ class RewriteBuilder(Operators):
         Declines numbers that are none of that type.
         """
         _require_elements(spec.name if spec is not None else "an operator", data)
-        operands = [v for v in inputs if isinstance(v, Value)]
-        dtypes, formal, what = [v.dtype for v in operands], None, str(data)
+        formal, what = "", str(data)
         if spec is not None and index < len(spec.inputs):
             formal, what = spec.inputs[index].type_str, f"{spec.inputs[index].name} of {spec.name}"
-            allowed = op_schemas.input_types(spec.name, spec.domain, spec.since_version)[index]
-            pairs = zip(spec.inputs, inputs, strict=False)
-            same = [v.dtype for i, v in pairs if i.type_str == formal and isinstance(v, Value)]
-            dtypes = [t for t in (*same, *dtypes, TensorProto.INT64) if f"tensor({element_type(t)})" in allowed]
         kind = np.dtype(FORMAL_DTYPES[formal]) if formal in FORMAL_DTYPES else None
-        require(kind is not None or dtypes, f"the type of {what} is open")
-        kind = helper.tensor_dtype_to_np_dtype(dtypes[0]) if kind is None else kind
+        if kind is None:
+            dtypes: list[int] = [v.dtype for v in inputs if isinstance(v, Value)]
+            if spec is not None and formal:
+                allowed = op_schemas.input_types(spec.name, spec.domain, spec.since_version)[index]
+                pairs = zip(spec.inputs, inputs, strict=False)
+                same = [v.dtype for i, v in pairs if i.type_str == formal and isinstance(v, Value)]
+                dtypes = [t for t in (*same, *dtypes, TensorProto.INT64) if f"tensor({element_type(t)})" in allowed]
+            require(dtypes, f"the type of {what} is open")
+            kind = helper.tensor_dtype_to_np_dtype(dtypes[0])
         given = np.asarray(data)
         with np.errstate(over="ignore"):  # refused below
             made = given.astype(kind, copy=False)

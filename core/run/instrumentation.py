@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import perf_counter
-from traceback import extract_tb
 from typing import Any
 
-from ..errors import InstrumentationError, PassFailed, format_error
+from ..errors import InstrumentationError, PassFailed
 from ..io.model import Model
 from ..ir.graph import Graph, GraphContext
 from ..ir.op import Op
 from ..rewriting.rules import Rule
+from ..support.author_errors import describe_exception
 from .pipeline import Pass
 
 
@@ -90,7 +89,8 @@ class Hooks:
             except (KeyboardInterrupt, InstrumentationError):
                 raise
             except BaseException as e:
-                raise InstrumentationError(f"{_label(hook, *arguments)} raised {format_error(e)}{_line(e)}") from e
+                code = getattr(hook, "__code__", None)
+                raise InstrumentationError(f"{_label(hook, *arguments)} raised {describe_exception(e, code)}") from e
             if context.mutation_count != count:
                 what = "changed the graph; hooks may only read it, and a Pass of the pipeline changes it"
                 raise InstrumentationError(f"{_label(hook, *arguments)} {what}")
@@ -102,9 +102,3 @@ def _label(hook: Callable[..., Any], subject: Any, *more: Any) -> str:
     place = f" at {more[0].label}" if more and isinstance(more[0], Op) else ""
     what = f" ({subject.name}{place})" if more else ""
     return f"hook {hook.__name__} of {type(getattr(hook, '__self__', hook)).__name__}{what}"
-
-
-def _line(error: BaseException) -> str:
-    """The file and line of the hook that raised `error`."""
-    frames = extract_tb(error.__traceback__)[1:]
-    return f" ({Path(frames[0].filename).name}:{frames[0].lineno})" if frames else ""

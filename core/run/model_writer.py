@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -13,7 +14,7 @@ from ..io.files import in_memory, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.publishing import Publication
 from ..io.split_models import Loadable
-from ..ir.tensor import SMALL_TENSOR_BYTES
+from ..ir.tensor import SMALL_TENSOR_BYTES, chunk_bytes
 from ..support.gc_pause import gc_paused
 from ..verify.verdict import Verdict
 from .failures import RewriteFailure
@@ -21,6 +22,8 @@ from .phase_timer import EXPORTING, WRITING, PhaseTimer
 from .pipeline_run import PipelineRun, RewriteResult
 
 MAX_WRITTEN_FIRST_BYTES = 1 << 30  # bytes of weights up to which a model is written to be compared as it is in its file
+
+DIGEST_BYTES = 16
 
 Accept = Callable[[Path], bool]
 """Whether to write a model, which is in that file."""
@@ -42,6 +45,15 @@ class ExportedModel(Struct, frozen=True):
     model: Model
     serialized: SerializedModel
     external_data: ExternalData = field(default_factory=ExternalData)
+
+    @property
+    def digest(self) -> str:
+        """A digest of the model as one message, of any size."""
+        found = blake2b(digest_size=DIGEST_BYTES)
+        pieces = (piece for tensor in self.serialized.initializers for piece in tensor)
+        for chunk in (self.serialized.header, self.serialized.body, *pieces):
+            found.update(chunk_bytes(chunk))
+        return found.hexdigest()
 
     def stage(self, publication: Publication) -> Path:
         """Add the model to the files of `publication`; returns the staged file."""

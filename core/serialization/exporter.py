@@ -34,6 +34,15 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> I
         rename_shadowed_values(graph)
     for op in graph.sorted_ops():
         yield wire_format.encode_field(NODE, with_provenance(op, node_bytes(op, tensor_chunks)))
+    yield from _header_chunks(graph)
+
+
+def graph_header(graph: Graph) -> onnx.GraphProto:
+    """The GraphProto without its nodes and initializers."""
+    return onnx.GraphProto.FromString(b"".join(_header_chunks(graph)))
+
+
+def _header_chunks(graph: Graph) -> Iterator[bytes]:
     yield graph.declared.header.SerializeToString(deterministic=True)
     for value, info in written_inputs(graph):
         yield wire_format.encode_field(INPUT, renamed_value_info(info, value.name))

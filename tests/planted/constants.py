@@ -250,12 +250,7 @@ LOWEST = np.finfo(np.float32).min
     wrong="y",
     after={"Add": 4, "Cast": 1, "Greater": 1, "Max": 1, "Mul": 1, "Relu": 1, "Softmax": 2, "Sub": 1, "Where": 1},
     inputs={"x": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4), "c": np.full((1, 4), 2)},
-    weights={
-        "zero": np.float32(0),
-        "one": np.float32(1),
-        "low": LOWEST,
-        "causal": np.triu(np.full((2, 4), LOWEST), 1),
-    },
+    weights={"zero": np.float32(0), "one": np.float32(1), "low": LOWEST, "causal": np.triu(np.full((2, 4), LOWEST), 1)},
 )
 @rule(lambda g, x, p, c: g.Softmax(g.Add(x, g.Add(p, g.const(c)))))
 def masks_bounded_one_by_one(g: RewriteBuilder, x: Value, p: Value, c: Value) -> Value:

@@ -98,10 +98,7 @@ def greatest_of_negated(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
     lambda g, x, e, a: g.Div(
         g.Sub(x, g.ReduceMean(x, axes=a)),
         g.Sqrt(
-            g.Add(
-                g.ReduceMean(g.Mul(g.Sub(x, g.ReduceMean(x, axes=a)), g.Sub(x, g.ReduceMean(x, axes=a))), axes=a),
-                e,
-            )
+            g.Add(g.ReduceMean(g.Mul(g.Sub(x, g.ReduceMean(x, axes=a)), g.Sub(x, g.ReduceMean(x, axes=a))), axes=a), e)
         ),
     )
 )

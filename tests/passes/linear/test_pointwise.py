@@ -28,11 +28,7 @@ def arrays(w: str, v: str, **_: Any) -> dict[str, np.ndarray]:
 
 
 convs = Rewrites(
-    "g (float[2,3,6,5] z) => (float[a,b,c,d] y)",
-    MERGE_CONSECUTIVE_CONVS,
-    weights=arrays,
-    w="4,3,3,2",
-    v="4,4,1,1",
+    "g (float[2,3,6,5] z) => (float[a,b,c,d] y)", MERGE_CONSECUTIVE_CONVS, weights=arrays, w="4,3,3,2", v="4,4,1,1"
 )
 test_becomes = convs.all_become(f"""
     point second [v=2,4,1,1]: {X} t = Conv<pads=[1,0,0,1]>(x, w) y = Conv(t, v) => {X} y = Conv<pads=[1,0,0,1]>(x, w)

@@ -7,12 +7,7 @@ import onnx
 import pytest
 from onnx import checker
 from passwright.core import ChangeLog, from_onnx
-from passwright.passes.quantization.bias_correction import (
-    CorrectBiases,
-    layer_pairs,
-    mean_errors,
-    operand_channels,
-)
+from passwright.passes.quantization.bias_correction import CorrectBiases, layer_pairs, mean_errors, operand_channels
 from quantized_accuracy import decibels, quantized_with, values_of
 from rewriting import apply_passes, each, load, op_types, run, to_onnx
 

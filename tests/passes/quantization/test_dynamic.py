@@ -87,10 +87,7 @@ W, B, X = normal(ROWS, COLUMNS), normal(COLUMNS), normal(5, ROWS)
         "transA": ("t = Transpose(x) y = Gemm<transA=1>(t, w, b)", W, lambda q, w: q @ w + B),
     },
 )
-@each(
-    ("opset", "spec"),
-    [(11, SPEC), (21, FULL), (17, replace(SPEC, per_channel=False))],
-)
+@each(("opset", "spec"), [(11, SPEC), (21, FULL), (17, replace(SPEC, per_channel=False))])
 def test_products_of_integers(text: str, weights: np.ndarray, wanted: Any, opset: int, spec: QuantizationSpec) -> None:
     named = {"w": weights, "b": B, "one": np.float32([1]), "rows": ROW_BIAS}
     made = dynamic(f"g (float[M,48] x) => (float[M,40] y) {{ {text} }}", named, opset, spec)

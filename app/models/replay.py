@@ -1,0 +1,237 @@
+"""Replays of recorded runs, from files that may come from others."""
+
+from __future__ import annotations
+
+import re
+import stat
+import sys
+import zlib
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from shutil import copyfileobj
+from typing import Any, cast
+from zipfile import BadZipFile, ZipFile
+
+import msgspec
+from msgspec import to_builtins
+
+from ...core.errors import ModelError, PassesError, UsageError
+from ...core.run.report import Report
+from ...core.support.printable_text import json_text
+from ...core.support.regular_files import unreadable
+from ...core.support.scratch_folder import ScratchFolder
+from ..cli.settings import all_texts, may_run_code
+from ..optimize.optimize import optimize_model
+from ..optimize.reproducer import (
+    FILES_FOLDER,
+    FORMAT,
+    MANIFEST,
+    MODEL_FOLDER,
+    SPECS,
+    Manifest,
+    failure_text,
+    run_versions,
+)
+from ..optimize.run_options import RunOptions
+from ..options import Progress, options_of
+
+MAX_BYTES, MAX_RATIO = 1 << 30, 200
+"""Bytes of all files in an archive, or a multiple of its own size, beyond which it is refused."""
+MAX_FILES = 10_000
+MAX_MANIFEST = 16 << 20  # bytes
+ARCHIVED = re.compile(rf"(?<![^:,{{}}=\s]){FILES_FOLDER}/(?=\d+/)")
+"""The beginning of a path in the archive, in a text of an option."""
+DAMAGE = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError)
+"""What the standard library raises for archives that are damaged, encrypted or compressed in other ways."""
+
+
+@dataclass(slots=True)
+class ReplayReport:
+    """The outcome of a replay: whether it is the recorded one, both in words, and what differs in versions.
+
+    `versions`: by name, the version of the recorded run and the version here. `report` of the run here, if it has a
+    result.
+
+    Examples:
+        >>> result = optimize(model, reproducer="run.zip")
+        >>> print(*replay("run.zip").lines(), sep="; ")
+        the same as in the recorded run: result ...; all versions are those of the recorded run
+    """
+
+    source: str
+    is_same: bool
+    recorded: str
+    found: str
+    versions: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
+    report: Report | None = None
+
+    def lines(self) -> Iterator[str]:
+        """The outcome in lines."""
+        if self.is_same:
+            yield f"the same as in the recorded run: {self.found}"
+        else:
+            yield f"not the same as in the recorded run: {self.found}, and there: {self.recorded}"
+        for name, (there, here) in self.versions.items():
+            yield f"{name}: {there or 'none'} in the recorded run, {here or 'none'} here"
+        if not self.versions:
+            yield "all versions are those of the recorded run"
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        report = None if self.report is None else msgspec.json.decode(self.report.to_json())
+        return json_text({**to_builtins(replace(self, report=None)), "report": report})
+
+
+def replay(
+    file: str | Path,
+    *,
+    trust_plugins: bool = False,
+    output: str | Path | None = None,
+    progress: Progress = None,
+) -> ReplayReport:
+    """Repeat the run that `optimize(..., reproducer=file)` recorded, and compare the outcomes.
+
+    Code in the file, such as plugins, is run only with `trust_plugins`. `output`: where to write the result. Raises
+    ModelError for a file that is damaged or no reproducer, and UsageError for one with code that is not trusted, or
+    whose run took objects of Python.
+
+    Examples:
+        >>> result = optimize(model, reproducer="run.zip")
+        >>> replay("run.zip").is_same
+        True
+    """
+    return replay_with(Path(file), RunOptions(output=output, progress=progress), trust_plugins=trust_plugins)
+
+
+def replay_with(file: Path, here: RunOptions, *, trust_plugins: bool) -> ReplayReport:
+    """As `replay`, with the options that say what is written."""
+    with _opened(file) as (manifest, folder):
+        if manifest.objects:
+            raise UsageError(f"{file}: the run took objects of Python, which it does not hold: {manifest.objects[0]}")
+        options = _options(file, manifest, folder, trust_plugins=trust_plugins)
+        model = folder / manifest.model
+        recorded = manifest.failure or f"result {manifest.result}"
+        report, failure = None, ""
+        try:
+            with _importable(folder if trust_plugins else None):
+                result = optimize_model(model, _merged(options, here))
+        except PassesError as e:
+            failure = failure_text(e, model)
+            found = failure
+        else:
+            report, found = result.report, f"result {result.digest}"
+            report.source = f"{file}, {model.name}"
+    there, now = manifest.versions, run_versions()
+    different = {name: (there.get(name, ""), now.get(name, "")) for name in {**there, **now}}
+    different = {name: pair for name, pair in different.items() if pair[0] != pair[1]}
+    return ReplayReport(str(file), found == recorded, recorded, found, different, report)
+
+
+@contextmanager
+def _importable(folder: Path | None) -> Generator[None]:
+    """Let the Python files of a reproducer import the modules beside them, as they did in the recorded run."""
+    before = [*sys.path]
+    sys.path += [str(root) for root in sorted((folder / FILES_FOLDER).glob("*"))] if folder is not None else []
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _merged(options: RunOptions, here: RunOptions) -> RunOptions:
+    """The recorded options, with the places of results and reports that are chosen here."""
+    places = {name: getattr(here, name) for name in PLACES}
+    return replace(options, **{name: value for name, value in places.items() if value})
+
+
+PLACES = (
+    "output", "json", "html", "map", "repro", "dump_after", "dump_to", "statistics", "stop_after", "instrumentation",
+    "visualize", "progress",
+)  # fmt: skip
+"""Options of a replay; all others are recorded."""
+
+
+def _options(file: Path, manifest: Manifest, folder: Path, *, trust_plugins: bool) -> RunOptions:
+    """The options of the recorded run, with paths in `folder`. Raises ModelError and UsageError."""
+    known, values = options_of(RunOptions), dict[str, Any]()
+    for name, value in manifest.options.items():
+        if name not in known or (known[name][1].kind is Path and not known[name][1].reads):
+            raise ModelError(f"{file}: this version has no option {name} for a recorded run")
+        about = known[name][1]
+        if about.reads or name in SPECS:
+            _require_inside(file, name, value, is_path=about.reads)
+            values[name] = _located(value, folder)
+        else:
+            values[name] = value
+        if not trust_plugins and may_run_code(name, about, values[name]):
+            raise UsageError(
+                f"{file} holds code, which a replay runs: {name} {', '.join(all_texts([value]))}; look at it, and add "
+                "--trust-plugins if you trust it"
+            )
+    try:
+        return RunOptions(**values)
+    except UsageError as e:
+        raise ModelError(f"{file} is damaged: {e}") from e
+
+
+def _require_inside(file: Path, name: str, value: Any, *, is_path: bool) -> None:
+    """Raise ModelError for a path outside the archive."""
+    for text in all_texts([value]):
+        is_outside = ".." in re.split(r"[/\\:,{}=\s]", text) or text.startswith(("/", "~"))
+        if is_outside or (is_path and not ARCHIVED.match(text)):
+            raise ModelError(f"{file}: its option {name} names {text}, which is outside the file")
+
+
+def _located(value: Any, folder: Path) -> Any:
+    if isinstance(value, list):
+        return [_located(inner, folder) for inner in cast("Sequence[Any]", value)]
+    if isinstance(value, dict):
+        return {k: _located(v, folder) for k, v in cast("Mapping[str, Any]", value).items()}
+    return ARCHIVED.sub(lambda m: f"{folder.as_posix()}/{m[0]}", value) if isinstance(value, str) else value
+
+
+@contextmanager
+def _opened(file: Path) -> Generator[tuple[Manifest, Path]]:
+    """The contents of a reproducer in a temporary folder, for the time of the block. Raises ModelError."""
+    with ScratchFolder() as folder:
+        try:
+            manifest = _extract(file, folder)
+        except OSError as e:
+            raise ModelError(unreadable(file, e)) from e
+        except DAMAGE as e:
+            raise ModelError(f"{file} is damaged, or no reproducer: {e}") from e
+        yield manifest, folder
+
+
+def _extract(file: Path, folder: Path) -> Manifest:
+    """Extract an archive. Raises ValueError for one that no run wrote, among other errors of `zipfile`."""
+    with ZipFile(file) as archive:
+        entries = archive.infolist()
+        limit = max(MAX_BYTES, MAX_RATIO * file.stat().st_size)
+        if len(entries) > MAX_FILES or sum(e.file_size for e in entries) > limit:
+            raise ValueError("its files are too many or too large")
+        for entry in entries:
+            parts = PurePosixPath(entry.filename).parts
+            is_inside = parts[:1] in {(MODEL_FOLDER,), (FILES_FOLDER,), (MANIFEST,)} and ".." not in parts
+            kind = stat.S_IFMT(entry.external_attr >> 16)
+            if not is_inside or "\\" in entry.filename or kind not in {0, stat.S_IFREG} or entry.is_dir():
+                raise ValueError(f"it has {entry.filename}, which is no file in its folders")
+            target = folder.joinpath(*parts)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with archive.open(entry) as source, target.open("xb") as copy:
+                copyfileobj(source, copy)
+    manifest = folder / MANIFEST
+    if not manifest.is_file() or manifest.stat().st_size > MAX_MANIFEST:
+        raise ValueError(f"it has no {MANIFEST}")
+    try:
+        found = msgspec.json.decode(manifest.read_bytes(), type=Manifest)
+    except msgspec.MsgspecError as e:
+        raise ValueError(f"{MANIFEST}: {e}") from e
+    if found.format != FORMAT:
+        raise ValueError(f"its format is {found.format}, and this version reads {FORMAT}")
+    parts = PurePosixPath(found.model).parts
+    if parts[:1] != (MODEL_FOLDER,) or ".." in parts or not folder.joinpath(*parts).is_file():
+        raise ValueError(f"it has no model {found.model}")
+    return found

@@ -1,0 +1,244 @@
+"""Files with all that repeats a run: model, options, plugins, inputs, versions, and the outcome."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import numpy as np
+import onnx
+from msgspec import Struct, to_builtins
+
+from ...core.errors import ModelError, UsageError
+from ...core.io.files import ModelFile, load
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import staging_folder
+from ...core.io.writer import write_file
+from ...core.support.printable_text import file_name, json_text, printable_line
+from ...core.support.toml_tables import read_tables
+from ..options import PIPELINES_FILE, options_of
+from ..registry.environment import versions
+from ..registry.pass_sources import modules_beside, package_root
+from .run_options import RunOptions
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+MODEL_FOLDER, FILES_FOLDER = "model", "files"
+PLACES = frozenset({"in_place", "dump_after"})
+"""Options that say where results go, beside those with paths."""
+SPECS = frozenset({"pipeline", "enable", "only", "skip"})
+WORDS = re.compile(r"[^:,{}=\s]+")  # of specs, and of a file and a function in it
+
+
+class Manifest(Struct, frozen=True):
+    """The contents of a reproducer: the file of its `model`, and the `options` of its run with paths in the archive.
+
+    `objects` are options with objects of Python, which no file holds. `result` is the digest of the result; `failure`
+    the error that ended the run without one. `files`: the paths of files in the archive when the run was recorded.
+    """
+
+    format: int
+    model: str
+    options: dict[str, Any]
+    objects: list[str]
+    files: dict[str, str]
+    versions: dict[str, str]
+    result: str = ""
+    failure: str = ""
+
+
+@dataclass(slots=True)
+class RunRecord:
+    """The outcome of a run that is recorded: the digest of its result."""
+
+    result: str = ""
+
+
+def failure_text(error: Exception, model: Path) -> str:
+    """An error in a line, with the name of the model alone, so that it is the same elsewhere."""
+    return f"{type(error).__name__}: {printable_line(str(error).replace(str(model), model.name))}"
+
+
+def run_versions() -> dict[str, str]:
+    """The versions that decide a result: of packages, Python and the machine."""
+    machine = f"{platform.system()} {platform.machine()}"
+    return {**versions(), "numpy": np.__version__, "Python": platform.python_version(), "machine": machine}
+
+
+@contextmanager
+def recorded_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Generator[RunRecord]:
+    """Write the reproducer of the run in the block, also if it fails; the block gives the record its result.
+
+    Files are taken as they are before the run. Raises ModelError if it cannot be written, or would replace another file
+    of the run, and UsageError for a model in memory of more than 2 GB.
+    """
+    record = RunRecord()
+    given = "model.onnx" if isinstance(model, onnx.ModelProto) else model
+    path = given.path if isinstance(given, ModelFile) else Path(given)
+    file = None if isinstance(model, onnx.ModelProto) else ModelFile(path)
+    if options.reproducer is None or (file is not None and not path.is_file()):
+        yield record
+        return
+    others = _data_files(file) if file is not None else []
+    written = [p for p in (options.output, options.json, options.html, options.map) if p is not None]
+    paths = OutputPaths.of(reproducer=options.reproducer)
+    paths.require_distinct([*([path] if file is not None else []), *others, *options.input_files, *map(Path, written)])
+    place = paths.reproducer
+    assert place is not None
+    if place.folder is None:  # the null device
+        yield record
+        return
+    with _disk_errors(options.reproducer):
+        folder = staging_folder(place.folder)
+    with folder as stage, ZipFile(stage / "run.zip", "w", ZIP_DEFLATED, compresslevel=1) as archive:
+        contents, failure = _Contents(archive), ""
+        with _disk_errors(options.reproducer):
+            name = contents.add_model(model if isinstance(model, onnx.ModelProto) else path, others)
+            chosen = contents.options(options)
+        try:
+            yield record
+        except Exception as e:
+            failure = failure_text(e, path)
+            raise
+        finally:
+            if record.result or failure:  # not after an interruption
+                with _disk_errors(options.reproducer):
+                    contents.add_modules()
+                    manifest = Manifest(
+                        FORMAT, name, chosen, contents.objects, contents.files, run_versions(), record.result, failure
+                    )
+                    archive.writestr(MANIFEST, json_text(to_builtins(manifest)))
+                    archive.close()
+                    place.require_same_folder()
+                    (stage / "run.zip").replace(place.target)
+
+
+@contextmanager
+def _disk_errors(path: str | Path) -> Generator[None]:
+    """Raise ModelError for errors of the file system."""
+    try:
+        yield
+    except OSError as e:
+        raise ModelError(f"cannot write {path}: {e.strerror}") from e
+
+
+def _data_files(file: ModelFile) -> list[Path]:
+    """The files of external data of a model, as far as it can be loaded."""
+    with suppress(ModelError):
+        load(file, inline=False)
+    return list(file.external_files)
+
+
+@dataclass(slots=True)
+class _Contents:
+    """Files in an archive; `files` are their paths as given by their names in it, `objects` options without a file."""
+
+    archive: ZipFile
+    paths: dict[str, Path] = field(default_factory=dict[str, Path])  # by name in the archive
+    files: dict[str, str] = field(default_factory=dict[str, str])
+    objects: list[str] = field(default_factory=list[str])
+
+    def add_model(self, model: onnx.ModelProto | Path, data: list[Path]) -> str:
+        """Add a model and its external data; returns its name in the archive."""
+        if isinstance(model, onnx.ModelProto):
+            try:
+                content = model.SerializeToString()
+            except ValueError as e:
+                raise UsageError("a reproducer takes a model over 2 GB by its path alone") from e
+            self.archive.writestr(f"{MODEL_FOLDER}/model.onnx", content)
+            return f"{MODEL_FOLDER}/model.onnx"
+        name = f"{MODEL_FOLDER}/{file_name(model.name)}"
+        self._write(model, name)
+        for path in data:
+            self._write(path, f"{MODEL_FOLDER}/{path.relative_to(model.resolve().parent).as_posix()}")
+        return name
+
+    def options(self, options: RunOptions) -> dict[str, Any]:
+        """The options that differ from their defaults, with files in the archive in place of those that they name."""
+        found = dict[str, Any]()
+        known = options_of(RunOptions)
+        for name, value in options.chosen.items():
+            given = getattr(options, name)
+            about = known[name][1]
+            if name in PLACES:
+                continue
+            if name == "inputs" and isinstance(given, Mapping):
+                found[name] = self._add_arrays(cast("Mapping[str, Any]", given))
+            elif (about.reads or name == "pipeline") and not _is_text(given):
+                self.objects.append(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+            else:
+                found[name] = self._archived(value, is_spec=name in SPECS) if about.reads or name in SPECS else value
+        return found
+
+    def _archived(self, value: Any, *, is_spec: bool) -> Any:
+        if isinstance(value, list):
+            return [self._archived(inner, is_spec=is_spec) for inner in cast("list[Any]", value)]
+        if not isinstance(value, str):
+            return value
+        if not is_spec and Path(value).exists():
+            return self.add(Path(value))
+        local = _local_pipelines() if is_spec else frozenset[str]()
+
+        def word(match: re.Match[str]) -> str:
+            path = Path(match[0])
+            if match[0] in local:
+                return f"{self.add(PIPELINES_FILE)}:{match[0]}"
+            return self.add(path) if path.suffix and path.is_file() else match[0]
+
+        return WORDS.sub(word, value)
+
+    def add(self, path: Path) -> str:
+        """Add a file or folder, once; returns its name in the archive. A module of a package is added in its folder."""
+        given, path = path, path.absolute()
+        root = package_root(path) if path.suffix == ".py" else path.parent
+        for name, known in self.paths.items():
+            if known == path:
+                return name
+        name = f"{FILES_FOLDER}/{len(self.files)}/{path.relative_to(root).as_posix()}"
+        self.paths[name], self.files[name] = path, str(given)
+        inner = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else []
+        for file in inner or [path]:
+            self._write(file, f"{name}/{file.relative_to(path).as_posix()}" if inner else name)
+        return name
+
+    def add_modules(self) -> None:
+        """Add the modules of this process beside the Python files, which these may have imported."""
+        for name, path in self.paths.items():
+            if path.suffix != ".py":
+                continue
+            root, place = package_root(path), name.removesuffix(path.relative_to(package_root(path)).as_posix())
+            for module in modules_beside(path):
+                inner = f"{place}{module.relative_to(root).as_posix()}"
+                if inner not in self.archive.namelist():
+                    self._write(module, inner)
+
+    def _add_arrays(self, arrays: Mapping[str, Any]) -> str:
+        name = f"{FILES_FOLDER}/{len(self.files)}/inputs.npz"
+        self.files[name] = "arrays of Python"
+        with staging_folder(Path(cast("str", self.archive.filename)).parent) as stage:
+            write_file(stage / "inputs.npz", dict(arrays))
+            self._write(stage / "inputs.npz", name)
+        return name
+
+    def _write(self, path: Path, name: str) -> None:
+        self.archive.write(path, name)
+
+
+def _is_text(given: Any) -> bool:
+    """Whether the value of an option is a text, a path, or several."""
+    entries = cast("list[Any]", given) if isinstance(given, list | tuple) else [given]
+    return all(isinstance(entry, str | Path) for entry in entries)
+
+
+def _local_pipelines() -> frozenset[str]:
+    """The names of pipelines in the file of the current folder."""
+    try:
+        return frozenset(read_tables(PIPELINES_FILE, PIPELINES_FILE.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return frozenset()

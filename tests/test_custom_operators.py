@@ -214,6 +214,13 @@ def test_a_kernel_that_fails_is_named(folder: Path, op: str, message: str) -> No
     assert message in str(failed.value)
 
 
+def test_an_operator_that_is_not_repeatable_is_named(folder: Path) -> None:
+    onnx.save(load("g (float[N,3] x) => (float[N,3] y) { y = com.acme.Count(x) }"), folder / "count.onnx")
+    text = passes(folder, "run", "count.onnx", "--kernels", "kernels.py", code=4)
+    assert "gives other outputs when it is run again on the same inputs (y: " in text
+    assert text.endswith("com.acme.Count has to compute the same each time\n")
+
+
 def test_too_few_outputs(folder: Path) -> None:
     text = "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { y, z = com.acme.Scale(x) }"
     with pytest.raises(EvaluationError, match=r"of kernels\.py gave 1 of the 2 outputs of the node"):

@@ -177,6 +177,11 @@ def missing_kernels(error: BaseException, model: Loadable) -> str:
     )
 
 
+def is_foreign(domain: str) -> bool:
+    """Whether a domain is neither of ONNX nor of onnxruntime."""
+    return not domain.startswith(OWN_DOMAINS) and not latest_opset_version(canonical_domain(domain))
+
+
 def _foreign_operators(model: Loadable) -> Iterator[tuple[str, str]]:
     """The operators of a model in domains neither of ONNX nor of onnxruntime, but local functions."""
     library: Any = onnx
@@ -189,8 +194,7 @@ def _foreign_operators(model: Loadable) -> Iterator[tuple[str, str]]:
     local = local_functions(message)
     for nodes in (message.graph.node, *(f.node for f in message.functions)):
         for node in all_nodes(nodes):
-            is_own = node.domain.startswith(OWN_DOMAINS) or latest_opset_version(canonical_domain(node.domain))
-            if not is_own and (node.domain, node.op_type) not in local:
+            if is_foreign(node.domain) and (node.domain, node.op_type) not in local:
                 yield node.domain, node.op_type
 
 

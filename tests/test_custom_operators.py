@@ -16,6 +16,7 @@ import pytest
 from passwright.app.cli.entry import app
 from passwright.app.models.conditions import options_digest
 from passwright.app.optimize.run_options import RunOptions
+from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UnverifiableError, UsageError
 from passwright.core.ort.backends import OnnxReference, OnnxRuntime
 from passwright.core.ort.custom_operator_files import read_custom_operators
@@ -212,6 +213,37 @@ def test_a_kernel_that_fails_is_named(folder: Path, op: str, message: str) -> No
     with pytest.raises(EvaluationError) as failed:
         run(folder, f"g (float[N,3] x) => (float[N,3] y) {{ y = com.acme.{op}(x) }}", ["y"], {"x": X})
     assert message in str(failed.value)
+
+
+TYPED = """g (float[N,3] x) => (float[N,3] y) {
+    a = com.acme.Scale<factor=2.0>(x) b = com.acme.Scale<factor=2.0>(a) y = Neg(b) }"""
+
+
+@pytest.mark.parametrize("form", ["like", "function", "library", "without"])
+def test_types_of_outputs(folder: Path, compiled: Callable[[str], Path], form: str) -> None:
+    """Of a kernel as it declares them, of others as onnxruntime infers them; the library infers no shapes."""
+    (folder / "typed.py").write_text(SCRIPT, encoding="utf-8")
+    given: dict[str, tuple[list[Any], list[Any]]] = {
+        "like": ([], [kernel("com.acme.Scale", like=0)(np.negative)]),
+        "function": ([], [folder / "typed.py"]),
+        "library": ([compiled("WORKS")] if form == "library" else [], []),
+        "without": ([], [folder / "kernels.py"]),
+    }
+    with with_custom_operators(read_custom_operators(*given[form])):
+        value = from_onnx(load(TYPED, 18)).graph.outputs[0].producer.inputs[0]
+        _ = value.known_shape
+        expected = {"without": (0, None), "library": (1, None)}.get(form, (1, ("N", 3)))
+        assert (value.known_dtype, value.known_shape) == expected
+
+
+def test_a_kernel_keeps_what_it_declares() -> None:
+    declared = kernel("com.acme.Scale", like=0)(np.transpose)
+    with with_custom_operators(read_custom_operators((), [declared])):
+        session = OnnxRuntime(
+            load("g (float[2,3] x) => (float[M,N] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
+        )
+        with pytest.raises(EvaluationError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
+            session.run(["y"], {"x": X})
 
 
 def test_an_operator_that_is_not_repeatable_is_named(folder: Path) -> None:

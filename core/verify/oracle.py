@@ -21,10 +21,10 @@ from ..io.convert import from_onnx
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir.expressions import Shape
-from ..ir.op_schemas import qualified_op_type
+from ..ir.op_schemas import is_foreign, qualified_op_type
 from ..ir.values import declared_shape
 from ..operators.element_types import Array
-from ..ort.backends import OnnxReference, OnnxRuntime, is_foreign
+from ..ort.backends import OnnxReference, OnnxRuntime
 from ..ort.call_monitor import call_facts
 from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, has_nonempty_filters
 from ..processes.process_limits import default_memory

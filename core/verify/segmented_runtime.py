@@ -18,9 +18,9 @@ from onnx import helper
 from ..errors import EvaluationError, ModelLoadError
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
-from ..ir.op_schemas import canonical_domain
+from ..ir.op_schemas import canonical_domain, is_foreign
 from ..ir.tensor import Tensor
-from ..ort.backends import Arrays, OnnxRuntime, is_foreign
+from ..ort.backends import Arrays, OnnxRuntime
 from ..ort.kernels import runs_on_cpu
 from ..ort.sessions import UNOPTIMIZED, SessionConfig
 from ..processes.custom_operators import custom_operators

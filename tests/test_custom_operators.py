@@ -63,6 +63,10 @@ def pieces(x):
 def raises(x):
     raise ValueError("no such thing")
 
+@kernel("com.acme.Exits")
+def exits(x):
+    raise SystemExit(3)
+
 @kernel("com.acme.Double")
 def double(x):
     return x.astype(np.float64)
@@ -202,6 +206,7 @@ def test_kernels_in_python(folder: Path, text: str, inputs: dict[str, Any], expe
     ("op", "message"),
     [
         ("Raises", "the kernel com.acme.Raises of kernels.py failed: ValueError: no such thing"),
+        ("Exits", "the kernel com.acme.Exits of kernels.py failed: SystemExit: 3"),
         ("Double", "com.acme.Double gave double for y, declared as float"),
         ("Changes", "the kernel com.acme.Changes of kernels.py failed: ValueError: output array is read-only"),
         ("Text", "the kernel com.acme.Text of kernels.py gave no array for output 0, but an object of type str"),

@@ -96,7 +96,7 @@ def _operator_class(place: KernelPlace) -> type:
             given = base._run(self, *lent, **attributes) if is_class else found(*lent, **attributes)  # noqa: SLF001
         except MemoryError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise KernelFailed(f"{label} failed: {format_error(e)}") from e
         found_here = _outputs(label, given, list(self.onnx_node.output))
         if place.like is not None:

@@ -237,7 +237,9 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
     from .repro import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
 
     texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
-    texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
+    files = {"--plugin": options.plugin_files, "--custom-ops": options.custom_ops, "--kernels": options.kernels}
+    for name, given in files.items():
+        texts += [f"{name} {shlex.quote(str(Path(f).resolve()))}" for f in given if isinstance(f, str | Path)]
     texts += ["--exact"] * options.exact + ["--keep-functions"] * options.keep_functions
     repeated = CommandOptions(texts, tuple(options.only), tuple(options.skip), choice.enabled_specs, options.exact)
     return ReproFolder(Path(options.repro), pipeline, repeated, versions()).write

@@ -424,3 +424,17 @@ def test_check_of_rules_with_custom_operators(folder: Path) -> None:
     passes(folder, "check", "rules.py", "right", "--kernels", "kernels.py", "--budget", "5")
     text = passes(folder, "check", "rules.py", "wrong", "--kernels", "kernels.py", "--budget", "20", code=3)
     assert "com.acme.Scale" in text
+
+
+def test_a_wrong_rule_on_a_custom_operator_is_left_out(folder: Path) -> None:
+    """The command that shows it has the kernels."""
+    (folder / "wrong.py").write_text(
+        RULES.partition("HEADER")[0].replace("g.Abs(g.domain", "(g.domain").replace("g.Abs", "g.Relu"), encoding="utf-8"
+    )
+    text = "g (float[N,3] x) => (float[N,3] y) { a = Relu(x) b = com.acme.Scale<factor=2.0>(a) y = Neg(b) }"
+    onnx.save(load(text), folder / "relu.onnx")
+    arguments = ("run", "relu.onnx", "--pipeline", "wrong", "--plugin", "wrong.py", "--kernels", "kernels.py")
+    output = passes(folder, *arguments, "--repro", "repros", "-o", "kept.onnx")
+    assert "left out wrong #0 at b" in output
+    readme = next((folder / "repros").rglob("README.md")).read_text(encoding="utf-8")
+    assert f"--kernels '{(folder / 'kernels.py').resolve()}'" in readme

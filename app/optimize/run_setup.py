@@ -237,9 +237,15 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
     from .repro import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
 
     texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
-    files = {"--plugin": options.plugin_files, "--custom-ops": options.custom_ops, "--kernels": options.kernels}
-    for name, given in files.items():
-        texts += [f"{name} {shlex.quote(str(Path(f).resolve()))}" for f in given if isinstance(f, str | Path)]
+    texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
+    operators = [
+        f"{name} {shlex.quote(str(Path(file).resolve()))}"
+        for name, files in {"--custom-ops": options.custom_ops, "--kernels": options.kernels}.items()
+        for file in files
+        if isinstance(file, str | Path)
+    ]
+    texts += operators
     texts += ["--exact"] * options.exact + ["--keep-functions"] * options.keep_functions
-    repeated = CommandOptions(texts, tuple(options.only), tuple(options.skip), choice.enabled_specs, options.exact)
+    chosen = tuple(options.only), tuple(options.skip), choice.enabled_specs
+    repeated = CommandOptions(texts, *chosen, options.exact, operators)
     return ReproFolder(Path(options.repro), pipeline, repeated, versions()).write

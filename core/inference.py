@@ -23,13 +23,15 @@ from .ir import expressions as sym
 from .ir.expressions import DeclaredSymbol, Dim, Shape, SymInt, possible_dim
 from .ir.graph import Graph
 from .ir.op import NOT_INFERRED, Op
-from .ir.op_schemas import ONNX_DOMAIN, schema
+from .ir.op_schemas import ONNX_DOMAIN, is_foreign, schema
 from .ir.tensor import MAX_TRACKED_ELEMENTS, SMALL_TENSOR_BYTES, TRACKED_DTYPES, Tensor, element_type
 from .ir.values import Value, declared_shape
 from .operators.broadcasting import broadcast
 from .operators.declaration import ShapeFunction, Trait
 from .operators.operands import INVALID_OPERAND_ERRORS, PartialElements, input_shape
 from .operators.table import OPERATORS, inputs_by_axis, ops_with, roles
+from .processes.custom_operator_types import output_types
+from .processes.custom_operators import custom_operators
 from .processes.onnx_calls import OnnxAborted, OnnxError, infer_node_outputs
 from .serialization.exporter import node_bytes
 from .serialization.importer import declare_computed, declare_input
@@ -138,7 +140,7 @@ def _pending_dependencies(op: Op) -> Iterator[Op]:
 def _infer_op(op: Op) -> None:
     spec = op.schema
     if spec is None:
-        pass
+        _infer_custom(op)
     elif op.subgraphs:
         infer_from_subgraphs(op)
     elif op.domain or not _infer_built_in(op, spec):
@@ -157,6 +159,47 @@ def _infer_op(op: Op) -> None:
             v.merge_type(0, tuple(new_unknown() if d is None else d for d in shape), inferred=True)
     if spec is not None and not op.domain:
         _infer_elements(op, partial(new_unknown, lower_bound=None))
+
+
+def _infer_custom(op: Op) -> None:
+    """Infer the outputs of an operator that the user added: as its kernel declares them, or as onnxruntime does."""
+    added = custom_operators()
+    if added is None or op.subgraphs or not is_foreign(op.domain):
+        return
+    if (place := next((k for k in added.kernels if (k.domain, k.op_type) == (op.domain, op.type)), None)) is not None:
+        source = op.input(place.like) if place.like is not None else None
+        if source is not None and source.type is None:
+            for v in op.outputs:
+                v.merge_type(*source.recorded_type, inferred=True)
+        return
+    names = dict[SymInt, str]()
+    model = _model_of(op, names)
+    dims: dict[Any, Dim] = {name: dim for dim, name in names.items()}
+    for v in (v for i in op.inputs if i is not None for v in i.recorded_type[1] or ()):
+        dims.setdefault(v, v)
+    for v, (kind, shape) in zip(op.outputs, output_types(added, model) if model else (), strict=False):
+        known = tuple(d if isinstance(d, int) else dims.get(d) for d in shape) or None
+        v.merge_type(ELEMENT_TYPES.get(kind, 0), known, inferred=True)
+
+
+def _model_of(op: Op, names: dict[SymInt, str]) -> bytes:
+    """A serialized model of an op alone; empty if the type of an input is unknown. Adds the `names` of dims."""
+    node = onnx.NodeProto(op_type=op.type, domain=op.domain, output=[f"y{i}" for i in range(len(op.outputs))])
+    node.attribute.extend(onnx.NodeProto.FromString(node_bytes(op)).attribute)
+    graph = onnx.GraphProto(name="op", output=[onnx.ValueInfoProto(name=name) for name in node.output])
+    for i, v in enumerate(op.inputs):
+        node.input.append("" if v is None else f"x{i}")
+        if v is None:
+            continue
+        dtype, shape = v.recorded_type
+        if v.type is None and not dtype:
+            return b""
+        dims = None if shape is None else [_dim_name(d, names) for d in shape]
+        kind = v.type or helper.make_tensor_type_proto(dtype, dims)
+        graph.input.append(onnx.ValueInfoProto(name=f"x{i}", type=kind))
+    graph.node.append(node)
+    imports = [helper.make_opsetid(domain, version) for domain, version in op.graph.opsets.items()]
+    return helper.make_model(graph, opset_imports=imports, ir_version=8).SerializeToString()
 
 
 def _settle_declared_symbols(op: Op) -> None:

@@ -16,6 +16,7 @@ import pytest
 from passwright.app.cli.entry import app
 from passwright.app.models.conditions import options_digest
 from passwright.app.optimize.run_options import RunOptions
+from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UnverifiableError, UsageError
 from passwright.core.ort.backends import OnnxReference, OnnxRuntime
 from passwright.core.ort.custom_operator_files import read_custom_operators
@@ -61,6 +62,10 @@ def pieces(x):
 @kernel("com.acme.Raises")
 def raises(x):
     raise ValueError("no such thing")
+
+@kernel("com.acme.Exits")
+def exits(x):
+    raise SystemExit(3)
 
 @kernel("com.acme.Double")
 def double(x):
@@ -201,6 +206,7 @@ def test_kernels_in_python(folder: Path, text: str, inputs: dict[str, Any], expe
     ("op", "message"),
     [
         ("Raises", "the kernel com.acme.Raises of kernels.py failed: ValueError: no such thing"),
+        ("Exits", "the kernel com.acme.Exits of kernels.py failed: SystemExit: 3"),
         ("Double", "com.acme.Double gave double for y, declared as float"),
         ("Changes", "the kernel com.acme.Changes of kernels.py failed: ValueError: output array is read-only"),
         ("Text", "the kernel com.acme.Text of kernels.py gave no array for output 0, but an object of type str"),
@@ -212,6 +218,44 @@ def test_a_kernel_that_fails_is_named(folder: Path, op: str, message: str) -> No
     with pytest.raises(EvaluationError) as failed:
         run(folder, f"g (float[N,3] x) => (float[N,3] y) {{ y = com.acme.{op}(x) }}", ["y"], {"x": X})
     assert message in str(failed.value)
+
+
+TYPED = """g (float[N,3] x) => (float[N,3] y) {
+    a = com.acme.Scale<factor=2.0>(x) b = com.acme.Scale<factor=2.0>(a) y = Neg(b) }"""
+
+
+@pytest.mark.parametrize("form", ["like", "function", "library", "without"])
+def test_types_of_outputs(folder: Path, compiled: Callable[[str], Path], form: str) -> None:
+    """Of a kernel as it declares them, of others as onnxruntime infers them; the library infers no shapes."""
+    (folder / "typed.py").write_text(SCRIPT, encoding="utf-8")
+    given: dict[str, tuple[list[Any], list[Any]]] = {
+        "like": ([], [kernel("com.acme.Scale", like=0)(np.negative)]),
+        "function": ([], [folder / "typed.py"]),
+        "library": ([compiled("WORKS")] if form == "library" else [], []),
+        "without": ([], [folder / "kernels.py"]),
+    }
+    with with_custom_operators(read_custom_operators(*given[form])):
+        value = from_onnx(load(TYPED, 18)).graph.outputs[0].producer.inputs[0]
+        _ = value.known_shape
+        expected = {"without": (0, None), "library": (1, None)}.get(form, (1, ("N", 3)))
+        assert (value.known_dtype, value.known_shape) == expected
+
+
+def test_a_kernel_keeps_what_it_declares() -> None:
+    declared = kernel("com.acme.Scale", like=0)(np.transpose)
+    with with_custom_operators(read_custom_operators((), [declared])):
+        session = OnnxRuntime(
+            load("g (float[2,3] x) => (float[M,N] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
+        )
+        with pytest.raises(EvaluationError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
+            session.run(["y"], {"x": X})
+
+
+def test_an_operator_that_is_not_repeatable_is_named(folder: Path) -> None:
+    onnx.save(load("g (float[N,3] x) => (float[N,3] y) { y = com.acme.Count(x) }"), folder / "count.onnx")
+    text = passes(folder, "run", "count.onnx", "--kernels", "kernels.py", code=4)
+    assert "gives other outputs when it is run again on the same inputs (y: " in text
+    assert text.endswith("com.acme.Count has to compute the same each time\n")
 
 
 def test_too_few_outputs(folder: Path) -> None:
@@ -380,3 +424,17 @@ def test_check_of_rules_with_custom_operators(folder: Path) -> None:
     passes(folder, "check", "rules.py", "right", "--kernels", "kernels.py", "--budget", "5")
     text = passes(folder, "check", "rules.py", "wrong", "--kernels", "kernels.py", "--budget", "20", code=3)
     assert "com.acme.Scale" in text
+
+
+def test_a_wrong_rule_on_a_custom_operator_is_left_out(folder: Path) -> None:
+    """The command that shows it has the kernels."""
+    (folder / "wrong.py").write_text(
+        RULES.partition("HEADER")[0].replace("g.Abs(g.domain", "(g.domain").replace("g.Abs", "g.Relu"), encoding="utf-8"
+    )
+    text = "g (float[N,3] x) => (float[N,3] y) { a = Relu(x) b = com.acme.Scale<factor=2.0>(a) y = Neg(b) }"
+    onnx.save(load(text), folder / "relu.onnx")
+    arguments = ("run", "relu.onnx", "--pipeline", "wrong", "--plugin", "wrong.py", "--kernels", "kernels.py")
+    output = passes(folder, *arguments, "--repro", "repros", "-o", "kept.onnx")
+    assert "left out wrong #0 at b" in output
+    readme = next((folder / "repros").rglob("README.md")).read_text(encoding="utf-8")
+    assert f"--kernels '{(folder / 'kernels.py').resolve()}'" in readme

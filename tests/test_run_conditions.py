@@ -35,7 +35,7 @@ CHANGES: dict[str, Any] = {
     "value_info": "keep", "external_data": 100, "inputs": ["y.npz"], "seed": 1, "verify": "quick", "strict": True,
     "prove": True, "dry_run": True, "stop_after": 3,
     "check_speed": True, "threads": 1, "min_time": 9.0, "memory": 1 << 30,
-    "time_limit": 9.0,
+    "time_limit": 9.0, "custom_ops": ["lib.so"], "kernels": ["k.py"], "target": "ort",
 }  # fmt: skip
 """Another value of each option that counts."""
 

@@ -64,7 +64,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
     source = model_source(path, inline=False)
     paths = OutputPaths.of(report=options.json, page=options.html, repro_folder=options.keep)
     names = ["passwright", *(t.key for t in tools)]
-    read = [*data_files(options.inputs), *plugin_files(options.plugin)]
+    read = [*data_files(options.inputs), *plugin_files(options.plugin), *options.custom_operator_files]
     _require_writable(paths, [path, *read], names)
     with gc_paused(), timer.phase(LOADING):
         original = source.load()

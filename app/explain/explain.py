@@ -34,6 +34,7 @@ from ...core.support.suggestions import did_you_mean
 from ..optimize.match_report import MatchReport, report_matches
 from ..optimize.run_options import plugin_files
 from ..optimize.run_setup import optional_transforms
+from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.pass_sources import find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
@@ -120,6 +121,7 @@ class _RunOutcome(Struct, frozen=True):
     rejected: Sequence[RejectedChange] = ()
 
 
+@with_process_options
 def explain_model(model: onnx.ModelProto | str | Path, name: str, options: ExplainOptions) -> Explanation:
     """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in the result.
 
@@ -135,7 +137,7 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
     timer = PhaseTimer(phase_callback(options.progress))
     source = model_source(model, inline=not options.keep_functions)
     paths = OutputPaths.of(report=options.json)
-    inputs = [*source.files, *plugin_files(options.plugin)]
+    inputs = [*source.files, *plugin_files(options.plugin), *options.custom_operator_files]
     paths.require_distinct(inputs)
     choice = resolve_pipeline(options.pipeline, options.plugin, (), (), options.enabled)
     source = transformed_source(source, [*optional_transforms(options), *choice.transforms])

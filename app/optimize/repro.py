@@ -218,6 +218,7 @@ class CommandOptions(Struct, frozen=True):
     skip: Sequence[str] = ()
     enable: Sequence[PassSpec] = ()
     exact_only: bool = False
+    operators: Sequence[str] = ()  # options for custom operators, which any command needs that runs the models
 
     def arguments(self, only_pass: Pass | None) -> list[str]:
         """The arguments for a run of nothing but `only_pass`, or without one, of all that ran here."""
@@ -283,7 +284,8 @@ class ReproFolder(Struct, frozen=True):
             return ""
         if after.exists():
             given = ["--inputs inputs.npz"] if inputs.exists() else []
-            return " ".join(("passes verify before.onnx after.onnx", *given, *["--exact"] * exact))
+            given += [*["--exact"] * exact, *self.command_options.operators]
+            return " ".join(("passes verify before.onnx after.onnx", *given))
         fails_alone = culprit is not None and self._fails_alone(before, culprit, rejected.failure_kind)
         arguments = self.command_options.arguments(culprit if fails_alone else None)
         return " ".join(("passes bisect before.onnx", *arguments))

@@ -14,6 +14,7 @@ from ..options import (
     DUMPS,
     EFFORTS,
     PASSES,
+    CustomOperatorOptions,
     DimOptions,
     InputOptions,
     LimitOptions,
@@ -45,7 +46,7 @@ if TYPE_CHECKING:  # these import onnx, which commands need only when they run
 
 
 @dataclass(frozen=True, kw_only=True)
-class RewriteOptions(DimOptions, PipelineOptions, ReportOptions):
+class RewriteOptions(CustomOperatorOptions, DimOptions, PipelineOptions, ReportOptions):
     """The options that `optimize` and `explain` share, as documented at `optimize`."""
 
     opset: int | None = model_option(

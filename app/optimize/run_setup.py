@@ -238,6 +238,14 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
 
     texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
     texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
+    operators = [
+        f"{name} {shlex.quote(str(Path(file).resolve()))}"
+        for name, files in {"--custom-ops": options.custom_ops, "--kernels": options.kernels}.items()
+        for file in files
+        if isinstance(file, str | Path)
+    ]
+    texts += operators
     texts += ["--exact"] * options.exact + ["--keep-functions"] * options.keep_functions
-    repeated = CommandOptions(texts, tuple(options.only), tuple(options.skip), choice.enabled_specs, options.exact)
+    chosen = tuple(options.only), tuple(options.skip), choice.enabled_specs
+    repeated = CommandOptions(texts, *chosen, options.exact, operators)
     return ReproFolder(Path(options.repro), pipeline, repeated, versions()).write

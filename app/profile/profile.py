@@ -53,7 +53,7 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
     level_name = optimization_level(options.level)
     path = Path(model)
     paths = OutputPaths.of(report=options.json, page=options.html, trace=options.trace)
-    read = [path, *data_files(options.inputs), *plugin_files(options.plugin)]
+    read = [path, *data_files(options.inputs), *plugin_files(options.plugin), *options.custom_operator_files]
     paths.require_distinct(read)
     timer = PhaseTimer(phase_callback(options.progress))
     with timer.phase(CHOOSING_INPUTS):

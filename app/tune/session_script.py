@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...core.ort.sessions import ALLOCATOR, SessionConfig, session_attributes, session_entries, session_providers
+from ...core.processes.custom_operators import custom_operators
 from ...core.support.printable_text import printable_line
 from ..measure.tuned_settings import DEFAULT_SESSION, Configuration
 
@@ -13,7 +14,8 @@ def session_script(configuration: Configuration, model: str, comment: str) -> st
     """The text of a file that makes `session` for a model, whose path is as seen from the file."""
     config = configuration.session
     disabled = f", disabled_optimizers={list(config.disabled_optimizers)!r}" if config.disabled_optimizers else ""
-    callers = configuration.callers
+    callers, added = configuration.callers, custom_operators()
+    libraries = added.libraries if added is not None else ()
     lines = [
         f"# {printable_line(comment)}",
         *([f"# Call it from {callers} threads at the same time."] if callers > 1 else []),
@@ -25,6 +27,7 @@ def session_script(configuration: Configuration, model: str, comment: str) -> st
         "",
         "options = ort.SessionOptions()",
         *_option_lines(config),
+        *(f"options.register_custom_ops_library({library!a})" for library in libraries),
         f"model = Path(__file__).parent / {model!a}",
         f"session = ort.InferenceSession(model, options, providers={session_providers(config)!r}{disabled})",
     ]

@@ -53,7 +53,8 @@ def verify_models(
         start_oracle_worker()
     first, second = (model_source(m, inline=False) for m in (original, other))
     paths = OutputPaths.of(report=options.json, page=options.html)
-    paths.require_distinct((*first.files, *second.files, *data_files(options.inputs), *data_files(options.labelled)))
+    data = (*data_files(options.inputs), *data_files(options.labelled))
+    paths.require_distinct((*first.files, *second.files, *data, *options.custom_operator_files))
     with gc_paused(), timer.phase(LOADING):
         model = first.load()
         given = read_given(options.inputs, model)

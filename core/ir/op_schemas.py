@@ -126,6 +126,15 @@ def latest_opset_version(domain: str) -> int:
     return defs.onnx_opset_version() if domain == ONNX_DOMAIN else _history().get(domain, (0, {}))[0]
 
 
+OWN_DOMAINS = ("com.microsoft", "com.ms.")
+"""The beginnings of domains of onnxruntime."""
+
+
+def is_foreign(domain: str) -> bool:
+    """Whether a domain is neither of ONNX nor of onnxruntime."""
+    return not domain.startswith(OWN_DOMAINS) and not latest_opset_version(canonical_domain(domain))
+
+
 def since_versions(domain: str) -> Mapping[str, int]:
     """The operators of a domain that the installed onnx knows, each with the opset version it came with."""
     return _history().get(domain, (0, {}))[1]

@@ -14,7 +14,7 @@ import onnx
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError
 from ..io.files import model_bytes
 from ..io.split_models import Loadable, SplitModel
-from ..ir.op_schemas import canonical_domain, latest_opset_version, qualified_op_type
+from ..ir.op_schemas import is_foreign, qualified_op_type
 from ..ir.tensor import first_line
 from ..processes.custom_operators import CustomOperators, custom_operators
 from ..processes.process_limits import memory_for_model
@@ -93,6 +93,11 @@ class OnnxRuntime:
                     raise EvaluationError(f"onnxruntime does not end within {round(timeout or 0.0, 1):g} s") from e
                 raise run_error("onnxruntime", e) from e
 
+    @property
+    def outputs(self) -> Sequence[Any]:
+        """The outputs, with the `type` and the `shape` that onnxruntime infers."""
+        return self._session.get_outputs()
+
     def end_profile(self) -> Path:
         """End profiling and return the file with the profile."""
         return Path(self._session.end_profiling())
@@ -153,8 +158,6 @@ UNKNOWN_OPERATORS = (
     re.compile(r"Domain '(?P<domain>[^']+)' \(node type: '(?P<op>[^']*)'\) is not specified"),
 )
 """Errors of onnxruntime and of `onnx.reference` for an operator in a domain that they do not know."""
-OWN_DOMAINS = ("com.microsoft", "com.ms.")
-"""The beginnings of domains of onnxruntime."""
 
 
 def missing_kernels(error: BaseException, model: Loadable) -> str:
@@ -189,8 +192,7 @@ def _foreign_operators(model: Loadable) -> Iterator[tuple[str, str]]:
     local = local_functions(message)
     for nodes in (message.graph.node, *(f.node for f in message.functions)):
         for node in all_nodes(nodes):
-            is_own = node.domain.startswith(OWN_DOMAINS) or latest_opset_version(canonical_domain(node.domain))
-            if not is_own and (node.domain, node.op_type) not in local:
+            if is_foreign(node.domain) and (node.domain, node.op_type) not in local:
                 yield node.domain, node.op_type
 
 

@@ -123,6 +123,7 @@ def _functions_of(given: _Given) -> list[onnx.FunctionProto] | None:
 def _place_of(given: _Given) -> KernelPlace:
     """The place of a kernel, where a worker finds it. Raises UsageError for an object in no module or file."""
     thing: Any = given.thing
+    like = thing.like if isinstance(thing, Kernel) else None
     if isinstance(thing, Kernel):
         made, operator = cast("Any", thing.function), split_op_type(thing.op)
     elif _is_operator_class(thing):
@@ -130,7 +131,7 @@ def _place_of(given: _Given) -> KernelPlace:
     else:
         raise UsageError(f"{format_type(thing)} is no kernel: it has to be {FORMS}")
     if given.file is not None:
-        return KernelPlace(*operator, "", str(given.file.absolute()), given.name)
+        return KernelPlace(*operator, "", str(given.file.absolute()), given.name, like)
     module, path = cast("str", made.__module__), cast("str", made.__qualname__)
     file = str(getattr(sys.modules.get(module), "__file__", None) or "")
     is_imported = module != "__main__" and not module.startswith(FILE_MODULE_PREFIX)
@@ -139,4 +140,4 @@ def _place_of(given: _Given) -> KernelPlace:
             f"the kernel {qualified_op_type(*operator)} has to be at the top of a module or a file, "
             "as the process that runs models imports it"
         )
-    return KernelPlace(*operator, module if is_imported else "", str(Path(file).absolute()) if file else "", path)
+    return KernelPlace(*operator, module if is_imported else "", str(Path(file).absolute()) if file else "", path, like)

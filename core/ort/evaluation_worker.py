@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted
+from ..processes.custom_operator_types import OutputType
 from ..processes.process_limits import limit_memory, prepare_to_crash
 from ..processes.worker_process import Parent
 from .sessions import SessionConfig
@@ -74,6 +75,12 @@ class EvaluationWorker:
             raise
         finally:
             limit_memory(None)
+
+    def output_types(self, model: bytes) -> list[OutputType]:
+        """The types of the outputs of a model, as onnxruntime infers them. Raises ModelLoadError."""
+        from .backends import OnnxRuntime  # noqa: PLC0415 - as above
+
+        return [(o.type, tuple(o.shape)) for o in OnnxRuntime(model, SessionConfig(intra_op_threads=1)).outputs]
 
 
 def _results(

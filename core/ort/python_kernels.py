@@ -43,30 +43,31 @@ class Kernel:
 
     function: KernelFunction
     op: str
+    like: int | None = None
 
     def __call__(self, *inputs: Any, **attributes: Any) -> Any:
         """The outputs of the function."""
         return self.function(*inputs, **attributes)
 
 
-def kernel(op: str) -> Callable[[KernelFunction], Kernel]:
+def kernel(op: str, *, like: int | None = None) -> Callable[[KernelFunction], Kernel]:
     """Declare a function as the kernel of an operator, behind its domain, as in `com.acme.Scale`.
 
     The function gets the inputs as NumPy arrays, which it may not change, None for an omitted one, and the attributes
-    of the node by name. It gives an array, or a tuple of arrays for several outputs. Raises UsageError for a name
-    without a domain.
+    of the node by name. It gives an array, or a tuple of arrays for several outputs. `like`: the number of an input of
+    whose type and shape all outputs are, so that passes know them. Raises UsageError for a name without a domain.
 
     Examples:
-        >>> @kernel("com.acme.Mean")
-        ... def mean(*values):
-        ...     return sum(values) / np.float32(len(values))
-        >>> mean(np.float32(2), np.float32(4))
-        np.float32(3.0)
+        >>> @kernel("com.acme.Scale", like=0)
+        ... def scale(x: np.ndarray, factor: float = 1.0) -> np.ndarray:
+        ...     return x * np.float32(factor)
+        >>> scale(np.float32([1, 2]), factor=2.0)
+        array([2., 4.], dtype=float32)
     """
     domain, op_type = split_op_type(op)
     if not domain or not op_type:
         raise UsageError(f"@kernel({op!r}): not of the form com.acme.Scale, a domain and an operator")
-    return lambda function: Kernel(function, op)
+    return lambda function: Kernel(function, op, like)
 
 
 def format_type(thing: object) -> str:
@@ -95,9 +96,12 @@ def _operator_class(place: KernelPlace) -> type:
             given = base._run(self, *lent, **attributes) if is_class else found(*lent, **attributes)  # noqa: SLF001
         except MemoryError:
             raise
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise KernelFailed(f"{label} failed: {format_error(e)}") from e
-        return _outputs(label, given, list(self.onnx_node.output))
+        found_here = _outputs(label, given, list(self.onnx_node.output))
+        if place.like is not None:
+            _require_like(label, found_here, lent[place.like : place.like + 1], place.like)
+        return found_here
 
     own = {"op_domain": place.domain, "op_schema": getattr(found, "op_schema", None), "_run": _run}
     return type(place.op_type, (base,), own)
@@ -137,6 +141,15 @@ def _outputs(label: str, given: Any, names: list[str]) -> tuple[Any, ...]:
         if not isinstance(value, np.ndarray | list | dict):
             raise KernelFailed(f"{label} gave no array for output {i}, but {format_type(value)}")
     return tuple(values)
+
+
+def _require_like(label: str, outputs: tuple[Any, ...], source: list[Any], number: int) -> None:
+    """Raise KernelFailed for an output of another type or shape than the input of a number."""
+    kinds = [(getattr(v, "dtype", None), getattr(v, "shape", None)) for v in (*source, *outputs)]
+    for dtype, shape in kinds[1:]:
+        if source and (dtype, shape) != kinds[0]:
+            wanted = f"like={number}, so {kinds[0][0]}{list(kinds[0][1] or ())}"
+            raise KernelFailed(f"{label} gave {dtype}{list(shape or ())}, and declares {wanted}")
 
 
 def with_functions(model: onnx.ModelProto, added: CustomOperators) -> onnx.ModelProto:

@@ -13,7 +13,8 @@ from msgspec import Struct
 class KernelPlace(Struct, frozen=True):
     """The operator of a kernel in Python, and the place of the kernel: a name in a module, or in the file of one.
 
-    `module` is empty for a file that is no module of the search path.
+    `module` is empty for a file that is no module of the search path. `like`: the number of an input of whose type and
+    shape the outputs are; None if nothing is declared.
     """
 
     domain: str
@@ -21,6 +22,7 @@ class KernelPlace(Struct, frozen=True):
     module: str
     file: str
     name: str
+    like: int | None = None
 
 
 class CustomOperators(Struct, frozen=True):

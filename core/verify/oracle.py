@@ -21,6 +21,7 @@ from ..io.convert import from_onnx
 from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir.expressions import Shape
+from ..ir.op_schemas import is_foreign, qualified_op_type
 from ..ir.values import declared_shape
 from ..operators.element_types import Array
 from ..ort.backends import OnnxReference, OnnxRuntime
@@ -196,6 +197,7 @@ class Oracle:
         if not spec.given_inputs:
             self._take_runs(self._search.runs())
         self._note_empty_outputs()
+        self._require_repeatable()
 
     def _run_given(self) -> None:
         """Run the original on the given inputs, as many as there is time for. Raises ModelError if it does not run."""
@@ -680,6 +682,19 @@ class Oracle:
     def _outputs_on(self, input_set: InputSet, timeout: float | None) -> Outputs:
         results = self._original.run(self.output_names, input_set.feeds, timeout)
         return dict(zip(self.output_names, results, strict=True))
+
+    def _require_repeatable(self) -> None:
+        """Raise UnverifiableError if an original with operators that ONNX does not define gives other outputs again."""
+        foreign = {o for o in used_operators(self._split.message.graph) if is_foreign(o[0])}
+        if not foreign or self.spec.random_outputs or self.spec.stateful:
+            return
+        run = self.runs[0]
+        outputs = zip(self.output_names, self._original.run(self.output_names, run.input_set.feeds), strict=True)
+        for name, value in outputs:
+            if reason := compare_outputs(run.outputs[name], value, exact=False).reason:
+                named = ", ".join(sorted(qualified_op_type(*o) for o in foreign))
+                again = "the original gives other outputs when it is run again on the same inputs"
+                raise UnverifiableError(f"{again} ({name}: {reason}): {named} has to compute the same each time")
 
     def _note_empty_outputs(self) -> None:
         """Note outputs that are always empty. Raises UnverifiableError if a size of 0 is the reason for all."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .errors import InstrumentationError, MatchFailure, ModelError, PassesError, require
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
+    from .io.networkx_conversion import from_networkx, to_networkx
     from .ir.dtypes import FLOATS, INTEGERS, DataType
     from .ir.graph import Graph
     from .ir.op import Op, is_known, made_from, may_drop
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .operators.effects import is_pure
     from .ort.evaluation import evaluate
     from .ort.python_kernels import Kernel, kernel
+    from .plugins.networkx_pass import NetworkxPass, networkx_pass
     from .plugins.plugin import PassPlacement, Plugin
     from .rewriting.builder import RewriteBuilder
     from .rewriting.change_log import ChangeLog
@@ -46,6 +48,7 @@ _MODULES = {
     "io.convert": ("from_onnx", "to_onnx"),
     "io.model": ("Model",),
     "ir.dtypes": ("FLOATS", "INTEGERS", "DataType"),
+    "io.networkx_conversion": ("from_networkx", "to_networkx"),
     "ir.graph": ("Graph",),
     "ir.op": ("Op", "is_known", "made_from", "may_drop"),
     "ir.quantization_spec": ("QuantizationSpec", "Range"),
@@ -55,6 +58,7 @@ _MODULES = {
     "operators.effects": ("is_pure",),
     "ort.evaluation": ("evaluate",),
     "ort.python_kernels": ("Kernel", "kernel"),
+    "plugins.networkx_pass": ("NetworkxPass", "networkx_pass"),
     "plugins.plugin": ("PassPlacement", "Plugin"),
     "run.target": ("NEVER", "Misfit", "Support", "Target", "TargetFit"),
     "rewriting.builder": ("RewriteBuilder",),
@@ -89,6 +93,7 @@ __all__ = [
     "Model",
     "ModelError",
     "ModelTransform",
+    "NetworkxPass",
     "Op",
     "OpPattern",
     "Pass",
@@ -112,6 +117,7 @@ __all__ = [
     "by_dtype",
     "conditional",
     "evaluate",
+    "from_networkx",
     "from_onnx",
     "is_known",
     "is_pure",
@@ -120,12 +126,14 @@ __all__ = [
     "lossy",
     "made_from",
     "may_drop",
+    "networkx_pass",
     "require",
     "rule",
     "rule_pass",
     "run_pass",
     "same_extent",
     "same_extent_if_broadcast",
+    "to_networkx",
     "to_onnx",
 ]
 

@@ -13,9 +13,8 @@ import onnx
 
 from ...core import ChangeLog, Graph, MatchFailure, Op, Tensor
 from ...core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, format_error
-from ...core.io.foreign_models import is_placeholder, proto_without_weights
+from ...core.io.foreign_models import is_placeholder, plan_merge, proto_without_weights
 from ...core.serialization.exporter import written_initializers
-from .tool_pass import plan_merge
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pickle import PickleBuffer
 
-import onnx
-from google.protobuf.message import DecodeError
 from msgspec import Struct
 
 from ...core import ChangeLog, Graph
-from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
-from ...core.io.foreign_models import ForeignMerge, main_graph_model, plan_foreign_merge
+from ...core.errors import FailureKind, PassFailed
+from ...core.io.foreign_models import main_graph_model, plan_merge
 from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel, serialize
 from ...core.ir.tensor import chunk_bytes
 from ...core.processes.process_limits import memory_for_model
@@ -94,16 +92,3 @@ class ToolPass:
             return 0
         merge.apply(self.name)
         return 1
-
-
-def plan_merge(
-    name: str, graph: Graph, returned: bytes | onnx.ModelProto, domains: tuple[str, ...] | None
-) -> ForeignMerge:
-    """The changes that turn `graph` into a tool's result. Raises PassFailed if it cannot be merged."""
-    try:
-        model = onnx.ModelProto.FromString(returned) if isinstance(returned, bytes) else returned
-        return plan_foreign_merge(graph, model, domains)
-    except InterfaceError as e:
-        raise PassFailed(name, FailureKind.INTERFACE, f"{name}: {e}") from e
-    except (ModelError, GraphError, DecodeError) as e:
-        raise PassFailed(name, FailureKind.RAISED, f"{name}: its result is not a model: {e}") from e

@@ -70,7 +70,9 @@ def _kinds_of_nodes(graph: Graph) -> dict[Node, str]:
                 kinds[v] = "outer"
         kinds[op] = "op"
         kinds.update((v, "value") for v in op.outputs if v.name)
-    return dict.fromkeys(graph.outputs, "outer") | kinds
+    for v in graph.outputs:
+        kinds.setdefault(v, "outer")
+    return kinds
 
 
 class _ReadOnly(Mapping[Any, Entry]):

@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import helper
 
-from ..errors import InterfaceError, ModelError
+from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
 from ..inference import forget_inferred_types
 from ..ir.expressions import contradict
 from ..ir.graph import Graph, force_remove
@@ -214,6 +215,19 @@ class ForeignMerge:
             for v, info in self.graph.declared.value_infos
             if v is not None and (v not in fresh or stated.get(v.name) == onnx.ValueInfoProto.FromString(info).type)
         }
+
+
+def plan_merge(
+    name: str, graph: Graph, returned: bytes | onnx.ModelProto, domains: tuple[str, ...] | None
+) -> ForeignMerge:
+    """As `plan_foreign_merge`, for the result of the pass `name`. Raises PassFailed if it cannot be merged."""
+    try:
+        model = onnx.ModelProto.FromString(returned) if isinstance(returned, bytes) else returned
+        return plan_foreign_merge(graph, model, domains)
+    except InterfaceError as e:
+        raise PassFailed(name, FailureKind.INTERFACE, f"{name}: {e}") from e
+    except (ModelError, GraphError, DecodeError) as e:
+        raise PassFailed(name, FailureKind.RAISED, f"{name}: its result is not a model: {e}") from e
 
 
 def plan_foreign_merge(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None = ()) -> ForeignMerge:

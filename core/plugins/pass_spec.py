@@ -181,8 +181,8 @@ def unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] in QUOTES and text[-1] == text[0] else text
 
 
-NON_OPTION_FIELDS = frozenset({"name", "rules"})
-"""The fields that identify a pass and its rules."""
+NON_OPTION_FIELDS = frozenset({"name", "rules", "rewrite", "is_exact"})
+"""The fields that identify a pass, and its rules or its function."""
 
 
 class PassOption(Struct, frozen=True):

@@ -1,0 +1,334 @@
+"""Models as graphs of networkx that may be edited, without loss in both directions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import onnx
+
+from ..errors import ModelError
+from ..ir import op_schemas
+from ..ir.graph import Graph
+from ..ir.op import Op, attribute_value
+from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor, tensors_equal
+from ..ir.values import Value
+from ..serialization.exporter import graph_header, rename_shadowed_values, written_initializers
+from ..serialization.proto_queries import copy_without
+from ..support.suggestions import did_you_mean
+from .convert import from_onnx, import_model, opsets_of
+from .foreign_models import main_graph_model
+from .model import Model, export_header
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+OP = "op"
+VALUE_KINDS = ("input", "initializer", "value", "outer")
+OP_KEYS = ("kind", "name", "op_type", "domain", "attributes", "node", "operands")
+VALUE_KEYS = ("kind", "name", "dtype", "shape", "nbytes", "tensor")
+BY_REFERENCE = "passwright:tensor"  # the location of a tensor that is passed on without its elements
+
+
+def to_networkx(model: onnx.ModelProto | Model | Graph) -> nx.MultiDiGraph[Any]:
+    """A model as a graph of networkx that may be edited; unedited, `from_networkx` makes an equal model of it.
+
+    Nodes and edges have the data of `Graph.nx`. The key of a value is its name, the key of an op its type with its name
+    or its first output, the key of an edge the index of the operand. A body is such a graph too, among the attributes
+    of its op. `node` of an op is its message in the file; `net.graph` has all else that the file says, as the messages
+    "graph" and "model". Weights are not copied.
+
+    Examples:
+        >>> net = to_networkx(model)
+        >>> list(net)
+        ['c', 'x', 'Abs a', 'a', 'Relu r', 'r', 'Add y', 'y']
+        >>> net.nodes["Add y"]["op_type"], net.nodes["r"]["shape"], net.edges["c", "Add y", 1]
+        ('Add', ('N', 4), {'index': 1, 'nbytes': 16})
+    """
+    whole = from_onnx(model) if isinstance(model, onnx.ModelProto) else model
+    whole = main_graph_model(whole) if isinstance(whole, Graph) else whole
+    net = _net(whole.graph)
+    net.graph["model"] = export_header(whole)
+    return net
+
+
+def _net(graph: Graph) -> nx.MultiDiGraph[Any]:
+    import networkx as nx  # noqa: PLC0415 - takes longer to import than a small model to optimize
+
+    if graph.owner is not None:
+        rename_shadowed_values(graph)
+    view = graph.nx
+    net: nx.MultiDiGraph[Any] = nx.MultiDiGraph(graph=graph_header(graph))
+    tensors = dict(written_initializers(graph))
+    keys = _keys(view, tensors)
+    for item, key in keys.items():
+        data: dict[str, Any] = dict(view.nodes[item])
+        if isinstance(item, Op):
+            data["attributes"] = {name: _as_nets(value) for name, value in data["attributes"].items()}
+            data.update(_as_in_file(item))
+        elif item in tensors:
+            data["tensor"] = tensors[item]
+        net.add_node(key, **data)
+    for u, v, key, data in view.edges(keys=True, data=True):
+        net.add_edge(keys[u], keys[v], key, **data)
+    return net
+
+
+def _keys(view: nx.MultiDiGraph[Op | Value], first: Collection[Value]) -> dict[Op | Value, str]:
+    """A key for each node: initializers in the order of the file come first."""
+    items = dict.fromkeys((*first, *view))
+    taken = {item.name for item in items if isinstance(item, Value)}
+    keys: dict[Op | Value, str] = {}
+    repeated = Counter[str]()
+    for item in items:
+        label = key = item.name if isinstance(item, Value) else item.label
+        while isinstance(item, Op) and key in taken:
+            repeated[label] += 1
+            key = f"{label} #{repeated[label]}"
+        taken.add(key)
+        keys[item] = key
+    return keys
+
+
+def _as_nets(value: Any) -> Any:
+    """An attribute with graphs of networkx in place of bodies."""
+    if isinstance(value, Graph):
+        return _net(value)
+    return [_as_nets(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def _as_in_file(op: Op) -> dict[str, Any]:
+    """The message of an op that comes from the file, and the numbers of its operands, if the last are omitted."""
+    found: dict[str, Any] = {} if op.proto_bytes is None else {"node": op.proto_bytes}
+    if (op.inputs and op.inputs[-1] is None) or (op.outputs and not op.outputs[-1].name):
+        found["operands"] = len(op.inputs), len(op.outputs)
+    return found
+
+
+def from_networkx(net: nx.MultiDiGraph[Any]) -> Model:
+    """The model of a graph as `to_networkx` makes it, edited or not; ops in its order, as far as they do not depend.
+
+    Keys have no meaning but as names of values without one. The index of an operand is `index` of its edge or, without
+    one, its key. `dtype`, `shape` and `nbytes` are not read, nor are data whose names begin with an underscore. Raises
+    ModelError for a graph that is not one of a model.
+
+    Examples:
+        >>> net = to_networkx(model)
+        >>> to_onnx(from_networkx(net)) == model
+        True
+        >>> net.nodes["Relu r"]["op_type"] = "Neg"
+        >>> [node.op_type for node in to_onnx(from_networkx(net)).graph.node]
+        ['Abs', 'Neg', 'Add']
+    """
+    _require_net(net)
+    if not isinstance(header := net.graph.get("model"), onnx.ModelProto):
+        raise ModelError("net.graph has no ModelProto as 'model': it is to be kept from to_networkx")
+    reader = NetReader(opsets_of(header))
+    info, tensors, nodes = reader.read(net)
+    return import_model(copy_without(header), info, nodes, tensors, reader.tensor, inline=False)
+
+
+class NetReader:
+    """The messages of graphs of networkx; `tensors` are those that messages only refer to."""
+
+    def __init__(self, versions: Mapping[str, int]) -> None:
+        self.versions = versions
+        self.tensors: list[Tensor] = []
+
+    def tensor(self, proto: onnx.TensorProto) -> Tensor:
+        """The tensor of a message, or the one that it refers to."""
+        if proto.external_data and proto.external_data[0].value == BY_REFERENCE:
+            return self.tensors[int(proto.external_data[1].value)]
+        return Tensor.from_proto(proto)
+
+    def read(self, net: nx.MultiDiGraph[Any]) -> tuple[onnx.GraphProto, list[Tensor], list[onnx.NodeProto]]:
+        """The message of a graph without its nodes and initializers, and both of these. Raises ModelError."""
+        info = _require_net(net)
+        names = _value_names(net)
+        tensors = [_named_tensor(d["tensor"], names[key]) for key, d in net.nodes(data=True) if _has_tensor(d)]
+        declared = {i.name for i in info.input}
+        for key, d in net.nodes(data=True):
+            if d["kind"] == "input" and names[key] not in declared:
+                raise ModelError(f"input {names[key]} is not declared in net.graph['graph'].input")
+        return copy_without(info), tensors, [self._node(net, key, names) for key in net if key not in names]
+
+    def _node(self, net: nx.MultiDiGraph[Any], key: Any, names: Mapping[Any, str]) -> onnx.NodeProto:
+        """The message of an op."""
+        data: Mapping[str, Any] = net.nodes[key]
+        node = onnx.NodeProto.FromString(data.get("node", b""))
+        old = {a.name: a for a in node.attribute}
+        counts = data.get("operands", (0, 0))
+        inputs = _operands(net, key, [(u, k, d) for u, _, k, d in net.in_edges(key, keys=True, data=True)], names)
+        outputs = _operands(net, key, [(v, k, d) for _, v, k, d in net.out_edges(key, keys=True, data=True)], names)
+        domain: str = data.get("domain", "")
+        if op_schemas.canonical_domain(node.domain) != op_schemas.canonical_domain(domain):
+            node.domain = domain
+        node.op_type = data["op_type"]
+        if data.get("name", node.name) != node.name:
+            node.name = data["name"]
+        del node.attribute[:]
+        schema = op_schemas.schema(node.op_type, op_schemas.canonical_domain(domain), self.versions.get(domain, 0))
+        _require_inputs(key, inputs, schema)
+        for name, value in data.get("attributes", {}).items():
+            node.attribute.append(self._attribute(name, value, old.get(name), node, schema))
+        node.input.extend(inputs + [""] * (counts[0] - len(inputs)))
+        node.output.extend(outputs + [""] * (counts[1] - len(outputs)))
+        return node
+
+    def _attribute(
+        self,
+        name: str,
+        value: Any,
+        old: onnx.AttributeProto | None,
+        node: onnx.NodeProto,
+        schema: onnx.defs.OpSchema | None,
+    ) -> onnx.AttributeProto:
+        """An attribute: as in the file, if it is equal."""
+        if isinstance(value, onnx.AttributeProto):
+            return value
+        is_apart = old is not None and old.type == onnx.AttributeProto.TENSOR and not old.t.data_type
+        if old is not None and not is_apart and _is_equal(attribute_value(old), value):
+            return old
+        rest = ("t", "tensors", "g", "graphs")
+        found = copy_without(old, *rest) if old is not None else onnx.AttributeProto(name=name)
+        parts = cast("list[Any]", value if isinstance(value, list) else [value])
+        if parts and all(isinstance(p, Tensor | np.ndarray) for p in parts):
+            messages = [self._reference(_named_tensor(p, getattr(p, "name", ""))) for p in parts]
+            return _filled(found, "t", "tensors", messages, is_list=isinstance(value, list))
+        if parts and all(hasattr(p, "add_node") for p in parts):
+            messages = [self._body(p) for p in parts]
+            return _filled(found, "g", "graphs", messages, is_list=isinstance(value, list))
+        try:
+            made = op_schemas.make_attribute(name, value, schema)
+        except (TypeError, ValueError, AttributeError) as e:
+            raise ModelError(f"{node.op_type} {node.name}: its attribute {name} cannot be {value!r}") from e
+        return made
+
+    def _body(self, net: nx.MultiDiGraph[Any]) -> onnx.GraphProto:
+        info, tensors, nodes = self.read(net)
+        info.node.extend(nodes)
+        info.initializer.extend(map(self._reference, tensors))
+        return info
+
+    def _reference(self, tensor: Tensor) -> onnx.TensorProto:
+        """The message of a small tensor, or one that refers to a large one."""
+        if tensor.dtype == STRING or (tensor.nbytes <= SMALL_TENSOR_BYTES and not tensor.is_external):
+            return tensor.to_proto(tensor.name)
+        proto = onnx.TensorProto(name=tensor.name, data_type=tensor.dtype, dims=tensor.dims)
+        proto.data_location = onnx.TensorProto.EXTERNAL
+        proto.external_data.add(key="location", value=BY_REFERENCE)
+        proto.external_data.add(key="offset", value=str(len(self.tensors)))
+        self.tensors.append(tensor)
+        return proto
+
+
+def _require_inputs(op: Any, inputs: list[str], schema: onnx.defs.OpSchema | None) -> None:
+    """Raise ModelError for an omitted input that the operator needs."""
+    formal: Sequence[onnx.defs.OpSchema.FormalParameter] = schema.inputs if schema is not None else ()
+    for i in (i for i, name in enumerate(inputs) if not name and formal):
+        declared = formal[min(i, len(formal) - 1)]
+        if declared.option == onnx.defs.OpSchema.FormalParameterOption.Single:
+            raise ModelError(f"op {op!r} lacks its operand {i}, {declared.name}")
+
+
+def _filled(
+    a: onnx.AttributeProto, one: str, several: str, messages: list[Any], *, is_list: bool
+) -> onnx.AttributeProto:
+    """An attribute of one message or of a list of them."""
+    if is_list:
+        getattr(a, several).extend(messages)
+    else:
+        getattr(a, one).CopyFrom(messages[0])
+    kind = {"t": "TENSOR", "g": "GRAPH"}[one] + "S" * is_list
+    a.MergeFrom(onnx.AttributeProto(type=kind))
+    return a
+
+
+def _is_equal(old: object, new: object) -> bool:
+    pair = old, new
+    if isinstance(old, list) and isinstance(new, list):
+        before, after = cast("list[object]", old), cast("list[object]", new)
+        return len(before) == len(after) and all(map(_is_equal, before, after))
+    if isinstance(old, Tensor) and isinstance(new, Tensor):
+        return old.name == new.name and not (old.is_external or new.is_external) and tensors_equal(old, new)
+    return type(pair[0]) is type(pair[1]) and pair[0] == pair[1]
+
+
+def _named_tensor(given: Any, name: str) -> Tensor:
+    """A tensor or an array as a tensor of that name."""
+    array: Any = given
+    tensor = given if isinstance(given, Tensor) else Tensor.from_array(np.array(array))
+    if tensor.name != name:
+        tensor = copy(tensor)
+        tensor.name = name
+    return tensor
+
+
+def _has_tensor(data: Mapping[str, Any]) -> bool:
+    """Whether a value is an initializer or the default of an input, whose tensor is written."""
+    return data["kind"] in {"input", "initializer"} and data.get("tensor") is not None
+
+
+def _value_names(net: nx.MultiDiGraph[Any]) -> dict[Any, str]:
+    """The names of the values, by key. Raises ModelError for nodes that cannot be, and for a name of two values."""
+    names: dict[Any, str] = {}
+    known: dict[str, Any] = {}
+    for key, data in net.nodes(data=True):
+        kind = data.get("kind")
+        if kind not in {OP, *VALUE_KINDS}:
+            raise ModelError(f"node {key!r} has the kind {kind!r}, not one of {', '.join((OP, *VALUE_KINDS))}")
+        allowed = OP_KEYS if kind == OP else VALUE_KEYS
+        if (unknown := next((d for d in data if d not in allowed and not str(d).startswith("_")), None)) is not None:
+            hint = did_you_mean(str(unknown), allowed) or "; names of your own begin with an underscore"
+            raise ModelError(f"node {key!r} has data {unknown!r}, which no {kind} has{hint}")
+        if kind == OP:
+            if not isinstance(data.get("op_type"), str):
+                raise ModelError(f"op {key!r} has no op_type")
+            continue
+        name = data.get("name", key)
+        if not isinstance(name, str) or not name:
+            raise ModelError(f"value {key!r} has no name: its key is no text, so give it one")
+        if (other := known.setdefault(name, key)) != key:
+            raise ModelError(f"two values are named {name}: nodes {other!r} and {key!r}")
+        if kind == "initializer" and data.get("tensor") is None and not _is_sparse(net, name):
+            raise ModelError(f"initializer {name} has no tensor")
+        names[key] = name
+    wrong = next(((u, v) for u, v in net.edges() if (u in names) == (v in names)), None)
+    if wrong is not None:
+        raise ModelError(f"there is an edge from {wrong[0]!r} to {wrong[1]!r}: each edge is between an op and a value")
+    return names
+
+
+def _is_sparse(net: nx.MultiDiGraph[Any], name: str) -> bool:
+    return any(t.values.name == name for t in net.graph["graph"].sparse_initializer)
+
+
+def _require_net(net: Any) -> onnx.GraphProto:
+    import networkx as nx  # noqa: PLC0415 - as above
+
+    if not isinstance(net, nx.MultiDiGraph):
+        raise ModelError(f"a networkx.MultiDiGraph is needed, not {type(net).__name__}")
+    info = cast("nx.MultiDiGraph[Any]", net).graph.get("graph")
+    if not isinstance(info, onnx.GraphProto):
+        raise ModelError("net.graph has no GraphProto as 'graph': it is to be kept from to_networkx")
+    return info
+
+
+def _operands(
+    net: nx.MultiDiGraph[Any], op: Any, edges: list[tuple[Any, Any, Mapping[str, Any]]], names: Mapping[Any, str]
+) -> list[str]:
+    """The names of the inputs or outputs of an op, in order, "" for omitted ones. Raises ModelError."""
+    found: dict[int, str] = {}
+    for value, key, data in edges:
+        index = data.get("index", key)
+        if index == "body":
+            continue  # it follows from the body
+        if not isinstance(index, int) or index < 0:
+            raise ModelError(f"the edge between {value!r} and {op!r} has the index {index!r}, not that of an operand")
+        if index in found:
+            raise ModelError(f"op {op!r} has two operands {index}: {found[index]} and {names[value]}")
+        found[index] = names[value]
+    return [found.get(i, "") for i in range(max(found, default=-1) + 1)]

@@ -116,7 +116,7 @@ def test_models_and_inputs_in_memory_are_recorded() -> None:
 
 
 def test_objects_of_python_cannot_be_repeated() -> None:
-    optimize("m.onnx", Pipeline("empty", ()), reproducer="run.zip")
+    optimize("m.onnx", Pipeline("empty", ()), inputs=[{"x": np.ones((1, 4), np.float32)}], reproducer="run.zip")
     with pytest.raises(UsageError, match="the run took objects of Python, which it does not hold: pipeline: Pipeline"):
         replay("run.zip")
 

@@ -20,7 +20,8 @@ from ..optimize.run_options import RunOptions
 from ..options import TUNED, FormatOptions, output_option, report_option, require, selection_option
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed or not on the target,
-nothing written, or a change would be made, with --check; 4 could not be verified, nothing written."""
+nothing written, or a change would be made, with --check, or the outcome of a --replay is another; 4 could not be
+verified, nothing written."""
 
 EXAMPLES = {
     "passes run model.onnx": "prints the changes in three lines",

@@ -170,7 +170,7 @@ class _Contents:
                 continue
             if name == "inputs" and isinstance(given, Mapping):
                 found[name] = self._add_arrays(cast("Mapping[str, Any]", given))
-            elif (about.reads or name == "pipeline") and not _is_text(given):
+            elif not _is_plain(given):
                 self.objects.append(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
             else:
                 found[name] = self._archived(value, is_spec=name in SPECS) if about.reads or name in SPECS else value
@@ -230,10 +230,13 @@ class _Contents:
         self.archive.write(path, name)
 
 
-def _is_text(given: Any) -> bool:
-    """Whether the value of an option is a text, a path, or several."""
-    entries = cast("list[Any]", given) if isinstance(given, list | tuple) else [given]
-    return all(isinstance(entry, str | Path) for entry in entries)
+def _is_plain(given: Any) -> bool:
+    """Whether JSON can hold the value of an option: a text, path or number, or several, in a list or by name."""
+    if isinstance(given, Mapping):
+        return all(map(_is_plain, cast("Mapping[str, Any]", given).values()))
+    if isinstance(given, list | tuple):
+        return all(map(_is_plain, cast("list[Any]", given)))
+    return given is None or isinstance(given, bool | int | float | str | Path)
 
 
 def _local_pipelines() -> frozenset[str]:

@@ -77,10 +77,11 @@ class RunStatistics(Instrumentation):
         counts.seconds += perf_counter() - self._begin
 
     def declined(self, r: Rule, op: Op, reason: str) -> None:
-        """Count a decline."""
-        counts = self._counts(r)
+        """Count a decline; the time for that is not part of the try."""
+        start, counts = perf_counter(), self._counts(r)
         counts.declined += 1
         counts.declines.setdefault(NUMBER.sub("#", _without_names(reason, op)), {}).setdefault(op.label, reason)
+        self._begin += perf_counter() - start
 
     def _counts(self, r: Rule) -> _RuleCounts:
         return self.counts.setdefault(self._running[-1], {}).setdefault(r.name, _RuleCounts())

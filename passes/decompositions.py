@@ -27,6 +27,7 @@ from .support.operand_queries import NO_NEGATIVE_ZERO, is_finite, normalized_axe
 MASKING = by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO)
 """The contract of a Where, of which onnxruntime makes 0 of -0."""
 MAX_MASK_ELEMENTS = 1 << 22  # of a constant that stands for an operator
+BOOL = TensorProto.BOOL
 MAX_SUMMED = 1 << 11  # elements along the axis of a CumSum
 SIGNED = INTEGERS - {TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64}
 
@@ -234,6 +235,33 @@ def split_space_to_depth(g: RewriteBuilder, x: Value, op: Op) -> Value:
 def to_reshape(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """Flatten, Squeeze or Unsqueeze => Reshape to a shape with at most one dim that is not fixed"""
     return g.Reshape(x, g.const(_reshape_target(op.outputs[0].shape)))
+
+
+@rule(
+    lambda g, op: g.one_of(
+        "Concat", "Expand", "Flatten", "Gather", "GatherND", "Reshape", "Slice", "Split", "Squeeze", "Tile",
+        "Transpose", "Unsqueeze",
+    )(...) @ op,
+    contract=EXACT,
+)  # fmt: skip
+def move_bools_as_integers(g: RewriteBuilder, op: Op) -> tuple[Value, ...]:
+    """Reshape(x) => Cast(Reshape(Cast(x, to=int32)), to=bool) of booleans, and other operators that move elements"""
+    given = [v if v is None or v.dtype != BOOL else g.Cast(v, to=TensorProto.INT32) for v in op.inputs]
+    require(any(v is not own for v, own in zip(given, op.inputs, strict=True)), "it moves no booleans")
+    moved: tuple[Value, ...] = getattr(g, op.type)(*given, outputs=len(op.outputs), **op.attrs)
+    return tuple(g.Cast(v, to=BOOL) for v in moved)
+
+
+@rule(lambda g, x, op: g.Cast(x) @ op, contract=EXACT)
+def drop_cast_of_indices(g: RewriteBuilder, x: Value, op: Op) -> Value:
+    """Gather(y, Cast(x, to=int64)) => Gather(y, x), where x is int32"""
+    out = op.outputs[0]
+    is_widened = x.dtype == TensorProto.INT32 and op.attr("to") == TensorProto.INT64
+    require(is_widened and out.consumers and not op.graph.is_output(out), "it does not widen indices")
+    for user in out.consumers:
+        is_index = user.type in {"Gather", "GatherElements"} and not user.domain and user.positions_of(out) == [1]
+        require(is_index, f"{user.label} takes no int32 for it")
+    return x
 
 
 @rule(lambda g, x, i, op: g.GatherElements(x, i) @ op, contract=EXACT)

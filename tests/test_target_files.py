@@ -14,6 +14,7 @@ from passwright.core.errors import PluginError, TargetError, UnknownNameError, U
 from passwright.core.run.target import read_target
 from passwright.passes.targets import TARGET_NAMES, shipped_target
 from rewriting import cases, load, op_types
+from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
 from passwright import info, optimize
@@ -164,7 +165,22 @@ def test_unknown_targets(tmp_path: Path) -> None:
         info(gelu(tmp_path), target="missing.toml")
 
 
-def test_a_golden_model_is_on_webgpu() -> None:
-    golden = Path(__file__).parent.parent / "golden_models" / "mlp_dropout.onnx"
-    assert {m.op for m in info(golden, target="webgpu").models[0].target.misfits} == {"Dropout", "PRelu"}  # pyright: ignore[reportOptionalMemberAccess]
-    assert str(optimize(golden, target="webgpu").report.target) == "on target webgpu"
+GOLDEN = {
+    "mlp_dropout": (), "bert": ("batch", "sequence"), "bert_dynamo": ("batch", "sequence"), "crnn": (), "keras_cnn": (),
+    "mobilenet_dynamo": (), "shufflenet": ("batch",), "swin": ("batch",), "t5_encoder": ("batch", "sequence"),
+    "vit": ("batch",), "whisper_encoder": ("batch",),
+}  # fmt: skip
+"""Models with ops that WebGPU lacks, and the dims that are fixed so that no shape is computed."""
+
+
+@pytest.mark.parametrize("name", slow_unless(["mlp_dropout"], GOLDEN))
+def test_golden_models_are_on_webgpu(name: str) -> None:
+    model = Path(__file__).parent.parent / "golden_models" / f"{name}.onnx"
+    fit = info(model, target="webgpu").models[0].target
+    assert fit is not None
+    assert fit.misfits
+    sizes = {d: 2 if d == "batch" else 8 for d in GOLDEN[name]}
+    result = optimize(model, target="webgpu", dim=sizes, enable=["int32-inputs"], verify="quick")
+    assert str(result.report.target) == "on target webgpu"
+    assert result.report.verification is not None
+    assert result.report.rejected == []

@@ -237,6 +237,7 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
     from .repro import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
 
     texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
+    texts += [f"--target {shlex.quote(options.target)}"] if isinstance(options.target, str) else []
     texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
     operators = [
         f"{name} {shlex.quote(str(Path(file).resolve()))}"

@@ -28,6 +28,7 @@ from .pipeline import Pass
 MAX_BYTES = 1 << 20  # of a file with a target
 MAX_SHOWN = 10  # kinds of misfits that a message lists
 DTYPES = frozenset(map(element_type, KNOWN_DTYPES))
+DTYPE_ATTRIBUTES = frozenset({"dtype", "to"})  # the numbers of element types, of which lists have the names
 Facts = Collection[Any] | Mapping[str, Collection[Any]]
 
 
@@ -37,8 +38,8 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
     `first` and `last` are versions of the opset. `dtypes`, as in ONNX's text (float, float16, int64), and `ranks` are
     those of the first input, or, in a mapping, those of inputs by their names in the specification. `constant` names
     inputs that must be constants where they are given, `omitted` inputs that must not be given. `attributes` has the
-    values that attributes may have; defaults count. `outputs` is the highest number of outputs that are used.
-    `condition` is called with the op, and declines by `require` as a rule does.
+    values that attributes may have, of `to` and `dtype` the names of types; defaults count. `outputs` is the highest
+    number of outputs that are used. `condition` is called with the op, and declines by `require` as a rule does.
 
     Examples:
         >>> relu = next(graph.ops("Relu"))
@@ -80,6 +81,8 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
         yield from _unlike(given, _by_input(self.ranks, names), lambda v: v.rank, "rank")
         for name, allowed in self.attributes.items():
             value = op.attr(name)
+            if name in DTYPE_ATTRIBUTES and value in KNOWN_DTYPES:
+                value = element_type(value)
             if value is not None and not any(_is_same(value, a) for a in allowed):
                 yield f"{name} {value}"
         yield from (f"{name} is not constant" for name, v in given if name in self.constant and not v.is_const)
@@ -283,7 +286,7 @@ class Target(Struct, frozen=True, dict=True):
         forms = self.forms.get(name := qualified_op_type(op.domain, op.type))
         if forms is not None:
             near = [f for f in forms if f.has_opset(op.version)] or forms
-            found = [list(f.obstacles(op)) for f in near]
+            found = [list(dict.fromkeys(f.obstacles(op))) for f in near]
             return "" if not all(found) else " or ".join(dict.fromkeys(", ".join(reasons) for reasons in found))
         dtypes = [0 if v is None else v.known_dtype for v in op.inputs]
         if not is_counted(op) or self.takes_other(op.type, op.domain, op.version, dtypes):

@@ -187,6 +187,24 @@ def test_names_of_decompositions_differ() -> None:
     assert all(len(list(p.walk())) == 1 for r in DECOMPOSITIONS for p in r.patterns)
 
 
+@each(
+    ("inputs", "expression"),
+    {
+        "Reshape": ("x[2,4]", "Reshape(x, last)"),
+        "Concat": ("x[2,4] z[2,4]", "Concat<axis=1>(x, z)"),
+        "Split": ("x[2,8]", "Split<axis=1>(x, parts)"),
+    },
+)
+def test_booleans_are_moved_as_integers(inputs: str, expression: str) -> None:
+    moved = {"Reshape Concat Split": Support(dtypes=("float", "int32"))}
+    legalized(model_of(inputs, expression, 17, "bool"), Target("t", operators=moved, others="standard"))
+
+
+def test_indices_stay_as_small_as_they_are() -> None:
+    text = "g (float[5] x, int32[3] i) => (float[3] y) { c = Cast<to=7>(i) y = Gather(x, c) }"
+    assert op_types(legalized(load(text, 17), without("Cast"))) == ["Gather"]
+
+
 def test_what_a_decomposition_needs_is_decomposed_in_turn() -> None:
     model = model_of("x[2,8]", "Mish(x)", 18, "float")
     out = legalized(model, without("Mish", "Softplus", "Relu", "Neg"))
@@ -277,6 +295,7 @@ CONDITIONS: Mapping[str, tuple[Support, str]] = {
     "a rank": (Support(ranks=(3, 5)), "rank 4 of X"),
     "a rank by name": (Support(ranks={"W": (3,)}), "rank 4 of W"),
     "an attribute": (Support(attributes={"group": (2,)}), "group 1"),
+    "the name of a type": (Support(attributes={"group": ("float",)}), "group 1"),
     "a list": (Support(attributes={"pads": ((0, 0, 0, 0),)}), "pads [1, 1, 1, 1]"),
     "a constant": (Support(constant=("W", "B")), "W is not constant"),
     "an input": (Support(omitted=("B",)), "B is given"),

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import onnx
 
-from ...core import ChangeLog, Graph, MatchFailure, Op, Tensor
+from ...core import EXACT, ROUNDING, ChangeLog, Contract, Graph, MatchFailure, Op, Tensor
 from ...core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, format_error
 from ...core.io.foreign_models import is_placeholder, plan_merge, proto_without_weights
 from ...core.serialization.exporter import written_initializers
@@ -19,10 +19,11 @@ from ...core.serialization.exporter import written_initializers
 
 @dataclass(frozen=True, slots=True)
 class OnnxscriptRule:
-    """A RewriteRule and its name here."""
+    """A RewriteRule, its name here, and the contract that its author gave it: `RULE.contract = EXACT`."""
 
     name: str
     rule: Any = field(compare=False)
+    contract: Contract = ROUNDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,8 @@ def _try_rewrite(
     r: OnnxscriptRule, change_log: ChangeLog, makers: dict[str, Op], model: Any, graph: Any, node: Any, **options: Any
 ) -> Any:
     place = next((v.name for v in node.outputs if v.name), "")
-    if not change_log.may_change(r.name, place, exact=False):
+    exact = r.contract == EXACT
+    if not change_log.may_change(r.name, place, exact=exact):
         return None
     try:
         delta = r.rule.try_rewrite(model, graph, node, **options)
@@ -112,7 +114,7 @@ def _try_rewrite(
         if old.is_graph_output() and (new.producer() is None or new.is_graph_output()):
             return None  # an output of the graph would become an input or another output, which keep their names
     replaced = {makers[v.name]: None for n in delta.match.nodes for v in n.outputs if v.name in makers}
-    return delta if change_log.request_change(r.name, place, replaced, exact=False) else None
+    return delta if change_log.request_change(r.name, place, replaced, exact=exact) else None
 
 
 def collect_rules(thing: object) -> tuple[OnnxscriptRule, ...]:
@@ -121,7 +123,10 @@ def collect_rules(thing: object) -> tuple[OnnxscriptRule, ...]:
     for rule in _flatten_rules(thing):
         if rule.as_function:
             raise TypeError(f"rule {rule} makes local functions (as_function), which cannot be in a graph")
-        found.append(OnnxscriptRule(rule.name or f"rule-{len(found)}", rule))
+        name, contract = rule.name or f"rule-{len(found)}", getattr(rule, "contract", ROUNDING)
+        if contract not in {EXACT, ROUNDING}:
+            raise TypeError(f"the contract of {name} is EXACT or ROUNDING of passwright.core, not {contract!r}")
+        found.append(OnnxscriptRule(name, rule, contract))
     if not found:
         raise TypeError("it has no rules")
     return tuple(found)
@@ -136,9 +141,13 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
     elif isinstance(thing, rewriter.RewriteRuleClassBase):  # as `rule()` of the class makes of a new instance
         functions = {"graph_pre_visitor": thing.setup, "graph_post_visitor": thing.cleanup}
         settings = {name: getattr(thing, name) for name in ("name", "remove_nodes", "as_function")}
-        yield rewriter.RewriteRule(thing.pattern, thing.rewrite, thing.check, **settings, **functions)
+        made = rewriter.RewriteRule(thing.pattern, thing.rewrite, thing.check, **settings, **functions)
+        made.contract = getattr(thing, "contract", ROUNDING)
+        yield made
     elif isinstance(thing, type) and issubclass(thing, rewriter.RewriteRuleClassBase):
-        yield thing.rule()
+        made: Any = thing.rule()
+        made.contract = getattr(thing, "contract", ROUNDING)
+        yield made
     elif isinstance(thing, list | tuple):
         for part in cast("Sequence[object]", thing):
             yield from _flatten_rules(part)

@@ -46,6 +46,12 @@ def raises(op, x):
 def same(op, x):
     return op.Elu(x)
 
+from passwright.core import EXACT, LOSSY
+
+PROMISED = RewriteRule(identity, without_identity, name="exactly-no-identity")
+PROMISED.contract = EXACT
+UNKNOWN_CONTRACT = RewriteRule(identity, without_identity, name="lossy-no-identity")
+UNKNOWN_CONTRACT.contract = LOSSY
 WRONG = RewriteRule(elu, to_relu, name="elu-to-relu")
 NAMELESS = RewriteRule(elu, to_relu)
 RIGHT = RewriteRule(identity, without_identity, name="no-identity")
@@ -59,6 +65,8 @@ NUMBER = 3
 EMPTY = []
 
 class NoIdentity(RewriteRuleClassBase):
+    contract = EXACT
+
     def pattern(self, op, x):
         return op.Identity(x)
 
@@ -271,3 +279,23 @@ def test_changes_of_one_rule_are_explained(rules: str) -> None:
     assert [[c.by for c in p.changes] for p in found.passes] == [["no-identity"]]
     whole = explain(load(RUN), f"{rules}:BOTH", f"{rules}:BOTH")
     assert [[c.by for c in p.changes] for p in whole.passes] == [["elu-to-relu", "no-identity"]]
+
+
+@each(
+    ("attribute", "count"),
+    {
+        "promised": ("PROMISED", 1),
+        "of a class": ("NoIdentity", 1),
+        "of an instance": ("INSTANCE", 1),
+        "none": ("RIGHT", 0),
+    },
+)
+def test_exact_runs_apply_rules_that_promise_it(rules: str, attribute: str, count: int) -> None:
+    result, change_log = apply_passes(load(TEXT), adapter(f"{rules}:{attribute}"), exact_only=True)
+    assert change_log.change_count == count
+    assert ("Identity" in op_types(to_onnx(result))) == (count == 0)
+
+
+def test_contracts_of_rules_are_known(rules: str) -> None:
+    with pytest.raises(PluginError, match=r"the contract of lossy-no-identity is EXACT or ROUNDING"):
+        adapter(f"{rules}:UNKNOWN_CONTRACT")

@@ -17,7 +17,7 @@ from onnx import helper
 
 from ..core import MatchFailure, Op, RewriteBuilder, Rule, Value, require
 from ..core.ir.op import attribute_value
-from ..core.ir.op_schemas import latest_opset_version, since_versions
+from ..core.ir.op_schemas import ONNX_DOMAIN, latest_opset_version, since_versions
 from ..core.ir.tensor import Tensor, first_line
 from ..core.processes.onnx_calls import OnnxError, function_body
 from ..core.rewriting.pattern import ANY_INPUTS, OpPattern
@@ -31,19 +31,22 @@ NUMBERS = {"value_float": "float32", "value_floats": "float32", "value_int": "in
 
 
 @cache
-def function_rule(op_type: str, domain: str) -> Rule | None:
-    """The rule that replaces an operator by its function; None if onnx defines it by none at any opset."""
-    if not _has_function(op_type, domain):
-        return None
-    pattern = OpPattern((op_type,), domain, ANY_INPUTS, (), "op")
+def function_rules() -> tuple[Rule, ...]:
+    """The rules that replace standard operators by their functions."""
+    return tuple(_function_rule(op_type) for op_type in sorted(since_versions(ONNX_DOMAIN)) if _has_function(op_type))
+
+
+def _function_rule(op_type: str) -> Rule:
+    pattern = OpPattern((op_type,), ONNX_DOMAIN, ANY_INPUTS, (), "op")
     equation = f"{op_type} => the function by which the specification defines it"
     return Rule(f"expand_{op_type}", equation, (pattern,), expand, False, ROUNDING, parameters=("op",))
 
 
-def _has_function(op_type: str, domain: str) -> bool:
-    version = latest_opset_version(domain)
-    while version >= since_versions(domain).get(op_type, version + 1):
-        spec: Any = onnx.defs.get_schema(op_type, version, domain)  # the types of onnx lack its functions
+def _has_function(op_type: str) -> bool:
+    """Whether an opset defines the operator as a function."""
+    version = latest_opset_version(ONNX_DOMAIN)
+    while version >= since_versions(ONNX_DOMAIN)[op_type]:
+        spec: Any = onnx.defs.get_schema(op_type, version, ONNX_DOMAIN)  # the types of onnx lack its functions
         if spec.function_opset_versions or spec.context_dependent_function_opset_versions:
             return True
         version = spec.since_version - 1

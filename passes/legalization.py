@@ -9,7 +9,7 @@ change of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +27,7 @@ from ..core.rewriting.driver import RuleIndex, Worklist, apply_rule, is_live, te
 from ..core.run.target import TargetFit
 from ..core.transform.opset_conversion import Unconvertible, plan_conversion
 from .decompositions import DECOMPOSITIONS
-from .function_bodies import expand, function_rule
+from .function_bodies import expand, function_rules
 
 MAX_DEPTH = 8  # of decompositions of what decompositions make
 Lacks = Callable[[Op], str]
@@ -68,9 +68,9 @@ class Legalize:
     rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
-        """Take the decompositions of the target and those of this package, unless some are given."""
+        """Take the decompositions of the target, of this package and of the specification, unless some are given."""
         if not self.rules:
-            named = {r.name: r for r in (*self.target.decompositions, *DECOMPOSITIONS)}
+            named = {r.name: r for r in (*self.target.decompositions, *DECOMPOSITIONS, *function_rules())}
             object.__setattr__(self, "rules", tuple(named.values()))
 
     @cached_property
@@ -91,7 +91,7 @@ class Legalize:
         with _free(graph):
             planner = _Planner(self, self.target.obstacle)
             lacking = [op for g in graph.with_subgraphs() for op in g.ops() if self.target.obstacle(op)]
-            tried = {op: planner.plan(op).tried for op in lacking if is_live(op)}
+            tried = {op: _outcome(planner.plan(op)) for op in lacking if is_live(op)}
         fit = self.target.fit(graph, tried)
         if not 0 < self.target.opset < _opset(graph):
             return fit
@@ -106,8 +106,6 @@ class Legalize:
         """The decompositions that may apply to an op."""
         own = self._index.by_root_type.get(op.type, ())
         yield from (r for r in own if any(p.domain == op.domain for p in r.patterns))
-        if (r := function_rule(op.type, op.domain)) is not None:
-            yield r
 
     def _lower_opset(self, graph: Graph, change_log: ChangeLog) -> int:
         """Lower the opset; ops that hinder it are replaced first."""
@@ -152,6 +150,11 @@ class Legalize:
                     work.add(t for t in touched if t in t.graph and planner.reason(t))
                     break
         return made
+
+
+def _outcome(plan: Plan) -> Sequence[str]:
+    """Why none of the decompositions of an op that is left was applied."""
+    return [f"{c.rule.name} was left out: skipped, wrong or not exact" for c in plan.chains] or plan.tried
 
 
 @contextmanager

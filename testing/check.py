@@ -22,6 +22,7 @@ from onnx import parser
 
 from ..core.errors import UsageError
 from ..core.ir.quantization_spec import QuantizationSpec, Range
+from ..core.plugins.networkx_pass import NetworkxPass
 from ..core.proof.exhaustion import Exhaustion
 from ..core.proof.prover import ProofMethod, Prover, prove_rule
 from ..core.proof.replay import replay
@@ -147,8 +148,9 @@ def _require_sound(result: CheckResult) -> CheckResult:
 
 def rule_of_pass(item: Pass) -> Rule:
     """The facts of a pass as a rule without patterns, for reports."""
-    equation = (inspect.getdoc(definition(item)) or "").partition("\n")[0]
-    run: Any = type(item).run
+    written = item.rewrite if isinstance(item, NetworkxPass) else definition(item)
+    equation = (inspect.getdoc(written) or "").partition("\n")[0]
+    run: Any = written if isinstance(item, NetworkxPass) else type(item).run
     return Rule(item.name, equation, (), run, allow_other_uses=True, contract=CONTRACT_OF_PASSES)
 
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <unistd.h>
 typedef void *Status;
 typedef void *const *Api;
 typedef struct { Api (*GetApi)(uint32_t); const char *(*GetVersionString)(void); } ApiBase;
@@ -62,7 +63,7 @@ static void compute(void *kernel, void *context) {
   *(volatile int *)0 = 1;
 #endif
 #ifdef HANG
-  for (volatile int i = 0;; i++);
+  for (;;) pause();
 #endif
   for (size_t i = 0; i < size; i++) to[i] = from[i] * k->factor;
 }
@@ -77,7 +78,7 @@ static const Op scale = { 17, create, name, provider, type, one, type, one, comp
 __attribute__((constructor)) static void start(void) { *(volatile int *)0 = 1; }
 #endif
 #ifdef HANG_AT_LOAD
-__attribute__((constructor)) static void start(void) { for (volatile int i = 0;; i++); }
+__attribute__((constructor)) static void start(void) { for (;;) pause(); }
 #endif
 #ifdef EXIT_AT_LOAD
 __attribute__((constructor)) static void start(void) { exit(0); }

@@ -29,7 +29,7 @@ from rewriting import cases, load, op_types, run
 import passwright
 from passwright import Result, optimize
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
 WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.full(4, -1, np.float32)}

@@ -58,6 +58,12 @@ RUNS: dict[str, tuple[str, dict[str, Any], Counter[str]]] = {
         {"only": ["split_by_slices"]}, Counter(Slice=2)),
     "contracts": (
         "g (float[N] x, float[N] z) => (float[N] y) { a = Sub(x, z) y = Neg(a) }", {}, Counter(Sub=1)),
+    "level_order": (
+        """g (float[N] x) => (float[N] y) { a = Abs(x) b = Neg(a) c = Exp(x) d = Tanh(c) e = Add(b, d) y = Sin(e) }""",
+        {"only": ["write-by-level"]}, Counter(Abs=1, Exp=1, Neg=1, Tanh=1, Add=1, Sin=1)),
+    "merged_branches": (
+        "g (float[N] x) => (float[N] y) { a = Tanh(x) b = Tanh(x) y = Sub(a, b) }",
+        {"only": ["merge-tanhs"]}, Counter(Tanh=1, Sub=1)),
     "custom_operator": (
         """g (float[N] x) => (float[N] y) <float[N] a, float[N] b> { a = com.acme.Scale<factor=1.0>(x)
         b = com.acme.Scale<factor=1.0>(a) y = Neg(b) }""",

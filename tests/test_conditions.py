@@ -14,6 +14,8 @@ from rewriting import load, op_types
 
 from passwright import Result, optimize, verify
 
+pytestmark = pytest.mark.usefixtures("_verifies_in_process")
+
 NO_NAN = conditional("nothing is NaN")
 GUARDED = "n = IsNaN(x) g = Where(n, zero, x)"
 HEAD = "g (float[N, 4] x) => (float[N, 4] y)"

@@ -17,12 +17,22 @@ from passwright.app.cli.entry import app
 from passwright.app.models.conditions import options_digest
 from passwright.app.optimize.run_options import RunOptions
 from passwright.core import from_onnx
-from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UnverifiableError, UsageError
+from passwright.core.errors import (
+    EvaluationError,
+    ModelLoadError,
+    PluginError,
+    TimeLimitError,
+    UnverifiableError,
+    UsageError,
+)
+from passwright.core.ort import custom_operator_files
 from passwright.core.ort.backends import OnnxReference, OnnxRuntime
 from passwright.core.ort.custom_operator_files import read_custom_operators
+from passwright.core.ort.evaluation_worker import EvaluationLimits
 from passwright.core.ort.python_kernels import Kernel, kernel
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.processes.custom_operators import with_custom_operators
+from passwright.core.processes.watchdog import time_limit
 from rewriting import load
 from typer.testing import CliRunner
 
@@ -395,6 +405,15 @@ def test_a_library_that_fails_is_named(folder: Path, compiled: Callable[[str], P
     text = passes(folder, "run", "m.onnx", "--custom-ops", compiled(macro).name, code=code)
     assert message in text
     assert len(text.splitlines()) == 1
+
+
+def test_a_library_that_does_not_end_is_named(compiled: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    library = compiled("HANG_AT_LOAD")
+    with time_limit(1.0, lambda: "the run"), pytest.raises(TimeLimitError, match=r"libhang_at_load .* does not end in"):
+        read_custom_operators([library], [])
+    monkeypatch.setattr(custom_operator_files, "LOADING", EvaluationLimits(seconds=0.2))
+    with pytest.raises(PluginError, match=r"onnxruntime with libhang_at_load ü\.so did not end within 0\.2 s"):
+        read_custom_operators([library], [])
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,13 @@ def weight_in_branch(depth: int, size: int) -> onnx.ModelProto:
     return model
 
 
+def doubling_of_nothing(depth: int) -> onnx.ModelProto:
+    """Functions of which each calls the next one twice; the last has no nodes."""
+    model = doubling(depth)
+    del model.functions[-1].node[:]
+    return model
+
+
 def long_name(uses: int, size: int) -> onnx.ModelProto:
     """A function that reads an input with a long name many times."""
     reads = " ".join(f"t{i} = Neg(x)" for i in range(uses))
@@ -133,12 +140,13 @@ def long_name(uses: int, size: int) -> onnx.ModelProto:
     {
         "doubling": (lambda: doubling(19), "4,000 nodes of 40"),
         "doubling further": (lambda: doubling(59), "nodes of 120"),
+        "nothing": (lambda: doubling_of_nothing(59), "nodes of 119"),
         "in branches": (lambda: doubling_in_branches(19), "nodes of 97"),
         "product": (lambda: squared(300), "60,000 nodes of 600"),
         "attribute": (lambda: large_attribute(4000, 50_000, as_default=False), "bytes"),
         "default attribute": (lambda: large_attribute(4000, 50_000, as_default=True), "bytes"),
         "name": (lambda: long_name(4000, 50_000), "bytes"),
-        "weight in a branch": (lambda: weight_in_branch(12, 100_000), "bytes"),
+        "weight in a branch": (lambda: weight_in_branch(8, 200_000), "bytes"),
     },
 )
 def test_functions_that_inlining_multiplies(

@@ -40,7 +40,7 @@ from typer.testing import CliRunner
 
 from passwright import optimize
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 PACKAGE = Path(__file__).parent / "plugin"
 COMMAND = str(Path(sys.executable).with_name("passes"))

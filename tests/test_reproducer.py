@@ -86,6 +86,28 @@ def test_the_model_is_the_one_before_the_run(folder: Path, monkeypatch: pytest.M
     assert replay("run.zip").is_same
 
 
+def test_all_kinds_of_options_are_recorded() -> None:
+    Path("data.py").write_text("import numpy as np\ndef some():\n    return [{'x': np.ones((2, 4), np.float32)}]\n")
+    options: dict[str, Any] = {
+        "pipeline": "basic", "only": ["drop-identity", "two_negations"], "plugin": ["rules.py"], "dim": {"N": 2},
+        "shape": {"x": (2, 4)}, "outputs": ["y"], "exact": True, "value_info": "keep", "external_data": 1000,
+        "verify": "quick", "memory": "2GB", "time_limit": 100, "strict": True, "inputs": ["data.py:some"],
+        "enable": ["fold-constants"], "skip": ["merge-constants"], "opset": 18, "freeze_initializers": True,
+    }  # fmt: skip
+    first = optimize("m.onnx", **options, reproducer="run.zip")
+    found = replay("run.zip", trust_plugins=True)
+    assert (found.is_same, found.found) == (True, f"result {first.digest}")
+    assert found.report is not None
+    own = {"plugin", "inputs"}  # whose files are in the archive
+    assert {k: v for k, v in found.report.options.items() if k not in own} == {
+        k: v for k, v in first.report.options.items() if k not in own
+    }
+    with zipfile.ZipFile("run.zip") as archive:
+        recorded = json.loads(archive.read("manifest.json"))["options"]
+    assert recorded.keys() == options.keys() - {"pipeline"}
+    assert (recorded["plugin"], recorded["inputs"]) == (["files/0/rules.py"], ["files/1/data.py:some"])
+
+
 def test_failures_are_repeated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(VerificationError):
         optimize("m.onnx", "none", ["wrong.py"], strict=True, output="o.onnx", reproducer="run.zip")
@@ -144,6 +166,7 @@ def test_the_command_repeats_runs() -> None:
     assert "drop_identity" in shown.stdout
     assert Path("o.onnx").exists()
     assert "says --seed: leave that out" in invoke("run", "--replay", "run.zip", "--seed=4", code=2).stderr
+    assert "--check is not for --replay" in invoke("run", "--replay", "run.zip", "--check", code=2).stderr
     assert "--replay takes no model" in invoke("run", "m.onnx", "--replay", "run.zip", code=2).stderr
     assert "Missing argument 'FILE'" in invoke("run", code=2).stderr
 

@@ -16,7 +16,7 @@ from test_cli import TEXT, WEIGHTS, invoke, plugin
 from typer.main import get_command
 from typer.testing import CliRunner
 
-pytestmark = pytest.mark.usefixtures("_few_combined_inputs")
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
 OK, BAD, USAGE = range(3)
 WRITING = {

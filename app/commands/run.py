@@ -161,6 +161,10 @@ def _replay(file: Path, options: RunOptions, shown: RunDisplayOptions) -> int:
     from ..models.display import Display  # noqa: PLC0415 - as above
     from ..models.replay import PLACES, replay_with  # noqa: PLC0415 - imports onnx
 
+    given = {"--output-dir": shown.output_dir, "--jobs": shown.jobs, "--settings": shown.settings}
+    given |= {"--check": shown.check, "--resume": shown.resume, "--limit": shown.limit is not None}
+    refused = next((name for name, value in given.items() if value), "")
+    require(not refused, f"{refused} is not for --replay, which repeats one recorded run")
     chosen = options.chosen.keys() - set(PLACES)
     require(not chosen, f"{file} says --{', --'.join(sorted(chosen)).replace('_', '-')}: leave that out")
     outputs = Outputs.parse(shown.format, options.json)

@@ -65,8 +65,8 @@ def options_digest(action: str, options: Any) -> str:
     counted = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in WITHOUT_INFLUENCE}
     given: dict[str, Any] = json.loads(json_text(counted, indent=None, default=str))
     files = [(str(file), _file_digest(file)) for file in (*_named_files(given), PIPELINES_FILE)]
-    names = ("plugin", "only", "skip", "enable")
-    pipeline = resolve_pipeline(given.get("pipeline", "basic"), *(given.get(name) or () for name in names))
+    plugin, only, skip, enable = (given.get(name) or () for name in ("plugin", "only", "skip", "enable"))
+    pipeline = resolve_pipeline(given.get("pipeline", "basic"), plugin, only, skip, enable)
     return content_digest([action, given, files, source_digests(pipeline), versions(), *_machine(), *_packages()])
 
 

@@ -49,8 +49,8 @@ class TuneReport:
 
     Examples:
         >>> report = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]}).report
-        >>> report.verdict is None
-        False
+        >>> report.objective.quantile
+        'p50'
     """
 
     source: str

@@ -68,7 +68,8 @@ class TuneResult:
 
     Examples:
         >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})
-        >>> result.settings
+        >>> result.settings.to_json().startswith("{"), [o.name for o in result.model.graph.output]
+        (True, ['y'])
     """
 
     report: TuneReport
@@ -117,6 +118,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
     Examples:
         >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})
         >>> result.report.objective.goal
+        'latency'
     """
     start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))

@@ -58,6 +58,7 @@ def inline_functions(
         file_nodes=sum(1 for part in every for _ in all_nodes(part)),
         file_bytes=header.ByteSize() + info.ByteSize() + sum(n.ByteSize() for n in nodes),
     )
+    inliner.require_moderate_growth(_expanded_count(nodes, inlined))
     return flat, list(inliner.expand(nodes, is_own=False))
 
 
@@ -120,6 +121,27 @@ def _names(info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[s
                 yield from _names(graph, graph.node)
 
 
+def _expanded_count(nodes: Iterable[onnx.NodeProto], functions: Mapping[FunctionKey, onnx.FunctionProto]) -> int:
+    """The nodes and calls that replacing the calls in `nodes` makes, less if functions call each other in a circle.
+
+    O(nodes of the file), as a body is counted once for all of its calls. Calls of empty bodies take time, too.
+    """
+    calls = {key: [*map(_called, all_nodes(f.node))] for key, f in functions.items()}
+    counts = dict[FunctionKey, int]()
+    stack, entered = [*calls], set[FunctionKey]()
+    while stack:
+        key = stack[-1]
+        inner = [k for k in dict.fromkeys(calls[key]) if k in calls and k not in counts] if key not in entered else ()
+        entered.add(key)
+        if inner and key not in counts:
+            stack += inner
+            continue
+        stack.pop()
+        if key not in counts:
+            counts[key] = 1 + sum(counts.get(k, 0) if k in calls else 1 for k in calls[key])
+    return sum(counts.get(_called(node), 1) for node in all_nodes(nodes))
+
+
 class _Call(Struct):
     """A call that is replaced: the names that it gives to values of the body, its attributes, and its number."""
 
@@ -160,7 +182,7 @@ class _Inliner(Struct):
                 self.active[key] = None
                 continue
             self.made_nodes += 1
-            self._require_moderate_growth()
+            self.require_moderate_growth(self.made_nodes)
             if has_subgraphs(node):
                 own = node if is_own or len(stack) > 1 else _copy(node)
                 self.depth += 1
@@ -212,7 +234,7 @@ class _Inliner(Struct):
                 for graph in (a.g,) if a.type == GRAPH else a.graphs:
                     self._rename(graph, call)
         self.made_bytes += made.ByteSize()
-        self._require_moderate_growth()
+        self.require_moderate_growth(self.made_nodes)
         return made
 
     def _rename(self, graph: onnx.GraphProto, call: _Call) -> None:
@@ -240,11 +262,11 @@ class _Inliner(Struct):
             self.names.add(fresh)
             call.names[name] = fresh
 
-    def _require_moderate_growth(self) -> None:
-        """Raise ModelError if the nodes that were made are too many or too large."""
+    def require_moderate_growth(self, nodes: int) -> None:
+        """Raise ModelError if the nodes that are made are too many, or those that were made too large."""
         require_time()
         for unit, made, before, least in (
-            ("nodes", self.made_nodes, self.file_nodes, MAX_INLINED_NODES),
+            ("nodes", nodes, self.file_nodes, MAX_INLINED_NODES),
             ("bytes", self.made_bytes, self.file_bytes, MAX_INLINED_BYTES),
         ):
             if made > least and made > before * MAX_INLINING_GROWTH:

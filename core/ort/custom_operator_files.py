@@ -11,9 +11,10 @@ from typing import Any, cast
 import onnx
 from onnx import TensorProto, helper
 
-from ..errors import EvaluationError, PluginError, UsageError
+from ..errors import EvaluationError, PluginError, TimeLimitError, UsageError
 from ..ir.op_schemas import latest_opset_version, qualified_op_type, split_op_type
 from ..processes.custom_operators import CustomOperators, KernelPlace, with_custom_operators
+from ..processes.watchdog import TimeLimitReached
 from ..support.python_files import FILE_MODULE_PREFIX, import_file, plugin_errors
 from .evaluation import EvaluationProcess
 from .evaluation_worker import EvaluationLimits
@@ -23,7 +24,7 @@ FORMS = (
     "a function of arrays behind @kernel, a class derived from onnx.reference.op_run.OpRun with its op_domain, or a "
     "function of onnxscript"
 )
-LOADING = EvaluationLimits(seconds=60.0)
+LOADING = EvaluationLimits(seconds=30.0)
 """Limits of the memory and the time that a library takes to load."""
 
 
@@ -69,7 +70,10 @@ def _library(path: str | Path) -> str:
 
 
 def _require_loadable(libraries: tuple[str, ...]) -> None:
-    """Raise PluginError for a library that onnxruntime does not load, alone or with the others, in its own process."""
+    """Raise PluginError for a library that onnxruntime does not load, alone or with the others, in its own process.
+
+    Raises TimeLimitError if the time limit of the command ends meanwhile.
+    """
     y = helper.make_tensor_value_info("y", TensorProto.INT64, [])
     graph = helper.make_graph([helper.make_node("Constant", [], ["y"], value_int=0)], "probe", [], [y])
     probe = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7).SerializeToString()
@@ -80,6 +84,8 @@ def _require_loadable(libraries: tuple[str, ...]) -> None:
         except EvaluationError as e:
             reason = str(e).removeprefix("onnxruntime cannot load it: ")
             raise PluginError(f"{', '.join(loaded)}: its operators cannot be loaded: {reason}") from e
+        except TimeLimitReached as e:
+            raise TimeLimitError(f"{', '.join(loaded)}: loading its operators does not end in time") from e
 
 
 def _kernels_in(file: Path) -> list[_Given]:

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from math import prod
+from math import copysign, isnan, prod
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,12 @@ def quoted(text: str) -> str:
 
 
 def _number(value: float, *, is_single: bool = True) -> str:
-    """The shortest text of a float that has the same value; a decimal point or exponent makes it one."""
+    """The shortest text of a float that has the same value; a decimal point or exponent makes it one.
+
+    Of NaN, the text has the sign alone.
+    """
+    if isnan(value):
+        return "-nan" if copysign(1, value) < 0 else "nan"
     text = str(np.float32(value)) if is_single else repr(float(value))
     return text if set(text) & set(".en") else f"{text}.0"
 

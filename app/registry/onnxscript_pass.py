@@ -141,11 +141,11 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
     elif isinstance(thing, rewriter.RewriteRuleClassBase):  # as `rule()` of the class makes of a new instance
         functions = {"graph_pre_visitor": thing.setup, "graph_post_visitor": thing.cleanup}
         settings = {name: getattr(thing, name) for name in ("name", "remove_nodes", "as_function")}
-        made = rewriter.RewriteRule(thing.pattern, thing.rewrite, thing.check, **settings, **functions)
+        made: Any = rewriter.RewriteRule(thing.pattern, thing.rewrite, thing.check, **settings, **functions)
         made.contract = getattr(thing, "contract", ROUNDING)
         yield made
     elif isinstance(thing, type) and issubclass(thing, rewriter.RewriteRuleClassBase):
-        made: Any = thing.rule()
+        made = thing.rule()
         made.contract = getattr(thing, "contract", ROUNDING)
         yield made
     elif isinstance(thing, list | tuple):

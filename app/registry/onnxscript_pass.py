@@ -145,9 +145,7 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
         made.contract = getattr(thing, "contract", ROUNDING)
         yield made
     elif isinstance(thing, type) and issubclass(thing, rewriter.RewriteRuleClassBase):
-        made = thing.rule()
-        made.contract = getattr(thing, "contract", ROUNDING)
-        yield made
+        yield from _flatten_rules(cast("Any", thing)())
     elif isinstance(thing, list | tuple):
         for part in cast("Sequence[object]", thing):
             yield from _flatten_rules(part)

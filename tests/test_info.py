@@ -139,15 +139,15 @@ def test_the_report_replaces_no_model(models: tuple[Path, Path]) -> None:
 
 def test_peak_of_activations(models: tuple[Path, Path]) -> None:
     _, second = models
-    assert cells(invoke(second).stdout)["peak of activations"] == ["32*N bytes"]
-    assert cells(invoke(second, "--dim", "N=100").stdout)["peak of activations"] == ["3.2 kB"]
+    assert cells(invoke(second).stdout)["activations"] == ["32*N bytes"]
+    assert cells(invoke(second, "--dim", "N=100").stdout)["activations"] == ["3.2 kB"]
     assert info(second).models[0].peak_bytes == "32*N"
     assert info(second, dim={"N": 100}).models[0].peak_bytes == 3200
     assert info(second, shape={"images": (10, 8)}).models[0].inputs == {"images": "float[10,8]"}
     assert "--dim M: the model has no such symbol (it has N)" in invoke(second, "--dim", "M=1", code=1).output
     opaque = load("g (float[2] x) => (float[2] y) { a = com.example.Any(x) y = Neg(a) }")
     onnx.save(opaque, second)
-    assert cells(invoke(second).stdout)["peak of activations"] == ["8 bytes and 1 value of unknown size"]
+    assert cells(invoke(second).stdout)["activations"] == ["8 bytes and 1 value of unknown size"]
 
 
 def test_analyses_of_plugins(models: tuple[Path, Path], tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
     for dtype in dict.fromkeys(d for m in models for d in m.weights):
         yield row(f"{INDENT}{dtype}", lambda m, d=dtype: _weights_text(m, d))
     if any(m.peak_bytes is not None for m in models):
-        yield row(f"{INDENT}peak of activations", _peak_text)
+        yield row(f"{INDENT}activations", _peak_text)
     for name in dict.fromkeys(n for m in models for n in m.analyses):
         yield row(f"{INDENT}{name}", lambda m, name=name: m.analyses.get(name, ""))
     yield ["model"]

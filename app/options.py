@@ -701,8 +701,8 @@ class TargetOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InfoOptions(ReportOptions):
-    """The target of a check, with plugins."""
+class InfoOptions(DimOptions, ReportOptions):
+    """Sizes of dims, and the target of a check, with plugins."""
 
     target: str | Target | None = selection_option(
         None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from ast import literal_eval
 from collections.abc import Callable, Mapping
 from contextlib import chdir
 from pathlib import Path
@@ -14,8 +15,10 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
+from passwright.app.measure.tuned_settings import Configuration
 from passwright.app.models.conditions import options_digest
 from passwright.app.optimize.run_options import RunOptions
+from passwright.app.tune.session_script import session_script
 from passwright.core import from_onnx
 from passwright.core.errors import (
     EvaluationError,
@@ -31,7 +34,7 @@ from passwright.core.ort.custom_operator_files import read_custom_operators
 from passwright.core.ort.evaluation_worker import EvaluationLimits
 from passwright.core.ort.python_kernels import Kernel, kernel
 from passwright.core.ort.sessions import SessionConfig
-from passwright.core.processes.custom_operators import with_custom_operators
+from passwright.core.processes.custom_operators import CustomOperators, with_custom_operators
 from passwright.core.processes.watchdog import time_limit
 from rewriting import load
 from typer.testing import CliRunner
@@ -390,6 +393,12 @@ def test_run_with_a_library(folder: Path, compiled: Callable[[str], Path]) -> No
         passes(folder, "run", "m.onnx", "--trust-settings")
     finally:
         (folder / "passwright.toml").unlink()
+
+
+def test_the_script_of_a_session_has_the_libraries() -> None:
+    with with_custom_operators(CustomOperators(("/opt/it's ü.so",))):
+        text = session_script(Configuration(), "m.onnx", "")
+    assert literal_eval(text.partition("register_custom_ops_library(")[2].partition(")\n")[0]) == "/opt/it's ü.so"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import onnx
 import pytest
 from onnx import helper
 from passwright.app.cli.entry import app
+from passwright.core import Plugin
+from passwright.core.errors import PluginError
 from passwright.core.ir.tensor import Tensor
 from rewriting import load
 from typer.testing import CliRunner, Result
@@ -133,3 +135,30 @@ def test_the_report_replaces_no_model(models: tuple[Path, Path]) -> None:
     content = models[0].read_bytes()
     assert "error:" in invoke(*models, "--json", models[0], code=1).stderr
     assert models[0].read_bytes() == content
+
+
+def test_peak_of_activations(models: tuple[Path, Path]) -> None:
+    _, second = models
+    assert cells(invoke(second).stdout)["activations"] == ["32*N bytes"]
+    assert cells(invoke(second, "--dim", "N=100").stdout)["activations"] == ["3.2 kB"]
+    assert info(second).models[0].peak_bytes == "32*N"
+    assert info(second, dim={"N": 100}).models[0].peak_bytes == 3200
+    assert info(second, shape={"images": (10, 8)}).models[0].inputs == {"images": "float[10,8]"}
+    assert "--dim M: the model has no such symbol (it has N)" in invoke(second, "--dim", "M=1", code=1).output
+    opaque = load("g (float[2] x) => (float[2] y) { a = com.example.Any(x) y = Neg(a) }")
+    onnx.save(opaque, second)
+    assert cells(invoke(second).stdout)["activations"] == ["8 bytes and 1 value of unknown size"]
+
+
+def test_analyses_of_plugins(models: tuple[Path, Path], tmp_path: Path) -> None:
+    lines = ["from passwright.core import Plugin", 'PLUGIN = Plugin(analyses={"ops in all": len})']
+    (tmp_path / "counting.py").write_text("\n".join(lines))
+    table = cells(invoke(*models, "--plugin", tmp_path / "counting.py").stdout)
+    assert table["ops in all"] == ["5", "1"]
+    assert info(models[1], plugin=[Plugin(analyses={"inputs": lambda g: len(g.inputs)})]).models[0].analyses == {
+        "inputs": "1"
+    }
+    with pytest.raises(PluginError, match=r"reading cannot analyse .*: AttributeError"):
+        info(models[1], plugin=[Plugin(analyses={"reading": lambda g: g.nothing})])
+    with pytest.raises(PluginError, match="analysis depth is 3, not a function or class of a graph"):
+        Plugin(analyses={"depth": 3})  # pyright: ignore[reportArgumentType] - as written by mistake

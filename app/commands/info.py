@@ -18,6 +18,7 @@ EXIT_CODES = """Exit codes: 0 done; 1 a model could not be loaded, the others ar
 the target."""
 EXAMPLES = {
     "passes info model.onnx small.onnx": "shows two models side by side",
+    "passes info model.onnx --dim batch=8": "says how many bytes the computed values take",
     "passes info model.onnx --target webgpu": "lists the ops that the engine does not take",
 }
 
@@ -31,7 +32,9 @@ def info(
     from ..info.info import info as read_models  # noqa: PLC0415 - imports onnx and numpy
 
     def read(o: InfoOptions) -> InfoReport:
-        return read_models(*models, target=o.target, plugin=o.plugin, json=o.json, progress=o.progress)
+        return read_models(
+            *models, dim=o.dim, shape=o.shape, target=o.target, plugin=o.plugin, json=o.json, progress=o.progress
+        )
 
     report = report_on(options, read, describe)
     is_off = any(m.target is not None and m.target.misfits for m in report.models)

@@ -61,6 +61,10 @@ def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
     yield row(f"{INDENT}parameters", lambda m: f"{m.parameters:,}")
     for dtype in dict.fromkeys(d for m in models for d in m.weights):
         yield row(f"{INDENT}{dtype}", lambda m, d=dtype: _weights_text(m, d))
+    if any(m.peak_bytes is not None for m in models):
+        yield row(f"{INDENT}activations", _peak_text)
+    for name in dict.fromkeys(n for m in models for n in m.analyses):
+        yield row(f"{INDENT}{name}", lambda m, name=name: m.analyses.get(name, ""))
     yield ["model"]
     for domain in dict.fromkeys(d for m in models for d in m.opsets):
         yield row(f"{INDENT}opset {domain}", lambda m, d=domain: str(m.opsets.get(d, "")))
@@ -75,6 +79,20 @@ def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
         yield [heading]
         for name in dict.fromkeys(n for t in types for n in t):
             yield [f"{INDENT}{name}", *(t.get(name, "") for t in types)]
+
+
+MAX_EXPRESSION = 60  # characters of a peak
+
+
+def _peak_text(m: ModelInfo) -> str:
+    """The peak of the bytes of computed values, as far as it can be said in a line."""
+    more = f" and {plural(m.unsized_values, 'value')} of unknown size" if m.unsized_values else ""
+    if isinstance(m.peak_bytes, int):
+        return f"{decimal(m.peak_bytes)}{more}"
+    if m.peak_bytes is None:
+        return ""
+    text = f"{m.peak_bytes} bytes{more}"
+    return text if len(text) <= MAX_EXPRESSION else "depends on symbols: give --dim"
 
 
 def _external_text(m: ModelInfo) -> str:

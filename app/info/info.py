@@ -3,28 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import msgspec
 import onnx
 from msgspec import Struct, to_builtins
 
-from ...core.errors import ModelError
+from ...core.analyses.liveness import Liveness
+from ...core.errors import ModelError, plugin_failures
 from ...core.io.graph_interface import default_values, input_infos, output_infos, type_text
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
+from ...core.ir.graph import Graph
 from ...core.ir.tensor import element_type
 from ...core.plugins.plugin import PluginLike
 from ...core.run.report import Stats
 from ...core.run.target import Target, TargetFit
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
+from ...core.transform.specialize import Specialize
 from ..options import InfoOptions, Progress
 from ..registry.environment import versions
 from ..report.progress import shown_progress
+
+NO_ANALYSES: Mapping[str, Callable[[Graph], object]] = {}
 
 
 class Weights(Struct, frozen=True):
@@ -41,8 +47,10 @@ class ModelInfo(Struct, frozen=True):
     `ops` by type (domain.type outside the standard one), in bodies too and without Constant ops; `nodes`: their sum.
     `parameters`: elements of initializers, `weights` those by element type. `bytes` on disk, of which `external_bytes`
     in `external_files`. `inputs` and `outputs`: types as in `float[N,4]`, by name; `overridable_initializers`: the
-    inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model. `target`: whether
-    it is on the target that was asked for.
+    inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model. `peak_bytes`: of
+    the computed values in memory at a time, if ops run in the order of the file: a number, an expression of symbols,
+    or None where it is not known; `unsized_values` are not counted, as nothing is known of their sizes. `analyses`: the
+    results of analyses of plugins as texts, by name. `target`: whether it is on the target that was asked for.
 
     Examples:
         >>> (model_info,) = info("model.onnx").models
@@ -66,15 +74,26 @@ class ModelInfo(Struct, frozen=True):
     outputs: dict[str, str]
     overridable_initializers: list[str]
     metadata: dict[str, str]
+    peak_bytes: int | str | None = None
+    unsized_values: int = 0
+    analyses: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     target: TargetFit | None = None
 
     @classmethod
-    def of(cls, source: ModelSource, target: Target | None = None) -> ModelInfo:
-        """The data of a model; its weights are not read. O(nodes + values). Raises ModelError."""
+    def of(
+        cls,
+        source: ModelSource,
+        target: Target | None = None,
+        sizes: Specialize | None = None,
+        analyses: Mapping[str, Callable[[Graph], object]] = NO_ANALYSES,
+    ) -> ModelInfo:
+        """The data of a model, with `sizes`; its weights are not read. O(nodes + values). Raises ModelError."""
         model = source.load()
         functions = len(model.graph.context.functions)
         with suppress(ModelError):  # then calls count as ops
             model = replace(source, inline=True).load() if functions else model
+        if sizes is not None:
+            sizes.transform(model)
         graph, header = model.graph, model.header
         stats = Stats.of(model, source.size)
         weights: dict[str, list[int]] = {}
@@ -84,6 +103,12 @@ class ModelInfo(Struct, frozen=True):
         external = source.files[1:]
         defaults = default_values(graph)
         inputs = _types(input_infos(graph))
+        liveness = graph.analysis(Liveness)
+        peak = liveness.peak
+        found: dict[str, str] = {}
+        for name, analysis in analyses.items():
+            with plugin_failures(f"{name} cannot analyse {source.label}"):
+                found[name] = str(graph.analysis(analysis))
         return cls(
             source.label,
             stats.nodes,
@@ -101,6 +126,9 @@ class ModelInfo(Struct, frozen=True):
             _types(output_infos(graph)),
             list(defaults),
             {p.key: p.value for p in header.metadata_props},
+            peak if isinstance(peak, int) or peak is None else str(peak),
+            len(liveness.unknown),
+            found,
             None if target is None else target.fit(graph),
         )
 
@@ -134,6 +162,8 @@ class InfoReport:
 
 def info(
     *models: onnx.ModelProto | str | Path,
+    dim: Mapping[str, int] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     target: str | Target | None = None,
     plugin: Sequence[PluginLike] = (),
     json: str | Path | None = None,
@@ -141,20 +171,25 @@ def info(
 ) -> InfoReport:
     """Operators, sizes and interfaces of `models`, without reading their weights.
 
-    A model that cannot be loaded is in `failures` of the report, and the others are reported. `target`: an engine, by
-    name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets.
+    A model that cannot be loaded is in `failures` of the report, and the others are reported. `dim`, `shape`: sizes of
+    symbolic dims, and shapes of inputs, as for `optimize`. `target`: an engine, by
+    name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets or
+    analyses.
     `json`: where to write the report as JSON. `progress`: as for `optimize`, with the name of each model.
 
     Examples:
         >>> info("model.onnx").models[0].ops
         {'Abs': 1, 'Add': 1, 'Relu': 1}
     """
-    options = InfoOptions(target=target, plugin=plugin, json=json, progress=progress)
-    goal = None
-    if options.target:
+    options = InfoOptions(dim=dim, shape=shape, target=target, plugin=plugin, json=json, progress=progress)
+    goal, analyses = None, NO_ANALYSES
+    if options.target or options.plugin:
         from ..registry.name_resolver import NameResolver  # noqa: PLC0415 - imports all passes
 
-        goal = NameResolver(options.plugin).target_named(options.target)
+        names = NameResolver(options.plugin)
+        goal = names.target_named(options.target) if options.target else None
+        analyses = names.registry.analyses
+    sizes = Specialize(options.shape or {}, options.dim or {}) if options.shape or options.dim else None
     sources = [model_source(m, inline=False) for m in models]
     paths = OutputPaths.of(report=options.json)
     paths.require_distinct([p for s in sources for p in s.files])
@@ -164,7 +199,7 @@ def info(
             show(source.label)
             try:
                 with gc_paused():
-                    report.models.append(ModelInfo.of(source, goal))
+                    report.models.append(ModelInfo.of(source, goal, sizes, analyses))
             except ModelError as e:
                 report.failures[source.label] = str(e)
     paths.require_distinct([p for s in sources for p in s.files])

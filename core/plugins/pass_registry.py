@@ -13,6 +13,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ..errors import PluginError, UsageError
+from ..ir.graph import Graph
 from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass, leaves
 from ..run.target import Target
@@ -67,6 +68,7 @@ class PassRegistry:
     passes: dict[str, PassEntry] = field(default_factory=dict[str, PassEntry])
     pipelines: dict[str, PipelineEntry] = field(default_factory=dict[str, PipelineEntry])
     targets: dict[str, Target] = field(default_factory=dict[str, Target])
+    analyses: dict[str, Callable[[Graph], object]] = field(default_factory=dict[str, Any])
     _entries_by_pass: dict[str, list[tuple[Pass, Entry]]] = field(default_factory=dict[str, Any], init=False)
     _entries_by_rule: dict[str, tuple[Rule, Entry]] = field(default_factory=dict[str, Any], init=False)
 
@@ -120,11 +122,14 @@ class PassRegistry:
         self._index(new)
 
     def update(self, others: PassRegistry) -> None:
-        """Add all entries of another registry. Raises PluginError, as `add`, and for two targets of one name."""
+        """Add all entries of another registry. Raises PluginError, as `add`, and for one name of two things."""
         for other in others:
             self.add(other)
         for target in others.targets.values():
             self.add_target(target)
+        for name, analysis in others.analyses.items():
+            if self.analyses.setdefault(name, analysis) != analysis:
+                raise PluginError(f"two analyses are named {name}")
 
     def add_target(self, target: Target) -> None:
         """Add a target. Raises PluginError if another one has its name."""
@@ -248,7 +253,7 @@ def registry_from_file(path: Path) -> PassRegistry:
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
         registry = registry_from_module(module, str(path))
-    if not any(registry) and not registry.targets:
+    if not any(registry) and not registry.targets and not registry.analyses:
         own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
         name = next((t.__name__ for t in own if hasattr(t, "run")), "")
         hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
@@ -301,6 +306,7 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
         registry.add(entry)
     for target in plugin.targets:
         registry.add_target(target)
+    registry.analyses.update(plugin.analyses)
     return registry
 
 

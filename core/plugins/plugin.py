@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 from msgspec import Struct, field
 
 from ..errors import PluginError
+from ..ir.graph import Graph
 from ..rewriting.rules import Rule
 from ..run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
 from ..run.target import Target
@@ -80,7 +81,8 @@ class Plugin(Struct, frozen=True):
 
     `passes`: passes, transforms and rules; rules of one group are one pass, each other rule is a pass of its own.
     `pipelines`: by name, as `--pipeline` takes them or as a Pass. `targets`: engines, for `--target`; each
-    has a pipeline of its name. `passwright`: the versions of passwright that it
+    has a pipeline of its name. `analyses`: functions or classes of a graph by name, whose results `passes info`
+    shows as text. `passwright`: the versions of passwright that it
     works with, as in `>=0.1,<1` (PEP 440). `opsets`: the first and the last standard opset that it supports; None for
     any. Raises PluginError.
 
@@ -100,6 +102,7 @@ class Plugin(Struct, frozen=True):
     passwright: str = ""
     opsets: tuple[int, int] | None = None
     targets: Sequence[Target] = ()
+    analyses: Mapping[str, Callable[[Graph], object]] = field(default_factory=dict[str, "Callable[[Graph], object]"])
 
     def __post_init__(self) -> None:
         """Check arguments, as plugins may not be type-checked."""
@@ -113,6 +116,7 @@ class Plugin(Struct, frozen=True):
             if not isinstance(target, Target):
                 raise PluginError(f"targets has {reprlib.repr(target)}, which is not a Target")
             _require_name(target.name)
+        _require_analyses(self.analyses)
         match cast("Any", self.opsets):
             case None:
                 pass
@@ -177,6 +181,15 @@ def _require_name(name: Any) -> None:
     is_text = isinstance(name, str) and name != "" and name == name.strip() and name.isprintable()
     if not is_text or set(name) & RESERVED_CHARACTERS:
         raise PluginError(f"{reprlib.repr(name)} is not a name that a text such as a,b{{n=3}} can select")
+
+
+def _require_analyses(analyses: Any) -> None:
+    if not isinstance(analyses, Mapping):
+        raise PluginError(f"analyses must be a dict by name, not {reprlib.repr(analyses)}")
+    for name, analysis in cast("Mapping[Any, Any]", analyses).items():
+        _require_name(name)
+        if not callable(analysis):
+            raise PluginError(f"analysis {name} is {reprlib.repr(analysis)}, not a function or class of a graph")
 
 
 def _require_pipelines(pipelines: Any) -> None:

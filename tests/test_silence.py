@@ -183,7 +183,7 @@ def require_silence(place: Place, command: list[str | Path], wanted: Command) ->
 @pytest.mark.parametrize("name", [n if n == "run" else pytest.param(n, marks=pytest.mark.slow) for n in COMMANDS])
 def test_commands_are_silent(place: Place, name: str) -> None:
     command = COMMANDS[name]
-    typed = name.removesuffix("-reports").removesuffix("-ort")
+    typed = name.removesuffix("-reports").removesuffix("-reproducer").removesuffix("-ort")
     words = [] if name.startswith("complet") else [typed, *command.arguments.split()]
     require_silence(place, [PASSES, *words], command)
 

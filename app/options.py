@@ -709,6 +709,7 @@ class InfoOptions(DimOptions, ReportOptions):
         "List the ops that this engine does not take: ort, webgpu, FILE.toml, or of a plugin.",
         "NAME",
         reads=True,
+        is_own=True,
         objects=_is_target,
         takes="the name of a target, or a Target",
     )

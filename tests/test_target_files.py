@@ -115,6 +115,15 @@ def test_opsets_and_races_beside_a_target(small: Path, tmp_path: Path) -> None:
         optimize(gelu(tmp_path), target=str(small), check_speed=True)
 
 
+def test_a_target_of_settings_is_that_of_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.passwright]\ntarget = "webgpu"\n')
+    model = gelu(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert "on target webgpu" in invoke("run", model, "--no-verify").output
+    assert "webgpu" not in invoke("info", model).output
+    assert "--for webgpu" not in CliRunner().invoke(app, ["quantize", "missing.onnx"]).output
+
+
 def test_targets_of_plugins(tmp_path: Path) -> None:
     file = tmp_path / "phone.py"
     file.write_text(

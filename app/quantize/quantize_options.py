@@ -44,7 +44,9 @@ class QuantizationOptions(
     scheme: str = option("auto", "auto, or some of static, dynamic, weights8, weights4, half.", "NAMES")
     format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
-    target: str = option("", "x86-vnni, x86, arm or portable; this machine by default.", "NAME", flags=("--for",))
+    target: str = option(
+        "", "x86-vnni, x86, arm or portable; this machine by default.", "NAME", flags=("--for",), is_own=True
+    )
     leave: Sequence[str] = option((), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True)
     plugin: Sequence[PluginLike] = plugin_option()
     time: float = 1800.0

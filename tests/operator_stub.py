@@ -51,7 +51,7 @@ class CustomOperators:
 class CustomOperator:
     """An operator whose schema is not known: any inputs and attributes."""
     @overload
-    def __call__(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
         self, *inputs: Operand | None, outputs: int, **attributes: Any
     ) -> tuple[Value, ...]: ...
     @overload
@@ -92,9 +92,8 @@ def _domains(suffix: str) -> Iterator[str]:
     doc = '"""The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""'
     for domain, prefix in [*PREFIXES.items(), (None, "Custom")]:
         kind = "str" if domain is None else f'Literal["{domain}"]'
-        ignored = (
-            "" if domain != "" else "  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]"
-        )
+        ignored = "" if domain is None else "  # type: ignore[overload-overlap]"
+        ignored += "  # pyright: ignore[reportOverlappingOverload]" * (domain == "")
         yield f"    @overload\n    def domain(self, name: {kind}, /) -> {prefix}{suffix}:{ignored}\n        {doc}"
 
 

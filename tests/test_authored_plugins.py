@@ -64,6 +64,10 @@ RUNS: dict[str, tuple[str, dict[str, Any], Counter[str]]] = {
     "merged_branches": (
         "g (float[N] x) => (float[N] y) { a = Tanh(x) b = Tanh(x) y = Sub(a, b) }",
         {"only": ["merge-tanhs"]}, Counter(Tanh=1, Sub=1)),
+    "pattern_language": (
+        """g (float[N,4] x, float[N,4] z) => (float[N,8] y) {
+        a = Tanh(x) b = Tanh(z) c = Concat<axis=1>(a, b) d = Neg(c) y = Neg(d) }""",
+        {}, Counter(Concat=1, Tanh=1)),
     "custom_operator": (
         """g (float[N] x) => (float[N] y) <float[N] a, float[N] b> { a = com.acme.Scale<factor=1.0>(x)
         b = com.acme.Scale<factor=1.0>(a) y = Neg(b) }""",

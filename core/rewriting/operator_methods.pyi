@@ -19,7 +19,7 @@ class CustomOperators:
 class CustomOperator:
     """An operator whose schema is not known: any inputs and attributes."""
     @overload
-    def __call__(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
+    def __call__(  # pyright: ignore[reportOverlappingOverload]
         self, *inputs: Operand | None, outputs: int, **attributes: Any
     ) -> tuple[Value, ...]: ...
     @overload
@@ -40,16 +40,16 @@ class Operators:
     def domain(self, name: Literal[""], /) -> Operators:  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["ai.onnx.ml"], /) -> MlOperators:
+    def domain(self, name: Literal["ai.onnx.ml"], /) -> MlOperators:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["ai.onnx.preview"], /) -> PreviewOperators:
+    def domain(self, name: Literal["ai.onnx.preview"], /) -> PreviewOperators:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["ai.onnx.preview.training"], /) -> TrainingOperators:
+    def domain(self, name: Literal["ai.onnx.preview.training"], /) -> TrainingOperators:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["com.microsoft"], /) -> ContribOperators:
+    def domain(self, name: Literal["com.microsoft"], /) -> ContribOperators:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
     def domain(self, name: str, /) -> CustomOperators:
@@ -523,16 +523,16 @@ class OperatorPatterns:
     def domain(self, name: Literal[""], /) -> OperatorPatterns:  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["ai.onnx.ml"], /) -> MlOperatorPatterns:
+    def domain(self, name: Literal["ai.onnx.ml"], /) -> MlOperatorPatterns:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["ai.onnx.preview"], /) -> PreviewOperatorPatterns:
+    def domain(self, name: Literal["ai.onnx.preview"], /) -> PreviewOperatorPatterns:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["ai.onnx.preview.training"], /) -> TrainingOperatorPatterns:
+    def domain(self, name: Literal["ai.onnx.preview.training"], /) -> TrainingOperatorPatterns:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
-    def domain(self, name: Literal["com.microsoft"], /) -> ContribOperatorPatterns:
+    def domain(self, name: Literal["com.microsoft"], /) -> ContribOperatorPatterns:  # type: ignore[overload-overlap]
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
     @overload
     def domain(self, name: str, /) -> CustomOperatorPatterns:

@@ -21,7 +21,7 @@ def identity(op: Any, x: Any) -> Any:
 
 def is_scalar(_context: Any, x: Any) -> bool:
     """Whether the value has one element."""
-    return x.rank == 0
+    return bool(x.rank == 0)
 
 
 drop_reciprocals = rule_from_functions(double_reciprocal, identity, is_scalar, name="drop_reciprocals")

@@ -26,7 +26,7 @@ from .bool_polynomials import with_numbers
 from .field_functions import operations_by_name
 from .field_symbols import SymbolicInputs, symbolic_inputs
 from .finite_field import FieldArray
-from .finite_field_constants import lift
+from .finite_field_constants import lift, lift_exactly
 from .obligation import Fragment, NotApplicable, Obligation, Sizes, beside_limits, must_run, promises_bits
 from .obligation_queries import (
     CONTINUOUS_STEPS,
@@ -541,11 +541,11 @@ class Points(Struct, frozen=True):
         places = places.reshape(numbers.shape)
         numbers, elements = numbers.reshape(-1)[places], elements.take(places)
         chosen: Any = self.rng.choice(boundaries, numbers.shape)
-        beside = chosen + self.rng.choice(DISTANCES, numbers.shape) * 2.0 ** np.ceil(
-            np.log2(np.maximum(abs(chosen), 1))
-        )
+        distances = self.rng.choice(DISTANCES, numbers.shape) * 2.0 ** np.ceil(np.log2(np.maximum(abs(chosen), 1)))
+        beside = chosen + distances
+        columns = np.where(distances == 0, lift(chosen).data, lift_exactly(beside).data)
         moved = cast("Array", self.rng.random(numbers.shape) < SPECIAL_SHARE)
-        return np.where(moved, beside, numbers), FieldArray(np.where(moved, lift(beside).data, elements.data))
+        return np.where(moved, beside, numbers), FieldArray(np.where(moved, columns, elements.data))
 
 
 SPECIAL_SHARE = 0.3

@@ -87,12 +87,10 @@ def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> S
     if all(v.guarantee is not Guarantee.REALS for v in verdicts):
         return verdicts
     reason, loses_less = rounding_of_models(obligation)
-    found = list[ProofVerdict]()
-    for v in verdicts:
-        is_real = v.guarantee is Guarantee.REALS
-        of_less = replace(v, coverage=(*v.coverage, LOSES_LESS)) if is_real and loses_less else v
-        found.append(unknown(reason) if reason and is_real else of_less)
-    return found
+    if reason:  # first, as the reason of techniques that showed less does not speak against the models
+        return [unknown(reason), *(v for v in verdicts if v.guarantee is not Guarantee.REALS)]
+    added = (LOSES_LESS,) if loses_less else ()
+    return [replace(v, coverage=(*v.coverage, *added)) if v.guarantee is Guarantee.REALS else v for v in verdicts]
 
 
 def rounding_of_models(obligation: Obligation) -> tuple[str, bool]:

@@ -7,7 +7,8 @@ A rule that multiplies two small constants may make 0 of them, and one that adds
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -19,9 +20,20 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError, PassesError
 from ..ir.dtypes import FLOATS
+from ..operators.table import MOVING
+from ..serialization.proto_queries import all_nodes
 from ..verify.noise import float_info
 from ..verify.proof_guarantees import Guarantee
-from ..verify.reference.float64_evaluation import Float64Value, evaluate_in_float64, evaluate_rounded
+from ..verify.reference.float64_evaluation import (
+    NO_ARRAYS,
+    EvaluationOrder,
+    Policy,
+    evaluate_by_policy,
+    evaluate_in_float64,
+    evaluate_rounded,
+    rounded,
+    unchanged,
+)
 from .field_symbols import READS_SHAPE, names_in
 from .obligation import NO_FACTORS, Fragment, NotApplicable, Obligation, Sizes, size_sets
 from .replay import as_input, run_original
@@ -30,29 +42,29 @@ from .verdict import ProofVerdict, unknown
 
 
 class Draw(Struct, frozen=True):
-    """Inputs for a comparison of roundings: `numbers` of normal ones and the place of an input.
+    """Inputs for a comparison of roundings: `numbers` of normal ones, the place of an input, and the largest exponent.
 
     `is_extreme`: they are of a magnitude that few models have.
     """
 
-    numbers: Callable[[Array, int], Array]
+    numbers: Callable[[Array, int, int], Array]
     is_extreme: bool = False
 
 
 def _scaled(scale: float) -> Draw:
-    return Draw(lambda normal, _: normal * scale)
+    return Draw(lambda normal, _place, _largest: normal * scale)
 
 
-def _moved(distance: float) -> Draw:
-    return Draw(lambda normal, _: normal + distance)
+def _moved(side: int) -> Draw:
+    return Draw(lambda normal, _, largest: normal + side * largest)
 
 
-def _moved_apart(distance: float) -> Draw:
-    return Draw(lambda normal, place: normal + (distance if place % 2 else -distance))
+def _moved_apart(side: int) -> Draw:
+    return Draw(lambda normal, place, largest: normal + (side if place % 2 else -side) * largest)
 
 
-def _extreme(scale: float) -> Draw:
-    return Draw(lambda normal, _: (np.abs(normal) + 0.5) * scale, is_extreme=True)
+def _extreme(share: float) -> Draw:
+    return Draw(lambda normal, _, largest: (np.abs(normal) + 0.5) * 2.0 ** round(share * largest), is_extreme=True)
 
 
 SCALES = (1.0, *(2.0 ** (step / 2) for step in range(8, 21)))
@@ -60,13 +72,19 @@ POSITIVE_SCALES = (64.0, 256.0, 1024.0, 2048.0, 4096.0, 8192.0)
 LARGEST = float(np.finfo(np.float16).max)
 OF_HALVES = (
     *map(_scaled, SCALES),
-    *(Draw(lambda normal, _, scale=scale: np.abs(normal) * scale) for scale in POSITIVE_SCALES),
-    Draw(lambda normal, _: np.clip(np.abs(normal), 0.6, 0.95) * LARGEST),
+    *(Draw(lambda normal, _place, _largest, scale=scale: np.abs(normal) * scale) for scale in POSITIVE_SCALES),
+    Draw(lambda normal, _place, _largest: np.clip(np.abs(normal), 0.6, 0.95) * LARGEST),
 )
 """Several scales, one sign so that sums grow, and numbers two of which are too large."""
-USUAL_SCALES = (1.0, 256.0)
 EXTREME_SHARES = (0.75, 0.4, 0.26, 0.2)
 """Of the exponents of a type: powers of 2, 3, 4 and 5 of these numbers are beyond it, and the ones before are not."""
+DRAWS_OF_ALIKE = (_scaled(1.0), _extreme(EXTREME_SHARES[0]), _extreme(-EXTREME_SHARES[0]))
+DRAWS = (
+    *DRAWS_OF_ALIKE,
+    _scaled(256.0),
+    *(moved(side) for moved in (_moved, _moved_apart) for side in (1, -1)),  # exponentials overflow there
+    *(_extreme(side * share) for share in EXTREME_SHARES[1:] for side in (1, -1)),
+)
 LARGEST_SHARE = 0.8
 """Of the exponents of a type, beyond which results are too near its ends to be compared."""
 MUCH_LESS = 64.0
@@ -185,28 +203,27 @@ def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]
     """What the result loses, rounded after each op, that the original keeps, and whether the original loses more.
 
     Numbers are usual ones, those whose exponentials or differences are extreme, and large and small ones. Of a region,
-    the original is evaluated on usual ones where its result loses bits alone.
+    the original is evaluated on usual ones where its result loses bits alone, and on few where both have the same ops.
     """
-    before = obligation.before.model
-    outputs = [o.name for o in before.graph.output]
     rng = np.random.default_rng(0)
-    largest_exponent = 1 << bits[1] - 1
+    models = [Rounded.of(f, 1 << bits[1] - 1) for f in obligation.fragments]
+    is_alike = not obligation.is_thorough and arithmetic_of(models[0].model) == arithmetic_of(models[1].model)
     for sizes in size_sets(obligation) if not obligation.unsaid else ():
         loses_less = False
         try:
-            for draw in draws_of(largest_exponent):
-                feeds = drawn_feeds(obligation, sizes, draw, rng)
+            for draw in DRAWS_OF_ALIKE if is_alike else DRAWS:
+                feeds = drawn_feeds(obligation, sizes, draw, rng, models[0].largest_exponent)
                 if not holds(obligation, feeds):
                     continue
-                exact = evaluate_in_float64(before, feeds, outputs)
-                second = errors_of(obligation.after.model, feeds, exact, largest_exponent)
+                exact = models[0].evaluated(feeds, unchanged)
+                second = models[1].errors(feeds, exact)
                 is_told = loses_less or not draw.is_extreme
                 if max(second) <= 1 and is_told and not obligation.is_thorough:
                     continue
-                first = errors_of(before, feeds, exact, largest_exponent)
+                first = models[0].errors(feeds, exact)
                 loses_less |= any(map(has_lost_bits, second, first))
                 is_worse = any(map(has_lost_bits, first, second))
-                if is_worse and not loses_itself(obligation, feeds, exact, largest_exponent):
+                if is_worse and not models[0].loses_itself(obligation, feeds, exact):
                     return LOST_EXTREMES if draw.is_extreme else LOST_BITS, False
         except (EvaluationError, NotApplicable, TypeError, ValueError):
             continue
@@ -214,53 +231,64 @@ def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]
     return "", False
 
 
-def loses_itself(
-    obligation: Obligation, feeds: dict[str, Array], exact: Mapping[str, Float64Value], largest_exponent: int
-) -> bool:
-    """Whether onnxruntime's kernels of the original lose as much, as those of norms, which square inside."""
-    found = run_original(obligation, feeds)
-    return any(has_lost_bits(0.0, error_of(a, exact[name].value, largest_exponent)) for name, a in found.items())
+class Rounded(Struct, frozen=True):
+    """A model that is evaluated with the result of each op rounded; `largest_exponent` is that of its least type."""
+
+    model: onnx.ModelProto
+    order: EvaluationOrder
+    dtypes: Mapping[str, int]
+    """The element types of its outputs."""
+    largest_exponent: int
+
+    @classmethod
+    def of(cls, fragment: Fragment, largest_exponent: int) -> Rounded:
+        """The model of a fragment."""
+        names = [o.name for o in fragment.model.graph.output]
+        dtypes = {name: fragment.element_types.get(name, 0) for name in names}
+        return cls(fragment.model, EvaluationOrder.of(fragment.model, names), dtypes, largest_exponent)
+
+    def evaluated(self, feeds: Mapping[str, Array], policy: Policy) -> Mapping[str, Any]:
+        """The outputs in float64. Raises EvaluationError."""
+        return evaluate_by_policy(self.model, feeds, NO_ARRAYS, policy, self.order)
+
+    def errors(self, feeds: Mapping[str, Array], exact: Mapping[str, Any]) -> list[float]:
+        """The largest errors of the outputs, rounded after each op. Raises EvaluationError."""
+        found = self.evaluated(feeds, rounded)
+        return [self.error_of(name, found[name], exact[name]) for name in exact]
+
+    def error_of(self, name: str, found: Any, exact: Any) -> float:
+        """The largest error of an output where the exact one is a number, by the largest one and the root of rounding.
+
+        That of integers, and of numbers near the ends of their type, is 0.
+        """
+        x, wanted = np.asarray(found), np.asarray(exact)
+        if x.shape != wanted.shape or self.dtypes[name] not in FLOATS:
+            return 0.0
+        known = np.isfinite(wanted)
+        largest = float(np.max(np.abs(wanted[known]), initial=0.0))
+        if not largest or abs(np.log2(largest)) > LARGEST_SHARE * self.largest_exponent:
+            return 0.0
+        error = np.abs(x[known].astype(np.float64) - wanted[known])
+        eps = float(float_info(helper.tensor_dtype_to_np_dtype(self.dtypes[name])).eps)
+        return float(np.max(np.where(np.isnan(error), np.inf, error)) / largest / eps**0.5)
+
+    def loses_itself(self, obligation: Obligation, feeds: Mapping[str, Array], exact: Mapping[str, Any]) -> bool:
+        """Whether onnxruntime's kernels of the original lose as much, as those of norms, which square inside."""
+        found = run_original(obligation, feeds)
+        return any(has_lost_bits(0.0, self.error_of(name, a, exact[name])) for name, a in found.items())
 
 
-def draws_of(largest_exponent: int) -> Iterator[Draw]:
-    """Draws of a type with this exponent of its largest number."""
-    yield from map(_scaled, USUAL_SCALES)
-    distance = float(largest_exponent)  # whose exponential overflows
-    yield from (_moved(distance), _moved(-distance), _moved_apart(distance), _moved_apart(-distance))
-    for share in EXTREME_SHARES:
-        yield from (_extreme(2.0 ** (side * round(share * largest_exponent))) for side in (1, -1))
+def arithmetic_of(model: onnx.ModelProto) -> Counter[str]:
+    """The operators of a model but those that move data, each with its number."""
+    return Counter(n.op_type for n in all_nodes(model.graph.node) if n.op_type not in MOVING)
 
 
-def holds(obligation: Obligation, feeds: dict[str, Array]) -> bool:
+def holds(obligation: Obligation, feeds: Mapping[str, Array]) -> bool:
     """Whether the condition of an obligation holds for inputs."""
     if obligation.condition is None:
         return True
     names = [o.name for o in obligation.condition.graph.output]
     return all(np.all(v.value) for v in evaluate_in_float64(obligation.condition, feeds, names).values())
-
-
-def errors_of(
-    model: onnx.ModelProto, feeds: dict[str, Array], exact: Mapping[str, Float64Value], largest_exponent: int
-) -> list[float]:
-    """The largest errors of the outputs of a model that rounds after each op (`error_of`)."""
-    found = evaluate_rounded(model, feeds, [*exact])
-    return [error_of(found[name], value.value, largest_exponent) for name, value in exact.items()]
-
-
-def error_of(rounded: Any, exact: Any, largest_exponent: int) -> float:
-    """The largest error where the exact result is a number, by the largest such number and the root of the rounding.
-
-    That of integers, and of numbers near the ends of their type, is 0.
-    """
-    x, wanted = np.asarray(rounded), np.asarray(exact)
-    if x.shape != wanted.shape or helper.np_dtype_to_tensor_dtype(x.dtype) not in FLOATS:
-        return 0.0
-    known = np.isfinite(wanted)
-    largest = float(np.max(np.abs(wanted[known]), initial=0.0))
-    if not largest or abs(np.log2(largest)) > LARGEST_SHARE * largest_exponent:
-        return 0.0
-    error = np.abs(x[known].astype(np.float64) - wanted[known])
-    return float(np.max(np.where(np.isnan(error), np.inf, error)) / largest / float(float_info(x.dtype).eps) ** 0.5)
 
 
 def has_lost_bits(before: float, after: float) -> bool:
@@ -287,7 +315,9 @@ def overflows(obligation: Obligation) -> bool:
     return False
 
 
-def drawn_feeds(obligation: Obligation, sizes: Sizes, draw: Draw, rng: np.random.Generator) -> dict[str, Array]:
+def drawn_feeds(
+    obligation: Obligation, sizes: Sizes, draw: Draw, rng: np.random.Generator, largest_exponent: int = 0
+) -> dict[str, Array]:
     """Inputs of a draw; integers of 0 and 1. Raises NotApplicable for large ones."""
     shapes = dict(obligation.concrete_inputs(sizes))
     if sum(map(prod, shapes.values())) > MAX_ELEMENTS:
@@ -295,7 +325,9 @@ def drawn_feeds(obligation: Obligation, sizes: Sizes, draw: Draw, rng: np.random
     feeds: dict[str, Array] = {}
     for place, (given, shape) in enumerate(shapes.items()):
         is_float = given.dtype in FLOATS
-        numbers = draw.numbers(rng.standard_normal(shape), place) if is_float else rng.integers(0, 2, shape)
+        numbers = (
+            draw.numbers(rng.standard_normal(shape), place, largest_exponent) if is_float else rng.integers(0, 2, shape)
+        )
         feeds[given.name] = as_input(np.abs(numbers) if given.is_positive else numbers, given.dtype)
     return feeds
 

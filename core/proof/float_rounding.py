@@ -206,7 +206,7 @@ def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]
     the original is evaluated on usual ones where its result loses bits alone, and on few where both have the same ops.
     """
     rng = np.random.default_rng(0)
-    models = [Rounded.of(f, 1 << bits[1] - 1) for f in obligation.fragments]
+    models = [RoundedFragment.of(f, 1 << bits[1] - 1) for f in obligation.fragments]
     is_alike = not obligation.is_thorough and arithmetic_of(models[0].model) == arithmetic_of(models[1].model)
     for sizes in size_sets(obligation) if not obligation.unsaid else ():
         loses_less = False
@@ -231,7 +231,7 @@ def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]
     return "", False
 
 
-class Rounded(Struct, frozen=True):
+class RoundedFragment(Struct, frozen=True):
     """A model that is evaluated with the result of each op rounded; `largest_exponent` is that of its least type."""
 
     model: onnx.ModelProto
@@ -241,7 +241,7 @@ class Rounded(Struct, frozen=True):
     largest_exponent: int
 
     @classmethod
-    def of(cls, fragment: Fragment, largest_exponent: int) -> Rounded:
+    def of(cls, fragment: Fragment, largest_exponent: int) -> RoundedFragment:
         """The model of a fragment."""
         names = [o.name for o in fragment.model.graph.output]
         dtypes = {name: fragment.element_types.get(name, 0) for name in names}

@@ -138,9 +138,9 @@ def long_name(uses: int, size: int) -> onnx.ModelProto:
 @cases(
     ("model", "message"),
     {
-        "doubling": (lambda: doubling(19), "4,000 nodes of 40"),
-        "doubling further": (lambda: doubling(59), "nodes of 120"),
-        "nothing": (lambda: doubling_of_nothing(59), "nodes of 119"),
+        "doubling": (lambda: doubling(19), "4,000 calls of 40"),
+        "doubling further": (lambda: doubling(59), "calls of 120"),
+        "nothing": (lambda: doubling_of_nothing(59), "calls of 119"),
         "in branches": (lambda: doubling_in_branches(19), "nodes of 97"),
         "product": (lambda: squared(300), "60,000 nodes of 600"),
         "attribute": (lambda: large_attribute(4000, 50_000, as_default=False), "bytes"),
@@ -152,7 +152,8 @@ def long_name(uses: int, size: int) -> onnx.ModelProto:
 def test_functions_that_inlining_multiplies(
     monkeypatch: pytest.MonkeyPatch, model: Callable[[], onnx.ModelProto], message: str
 ) -> None:
-    monkeypatch.setattr(function_inlining, "MAX_INLINED_NODES", 1000)
+    for limit in ("MAX_INLINED_CALLS", "MAX_INLINED_NODES"):
+        monkeypatch.setattr(function_inlining, limit, 1000)
     built = model()
     with pytest.raises(ModelError, match=f"local functions would make more than .*{message}.*--keep-functions"):
         optimize(built, verify=False)

@@ -22,6 +22,7 @@ from ..serialization.proto_queries import (
     subgraphs,
 )
 
+MAX_INLINED_CALLS = 100_000  # that are replaced,
 MAX_INLINED_NODES = 100_000  # that inlining makes, with those in subgraphs,
 MAX_INLINED_BYTES = 100_000_000  # and their size, without the weights of the model;
 MAX_INLINING_GROWTH = 100  # more if they are at most this number of times those of the file
@@ -58,7 +59,6 @@ def inline_functions(
         file_nodes=sum(1 for part in every for _ in all_nodes(part)),
         file_bytes=header.ByteSize() + info.ByteSize() + sum(n.ByteSize() for n in nodes),
     )
-    inliner.require_moderate_growth(_expanded_count(nodes, inlined))
     return flat, list(inliner.expand(nodes, is_own=False))
 
 
@@ -121,27 +121,6 @@ def _names(info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto]) -> Iterator[s
                 yield from _names(graph, graph.node)
 
 
-def _expanded_count(nodes: Iterable[onnx.NodeProto], functions: Mapping[FunctionKey, onnx.FunctionProto]) -> int:
-    """The nodes and calls that replacing the calls in `nodes` makes, less if functions call each other in a circle.
-
-    O(nodes of the file), as a body is counted once for all of its calls. Calls of empty bodies take time, too.
-    """
-    calls = {key: [*map(_called, all_nodes(f.node))] for key, f in functions.items()}
-    counts = dict[FunctionKey, int]()
-    stack, entered = [*calls], set[FunctionKey]()
-    while stack:
-        key = stack[-1]
-        inner = [k for k in dict.fromkeys(calls[key]) if k in calls and k not in counts] if key not in entered else ()
-        entered.add(key)
-        if inner and key not in counts:
-            stack += inner
-            continue
-        stack.pop()
-        if key not in counts:
-            counts[key] = 1 + sum(counts.get(k, 0) if k in calls else 1 for k in calls[key])
-    return sum(counts.get(_called(node), 1) for node in all_nodes(nodes))
-
-
 class _Call(Struct):
     """A call that is replaced: the names that it gives to values of the body, its attributes, and its number."""
 
@@ -182,7 +161,7 @@ class _Inliner(Struct):
                 self.active[key] = None
                 continue
             self.made_nodes += 1
-            self.require_moderate_growth(self.made_nodes)
+            self._require_moderate_growth()
             if has_subgraphs(node):
                 own = node if is_own or len(stack) > 1 else _copy(node)
                 self.depth += 1
@@ -200,6 +179,7 @@ class _Inliner(Struct):
         if len(node.input) > len(function.input) or len(node.output) > len(function.output):
             raise ModelError(f"a call of its local function {node.op_type} has too many inputs or outputs")
         self.calls += 1
+        self._require_moderate_growth()
         attributes = {a.name: a for a in chain(function.attribute_proto, node.attribute)}
         call = _Call(dict.fromkeys(function.input, ""), attributes, self.calls)
         call.names.update(zip(function.input, node.input, strict=False))
@@ -234,7 +214,7 @@ class _Inliner(Struct):
                 for graph in (a.g,) if a.type == GRAPH else a.graphs:
                     self._rename(graph, call)
         self.made_bytes += made.ByteSize()
-        self.require_moderate_growth(self.made_nodes)
+        self._require_moderate_growth()
         return made
 
     def _rename(self, graph: onnx.GraphProto, call: _Call) -> None:
@@ -262,11 +242,12 @@ class _Inliner(Struct):
             self.names.add(fresh)
             call.names[name] = fresh
 
-    def require_moderate_growth(self, nodes: int) -> None:
-        """Raise ModelError if the nodes that are made are too many, or those that were made too large."""
+    def _require_moderate_growth(self) -> None:
+        """Raise ModelError if the calls that were replaced, or the nodes that were made, are too many or too large."""
         require_time()
         for unit, made, before, least in (
-            ("nodes", nodes, self.file_nodes, MAX_INLINED_NODES),
+            ("calls", self.calls, self.file_nodes, MAX_INLINED_CALLS),
+            ("nodes", self.made_nodes, self.file_nodes, MAX_INLINED_NODES),
             ("bytes", self.made_bytes, self.file_bytes, MAX_INLINED_BYTES),
         ):
             if made > least and made > before * MAX_INLINING_GROWTH:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Literal, cast
 
 import msgspec
@@ -26,7 +27,7 @@ from ..support.toml_tables import read_tables
 from .pipeline import Pass
 
 MAX_BYTES = 1 << 20  # of a file with a target
-MAX_SHOWN = 10  # kinds of misfits that a message lists
+MAX_SHOWN, MAX_LENGTH = 5, 120  # the kinds of misfits that a message lists, and the letters of each
 DTYPES = frozenset(map(element_type, KNOWN_DTYPES))
 DTYPE_ATTRIBUTES = frozenset({"dtype", "to"})  # the numbers of element types, of which lists have the names
 Facts = Collection[Any] | Mapping[str, Collection[Any]]
@@ -176,7 +177,7 @@ class Misfit(Struct, frozen=True):
 
 
 class TargetFit(Struct, frozen=True):
-    """Whether a model is on a target: it is, if there are no `misfits`.
+    """Whether a model is on a target: it is, if there are no `misfits`. As a text, it is short, and `lines` has all.
 
     Examples:
         >>> fit = Target("small", operators={"Add": Support()}).fit(graph)
@@ -206,8 +207,9 @@ class TargetFit(Struct, frozen=True):
             return f"on target {self.target}"
         lines, count = self.lines(), sum(bool(m.op) for m in self.misfits)
         left = [f"and {len(lines) - MAX_SHOWN} more kinds"] if len(lines) > MAX_SHOWN else []
+        shown = [shorten(line, MAX_LENGTH, placeholder=" ...") for line in lines[:MAX_SHOWN]]
         start = f"{count} op{'s' * (count != 1)} left that {self.target} lacks" if count else f"not on {self.target}"
-        return f"{start}: {', '.join([*lines[:MAX_SHOWN], *left])}"
+        return f"{start}: {', '.join([*shown, *left])}"
 
     def require(self) -> None:
         """Raise TargetError with the misfits, if there are any."""

@@ -25,7 +25,7 @@ from ..ir.values import Value
 
 VIEWS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 """Operators of the standard domain whose output is in the memory of their first input, in onnxruntime as in others."""
-MAX_PEAKS = 64  # expressions of symbols none of which bounds another
+MAX_PEAKS = 16  # expressions of symbols none of which bounds another
 
 
 class Liveness:

@@ -145,9 +145,11 @@ FORMS: dict[str, tuple[Form, Form]] = {
         lambda g, x: mean(g, squared(g, centred(g, x))),
         lambda g, x: g.Sub(mean(g, squared(g, x)), squared(g, mean(g, x))),
     ),
-    "squared distance": (
-        lambda g, x, z: squared(g, g.Sub(x, z)),
-        lambda g, x, z: g.Add(g.Sub(squared(g, x), g.Mul(g.Mul(x, 2.0), z)), squared(g, z)),
+    "cubed distance": (
+        lambda g, x, z: g.Mul(g.Sub(x, z), squared(g, g.Sub(x, z))),
+        lambda g, x, z: g.Sub(
+            g.Sub(g.Mul(x, squared(g, x)), g.Mul(z, squared(g, z))), g.Mul(g.Mul(g.Mul(x, z), 3.0), g.Sub(x, z))
+        ),
     ),
     "an absorbing sum": (lambda g, x: g.Neg(x), lambda g, x: g.Sub(g.Sub(1e30, x), 1e30)),
     "an absorbing product": (
@@ -162,7 +164,7 @@ FORMS: dict[str, tuple[Form, Form]] = {
 OF_RULES = frozenset({
     "root of a product", "root of squares", "logarithm of a product", "logarithm of a power",
     "square by a fourth power", "logarithm of an exponential", "an absorbing product", "quotient of exponentials",
-    "product of exponentials", "variance by a difference", "squared distance",
+    "product of exponentials", "variance by a difference", "cubed distance",
 })  # fmt: skip
 """Forms whose regions are cut where both compute alike, so that signs are not known."""
 QUICK = {"root of a square", "logarithm of a negative exponential", "an absorbing sum"}

@@ -245,7 +245,8 @@ class ReplacementBuilder:
         values = self._values(op_type, domain, inputs, attrs)
         outputs = _outputs if isinstance(_outputs, int) else len(_outputs)
         listed = {name: list(cast("Any", v)) if isinstance(v, tuple) else v for name, v in attrs.items()}
-        return getattr(self._build.domain(domain), op_type)(*values, outputs=outputs, **listed)
+        made = getattr(self._build.domain(domain), op_type)(*values, outputs=outputs, **listed)
+        return made[0] if outputs == 1 else made
 
     def initializer(self, tensor: Any, name: str | None = None) -> Value:  # noqa: ARG002 - names are made here
         """A constant: an array, or anything with a `numpy()`."""

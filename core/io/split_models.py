@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import onnx
 from msgspec import Struct
@@ -49,6 +50,16 @@ class SplitModel(Struct, frozen=True):
 
 Loadable = bytes | Path | SplitModel
 """A model that backends load: serialized, or its file, which has external weights beside it, or split."""
+
+
+def message_of(model: Loadable) -> onnx.ModelProto:
+    """The message of a model, without the elements that are in other files, or apart from it."""
+    if isinstance(model, SplitModel):
+        return model.message
+    if isinstance(model, bytes):
+        return onnx.ModelProto.FromString(model)
+    library: Any = onnx
+    return library.load(str(model), load_external_data=False)
 
 
 def is_large(tensor: Tensor) -> bool:

@@ -13,7 +13,7 @@ import onnx
 
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError
 from ..io.files import model_bytes
-from ..io.split_models import Loadable, SplitModel
+from ..io.split_models import Loadable, SplitModel, message_of
 from ..ir.op_schemas import is_foreign, qualified_op_type
 from ..ir.tensor import first_line
 from ..processes.custom_operators import CustomOperators, custom_operators
@@ -182,13 +182,7 @@ def missing_kernels(error: BaseException, model: Loadable) -> str:
 
 def _foreign_operators(model: Loadable) -> Iterator[tuple[str, str]]:
     """The operators of a model in domains neither of ONNX nor of onnxruntime, but local functions."""
-    library: Any = onnx
-    if isinstance(model, SplitModel):
-        message = model.message
-    elif isinstance(model, bytes):
-        message = onnx.ModelProto.FromString(model)
-    else:
-        message = library.load(str(model), load_external_data=False)
+    message = message_of(model)
     local = local_functions(message)
     for nodes in (message.graph.node, *(f.node for f in message.functions)):
         for node in all_nodes(nodes):

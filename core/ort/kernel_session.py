@@ -17,7 +17,7 @@ from onnx import helper, numpy_helper
 from onnx.external_data_helper import load_external_data_for_model
 
 from ..errors import EvaluationError, ModelLoadError
-from ..io.split_models import Loadable, SplitModel
+from ..io.split_models import Loadable, SplitModel, message_of
 from ..ir.op_schemas import canonical_domain
 from ..processes.custom_operators import CustomOperators
 from ..serialization.proto_queries import all_nodes, local_functions, needed_nodes, read_names
@@ -38,13 +38,8 @@ def with_kernels(
 
     `folder` has the external weights of a model given as bytes. Raises ModelLoadError if onnxruntime is to save it.
     """
-    library: Any = onnx
-    if isinstance(model, SplitModel):
-        message = model.message
-    elif isinstance(model, bytes):
-        message = onnx.ModelProto.FromString(model)
-    else:
-        message, folder = library.load(str(model), load_external_data=False), model.parent
+    message = message_of(model)
+    folder = model.parent if isinstance(model, Path) else folder
     complete = with_functions(message, added)
     kernels = {(k.domain, k.op_type) for k in added.kernels} - local_functions(complete)
     if kernels.isdisjoint(_used(complete.graph.node, *(f.node for f in complete.functions))):

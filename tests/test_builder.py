@@ -32,6 +32,14 @@ def test_outputs_gives_a_tuple() -> None:
         getattr(g, "Relu")(x, outputs=2)  # noqa: B009 - a type checker refuses it
 
 
+@pytest.mark.parametrize("dtype", ["float", "string", "bool"])
+@pytest.mark.parametrize("opset", [12, 18])
+def test_a_list_has_the_type_of_its_input_at_a_later_opset(opset: int, dtype: str) -> None:
+    """At opset 12, the sizes of Split are an attribute, and at opset 13 an input."""
+    g, x = builder(opset, dtype)
+    assert [v.shape for v in g.Split(x, [1, 3], axis=1, outputs=2)] == [("N", 1), ("N", 3)]
+
+
 @pytest.mark.parametrize("opset", [12, 18])
 def test_inputs_and_attributes_by_name(opset: int) -> None:
     g, x = builder(opset)

@@ -364,19 +364,28 @@ class Graph:
     def set_outputs(self, values: Sequence[Value]) -> None:
         """Replace the outputs of a body, as many as there are: values of the body, or of a graph around it.
 
-        Raises GraphError for the main graph, the outputs of which keep their names and order, and for another number.
+        An Identity makes each value that the body does not compute an output of the body (ONNX IR, Graphs). Raises
+        GraphError for the main graph, the outputs of which keep their names and order, and for another number.
         """
         owner = self.owner
         if owner is None:
             raise GraphError("the outputs of a model keep their names: replace_value gives them other producers")
         if len(values) != len(self.outputs):
             raise GraphError(f"a body of {owner.label} has {len(self.outputs)} outputs, and would have {len(values)}")
+        made = tuple(self._own_value(v) for v in values)
         for v in self.outputs:
             v.remove_consumer(owner)
-        self.outputs = values
+        self.outputs = made
         _connect_inputs(owner, owner.inputs)
         invalidate_inference([owner])
         self.mark_changed()
+
+    def _own_value(self, value: Value) -> Value:
+        """The value, or the result of an Identity for one of a graph around this one."""
+        if value in self.inputs or value in self.initializers or self.producer(value) is not None:
+            return value
+        identity = self.add_op(Op("Identity", "", "", {}, None), [value], [Value(self.fresh_name(value.name))])
+        return identity.outputs[0]
 
     def add_function(self, function: onnx.FunctionProto) -> None:
         """Add a local function, which ops of its domain and name call; written where one does.

@@ -216,6 +216,8 @@ class RewriteBuilder(Operators):
         """
         _require_elements(spec.name if spec is not None else "an operator", data)
         formal, what = "", str(data)
+        if spec is not None and index >= len(spec.inputs):  # an attribute at this opset, an input at a later one
+            spec = op_schemas.schema(spec.name, spec.domain, op_schemas.latest_opset_version(spec.domain))
         if spec is not None and index < len(spec.inputs):
             formal, what = spec.inputs[index].type_str, f"{spec.inputs[index].name} of {spec.name}"
         kind = np.dtype(FORMAL_DTYPES[formal]) if formal in FORMAL_DTYPES else None

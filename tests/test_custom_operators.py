@@ -28,13 +28,13 @@ from passwright.core.errors import (
     UnverifiableError,
     UsageError,
 )
-from passwright.core.ort import custom_operator_files
+from passwright.core.ort import custom_operator_files, python_kernels
 from passwright.core.ort.backends import OnnxReference, OnnxRuntime
 from passwright.core.ort.custom_operator_files import read_custom_operators
 from passwright.core.ort.evaluation_worker import EvaluationLimits
 from passwright.core.ort.python_kernels import Kernel, kernel
 from passwright.core.ort.sessions import SessionConfig
-from passwright.core.processes.custom_operators import CustomOperators, with_custom_operators
+from passwright.core.processes.custom_operators import CustomOperators, KernelPlace, with_custom_operators
 from passwright.core.processes.watchdog import time_limit
 from rewriting import load
 from typer.testing import CliRunner
@@ -360,6 +360,12 @@ def test_kernels_of_a_module(folder: Path) -> None:
     assert len(result.model.graph.node) == 3
     assert result.report.verification is not None
     assert result.report.options["kernels"] == ["Kernel"]
+
+
+def test_a_kernel_in_a_package_that_the_worker_lacks_is_read_from_its_file(folder: Path) -> None:
+    (folder / "own.py").write_text("def scale(x):\n    return x\n", encoding="utf-8")
+    place = KernelPlace("com.acme", "Scale", "nowhere.own", str(folder / "own.py"), "scale", None)
+    assert python_kernels._thing_at(place)(3) == 3
 
 
 def test_files_count_for_results(folder: Path) -> None:

@@ -64,6 +64,7 @@ class Command(NamedTuple):
 
 
 PACKAGE = "README.md pyproject.toml .gitignore .github/workflows/test.yml example/model.py src/my_rules/__init__.py"
+NEW_PLUGIN = "LICENSE src/my_rules/py.typed src/my_rules/rules.py src/my_rules/passes.py tests/test_rules.py"
 COMMANDS = {
     "run": Command("m.onnx -o out.onnx --plugin rules.py --verify quick", outputs="out.onnx"),
     "run-reports": Command(
@@ -92,7 +93,7 @@ COMMANDS = {
     "check": Command("rules.py --budget 3"),
     "new": Command(
         "my-rules",
-        outputs=" ".join(f"my-rules/{file}" for file in f"{PACKAGE} src/my_rules/rules.py tests/test_rules.py".split()),
+        outputs=" ".join(f"my-rules/{file}" for file in f"{PACKAGE} {NEW_PLUGIN} tests/test_passes.py".split()),
     ),
     "--help": Command(""),
     "--version": Command(""),

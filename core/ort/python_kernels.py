@@ -118,7 +118,10 @@ def _thing_at(place: KernelPlace) -> Any:
 
 
 def _can_import(module: str) -> bool:
-    return bool(module) and (module in sys.modules or find_spec(module) is not None)
+    try:
+        return bool(module) and (module in sys.modules or find_spec(module) is not None)
+    except ModuleNotFoundError:  # the package that the module is in
+        return False
 
 
 def _read_only(value: Any) -> Any:

@@ -1,6 +1,7 @@
 """Rules and passes that raise, never end, or make what cannot be written or run."""
 
 import sys
+from typing import Any, cast
 
 import numpy as np
 from passwright.core import EXACT, ChangeLog, Fixpoint, Graph, Op, Pass, RewriteBuilder, RulePass, Value, require, rule
@@ -14,9 +15,9 @@ from planted.mistake import mistake
     after={"Exp": 1, "Relu": 1},
 )
 @rule(lambda g, x: g.Relu(x))
-def adds_a_list(g: RewriteBuilder, x: Value) -> Value:
-    """A rule builds an op with a list among its inputs, which is not a value."""
-    return g.Max(x, [0.0])
+def adds_an_object(g: RewriteBuilder, x: Value) -> Value:
+    """A rule builds an op with an object among its inputs that is neither a value nor a number."""
+    return cast("Any", g).Max(x, object())
 
 
 @mistake(

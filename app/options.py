@@ -480,7 +480,7 @@ def _is_kernel(value: object) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class CustomOperatorOptions:
-    """Operators that the user adds to those of ONNX and onnxruntime."""
+    """Operators that the user adds to the operators of ONNX and onnxruntime."""
 
     custom_ops: Sequence[str | Path] = model_option(
         (),

@@ -1,4 +1,4 @@
-"""What `reduce-peak-memory` gains on branching models: `python benchmarks/peak_memory.py`.
+"""The gain of `reduce-peak-memory` on branching models: `python benchmarks/peak_memory.py`.
 
 Each figure is the peak of a process of its own above its state before the run: onnxruntime, one thread, no arena.
 """

@@ -1,8 +1,8 @@
 """Legalization: ops that a target does not take are replaced by ops that it takes.
 
-Decompositions are rules with one op in their pattern: those of the target, those of this package, and one for each
+Decompositions are rules with one op in their pattern: rules of the target, rules of this package, and one for each
 operator that the specification defines as a function (see `function_bodies`). One op is planned in depth: a
-decomposition is built in the graph, what the target lacks of it is planned in the same way, and all of it is removed
+decomposition is built in the graph, its ops that the target lacks are planned in the same way, and all are removed
 again. The cheapest chain to ops that the target takes, of rules before functions, is then applied, each step as a
 change of its own.
 """
@@ -35,7 +35,7 @@ Lacks = Callable[[Op], str]
 
 
 class Chain(Struct, frozen=True):
-    """A decomposition of an op into ops that the target takes, at that cost: the ops that are left of it."""
+    """A decomposition of an op into ops that the target takes, at that cost: the number of ops that it leaves."""
 
     rule: Rule
     cost: float
@@ -253,7 +253,7 @@ def _is_foldable_value(value: Value, depth: int = 0) -> bool:
 
 
 def _identity(op: Op) -> object:
-    """What decides how an op is decomposed."""
+    """The facts that decide how an op is decomposed."""
     known = [None if v is None else (v.known_dtype, v.known_shape, _content(v)) for v in op.inputs]
     used = [op.graph.is_unused(v) for v in op.outputs]
     attributes = sorted((name, repr(value)) for name, value in op.attrs.items())

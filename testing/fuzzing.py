@@ -52,7 +52,7 @@ class Application(Struct, frozen=True):
 
 
 class Setting(Struct, frozen=True):
-    """What is applied in place of a rule alone: a pass, of which the rule has the facts; and the data to quantize."""
+    """The pass that is applied in place of a rule, of which the rule has the facts; and the data to quantize."""
 
     item: Pass | None = None
     quantize: Quantizer = no_quantization

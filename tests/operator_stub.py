@@ -1,6 +1,6 @@
 """The operators as methods, for type checkers and editors: `python tests/operator_stub.py` writes the file.
 
-The schemas are those of the newest opset of `onnx.defs`, and those of onnxruntime for its own domain.
+The schemas are of the newest opset of `onnx.defs`, and of onnxruntime for its own domain.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ METHODS = {"_infer_node_outputs", *CONTEXT_DEPENDENT}
 
 
 def is_native(node: ast.AST) -> bool:
-    """Whether a node imports a module of native code, or takes an attribute of it."""
+    """Whether a node imports a module of native code, or takes one of its attributes."""
     match node:
         case ast.Import():
             names = [a.name for a in node.names]

@@ -26,7 +26,7 @@ LACKING = {"doc_string", "metadata_props"}
 
 
 def content(tensor: TensorProto) -> Any:
-    """What a tensor is, however its message holds the elements."""
+    """The type and the elements of a tensor, however its message holds them."""
     if tensor.data_location == TensorProto.EXTERNAL:
         return tensor.SerializeToString(deterministic=True)
     array = numpy_helper.to_array(tensor)

@@ -1,4 +1,4 @@
-"""The methods of operators that type checkers see are those of the schemas."""
+"""The methods of operators that type checkers see are held to the schemas."""
 
 from __future__ import annotations
 

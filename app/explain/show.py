@@ -48,12 +48,14 @@ def show(
            r = Relu (a)
         }
     """
-    file = ModelFile(Path(model)) if not isinstance(model, onnx.ModelProto) else None
     with gc_paused():
-        whole = load(file, inline=False) if file is not None else from_onnx(model)  # pyright: ignore[reportArgumentType]
+        if isinstance(model, onnx.ModelProto):
+            source, whole = None, from_onnx(model)
+        else:
+            file = ModelFile(Path(model))
+            source, whole = file.path, load(file, inline=False)
         if types:
             whole.graph.context.value_info = "write"
-        source = file.path if file is not None else None
         proto = (
             _region(whole, region, radius)
             if region

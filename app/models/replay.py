@@ -44,7 +44,7 @@ MAX_MANIFEST = 16 << 20  # bytes
 ARCHIVED = re.compile(rf"(?<![^:,{{}}=\s]){FILES_FOLDER}/(?=\d+/)")
 """The beginning of a path in the archive, in a text of an option."""
 DAMAGE = (BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, KeyError)
-"""What the standard library raises for archives that are damaged, encrypted or compressed in other ways."""
+"""The exceptions of the standard library for archives that are damaged, encrypted or compressed in other ways."""
 
 
 @dataclass(slots=True)

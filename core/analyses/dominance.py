@@ -61,7 +61,7 @@ class Dominance:
 
 
 def _read(op: Op) -> list[Value]:
-    """The values that an op or a body of it reads, without constants."""
+    """The values that an op or its bodies read, without constants."""
     return [v for v in (*op.inputs, *op.captures) if v is not None and v.tensor is None]
 
 

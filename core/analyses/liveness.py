@@ -29,7 +29,7 @@ MAX_PEAKS = 16  # expressions of symbols none of which bounds another
 
 
 class Liveness:
-    """The values in memory while each op of a graph runs, in an `order`: that of the file, unless another is given.
+    """The values in memory while each op of a graph runs, in an `order`, by default the order of the file.
 
     A value is there from the op that computes it to the last op that reads it, an output of the graph to the end.
     Inputs and constants are not counted: they are there throughout. The result of an op that only gives another shape
@@ -69,7 +69,7 @@ class Liveness:
         return reduce(maximum, self.peaks.values()) if self.peaks else None if self._steps else 0
 
     def blocks_read(self, op: Op) -> list[Value]:
-        """The memory blocks of computed values that an op, or a body of it, reads; each once."""
+        """The memory blocks of computed values that an op or its bodies read; each once."""
         read = (*op.inputs, *op.captures) if op.subgraphs else op.inputs
         return list(dict.fromkeys(self._blocks[v] for v in read if v is not None and v in self._blocks))
 
@@ -89,7 +89,7 @@ class Liveness:
         return [v for v, step in made.items() if step <= at <= self._last[v]]
 
     def _place(self, op: Op, v: Value) -> None:
-        """Find the memory of a result: its own, or the memory of the first input; none of it for a view of an input."""
+        """Find the memory of a result: its own, or the memory of the first input; nothing for a view of an input."""
         if not v.name or v.tensor is not None:
             return
         source = op.inputs[0] if op.type in VIEWS and not op.domain and op.inputs else None

@@ -211,7 +211,7 @@ def _successors(graph: Graph, node: Node) -> Neighbors:
 
 
 def _predecessors(graph: Graph, node: Node) -> Neighbors:
-    """The values that an op or a body of it reads, or the op that computes a value."""
+    """The values that an op or its bodies read, or the op that computes a value."""
     if isinstance(node, Op):
         read = dict.fromkeys(v for v in (*node.inputs, *node.captures) if v is not None)
         return {v: _uses(node, v) for v in read}

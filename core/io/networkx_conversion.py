@@ -34,7 +34,7 @@ BY_REFERENCE = "passwright:tensor"  # the location of a tensor that is passed on
 
 
 def to_networkx(model: onnx.ModelProto | Model | Graph) -> nx.MultiDiGraph[Any]:
-    """A model as a graph of networkx that may be edited; unedited, `from_networkx` makes an equal model of it.
+    """A model as a graph of networkx that may be edited; unedited, `from_networkx` makes an equal model.
 
     Nodes and edges have the data of `Graph.nx`. The key of a value is its name, the key of an op its type with its name
     or its first output, the key of an edge the index of the operand. A body is such a graph too, among the attributes

@@ -99,8 +99,8 @@ class OutputPaths(Struct, frozen=True):
     """The files that a run writes, if any: the model, report, map of names, and page.
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
-    `journal` the results of trials, `table` a row for each model, `settings` and `script` those of sessions;
-    `reproducer` repeats the run.
+    `journal` the results of trials, `table` a row for each model, `settings` and `script` the settings and the script
+    of sessions; `reproducer` repeats the run.
     """
 
     model: OutputFile | None = None

@@ -161,7 +161,7 @@ UNKNOWN_OPERATORS = (
 
 
 def missing_kernels(error: BaseException, model: Loadable) -> str:
-    """What to do about operators of a model that a backend does not know; "" for another error."""
+    """A hint on the operators of a model that a backend does not know; "" for another error."""
     found = next(filter(None, (pattern.search(str(error)) for pattern in UNKNOWN_OPERATORS)), None)
     if found is None:
         return ""

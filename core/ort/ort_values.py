@@ -56,7 +56,7 @@ def from_ortvalue(value: Any) -> Array:
 
 
 def run_bound(session: Any, outputs: Sequence[str], values: Mapping[str, Any], options: Any) -> list[Any]:
-    """Run a session with OrtValues in linear time. Other ways look each name up among those of all inputs."""
+    """Run a session with OrtValues in linear time. Other ways look each name up among the names of all inputs."""
     binding, names = session.io_binding(), dict.fromkeys(outputs)
     for name, value in values.items():
         binding.bind_ortvalue_input(name, value)

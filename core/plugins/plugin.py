@@ -35,11 +35,6 @@ class PassPlacement(Struct, frozen=True):
     alone just before the first, with neither at the end of the loop. Raises PluginError for an unknown stage.
 
     Examples:
-        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
-        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
-        ...     "Relu(Abs(x)) => Abs(x)"
-        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
-        ...     return g.Abs(x)
         >>> PLUGIN = Plugin(passes=(PassPlacement(drop_relu, stage="fuse", after=("fuse-gelu",)),))
         >>> [node.op_type for node in optimize(model, plugin=[PLUGIN]).model.graph.node]
         ['Abs', 'Add']
@@ -87,11 +82,6 @@ class Plugin(Struct, frozen=True):
     any. Raises PluginError.
 
     Examples:
-        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
-        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
-        ...     "Relu(Abs(x)) => Abs(x)"
-        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
-        ...     return g.Abs(x)
         >>> PLUGIN = Plugin(passes=(drop_relu,), pipelines={"tidy": "basic,drop-relu"}, opsets=(13, 25))
         >>> optimize(model, plugin=[PLUGIN], pipeline="tidy").report.passes[-1].name
         'drop-relu'

@@ -1,4 +1,4 @@
-"""Operators that a user adds to those of ONNX and onnxruntime, for this process and the workers that it asks."""
+"""Operators that a user adds to ONNX and onnxruntime, for this process and the workers that it asks."""
 
 from __future__ import annotations
 

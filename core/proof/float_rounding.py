@@ -112,7 +112,7 @@ def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> S
 
 
 def rounding_of_models(obligation: Obligation) -> tuple[str, bool]:
-    """What the rewritten model alone loses, if anything, and whether the original alone loses something."""
+    """The loss of the rewritten model alone, if there is one, and whether the original alone has one."""
     bits = {found for f in obligation.fragments if (found := least_bits(f)) is not None}
     if len(bits) > 1:
         return OTHER_BITS, False
@@ -138,7 +138,7 @@ def least_bits(fragment: Fragment) -> tuple[int, int] | None:
 
 
 def lost_constants(obligation: Obligation) -> str:
-    """What a constant of the result loses that the same rule computes with doubles, if anything."""
+    """The loss in a constant of the result that the same rule computes with doubles, if there is one."""
     if obligation.retyped is None:
         return ""
     narrow, wide = constants_made(obligation), constants_made(retyped(obligation, TensorProto.DOUBLE))
@@ -200,7 +200,7 @@ def is_lost(narrow: Array, wide: Array) -> bool:
 
 
 def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]:
-    """What the result loses, rounded after each op, that the original keeps, and whether the original loses more.
+    """The loss of the result, rounded after each op, that the original lacks, and whether the original loses more.
 
     Numbers are usual ones, those whose exponentials or differences are extreme, and large and small ones. Of a region,
     the original is evaluated on usual ones where its result loses bits alone, and on few where both have the same ops.
@@ -232,7 +232,7 @@ def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]
 
 
 class RoundedFragment(Struct, frozen=True):
-    """A model that is evaluated with the result of each op rounded; `largest_exponent` is that of its least type."""
+    """A model that is evaluated with the result of each op rounded; `largest_exponent` is the one of its least type."""
 
     model: onnx.ModelProto
     order: EvaluationOrder
@@ -273,7 +273,7 @@ class RoundedFragment(Struct, frozen=True):
         return float(np.max(np.where(np.isnan(error), np.inf, error)) / largest / eps**0.5)
 
     def loses_itself(self, obligation: Obligation, feeds: Mapping[str, Array], exact: Mapping[str, Any]) -> bool:
-        """Whether onnxruntime's kernels of the original lose as much, as those of norms, which square inside."""
+        """Whether onnxruntime's kernels of the original lose as much, as kernels of norms do, which square inside."""
         found = run_original(obligation, feeds)
         return any(has_lost_bits(0.0, self.error_of(name, a, exact[name])) for name, a in found.items())
 

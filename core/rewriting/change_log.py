@@ -282,8 +282,7 @@ class ChangeLog:
 
     def _seconds_of_others(self) -> float:
         """The seconds that are not the time of passes."""
-        is_alone = self.accounting is None and self.hooks is None
-        return 0.0 if is_alone else self.observer_seconds + self.hook_seconds
+        return self.observer_seconds + self.hook_seconds
 
     def may_change(self, by: str, place: str, *, exact: bool = True) -> bool:
         """Whether a change may be made; does not count it. Ops added from here on are part of it."""

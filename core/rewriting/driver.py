@@ -313,7 +313,7 @@ def _require_independent(roots: tuple[Op, ...]) -> None:
 
 
 def _parts_for_roots(r: Rule, match: Match, built: Any, place: str) -> tuple[Any, ...]:
-    """What a rule built for each root: all of it for one, an element of a tuple for each of several."""
+    """The parts of a replacement, one for each root: all for a single root, the elements of a tuple for several."""
     if len(match.roots) == 1:
         return (built,)
     parts = cast("tuple[Any, ...]", built if isinstance(built, tuple) else ())

@@ -125,7 +125,7 @@ class OpPattern(Expression):
         return replace(self, output=output)
 
     def walk(self) -> Iterator[OpPattern]:
-        """The pattern and the patterns of its inputs, at any depth, the root first; then those of other roots."""
+        """The pattern and the patterns of its inputs, at any depth, the root first; then other roots and theirs."""
         yield self
         for part in (*self.parts, *self.others):
             yield from part.walk()

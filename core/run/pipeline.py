@@ -172,11 +172,6 @@ class RulePass:
     """Rules that are applied together until none fires.
 
     Examples:
-        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
-        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
-        ...     "Relu(Abs(x)) => Abs(x)"
-        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
-        ...     return g.Abs(x)
         >>> RulePass("drop-relu", (drop_relu,)).run(graph, ChangeLog())
         1
         >>> [op.type for op in graph.ops()]
@@ -243,8 +238,8 @@ def _require_passes(call: str, passes: Any) -> None:
 class Pipeline:
     """Passes in order, once.
 
-    With `runs` and `obstacle`, rewrites in it add only ops that a target takes; `costs` are those of the target,
-    without them onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
+    With `runs` and `obstacle`, rewrites in it add only ops that a target takes; `costs` are the costs there, without
+    them onnxruntime's CPU provider. With `quantization`, rules may quantize. `fallback`: see Fixpoint.
 
     Examples:
         >>> once = Pipeline("once", [Fixpoint("none", ())])
@@ -291,11 +286,6 @@ class Fixpoint:
     the original is taken.
 
     Examples:
-        >>> @rule(lambda g, x: g.Relu(g.Abs(x)), contract=EXACT)
-        ... def drop_relu(g: RewriteBuilder, x: Value) -> Value:
-        ...     "Relu(Abs(x)) => Abs(x)"
-        ...     require(x.dtype in FLOATS, "Abs of the least integer is negative")
-        ...     return g.Abs(x)
         >>> tidy = Fixpoint("tidy", [RulePass("drop-relu", (drop_relu,))], fallback="basic")
         >>> [node.op_type for node in optimize(model, pipeline=tidy).model.graph.node]
         ['Abs', 'Add']

@@ -140,7 +140,7 @@ class RuleStatistics(Struct, frozen=True):
 
 
 class PassStatistics(Struct, frozen=True):
-    """Counts of a pass in a run, and of its rules; `declines` are those of a pass without rules, in its last run."""
+    """Counts of a pass in a run, and of its rules; `declines`: of a pass without rules, in its last run."""
 
     name: str
     runs: int
@@ -242,11 +242,11 @@ class Report:
     """The report of a run. `seconds` has an entry for each phase, `plan` one for each change.
 
     `pipeline` is the one that made the result: a fallback, or `none` for the original, where others lost in `speed`.
-    `notes` are those of passes, such as ops that could not be folded. `missing_operators` would replace parts of the
+    `notes` are notes of passes, such as ops that could not be folded. `missing_operators` would replace parts of the
     result at a later opset. `overridable_initializers` counts those that are inputs as well, which therefore are not
     constants. `transforms` were made first, and the result was compared with the transformed model; `before` is the
     size of the file. `hints` name passes that would change the result. `guarantees` counts the changes by the
-    guarantees of their rules; `proofs` are those of changed regions, `stop` the end and `statistics` the counts of the
+    guarantees of their rules; `proofs` are of changed regions, `stop` the end and `statistics` the counts of the
     run, if asked for. `written_to` is the file of the result, None if it was not written, as where a model that is to
     be replaced stays as it is. `target`: whether the result is on the target that was asked for.
     """

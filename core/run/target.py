@@ -34,13 +34,13 @@ Facts = Collection[Any] | Mapping[str, Collection[Any]]
 
 
 class Support(Struct, frozen=True, forbid_unknown_fields=True):
-    """A form of an operator that a target takes; all that is said of it must hold.
+    """A form of an operator that a target takes; all its conditions must hold.
 
     `first` and `last` are versions of the opset. `dtypes`, as in ONNX's text (float, float16, int64), and `ranks` are
-    those of the first input, or, in a mapping, those of inputs by their names in the specification. `constant` names
-    inputs that must be constants where they are given, `omitted` inputs that must not be given. `attributes` has the
-    values that attributes may have, of `to` and `dtype` the names of types; defaults count. `outputs` is the highest
-    number of outputs that are used. `condition` is called with the op, and declines by `require` as a rule does.
+    for the first input, or, in a mapping, for inputs by their names in the specification. `constant` names inputs that
+    must be constants where they are given, `omitted` inputs that must not be given. `attributes` has the values that
+    attributes may have, of `to` and `dtype` the names of types; defaults count. `outputs` is the highest number of
+    outputs that are used. `condition` is called with the op, and declines by `require` as a rule does.
 
     Examples:
         >>> relu = next(graph.ops("Relu"))
@@ -115,7 +115,7 @@ def _range(first: int, last: int | None) -> str:
 
 
 def _by_input(facts: Facts, names: Sequence[str]) -> Mapping[str, Collection[Any]]:
-    """What is said of inputs, by their names; of an unknown operator the first one has the number 0."""
+    """The facts about inputs, by their names; the first input of an unknown operator has the number 0."""
     if isinstance(facts, Mapping):
         return cast("Mapping[str, Collection[Any]]", facts)
     return {names[0] if names else "": facts} if facts else {}
@@ -160,7 +160,7 @@ Examples:
 
 
 class Misfit(Struct, frozen=True):
-    """An op that a target does not take, `reason`, and what `tried` decompositions of it would still need.
+    """An op that a target does not take, `reason`, and what its `tried` decompositions would still need.
 
     `op` is the operator, behind its domain; `place` the name of the node, or of its first output. Both are empty for
     what is wrong of the whole model.
@@ -221,16 +221,16 @@ class Target(Struct, frozen=True, dict=True):
     """An engine: the operators that it takes, its opset, and what ops and moving data cost there.
 
     `operators`: by name, as in `Conv`, `com.microsoft.Gelu` or, for several alike, `Add Sub Mul`, the form that is
-    taken, or several forms of which one is enough. `others`: whether the operators that are not listed are taken: no,
-    those of the standard domain, or a function that says so by type, domain, opset and element types of inputs.
+    taken, or several forms of which one is enough. `others`: whether the operators that are not listed are taken: none,
+    all of the standard domain, or a function that says so by type, domain, opset and element types of inputs.
     `opset`: the highest of the standard domain that it reads, to which models are raised as far as all their ops can
     be; 0: the highest that the installed onnxruntime runs. `source` says where the list is from, with the version.
 
     `avoided` are operators, or forms of them, that it takes and that no rewrite adds; of other domains none is added
     that is not listed. `costs` serve the rewrites that trade ops for moved data or for one op with a slow kernel.
-    `decompositions` are rules of its own, tried before others, for ops that it lacks. `last` are passes after those of
-    `basic`. `fallback` is the pipeline to use where the result of its own turns out to be slower than the original
-    (`passes run --check-speed`).
+    `decompositions` are rules of its own, tried before others, for ops that it lacks. `last` are passes after the
+    passes of `basic`. `fallback` is the pipeline to use where the result of its own turns out to be slower than the
+    original (`passes run --check-speed`).
 
     Examples:
         >>> small = Target("small", operators={"Abs Add Max": Support(dtypes=("float",))}, opset=17)

@@ -73,7 +73,7 @@ def memory_order(graph: Graph, before: Liveness, runs: Runs = "any") -> list[Op]
     orders = [made for order in ways for made in (order, *(depth_first(needs, ends) for ends in (order, order[::-1])))]
 
     def in_memory(order: Sequence[Op]) -> list[Liveness]:
-        """What is in memory if an order is written: run in that order, and depth-first."""
+        """The values in memory if an order is written: run in that order, and depth-first."""
         run = {"in-file-order": [order], "depth-first": [depth_first(needs, order)]}
         return [Liveness(graph, ops) for ops in run.get(runs) or chain(*run.values())]
 

@@ -23,7 +23,7 @@ class Levels:
 
 @dataclass(frozen=True, slots=True)
 class WriteByLevel:
-    """Writes ops in the order of their levels, for engines that start those of one level together."""
+    """Writes ops in the order of their levels, for engines that start the ops of a level together."""
 
     name: str = "write-by-level"
 

@@ -8,7 +8,6 @@ assumed to hold: on ordinary numbers with finite results. Special values are lef
 from __future__ import annotations
 
 import inspect
-from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from time import perf_counter
@@ -208,7 +207,7 @@ def quantizer_for(rule: Rule, given: QuantizationSpec | None, measure: Measure) 
     base, measured = spec or QuantizationSpec(), lru_cache(MAX_MEASURED)(measure)
 
     def quantize(model: onnx.ModelProto) -> QuantizationSpec:
-        return structs.replace(base, ranges=ChainMap({**base.ranges}, MeasuredRanges(model, measured)))  # type: ignore[arg-type]
+        return structs.replace(base, ranges=MeasuredRanges(base.ranges, model, measured))
 
     return quantize
 

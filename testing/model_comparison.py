@@ -215,17 +215,19 @@ def measure_ranges(model: bytes) -> dict[str, Range]:
 
 
 class MeasuredRanges(Mapping[str, Range]):
-    """The ranges of the values of a model, measured when one is first asked for."""
+    """The ranges of the values of a model: `given`, or else measured when the first of them is asked for."""
 
-    def __init__(self, model: onnx.ModelProto, measure: Callable[[bytes], Mapping[str, Range]]) -> None:
-        self._model, self._measure = model, measure
+    def __init__(
+        self, given: Mapping[str, Range], model: onnx.ModelProto, measure: Callable[[bytes], Mapping[str, Range]]
+    ) -> None:
+        self._given, self._model, self._measure = given, model, measure
 
     @cached_property
     def _ranges(self) -> Mapping[str, Range]:
-        return self._measure(self._model.SerializeToString())
+        return {**self._measure(self._model.SerializeToString()), **self._given}
 
     def __getitem__(self, name: str) -> Range:
-        return self._ranges[name]
+        return self._given[name] if name in self._given else self._ranges[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._ranges)

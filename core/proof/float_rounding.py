@@ -259,7 +259,7 @@ class RoundedFragment(Struct, frozen=True):
     def error_of(self, name: str, found: Any, exact: Any) -> float:
         """The largest error of an output where the exact one is a number, by the largest one and the root of rounding.
 
-        That of integers, and of numbers near the ends of their type, is 0.
+        The error of integers, and of numbers near the ends of their type, is 0.
         """
         x, wanted = np.asarray(found), np.asarray(exact)
         if x.shape != wanted.shape or self.dtypes[name] not in FLOATS:

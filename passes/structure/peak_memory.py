@@ -189,7 +189,7 @@ class Schedule:
             segment = heappop(self.queue)[-1]
             if self.segments.get(segment.ops[0]) is segment:
                 yield from segment.ops
-                for op, following in pairwise((*segment.ops, None)):
+                for op, following in zip(segment.ops, (*segment.ops[1:], None), strict=True):
                     self._execute(op, following)
 
     def _rank(self, op: Op) -> None:
@@ -200,9 +200,8 @@ class Schedule:
         self.ranked += 1
         heappush(self.queue, (segment.rank, self.position[op], self.ranked, segment))
 
-    def _execute(self, op: Op | None, following: Op | None) -> None:
+    def _execute(self, op: Op, following: Op | None) -> None:
         """Run an op and then the `following` one; rank the ops again whose segments that changes."""
-        assert op is not None
         self.segments.pop(op, None)
         changed: dict[Op, None] = {}
         for v in self.blocks[op]:

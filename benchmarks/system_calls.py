@@ -45,6 +45,7 @@ def traced(environment: Path) -> dict[str, set[str]]:
                 found["address"].update(ADDRESS.findall(arguments))
             if (opened := OPENED.search(arguments)) and not opened[1].startswith(str(environment)):
                 path = re.sub(r"passwright-\d+-\w+", "passwright-N", opened[1].replace(str(folder), "."))
+                path = re.sub(r"/TMPDIR/\w{8}$", "/TMPDIR/N", path)  # by which tempfile tries the folder
                 found["file"].add(f"{re.sub(r'[0-9]+', 'N', path)} ({opened[2]})")
     return found
 

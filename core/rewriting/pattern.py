@@ -299,14 +299,13 @@ def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
     if any(r.output for r in roots):
         raise RuleError("a pattern's root replaces all its outputs: return one value for each")
-    taken = Counter(name for r in roots for name in r.variables())
     for alike in (i for r in roots for p in r.walk() for i in p.inputs if isinstance(i, EachInput)):
-        own = Counter(alike.pattern.variables())
+        taken, own = Counter(name for r in roots for name in r.variables()), Counter(alike.pattern.variables())
         for name in alike.names:
             if taken[name] != own[name]:
                 raise RuleError(f"{name} is one value for each input in g.each, and cannot be elsewhere in the pattern")
     first, *others = roots
-    bound = set(first.variables())
+    bound = set(first.variables() if others else ())
     for other in others:
         if not any(_paths_to(other, bound)):
             raise RuleError("each root after the first has an input that an earlier one has: they share no variable")

@@ -15,10 +15,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .analyses.dominance import Dominance
     from .analyses.liveness import Liveness
-    from .errors import InstrumentationError, MatchFailure, ModelError, PassesError, require
+    from .errors import (
+        EvaluationError,
+        GraphError,
+        InstrumentationError,
+        MatchFailure,
+        ModelError,
+        NoFixpoint,
+        PassesError,
+        PluginError,
+        RuleError,
+        TargetError,
+        TimeLimitError,
+        UnknownNameError,
+        UnverifiableError,
+        UsageError,
+        VerificationError,
+        require,
+    )
     from .io.convert import from_onnx, to_onnx
     from .io.model import Model
     from .io.networkx_conversion import from_networkx, to_networkx
+    from .ir.cost_model import CPU, CostModel
     from .ir.dtypes import FLOATS, INTEGERS, DataType
     from .ir.graph import Graph
     from .ir.op import Op, is_known, made_from, may_drop
@@ -44,9 +62,27 @@ if TYPE_CHECKING:
 _MODULES = {
     "analyses.dominance": ("Dominance",),
     "analyses.liveness": ("Liveness",),
-    "errors": ("InstrumentationError", "MatchFailure", "ModelError", "PassesError", "require"),
+    "errors": (
+        "EvaluationError",
+        "GraphError",
+        "InstrumentationError",
+        "MatchFailure",
+        "ModelError",
+        "NoFixpoint",
+        "PassesError",
+        "PluginError",
+        "RuleError",
+        "TargetError",
+        "TimeLimitError",
+        "UnknownNameError",
+        "UnverifiableError",
+        "UsageError",
+        "VerificationError",
+        "require",
+    ),
     "io.convert": ("from_onnx", "to_onnx"),
     "io.model": ("Model",),
+    "ir.cost_model": ("CPU", "CostModel"),
     "ir.dtypes": ("FLOATS", "INTEGERS", "DataType"),
     "io.networkx_conversion": ("from_networkx", "to_networkx"),
     "ir.graph": ("Graph",),
@@ -71,6 +107,7 @@ _MODULES = {
     "run.transforms": ("ModelTransform",),
 }
 __all__ = [
+    "CPU",
     "EXACT",
     "FLOATS",
     "INTEGERS",
@@ -79,10 +116,13 @@ __all__ = [
     "ROUNDING",
     "ChangeLog",
     "Contract",
+    "CostModel",
     "DataType",
     "Dominance",
+    "EvaluationError",
     "Fixpoint",
     "Graph",
+    "GraphError",
     "Hint",
     "Instrumentation",
     "InstrumentationError",
@@ -94,6 +134,7 @@ __all__ = [
     "ModelError",
     "ModelTransform",
     "NetworkxPass",
+    "NoFixpoint",
     "Op",
     "OpPattern",
     "Pass",
@@ -102,17 +143,25 @@ __all__ = [
     "PatternBuilder",
     "Pipeline",
     "Plugin",
+    "PluginError",
     "QuantizationSpec",
     "Range",
     "RewriteBuilder",
     "Rule",
+    "RuleError",
     "RulePass",
     "Support",
     "Target",
+    "TargetError",
     "TargetFit",
     "Tensor",
+    "TimeLimitError",
+    "UnknownNameError",
+    "UnverifiableError",
+    "UsageError",
     "Value",
     "Var",
+    "VerificationError",
     "broadcasts_to",
     "by_dtype",
     "conditional",

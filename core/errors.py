@@ -34,23 +34,54 @@ class ModelError(PassesError):
 
 
 class UsageError(PassesError):
-    """An argument or option is invalid for any model."""
+    """An argument or option is invalid for any model.
+
+    Examples:
+        >>> try:
+        ...     optimize(model, opset=99)
+        ... except UsageError as error:
+        ...     print(error.exit_code)
+        2
+    """
 
     exit_code = 2
 
 
 class UnknownNameError(UsageError):
-    """No pass or rule has a name that was given."""
+    """No pass or rule has a name that was given.
+
+    Examples:
+        >>> try:
+        ...     optimize(model, only=["fuse-gelo"])
+        ... except UnknownNameError as error:
+        ...     print("fuse-gelu" in str(error))
+        True
+    """
 
 
 class GraphError(PassesError):
-    """A mutation would break an invariant of the graph, or an invariant is already broken."""
+    """A mutation would break an invariant of the graph, or an invariant is already broken.
+
+    Examples:
+        >>> try:
+        ...     graph.remove_op(next(graph.ops("Abs")))
+        ... except GraphError as error:
+        ...     print(error)
+        cannot remove Abs a: a is still used
+    """
 
 
 class RuleError(PassesError):
     """A rule has an invalid pattern, signature or return value.
 
     `rule` and `place` name the rule and the matched value if the error occurred at a match.
+
+    Examples:
+        >>> try:
+        ...     rule(lambda g, x: g.Rleu(x))(lambda g, x: x)
+        ... except RuleError as error:
+        ...     print("did you mean Relu" in str(error))
+        True
     """
 
     def __init__(self, message: str, rule: str = "", place: str = "") -> None:
@@ -62,6 +93,17 @@ class NoFixpoint(PassesError):
     """A pass, or a group of passes or rules, kept changing the graph past its budget.
 
     `suspects` are the names of the passes or rules that did, the likeliest first.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Abs(x))
+        ... def add_abs(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Abs(x) => Abs(Abs(x))"
+        ...     return g.Abs(g.Abs(x))
+        >>> try:
+        ...     RulePass("endless", (add_abs,)).run(graph, ChangeLog())
+        ... except NoFixpoint as error:
+        ...     print(error.suspects)
+        ('add_abs',)
     """
 
     def __init__(self, message: str, suspects: Sequence[str] = ()) -> None:
@@ -93,7 +135,18 @@ class InterfaceError(PassesError):
 
 
 class EvaluationError(PassesError):
-    """No backend could run a model or a part of it."""
+    """No backend could run a model or a part of it.
+
+    Examples:
+        >>> from passwright import profile
+        >>> unknown = onnx.parser.parse_model(TEXT.replace("Relu", "acme.Relu").replace("17]", '17, "acme": 1]'))
+        >>> onnx.save(unknown, "unknown.onnx")
+        >>> try:
+        ...     profile("unknown.onnx")
+        ... except EvaluationError as error:
+        ...     print("acme" in str(error))
+        True
+    """
 
 
 OUT_OF_MEMORY = "needs more memory than there is"
@@ -112,29 +165,74 @@ class ModelLoadError(EvaluationError):
 
 
 class VerificationError(PassesError):
-    """The rewritten model computes other results than the original."""
+    """The rewritten model computes other results than the original.
+
+    Examples:
+        >>> @rule(lambda g, x: g.Abs(x))
+        ... def drop_abs(g: RewriteBuilder, x: Value) -> Value:
+        ...     "Abs(x) => x"
+        ...     return x
+        >>> try:
+        ...     optimize(model, plugin=[drop_abs], strict=True)
+        ... except VerificationError as error:
+        ...     print("drop_abs" in str(error))
+        True
+    """
 
     exit_code = 3
 
 
 class TargetError(PassesError):
-    """The model, or the result of a run, has ops that a target does not take."""
+    """The model, or the result of a run, has ops that a target does not take.
+
+    Examples:
+        >>> try:
+        ...     optimize(model, target=Target("adder", "an engine that adds", operators={"Add": Support()}))
+        ... except TargetError as error:
+        ...     print(error.exit_code)
+        3
+    """
 
     exit_code = 3
 
 
 class UnverifiableError(PassesError):
-    """The original runs on no input that was tried, so the rewritten model cannot be verified."""
+    """The original runs on no input that was tried, so the rewritten model cannot be verified.
+
+    Examples:
+        >>> unknown = onnx.parser.parse_model(TEXT.replace("Relu", "acme.Relu").replace("17]", '17, "acme": 1]'))
+        >>> try:
+        ...     optimize(unknown)
+        ... except UnverifiableError as error:
+        ...     print(error.exit_code)
+        4
+    """
 
     exit_code = 4
 
 
 class TimeLimitError(UnverifiableError):
-    """The time limit of a command was reached, and nothing was written."""
+    """The time limit of a command was reached, and nothing was written.
+
+    Examples:
+        >>> try:
+        ...     optimize(model, time_limit=0.001)
+        ... except TimeLimitError as error:
+        ...     print(error.exit_code)
+        4
+    """
 
 
 class PluginError(PassesError):
-    """A pass could not be loaded, or two passes share a name. `names` are the passes that are unavailable for it."""
+    """A pass could not be loaded, or two passes share a name. `names` are the passes that are unavailable for it.
+
+    Examples:
+        >>> try:
+        ...     optimize(model, plugin=["no-such-file.py"])
+        ... except PluginError as error:
+        ...     print(error.exit_code)
+        1
+    """
 
     def __init__(self, message: str, names: Sequence[str] = ()) -> None:
         super().__init__(message)

@@ -101,7 +101,17 @@ def becomes(
     weights: Mapping[str, Any] | None = None,
     runs: bool = True,
 ) -> onnx.ModelProto:
-    """Assert that `before` becomes the ops of `after`, with equal results. `runs=False`: no backend can run it."""
+    """Assert that rules and passes make the ops of `after` of `before`, with equal results; returns the result.
+
+    Both are graphs as text, without header and of `opset`. In `after`, a name that nothing defines stands for a
+    constant. `weights` are further initializers of `before`. `runs=False`: no backend can run it.
+
+    Examples:
+        >>> head = "g (float[N] x) => (float[N] y)"
+        >>> made = becomes(f"{head} {{ a = Abs(x) y = Relu(a) }}", f"{head} {{ y = Abs(x) }}", drop_relu)
+        >>> [node.op_type for node in made.graph.node]
+        ['Abs']
+    """
     model = load(before, opset, weights)
     result, change_log = apply_passes(model, *passes)
     out = to_onnx(result)
@@ -125,7 +135,11 @@ def _has_condition(passes: Sequence[Rule | Pass], change_log: ChangeLog) -> bool
 def stays(
     before: str, *passes: Rule | Pass, opset: int = OPSET, weights: Mapping[str, Any] | None = None, runs: bool = True
 ) -> None:
-    """Assert that `before`, which onnxruntime loads, does not change. `runs=False`: no backend can run it."""
+    """Assert that `before`, which onnxruntime loads, does not change. `runs=False`: no backend can run it.
+
+    Examples:
+        >>> stays("g (float[N] x) => (float[N] y) { a = Neg(x) y = Relu(a) }", drop_relu)
+    """
     model = load(before, opset, weights)
     result, change_log = apply_passes(model, *passes)
     assert not change_log.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in change_log.changes)}"

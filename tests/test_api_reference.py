@@ -80,3 +80,20 @@ def test_the_example_runs(public: tuple[str, str], tmp_path: Path, monkeypatch: 
 def test_every_name_has_a_place_in_the_reference(module: str) -> None:
     listed = re.findall(r"^::: ([\w.]+)$", PAGES[module].read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(listed) == sorted(f"{module}.{name}" for name in MODULES[module].__all__)
+
+
+AUTHORED = (
+    *DOCS.glob("**/*.md"),
+    *(ROOT / "examples").glob("**/*.*"),
+    *(ROOT / "app" / "registry" / "template").iterdir(),
+    *(ROOT / "tests" / "authored").glob("*.py"),
+    ROOT / "README.md",
+)
+
+
+def test_what_authors_read_imports_public_modules_alone() -> None:
+    private = re.compile(
+        r"(?:from|import) (?!(?:passwright|passwright\.core|passwright\.testing)\b(?!\.))passwright\.\S*"
+    )
+    texts = {f: f.read_text(encoding="utf-8") for f in AUTHORED if f.suffix in {".in", ".md", ".py"}}
+    assert {str(f.relative_to(ROOT)): found for f, text in texts.items() if (found := private.findall(text))} == {}

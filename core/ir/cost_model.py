@@ -36,6 +36,12 @@ class CostModel:
     that another Transpose reads and writes. `flops_per_second`: of large products. `nominal_dim`: the size of an
     unknown dim. `slow_kernels`: operators whose kernel takes longer than the ops that it replaces, with the seconds
     that it takes longer for an element; for "Attention softcap", an element of the scores.
+
+    Examples:
+        >>> chip = CostModel(1e-6, 1e-6, block_bytes_per_second=4e9, strided_bytes_per_second=1e9)
+        >>> x = graph.inputs[0]  # of N x 4 floats, with 16 for N
+        >>> chip.nbytes(x), chip.splitting_seconds(chip.nbytes(x), parts=2) > chip.op_seconds
+        (256, True)
     """
 
     op_seconds: float
@@ -105,7 +111,14 @@ CPU = CostModel(
         "Softplus": 10e-9,
     },
 )
-"""onnxruntime 1.31's CPU provider in one thread: figures that `benchmarks/calibrate.py` printed, rounded."""
+"""The costs of onnxruntime 1.31's CPU provider in one thread: figures that `benchmarks/calibrate.py` printed, rounded.
+
+Examples:
+    >>> from dataclasses import replace
+    >>> slow_memory = replace(CPU, block_bytes_per_second=4e9)
+    >>> slow_memory.op_seconds == CPU.op_seconds == RewriteBuilder(graph, next(graph.ops())).costs.op_seconds
+    True
+"""
 FEWEST_OPS = CostModel(op_seconds=1, output_seconds=0, block_bytes_per_second=inf, strided_bytes_per_second=inf)
 """Moving data costs nothing."""
 

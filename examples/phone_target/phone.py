@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from passwright.core import NEVER, Support, Target
-from passwright.core.ir.cost_model import CPU
+from passwright.core import CPU, NEVER, Support, Target
 
 PHONE = Target(
     "phone",

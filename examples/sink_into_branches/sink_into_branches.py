@@ -11,8 +11,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import networkx as nx
-from passwright.core import ChangeLog, Graph, Op, PassPlacement, Plugin, Value
-from passwright.core.operators.effects import is_pure
+from passwright.core import ChangeLog, Graph, Op, PassPlacement, Plugin, Value, is_pure
 
 EXIT = "exit"
 """The node behind all nodes that have to be computed whichever branch is taken."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .analyses.dominance import Dominance
     from .analyses.liveness import Liveness
     from .errors import (
-        EvaluationError,
         GraphError,
         InstrumentationError,
         MatchFailure,
@@ -63,7 +62,6 @@ _MODULES = {
     "analyses.dominance": ("Dominance",),
     "analyses.liveness": ("Liveness",),
     "errors": (
-        "EvaluationError",
         "GraphError",
         "InstrumentationError",
         "MatchFailure",
@@ -119,7 +117,6 @@ __all__ = [
     "CostModel",
     "DataType",
     "Dominance",
-    "EvaluationError",
     "Fixpoint",
     "Graph",
     "GraphError",

@@ -135,18 +135,7 @@ class InterfaceError(PassesError):
 
 
 class EvaluationError(PassesError):
-    """No backend could run a model or a part of it.
-
-    Examples:
-        >>> from passwright import profile
-        >>> unknown = onnx.parser.parse_model(TEXT.replace("Relu", "acme.Relu").replace("17]", '17, "acme": 1]'))
-        >>> onnx.save(unknown, "unknown.onnx")
-        >>> try:
-        ...     profile("unknown.onnx")
-        ... except EvaluationError as error:
-        ...     print("acme" in str(error))
-        True
-    """
+    """No backend could run a model or a part of it."""
 
 
 OUT_OF_MEMORY = "needs more memory than there is"

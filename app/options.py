@@ -199,10 +199,11 @@ source_option = partial(
     option, repeated=True, reads=True, objects=_is_source, takes="files, arrays by name, or an iterable of them"
 )
 plugin_option = partial(
-    selection_option,
+    option,
     (),
-    "A Python file with rules, passes or a Plugin; may be repeated.",
-    "FILE",
+    metavar="FILE",
+    group=SELECTION,
+    help="A Python file with rules, passes or a Plugin; may be repeated.",
     kind=Path,
     repeated=True,
     reads=True,
@@ -504,20 +505,40 @@ class CustomOperatorOptions:
     )
 
     @property
+    def _plugins(self) -> Sequence[PluginLike]:
+        """The plugins of a class that has the option."""
+        return getattr(self, "plugin", ())
+
+    @property
     def custom_operator_files(self) -> list[Path]:
-        """The libraries and the Python files with kernels."""
-        return [Path(given) for given in (*self.custom_ops, *self.kernels) if isinstance(given, str | Path)]
+        """The libraries and the Python files with kernels, and plugins."""
+        given = (*self.custom_ops, *self.kernels, *self._plugins)
+        return [Path(item) for item in given if isinstance(item, str | Path)]
 
     @contextmanager
-    def with_operators(self) -> Generator[None]:
-        """Have the operators in the block. Raises PluginError and UsageError."""
-        if not self.custom_ops and not self.kernels:
+    def with_operators(self, plugins: Sequence[PluginLike] = ()) -> Generator[None]:
+        """Have the operators in the block, of `plugins` too. Raises PluginError and UsageError."""
+        plugins = (*self._plugins, *plugins)
+        if not (self.custom_ops or self.kernels or plugins):
             yield
             return
         from ..core.ort.custom_operator_files import read_custom_operators  # noqa: PLC0415 - imports onnx
+        from ..core.plugins.pass_registry import kernels_of  # noqa: PLC0415 - as above
+        from ..core.support.python_files import imported_once  # noqa: PLC0415 - seldom needed
 
-        with with_custom_operators(read_custom_operators(self.custom_ops, self.kernels)):
-            yield
+        with imported_once():
+            kernels = [*kernels_of(plugins), *self.kernels]
+            with with_custom_operators(read_custom_operators(self.custom_ops, kernels)):
+                yield
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelPluginOptions:
+    """Plugins of which a command takes the kernels of custom operators alone."""
+
+    plugin: Sequence[PluginLike] = plugin_option(
+        group=MODEL, help="A Python file with rules, passes or a Plugin, for its kernels; may be repeated."
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
+from pathlib import Path
 from time import perf_counter
 from types import NoneType
 from typing import Any, cast
@@ -21,7 +23,10 @@ from onnx import parser
 
 from ..core.errors import UsageError
 from ..core.ir.quantization_spec import QuantizationSpec, Range
+from ..core.ort.custom_operator_files import read_custom_operators
+from ..core.ort.python_kernels import is_kernel
 from ..core.plugins.networkx_pass import NetworkxPass
+from ..core.processes.custom_operators import with_custom_operators
 from ..core.proof.exhaustion import Exhaustion
 from ..core.proof.prover import ProofMethod, Prover, prove_rule
 from ..core.proof.replay import replay
@@ -93,12 +98,15 @@ def check_rule(
     other_rules: Sequence[Rule] = (),
     prove: bool = False,
     quantization: QuantizationSpec | None = None,
+    custom_ops: Sequence[str | Path] = (),
+    kernels: Sequence[Any] = (),
 ) -> CheckResult:
     """Check `rule` on up to `budget` models generated from its pattern, and from `examples` in which it fires.
 
     Together with `other_rules`, it must also terminate. With `prove`, the models on which it fires are also compared
     exactly, and the result has a `proof`; without one, no rule is refused. A rule that quantizes gets `quantization`,
-    with the ranges of values that are measured on each model. Raises RuleIsWrong with the smallest model
+    with the ranges of values that are measured on each model. Custom operators have `kernels`, or libraries for
+    onnxruntime, as for `optimize`, and the kernels of the rule's module. Raises RuleIsWrong with the smallest model
     found that shows a fault, and CheckInconclusive if it fired on no model that runs.
 
     Examples:
@@ -107,16 +115,17 @@ def check_rule(
     """
     prover = default_prover() if prove else None
     require_type(rule, Rule, "check_rule", "a rule, as @rule makes it")
-    result = examine(
-        rule,
-        budget=budget,
-        seed=seed,
-        examples=examples,
-        other_rules=other_rules,
-        prover=prover,
-        quantization=quantization,
-    )
-    return _require_sound(result)
+    with _operators(rule, custom_ops, kernels):
+        result = examine(
+            rule,
+            budget=budget,
+            seed=seed,
+            examples=examples,
+            other_rules=other_rules,
+            prover=prover,
+            quantization=quantization,
+        )
+        return _require_sound(result)
 
 
 def check_pass(
@@ -126,6 +135,8 @@ def check_pass(
     seed: int = 0,
     examples: Sequence[Example] = (),
     quantization: QuantizationSpec | None = None,
+    custom_ops: Sequence[str | Path] = (),
+    kernels: Sequence[Any] = (),
 ) -> CheckResult:
     """Check a pass as `check_rule` does a rule, on trees of operators, mostly of those that its code names.
 
@@ -136,7 +147,14 @@ def check_pass(
         True
     """
     require_type(item, Pass, "check_pass", "a pass, as RulePass(...) or an object with a name and run(graph, log)")
-    return _require_sound(examine(item, budget=budget, seed=seed, examples=examples, quantization=quantization))
+    with _operators(rule_of_pass(item), custom_ops, kernels):
+        return _require_sound(examine(item, budget=budget, seed=seed, examples=examples, quantization=quantization))
+
+
+def _operators(rule: Rule, libraries: Sequence[str | Path], kernels: Sequence[Any]) -> AbstractContextManager[None]:
+    """The custom operators of a check, with those for which the rule's module has kernels."""
+    own = [t for t in _module(rule).values() if is_kernel(t, rule.build.__module__)]
+    return with_custom_operators(read_custom_operators(libraries, [*own, *kernels]))
 
 
 def _require_sound(result: CheckResult) -> CheckResult:
@@ -200,7 +218,7 @@ def examine(
 
 def quantizer_for(rule: Rule, given: QuantizationSpec | None, measure: Measure) -> Quantizer:
     """The data with which a rule quantizes a model: `given`, or what its module declares, and measured ranges."""
-    declared: Any = getattr(rule.build, "__globals__", {}).get("QUANTIZATION")
+    declared = _module(rule).get("QUANTIZATION")
     spec = given or (declared if isinstance(declared, QuantizationSpec) else None)
     if spec is None and not rule.contract.is_lossy:
         return no_quantization
@@ -239,9 +257,14 @@ def parse_example(example: Example) -> onnx.ModelProto:
         raise UsageError(f"an example is not ONNX text: {' '.join(str(e).split())}") from e
 
 
+def _module(rule: Rule) -> Mapping[str, Any]:
+    """The names in the rule's module."""
+    return getattr(rule.build, "__globals__", {})
+
+
 def declared_examples(rule: Rule) -> Sequence[Example]:
     """The examples in the rule's module: EXAMPLES = {"name_of_rule": [model, ...]}. Raises UsageError."""
-    listed: Any = getattr(rule.build, "__globals__", {}).get("EXAMPLES", {})
+    listed = _module(rule).get("EXAMPLES", {})
     found: Any = cast("dict[Any, Any]", listed).get(rule.name, ()) if isinstance(listed, dict) else None
     models = cast("Sequence[Any]", found if isinstance(found, list | tuple) else (None,))
     if not all(isinstance(e, str | onnx.ModelProto) for e in models):

@@ -19,7 +19,7 @@ from passwright.app.measure.tuned_settings import Configuration
 from passwright.app.models.conditions import options_digest
 from passwright.app.optimize.run_options import RunOptions
 from passwright.app.tune.session_script import session_script
-from passwright.core import from_onnx
+from passwright.core import EXACT, RewriteBuilder, Value, from_onnx, rule
 from passwright.core.errors import (
     EvaluationError,
     ModelLoadError,
@@ -36,6 +36,8 @@ from passwright.core.ort.python_kernels import Kernel, kernel
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.processes.custom_operators import CustomOperators, KernelPlace, with_custom_operators
 from passwright.core.processes.watchdog import time_limit
+from passwright.core.support.python_files import import_file
+from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule
 from rewriting import load
 from typer.testing import CliRunner
 
@@ -458,6 +460,51 @@ def test_check_of_rules_with_custom_operators(folder: Path) -> None:
     passes(folder, "check", "rules.py", "right", "--kernels", "kernels.py", "--budget", "5")
     text = passes(folder, "check", "rules.py", "wrong", "--kernels", "kernels.py", "--budget", "20", code=3)
     assert "com.acme.Scale" in text
+
+
+def test_plugins_have_kernels(folder: Path) -> None:
+    """A file of rules and kernels, or a Plugin of them, is enough for all commands."""
+    (folder / "whole.py").write_text(RULES + KERNELS, encoding="utf-8")
+    (folder / "plugin.py").write_text(
+        RULES + KERNELS + "from passwright.core import Plugin\nPLUGIN = Plugin(passes=(right,), kernels=(scale,))",
+        encoding="utf-8",
+    )
+    passes(folder, "check", "whole.py", "right", "--budget", "5")
+    passes(folder, "check", "right", "--plugin", "plugin.py", "--budget", "5")
+    plugin = ("--plugin", "plugin.py")
+    passes(folder, "run", "m.onnx", "-o", "small.onnx", *plugin)
+    passes(folder, "verify", "m.onnx", "small.onnx", *plugin)
+    passes(folder, "bench", "m.onnx", "--min-time", "0.01", *plugin)
+    assert "no kernel for com.acme.Scale" in passes(folder, "verify", "m.onnx", "small.onnx", code=4)
+
+
+def test_a_plugin_is_imported_once(folder: Path) -> None:
+    count = "print('imported', end=' ')\n"
+    (folder / "once.py").write_text(count + RULES + KERNELS, encoding="utf-8")
+    output = passes(folder, "run", "m.onnx", "--plugin", "once.py", "--kernels", "once.py", "--no-verify", "--dry-run")
+    assert output.count("imported") == 1
+
+
+def test_check_rule_has_the_kernels_of_its_module() -> None:
+    domain, header = "com.acme", '<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>'
+    text = "g (float[N,3] x) => (float[N,3] y) { a = Neg(x) y = com.acme.Scale<factor=-2.0>(a) }"
+
+    @rule(lambda g, x, f: g.domain(domain).Scale(g.Neg(x), factor=f), contract=EXACT)
+    def negate_last(g: RewriteBuilder, x: Value, f: float) -> Value:
+        """Scale(-x, f) => -Scale(x, f)"""
+        return g.Neg(g.domain(domain).Scale(x, factor=f))
+
+    assert check_rule(negate_last, examples=[header + text], budget=40).ran > 5  # variants of the example run, too
+
+
+def test_check_rule_takes_kernels(folder: Path) -> None:
+    (folder / "rules.py").write_text(RULES, encoding="utf-8")
+    module = import_file(folder / "rules.py")
+    with pytest.raises(CheckInconclusive, match="no kernel for"):
+        check_rule(module.right, budget=5)
+    check_rule(module.right, budget=5, kernels=[folder / "kernels.py"])
+    with pytest.raises(RuleIsWrong):
+        check_rule(module.wrong, budget=20, kernels=[folder / "kernels.py"])
 
 
 def test_a_wrong_rule_on_a_custom_operator_is_left_out(folder: Path) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..options import DimOptions, EffortOptions, InputOptions, LimitOptions, ReportOptions, SeedOptions, option
+from ..options import (
+    DimOptions,
+    EffortOptions,
+    InputOptions,
+    KernelPluginOptions,
+    LimitOptions,
+    ReportOptions,
+    SeedOptions,
+    option,
+)
 
 
 @dataclass(frozen=True)
@@ -16,6 +25,13 @@ class OptimizerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class OrtBisectOptions(
-    EffortOptions, LimitOptions, SeedOptions, DimOptions, InputOptions, OptimizerOptions, ReportOptions
+    EffortOptions,
+    LimitOptions,
+    KernelPluginOptions,
+    SeedOptions,
+    DimOptions,
+    InputOptions,
+    OptimizerOptions,
+    ReportOptions,
 ):
     """The parameters of `bisect_ort` except the model, as documented there."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..options import (
     BatchSizeOptions,
     DimOptions,
+    KernelPluginOptions,
     LevelOptions,
     MeasuredInputOptions,
     MetricOptions,
@@ -21,6 +22,7 @@ from ..options import (
 class BenchOptions(
     SeedOptions,
     TimingOptions,
+    KernelPluginOptions,
     MetricOptions,
     SessionOptions,
     LevelOptions,

@@ -20,6 +20,7 @@ from ...core.io.model_source import ModelSource, model_source, transformed_sourc
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.graph import ValueInfo
+from ...core.processes.custom_operators import custom_operators
 from ...core.run.instrumentation import Instrumentation
 from ...core.run.model_writer import ExternalData, ModelWriter
 from ...core.run.name_map import log_replacements
@@ -238,14 +239,15 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
 
     texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
     texts += [f"--target {shlex.quote(options.target)}"] if isinstance(options.target, str) else []
-    texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
+    plugins = [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
     operators = [
         f"{name} {shlex.quote(str(Path(file).resolve()))}"
         for name, files in {"--custom-ops": options.custom_ops, "--kernels": options.kernels}.items()
         for file in files
         if isinstance(file, str | Path)
     ]
-    texts += operators
+    texts += [*plugins, *operators]
+    operators += plugins if custom_operators() is not None else []
     texts += ["--exact"] * options.exact + ["--keep-functions"] * options.keep_functions
     chosen = tuple(options.only), tuple(options.skip), choice.enabled_specs
     repeated = CommandOptions(texts, *chosen, options.exact, operators)

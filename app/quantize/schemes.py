@@ -165,7 +165,7 @@ def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
     for registry in plugin_registries(plugins):
         passes = [p for entry in registry.passes.values() for p in leaves(entry.item) if isinstance(p, RulePass)]
         lossy = [RulePass(p.name, rules) for p in passes if (rules := tuple(r for r in p.rules if r.contract.is_lossy))]
-        if not lossy:
+        if not lossy and not registry.kernels:
             raise UsageError(
                 f"--plugin: there is no rule of contract LOSSY among {', '.join(registry.passes) or 'none'}"
             )

@@ -73,23 +73,44 @@ def full_registry(registry: PassRegistry, installed: InstalledPlugins, broken: L
     """A registry with all installed passes and pipelines too; load errors and name clashes go to `broken`."""
     installed.load_all()
     broken |= installed.load_errors
-    both = PassRegistry(dict(registry.passes), dict(registry.pipelines))
+    both = PassRegistry(
+        dict(registry.passes), dict(registry.pipelines), dict(registry.targets), dict(registry.target_sources)
+    )
     for other in installed.registry:
         try:
             both.add(other)
         except PluginError as e:
             broken[other.name] = e
+    for name, target in installed.registry.targets.items():
+        try:
+            both.add_target(target, installed.registry.target_sources[name])
+        except PluginError as e:
+            broken[name] = e
     return both
+
+
+def all_passes(registry: PassRegistry) -> list[Pass]:
+    """The passes of a registry, those inside its pipelines, and those of its targets.
+
+    The decompositions of a target are a pass with its name. What is of this package in pipelines is left out.
+    """
+    targets = registry.targets.values()
+    inner = [p for found in registry.pipelines.values() for p in found.passes]
+    inner += [leaf for target in targets for p in target.last for leaf in leaves(p)]
+    known = {p.name for p in (*BUILT_IN, *OPTIONAL_PASSES)} | registry.passes.keys()
+    own = {p.name: p for p in inner if p.name not in known}
+    decompositions = [RulePass(t.name, tuple(t.decompositions)) for t in targets if t.decompositions]
+    return [*(found.item for found in registry.passes.values()), *own.values(), *decompositions]
 
 
 def _candidate_passes(name: str, plugins: Sequence[PluginLike], broken: LoadErrors) -> Iterator[list[Pass]]:
     registry = caller_registry(plugin_registries(plugins))
-    yield [found.item for found in registry.passes.values()]
+    yield all_passes(registry)
     from . import adapter_names  # noqa: PLC0415 - seldom needed
 
     if (other := adapter_names.adapter(name)) is not None:
         yield [other]
-    yield [found.item for found in full_registry(registry, InstalledPlugins(), broken).passes.values()]
+    yield all_passes(full_registry(registry, InstalledPlugins(), broken))
 
 
 def _unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:

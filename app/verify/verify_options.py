@@ -9,6 +9,7 @@ from ..options import (
     EFFORTS,
     BudgetOptions,
     InputOptions,
+    KernelPluginOptions,
     LimitOptions,
     PageOptions,
     ReportOptions,
@@ -22,7 +23,16 @@ from ..options import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerifyOptions(PageOptions, LimitOptions, SeedOptions, ShapeOptions, BudgetOptions, InputOptions, ReportOptions):
+class VerifyOptions(
+    PageOptions,
+    LimitOptions,
+    KernelPluginOptions,
+    SeedOptions,
+    ShapeOptions,
+    BudgetOptions,
+    InputOptions,
+    ReportOptions,
+):
     """The parameters of `verify` except the models, as documented there."""
 
     exact: bool = verification_option(False, "Require bit-identical outputs.", is_own=True)

@@ -18,7 +18,7 @@ from ..processes.watchdog import TimeLimitReached
 from ..support.python_files import FILE_MODULE_PREFIX, import_file, plugin_errors
 from .evaluation import EvaluationProcess
 from .evaluation_worker import EvaluationLimits
-from .python_kernels import Kernel, Operator, format_type, operator_of
+from .python_kernels import Kernel, Operator, format_type, is_kernel, is_operator_class, operator_of
 
 FORMS = (
     "a function of arrays behind @kernel, a class derived from onnx.reference.op_run.OpRun with its op_domain, or a "
@@ -98,13 +98,8 @@ def _kernels_in(file: Path) -> list[_Given]:
 
 
 def _is_kernel(thing: object, module: str) -> bool:
-    if isinstance(thing, type):
-        return thing.__module__ == module and _is_operator_class(thing)
-    return isinstance(thing, Kernel | onnx.FunctionProto) or hasattr(thing, "to_function_proto")
-
-
-def _is_operator_class(thing: object) -> bool:
-    return isinstance(thing, type) and hasattr(thing, "op_domain") and hasattr(thing, "_run")
+    is_function = isinstance(thing, onnx.FunctionProto) or hasattr(thing, "to_function_proto")
+    return is_kernel(thing, module) or (is_function and not isinstance(thing, type))
 
 
 def _functions_of(given: _Given) -> list[onnx.FunctionProto] | None:
@@ -132,7 +127,7 @@ def _place_of(given: _Given) -> KernelPlace:
     like = thing.like if isinstance(thing, Kernel) else None
     if isinstance(thing, Kernel):
         made, operator = cast("Any", thing.function), split_op_type(thing.op)
-    elif _is_operator_class(thing):
+    elif is_operator_class(thing):
         made, operator = thing, (thing.op_domain, thing.__name__)
     else:
         raise UsageError(f"{format_type(thing)} is no kernel: it has to be {FORMS}")

@@ -70,6 +70,16 @@ def kernel(op: str, *, like: int | None = None) -> Callable[[KernelFunction], Ke
     return lambda function: Kernel(function, op, like)
 
 
+def is_operator_class(thing: object) -> bool:
+    """Whether it is a class of an operator, as `onnx.reference` takes it."""
+    return isinstance(thing, type) and hasattr(thing, "op_domain") and hasattr(thing, "_run")
+
+
+def is_kernel(thing: object, module: str) -> bool:
+    """Whether a value in a module is a kernel in Python: of @kernel, or a class that the module defines."""
+    return isinstance(thing, Kernel) or (is_operator_class(thing) and getattr(thing, "__module__", "") == module)
+
+
 def format_type(thing: object) -> str:
     """An object as its type."""
     return f"an object of type {type(thing).__name__}"
@@ -111,7 +121,11 @@ def _thing_at(place: KernelPlace) -> Any:
     """The kernel at a place. Raises PluginError."""
     where = place.module or place.file
     with plugin_errors(where, where):
-        found: Any = import_module(place.module) if _can_import(place.module) else import_file(Path(place.file))
+        main, file = sys.modules["__main__"], Path(place.file)
+        if _can_import(place.module):
+            found: Any = import_module(place.module)
+        else:  # a script that is running is not run again
+            found = main if place.file and getattr(main, "__file__", None) == place.file else import_file(file)
         for name in place.name.split("."):
             found = getattr(found, name)
         return found

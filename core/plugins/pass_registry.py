@@ -19,7 +19,7 @@ from ..run.pipeline import Pass, RulePass, leaves
 from ..run.target import Target
 from ..run.transforms import ModelTransform, definition
 from ..support.python_files import FILE_MODULE_PREFIX, import_file, plugin_errors
-from .plugin import PassPlacement, Plugin, as_pass
+from .plugin import PassPlacement, Plugin, PluginLike, as_pass
 
 Opsets = tuple[int, int]
 """The first and the last supported opset."""
@@ -63,12 +63,14 @@ Entry = PassEntry | PipelineEntry
 
 @dataclass(slots=True)
 class PassRegistry:
-    """Passes, pipelines and targets by name."""
+    """Passes, pipelines, targets and analyses by name, and kernels of custom operators."""
 
     passes: dict[str, PassEntry] = field(default_factory=dict[str, PassEntry])
     pipelines: dict[str, PipelineEntry] = field(default_factory=dict[str, PipelineEntry])
     targets: dict[str, Target] = field(default_factory=dict[str, Target])
+    target_sources: dict[str, str] = field(default_factory=dict[str, str])
     analyses: dict[str, Callable[[Graph], object]] = field(default_factory=dict[str, Any])
+    kernels: list[Any] = field(default_factory=list[Any])
     _entries_by_pass: dict[str, list[tuple[Pass, Entry]]] = field(default_factory=dict[str, Any], init=False)
     _entries_by_rule: dict[str, tuple[Rule, Entry]] = field(default_factory=dict[str, Any], init=False)
 
@@ -125,16 +127,17 @@ class PassRegistry:
         """Add all entries of another registry. Raises PluginError, as `add`, and for one name of two things."""
         for other in others:
             self.add(other)
-        for target in others.targets.values():
-            self.add_target(target)
+        for name, target in others.targets.items():
+            self.add_target(target, others.target_sources[name])
         for name, analysis in others.analyses.items():
             if self.analyses.setdefault(name, analysis) != analysis:
                 raise PluginError(f"two analyses are named {name}")
 
-    def add_target(self, target: Target) -> None:
+    def add_target(self, target: Target, source: str) -> None:
         """Add a target. Raises PluginError if another one has its name."""
+        first = self.target_sources.setdefault(target.name, source)
         if self.targets.setdefault(target.name, target) != target:
-            raise PluginError(f"two targets are named {target.name}")
+            raise PluginError(f"two targets are named {target.name}: one from {first}, one from {source}")
 
     def _index(self, entry: Entry) -> None:
         for p in entry.passes:
@@ -215,8 +218,11 @@ class InstalledPlugins:
                     self.registry.add(found)
                 except PluginError as e:
                     self.load_errors[found.name] = e
-            for target in registry.targets.values():
-                self.registry.targets.setdefault(target.name, target)
+            for name, target in registry.targets.items():
+                try:
+                    self.registry.add_target(target, registry.target_sources[name])
+                except PluginError as e:
+                    self.load_errors[name] = e
 
 
 def _entry_point_error(entry: EntryPoint, names: Sequence[str]) -> PluginError:
@@ -253,7 +259,7 @@ def registry_from_file(path: Path) -> PassRegistry:
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
         registry = registry_from_module(module, str(path))
-    if not any(registry) and not registry.targets and not registry.analyses:
+    if not any((*registry, registry.targets, registry.analyses, registry.kernels)):
         own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
         name = next((t.__name__ for t in own if hasattr(t, "run")), "")
         hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
@@ -284,14 +290,18 @@ def function_in_file(option: str, text: str, default_name: str) -> tuple[str, Ca
 
 
 def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
-    """The passes of a module's Plugin, if it has one, else its passes and loose rules. Raises PluginError."""
+    """All of a module's Plugin; without one its passes, loose rules, targets and kernels. Raises PluginError."""
     plugins = list({id(t): t for t in vars(module).values() if isinstance(t, Plugin)}.values())
     if len(plugins) > 1:
         raise PluginError(f"{source}: {module.__name__.removeprefix(FILE_MODULE_PREFIX)} defines more than one Plugin")
     if plugins:
         return registry_from_plugin(plugins[0], source)
-    targets = list({id(t): t for t in vars(module).values() if isinstance(t, Target)}.values())
-    return registry_from_plugin(Plugin(passes_in_module(module, source), targets=targets), source)
+    from ..ort.python_kernels import is_kernel  # noqa: PLC0415 - for plugins alone
+
+    things = list({id(t): t for t in vars(module).values()}.values())
+    targets = [t for t in things if isinstance(t, Target)]
+    kernels = [t for t in things if is_kernel(t, module.__name__)]
+    return registry_from_plugin(Plugin(passes_in_module(module, source), targets=targets, kernels=kernels), source)
 
 
 def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
@@ -305,9 +315,16 @@ def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     for entry in found:
         registry.add(entry)
     for target in plugin.targets:
-        registry.add_target(target)
+        registry.add_target(target, source)
     registry.analyses.update(plugin.analyses)
+    registry.kernels.extend(plugin.kernels)
     return registry
+
+
+def kernels_of(plugins: Sequence[PluginLike]) -> list[Any]:
+    """The kernels of custom operators that plugins bring along. Raises PluginError."""
+    files = [registry_from_file(Path(p)).kernels for p in plugins if isinstance(p, str | Path)]
+    return [*chain(*files), *(k for p in plugins if isinstance(p, Plugin) for k in p.kernels)]
 
 
 def passes_in_module(module: ModuleType, source: str) -> list[Pass | Rule | ModelTransform | PassPlacement]:

@@ -77,9 +77,9 @@ class Plugin(Struct, frozen=True):
     `passes`: passes, transforms and rules; rules of one group are one pass, each other rule is a pass of its own.
     `pipelines`: by name, as `--pipeline` takes them or as a Pass. `targets`: engines, for `--target`; each
     has a pipeline of its name. `analyses`: functions or classes of a graph by name, whose results `passes info`
-    shows as text. `passwright`: the versions of passwright that it
-    works with, as in `>=0.1,<1` (PEP 440). `opsets`: the first and the last standard opset that it supports; None for
-    any. Raises PluginError.
+    shows as text. `kernels`: what computes the custom operators of its models and rules, as `kernels=` of `optimize`
+    takes it. `passwright`: the versions of passwright that it works with, as in `>=0.1,<1` (PEP 440). `opsets`: the
+    first and the last standard opset that it supports; None for any. Raises PluginError.
 
     Examples:
         >>> PLUGIN = Plugin(passes=(drop_relu,), pipelines={"tidy": "basic,drop-relu"}, opsets=(13, 25))
@@ -93,11 +93,12 @@ class Plugin(Struct, frozen=True):
     opsets: tuple[int, int] | None = None
     targets: Sequence[Target] = ()
     analyses: Mapping[str, Callable[[Graph], object]] = field(default_factory=dict[str, "Callable[[Graph], object]"])
+    kernels: Sequence[Any] = ()
 
     def __post_init__(self) -> None:
         """Check arguments, as plugins may not be type-checked."""
-        if not isinstance(self.passes, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked
-            raise PluginError(f"passes must be a tuple or a list, not {reprlib.repr(self.passes)}")
+        _require_list("passes", self.passes)
+        _require_list("kernels", self.kernels)
         for item in self.passes:
             if not isinstance(item, PassPlacement):
                 _require_item(item)
@@ -157,6 +158,11 @@ def as_pass(item: Pass | Rule | ModelTransform) -> Pass:
     if isinstance(item, Rule):
         return RulePass(item.group or item.name.replace("_", "-"), (item,))
     return item if isinstance(item, Pass) else TransformPass(item)
+
+
+def _require_list(name: str, items: Any) -> None:
+    if not isinstance(items, Sequence) or isinstance(items, str):
+        raise PluginError(f"{name} must be a tuple or a list, not {reprlib.repr(items)}")
 
 
 def _require_item(item: Any, complaint: str = "is neither a pass nor a rule") -> None:

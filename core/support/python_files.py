@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
 
@@ -14,6 +15,7 @@ from .author_errors import describe_exception
 from .regular_files import open_regular
 
 FILE_MODULE_PREFIX = "passwright_local_"
+_IMPORTED: ContextVar[dict[Path, ModuleType] | None] = ContextVar("_IMPORTED", default=None)
 
 
 @contextmanager
@@ -40,8 +42,27 @@ def _without_bytecode() -> Generator[None]:
         sys.dont_write_bytecode = before
 
 
+@contextmanager
+def imported_once() -> Generator[None]:
+    """Let a file be imported once in the block, as a command may read it for its passes and for its kernels."""
+    token = _IMPORTED.set(_IMPORTED.get() or {})
+    try:
+        yield
+    finally:
+        _IMPORTED.reset(token)
+
+
 def import_file(path: Path) -> ModuleType:
     """Import a Python file. Raises PluginError."""
+    known = _IMPORTED.get()
+    if known is None:
+        return _import(path)
+    if (place := path.absolute()) not in known:
+        known[place] = _import(path)
+    return known[place]
+
+
+def _import(path: Path) -> ModuleType:
     if path.suffix != ".py":
         raise PluginError(f"{path} is not a Python file")
     try:

@@ -16,8 +16,10 @@ from ...core.errors import MatchFailure, PassesError
 from ...core.io.convert import from_onnx
 from ...core.ir import op_schemas
 from ...core.ir.dtypes import CPU_FLOATS
+from ...core.ir.values import inferred_type_proto
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
+from ...core.processes.custom_operators import custom_operators
 from ...core.rewriting.pattern import COMMUTATIVE, OpPattern, Var
 from ...core.rewriting.rules import Rule
 from ...core.serialization.proto_queries import opset_versions
@@ -123,7 +125,18 @@ def _load_into_builder(model: onnx.ModelProto, generator: PatternGenerator) -> N
         builder.constants.append(TypedValue(tensor.name, type_, numpy_helper.to_array(tensor)))
     made = {o for node in inferred.node for o in node.output}
     infos = {i.name: i.type for i in (*inferred.value_info, *inferred.output) if i.name in made}
+    if custom_operators() is not None:
+        infos = {**_types_with_custom_operators(model), **infos}
     builder.node_outputs += [TypedValue(name, type_) for name, type_ in infos.items()]
+
+
+def _types_with_custom_operators(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
+    """The types of the outputs of nodes, as far as they are known, of operators that onnx does not know too."""
+    try:
+        outputs = [v for op in from_onnx(model).graph.sorted_ops() for v in op.outputs]
+    except PassesError as e:
+        raise GenerationError(str(e)) from e
+    return {v.name: type_ for v in outputs if (type_ := inferred_type_proto(v)) is not None}
 
 
 def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]]:

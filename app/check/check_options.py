@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ..options import CustomOperatorOptions, ReportOptions, option, report_option
+from ..options import CustomOperatorOptions, ReportOptions, option, plugin_option, report_option
+
+if TYPE_CHECKING:  # imports onnx, which commands need only when they run
+    from ...core.plugins.plugin import PluginLike
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(CustomOperatorOptions, ReportOptions):
     """The options of a check of rules."""
 
+    plugin: Sequence[PluginLike] = plugin_option()
     built_in: bool = option(False, "Check all rules that come with passwright.")
     budget: int = option(600, "Models made for each rule, at most.", "N", least=1)
     seed: int = option(0, "Seed of the generated models and inputs.", "N", least=0)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from ...testing.check import CheckResult
 from ..report.document import CARD, TERMINAL, Document, Lines, Preformatted, TableRow, table
 from ..report.finding import Finding, Level
 from ..report.number_text import duration, plural
@@ -29,13 +30,15 @@ def describe(report: CheckReport) -> Document:
         "passes check",
         "rules",
         summary_line(report),
-        "bad" if report.wrong else "open" if report.inconclusive else "good",
+        "bad" if report.wrong else "open" if report.inconclusive or not report.checked else "good",
         errors=[f"{f.title}: {f.message}" for f in findings if f.level is not Level.ERROR] * (not report.wrong),
         evidence=[
             table("Rules", ("rule", "models", "fired", "ran", "result", "time"), rows),
             Preformatted("Reports", [*_report_lines(report)], on=TERMINAL),
             Lines([f"{c.rule.name}: {note}" for c in report.checked if c.is_sound for note in c.example_notes]),
             Lines([f"{name} {unchecked}" for name in report.unchecked_passes]),
+            Lines([f"{file} has nothing to check: it has {contents}" for file, contents in report.empty_files.items()]),
+            Lines([f"{name} is not checked: interrupted" for name in report.unfinished]),
         ],
         blocks=[Lines([f"{f.title}: {f.message}" for f in findings], on=CARD)],
         findings=findings,
@@ -51,6 +54,14 @@ def _report_lines(report: CheckReport) -> Iterator[str]:
             yield f"    shown by {report.repros[c.rule.name]}"
 
 
+def result_line(checked: CheckResult) -> str:
+    """A result in a line, as soon as it is there."""
+    word = result_word(checked)
+    why = f": {_complaint(checked)}" if word != "sound" else ""
+    ran = f"{checked.ran} of {plural(checked.models, 'model')} ran"
+    return f"{checked.rule.name}: {word} ({ran}, {duration(checked.seconds)}){why}"
+
+
 def summary_line(report: CheckReport) -> str:
     """The numbers of results."""
     wrong, inconclusive = len(report.wrong), len(report.inconclusive)
@@ -63,10 +74,15 @@ def summary_line(report: CheckReport) -> str:
     return f"{checked}: {sound} sound, {wrong} wrong, {inconclusive} inconclusive{proved}"
 
 
+def _complaint(checked: CheckResult) -> str:
+    fault = checked.fault
+    return f"{fault.kind}: {fault.message}" if fault is not None else checked.report
+
+
 def rule_findings(report: CheckReport) -> Iterator[Finding]:
     """A finding at the line of each rule that is wrong or inconclusive."""
     for c in (*report.wrong, *report.inconclusive):
-        message = f"{c.fault.kind}: {c.fault.message}" if c.fault is not None else c.report
+        message = _complaint(c)
         level = Level.ERROR if c.fault is not None else Level.WARNING
         code = c.rule.build.__code__
         found = Finding(level, c.rule.name, f"{c.rule.name} is {result_word(c)}", message, code.co_filename)

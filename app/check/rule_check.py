@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from ...core.errors import UsageError
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
+from ...core.plugins.pass_registry import PassRegistry, registry_from_file
 from ...core.proof.prover import RuleProof
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
@@ -20,23 +21,29 @@ from ...passes.pipelines import BUILT_IN
 from ...testing.check import CheckResult, default_prover, examine
 from ...testing.fault_report import model_text, write_repro
 from ...testing.model_comparison import ComparisonProcess
-from ..options import with_process_options
 from ..registry.environment import versions
-from ..registry.pass_sources import find_subject, plugin_registries
+from ..registry.pass_sources import all_passes, find_subject
 from ..registry.tool_pass import ToolPass
+from ..report.number_text import plural
 from ..report.progress import phase_callback
 from .check_options import CheckOptions
 
 
 @dataclass(slots=True)
 class CheckReport:
-    """The results of checks; `unchecked_passes` are transforms, of other tools, or built in and not named."""
+    """The results of checks; `unchecked_passes` are transforms, of other tools, or built in and not named.
+
+    `subjects` are the names of all rules and passes to check, of which an interrupted check has finished the first.
+    `empty_files` are the contents, in words, of files in which there is nothing to check.
+    """
 
     budget: int
     seed: int
     prove: bool = False
+    subjects: list[str] = field(default_factory=list[str])
     checked: list[CheckResult] = field(default_factory=list[CheckResult])
     unchecked_passes: list[str] = field(default_factory=list[str])
+    empty_files: dict[str, str] = field(default_factory=dict[str, str])
     repros: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -55,6 +62,11 @@ class CheckReport:
         """The rules that could not be tested."""
         return [c for c in self.checked if c.fault is None and not c.is_sound]
 
+    @property
+    def unfinished(self) -> list[str]:
+        """The rules and passes that an interrupted check has not finished."""
+        return self.subjects[len(self.checked) :]
+
     def to_json(self) -> str:
         """The report as JSON text."""
         data = {
@@ -63,6 +75,8 @@ class CheckReport:
             "proved": len(self.proved) if self.prove else None,
             "rules": [_result_data(c, self.repros.get(c.rule.name)) for c in self.checked],
             "not_checked": self.unchecked_passes,
+            "unfinished": self.unfinished,
+            "nothing_to_check": self.empty_files,
             "versions": versions(),
             "options": self.options,
         }
@@ -118,34 +132,70 @@ def _proof_data(proof: RuleProof) -> dict[str, Any]:
     }
 
 
-@with_process_options
-def check_rules(targets: Sequence[str], options: CheckOptions) -> CheckReport:
+def check_rules(
+    targets: Sequence[str], options: CheckOptions, on_result: Callable[[CheckReport], None] = lambda _: None
+) -> CheckReport:
     """Check the rules of Python files and rules and passes by name, or all that are built in.
 
-    Names select from the files, if there are any. With `prove`, results have proofs, and with `float32`
-    exact rules are then run on every float32, too. Raises UsageError, and PluginError for a file that cannot be loaded.
+    Names select from the files, if there are any. With `prove`, results have proofs, and with `float32` exact rules are
+    then run on every float32, too. `on_result` gets the report after each result. An interrupted check writes what is
+    finished. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
     if options.float32 and not options.prove:
         raise UsageError("--float32 needs --prove")
-    passes = select_passes(targets, built_in=options.built_in)
-    paths = OutputPaths.of(report=options.json, repro_folder=options.repro)
-    paths.require_distinct([Path(t) for t in targets if is_file_path(t)])
     report = CheckReport(options.budget, options.seed, options.prove, options=options.chosen)
-    progress = phase_callback(options.progress)
-    rules: dict[Rule, list[Rule]] = {}  # each with the rules of its passes
-    others: list[Pass] = []
-    for p in (leaf for whole in passes for leaf in leaves(whole)):
+    files = [t for t in targets if is_file_path(t)]
+    with options.with_operators(files):
+        subjects = _subjects(targets, options, report)
+        report.subjects = [subject.name for subject in subjects]
+        paths = OutputPaths.of(report=options.json, repro_folder=options.repro)
+        paths.require_distinct([*map(Path, files), *options.custom_operator_files])
+        try:
+            _check(subjects, options, report, on_result)
+        except KeyboardInterrupt as e:
+            e.add_note(f"{len(report.checked)} of {len(report.subjects)} are checked")
+            if report.checked:
+                _write(report, options, paths)
+            raise
+        _write(report, options, paths)
+    return report
+
+
+def _write(report: CheckReport, options: CheckOptions, paths: OutputPaths) -> None:
+    """Write the models on which rules are wrong, and the report."""
+    if options.repro is not None:
+        report.repros = {
+            c.rule.name: str(write_repro(c.rule, c.fault, Path(options.repro))) for c in report.wrong if c.fault
+        }
+    publish_text(paths.report, report.to_json)
+
+
+Subjects = Mapping[Rule | Pass, Sequence[Rule]]
+"""Rules, each with the rules of its passes, and other passes."""
+
+
+def _subjects(targets: Sequence[str], options: CheckOptions, report: CheckReport) -> Subjects:
+    """The rules and passes to check; the report gets the passes that are not checked, and files without any."""
+    rules, others = dict[Rule, list[Rule]](), dict[Rule | Pass, Sequence[Rule]]()
+    for p in (leaf for whole in select_passes(targets, options, report.empty_files) for leaf in leaves(whole)):
         if isinstance(p, RulePass):
             for r in p.rules:
                 rules.setdefault(r, []).extend(p.rules)
         elif isinstance(p, TransformPass | ToolPass) or (p in BUILT_IN and not targets):
             report.unchecked_passes.append(p.name)
         else:
-            others.append(p)
-    subjects: list[tuple[Rule | Pass, Sequence[Rule]]] = [*rules.items(), *((p, ()) for p in others)]
+            others[p] = ()
+    return {**rules, **others}
+
+
+def _check(
+    subjects: Subjects, options: CheckOptions, report: CheckReport, on_result: Callable[[CheckReport], None]
+) -> None:
+    """Check rules and passes, one after the other, and add each result to the report."""
+    progress = phase_callback(options.progress)
     prover = default_prover(float32=options.float32) if options.prove else None
     with ComparisonProcess() as process:
-        for number, (subject, beside) in enumerate(subjects, 1):
+        for number, (subject, beside) in enumerate(subjects.items(), 1):
             progress(f"{subject.name} ({number} of {len(subjects)})")
             checked = examine(
                 subject,
@@ -157,26 +207,41 @@ def check_rules(targets: Sequence[str], options: CheckOptions) -> CheckReport:
                 measure=process.measure,
             )
             report.checked.append(checked)
-    if options.repro is not None:
-        report.repros = {
-            c.rule.name: str(write_repro(c.rule, c.fault, Path(options.repro))) for c in report.wrong if c.fault
-        }
-    publish_text(paths.report, report.to_json)
-    return report
+            on_result(report)
 
 
-def select_passes(targets: Sequence[str], *, built_in: bool = False) -> list[Pass]:
-    """The passes of files and names, with named rules alone. Raises UnknownNameError, PluginError and UsageError."""
+def select_passes(
+    targets: Sequence[str], options: CheckOptions | None = None, empty_files: dict[str, str] | None = None
+) -> list[Pass]:
+    """The passes of files and names, with named rules alone; `empty_files` gets the contents of files without passes.
+
+    Raises UnknownNameError, PluginError and UsageError.
+    """
+    options = options or CheckOptions()
     files, names = [t for t in targets if is_file_path(t)], [t for t in targets if not is_file_path(t)]
-    if not targets and not built_in:
+    if not (targets or options.plugin or options.built_in):
         raise UsageError("nothing to check: name a Python file, a rule or a pass, or say --built-in")
-    file_passes = tuple(found.item for registry in plugin_registries(files) for found in registry.passes.values())
+    read = files if targets or options.built_in else list(map(str, options.plugin))
+    found = {file: registry_from_file(Path(file)) for file in read}
+    file_passes = {file: all_passes(registry) for file, registry in found.items()}
+    in_files = [p for passes in file_passes.values() for p in passes]
     if not names:
-        return [*file_passes, *(BUILT_IN if built_in else ())]
-    only_files = bool(files) and not built_in
-    searched = Pipeline("files", file_passes if only_files else ())
-    subjects = [find_subject(name, searched, None if only_files else files) for name in names]
-    return [p for subject in subjects for p in subject.selection]
+        if empty_files is not None:
+            empty_files.update((file, _contents(found[file])) for file, passes in file_passes.items() if not passes)
+        return [*in_files, *(BUILT_IN if options.built_in else ())]
+    only_files = bool(files) and not options.built_in
+    searched = Pipeline("files", tuple(in_files) if only_files else ())
+    plugins = None if only_files else [*files, *options.plugin]
+    return [p for name in names for p in find_subject(name, searched, plugins).selection]
+
+
+def _contents(registry: PassRegistry) -> str:
+    """The contents of a registry without passes, in words."""
+    found = [f"target {name} without decompositions of its own" for name in registry.targets]
+    found += [f"pipeline {name} of other passes" for name in registry.pipelines]
+    found += [f"analysis {name}" for name in registry.analyses]
+    found += [plural(len(registry.kernels), "kernel")] if registry.kernels else []
+    return ", ".join(found) or "an empty Plugin"
 
 
 def is_file_path(target: str) -> bool:

@@ -86,6 +86,7 @@ class Terminal:
         self.err = PrintableConsole(stderr=True)
         self.phase = CurrentPhase()
         self._takes_stdout = not (quiet or reserved)
+        self._live: Live | None = None  # of the current phase
 
     @contextmanager
     def progress(self) -> Generator[Callable[[str], None]]:
@@ -95,8 +96,16 @@ class Terminal:
         """
         with nullcontext() if self._takes_stdout else redirect_stdout(sys.stderr):
             is_shown = self.err.is_terminal and sys.stderr.isatty()  # FORCE_COLOR makes a terminal of a log
-            with self._live_line() if is_shown else nullcontext():
+            with self._live_line() if is_shown else nullcontext() as self._live:
                 yield self.phase.change
+
+    def line_amid_progress(self, text: str) -> None:
+        """Print a line of plain text while the current phase is shown."""
+        if self._live is not None:
+            self._live.stop()
+        self.line(text)
+        if self._live is not None:
+            self._live.start()
 
     def _live_line(self) -> Live:
         """The line of the current phase, shown in its context."""

@@ -100,7 +100,7 @@ def test_built_in_rule_by_name() -> None:
 
 
 def test_external_optimizer_is_not_checked() -> None:
-    assert "onnxoptimizer:fuse_qkv was not checked" in invoke("onnxoptimizer:fuse_qkv").output
+    assert "onnxoptimizer:fuse_qkv was not checked" in invoke("onnxoptimizer:fuse_qkv", code=INCONCLUSIVE).output
 
 
 def test_json_to_stdout(rules: Path) -> None:
@@ -129,6 +129,73 @@ def test_missing_hypothesis_is_reported(rules: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.delitem(sys.modules, "passwright.testing.fuzzing", raising=False)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     assert "pip install 'passwright[testing]'" in invoke(rules, code=USAGE).output
+
+
+TARGET = '''
+from passwright.core import NEVER, Pipeline, Plugin, RulePass, Support, Target, rule
+
+@rule(lambda g, x: g.Abs(g.Abs(x)))
+def of_pipeline(g, x):
+    """Abs(Abs(x)) => Abs(x)"""
+    return g.Abs(x)
+
+@rule(lambda g, x: g.HardSwish(x))
+def wrong_decomposition(g, x):
+    """HardSwish(x) => x"""
+    return g.Mul(x, 1.0)
+
+TARGET = Target("small", operators={"HardSwish": NEVER}, others="standard", decompositions=(wrong_decomposition,))
+EMPTY = Target("empty", operators={"Add": Support()})
+'''
+
+
+def test_decompositions_of_targets_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "target.py"
+    path.write_text(TARGET + "EMPTY = None")
+    output = invoke(path, "wrong_decomposition", "--budget", "20", code=WRONG).output
+    assert "wrong_decomposition changes the results" in output
+    assert "1 rule: 0 sound, 1 wrong" in invoke(path, "small", "--budget", "20", code=WRONG).output
+
+
+def test_passes_of_pipelines_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "pipeline.py"
+    plugin = 'Plugin(pipelines={"mine": Pipeline("mine", (RulePass("of-pipeline", (of_pipeline,)),))})'
+    path.write_text(f"{TARGET}PLUGIN = {plugin}")
+    assert "1 rule: 1 sound" in invoke(path, "--budget", "20").output
+
+
+def test_a_file_with_nothing_to_check_says_what_it_has(tmp_path: Path) -> None:
+    path, report = tmp_path / "empty.py", tmp_path / "report.json"
+    path.write_text(
+        TARGET + "TARGET = None\nPLUGIN = Plugin(targets=(EMPTY,), pipelines={'mine': 'basic'}, analyses={'size': len})"
+    )
+    contents = "target empty without decompositions of its own, pipeline mine of other passes, analysis size"
+    output = invoke(path, "--json", report, code=INCONCLUSIVE).output
+    assert f"{path} has nothing to check: it has {contents}" in output
+    assert json.loads(report.read_text())["nothing_to_check"] == {str(path): contents}
+
+
+def test_results_come_one_by_one(rules: Path) -> None:
+    lines = invoke(rules, "--budget", "20", code=WRONG).stdout.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("┏"))
+    assert [line.partition(" (")[0] for line in lines[:first]] == [
+        "drop_negation: sound",
+        "relu_of_negated: wrong",
+        "never: inconclusive",
+        "idle: inconclusive",
+    ]
+    assert not invoke(rules, "drop_negation", "--budget", "5").stdout.startswith("drop_negation: sound")
+
+
+def test_an_interrupted_check_reports_what_is_finished(rules: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    rules.write_text(RULES.replace("return 0", "raise KeyboardInterrupt"))
+    output = invoke(rules, "--budget", "20", "--json", report, code=130).output
+    assert "interrupted while idle (4 of 4); 3 of 4 are checked" in output
+    assert "idle is not checked: interrupted" in output
+    assert "3 rules: 1 sound, 1 wrong, 1 inconclusive" in output
+    data = json.loads(report.read_text())
+    assert (len(data["rules"]), data["unfinished"]) == (3, ["idle"])
 
 
 MODEL = load("g (int32[2] x) => (int32[2] y) { y = Add(x, x) }").SerializeToString()

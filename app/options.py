@@ -580,10 +580,22 @@ class LimitOptions(MemoryOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ThreadOptions:
-    """Threads of onnxruntime."""
+    """Threads of a session."""
 
     threads: int = speed_option(
         0, "Threads that compute an op; 0 for one on each core.", "N", least=0, most=MAX_THREADS
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerifiedEngineOptions:
+    """The engine whose results are compared."""
+
+    engine: str | None = verification_option(
+        None,
+        "Compare what this engine computes: openvino, openvino:bf16, onnxruntime with its optimizations, or of a "
+        "plugin.",
+        "NAME",
     )
 
 
@@ -596,6 +608,35 @@ class SessionOptions(ThreadOptions):
         "Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}.",
         "NAME",
         runs_code=True,
+    )
+    ep_library: str | Path | None = speed_option(
+        None,
+        "Library of an execution provider for onnxruntime, which runs on the devices that it offers.",
+        "LIB",
+        kind=Path,
+        reads=True,
+        runs_code=True,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineOptions(SessionOptions):
+    """The engine that runs a model; the execution provider is an option of onnxruntime's."""
+
+    engine: str = speed_option(
+        "onnxruntime", "Engine that runs the model: onnxruntime, openvino, openvino:bf16, or of a plugin.", "NAME"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnginesOptions(SessionOptions):
+    """The engines that run models; the execution provider is an option of onnxruntime's."""
+
+    engine: Sequence[str] = speed_option(
+        ("onnxruntime",),
+        "Engine that runs the models: onnxruntime, openvino, openvino:bf16, or of a plugin; may be repeated.",
+        "NAME",
+        repeated=True,
     )
 
 

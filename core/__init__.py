@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .ir.values import Value
     from .operators.broadcasting import broadcasts_to, same_extent, same_extent_if_broadcast
     from .operators.effects import is_pure
+    from .ort.engines import Engine, EngineSession, EngineSettings, OpTime, Unsupported, ValueFacts, find_engine
     from .ort.evaluation import evaluate
     from .ort.python_kernels import Kernel, kernel
     from .plugins.networkx_pass import NetworkxPass, networkx_pass
@@ -90,6 +91,15 @@ _MODULES = {
     "ir.values": ("Value",),
     "operators.broadcasting": ("broadcasts_to", "same_extent", "same_extent_if_broadcast"),
     "operators.effects": ("is_pure",),
+    "ort.engines": (
+        "Engine",
+        "EngineSession",
+        "EngineSettings",
+        "OpTime",
+        "Unsupported",
+        "ValueFacts",
+        "find_engine",
+    ),
     "ort.evaluation": ("evaluate",),
     "ort.python_kernels": ("Kernel", "kernel"),
     "plugins.networkx_pass": ("NetworkxPass", "networkx_pass"),
@@ -117,6 +127,9 @@ __all__ = [
     "CostModel",
     "DataType",
     "Dominance",
+    "Engine",
+    "EngineSession",
+    "EngineSettings",
     "Fixpoint",
     "Graph",
     "GraphError",
@@ -134,6 +147,7 @@ __all__ = [
     "NoFixpoint",
     "Op",
     "OpPattern",
+    "OpTime",
     "Pass",
     "PassPlacement",
     "PassesError",
@@ -154,15 +168,18 @@ __all__ = [
     "Tensor",
     "TimeLimitError",
     "UnknownNameError",
+    "Unsupported",
     "UnverifiableError",
     "UsageError",
     "Value",
+    "ValueFacts",
     "Var",
     "VerificationError",
     "broadcasts_to",
     "by_dtype",
     "conditional",
     "evaluate",
+    "find_engine",
     "from_networkx",
     "from_onnx",
     "is_known",

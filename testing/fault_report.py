@@ -15,7 +15,7 @@ from onnx import printer
 
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
-from ..core.ort.backends import OnnxRuntime
+from ..core.ort.backends import LoadedModel
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.author_errors import describe_exception
@@ -155,7 +155,7 @@ def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
         if model is None:
             continue
         try:
-            results = OnnxRuntime(model.SerializeToString()).run(shown, given)
+            results = LoadedModel(model.SerializeToString()).run(shown, given)
         except EvaluationError as e:
             yield from _section(title, str(e))
         else:

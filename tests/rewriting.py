@@ -12,7 +12,7 @@ from equivalent_models import require_equivalent
 from msgspec.structs import replace
 from passwright.core import from_onnx, to_onnx
 from passwright.core.io.split_models import Loadable
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.verify.comparison_options import USUAL, ComparisonOptions
 from passwright.core.verify.oracle import Oracle
@@ -178,5 +178,5 @@ class LocalOracle(Oracle):
     ) -> Verdict:
         """Compare as an oracle in a process of its own: in a session of another `config` if given."""
         return super().compare(
-            model, options, backend=backend if config is None else partial(OnnxRuntime, config=config)
+            model, options, backend=backend if config is None else partial(LoadedModel, config=config)
         )

@@ -12,7 +12,7 @@ import onnx
 import pytest
 from passwright.app.cli.entry import app
 from passwright.app.measure.criterion import Agreement, AgreementCriterion, Budget, OutputFigures, Score
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.sessions import UNOPTIMIZED, SessionConfig
 from rewriting import cases, load
 from typer.testing import CliRunner, Result
@@ -31,10 +31,10 @@ WEIGHTS = {
 pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 
 
-class Session(OnnxRuntime):
+class Session(LoadedModel):
     """A session of this process, as a RemoteSession is one of another."""
 
-    try_run = OnnxRuntime.run
+    try_run = LoadedModel.run
 
 
 @pytest.fixture(autouse=True)

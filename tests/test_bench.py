@@ -19,7 +19,7 @@ from passwright.app.options import parse_batch
 from passwright.app.report.document import Lines
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.io.model_source import model_source
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.sessions import CPU, SessionConfig
 from rewriting import each, load
 from simulated_races import SimulatedMachine
@@ -216,7 +216,7 @@ def test_string_labels_of_classifier(tmp_path: Path) -> None:
     }
     outputs = [end.name for end in onnx.load(path).graph.output]
     feeds = {name: a.astype(object) if a.dtype.kind == "U" else a for name, a in columns.items()}
-    own = np.asarray(OnnxRuntime(path).run(outputs[:1], feeds)[0])
+    own = np.asarray(LoadedModel(path).run(outputs[:1], feeds)[0])
     labels = own.astype(str) if own.dtype.kind == "O" else own
     assert accuracy(path, labelled(tmp_path, **columns, labels=labels)) == 1.0
 

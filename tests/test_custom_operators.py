@@ -29,7 +29,7 @@ from passwright.core.errors import (
     UsageError,
 )
 from passwright.core.ort import custom_operator_files, python_kernels
-from passwright.core.ort.backends import OnnxReference, OnnxRuntime
+from passwright.core.ort.backends import LoadedModel, OnnxReference
 from passwright.core.ort.custom_operator_files import read_custom_operators
 from passwright.core.ort.evaluation_worker import EvaluationLimits
 from passwright.core.ort.python_kernels import Kernel, kernel
@@ -154,7 +154,7 @@ def compiled(folder: Path) -> Callable[[str], Path]:
 
 def run(folder: Path, text: str, outputs: list[str], feeds: Mapping[str, Any], opset: int = 18) -> list[Any]:
     with with_custom_operators(read_custom_operators((), [folder / "kernels.py"])):
-        return OnnxRuntime(load(text, opset).SerializeToString()).run(outputs, feeds)
+        return LoadedModel(load(text, opset).SerializeToString()).run(outputs, feeds)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_types_of_outputs(folder: Path, compiled: Callable[[str], Path], form: s
 def test_a_kernel_keeps_what_it_declares() -> None:
     declared = kernel("com.acme.Scale", like=0)(np.transpose)
     with with_custom_operators(read_custom_operators((), [declared])):
-        session = OnnxRuntime(
+        session = LoadedModel(
             load("g (float[2,3] x) => (float[M,N] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
         )
         with pytest.raises(EvaluationError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
@@ -285,7 +285,7 @@ def test_operators_without_kernel_are_named(folder: Path) -> None:
         else_branch = e () => (float[N,3] q) { q = Identity(w) }> }"""
     model = load(text, 18).SerializeToString()
     missing = r"there is no kernel for com\.acme\.Scale, com\.acme\.Unheard, org\.other\.Wave: give a library with"
-    for backend in (OnnxRuntime, OnnxReference):
+    for backend in (LoadedModel, OnnxReference):
         with pytest.raises(ModelLoadError, match=missing):
             backend(model)
     with pytest.raises(UnverifiableError) as refused:
@@ -318,11 +318,11 @@ def test_functions_of_onnxscript(folder: Path) -> None:
     model, feeds = load(text, 18), {"x": X, "c": np.array(True)}
     with with_custom_operators(read_custom_operators((), [file])):
         small = load(MODEL, 18).SerializeToString()
-        np.testing.assert_array_equal(OnnxRuntime(small).run(["y"], {"x": X})[0], -4 * np.maximum(X, 0))
+        np.testing.assert_array_equal(LoadedModel(small).run(["y"], {"x": X})[0], -4 * np.maximum(X, 0))
         with pytest.raises(ModelLoadError, match=r"no kernel for com\.acme\.Gelu:"):
-            OnnxRuntime(model.SerializeToString())
+            LoadedModel(model.SerializeToString())
     with with_custom_operators(read_custom_operators((), [file, kernel("com.acme.Gelu")(np.negative)])):
-        np.testing.assert_array_equal(OnnxRuntime(model.SerializeToString()).run(["y"], feeds)[0], 12 * X)
+        np.testing.assert_array_equal(LoadedModel(model.SerializeToString()).run(["y"], feeds)[0], 12 * X)
 
 
 class _NoKernel:
@@ -451,7 +451,7 @@ def test_sessions_with_kernels_are_not_saved(folder: Path) -> None:
         with_custom_operators(read_custom_operators((), [folder / "kernels.py"])),
         pytest.raises(ModelLoadError, match="does not optimize a model whose kernels are in Python"),
     ):
-        OnnxRuntime(folder / "m.onnx", config)
+        LoadedModel(folder / "m.onnx", config)
 
 
 def test_check_of_rules_with_custom_operators(folder: Path) -> None:

@@ -26,7 +26,7 @@ from passwright.core.io.output_paths import OutputFile
 from passwright.core.io.publishing import Publication
 from passwright.core.ir import tensor as tensor_module
 from passwright.core.ir.tensor import RAW_DATA, MappedField, MappedFile, Tensor, join_chunks
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.support import gc_pause
 from rewriting import cases
 from rewriting import load as text_model
@@ -332,7 +332,7 @@ def test_external_tensors_in_any_place(tmp_path: Path, place: str, size: int, pi
     optimize(tmp_path / "in" / "m.onnx", pipeline, output=tmp_path / "m.onnx")
     x = np.ones(size, np.float32)
     for path in (tmp_path / "in" / "m.onnx", tmp_path / "m.onnx"):
-        np.testing.assert_array_equal(OnnxRuntime(path).run(["y"], {"x": x})[0], x + w)
+        np.testing.assert_array_equal(LoadedModel(path).run(["y"], {"x": x})[0], x + w)
 
 
 @EMBEDDED_OR_EXTERNAL
@@ -539,7 +539,7 @@ def test_replays_write_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert report.replays > 0
     assert report.after.ops == {"Abs": 1, "MatMul": 1, "Neg": 1}
     assert [p.name for p in written] == ["out.onnx"] * 2  # the wrong candidate and the right one
-    run = OnnxRuntime(tmp_path / "out.onnx").run(["y"], {"x": np.ones((2, 64), np.float32)})[0]
+    run = LoadedModel(tmp_path / "out.onnx").run(["y"], {"x": np.ones((2, 64), np.float32)})[0]
     np.testing.assert_allclose(run, -abs(np.ones((2, 64), np.float32) @ SQUARE), rtol=1e-4, atol=1e-4)
 
 
@@ -555,7 +555,7 @@ def test_sessions_load_files_whose_names_are_not_utf8(tmp_path: Path, folder: by
     path = tmp_path / os.fsdecode(folder) / os.fsdecode(b"m\xff.onnx")
     path.parent.mkdir()
     onnx.save(model, path, save_as_external_data=external, location="w.bin", size_threshold=0)
-    (found,) = OnnxRuntime(path).run(["y"], {"x": np.zeros(512, np.float32)})
+    (found,) = LoadedModel(path).run(["y"], {"x": np.zeros(512, np.float32)})
     assert np.array_equal(found, np.ones(512))
 
 

@@ -10,7 +10,7 @@ from node_cases import backend_cases
 from onnx import numpy_helper, parser
 from passwright.core import EXACT, ROUNDING, require, rule
 from passwright.core.errors import EvaluationError
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.proof import finite_field as ff
 from passwright.core.proof.field_functions import MAX_TERMS, bilinear
 from passwright.core.proof.field_symbols import SymbolicInputs
@@ -360,7 +360,7 @@ def test_operators_compute_what_onnxruntime_does(text: str) -> None:
     feeds = Points(SymbolicInputs()).draw(claim, {}, 1, integer_limit=3)
     (found,) = Evaluator(claim.before)(feeds)
     plain = {i.name: np.asarray(feeds[i.name]).astype(np.float32 if i.dtype == 1 else bool) for i in claim.inputs}
-    (expected,) = OnnxRuntime(tested.SerializeToString()).run(["y"], plain)
+    (expected,) = LoadedModel(tested.SerializeToString()).run(["y"], plain)
     assert np.allclose(np.asarray(found), np.asarray(expected), rtol=1e-4, atol=1e-5)
     assert isinstance(found, ShadowArray)
     assert found.field is not None

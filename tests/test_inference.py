@@ -22,7 +22,7 @@ from passwright.core.ir.expressions import (
     is_unresolved,
     substitute,
 )
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.verify.input_search import InputSearch
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import input_specs
@@ -61,7 +61,7 @@ def contradictions(model: Model, proto: onnx.ModelProto, fixed: dict[str, int]) 
     exposed.CopyFrom(proto)
     known = {o.name for o in exposed.graph.output}
     exposed.graph.output.extend(onnx.ValueInfoProto(name=v.name) for v in values if v.name not in known)
-    session = OnnxRuntime(exposed.SerializeToString())
+    session = LoadedModel(exposed.SerializeToString())
     names = [v.name for v in values]
 
     def run_model(input_set: InputSet) -> dict[str, Any]:

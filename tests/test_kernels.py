@@ -9,7 +9,7 @@ from passwright.core import from_onnx
 from passwright.core.errors import ModelLoadError
 from passwright.core.ir.op import Op
 from passwright.core.ir.op_schemas import schema
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime, runs_on_cpu
 from rewriting import each
 from tiers import slow_unless
@@ -19,7 +19,7 @@ FLOAT, HALF, DOUBLE, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto
 
 def loads(model: onnx.ModelProto) -> bool:
     try:
-        OnnxRuntime(model.SerializeToString())
+        LoadedModel(model.SerializeToString())
     except ModelLoadError:
         return False
     return True

@@ -294,7 +294,7 @@ class FakeWorker:
         self.model = model
         if model.stem == "bad":
             raise MeasurementFailed(f"bad at {config.optimization_level}")
-        return LoadMetrics(0.1, 10, 2, 20, 30)
+        return LoadMetrics(0.1, 10, 2, 20, 30, "f32")
 
     def provider_node_counts(self, _: Path) -> dict[str, int]:
         return {CPU: 1}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from operation_counts import count_calls
 from passwright.core import ChangeLog, Op, Pass, Value, from_onnx, made_from, rule_pass, to_onnx
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.run.name_map import NameTracker, name_map
 from passwright.core.verify.output_comparison import compare_outputs
 from passwright.core.verify.seeded_session import random_outputs
@@ -209,7 +209,7 @@ def differing(model: onnx.ModelProto) -> tuple[list[str], int]:
     random = random_outputs(from_onnx(wide).graph)
     asked = oracle_of(before)
     names = list(dict.fromkeys(b for _, b in paired))
-    sessions = [OnnxRuntime(m.SerializeToString()) for m in (wide, exposing(after, names))]
+    sessions = [LoadedModel(m.SerializeToString()) for m in (wide, exposing(after, names))]
     wrong: list[str] = []
     finite = [a for a in asked.runs if a.input_set.is_finite]  # sums of infinities depend on their order
     for run in (finite[0], finite[-1]):

@@ -16,7 +16,7 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ir.expressions import as_integers
 from passwright.core.operators.effects import is_nondeterministic
 from passwright.core.operators.table import DOMAINS, find_meaning
-from passwright.core.ort.backends import OnnxReference, OnnxRuntime
+from passwright.core.ort.backends import LoadedModel, OnnxReference
 from passwright.core.ort.kernels import highest_opset_of_onnxruntime
 from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import TermEvaluation, TermTensor
@@ -336,7 +336,7 @@ def test_strings_are_normalized_as_in_onnxruntime(shape: str, locale: str) -> No
         attributes = f'case_change_action = "{action}", is_case_sensitive = {is_case_sensitive}, locale = "{locale}"'
         node = f"StringNormalizer<{attributes}{stopwords}>(x)"
         model = load(f"g (string[{shape}] x) => (string[{shape.replace('n', 'm')}] y) {{ y = {node} }}", 17)
-        expected, reference = (s(model.SerializeToString()).run(["y"], feeds)[0] for s in (OnnxRuntime, OnnxReference))
+        expected, reference = (s(model.SerializeToString()).run(["y"], feeds)[0] for s in (LoadedModel, OnnxReference))
         for found in (reference, evaluate_in_float64(model, feeds, ["y"])["y"].value):
             assert found.tolist() == expected.tolist(), node
     assert getencoding() == before

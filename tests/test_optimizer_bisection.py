@@ -25,7 +25,7 @@ from passwright.app.bisect.ort_optimizers import (
 from passwright.app.bisect.probe_process import ProbeFailure, ProbeWorker, probe, probe_process
 from passwright.core.errors import EvaluationError, UnverifiableError, UsageError
 from passwright.core.ort import value_files
-from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
+from passwright.core.ort.backends import LoadedModel, ModelLoadError
 from passwright.core.ort.sessions import LEVELS, SessionConfig
 from passwright.core.processes.worker_process import WorkerProcess
 from passwright.core.support.binary_search import first_bad
@@ -72,7 +72,7 @@ def fails(text: str, level: str, disabled: Collection[str], opset: int = 18, **o
     model = load(text, opset)
     oracle = oracle_of(model, **options)
     try:
-        suspect = OnnxRuntime(
+        suspect = LoadedModel(
             model.SerializeToString(), SessionConfig(f"ENABLE_{level.upper()}", tuple(disabled), prepack_weights=True)
         )
     except ModelLoadError:

@@ -20,7 +20,7 @@ from passwright.core.errors import (
     UnverifiableError,
     VerificationError,
 )
-from passwright.core.ort.backends import OnnxReference, OnnxRuntime
+from passwright.core.ort.backends import LoadedModel, OnnxReference
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_generation import COMBINED_KINDS, KINDS
 from passwright.core.verify.input_sets import InputSet
@@ -240,21 +240,21 @@ def test_subset_of_input_sets() -> None:
 
 def test_one_input_set_takes_one_session_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[str] = []
-    load_session, run = OnnxRuntime.__init__, OnnxRuntime.run
+    load_session, run = LoadedModel.__init__, LoadedModel.run
 
-    def counting_load(self: OnnxRuntime, *given: Any, **options: Any) -> None:
+    def counting_load(self: LoadedModel, *given: Any, **options: Any) -> None:
         counted.append("load")
         load_session(self, *given, **options)
 
-    def counting_run(self: OnnxRuntime, *given: Any) -> list[Any]:
+    def counting_run(self: LoadedModel, *given: Any) -> list[Any]:
         counted.append("run")
         return run(self, *given)
 
     for text, random in ((WRONG_RELU, []), (WRONG_RELU.replace("Abs(x)", "RandomNormalLike(x)"), ["a"])):
         oracle = oracle_of(load(text.replace("Identity", "Relu")), random_outputs=random)
         with monkeypatch.context() as patch:
-            patch.setattr(OnnxRuntime, "__init__", counting_load)
-            patch.setattr(OnnxRuntime, "run", counting_run)
+            patch.setattr(LoadedModel, "__init__", counting_load)
+            patch.setattr(LoadedModel, "run", counting_run)
             oracle.compare(
                 load(text).SerializeToString(), ComparisonOptions(exact=True, input_sets=[oracle.runs[0].input_set])
             )
@@ -492,7 +492,7 @@ def test_the_seed_changes_the_numbers() -> None:
 )
 def test_reference_evaluator_is_the_fallback(model: onnx.ModelProto) -> None:
     with pytest.raises(EvaluationError):
-        OnnxRuntime(model.SerializeToString())
+        LoadedModel(model.SerializeToString())
     assert check(model, model, exact=True).backend == "onnx.reference"
 
 
@@ -528,7 +528,7 @@ def test_strings_beside_extended_types_use_the_reference() -> None:
 def test_operators_of_which_the_reference_is_wrong_are_refused(op: str, version: int) -> None:
     header = "g (float[2,3,4] x) => (float[2,3,4] y) { z = Identity(x)"
     model = load(f"{header} y = {op} }}", version, weights={"w": np.ones(3, np.float32)})
-    assert run(OnnxRuntime(model.SerializeToString()))
+    assert run(LoadedModel(model.SerializeToString()))
     op_type = op.partition("(")[0]
     with pytest.raises(ModelLoadError, match=f"^onnx.reference is wrong about {op_type} of opset {version}$"):
         OnnxReference(model.SerializeToString())
@@ -539,7 +539,7 @@ def test_operators_of_which_the_reference_is_wrong_are_refused(op: str, version:
         OnnxReference(load(text, version, weights={"w": np.ones(3, np.float32)}).SerializeToString())
 
 
-def run(session: OnnxRuntime | OnnxReference) -> list[Any]:
+def run(session: LoadedModel | OnnxReference) -> list[Any]:
     return session.run(["y"], {"x": np.ones((2, 3, 4), np.float32)})
 
 
@@ -679,7 +679,7 @@ def test_regions_are_compared_on_sets_of_each_kind_that_are_affordable(monkeypat
 
 
 def test_lack_of_memory_is_a_fault_of_the_rewritten_model_only_where_values_are_small() -> None:
-    class Exhausted(OnnxRuntime):
+    class Exhausted(LoadedModel):
         def run(self, outputs: Any, feeds: Any, timeout: float | None = None) -> list[Any]:
             if feeds["x"].size > least:
                 raise MemoryExhausted("onnxruntime needs more memory than there is")

@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import replace
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
-from passwright.core.ort.backends import OnnxRuntime, is_lack_of_memory
+from passwright.core.ort.backends import LoadedModel, is_lack_of_memory
 from passwright.core.processes.worker_process import worker_pool
 from passwright.core.verify import oracle_process
 from passwright.core.verify.comparison_options import ComparisonOptions
@@ -151,13 +151,13 @@ def test_original_that_crashes_on_some_inputs() -> None:
 @cases("crash", {"at once": "os.abort()", "between calls": "self.abort = True"})
 def test_inputs_on_which_the_original_crashes_are_left_out(crash: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = (
-        "import os, passwright.core.ort.backends as b; run = b.OnnxRuntime.run\n"
+        "import os, passwright.core.ort.backends as b; run = b.LoadedModel.run\n"
         "from passwright.core.verify.oracle import Oracle\n"
         "def crash_on_zeros(self, outputs, feeds, timeout=None):\n"
         "    with b.backend_call(9):\n"
         f"        if not feeds['x'].any():\n            {crash}\n"
         "    return run(self, outputs, feeds, timeout)\n"
-        "b.OnnxRuntime.run = crash_on_zeros\n"
+        "b.LoadedModel.run = crash_on_zeros\n"
         "outputs_on = Oracle._outputs_on\n"
         "def crash_after_zeros(self, *arguments):\n"
         "    outputs = outputs_on(self, *arguments)\n"
@@ -231,7 +231,7 @@ def test_hang_that_onnxruntime_cannot_end_is_a_mismatch() -> None:
 def test_lack_of_memory_for_a_session_is_said(monkeypatch: pytest.MonkeyPatch, message: str) -> None:
     monkeypatch.setattr("passwright.core.ort.backends.create_session", Mock(side_effect=RuntimeError(message)))
     with pytest.raises(ModelLoadError, match="onnxruntime needs more memory than there is") as error:
-        OnnxRuntime(b"")
+        LoadedModel(b"")
     assert is_lack_of_memory(error.value)
 
 

@@ -32,13 +32,13 @@ PASS = Interrupted()
 # A worker whose runs of the result wait until this process has seen one of them.
 WAITING_WORKER = """
 import os, time, passwright.core.ort.backends as b
-run = b.OnnxRuntime.run
+run = b.LoadedModel.run
 def wait_and_run(self, outputs, feeds, timeout=None):
     with b.backend_call(None):
         while os.path.exists({verifying!r}) and not os.path.exists({seen!r}):
             time.sleep(0.001)
     return run(self, outputs, feeds, timeout)
-b.OnnxRuntime.run = wait_and_run
+b.LoadedModel.run = wait_and_run
 from passwright.core.verify.oracle_worker import main
 main()
 """

@@ -22,7 +22,7 @@ from passwright.core import (
     to_onnx,
 )
 from passwright.core.ir.op import MAX_SOURCES
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.rewriting.driver import rewrite
 from passwright.core.serialization.provenance import RULE_KEY, SOURCES_KEY, TRUNCATION_MARK
 from passwright.passes.cleanup import no_ops
@@ -258,7 +258,7 @@ def test_notes_are_valid_at_every_ir_version(ir_version: int) -> None:
     result = optimize(model, verify=False)
     assert noted(result.model) == {"y": ("merge_transposes", ["second", "first"])}
     onnx.checker.check_model(result.model, full_check=True)
-    OnnxRuntime(result.model.SerializeToString())
+    LoadedModel(result.model.SerializeToString())
 
 
 @rule(lambda g, x: g.Relu(g.Relu(x)), contract=EXACT, allow_other_uses=True)

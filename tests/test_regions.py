@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core.io.files import split_model
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.processes.worker_process import WorkerExit
 from passwright.core.verify.comparison_options import ComparisonOptions
 from passwright.core.verify.input_sets import InputSet
@@ -32,7 +32,7 @@ def graph_of(body: str, weights: dict[str, Any] | None = None) -> ValueGraph:
 
 def regions_of(before: str, after: str, weights: dict[str, Any] | None = None) -> ChangedRegions:
     original, rewritten = (graph_of(text, weights) for text in (before, after))
-    return ChangedRegions(original, rewritten, OnnxRuntime)
+    return ChangedRegions(original, rewritten, LoadedModel)
 
 
 def wrong_cut_point(regions: ChangedRegions, x: np.ndarray[Any, Any] = X) -> str | None:
@@ -112,7 +112,7 @@ def test_region_reads_given_values() -> None:
     graph = graph_of("a = Abs(x) b = Neg(a) y = Add(b, x)")
     region = cut_region(graph, ["b", "y"], {"a", "b"}.__contains__, {"a": value_type(X), "b": value_type(X)})
     assert region.inputs == ("a", "b", "x")
-    session = OnnxRuntime(region.model)
+    session = LoadedModel(region.model)
     got = session.run([region.outputs["b"], region.outputs["y"]], {"a": X, "b": 10 * X, "x": X})
     assert np.array_equal(got[0], -X)
     assert np.array_equal(got[1], 10 * X + X)
@@ -151,7 +151,7 @@ def test_first_wrong_site(before: str, after: str, cut_point: str) -> None:
         return {n: w for n, w in weights.items() if f"{n} = " not in body}
 
     original, rewritten = graph_of(before, own(before)), graph_of(after, own(after))
-    regions = ChangedRegions(original, rewritten, OnnxRuntime)
+    regions = ChangedRegions(original, rewritten, LoadedModel)
     assert (wrong_cut_point(regions) or "none") == cut_point
     assert regions.notes == []
 
@@ -479,7 +479,7 @@ def test_changes_in_bodies_that_outputs_do_not_show(body: str, before: str, afte
     regions = body_regions(body, before, after)
     assert wrong_cut_point(regions) == cut_point
     assert regions.notes == []
-    own = [OnnxRuntime(g.model.whole_message().SerializeToString()) for g in (regions.original, regions.rewritten)]
+    own = [LoadedModel(g.model.whole_message().SerializeToString()) for g in (regions.original, regions.rewritten)]
     outputs = [session.run(["y"], {"x": X, "c": np.array(True)})[0] for session in own]
     assert np.array_equal(*outputs)
 

@@ -10,7 +10,7 @@ import pytest
 from passwright.core.errors import EvaluationError, MemoryExhausted, ModelLoadError
 from passwright.core.io.files import split_model
 from passwright.core.io.model_source import model_source
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.remote_backend import RemoteBackend
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.verify.oracle import Oracle
@@ -50,7 +50,7 @@ def test_results_equal_those_of_a_local_session(shared_remote: RemoteBackend) ->
     model = load(text, 18).SerializeToString()
     feeds = {"x": np.float32([1, np.nan]), "s": np.array(["a", "ü"], object), "b": np.array([True, False])}
     found = shared_remote(model).run(["q", "t", "c"], feeds)
-    for got, want in zip(found, OnnxRuntime(model).run(["q", "t", "c"], feeds), strict=True):
+    for got, want in zip(found, LoadedModel(model).run(["q", "t", "c"], feeds), strict=True):
         np.testing.assert_equal(got, want)
 
 
@@ -154,10 +154,10 @@ def test_optimized_model_is_saved_with_external_weights(tmp_path: Path) -> None:
     weights = {"w": np.ones((64, 64), np.float32)}
     model = load("g (float[N,64] x) => (float[N,64] y) { y = MatMul(x, w) }", 18, weights=weights)
     saved = tmp_path / "left.onnx"
-    OnnxRuntime(
+    LoadedModel(
         model.SerializeToString(),
         SessionConfig("ENABLE_BASIC", optimized_model_path=str(saved), save_external_data=True),
     )
     assert (tmp_path / "left.onnx.data").stat().st_size >= 64 * 64 * 4
     x = {"x": np.ones((1, 64), np.float32)}
-    np.testing.assert_array_equal(OnnxRuntime(saved).run(["y"], x)[0], np.full((1, 64), 64, np.float32))
+    np.testing.assert_array_equal(LoadedModel(saved).run(["y"], x)[0], np.full((1, 64), 64, np.float32))

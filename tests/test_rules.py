@@ -540,7 +540,7 @@ BUILT: dict[str, tuple[Any, Any]] = {
 @each(("build_it", "meant"), BUILT)
 def test_built_for_the_opset_of_the_model(build_it: Any, meant: Any, opset: int) -> None:
     from onnx import checker
-    from passwright.core.ort.backends import OnnxRuntime
+    from passwright.core.ort.backends import LoadedModel
 
     @rule(lambda g, x: g.Selu(x))
     def build(g: RewriteBuilder, x: Value) -> Value:
@@ -555,7 +555,7 @@ def test_built_for_the_opset_of_the_model(build_it: Any, meant: Any, opset: int)
         out.graph.output[0].type.tensor_type.shape.dim.add(dim_param=dim)
     checker.check_model(out, full_check=True)
     x = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
-    (got,) = OnnxRuntime(out.SerializeToString()).run(["y"], {"x": x})
+    (got,) = LoadedModel(out.SerializeToString()).run(["y"], {"x": x})
     np.testing.assert_allclose(got, -meant(x), rtol=1e-6)
 
 

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from passwright.core import EXACT, RewriteBuilder, Value, require, rule
 from passwright.core.errors import EvaluationError, ModelLoadError
 from passwright.core.io.files import split_model
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.verify import segmented_runtime
 from passwright.core.verify.regions.value_graph import ValueGraph
 from passwright.core.verify.segmented_runtime import (
@@ -66,7 +66,7 @@ def model(body: str) -> bytes:
     },
 )
 def test_outputs_are_those_of_a_whole_session(body: str, sessions: int) -> None:
-    whole = OnnxRuntime(model(body)).run(["y"], {"x": X})[0]
+    whole = LoadedModel(model(body)).run(["y"], {"x": X})[0]
     runtime = SegmentedRuntime(model(body), HEAVY)
     for _ in range(2):
         assert np.array_equal(runtime.run(["y"], {"x": X})[0], whole)
@@ -77,7 +77,7 @@ def test_values_on_the_way_and_constants_are_outputs_too() -> None:
     data = model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")
     a, u, b = SegmentedRuntime(data, HEAVY).run(["a", "u", "b"], {"x": X})
     np.testing.assert_array_equal(u, WEIGHTS["u"])
-    np.testing.assert_array_equal(a, OnnxRuntime(model("y = MatMul(x, u)")).run(["y"], {"x": X})[0])
+    np.testing.assert_array_equal(a, LoadedModel(model("y = MatMul(x, u)")).run(["y"], {"x": X})[0])
     assert b.shape == (3, 32)
 
 
@@ -96,18 +96,18 @@ def test_segments_hold_weights_up_to_a_limit(limit: int, counts: list[int]) -> N
 
 
 def test_weights_that_a_kernel_requires_as_constants(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = OnnxRuntime.run
+    run = LoadedModel.run
     refused: list[int] = []
 
-    def run_without_fed_weights(self: OnnxRuntime, outputs: Any, feeds: Any, timeout: Any = None) -> list[Any]:
+    def run_without_fed_weights(self: LoadedModel, outputs: Any, feeds: Any, timeout: Any = None) -> list[Any]:
         if any(a.shape == (32, 32) for a in feeds.values()):
             refused.append(1)
             raise EvaluationError("the weight must be constant")
         return run(self, outputs, feeds, timeout)
 
     data = model("a = MatMul(x, u) b = MatMul(a, v) y = MatMul(b, w)")
-    expected = OnnxRuntime(data).run(["y"], {"x": X})[0]
-    monkeypatch.setattr(OnnxRuntime, "run", run_without_fed_weights)
+    expected = LoadedModel(data).run(["y"], {"x": X})[0]
+    monkeypatch.setattr(LoadedModel, "run", run_without_fed_weights)
     assert np.array_equal(SegmentedRuntime(data, HEAVY).run(["y"], {"x": X})[0], expected)
     assert len(refused) == 1
 
@@ -179,7 +179,7 @@ def test_wide_models_compute_the_same_in_segments() -> None:
     runtime = load_by_size(data)
     assert isinstance(runtime, SegmentedRuntime)
     *found, largest = runtime.run(names, feeds)
-    sine = OnnxRuntime(model("g (float[2] x) => (float[2] y) { y = Sin(x) }"))
+    sine = LoadedModel(model("g (float[2] x) => (float[2] y) { y = Sin(x) }"))
     sines = np.stack([sine.run(["y"], {"x": x})[0] for x in feeds.values()])
     assert np.array_equal(np.stack(found), sines[::7])
     assert np.array_equal(largest, sines.max(0))
@@ -193,13 +193,13 @@ def test_wide_model_without_a_kernel_is_refused() -> None:
 
 
 def test_equal_segments_of_two_models_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    loaded, make = list[int](), OnnxRuntime.__init__
+    loaded, make = list[int](), LoadedModel.__init__
 
-    def counted(self: OnnxRuntime, *args: Any, **options: Any) -> None:
+    def counted(self: LoadedModel, *args: Any, **options: Any) -> None:
         loaded.append(1)
         make(self, *args, **options)
 
-    monkeypatch.setattr(OnnxRuntime, "__init__", counted)
+    monkeypatch.setattr(LoadedModel, "__init__", counted)
     bodies = ["a = Sin(x) y = Cos(a)", "a = Sin(x) y = Tan(a)"]
     runtimes = [SegmentedRuntime(model(b), SegmentLimits(nodes=1)) for b in bodies]
     for runtime, function in zip(runtimes, (np.cos, np.tan), strict=True):
@@ -264,7 +264,7 @@ def test_wrong_change_in_one_layer_is_found_by_regions(decoder: Path, tmp_path: 
     assert verdict.changed_regions > 0
     assert any("by regions" in note for note in verdict.notes)
     ids = {"ids": np.arange(6).reshape(2, 3)}
-    before, after = (OnnxRuntime(p).run(["logits"], ids)[0] for p in (decoder, tmp_path / "out.onnx"))
+    before, after = (LoadedModel(p).run(["logits"], ids)[0] for p in (decoder, tmp_path / "out.onnx"))
     np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-4)
 
 

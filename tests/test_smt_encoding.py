@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.proof.obligation import Fragment, NotApplicable
 from passwright.core.proof.smt_evaluation import CannotRun, TermEvaluation, TermTensor
 from passwright.core.proof.smt_terms import Arithmetic, Element, simplest_fraction, z3
@@ -51,7 +51,7 @@ def encoded(
     """The results of onnxruntime and the elements of the encoding."""
     model = single(op, arrays, opset, attributes)
     feeds = {f"i{k}": a for k, a in enumerate(arrays)}
-    wanted = OnnxRuntime(model.SerializeToString()).run(["y"], feeds)[0]
+    wanted = LoadedModel(model.SerializeToString()).run(["y"], feeds)[0]
     evaluation = TermEvaluation(Arithmetic(over_reals))
     given = {name: evaluation.constant(a) for name, a in feeds.items()}
     if op not in MOVES:  # else it would compute with the numbers themselves

@@ -13,7 +13,7 @@ from passwright.core.io.files import ModelFile, load, split_model
 from passwright.core.io.model import split
 from passwright.core.io.split_models import SplitFile, SplitModel
 from passwright.core.ir.tensor import Tensor
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.session_source import NO_FILE, session_source
 from rewriting import each
 
@@ -39,7 +39,7 @@ def saved(folder: Path, *, external: bool) -> Path:
 
 
 def run(source: SplitModel) -> Any:
-    return OnnxRuntime(source).run(["y"], {"x": X})[0]
+    return LoadedModel(source).run(["y"], {"x": X})[0]
 
 
 @pytest.mark.parametrize("kind", ["bytes", "file", "external", "rewritten"])
@@ -52,7 +52,7 @@ def test_session_computes_the_same(tmp_path: Path, kind: str) -> None:
         parts = split_model(saved(tmp_path, external=kind == "external"))
     assert set(parts.tensors) == {"w"}
     assert parts.message.ByteSize() < 1000
-    assert np.array_equal(run(parts), OnnxRuntime(model().SerializeToString()).run(["y"], {"x": X})[0])
+    assert np.array_equal(run(parts), LoadedModel(model().SerializeToString()).run(["y"], {"x": X})[0])
     whole = {t.name: numpy_helper.to_array(t) for t in parts.whole_message().graph.initializer}
     assert {n: a.tobytes() for n, a in whole.items()} == {
         t.name: numpy_helper.to_array(t).tobytes() for t in model().graph.initializer
@@ -75,7 +75,7 @@ def test_elements_off_alignment_are_given_as_values(tmp_path: Path) -> None:
     source = session_source(parts)
     assert (source.folder, list(source.values)) == (None, ["w"])
     assert NO_FILE.encode() in source.data
-    assert np.array_equal(run(parts), OnnxRuntime(model().SerializeToString()).run(["y"], {"x": X})[0])
+    assert np.array_equal(run(parts), LoadedModel(model().SerializeToString()).run(["y"], {"x": X})[0])
 
 
 @pytest.mark.parametrize("kind", ["bytes", "file", "external", "rewritten"])
@@ -125,5 +125,5 @@ def test_every_element_type(dtype: Any) -> None:
     assert set(parts.tensors) == {"w"}
     assert parts.whole_message() == proto
     if dtype not in {np.complex64, ml_dtypes.int4}:  # onnxruntime has no kernel
-        found = OnnxRuntime(parts).run(["y"], {"x": weights[:2]})[0]
+        found = LoadedModel(parts).run(["y"], {"x": weights[:2]})[0]
         assert found.astype(np.float32).tolist() == weights.astype(np.float32).tolist()

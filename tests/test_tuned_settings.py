@@ -24,11 +24,12 @@ from passwright.app.measure.tuned_settings import (
 )
 from passwright.app.tune.session_script import session_script
 from passwright.core.errors import UsageError
-from passwright.core.ort.sessions import SessionConfig, create_session, session_entries
+from passwright.core.ort.sessions import SessionConfig, create_session, inference_session, session_entries
 from passwright.core.ort.value_files import write_value
 from passwright.testing.rewriting import load, op_types
 from rewriting import cases
 from simulated_races import SimulatedMachine
+from tiers import needs_openvino
 from typer.testing import CliRunner
 
 pytestmark = pytest.mark.usefixtures("_commands_share_process")
@@ -50,10 +51,14 @@ def model(tmp_path: Path) -> Path:
 
 def test_settings_round_trip(tmp_path: Path) -> None:
     found, usual = SessionSettings.of(OTHER), SessionSettings()
-    not_settings = {"verbose", "optimized_model_path", "profile_prefix", "save_external_data", "optimization_level"}
+    not_settings = {
+        "verbose", "optimized_model_path", "profile_prefix", "save_external_data", "optimization_level",
+        "provider_library",  # which is code, that a file of settings does not name
+    }  # fmt: skip
     assert {*SessionConfig.__struct_fields__} - not_settings | {"level"} == {*SessionSettings.__struct_fields__}
     same = [n for n in SessionSettings.__struct_fields__ if getattr(found, n) == getattr(usual, n)]
-    assert (same, found.config(), usual.config()) == (["provider"], OTHER, DEFAULT_SESSION)
+    own = ["provider", "engine", "precision", "streams"]
+    assert (same, found.config(), usual.config()) == (own, OTHER, DEFAULT_SESSION)
     configuration = Configuration(Recipe("ort", ("fuse-attention",), ("fuse-swish",), 20), OTHER, 3)
     settings = TunedSettings.of(configuration, "m.onnx", {"a": 1})
     path = tmp_path / "s.json"
@@ -61,19 +66,26 @@ def test_settings_round_trip(tmp_path: Path) -> None:
     assert read_tuned_settings(path) == settings
 
 
+@needs_openvino
+def test_settings_of_another_engine() -> None:
+    settings = SessionSettings(engine="openvino", precision="bf16", streams=2)
+    assert SessionSettings.of(config := settings.config()) == settings
+    assert settings_words(config) == ["engine openvino:bf16", "2 streams"]
+
+
 def test_settings_in_words() -> None:
     assert settings_words(DEFAULT_SESSION) == []
     words = ", ".join(settings_words(OTHER))
     assert words == (
-        "level extended, without ConstantFolding, A.b-c_1, 2 intra-op threads, independent ops in parallel, threads "
-        "sleep, no arena, arena that grows by need, no memory patterns, denormals as zero, weights not prepacked, "
-        "3 inter-op threads, dynamic blocks of 4, provider cpu{a=b}"
+        "provider cpu{a=b}, level extended, without ConstantFolding, A.b-c_1, 2 intra-op threads, independent ops in "
+        "parallel, threads sleep, no arena, arena that grows by need, no memory patterns, denormals as zero, weights "
+        "not prepacked, 3 inter-op threads, dynamic blocks of 4"
     )
     assert all(on != off for off, on in SWITCHES.values())
 
 
 def test_sessions_have_their_settings(model: Path) -> None:
-    session = create_session(model, MANY)
+    session = inference_session(model, MANY)
     options = session.get_session_options()
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (2, 3)
     assert (options.enable_cpu_mem_arena, options.enable_mem_pattern) == (False, False)
@@ -97,7 +109,7 @@ def test_scripts_make_the_same_session(model: Path, config: SessionConfig) -> No
     text = session_script(Configuration(session=config, callers=2), model.name, "a comment\nwith a line break '''")
     made: dict[str, Any] = {"__file__": str(model.with_name("s.py"))}
     exec(compile(text, "s.py", "exec"), made)
-    found, wanted = (s.get_session_options() for s in (made["session"], create_session(model, config)))
+    found, wanted = (s.get_session_options() for s in (made["session"], inference_session(model, config)))
     for name in ("intra_op_num_threads", "inter_op_num_threads", "enable_cpu_mem_arena", "enable_mem_pattern",
                  "execution_mode", "graph_optimization_level"):  # fmt: skip
         assert getattr(found, name) == getattr(wanted, name), name

@@ -1,12 +1,14 @@
 """The two tiers of the tests: those that run after each change, and those marked slow."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from importlib.util import find_spec
 from itertools import product
 from typing import Any
 from zlib import crc32
 
 import pytest
 
+needs_openvino = pytest.mark.skipif(find_spec("openvino") is None, reason="openvino is not installed")
 GOLDEN_SAMPLE = {"bert_dynamo", "cnn_qdq", "functions", "keras_cnn", "loop_if", "mixer_external", "sklearn_strings"}
 """Golden models that cover the exporters, subgraphs, functions, external data, strings and quantized types."""
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 from ...core.errors import EvaluationError
 from ...core.io.split_models import Loadable, SplitFile, file_of, load_file
 from ...core.ort import value_files
-from ...core.ort.backends import OnnxRuntime
+from ...core.ort.backends import LoadedModel
 from ...core.ort.sessions import SessionConfig
 from ...core.processes.custom_operators import runtime_name
 from ...core.processes.process_limits import MODEL_MEMORY
@@ -94,7 +94,7 @@ class ProbeWorker(Struct, frozen=True):
         case: ProbeCase = value_files.read_value(self.folder / CASE_FILE)
         label = None
         try:
-            runtime = OnnxRuntime(load_file(case.model), config)
+            runtime = LoadedModel(load_file(case.model), config)
             for i, label in enumerate(case.inputs):
                 self.parent.report(label)
                 self._compare(i, case, runtime)
@@ -102,7 +102,7 @@ class ProbeWorker(Struct, frozen=True):
             return ProbeFailure(str(e), label)
         return None
 
-    def _compare(self, number: int, case: ProbeCase, runtime: OnnxRuntime) -> None:
+    def _compare(self, number: int, case: ProbeCase, runtime: LoadedModel) -> None:
         """Compare the outputs on one input set. Raises EvaluationError."""
         expected: dict[str, Any] = value_files.read_value(self.folder / f"outputs-{number}")
         results = runtime.run(case.names, value_files.read_value(self.folder / f"feeds-{number}"))

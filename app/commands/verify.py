@@ -23,24 +23,29 @@ EXAMPLES = {
     "passes verify a.onnx b.onnx --inputs x.npz": "tries your inputs",
     "passes verify a.onnx b.onnx --prove": "proves what it can of the regions that differ",
     "passes verify a.onnx int8.onnx --budget 1%": "measures a model that differs on purpose",
+    "passes verify model.onnx --engine openvino": "compares an engine with onnxruntime",
 }
 
 
 def verify(
     original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right.")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, from any tool.")],
     options: VerifyOptions,
     formats: FormatOptions,
+    other: Annotated[
+        Path | None,
+        typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, from any tool; with --engine, none."),
+    ] = None,
 ) -> int:
-    """Compare two models on inputs that are generated to find mistakes; with --budget, measure how far they differ."""
+    """Compare two models, or two engines, on inputs that are generated to find mistakes; --budget measures a loss."""
     if options.budget is None:
         start_oracle_worker()
     from ..verify.document import describe  # noqa: PLC0415 - imports onnx
     from ..verify.verify import verify_models  # noqa: PLC0415 - imports onnx and numpy
 
     outputs = Outputs.parse(formats.format, options.json)
-    outputs.require_distinct((original, other, outputs.json, path_of(options.html)))
-    failures = outputs.failures_of("passes verify", other)
-    with failures, time_limit(options.time_limit, lambda: f"{other}: the comparison"):
+    compared = other or original
+    outputs.require_distinct((original, *filter(None, [other]), outputs.json, path_of(options.html)))
+    failures = outputs.failures_of("passes verify", compared)
+    with failures, time_limit(options.time_limit, lambda: f"{compared}: the comparison"):
         report = report_on(options, lambda o: verify_models(original, other, o), describe, outputs)
     return 0 if report.agrees else WRONG

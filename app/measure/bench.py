@@ -15,6 +15,7 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
+from ...core.ort.engines import ONNXRUNTIME
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
@@ -24,14 +25,13 @@ from ...core.support.regular_files import open_regular, unreadable
 from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
 from ..options import with_process_options
-from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card
 from ..report.progress import phase_callback, with_keywords
 from . import benchmark
 from .accuracy import LabelledSet, Metric, accuracy, load_metric
 from .bench_options import BenchOptions
-from .execution_provider import optimization_level, parse_provider
+from .execution_provider import engine_versions, session_configs
 from .feeds import Feeds, isolated_run_check, make_feeds
 from .metrics import ModelMetrics, RatioInterval, latency_ratios
 
@@ -40,7 +40,8 @@ class ModelBenchmark(Struct, frozen=True):
     """One model: its `bytes` on disk, its metrics, and its latency divided by the first one's, by batch size.
 
     `accuracy` is None without a metric, or with `accuracy_failure`. `own_inputs`: whether it does not accept the inputs
-    of the first, and was measured with others.
+    of the first, and was measured with others. `engine` is the engine with the precision that was asked for; the
+    metrics have the one that it ran in.
     """
 
     model: str
@@ -50,11 +51,12 @@ class ModelBenchmark(Struct, frozen=True):
     accuracy: float | None = None
     accuracy_failure: str = ""
     own_inputs: bool = False
+    engine: str = ONNXRUNTIME
 
 
 @dataclass(slots=True)
 class BenchReport:
-    """All models, in the order given, and the conditions of the measurement.
+    """All models, in the order given, under each engine, and the conditions of the measurement.
 
     `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
     the accuracy, "" without one. `note` says why a requested batch size is missing.
@@ -103,8 +105,9 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
 
 @with_process_options
 def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchReport:
-    """Measure models in onnxruntime, interleaved: latency, throughput, creation of a session, memory and size.
+    """Measure models, interleaved: latency, throughput, creation of a session, memory and size.
 
+    Each model has a result for each `engine`: onnxruntime, openvino, openvino:bf16, or of a plugin.
     All have the same inputs (`inputs`, or generated from `seed` at `shape` and `dim`) at each `batch`; a model that
     does not accept the inputs of the first has its own. `level`: disable, basic, extended, layout or all. `labelled`:
     an .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels.
@@ -117,13 +120,12 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         >>> [m.model for m in report.models]
         ['model.onnx']
     """
-    level_name = optimization_level(options.level)
     if options.metric and options.labelled is None:
         raise UsageError("--metric is for a labelled set: give --labelled")
     if not models:
         raise UsageError("no model is given")
     timer = PhaseTimer(phase_callback(options.progress))
-    config = parse_provider(options.ep).session_config(level_name, options.threads)
+    configs = session_configs(options, options.engine, options.level)
     metric_name, metric_function = load_metric(options.metric) if options.labelled is not None else ("", None)
     loaded = [_LoadedModel.of(Path(m)) for m in models]
     paths = OutputPaths.of(report=options.json)
@@ -144,26 +146,41 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
             return make_feeds(source, given, options.batch, dict(options.dim or {}), options.seed, shapes=options.shape)
 
         feeds = _choose_feeds(loaded, choose)
-    own_feeds = [m.own_feeds.by_batch if m.own_feeds is not None else None for m in loaded]
+    pairs = [(m, config) for m in loaded for config in configs]
     targets = [
-        benchmark.BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)
+        benchmark.BenchmarkTarget(m.source.files[0], config, m.own_feeds.by_batch if m.own_feeds is not None else None)
+        for m, config in pairs
     ]
     with timer.phase(MEASURING):
         effort = benchmark.BenchmarkConfig(options.min_time, seed=options.seed)
         measured = benchmark.run_benchmark(targets, feeds.by_batch, effort, timer.progress)
     results = [
-        ModelBenchmark(m.source.label, m.source.size, m.with_reason(metrics), own_inputs=own is not None)
-        for m, metrics, own in zip(loaded, measured, own_feeds, strict=True)
+        ModelBenchmark(
+            m.source.label,
+            m.source.size,
+            m.with_reason(metrics),
+            own_inputs=m.own_feeds is not None,
+            engine=config.engine_name,
+        )
+        for (m, config), metrics in zip(pairs, measured, strict=True)
     ]
     results[1:] = [structs.replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
     if examples is not None and metric_function is not None:
         with timer.phase("computing the accuracy"):
             results = [
-                _with_accuracy(r, m, config, examples, metric_function) for r, m in zip(results, loaded, strict=True)
+                _with_accuracy(r, m, config, examples, metric_function)
+                for r, (m, config) in zip(results, pairs, strict=True)
             ]
-    conditions = (options.level, config.provider, options.threads, list(feeds.by_batch), feeds.sizes)
+    conditions = (options.level, configs[0].provider, options.threads, list(feeds.by_batch), feeds.sizes)
     report = BenchReport(
-        results, *conditions, metric_name, samples, feeds.note, timer.seconds, versions(), options=options.chosen
+        results,
+        *conditions,
+        metric_name,
+        samples,
+        feeds.note,
+        timer.seconds,
+        engine_versions(configs),
+        options=options.chosen,
     )
     publish_text(paths.report, report.to_json)
     return report

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from ..options import (
     BatchSizeOptions,
     DimOptions,
+    EnginesOptions,
     KernelPluginOptions,
     LevelOptions,
     MeasuredInputOptions,
     MetricOptions,
     ReportOptions,
     SeedOptions,
-    SessionOptions,
     TimingOptions,
 )
 
@@ -24,7 +24,7 @@ class BenchOptions(
     TimingOptions,
     KernelPluginOptions,
     MetricOptions,
-    SessionOptions,
+    EnginesOptions,
     LevelOptions,
     BatchSizeOptions,
     DimOptions,

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from ...core.errors import MORE_MEMORY, OUT_OF_MEMORY, PassesError, UsageError
 from ...core.ort.backends import is_lack_of_memory, session_memory, strip_source_locations
+from ...core.ort.engines import ONNXRUNTIME
 from ...core.ort.sessions import ENABLE_ALL, SessionConfig
 from ...core.ort.value_files import with_arrays, write_value
 from ...core.processes.process_limits import MODEL_MEMORY
@@ -45,13 +46,14 @@ class WorkerProxy:
     """A worker process. A request that fails raises MeasurementFailed and ends it.
 
     onnxruntime's threads poll for work for up to 0.1 s after a call, which would slow down the next model; so the
-    process is stopped by a signal between its blocks.
+    process is stopped by a signal between its blocks. `engine` names the engine in messages.
     """
 
     folder: Path
     timeout: float = REPLY_TIMEOUT
     command: tuple[str, ...] = WORKER
     memory: int | None = MODEL_MEMORY
+    engine: str = ONNXRUNTIME
     _process: WorkerProcess[BenchmarkWorker] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,9 +95,9 @@ class WorkerProxy:
         except (RequestFailed, PassesError) as e:
             self.terminate()
             if is_lack_of_memory(e):
-                raise MeasurementFailed(f"onnxruntime {OUT_OF_MEMORY}; {MORE_MEMORY}") from e
+                raise MeasurementFailed(f"{self.engine} {OUT_OF_MEMORY}; {MORE_MEMORY}") from e
             message = " ".join(strip_source_locations(str(e)).split())[:300]
-            raise MeasurementFailed(message or "onnxruntime gives no reason") from e
+            raise MeasurementFailed(message or f"{self.engine} gives no reason") from e
         self._signal(psutil.Process.suspend)
 
     def _signal(self, send: Callable[[psutil.Process], None]) -> None:
@@ -235,7 +237,8 @@ class _TargetRun:
 
     def start_worker(self, exits: ExitStack) -> WorkerProxy:
         """Load the target in a process of its own, which ends with `exits`."""
-        worker = WorkerProxy(Path(f"{self.folder}-{len(self.creations)}"), self.timeout, memory=self.memory)
+        folder, name = Path(f"{self.folder}-{len(self.creations)}"), self.target.config.engine_name
+        worker = WorkerProxy(folder, self.timeout, memory=self.memory, engine=name)
         exits.callback(worker.terminate)
         with _record_failure(self):
             loaded = worker.load(self.target.model, self.target.config, self.feeds, self.target.callers)
@@ -259,7 +262,7 @@ class _TargetRun:
         """Measure memory, and count the nodes of providers."""
         with ExitStack() as exits:
             worker = self.start_worker(exits)
-            if finds_providers and not self.failure:
+            if finds_providers and not self.failure and self.target.config.is_onnxruntime:
                 with _record_failure(self):
                     self.providers = worker.provider_node_counts(next(iter(self.feeds.values())))
 
@@ -268,6 +271,7 @@ class _TargetRun:
         if self.loaded is None or self.failure:
             return ModelMetrics(failure=self.failure)
         return ModelMetrics(
+            precision=self.loaded.precision,
             creation_seconds=median(self.creations),
             resident_bytes=self.loaded.resident,
             peak_bytes=self.loaded.peak,

@@ -1,6 +1,6 @@
 """Worker of benchmark: times one model.
 
-It imports neither onnx nor most of the package, as their memory would count as the model's.
+It imports little of the package, as its memory would count as the model's.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import psutil
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.ort.ort_values import lacks_numpy_dtype
-from ...core.ort.sessions import SessionConfig, create_session
+from ...core.ort.engines import EngineSession, find_engine
+from ...core.ort.kernel_session import KernelSession
+from ...core.ort.sessions import OrtSession, SessionConfig, create_session
 from ...core.ort.value_files import read_value
 from ...core.processes.process_limits import end_with_parent
 from ...core.processes.worker_process import Parent
@@ -37,7 +38,8 @@ COLD_CALL_LIMIT = 0.25  # seconds of a call that is long against the effect of c
 class LoadMetrics(Struct, frozen=True):
     """The `creation` of a session in seconds, and the threads that it starts.
 
-    In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`.
+    In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`. `precision` is
+    that in which the engine really computes.
     """
 
     creation: float
@@ -45,6 +47,7 @@ class LoadMetrics(Struct, frozen=True):
     threads: int
     resident: int
     peak: int
+    precision: str
 
 
 class BenchmarkWorker:
@@ -54,7 +57,7 @@ class BenchmarkWorker:
         self.process = psutil.Process()
         self.model = Path()
         self.config = SessionConfig()
-        self.session: Any = None
+        self.session: EngineSession | None = None
         self.calls: dict[int, Call] = {}
         self.callers = 1
 
@@ -65,18 +68,19 @@ class BenchmarkWorker:
         """
         self.model, self.config, self.callers = model, config, callers
         first = read_value(next(iter(feeds.values())))
-        __import__("onnxruntime")
+        find_engine(config.engine).devices()  # this loads its library
         gc.collect()
         base, threads = self.process.memory_info().rss, self.process.num_threads()
         start = perf_counter()
         self.session = create_session(self.model, self.config)
         creation = perf_counter() - start
         threads = self.process.num_threads() - threads + 1
-        bind_call(self.session, first)()
+        self.session.bind(first)()
         resident = self.process.memory_info().rss
         peak = max(resident, peak_bytes(self.process))  # the kernel rounds them in different ways
-        self.calls = {batch: bind_call(self.session, read_value(file)) for batch, file in feeds.items()}
-        return LoadMetrics(creation, base, threads, resident, peak)
+        self.calls = {batch: self.session.bind(read_value(file)) for batch, file in feeds.items()}
+        threads = self.session.threads or threads
+        return LoadMetrics(creation, base, threads, resident, peak, self.session.precision)
 
     def warm_up(self, batch: int) -> float:
         """Run until warm; the seconds of a call."""
@@ -105,7 +109,7 @@ class BenchmarkWorker:
         return [b - a for a, b in pairwise(marks)]
 
     def provider_node_counts(self, feeds: Path, folder: Path) -> dict[str, int]:
-        """The number of nodes by provider, in a session of its own: recording them takes time and memory.
+        """The number of nodes by onnxruntime's provider, in a session of its own: recording takes time and memory.
 
         The record goes to `folder`, of the parent, which removes it also where it kills this process.
         """
@@ -113,8 +117,9 @@ class BenchmarkWorker:
         self.session = None
         setting = replace(self.config, profile_prefix=str(folder / "run"), optimized_model_path="")
         session = create_session(self.model, setting)
-        bind_call(session, read_value(feeds))()
-        record = Path(session.end_profiling())
+        session.bind(read_value(feeds))()
+        assert isinstance(session, OrtSession | KernelSession)
+        record = session.end_profile()
         events: list[dict[str, Any]] = read_events(record)
         record.unlink()
         named = [(e["name"], e.get("args", {})) for e in events]
@@ -142,19 +147,6 @@ def concurrent_times(run: Call, calls: int, callers: int) -> list[int]:
         for future in futures:
             future.result()
         return [(perf_counter_ns() - begin) // (each * callers)] * (each * callers)
-
-
-def bind_call(session: Any, feeds: dict[str, Any]) -> Call:
-    """A call that runs a session once, as its users do."""
-    ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
-    if not any(lacks_numpy_dtype(end.type) for end in ends):
-        return lambda: session.run(None, feeds)
-    from ...core.ort.ort_values import to_ortvalue  # noqa: PLC0415 - imports onnx, which takes memory
-
-    made = {name: to_ortvalue(array) for name, array in feeds.items()}
-    outputs = [end.name for end in session.get_outputs()]
-    # `made` also owns the memory of the values.
-    return lambda: session.run_with_ort_values(outputs, {name: value for name, (value, _) in made.items()})
 
 
 def peak_bytes(process: psutil.Process) -> int:

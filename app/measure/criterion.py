@@ -94,8 +94,8 @@ class Criterion(Protocol):
     @property
     def reference(self) -> float: ...  # noqa: D102 - described above
 
-    def score(self, model: Loadable) -> Score:
-        """The score of a model."""
+    def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
+        """The score of a model, in a session of this config."""
         ...
 
     def allows(self, score: Score) -> bool:
@@ -122,10 +122,10 @@ class MetricCriterion:
             raise ModelError(f"{self.examples.name}: the original does not run on it: {score.failure}")
         self.reference = score.figure
 
-    def score(self, model: Loadable) -> Score:
+    def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
         """The metric of a model, and its loss against the reference."""
         try:
-            with RemoteBackend(AS_USERS_RUN) as remote:
+            with RemoteBackend(config) as remote:
                 figure = accuracy(remote(model), self.inputs, self.outputs, self.examples, self.metric)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
@@ -161,7 +161,7 @@ class AgreementCriterion:
         """Keep the outputs of the original. Raises ModelError if it does not run."""
         self._expected, budget = [], KEPT_BYTES
         try:
-            for outputs in self._run(model):
+            for outputs in self._run(model, AS_USERS_RUN):
                 budget -= value_bytes(outputs)
                 self._expected.append(partial(list[Any], outputs) if budget >= 0 else self._stored(outputs))
         except EvaluationError as e:
@@ -176,11 +176,11 @@ class AgreementCriterion:
         value_files.write_value(outputs, path)
         return partial(value_files.read_value, path)
 
-    def score(self, model: Loadable) -> Score:
+    def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
         """The agreement of a model with the original."""
         agreement = Agreement.of(self.outputs, is_classifier=self.is_classifier)
         try:
-            for wanted, found in zip(self._expected, self._run(model), strict=True):
+            for wanted, found in zip(self._expected, self._run(model, config), strict=True):
                 agreement.add(wanted(), found)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
@@ -190,8 +190,8 @@ class AgreementCriterion:
         """Whether the loss is within the budget, and of a classifier the noise not too loud."""
         return allows_agreement(self.budget, score, is_classifier=self.is_classifier)
 
-    def _run(self, model: Loadable) -> Iterable[list[Any]]:
-        with RemoteBackend(AS_USERS_RUN) as remote:
+    def _run(self, model: Loadable, config: SessionConfig) -> Iterable[list[Any]]:
+        with RemoteBackend(config) as remote:
             session: RemoteSession = remote(model)
             for feeds in self.feeds:
                 yield session.run(self.outputs, feeds)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
+from ...core.ort.engines import ONNXRUNTIME, SINGLE
+from ...core.ort.sessions import short_name
 from ..report.document import TERMINAL, Document, Lines, Table, TableRow, table
 from ..report.number_text import compact, duration, plural, ratio_with_bounds
-from .execution_provider import short_name
 
 if TYPE_CHECKING:
     from .bench import BenchReport, ModelBenchmark
@@ -79,7 +80,14 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
         yield f"{report.metric} over {plural(report.samples, 'labelled sample')}"
     counts = sorted({m.measured.threads for m in report.models if not m.measured.failure})
     threads = f"{' or '.join(map(str, counts))} thread{'s' * (counts != [1])}" if counts else "no threads"
-    yield f"onnxruntime {report.versions['onnxruntime']} at level {report.level}, {threads}"
+    engines = [*dict.fromkeys(m.engine for m in report.models)]
+    others = [f"{name} {report.versions.get(name.partition(':')[0], '')}".strip() for name in engines]
+    if ONNXRUNTIME in engines:
+        others[engines.index(ONNXRUNTIME)] += f" at level {report.level}"
+    yield f"{', '.join(others)}, {threads}"
+    for m in report.models:
+        if not m.measured.failure and m.measured.precision != (m.engine.partition(":")[2] or SINGLE):
+            yield f"{display_name(m, report)}: it computes in {m.measured.precision}"
     yield from provider_lines(report)
     if report.sizes:
         yield f"sizes: {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
@@ -101,16 +109,18 @@ def ratio_lines(report: BenchReport) -> Iterator[str]:
 def provider_lines(report: BenchReport) -> Iterator[str]:
     """The execution providers: one line if all nodes of all models ran on the requested one."""
     requested = short_name(report.provider)
-    if {name for m in report.models for name in m.measured.providers} <= {report.provider}:
+    models = [m for m in report.models if m.engine == ONNXRUNTIME]
+    if models and {name for m in models for name in m.measured.providers} <= {report.provider}:
         yield f"all nodes ran on {requested}"
         return
-    for m in (m for m in report.models if not m.measured.failure):
+    for m in (m for m in models if not m.measured.failure):
         ran = ", ".join(f"{plural(n, 'node')} on {short_name(name)}" for name, n in m.measured.providers.items())
-        missing = "" if report.provider in m.measured.providers else f", none on {requested}"
+        missing = "" if report.provider in {"", *m.measured.providers} else f", none on {requested}"
         yield f"{display_name(m, report)}: {ran}{missing}"
 
 
 def display_name(model: ModelBenchmark, report: BenchReport) -> str:
-    """The name of a file; with its folders if two files have that name."""
-    name = Path(model.model).name
-    return name if sum(Path(m.model).name == name for m in report.models) == 1 else model.model
+    """The name of a file; with its folders if two files have that name, and the engine if there are several."""
+    path, engines = Path(model.model), {m.engine for m in report.models}
+    is_unique = len({m.model for m in report.models if Path(m.model).name == path.name}) == 1
+    return (path.name if is_unique else model.model) + f" on {model.engine}" * (engines != {ONNXRUNTIME})

@@ -1,28 +1,41 @@
-"""Execution providers of onnxruntime."""
+"""Engines and execution providers that users name, and sessions of them."""
 
 from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from ...core.errors import UnknownNameError, UsageError
-from ...core.ort.sessions import ALL_LEVELS, CPU, MAX_THREADS, SessionConfig
+from ...core.ort.engines import ONNXRUNTIME, SINGLE, EngineChoice, engine_label, find_engine, parse_engine
+from ...core.ort.sessions import (
+    ALL_LEVELS,
+    CPU,
+    ENABLE_ALL,
+    MAX_THREADS,
+    PROVIDER_SUFFIX,
+    SessionConfig,
+    short_name,
+)
 from ...core.plugins.pass_spec import parse_specs
 from ...core.support.suggestions import did_you_mean
+from ..options import SessionOptions
+from ..registry.environment import versions
 
-SUFFIX = "ExecutionProvider"
 SYNTAX = "name{option=text}"
 QUOTED = re.compile(r"\A(['\"])(.*)\1\Z", re.DOTALL)
 
 
 class ExecutionProvider(Struct, frozen=True):
-    """An execution provider: its full name, and its options as texts."""
+    """An execution provider: its full name, its options as texts, and its library, if it is no part of the build."""
 
     name: str = CPU
     options: tuple[tuple[str, str], ...] = ()
+    library: str = ""
 
     def session_config(self, level: str, threads: int) -> SessionConfig:
         """The config of users' sessions at an optimization level, by onnxruntime's own name. Raises UsageError."""
@@ -36,7 +49,49 @@ class ExecutionProvider(Struct, frozen=True):
             intra_op_threads=threads,
             provider=self.name,
             provider_options=self.options,
+            provider_library=self.library,
         )
+
+
+def session_configs(options: SessionOptions, engines: Sequence[str], level: str | None = None) -> list[SessionConfig]:
+    """The configs of users' sessions of each engine, with the provider and the level for onnxruntime.
+
+    Raises UsageError for engines and providers that are not there, and for options that none of the engines has.
+    """
+    chosen = [parse_engine(text) for text in engines]
+    if ONNXRUNTIME not in {c.name for c in chosen}:
+        given = {"--ep": options.ep != "cpu", "--ep-library": options.ep_library, "--level": level not in {None, "all"}}
+        for flag, value in given.items():
+            if value:
+                raise UsageError(f"{flag} is for onnxruntime: leave it out, or give --engine onnxruntime, too")
+    return [_session_config(options, c, level) for c in chosen]
+
+
+def engine_versions(configs: Sequence[SessionConfig]) -> dict[str, str]:
+    """The versions of this package and its libraries, and of the engines of configs."""
+    return versions() | {engine_label(c.engine, SINGLE): find_engine(c.engine).installed_version() for c in configs}
+
+
+def compared_config(engine: str) -> SessionConfig:
+    """The config in which an engine is compared with the reference. Raises UsageError."""
+    return session_configs(SessionOptions(), [engine])[0]
+
+
+def _session_config(options: SessionOptions, choice: EngineChoice, level: str | None) -> SessionConfig:
+    if choice.name == ONNXRUNTIME:
+        if choice.options:
+            raise UsageError("--engine onnxruntime: its options are those of --ep")
+        level_name = ENABLE_ALL if level is None else optimization_level(level)
+        provider = ExecutionProvider() if options.ep_library else parse_provider(options.ep)
+        if options.ep_library:
+            provider = library_provider(Path(options.ep_library), options.ep)
+        return provider.session_config(level_name, options.threads)
+    return SessionConfig(
+        intra_op_threads=options.threads,
+        engine=choice.name,
+        precision=choice.precision,
+        provider_options=choice.options,
+    )
 
 
 def parse_provider(text: str) -> ExecutionProvider:
@@ -51,7 +106,7 @@ def parse_provider(text: str) -> ExecutionProvider:
     if len(specs) != 1:
         raise UsageError(f"{text}: name one execution provider, not {len(specs)}")
     names = available_providers()
-    wanted = specs[0].name.casefold().removesuffix(SUFFIX.casefold())
+    wanted = specs[0].name.casefold().removesuffix(PROVIDER_SUFFIX.casefold())
     full_name = next((n for n in names if short_name(n) == wanted), None)
     if full_name is None:
         known = [short_name(n) for n in names]
@@ -59,6 +114,19 @@ def parse_provider(text: str) -> ExecutionProvider:
         raise UnknownNameError(f"this onnxruntime has no execution provider {specs[0].name}; {near}")
     options = tuple((name, QUOTED.sub(r"\2", text)) for name, text in specs[0].options.items())
     return ExecutionProvider(full_name, options)
+
+
+def library_provider(library: Path, text: str) -> ExecutionProvider:
+    """The provider of a library, by the name and options in a text; `cpu` names none. Raises UsageError."""
+    try:
+        spec = parse_specs(text)[0]
+        library.open("rb").close()
+    except UsageError as e:
+        raise UsageError(f"not of the form {SYNTAX}: {e}") from e
+    except OSError as e:
+        raise UsageError(f"--ep-library {library}: {e.strerror}") from e
+    options = tuple((name, QUOTED.sub(r"\2", value)) for name, value in spec.options.items())
+    return ExecutionProvider("" if spec.name.casefold() == "cpu" else spec.name, options, str(library.absolute()))
 
 
 def optimization_level(level: str) -> str:
@@ -72,8 +140,3 @@ def available_providers() -> list[str]:
     """The full names of the providers in this build of onnxruntime; their libraries may still fail to load."""
     ort: Any = importlib.import_module("onnxruntime")
     return list(ort.get_available_providers())
-
-
-def short_name(name: str) -> str:
-    """`CPUExecutionProvider` as cpu."""
-    return name.removesuffix(SUFFIX).casefold()

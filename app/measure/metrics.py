@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median, stdev
 
+from ...core.ort.engines import SINGLE
 from ...core.support.confidence_intervals import RatioInterval, mean_interval, median_interval, student_t
 
 
@@ -52,9 +53,9 @@ class ModelMetrics:
 
     `creation_seconds`: the time to create a session, the median over the processes. `resident_bytes`, `peak_bytes`:
     memory of a process that loaded and ran the model with one sample, `baseline_bytes` the memory of one that has only
-    imported onnxruntime. `providers`: the number of nodes by execution provider that ran them. `latencies` by batch
-    size. `threads` that compute an op, as observed in the process. `set_peaks`: the peak memory of each further process
-    in bytes, 0 for a set without this model.
+    loaded the engine. `providers`: the number of nodes by onnxruntime's execution provider that ran them. `latencies`
+    by batch size. `threads` that compute an op, as observed in the process. `precision` is that in which the engine
+    really computes. `set_peaks`: the peak memory of each further process in bytes, 0 for a set without this model.
     """
 
     failure: str = ""
@@ -65,6 +66,7 @@ class ModelMetrics:
     providers: dict[str, int] = field(default_factory=dict[str, int])
     latencies: dict[int, Latency] = field(default_factory=dict[int, Latency])
     threads: int = 0
+    precision: str = SINGLE
     set_peaks: tuple[int, ...] = field(default=(), repr=False)
 
 

@@ -10,12 +10,13 @@ import msgspec
 from msgspec import Meta, Struct, field, to_builtins
 
 from ...core.errors import UsageError
-from ...core.ort.sessions import ALL_LEVELS, CPU, ENABLE_ALL, MAX_THREADS, SessionConfig
+from ...core.ort.engines import ONNXRUNTIME, SINGLE, parse_engine
+from ...core.ort.sessions import ALL_LEVELS, CPU, ENABLE_ALL, MAX_THREADS, SessionConfig, short_name
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import read_text, unreadable
 from ...passes.pipelines import PIPELINES
 from ...passes.trades import OPTIONAL, TRADING
-from .execution_provider import ExecutionProvider, parse_provider, short_name
+from .execution_provider import ExecutionProvider, parse_provider
 
 ORIGINAL = "none"  # the pipeline without passes
 DEFAULT_SESSION = ExecutionProvider().session_config(ENABLE_ALL, 0)
@@ -52,6 +53,9 @@ class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     prepack_weights: bool = True
     provider: str = "cpu"
     provider_options: dict[str, str] = field(default_factory=dict[str, str])
+    engine: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,100}\Z")] = ONNXRUNTIME
+    precision: Annotated[str, Meta(pattern=r"^[a-z0-9]{1,20}\Z")] = SINGLE
+    streams: Threads = 0
 
     @classmethod
     def of(cls, config: SessionConfig) -> SessionSettings:
@@ -61,7 +65,8 @@ class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
         return cls(level, provider=short_name(config.provider), provider_options=dict(config.provider_options), **same)
 
     def config(self) -> SessionConfig:
-        """The config of users' sessions with these settings. Raises UsageError for an unknown provider."""
+        """The config of users' sessions with these settings. Raises UsageError for an unknown engine or provider."""
+        parse_engine(f"{self.engine}:{self.precision}")
         return SessionConfig(
             ALL_LEVELS[self.level],
             provider=parse_provider(self.provider).name,
@@ -80,6 +85,7 @@ def settings_words(config: SessionConfig, usual: SessionConfig = DEFAULT_SESSION
 
 
 def _differences(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
+    yield from _engine_words(config, usual)
     if config.optimization_level != usual.optimization_level:
         yield f"level {SessionSettings.of(config).level}"
     if config.disabled_optimizers:
@@ -93,9 +99,18 @@ def _differences(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
         yield f"{config.inter_op_threads} inter-op thread{'s' * (config.inter_op_threads != 1)}"
     if config.dynamic_block_base != usual.dynamic_block_base:
         yield f"dynamic blocks of {config.dynamic_block_base}"
-    if config.provider != CPU or config.provider_options:
-        options = ",".join(f"{name}={text}" for name, text in config.provider_options)
-        yield f"provider {short_name(config.provider)}{f'{{{options}}}' if options else ''}"
+
+
+def _engine_words(config: SessionConfig, usual: SessionConfig) -> Iterator[str]:
+    """The engine, and the provider of onnxruntime, if they are not the usual ones."""
+    options = ",".join(f"{name}={text}" for name, text in config.provider_options)
+    given = f"{{{options}}}" if options else ""
+    if config.engine_name != usual.engine_name:
+        yield f"engine {config.engine_name}{given}"
+    elif config.provider != CPU or given:
+        yield f"provider {short_name(config.provider)}{given}"
+    if config.streams != usual.streams:
+        yield f"{config.streams} stream{'s' * (config.streams != 1)}"
 
 
 class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,7 +185,8 @@ class TunedSettings(Struct, frozen=True, forbid_unknown_fields=True):
 def read_tuned_settings(path: Path) -> TunedSettings:
     """The settings in a file. Raises UsageError for another file, and for settings that make no sense.
 
-    No text in it is run: pipelines and passes are from this package, optimizers and providers from onnxruntime.
+    No text in it is run: pipelines and passes are from this package, optimizers and providers from onnxruntime, engines
+    from packages that are installed.
     """
     try:
         found = msgspec.json.decode(read_text(path, MAX_BYTES), type=TunedSettings)

@@ -18,7 +18,7 @@ from ...core.io.model import serialize
 from ...core.io.writer import write_model
 from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
-from ...core.ort.backends import OnnxRuntime, is_lack_of_memory, session_memory
+from ...core.ort.backends import LoadedModel, is_lack_of_memory, session_memory
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.value_files import with_arrays
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
@@ -116,15 +116,15 @@ class ProfileWorker:
         """Profile a model. Raises EvaluationError."""
         unsaved = replace(config, optimized_model_path="")
         try:
-            pilot, saved = OnnxRuntime(model, config), True
+            pilot, saved = LoadedModel(model, config), True
         except ModelLoadError:  # providers that compile nodes cannot save the model
-            pilot, saved = OnnxRuntime(model, unsaved), False
+            pilot, saved = LoadedModel(model, unsaved), False
         pilot.run(outputs, feeds)
         first = read_trace(pilot.end_profile())
         del pilot
         if not first:
             raise EvaluationError(TOO_MANY_EVENTS)
-        session = OnnxRuntime(model, unsaved)
+        session = LoadedModel(model, unsaved)
         for _ in range(WARMUP_RUNS):
             session.run(outputs, feeds)
         repeat(lambda: session.run(outputs, feeds), min_time, max_runs(len(first[0].kernels)))

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import wraps
 from importlib import import_module
 from inspect import signature
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from ...core.support.printable_text import printable_line
 from ...core.support.suggestions import did_you_mean
@@ -20,6 +20,9 @@ Subject = TypeVar("Subject")
 Other = TypeVar("Other")
 Options = TypeVar("Options")
 Outcome = TypeVar("Outcome")
+Subject_contra = TypeVar("Subject_contra", contravariant=True)
+Other_contra = TypeVar("Other_contra", contravariant=True)
+Outcome_co = TypeVar("Outcome_co", covariant=True)
 NOTHING = {"text/html": "", "text/plain": ""}
 """An output of a cell without content."""
 
@@ -34,16 +37,28 @@ def with_keywords(
     return _with_keywords(options, name)
 
 
+class WithSecond(Protocol[Subject_contra, Other_contra, P, Outcome_co]):
+    """A function of one or two subjects, and options as keywords."""
+
+    def __call__(
+        self, original: Subject_contra, other: Other_contra | None = None, *args: P.args, **options: P.kwargs
+    ) -> Outcome_co:
+        """Call the function."""
+        ...
+
+
 def with_keywords_after_two(
     options: Callable[P, Options], name: str
-) -> Callable[[Callable[[Subject, Other, Options], Outcome]], Callable[Concatenate[Subject, Other, P], Outcome]]:
-    """As `with_keywords`, for a function of two subjects."""
-    return _with_keywords(options, name)
+) -> Callable[[Callable[[Subject, Other | None, Options], Outcome]], WithSecond[Subject, Other, P, Outcome]]:
+    """As `with_keywords`, for a function of two subjects, of which the second may be left out."""
+    return _with_keywords(options, name, optional=1)
 
 
-def _with_keywords(options: Callable[..., Any], name: str) -> Any:
+def _with_keywords(options: Callable[..., Any], name: str, optional: int = 0) -> Any:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         *subjects, _ = signature(function).parameters.values()
+        required = len(subjects) - optional
+        subjects[required:] = [p.replace(default=None) for p in subjects[required:]]
         own = signature(function).replace(parameters=[*subjects, *signature(options).parameters.values()])
 
         @wraps(function)
@@ -55,7 +70,7 @@ def _with_keywords(options: Callable[..., Any], name: str) -> Any:
                 given = own.bind(*args, **keywords).arguments
             except TypeError as e:
                 raise TypeError(f"{name}(): {e}") from None
-            first = [given.pop(p.name) for p in subjects]
+            first = [given.pop(p.name, p.default) for p in subjects]
             chosen = options(**given)
             with shown_progress(chosen.progress) as show:
                 return function(*first, replace(chosen, progress=show))

@@ -9,10 +9,10 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.ort.sessions import ALL_LEVELS, CPU
+from ...core.ort.sessions import ALL_LEVELS, CPU, short_name
 from ...core.run.report import Report
 from ...passes.trades import OPTIONAL, TRADING
-from ..measure.execution_provider import ExecutionProvider, available_providers, short_name
+from ..measure.execution_provider import ExecutionProvider, available_providers
 from ..measure.tuned_settings import DEFAULT_SESSION, ORIGINAL, SWITCHES, Configuration, Recipe
 
 OPSETS_WITH_FUSIONS = (13, 17, 20, 23)

@@ -17,7 +17,9 @@ from msgspec.structs import replace
 from ...core.errors import EvaluationError, ModelError, format_error
 from ...core.io.model_source import ModelSource
 from ...core.operators.effects import uses_16_bit_floats
+from ...core.ort.engines import SINGLE
 from ...core.ort.remote_backend import RemoteBackend
+from ...core.ort.sessions import UNOPTIMIZED, SessionConfig
 from ...core.processes.watchdog import time_limit_end
 from ...core.run.phase_timer import COMPARING, PhaseTimer
 from ...core.verify.input_specs import input_specs
@@ -105,11 +107,17 @@ def _finite(data: Any) -> Any:
 
 
 def measure_loss(
-    original: ModelSource, other: ModelSource, spec: VerificationSpec, options: VerifyOptions, timer: PhaseTimer
-) -> AccuracyLoss:
-    """The loss of a model that has the inputs of the original, on the outputs of `spec`.
+    original: ModelSource,
+    other: ModelSource,
+    spec: VerificationSpec,
+    options: VerifyOptions,
+    timer: PhaseTimer,
+    config: SessionConfig | None = None,
+) -> tuple[AccuracyLoss, str]:
+    """The loss of a model that has the inputs of the original, on the outputs of `spec`; and its precision.
 
-    Both run in onnxruntime with all its optimizations, as users run them. Raises ModelError if the original does not
+    Both run in onnxruntime with all its optimizations, as users run them. With a `config`, that runs the other model,
+    and onnxruntime without optimizations the original. Raises ModelError if the original does not
     run on given inputs or labelled rows, UnverifiableError if no inputs can be generated.
     """
     model, budget, outputs = original.load(), Budget.parse(options.budget or ""), list(dict.fromkeys(spec.outputs))
@@ -119,7 +127,9 @@ def measure_loss(
     if options.labelled is not None:
         labelled = LabelledPart(LabelledSet.read(Path(options.labelled)), input_specs(model), options.metric)
     with timer.phase(COMPARING):
-        runs = _PairedRuns(original, other, agreement, TimeBudget(_seconds(options)), timer)
+        budget_of_time = TimeBudget(_seconds(options))
+        configs = (AS_USERS_RUN, AS_USERS_RUN) if config is None else (UNOPTIMIZED, config)
+        runs = _PairedRuns(original, other, agreement, budget_of_time, timer, configs)
         if labelled is not None:
             runs.add(labelled.feeds())
             samples = f"{len(labelled)} labelled rows of {labelled.examples.name}"
@@ -135,7 +145,7 @@ def measure_loss(
         is_within = not runs.failure and allows_agreement(budget, score, is_classifier=agreement.is_classifier)
         if labelled is not None and not runs.failure:
             metric = labelled.criterion(outputs, budget, original.loadable())
-            name, reference, score = metric.name, metric.reference, metric.score(other.loadable())
+            name, reference, score = metric.name, metric.reference, metric.score(other.loadable(), configs[1])
             is_within = metric.allows(score)
     changes = [f"{output}: {figures.change}" for output, figures in agreement.outputs.items() if figures.change]
     constant = [
@@ -145,7 +155,8 @@ def measure_loss(
     ]
     has_half = spec.uses_half or uses_16_bit_floats(other.load().graph)
     notes = (*spec.notes, *runs.notes, *changes, *constant, *[UNSEEN_OVERFLOW] * has_half)
-    return AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)
+    loss = AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)
+    return loss, runs.precision
 
 
 def _seconds(options: VerifyOptions) -> float:
@@ -156,7 +167,8 @@ def _seconds(options: VerifyOptions) -> float:
 class _PairedRuns:
     """Runs of two models on the same inputs, for as long as the `budget` lasts.
 
-    `count` is the number of inputs; `failure` says why the other model does not run.
+    `configs` are theirs. `count` is the number of inputs; `failure` says why the other model does not run, and
+    `precision` is that in which it really computes.
     """
 
     original: ModelSource
@@ -164,17 +176,20 @@ class _PairedRuns:
     agreement: Agreement
     budget: TimeBudget
     timer: PhaseTimer
+    configs: tuple[SessionConfig, SessionConfig]
     count: int = 0
+    precision: str = SINGLE
     failure: str = ""
     notes: list[str] = field(default_factory=list[str])
 
     def add(self, inputs: Iterable[Feeds]) -> None:
         """Add the outputs on some inputs to the agreement, up to a failure."""
         names = list(self.agreement.outputs)
-        with RemoteBackend(AS_USERS_RUN) as first_backend, RemoteBackend(AS_USERS_RUN) as second_backend:
+        with RemoteBackend(self.configs[0]) as first_backend, RemoteBackend(self.configs[1]) as second_backend:
             first = _run_original(self.original, partial(first_backend, self.original.loadable()))
             try:
                 second = second_backend(self.other.loadable())
+                self.precision = second.precision
                 for feeds in inputs:
                     if self.count and self.budget.left() <= 0:
                         self.notes.append(f"further samples were left out after {round(self.budget.seconds, 1):g} s")

@@ -28,7 +28,8 @@ def describe(report: VerificationReport) -> Document:
     ]
     blocks: list[Block] = [Lines(differences)]
     evidence, details = list[Block](), Lines(())
-    text = f"was not compared: {report.obstacle}"
+    text, engine = f"was not compared: {report.obstacle}", report.engine_text
+    subject = f"{report.other} in {engine}" if engine else report.other
     if verdict is not None and verdict.failure is not None:
         message, places = verdict.failure.describe("it"), [verdict.failure.cut_point, verdict.failure.output]
         text = f"is {WRONG}: {message}"
@@ -38,7 +39,8 @@ def describe(report: VerificationReport) -> Document:
         is_lossy = report.has_narrower_constants and verdict.failure.difference is not None
         blocks.append(Lines(["measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
     elif verdict is not None:
-        text = f"{verdict_line(verdict)}; compared with {verdict.backend} without optimizations"
+        compared = f"{engine} was compared" if engine else "compared"
+        text = f"{verdict_line(verdict)}; {compared} with {verdict.backend} without optimizations"
         details = Lines([*difference_lines(verdict)], on=TERMINAL | PAGE)
         blocks += [Lines(verdict.notes, "note"), output_table(verdict)]
     elif accuracy is not None:
@@ -50,14 +52,14 @@ def describe(report: VerificationReport) -> Document:
             findings.append(Finding(Level.ERROR, "over-budget", "over the budget", message, report.other))
     if differences:
         joint = "; its outputs agree otherwise:" if report.has_equal_values else ", and"
-        text = f"{report.other} has another interface{joint} {text.removeprefix('verified: ')}"
+        text = f"{subject} has another interface{joint} {text.removeprefix('verified: ')}"
     elif not text.startswith("verified"):
-        text = f"{report.other} {text}"
+        text = f"{subject} {text}"
     if report.proofs is not None:
         blocks.append(Lines([*proof_lines(report.proofs.counts)]))
     return Document(
         "passes verify",
-        f"{report.other} against {Path(report.original).name}",
+        f"{subject} against {Path(report.original).name}",
         text,
         "good" if report.agrees else "bad",
         details=details,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import to_builtins
 
+from ...core.ort.engines import SINGLE
 from ...core.proof.region_proofs import RegionProofs
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
@@ -24,8 +25,9 @@ class VerificationReport:
 
     `interface_differences` are in words; `obstacle` says why no values could be compared with them. `verdict` is None
     then, and with a budget, for which there is `accuracy`. `proofs` are those of the changed regions, if asked for.
-    `has_narrower_constants`: some have 16 bits or fewer, of a type that no constant of the original has. `seconds` are
-    by phase.
+    `has_narrower_constants`: some have 16 bits or fewer, of a type that no constant of the original has. `engine` is
+    the engine that ran the other model, "" for the engine of the original, and `precision` that in which it computed.
+    `seconds` are by phase.
 
     Examples:
         >>> report = verify("model.onnx", optimize("model.onnx").model)
@@ -41,9 +43,17 @@ class VerificationReport:
     proofs: RegionProofs | None = None
     obstacle: str = ""
     has_narrower_constants: bool = False
+    engine: str = ""
+    precision: str = SINGLE
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def engine_text(self) -> str:
+        """The engine that ran the other model, with its version and precision; "" for the engine of the original."""
+        name = self.engine.partition(":")[0]
+        return f"{name} {self.versions.get(name, '')} ({self.precision})" if self.engine else ""
 
     @property
     def agrees(self) -> bool:

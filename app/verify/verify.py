@@ -8,19 +8,21 @@ from pathlib import Path
 import onnx
 from msgspec.structs import replace as replace_fields
 
+from ...core.errors import UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import element_bits
+from ...core.ort.engines import SINGLE
 from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
+from ..measure.execution_provider import compared_config, engine_versions
 from ..options import with_process_options
-from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords_after_two
 from .interfaces import Interfaces
@@ -32,10 +34,12 @@ NARROW_BITS = 16
 
 @with_process_options
 def verify_models(
-    original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path, options: VerifyOptions
+    original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path | None, options: VerifyOptions
 ) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
+    With an `engine`, such as `openvino`, that runs `other`, or the original itself without one. Other precisions than
+    f32, as in `openvino:bf16`, are measured with a `budget`, 1% by default.
     `inputs`, `shapes` and `memory` as for `optimize`, `effort` as its `verify`; `exact` requires bit-identical outputs.
     With `prove`, the regions in which models that agree differ are also proved, as far as they are small enough.
     With a `budget`, such as `1%`, the models may differ on purpose: the report's `accuracy` says how much, on typical
@@ -51,7 +55,10 @@ def verify_models(
     timer = PhaseTimer(phase_callback(options.progress))
     if options.budget is None:
         start_oracle_worker()
-    first, second = (model_source(m, inline=False) for m in (original, other))
+    if other is None and options.engine is None:
+        raise UsageError("give a second model, or an engine, as in --engine openvino")
+    config = None if options.engine is None else compared_config(options.engine)
+    first, second = (model_source(m, inline=False) for m in (original, original if other is None else other))
     paths = OutputPaths.of(report=options.json, page=options.html)
     data = (*data_files(options.inputs), *data_files(options.labelled))
     paths.require_distinct((*first.files, *second.files, *data, *options.custom_operator_files))
@@ -64,6 +71,7 @@ def verify_models(
         is_narrower = bool(_narrow_types(rewritten) - _narrow_types(model))
         spec, second = replace_fields(spec, outputs=interfaces.outputs), interfaces.adapted(second, model)
     differences, verdict, accuracy = interfaces.differences, None, None
+    precision = SINGLE if config is None else config.precision
     if options.budget is None:
         differences = sorted((*differences, *interfaces.float_types))
     else:
@@ -73,13 +81,13 @@ def verify_models(
     elif options.budget is not None:
         from .accuracy_loss import measure_loss  # noqa: PLC0415 - imports the oracle and measurements
 
-        accuracy = measure_loss(first, second, spec, options, timer)
+        accuracy, precision = measure_loss(first, second, spec, options, timer, config)
     else:
         with OracleProcess(first.loadable(), spec, options.seed, label=first.label, report=timer.report) as oracle:
             with timer.phase(RUNNING_ORIGINAL):
                 oracle.wait()
             with timer.phase(COMPARING):
-                verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=options.exact))
+                verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=options.exact), config=config)
     proofs = None
     if options.prove and verdict is not None and verdict.failure is None and not differences:
         from ..optimize.region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
@@ -90,7 +98,8 @@ def verify_models(
             proofs = proofs_of(models, timer.verification_seconds, exact=options.exact)
     report = VerificationReport(
         first.label, second.label, differences, verdict, accuracy, proofs, interfaces.obstacle, is_narrower,
-        timer.seconds, versions(), options=options.chosen,
+        "" if config is None else config.engine_name, precision, timer.seconds,
+        engine_versions([] if config is None else [config]), options=options.chosen,
     )  # fmt: skip
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...core.ort.engines import parse_engine
 from ...core.verify.effort import Effort
 from ..options import (
     EFFORTS,
@@ -15,11 +16,15 @@ from ..options import (
     ReportOptions,
     SeedOptions,
     ShapeOptions,
+    VerifiedEngineOptions,
     criterion_option,
     parse_effort,
     require,
     verification_option,
 )
+
+DEFAULT_BUDGET = "1%"
+"""The loss that is allowed to an engine in another precision than the model's."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +34,7 @@ class VerifyOptions(
     KernelPluginOptions,
     SeedOptions,
     ShapeOptions,
+    VerifiedEngineOptions,
     BudgetOptions,
     InputOptions,
     ReportOptions,
@@ -51,6 +57,10 @@ class VerifyOptions(
     def __post_init__(self) -> None:
         """Raise UsageError for a budget of another form, and for options that contradict each other."""
         super().__post_init__()
+        if self.engine is not None:
+            require(not self.prove, "--prove and --engine: give one of them")
+            if self.budget is None and parse_engine(self.engine).is_lossy:
+                object.__setattr__(self, "budget", DEFAULT_BUDGET)
         self.require_budget_for()
         if self.budget is not None:
             from ..measure.criterion import Budget  # noqa: PLC0415 - imports onnx

@@ -16,7 +16,7 @@ from onnx import helper
 from ..ir.op_schemas import canonical_domain
 from ..operators.declaration import OperatorCall
 from ..operators.table import OPERATORS
-from ..ort.backends import OnnxRuntime
+from ..ort.backends import LoadedModel
 from ..ort.sessions import SessionConfig
 from ..serialization.proto_queries import (
     all_nodes,
@@ -65,7 +65,7 @@ class ObservedGraph:
     _nodes: list[_NodeWithBodies] = field(init=False)
     _observed: dict[str, str] = field(init=False)  # by name: the output or input of the model
     _needed: list[str] = field(init=False)  # outputs, or inputs
-    _session: OnnxRuntime | None = None
+    _session: LoadedModel | None = None
 
     @classmethod
     def of_model(cls, model: onnx.ModelProto, observation: Observation) -> ObservedGraph:
@@ -134,7 +134,7 @@ class ObservedGraph:
             self._session = self._load(feeds)
         return dict(zip(outputs, self._session.run(outputs, feeds), strict=True))
 
-    def _load(self, feeds: Mapping[str, Any]) -> OnnxRuntime:
+    def _load(self, feeds: Mapping[str, Any]) -> LoadedModel:
         """A session of the model. The model of a body takes the types of its inputs from their first values."""
         model = copy_without(self.header)
         model.graph.CopyFrom(self.graph)
@@ -147,7 +147,7 @@ class ObservedGraph:
                 onnx.ValueInfoProto(name=name, type=_type_of(value, declared.get(name)))
                 for name, value in feeds.items()
             )
-        return OnnxRuntime(model.SerializeToString(), self.observation.config, folder=self.observation.folder)
+        return LoadedModel(model.SerializeToString(), self.observation.config, folder=self.observation.folder)
 
 
 class _NodeWithBodies(Struct, frozen=True):

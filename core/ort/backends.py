@@ -1,14 +1,12 @@
-"""Backends that run models: onnxruntime without optimizations, and the ONNX reference evaluator."""
+"""Backends that run models: engines, by default onnxruntime without optimizations, and `onnx.reference`."""
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError
@@ -21,13 +19,13 @@ from ..processes.process_limits import memory_for_model
 from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, local_functions
 from .call_monitor import backend_call
-from .ort_values import is_exchangeable, lacks_numpy_dtype, run_bound, to_ortvalue
+from .engines import EngineSession, ValueFacts
+from .kernel_session import KernelSession
 from .reference_evaluator import reference_evaluator
-from .sessions import UNOPTIMIZED, SessionConfig, create_session
+from .sessions import UNOPTIMIZED, OrtSession, SessionConfig, create_session
 
 Arrays = Mapping[str, Any]
 LOAD_TIMEOUT = 300.0  # seconds to load a model
-MANY_ENDS = 4000  # inputs and outputs of a session, above which it takes long to find the type of each array
 TERMINATION_GRACE = 10.0  # seconds for a run to stop after its timeout
 
 SOURCE_LOCATION = re.compile(
@@ -45,62 +43,55 @@ def session_memory(model: Loadable, config: SessionConfig = UNOPTIMIZED, callers
     return memory_for_model(model_bytes(model), config.intra_op_threads + config.inter_op_threads + callers)
 
 
-class OnnxRuntime:
-    """onnxruntime's CPU provider, by default without graph optimizations and prepacked weights.
+class LoadedModel:
+    """A model loaded by the engine of a config, by default onnxruntime's CPU provider without graph optimizations.
 
     Prepacking is off so that a weight gives the same bits whether it is computed or constant. Element types that NumPy
     lacks are exchanged as ml_dtypes. `folder` has the external weights of a model given as bytes. Raises ModelLoadError
     for a model without kernels or with inputs that Python cannot provide, EvaluationError for a failing run.
     """
 
-    name = "onnxruntime"
-
     def __init__(self, model: Loadable, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None) -> None:
-        self.config = config
+        self.config, self.name = config, config.engine_name
         try:
             with backend_call(LOAD_TIMEOUT):
-                self._session: Any = create_session(model, config, folder)
-        except PassesError:
-            raise
+                self._session = create_session(model, config, folder)
         except Exception as e:
-            known = f"onnxruntime {OUT_OF_MEMORY}" if is_lack_of_memory(e) else missing_kernels(e, model)
-            raise ModelLoadError(known or f"onnxruntime cannot load it: {backend_message(e)}") from e
-        session = self._session
-        self._run_options: Any = importlib.import_module("onnxruntime").RunOptions
-        ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
-        kinds: list[str] = [end.type for end in ends]
-        lacks_dtypes = any(map(lacks_numpy_dtype, kinds))
-        if lacks_dtypes and not is_exchangeable(kinds):
-            raise ModelLoadError(f"onnxruntime does not exchange {', '.join(dict.fromkeys(kinds))} with Python")
-        has_many = len(ends) > MANY_ENDS and is_exchangeable(kinds)
-        self._needs_ortvalues = lacks_dtypes or has_many
+            if isinstance(e, PassesError) and (isinstance(e, ModelLoadError) or not isinstance(e, EvaluationError)):
+                raise
+            known = f"{self.name} {OUT_OF_MEMORY}" if is_lack_of_memory(e) else missing_kernels(e, model)
+            raise ModelLoadError(known or f"{self.name} cannot load it: {backend_message(e)}") from e
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds."""
-        options = self._run_options()
         with (
             backend_call(None if timeout is None else timeout + TERMINATION_GRACE),
-            call_after(timeout, lambda: setattr(options, "terminate", True)) as late,
+            call_after(timeout, self._session.cancel) as late,
         ):
             try:
-                if not self._needs_ortvalues:
-                    return list(self._session.run(list(outputs), dict(feeds), options))
-                made = {name: to_ortvalue(np.asarray(a, order="C")) for name, a in feeds.items()}
-                values = {name: value for name, (value, _) in made.items()}
-                return run_bound(self._session, outputs, values, options)
+                return self._session.run(outputs, feeds)
             except Exception as e:
                 if late.is_set():
-                    raise EvaluationError(f"onnxruntime does not end within {round(timeout or 0.0, 1):g} s") from e
-                raise run_error("onnxruntime", e) from e
+                    raise EvaluationError(f"{self.name} does not end within {round(timeout or 0.0, 1):g} s") from e
+                if isinstance(e, EvaluationError) and not self.config.is_onnxruntime:  # of the engine
+                    raise type(e)(f"{self.name} cannot run it: {e}") from e
+                raise run_error(self.name, e) from e
 
     @property
-    def outputs(self) -> Sequence[Any]:
-        """The outputs, with the `type` and the `shape` that onnxruntime infers."""
-        return self._session.get_outputs()
+    def outputs(self) -> Sequence[ValueFacts]:
+        """The outputs, with the `type` and the `shape` that the engine infers."""
+        return self._session.outputs
+
+    @property
+    def session(self) -> EngineSession:
+        """The session of the engine."""
+        return self._session
 
     def end_profile(self) -> Path:
-        """End profiling and return the file with the profile."""
-        return Path(self._session.end_profiling())
+        """End profiling and return the file with the profile of onnxruntime."""
+        session = self._session
+        assert isinstance(session, OrtSession | KernelSession)
+        return session.end_profile()
 
 
 class OnnxReference:

@@ -78,19 +78,19 @@ class EvaluationWorker:
 
     def output_types(self, model: bytes) -> list[OutputType]:
         """The types of the outputs of a model, as onnxruntime infers them. Raises ModelLoadError."""
-        from .backends import OnnxRuntime  # noqa: PLC0415 - as above
+        from .backends import LoadedModel  # noqa: PLC0415 - as above
 
-        return [(o.type, tuple(o.shape)) for o in OnnxRuntime(model, SessionConfig(intra_op_threads=1)).outputs]
+        return [(o.type, tuple(o.shape)) for o in LoadedModel(model, SessionConfig(intra_op_threads=1)).outputs]
 
 
 def _results(
     model: bytes, outputs: Sequence[str], feeds: Mapping[str, Array | MappedArray], *, by_reference: bool
 ) -> list[Array | None]:
-    from .backends import OnnxReference, OnnxRuntime  # noqa: PLC0415 - as above
+    from .backends import LoadedModel, OnnxReference  # noqa: PLC0415 - as above
 
     # A pool of threads takes longer to start than small ops to compute.
     config = SessionConfig(intra_op_threads=0 if feeds else 1)
-    session = OnnxReference(model) if by_reference else OnnxRuntime(model, config)
+    session = OnnxReference(model) if by_reference else LoadedModel(model, config)
     arrays = {name: a.array() if isinstance(a, MappedArray) else a for name, a in feeds.items()}
     results = session.run(outputs, arrays)
     return [None if isinstance(r, list | dict) or r is None else np.asarray(r) for r in results]

@@ -1,4 +1,4 @@
-"""Sessions of models with kernels in Python: parts of the model run in onnxruntime, and kernels between them."""
+"""Sessions of models with kernels in Python: parts of the model run in an engine, and kernels between them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ from ..io.split_models import Loadable, SplitModel, message_of
 from ..ir.op_schemas import canonical_domain
 from ..processes.custom_operators import CustomOperators
 from ..serialization.proto_queries import all_nodes, local_functions, needed_nodes, read_names
-from .ort_values import Array, lacks_numpy_dtype, run_bound, to_ortvalue
+from .engines import EngineSession, ValueFacts
+from .ort_values import Array
 from .python_kernels import Operator, with_functions
 from .reference_evaluator import reference_evaluator
 
-LoadPart = Callable[[bytes, Any], Any]
-"""Creates a session of onnxruntime for a serialized model and a SessionConfig."""
+LoadPart = Callable[[bytes, Any], EngineSession]
+"""Creates a session of an engine for a serialized model and a SessionConfig."""
 KERNEL_EVENT, RUN_EVENT = "_kernel_time", "model_run"
 """The end of the names of events for nodes, and the name of the event for a run, in profiles of onnxruntime."""
 
@@ -75,12 +76,16 @@ class _Part:
     makes: tuple[str, ...] = ()
 
 
-class KernelSession:
-    """An InferenceSession, as far as it is used here, of a model some of whose operators are `kernels` in Python.
+class KernelSession(EngineSession):
+    """A session of a model some of whose operators are `kernels` in Python.
 
-    The nodes between two kernels are one model for onnxruntime, which is loaded when the types of its inputs are known.
-    A kernel, and a node with one in its subgraph or function, runs in `onnx.reference`. Raises the errors of both.
+    The nodes between two kernels are one model for the engine, which is loaded when the types of its inputs are known.
+    A kernel, and a node with one in its subgraph or function, runs in `onnx.reference`. Raises the errors of both. It
+    has no `inputs` and `outputs`: any value is taken as NumPy has it.
     """
+
+    inputs: Sequence[ValueFacts] = ()
+    outputs: Sequence[ValueFacts] = ()
 
     def __init__(self, model: onnx.ModelProto, kernels: set[Operator], config: Any, load: LoadPart) -> None:
         self._model, self._config, self._load = model, config, load
@@ -94,26 +99,29 @@ class KernelSession:
         self._constants = {n.output[0]: n for n in order if n.op_type == "Constant" and not canonical_domain(n.domain)}
         self._parts = _parts(order, _with_callers(model, kernels), {o.name for o in graph.output}, set(self._constants))
         self._sessions = dict[tuple[int, tuple[Hashable, ...]], Any]()
+        self._is_cancelled = False
+        self.precision = config.precision
         self._events = list[dict[str, Any]]()
 
-    def get_inputs(self) -> list[Any]:
-        """Nothing: any input is taken as NumPy has it."""
-        return []
-
-    get_outputs = get_overridable_initializers = get_inputs
-
-    def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any], options: Any = None) -> list[Any]:
+    def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """Run the model once."""
-        values, begin = dict(feeds), time_ns()
+        values, begin, self._is_cancelled = dict(feeds), time_ns(), False
         for number, part in enumerate(self._parts):
-            if options is not None and options.terminate:
+            if self._is_cancelled:
                 raise EvaluationError("it was terminated")
-            values |= zip(part.makes, self._run_part(number, part, values, options), strict=True)
+            values |= zip(part.makes, self._run_part(number, part, values), strict=True)
         self._record("Session", RUN_EVENT, begin)
         names = [o.name for o in self._model.graph.output] if outputs is None else outputs
         return [values[name] if name in values else self._initial(name) for name in names]
 
-    def _run_part(self, number: int, part: _Part, values: Mapping[str, Any], options: Any) -> list[Any]:
+    def cancel(self) -> None:
+        """End the run after the current part, and let its session end it sooner."""
+        self._is_cancelled = True
+        for (number, _), session in [*self._sessions.items()]:
+            if not self._parts[number].in_python:
+                session.cancel()
+
+    def _run_part(self, number: int, part: _Part, values: Mapping[str, Any]) -> list[Any]:
         given = {name: values[name] for name in part.reads if name in values}
         key = number, () if part.in_python else tuple(_kind(v) for v in given.values())
         session = self._sessions.get(key)
@@ -130,13 +138,9 @@ class KernelSession:
             for name, value in zip(part.makes, found, strict=True):
                 self._require_declared(name, value, node)
             return found
-        ends = (*session.get_inputs(), *session.get_outputs())
-        if not any(lacks_numpy_dtype(end.type) for end in ends):
-            return session.run(list(part.makes), given, options)
-        held = {name: to_ortvalue(np.asarray(v, order="C")) for name, v in given.items()}
-        return run_bound(session, part.makes, {name: value for name, (value, _) in held.items()}, options)
+        return session.run(list(part.makes), given)
 
-    def _load_part(self, model: onnx.ModelProto) -> Any:
+    def _load_part(self, model: onnx.ModelProto) -> EngineSession:
         prefix = self._config.profile_prefix
         config = replace_fields(self._config, profile_prefix=f"{prefix}-{len(self._sessions)}" if prefix else "")
         return self._load(model.SerializeToString(), config)
@@ -147,19 +151,19 @@ class KernelSession:
             times = {"ts": begin / 1e3, "dur": (time_ns() - begin) / 1e3}
             self._events.append({"cat": category, "name": name, "args": dict(args), **times})
 
-    def end_profiling(self) -> str:
+    def end_profile(self) -> Path:
         """End profiling and return the file with the profile, which has the nodes of all parts."""
         events = self._events
         for (number, _), session in self._sessions.items():
             if not self._parts[number].in_python:
-                start, file = session.get_profiling_start_time_ns() / 1e3, Path(session.end_profiling())
+                start, file = session.session.get_profiling_start_time_ns() / 1e3, session.end_profile()
                 of_part: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"), strict=False)
                 events += [{**e, "ts": e["ts"] + start} for e in of_part if e.get("cat") == "Node"]
                 file.unlink()
         first = min((e["ts"] for e in events), default=0.0)
         path = Path(f"{self._config.profile_prefix}.json")
         path.write_text(json.dumps([{**e, "ts": e["ts"] - first} for e in events]), encoding="utf-8")
-        return str(path)
+        return path
 
     def _part_model(
         self, part: _Part, given: Mapping[str, Any], types: Mapping[str, onnx.TypeProto]

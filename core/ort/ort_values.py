@@ -33,15 +33,21 @@ def is_exchangeable(kinds: Iterable[str]) -> bool:
     return all(TENSOR_TYPE.fullmatch(kind) and kind != "tensor(string)" for kind in kinds)
 
 
+def packed_elements(array: Array) -> Array:
+    """The bytes of elements of a type that NumPy lacks; 4-bit elements lie two in a byte."""
+    return np.frombuffer(numpy_helper.from_array(array).raw_data, np.uint8)
+
+
 def to_ortvalue(array: Array) -> Any:
     """An OrtValue over the memory of `array`, or of a packed copy, and the array that must outlive it."""
     ort: Any = importlib.import_module("onnxruntime").OrtValue
+    array = np.asarray(array, order="C")
     dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
     if array.dtype.isbuiltin == 1:
         return ort.ortvalue_from_numpy(array), array
     held: Array = np.zeros(array.size, np.dtype(f"u{array.dtype.itemsize}"))
-    packed = numpy_helper.from_array(array).raw_data  # 4-bit elements lie two in a byte
-    held.view(np.uint8)[: len(packed)] = np.frombuffer(packed, np.uint8)
+    packed = packed_elements(array)
+    held.view(np.uint8)[: len(packed)] = packed
     held = held.reshape(array.shape)
     return ort.ortvalue_from_numpy_with_onnx_type(held, dtype), held
 

@@ -16,7 +16,8 @@ from ..io.split_models import Loadable, SplitFile, file_of, load_file
 from ..processes.custom_operators import runtime_name
 from ..processes.worker_process import Command, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ..support.scratch_folder import ScratchFolder
-from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, OnnxRuntime, is_lack_of_memory, session_memory
+from .backends import LOAD_TIMEOUT, TERMINATION_GRACE, Arrays, LoadedModel, is_lack_of_memory, session_memory
+from .engines import SINGLE
 from .sessions import UNOPTIMIZED, SessionConfig
 from .value_files import with_arrays
 
@@ -25,13 +26,14 @@ from .value_files import with_arrays
 class SessionWorker:
     """The session of this process, if there is one."""
 
-    session: OnnxRuntime | None = None
+    session: LoadedModel | None = None
 
-    def load(self, model: bytes | Path | SplitFile, config: SessionConfig) -> None:
-        """Load a model in place of the last one. Raises ModelLoadError."""
+    def load(self, model: bytes | Path | SplitFile, config: SessionConfig) -> str:
+        """Load a model in place of the last one: the precision in which it runs. Raises ModelLoadError."""
         self.session = None
         gc.collect()  # memory of the previous one
-        self.session = OnnxRuntime(model if isinstance(model, bytes) else load_file(model), config)
+        self.session = LoadedModel(model if isinstance(model, bytes) else load_file(model), config)
+        return self.session.session.precision
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int) -> list[Any]:
         """Run the model once, for at most `timeout` seconds. Raises EvaluationError.
@@ -53,7 +55,7 @@ OUTPUTS_SHARE = 8  # the part of the memory of its process that a run may give a
 
 @dataclass(slots=True)
 class RemoteBackend:
-    """A `Backend`: onnxruntime under a `config`, one session at a time, in a process that is started when needed.
+    """A `Backend`: the engine of a `config`, one session at a time, in a process that is started when needed.
 
     Another session replaces the first; the memory of the process is limited by the size of its model. Use it as a
     context manager. `crashes` counts crashed and killed processes; `_written` is the model in a file that was given
@@ -87,7 +89,7 @@ class RemoteBackend:
         try:
             self.load(session)
         except WorkerExit as e:
-            raise ModelLoadError(f"{e.describe(runtime_name())} as it loads it") from e
+            raise ModelLoadError(f"{e.describe(runtime_name(config.engine_name))} as it loads it") from e
         except EvaluationError as e:
             if is_lack_of_memory(e):
                 raise ModelLoadError(f"{e}; {MORE_MEMORY}") from e
@@ -107,7 +109,7 @@ class RemoteBackend:
             self._loaded = None
             self._process.limit_memory(session.memory)
             with self._counting_crashes():
-                self._process.call(self.timeout).load(session.model, session.config)
+                session.precision = self._process.call(self.timeout).load(session.model, session.config)
             self._loaded = session, self._process.pid
 
     def run(
@@ -130,13 +132,18 @@ class RemoteBackend:
 
 @dataclass(slots=True, eq=False)
 class RemoteSession:
-    """A model in the process of a backend: a `Session`."""
+    """A model in the process of a backend: a `Session`. `precision` is that in which the engine really computes."""
 
     backend: RemoteBackend
     model: bytes | Path | SplitFile
     config: SessionConfig
     memory: int
-    name: str = "onnxruntime"
+    precision: str = SINGLE
+
+    @property
+    def name(self) -> str:
+        """The name of the engine."""
+        return self.config.engine_name
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values.
@@ -157,7 +164,7 @@ class RemoteSession:
         except RequestFailed as e:
             raise UnverifiableError(str(e)) from e
         except WorkerExit as e:
-            raise EvaluationError(e.describe(runtime_name())) from e
+            raise EvaluationError(e.describe(runtime_name(self.name))) from e
 
 
 def main() -> None:

@@ -1,19 +1,23 @@
-"""Split models as a session takes them."""
+"""Split models as onnxruntime takes them, and as other engines do."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
+from onnx.external_data_helper import load_external_data_for_model
 
-from ..io.split_models import ALIGNMENT, SplitModel, refer_to_file
+from ..io.split_models import ALIGNMENT, Loadable, SplitModel, refer_to_file
 from ..ir.tensor import MappedFile, Tensor
+from ..support.scratch_folder import ScratchFolder
 from .ort_values import Array, to_ortvalue
 
 NO_FILE = "elements_in_memory"  # the location of elements that the session gets as OrtValues
+MAX_WHOLE_BYTES = 1 << 30  # bytes of weights up to which a model is one message
 
 
 class SessionSource(NamedTuple):
@@ -52,3 +56,31 @@ def _aligned_file(tensor: Tensor) -> Path | None:
     if mapped is None or not mapped.is_raw or mapped.begin % ALIGNMENT or not isinstance(mapped.file, MappedFile):
         return None
     return mapped.file.path.resolve()
+
+
+def whole_model(model: Loadable, folder: Path | None, exits: ExitStack) -> bytes | Path:
+    """A model as one message, or a file with its large weights beside it that goes with `exits`.
+
+    `folder` has the external weights of a model given as bytes.
+    """
+    if isinstance(model, Path):
+        return model
+    if isinstance(model, bytes):
+        message = onnx.ModelProto.FromString(model)
+        if folder is not None:
+            load_external_data_for_model(message, str(folder))
+        return message.SerializeToString()
+    if sum(t.nbytes for t in model.tensors.values()) <= MAX_WHOLE_BYTES:
+        return model.whole_message().SerializeToString()
+    path = exits.enter_context(ScratchFolder()) / "model.onnx"
+    message = onnx.ModelProto()
+    message.CopyFrom(model.message)
+    with Path(f"{path}.data").open("wb") as data:
+        for proto in message.graph.initializer:
+            if (tensor := model.tensors.get(proto.name)) is not None:
+                data.seek(-(-data.tell() // ALIGNMENT) * ALIGNMENT)
+                refer_to_file(proto, Path(data.name).name, data.tell(), tensor.nbytes)
+                data.write(tensor.raw_data())
+                tensor.release_pages()
+    path.write_bytes(message.SerializeToString())
+    return path

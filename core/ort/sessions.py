@@ -1,9 +1,10 @@
-"""Sessions of onnxruntime, their configuration, and its optimization levels."""
+"""Sessions of engines, their configuration, and the sessions of onnxruntime."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -11,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from ..errors import ModelLoadError
 from ..processes.custom_operators import custom_operators
 from ..support.printable_text import is_utf8
+from .engines import ONNXRUNTIME, SINGLE, EngineSession, EngineSettings, ValueFacts, engine_label, find_engine
 
 if TYPE_CHECKING:
     from ..io.split_models import Loadable
 
 CPU = "CPUExecutionProvider"
+PROVIDER_SUFFIX = "ExecutionProvider"
 DISABLE_ALL, ENABLE_ALL = "DISABLE_ALL", "ENABLE_ALL"
 LEVELS = MappingProxyType({
     "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "layout": "ENABLE_LAYOUT", "all": ENABLE_ALL,
@@ -29,10 +33,15 @@ ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 ALLOCATOR = MappingProxyType({"arena_extend_strategy": 1})
 """The configuration of the arena that sessions share: kSameAsRequested."""
 MAX_THREADS = 1024  # of a session; onnxruntime starts all of them
+MANY_ENDS = 4000  # inputs and outputs of a session, above which it takes long to find the type of each array
 
 
 class SessionConfig(Struct, frozen=True):
-    """The configuration of a session: the `optimization_level` by onnxruntime's name, and `disabled_optimizers`.
+    """The configuration of a session: its `engine`, as `find_engine` takes it, and how that runs a model.
+
+    Each engine has the `precision`, the `streams` that run calls side by side (0: the engine's own choice), the
+    `intra_op_threads` and `provider_options`, which are options of the engine if that is not onnxruntime. The rest is
+    for onnxruntime: the `optimization_level` by its name, and `disabled_optimizers`.
 
     Weights are prepacked for kernels with `prepack_weights`; threads that wait for work keep their cores busy with
     `allow_spinning`; runs plan the memory of later ones with `memory_patterns`, in quadratic time by values: all three
@@ -41,9 +50,10 @@ class SessionConfig(Struct, frozen=True):
     an op is divided for each thread, in decreasing sizes; 0 for equal ones. Memory that is freed is kept for later
     runs with `cpu_arena`, in an arena that all sessions share and that grows by what is needed with
     `shared_allocator`. `denormals_as_zero`: numbers too small to be normalized are 0.
-    `provider` is a full name; ops that it does not support run on the CPU. The optimized model is
-    written to `optimized_model_path`, the times of each run to a file whose name starts with `profile_prefix`; "" for
-    none. `save_external_data`: weights are saved in a separate file, as is necessary beyond 2 GB.
+    `provider` is a full name; ops that it does not support run on the CPU. With a `provider_library` it is the provider
+    of that library, on the devices that it offers. The optimized model is written to `optimized_model_path`, the times
+    of each run to a file whose name starts with `profile_prefix`; "" for none. `save_external_data`: weights are saved
+    in a separate file, as is necessary beyond 2 GB.
     """
 
     optimization_level: str = DISABLE_ALL
@@ -64,15 +74,29 @@ class SessionConfig(Struct, frozen=True):
     optimized_model_path: str = ""
     profile_prefix: str = ""
     save_external_data: bool = False
+    engine: str = ONNXRUNTIME
+    precision: str = SINGLE
+    streams: int = 0
+    provider_library: str = ""
+
+    @property
+    def engine_name(self) -> str:
+        """The engine and its precision, for messages: `openvino:bf16`."""
+        return engine_label(self.engine, self.precision)
+
+    @property
+    def is_onnxruntime(self) -> bool:
+        """Whether the engine is onnxruntime."""
+        return self.engine == ONNXRUNTIME
 
 
 UNOPTIMIZED = SessionConfig()
 
 
-def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
-    """Create an InferenceSession. `folder` has the external weights of a model given as bytes.
+def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> EngineSession:
+    """Create a session of an engine. `folder` has the external weights of a model given as bytes.
 
-    Raises the errors of onnxruntime, and PluginError for a library of custom operators.
+    Raises the errors of the engine, and PluginError for a library of custom operators.
     """
     added = custom_operators()
     if added is not None and (added.kernels or added.functions):
@@ -83,7 +107,86 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
     return _create_session(model, config, folder)
 
 
-def _create_session(model: Loadable, config: SessionConfig, folder: Path | None = None) -> Any:
+def _create_session(model: Loadable, config: SessionConfig, folder: Path | None = None) -> EngineSession:
+    if config.is_onnxruntime:
+        return OrtSession(inference_session(model, config, folder))
+    added = custom_operators()
+    if added is not None and added.libraries:
+        raise ModelLoadError(f"--custom-ops is for onnxruntime, not for {config.engine_name}")
+    settings = EngineSettings(
+        config.precision,
+        config.intra_op_threads,
+        config.streams,
+        dict(config.provider_options),
+        bool(config.profile_prefix),
+    )
+    with ExitStack() as exits:
+        if not isinstance(model, bytes | Path) or folder is not None:
+            from .session_source import whole_model  # noqa: PLC0415 - imports onnx, which takes memory
+
+            model = whole_model(model, folder, exits)
+        return find_engine(config.engine).load(model, settings)
+
+
+class OrtSession(EngineSession):
+    """A `session` of onnxruntime. Element types that NumPy lacks are exchanged as ml_dtypes.
+
+    Raises ModelLoadError for inputs that Python cannot provide.
+    """
+
+    def __init__(self, session: Any) -> None:
+        from .ort_values import is_exchangeable, lacks_numpy_dtype  # noqa: PLC0415 - imports onnx
+
+        self.session = session
+        self.inputs = _value_facts([*session.get_inputs(), *session.get_overridable_initializers()])
+        self.outputs = _value_facts(session.get_outputs())
+        self._names = [v.name for v in self.outputs]
+        kinds = [v.type for v in (*self.inputs, *self.outputs)]
+        self._lacks_dtypes = any(map(lacks_numpy_dtype, kinds))
+        if self._lacks_dtypes and not is_exchangeable(kinds):
+            raise ModelLoadError(f"onnxruntime does not exchange {', '.join(dict.fromkeys(kinds))} with Python")
+        has_many = len(kinds) > MANY_ENDS and is_exchangeable(kinds)
+        self._needs_ortvalues = self._lacks_dtypes or has_many
+        self._new_options: Any = importlib.import_module("onnxruntime").RunOptions
+        self._options: Any = None
+
+    def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+        """Run once; the errors are onnxruntime's."""
+        options = self._options = self._new_options()
+        if not self._needs_ortvalues:
+            return list(self.session.run(None if outputs is None else list(outputs), dict(feeds), options))
+        from .ort_values import run_bound, to_ortvalue  # noqa: PLC0415 - as above
+
+        made = {name: to_ortvalue(array) for name, array in feeds.items()}
+        values = {name: value for name, (value, _) in made.items()}  # `made` also owns the memory of the values
+        return run_bound(self.session, self._names if outputs is None else outputs, values, options)
+
+    def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
+        """A call as users write it."""
+        session, given = self.session, dict(feeds)
+        if not self._lacks_dtypes:
+            return lambda: session.run(None, given)
+        from .ort_values import to_ortvalue  # noqa: PLC0415 - as above
+
+        made = {name: to_ortvalue(array) for name, array in given.items()}
+        return lambda: session.run_with_ort_values(self._names, {name: value for name, (value, _) in made.items()})
+
+    def cancel(self) -> None:
+        """Let onnxruntime end the run after the current op."""
+        if self._options is not None:
+            self._options.terminate = True
+
+    def end_profile(self) -> Path:
+        """End profiling and return the file with the profile."""
+        return Path(self.session.end_profiling())
+
+
+def _value_facts(found: Sequence[Any]) -> list[ValueFacts]:
+    return [ValueFacts(v.name, v.type, tuple(v.shape or ())) for v in found]
+
+
+def inference_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
+    """Create an InferenceSession of onnxruntime, as `create_session`."""
     values: Mapping[str, tuple[Any, Any]] = {}
     if not isinstance(model, bytes | Path):
         from .session_source import session_source  # noqa: PLC0415 - imports onnx, which takes memory
@@ -105,7 +208,37 @@ def _create_session(model: Loadable, config: SessionConfig, folder: Path | None 
         register_allocator(ort)
     source = model if isinstance(model, bytes) else str(model)
     disabled = {"disabled_optimizers": list(config.disabled_optimizers)} if config.disabled_optimizers else {}
+    if config.provider_library:
+        options.add_provider_for_devices(library_devices(ort, config), dict(config.provider_options))
+        return ort.InferenceSession(source, options, **disabled)
     return ort.InferenceSession(source, options, providers=session_providers(config), **disabled)
+
+
+def library_devices(ort: Any, config: SessionConfig) -> list[Any]:
+    """The devices of the provider of a library, of that name if the config has one. Raises ModelLoadError."""
+    _register_library(ort, config.provider_library)
+    wanted, file = config.provider.casefold(), Path(config.provider_library).name
+    offered = [d for d in ort.get_ep_devices() if d.ep_name not in ort.get_available_providers()]
+    found = [d for d in offered if wanted in {"", d.ep_name.casefold(), short_name(d.ep_name)}]
+    if not found:
+        names = ", ".join(dict.fromkeys(d.ep_name for d in offered))
+        others = f"has no provider {config.provider}; it has {names}" if names else "offers no device on this machine"
+        raise ModelLoadError(f"{file}: it {others}")
+    return [d for d in found if d.ep_name == found[0].ep_name]
+
+
+@cache
+def _register_library(ort: Any, library: str) -> None:
+    """Load the library of a provider into onnxruntime; only once for a process. Raises ModelLoadError."""
+    try:
+        ort.register_execution_provider_library(Path(library).stem, library)
+    except Exception as e:
+        raise ModelLoadError(f"{Path(library).name} is no library of an execution provider: {e}") from e
+
+
+def short_name(provider: str) -> str:
+    """`CPUExecutionProvider` as cpu."""
+    return provider.removesuffix(PROVIDER_SUFFIX).casefold()
 
 
 def session_options(ort: Any, config: SessionConfig) -> Any:

@@ -56,11 +56,11 @@ def with_custom_operators(added: CustomOperators | None) -> Generator[None]:
         _CURRENT.reset(token)
 
 
-def runtime_name() -> str:
-    """The name of onnxruntime with the files of operators that were added, for messages about a run."""
+def runtime_name(engine: str = "onnxruntime") -> str:
+    """The name of an engine with the files of operators that were added, for messages about a run."""
     added = custom_operators()
     if added is None:
-        return "onnxruntime"
+        return engine
     paths = (*added.libraries, *(k.file or k.module for k in added.kernels))
     files = dict.fromkeys(PurePath(path).name for path in paths)
-    return f"onnxruntime with {', '.join(files)}" if files else "onnxruntime"
+    return f"{engine} with {', '.join(files)}" if files else engine

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import EvaluationError, ModelError
-from ..ort.backends import OnnxReference, OnnxRuntime
+from ..ort.backends import LoadedModel, OnnxReference
 from ..ort.sessions import SessionConfig
 from ..processes.process_limits import prepare_to_crash
 from ..processes.worker_process import serve
@@ -51,7 +51,7 @@ class ExhaustionWorker:
         ONNX's reference evaluator has both models, each number at one place.
         """
         config = SessionConfig(intra_op_threads=1)
-        pair = [OnnxRuntime(m, config) for m in request.models]
+        pair = [LoadedModel(m, config) for m in request.models]
         pair[0].run(request.outputs, {request.name: np.zeros(request.shape, request.dtype)})
         shown = difference_of(pair, request)
         if shown is None and request.dtype == "float16":
@@ -61,7 +61,7 @@ class ExhaustionWorker:
         return shown
 
 
-def difference_of(pair: Sequence[OnnxRuntime | OnnxReference], request: NumbersRequest) -> NumbersDifference | None:
+def difference_of(pair: Sequence[LoadedModel | OnnxReference], request: NumbersRequest) -> NumbersDifference | None:
     """The first difference of two models in their bits. Raises EvaluationError."""
     names, bits = request.outputs, np.dtype(request.dtype).itemsize * 8
     for numbers in numbers_of(bits, int(np.prod(request.shape)), every_place=request.every_place):

@@ -24,7 +24,7 @@ from ..ir.expressions import Shape
 from ..ir.op_schemas import is_foreign, qualified_op_type
 from ..ir.values import declared_shape
 from ..operators.element_types import Array
-from ..ort.backends import OnnxReference, OnnxRuntime
+from ..ort.backends import LoadedModel, OnnxReference
 from ..ort.call_monitor import call_facts
 from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, has_nonempty_filters
 from ..processes.process_limits import default_memory
@@ -392,11 +392,11 @@ class Oracle:
     def _changed_regions(self, model: Loadable) -> ChangedRegions | None:
         """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
         session = self._original.session
-        is_local = isinstance(session, OnnxRuntime | SegmentedRuntime)
+        is_local = isinstance(session, LoadedModel | SegmentedRuntime)
         if not is_local or self.spec.random_outputs or self.spec.stateful:
             return None
         rewritten, shared = self._compared_values(model)
-        load = partial(OnnxRuntime, config=session.config) if self._backends is BACKENDS else self._original.backend
+        load = partial(LoadedModel, config=session.config) if self._backends is BACKENDS else self._original.backend
         return ChangedRegions(self._original_values, rewritten, load, self._original.timeout, known=shared)
 
     def _affordable(self, input_sets: list[InputSet], cut_points: int, notes: list[str]) -> Sequence[InputSet]:

@@ -161,7 +161,7 @@ class OracleProcess:
                         note = f"changed regions were not compared: {e.describe(runtime_name())} on one of them"
                         self._restore()
                     else:
-                        mismatch = self._mismatch(e)
+                        mismatch = self._mismatch(e, config)
                 except MemoryExhausted as e:
                     if is_decisive:
                         raise UnverifiableError(f"{self.label}: {e}; {MORE_MEMORY}") from e
@@ -178,9 +178,11 @@ class OracleProcess:
                         Verdict(self.backend, options.exact, labels, {}, (), tuple(self.notes), mismatch)
                     )
 
-    def _mismatch(self, end: WorkerExit) -> Mismatch | None:
+    def _mismatch(self, end: WorkerExit, config: SessionConfig | None) -> Mismatch | None:
         """The mismatch that the end of the process in a comparison is; None if that has to be made again."""
-        reason, call, counts = end.describe(runtime_name()), _call(end), self._is_fresh
+        call, counts = _call(end), self._is_fresh
+        is_of_engine = config is not None and call.get("model") == REWRITTEN
+        reason = end.describe(runtime_name(config.engine_name) if is_of_engine and config else runtime_name())
         input_set = self._exchange.input_set(call["input_set"]) if "input_set" in call else None
         self._restore()
         if not counts:  # an earlier model may have damaged the process

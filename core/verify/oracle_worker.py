@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ..errors import OUT_OF_MEMORY, MemoryExhausted, ModelError, PassesError
 from ..io.split_models import load_file
-from ..ort.backends import OnnxRuntime
+from ..ort.backends import LoadedModel
 from ..ort.call_monitor import Facts, monitored_by
 from ..ort.evaluation_worker import EvaluationWorker
 from ..processes.onnx_calls import call_directly
@@ -94,7 +94,7 @@ class OracleWorker(EvaluationWorker):
     def compare(self, comparison: ComparisonRequest) -> tuple[Verdict, OracleFacts]:
         """The verdict on a model."""
         assert self.oracle is not None
-        backend = None if comparison.config is None else partial(OnnxRuntime, config=comparison.config)
+        backend = None if comparison.config is None else partial(LoadedModel, config=comparison.config)
         verdict = self.oracle.compare(load_file(comparison.model), comparison.options, backend=backend)
         return verdict, self._facts()
 

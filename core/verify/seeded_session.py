@@ -27,7 +27,7 @@ from ..ir.graph import FRESH_NAME_MARK, Graph, enclosing_op
 from ..ir.op_schemas import canonical_domain
 from ..ir.values import Value
 from ..operators.effects import is_nondeterministic, is_random
-from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
+from ..ort.backends import Arrays, LoadedModel, OnnxReference
 from ..ort.sessions import SessionConfig
 from ..serialization.proto_queries import all_nodes, opset_versions
 from .noise import perturb_weights
@@ -149,9 +149,10 @@ MIN_RUN_TIMEOUT, TIMEOUT_FACTOR = 20.0, 50.0  # seconds for other runs at least,
 
 
 class Session(Protocol):
-    """A model loaded by a backend."""
+    """A model loaded by a backend, which has a name."""
 
-    name: str
+    @property
+    def name(self) -> str: ...  # noqa: D102 - described above
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds. Raises EvaluationError."""
@@ -160,8 +161,8 @@ class Session(Protocol):
 
 Backend = Callable[..., Session]
 """Loads a model, split or not. Raises ModelLoadError."""
-BACKENDS: tuple[Backend, ...] = (OnnxRuntime, OnnxReference)
-SINGLE_THREADED: Backend = partial(OnnxRuntime, config=SessionConfig(intra_op_threads=1))
+BACKENDS: tuple[Backend, ...] = (LoadedModel, OnnxReference)
+SINGLE_THREADED: Backend = partial(LoadedModel, config=SessionConfig(intra_op_threads=1))
 """For many small models, which more threads slow down."""
 
 
@@ -233,9 +234,9 @@ def open_original_session(
 
 def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSession:
     """Load `model` as in `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
-    if not isinstance(like.session, OnnxRuntime):
+    if not isinstance(like.session, LoadedModel) or not like.session.config.is_onnxruntime:
         raise ModelLoadError("only onnxruntime packs weights")
-    backend = partial(OnnxRuntime, config=structs.replace(like.session.config, prepack_weights=True))
+    backend = partial(LoadedModel, config=structs.replace(like.session.config, prepack_weights=True))
     return replace(open_session(model, backend, random=like.seeds is not None), timeout=like.timeout)
 
 

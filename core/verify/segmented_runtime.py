@@ -20,7 +20,7 @@ from ..io.files import split_model
 from ..io.split_models import Loadable, SplitModel
 from ..ir.op_schemas import canonical_domain, is_foreign
 from ..ir.tensor import Tensor
-from ..ort.backends import Arrays, OnnxRuntime
+from ..ort.backends import Arrays, LoadedModel
 from ..ort.kernels import runs_on_cpu
 from ..ort.sessions import UNOPTIMIZED, SessionConfig
 from ..processes.custom_operators import custom_operators
@@ -36,7 +36,7 @@ MAX_WIDTH = 5000  # edges of a graph or op, and ops without a path between them,
 MAX_WHOLE_NODES = 50_000  # up to which a model is run whole
 MAX_SEGMENT_NODES = 1000  # of a model that is wider or longer
 
-_SESSIONS = WeakValueDictionary[tuple[SessionConfig, bytes], OnnxRuntime]()
+_SESSIONS = WeakValueDictionary[tuple[SessionConfig, bytes], LoadedModel]()
 """The sessions in use: unchanged segments are loaded once for an original and the models compared with it."""
 
 
@@ -81,7 +81,7 @@ class SegmentedRuntime:
         self.config = config
         self._graph = ValueGraph.of(split_model(model))
         self._limits = limits
-        self._sessions: dict[bytes, OnnxRuntime | None] = {}  # the most recently used last
+        self._sessions: dict[bytes, LoadedModel | None] = {}  # the most recently used last
         self._outputs: tuple[str, ...] = ()  # of the last run, which the segments compute
         self._segments: list[Segment] = []
         self._models: dict[int, tuple[tuple[Hashable, ...], _SegmentModel]] = {}
@@ -132,12 +132,12 @@ class SegmentedRuntime:
                     raise
                 self._sessions[model.data] = None
         if found is None:
-            found = OnnxRuntime(model.with_weights(weights), self.config).run(wanted, given, timeout)
+            found = LoadedModel(model.with_weights(weights), self.config).run(wanted, given, timeout)
         for weight in weights.values():
             weight.release_pages()
         return dict(zip(segment.made, found, strict=True))
 
-    def _session(self, data: bytes) -> OnnxRuntime | None:
+    def _session(self, data: bytes) -> LoadedModel | None:
         """The session of a model whose weights are inputs, the most recently used from now on; see `_fed_session`."""
         if data in self._sessions:
             self._sessions[data] = self._sessions.pop(data)
@@ -147,12 +147,12 @@ class SegmentedRuntime:
             self._sessions[data] = self._fed_session(data)
         return self._sessions[data]
 
-    def _fed_session(self, data: bytes) -> OnnxRuntime | None:
+    def _fed_session(self, data: bytes) -> LoadedModel | None:
         """A session whose weights are inputs, perhaps of another model; None if a kernel requires constant ones."""
         key = self.config, data
         if (session := _SESSIONS.get(key)) is None:
             try:
-                session = _SESSIONS[key] = OnnxRuntime(data, self.config)
+                session = _SESSIONS[key] = LoadedModel(data, self.config)
             except ModelLoadError:
                 return None
         return session
@@ -182,14 +182,14 @@ def segment_memory(model: SplitModel, memory: int | None) -> int | None:
     return limit if sum(t.nbytes for t in model.tensors.values()) > limit else None
 
 
-def load_by_size(model: Loadable, config: SessionConfig = UNOPTIMIZED) -> OnnxRuntime | SegmentedRuntime:
+def load_by_size(model: Loadable, config: SessionConfig = UNOPTIMIZED) -> LoadedModel | SegmentedRuntime:
     """A session of a model, in segments of few nodes if it is wide or long; with one thread, as these may be many.
 
     Raises ModelLoadError.
     """
     split, single = split_model(model), replace(config, intra_op_threads=1)
     if not takes_quadratic_time(split.message):
-        return OnnxRuntime(split, single)
+        return LoadedModel(split, single)
     _require_kernels(split.message)
     return SegmentedRuntime(split, SegmentLimits(nodes=MAX_SEGMENT_NODES), single)
 

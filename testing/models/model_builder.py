@@ -18,7 +18,7 @@ from onnx.shape_inference import InferenceError
 
 from ...core.errors import EvaluationError
 from ...core.ir import op_schemas
-from ...core.ort.backends import OnnxRuntime
+from ...core.ort.backends import LoadedModel
 
 CONTRIB_DOMAIN = "com.microsoft"
 ML_DOMAIN = "ai.onnx.ml"
@@ -53,7 +53,7 @@ def infer_types_by_running(
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
     tensors = {i.name: i.type.tensor_type for i in inputs}
     feeds = {name: np.full([d.dim_value for d in t.shape.dim], *_sample(t.elem_type)) for name, t in tensors.items()}
-    results = OnnxRuntime(model.SerializeToString()).run(list(node.output), feeds)
+    results = LoadedModel(model.SerializeToString()).run(list(node.output), feeds)
     if not all(isinstance(r, np.ndarray) for r in results):
         raise EvaluationError(f"{node.op_type} has outputs that are not tensors")
     made = zip(node.output, map(numpy_helper.from_array, results), strict=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from rewriting import cases, load
 from tiers import slow_unless
 
@@ -38,7 +38,7 @@ WEIGHTS = {
 
 
 def outputs(model: bytes, x: np.ndarray) -> np.ndarray:
-    return OnnxRuntime(model).run(["y"], {"x": x})[0]
+    return LoadedModel(model).run(["y"], {"x": x})[0]
 
 
 @cases(

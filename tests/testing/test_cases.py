@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from passwright.core import EXACT, Op, RewriteBuilder, Rule, RulePass, Value, from_onnx, leaves, require, rule
 from passwright.core.errors import EvaluationError
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case
 from passwright.testing.fuzzing import cases
@@ -138,7 +138,7 @@ def first_cases(r: Rule, count: int) -> list[Case]:
 def loads(model: onnx.ModelProto) -> bool:
     """Whether onnxruntime has kernels for the whole model."""
     try:
-        OnnxRuntime(model.SerializeToString())
+        LoadedModel(model.SerializeToString())
     except EvaluationError:
         return False
     return True

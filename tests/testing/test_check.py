@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from onnx import TensorProto, parser
 from passwright.core import EXACT, ROUNDING, Contract, Op, Value, conditional, from_onnx, require, rule
 from passwright.core.errors import UsageError
-from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.backends import LoadedModel
 from passwright.core.verify.input_generation import KINDS
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.verification_spec import VerificationSpec
@@ -274,7 +274,7 @@ def test_repro_is_self_contained(tmp_path: Path) -> None:
     assert (folder / "README.md").read_text(encoding="utf-8") == format_fault(relu_of_negated, fault) + "\n"
     feeds = dict(np.load(folder / "inputs.npz"))
     names = [v.name for v in fault.case.model.graph.output]
-    before, after = (OnnxRuntime(folder / f"{n}.onnx").run(names, feeds) for n in ("before", "after"))
+    before, after = (LoadedModel(folder / f"{n}.onnx").run(names, feeds) for n in ("before", "after"))
     assert any(not np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 

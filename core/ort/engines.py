@@ -1,0 +1,247 @@
+"""Engines: the runtimes that run models, built in or of plugins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, entry_points
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, cast
+
+from msgspec import Struct
+
+from ..errors import PluginError, UnknownNameError, UsageError
+from ..support.python_files import import_file, plugin_errors
+from ..support.suggestions import did_you_mean
+
+ENGINE_GROUP = "passwright.engines"
+"""The group of entry points that name engines."""
+ONNXRUNTIME = "onnxruntime"
+BUILT_IN = MappingProxyType({ONNXRUNTIME: ".onnxruntime_engine", "openvino": ".openvino_engine"})
+"""The modules of the engines of this package, which are imported when an engine is used."""
+SINGLE = "f32"
+"""The precision in which a model of float32 is computed as it says."""
+SYNTAX = "name, name:precision or name:precision{option=text}"
+CHOICE = re.compile(r"(?P<name>.*?[^:{}])(:(?P<precision>[a-z0-9]+))?(\{(?P<options>[^{}]*)\})?", re.DOTALL)
+
+
+class ValueFacts(Struct, frozen=True):
+    """An input or output of a session: its name, its type as onnxruntime writes it, and its shape.
+
+    A dim is a number, a symbol, or None where nothing is known of it.
+
+    Examples:
+        >>> ValueFacts("x", "tensor(float)", (1, 4))
+        ValueFacts(name='x', type='tensor(float)', shape=(1, 4))
+    """
+
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...] = ()
+
+
+class EngineSettings(Struct, frozen=True):
+    """The settings of a session: its precision, threads that compute an op, and streams that run calls side by side.
+
+    `threads` and `streams` are 0 for the engine's own choice, threads for one on each core; `options` are texts for the
+    engine. With `profiles`, the session records the time of each op.
+
+    Examples:
+        >>> EngineSettings("bf16", threads=1).precision
+        'bf16'
+    """
+
+    precision: str = SINGLE
+    threads: int = 0
+    streams: int = 0
+    options: Mapping[str, str] = MappingProxyType({})
+    profiles: bool = False
+
+
+class OpTime(Struct, frozen=True):
+    """The time of an op in one run: the engine's `name` and `kernel`, and `originals`, the nodes that it computes.
+
+    Examples:
+        >>> OpTime("conv_1", "Conv", "brgconv_avx512", 1e-3, ("conv_1", "relu_1")).originals
+        ('conv_1', 'relu_1')
+    """
+
+    name: str
+    op_type: str
+    kernel: str
+    seconds: float
+    originals: tuple[str, ...] = ()
+
+
+class EngineSession(Protocol):
+    """A model loaded by an engine. A class that has it as base needs no more than `run`, `inputs` and `outputs`.
+
+    `precision` is the precision in which it really computes, and `threads` the number that compute an op, 0 if that is
+    not known. A session is called by one thread at a time, but what `bind` returns.
+
+    Examples:
+        >>> session = find_engine("onnxruntime").load(model.SerializeToString(), EngineSettings(threads=1))
+        >>> session.run(["y"], {"x": np.full((1, 4), -2, np.float32)})[0]
+        array([[3., 4., 5., 6.]], dtype=float32)
+    """
+
+    inputs: Sequence[ValueFacts]
+    outputs: Sequence[ValueFacts]
+    precision: str = SINGLE
+    threads: int = 0
+
+    def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+        """Run once: the outputs of these names, or all. Arrays are of the caller; ml_dtypes where NumPy lacks a type.
+
+        Raises EvaluationError, whose message names neither the engine nor places in its source.
+        """
+        ...
+
+    def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
+        """A function that runs once on these inputs, as users of the engine do; threads may call it side by side."""
+        return lambda: self.run(None, feeds)
+
+    def cancel(self) -> None:
+        """End the current run soon, from another thread. Without this, its process is ended."""
+
+    def op_times(self) -> list[OpTime]:
+        """The time of each op in the last run, in a session that profiles; empty if the engine does not say them."""
+        return []
+
+
+class Unsupported(Struct, frozen=True):
+    """An op that an engine does not run: its type, its place, which is the name of its first output, and the reason.
+
+    Examples:
+        >>> Unsupported("Det", "d", "openvino has no such operator").place
+        'd'
+    """
+
+    op_type: str
+    place: str
+    reason: str
+
+
+class Engine(Struct, frozen=True):
+    """A runtime that runs models, under a `name` for `--engine`. A package names one in the entry points of a group.
+
+    `load` makes a session of a model, which is serialized, or a file with external weights beside it; it raises
+    EvaluationError with a reason in one line. `version` may raise ImportError; `install` then says what to install. Of
+    the `precisions`, which are f32, bf16, f16 and others, the first is the default; any but f32 is measured as a lossy
+    one. `unsupported` lists the ops of a model that do not run. `devices` are those of this machine.
+
+    Examples:
+        >>> ENGINE = Engine("mine", lambda model, settings: find_engine("onnxruntime").load(model, settings))
+        >>> ENGINE.precisions
+        ('f32',)
+    """
+
+    name: str
+    load: Callable[[bytes | Path, EngineSettings], EngineSession]
+    version: Callable[[], str] = lambda: ""
+    precisions: tuple[str, ...] = (SINGLE,)
+    unsupported: Callable[[bytes | Path], Sequence[Unsupported]] = lambda _: ()
+    devices: Callable[[], Sequence[str]] = lambda: ("CPU",)
+    install: str = ""
+
+    def __post_init__(self) -> None:
+        """Check arguments, as plugins may not be type-checked."""
+        name, precisions = cast("Any", self.name), cast("Any", self.precisions)
+        if not isinstance(name, str) or CHOICE.fullmatch(name) is None or not callable(self.load):
+            raise PluginError(f"engine {name!r}: it needs a name without braces, and a function to load a model")
+        if not isinstance(precisions, tuple) or not precisions:
+            raise PluginError(f"engine {name}: precisions={precisions!r} is not a tuple such as ('f32', 'bf16')")
+
+    def installed_version(self) -> str:
+        """The version of its package. Raises UsageError if it is not installed."""
+        try:
+            return self.version()
+        except (ImportError, PackageNotFoundError) as e:
+            raise UsageError(f"engine {self.name} is not installed here: {self.install or e}") from e
+
+
+class EngineChoice(Struct, frozen=True):
+    """An engine as a user names it, the precision, and options as texts."""
+
+    name: str = ONNXRUNTIME
+    precision: str = SINGLE
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether the precision is another one than the model says."""
+        return self.precision != SINGLE
+
+    def __str__(self) -> str:
+        return engine_label(self.name, self.precision)
+
+
+def engine_label(name: str, precision: str) -> str:
+    """`openvino:bf16`; f32 is left out."""
+    short = Path(name).name if name.endswith(".py") else name
+    return short if precision == SINGLE else f"{short}:{precision}"
+
+
+def parse_engine(text: str) -> EngineChoice:
+    """The engine in a text: `openvino`, `openvino:bf16`, `file.py:f16{option=text}`.
+
+    Raises UsageError for another form, an engine that is not installed, or a precision that it does not have.
+    """
+    found = CHOICE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"{text}: not of the form {SYNTAX}")
+    options = [part.partition("=") for part in (found["options"] or "").split(",") if part.strip()]
+    if not all(name.strip() and sign for name, sign, _ in options):
+        raise UsageError(f"{text}: not of the form {SYNTAX}")
+    name = str(Path(found["name"]).absolute()) if found["name"].endswith(".py") else found["name"].casefold()
+    engine = find_engine(name)
+    engine.installed_version()
+    precision = found["precision"] or engine.precisions[0]
+    if precision not in engine.precisions:
+        known = ", ".join(engine.precisions)
+        raise UsageError(f"engine {engine.name} has no precision {precision}; it has {known}")
+    return EngineChoice(name, precision, tuple((key.strip(), value.strip()) for key, _, value in options))
+
+
+def find_engine(name: str) -> Engine:
+    """The engine of a name, or of a Python file with one. Raises UnknownNameError and PluginError.
+
+    Examples:
+        >>> find_engine("onnxruntime").precisions
+        ('f32',)
+    """
+    return _find_engine(name)
+
+
+@cache
+def _find_engine(name: str) -> Engine:
+    if name in BUILT_IN:
+        return import_module(BUILT_IN[name], __package__).ENGINE
+    if name.endswith(".py"):
+        return _engine_in(import_file(Path(name)), name)
+    points = entry_points(group=ENGINE_GROUP)
+    point = next((p for p in points if p.name.casefold() == name), None)
+    if point is None:
+        known = engine_names()
+        raise UnknownNameError(f"there is no engine {name}; choose from {', '.join(known)}{did_you_mean(name, known)}")
+    source = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+    with plugin_errors(source, f"entry point {point.name} = {point.value} of {source}"):
+        return _engine_in(point.load(), source)
+
+
+def _engine_in(thing: Any, source: str) -> Engine:
+    """The engine itself, or the only one of a module."""
+    things: list[Any] = [thing] if isinstance(thing, Engine) else [*cast("dict[str, Any]", vars(thing)).values()]
+    held = [t for t in things if isinstance(t, Engine)]
+    found = list({id(t): t for t in held}.values())
+    if len(found) != 1:
+        raise PluginError(f"{source} defines {len(found) or 'no'} engines; one Engine of passwright.core is needed")
+    return found[0]
+
+
+def engine_names() -> list[str]:
+    """The names of the engines of this package, and of installed plugins, which are not imported."""
+    return list(dict.fromkeys([*BUILT_IN, *sorted(p.name.casefold() for p in entry_points(group=ENGINE_GROUP))]))

@@ -1,0 +1,273 @@
+"""OpenVINO's own runtime as an engine.
+
+Its frontend drops inputs that no op reads, takes an initializer for a constant even where the model lets callers
+override it, and loses the name of one of two outputs with the same value; so outputs are mapped by position.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from io import BytesIO
+from pathlib import Path
+from threading import local
+from types import MappingProxyType
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from ..errors import EvaluationError
+from ..io.files import load_without_weights
+from ..ir.op_schemas import qualified_op_type
+from ..serialization.proto_queries import all_nodes
+from .engines import SINGLE, Engine, EngineSession, EngineSettings, OpTime, Unsupported, ValueFacts
+from .ort_values import packed_elements
+
+Array = np.ndarray[Any, Any]
+DEVICE = "CPU"
+TELEMETRY = "openvino_telemetry"
+PRECISIONS = MappingProxyType({"f32": "f32", "bf16": "bf16", "f16": "f16"})
+"""The precisions by their names here, and in OpenVINO's hint."""
+ELEMENT_TYPES = MappingProxyType({
+    "f32": "float", "f64": "double", "f16": "float16", "bf16": "bfloat16", "boolean": "bool", "i8": "int8",
+    "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
+    "i4": "int4", "u4": "uint4", "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "string": "string",
+})  # fmt: skip
+"""OpenVINO's types of elements, and ONNX's."""
+NOISE = re.compile(
+    r"(?:Exception from \S+|Check '.*' failed at \S+|Summary:|FrontEnd API failed with .*|To facilitate .*)\Z"
+)
+"""Lines of its messages that say where in its source, and nothing about the model."""
+UNCONVERTED = frozenset({"NotSupportedONNXNode", "ONNXFrameworkNode"})
+"""The types of ops that its frontend did not convert."""
+
+
+@cache
+def _library() -> Any:
+    """The package `openvino`, imported without its telemetry.
+
+    Importing it sends an event to Google Analytics and writes to ~/intel, unless `opt_in_out --opt_out` wrote a file
+    there before. Where the package for that is missing, OpenVINO has a stub for it, and so it gets the stub here.
+    """
+    sys.modules.setdefault(TELEMETRY, cast("Any", None))
+    try:
+        return import_module("openvino")
+    finally:
+        if cast("Any", sys.modules[TELEMETRY]) is None:
+            del sys.modules[TELEMETRY]
+
+
+@cache
+def _core() -> Any:
+    return _library().Core()
+
+
+def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
+    """Compile a model for the CPU. Raises EvaluationError."""
+    message = _message(model)
+    _require_tensors(message)
+    hints = {
+        "INFERENCE_PRECISION_HINT": PRECISIONS[settings.precision],
+        "PERFORMANCE_HINT": "THROUGHPUT" if settings.streams > 1 else "LATENCY",
+        **({"INFERENCE_NUM_THREADS": settings.threads} if settings.threads else {}),
+        **({"NUM_STREAMS": settings.streams} if settings.streams else {}),
+        **({"PERF_COUNT": "YES"} if settings.profiles else {}),
+        **settings.options,
+    }
+    try:
+        read = _core().read_model(model if isinstance(model, bytes) else str(model))
+        compiled = _core().compile_model(read, DEVICE, hints)
+    except Exception as e:
+        found = unsupported(model)
+        named = ", ".join(dict.fromkeys(u.op_type for u in found))
+        raise EvaluationError(f"it has no {named}, at {found[0].place}" if found else message_of(e)) from e
+    return OpenvinoSession(message.graph, compiled)
+
+
+def _message(model: bytes | Path) -> onnx.ModelProto:
+    """The model without the elements of weights in files."""
+    return onnx.ModelProto.FromString(model) if isinstance(model, bytes) else load_without_weights(model)
+
+
+def _require_tensors(message: onnx.ModelProto) -> None:
+    """Raise EvaluationError for inputs and outputs that are no tensors of numbers."""
+    for v in (*message.graph.input, *message.graph.output):
+        kind = v.type.WhichOneof("value")
+        if kind is not None and kind != "tensor_type":
+            raise EvaluationError(f"it exchanges no {kind.removesuffix('_type')} with Python, as {v.name} is")
+        if v.type.tensor_type.elem_type == onnx.TensorProto.STRING:
+            raise EvaluationError(f"texts are not exchanged with it, as in {v.name}")
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an exception in one line, without places in OpenVINO's source."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    kept = [line for line in lines if line and not NOISE.match(line)]
+    return " ".join(kept)[:300] or type(error).__name__
+
+
+def unsupported(model: bytes | Path) -> list[Unsupported]:
+    """The ops for which OpenVINO's frontend has no rule."""
+    manager: Any = _library().frontend.FrontEndManager()
+    frontend = manager.load_by_framework("onnx")
+    try:
+        found = frontend.convert_partially(frontend.load(BytesIO(model) if isinstance(model, bytes) else str(model)))
+    except Exception:  # noqa: BLE001 - the error of loading says why a model is not read at all
+        return []
+    nodes = all_nodes(_message(model).graph.node)
+    types = {name: qualified_op_type(node.domain, node.op_type) for node in nodes for name in node.output}
+    left = (op for op in found.get_ops() if op.get_type_name() in UNCONVERTED)
+    places = (min(name for port in op.outputs() for name in (*port.get_names(), op.get_friendly_name())) for op in left)
+    return [Unsupported(types.get(place, ""), place, "its frontend has no rule for the operator") for place in places]
+
+
+class OpenvinoSession(EngineSession):
+    """A compiled model. Arrays of results are copies, as OpenVINO writes its own memory again in the next run."""
+
+    def __init__(self, graph: onnx.GraphProto, compiled: Any) -> None:
+        self._compiled, self._initializers = compiled, {t.name for t in graph.initializer}
+        names = [o.name for o in graph.output]
+        if len(names) != len(compiled.outputs):
+            raise EvaluationError(f"it has {len(compiled.outputs)} outputs in place of {len(names)}")
+        self._ports = dict(zip(names, range(len(names)), strict=True))
+        inputs = [i.name for i in graph.input]
+        own = {name: port for port in compiled.inputs for name in port.get_names() if name in inputs}
+        if len(own) != len(compiled.inputs):
+            raise EvaluationError("it does not keep the names of its inputs")
+        self._inputs = {name: (own[name], _element_type(own[name])) for name in inputs if name in own}
+        self._given = set(inputs) - self._initializers
+        self._output_types = [_element_type(port) for port in compiled.outputs]
+        self.inputs = [ValueFacts(name, f"tensor({kind})", _shape(p)) for name, (p, kind) in self._inputs.items()]
+        ports = zip(names, compiled.outputs, self._output_types, strict=True)
+        self.outputs = [ValueFacts(name, f"tensor({kind})", _shape(port)) for name, port, kind in ports]
+        self.precision = running_precision(compiled)
+        self.threads = int(compiled.get_property("INFERENCE_NUM_THREADS"))
+        self._request: Any = compiled.create_infer_request()
+
+    def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
+        """Run once. Raises EvaluationError."""
+        self._start(self._request, feeds)
+        wanted = list(self._ports) if outputs is None else outputs
+        return [self._result(self._ports[name]) for name in wanted]
+
+    def _start(self, request: Any, feeds: Mapping[str, Any]) -> None:
+        try:
+            request.infer(self._tensors(feeds), share_inputs=True, share_outputs=True)
+        except EvaluationError:
+            raise
+        except Exception as e:
+            raise EvaluationError(message_of(e)) from e
+
+    def _tensors(self, feeds: Mapping[str, Any]) -> dict[Any, Any]:
+        """The tensors of the inputs that the compiled model has."""
+        for name in feeds.keys() - self._inputs.keys():
+            if name not in self._given:  # an input that no op reads may have any value
+                raise EvaluationError(f"it takes {name} as a constant, whose default is not overridden")
+        return {port: _tensor(feeds[name], kind, name) for name, (port, kind) in self._inputs.items()}
+
+    def _result(self, index: int) -> Array:
+        tensor, kind = self._request.get_output_tensor(index), self._output_types[index]
+        if _has_numpy_type(kind):
+            return np.array(tensor.data)
+        raw = np.array(tensor.data).tobytes()
+        proto = onnx.TensorProto(data_type=onnx_type(kind), dims=list(tensor.shape), raw_data=raw)
+        return numpy_helper.to_array(proto)
+
+    def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
+        """A call as users write it: inputs are shared, results are copied; each thread has a request of its own."""
+        requests, compiled, tensors = local(), self._compiled, self._tensors(feeds)
+
+        def call() -> object:
+            request = getattr(requests, "request", None)
+            if request is None:
+                request = requests.request = compiled.create_infer_request()
+            return request.infer(tensors, share_inputs=True, share_outputs=False)
+
+        return call
+
+    def cancel(self) -> None:
+        """Let OpenVINO end the run."""
+        self._request.cancel()
+
+    def op_times(self) -> list[OpTime]:
+        """The time of each op of the compiled model in the last run."""
+        originals = {
+            op.get_friendly_name(): str(op.get_rt_info()["originalLayersNames"].astype(str))
+            for op in self._compiled.get_runtime_model().get_ops()
+        }
+        return [
+            OpTime(
+                p.node_name,
+                p.node_type,
+                p.exec_type,
+                p.real_time.total_seconds(),
+                tuple(name for name in originals.get(p.node_name, "").split(",") if name),
+            )
+            for p in self._request.get_profiling_info()
+        ]
+
+
+def _element_type(port: Any) -> str:
+    """The type of the elements of an input or output, as ONNX names it. Raises EvaluationError."""
+    name = port.get_element_type().get_type_name()
+    if name not in ELEMENT_TYPES:
+        raise EvaluationError(f"elements of its type {name} are not exchanged with Python")
+    return ELEMENT_TYPES[name]
+
+
+def _shape(port: Any) -> tuple[int | None, ...]:
+    shape = port.get_partial_shape()
+    if shape.rank.is_dynamic:
+        return ()
+    return tuple(None if d.is_dynamic else d.get_length() for d in shape)
+
+
+def onnx_type(kind: str) -> int:
+    """The element type of TensorProto, of its name in a type."""
+    return onnx.TensorProto.DataType.Value(kind.upper())
+
+
+def _has_numpy_type(kind: str) -> bool:
+    return np.dtype(helper.tensor_dtype_to_np_dtype(onnx_type(kind))).isbuiltin == 1
+
+
+def _tensor(value: Any, kind: str, name: str) -> Any:
+    """The tensor of an input. Raises EvaluationError for an array of another type."""
+    array, wanted = np.asarray(value, order="C"), helper.tensor_dtype_to_np_dtype(onnx_type(kind))
+    if array.dtype != wanted:
+        raise EvaluationError(f"{name} has elements of {array.dtype}, in place of {wanted}")
+    ov = _library()
+    if _has_numpy_type(kind):
+        return ov.Tensor(array, shared_memory=True) if array.size else ov.Tensor(array)
+    own = next(name for name, text in ELEMENT_TYPES.items() if text == kind)
+    tensor = ov.Tensor(getattr(ov.Type, own), ov.Shape(list(array.shape)))
+    if array.size:
+        data: Array = np.asarray(tensor.data).view(np.uint8).reshape(-1)
+        data[:] = packed_elements(array)
+    return tensor
+
+
+def running_precision(compiled: Any) -> str:
+    """The precision that a compiled model has really: its hint, if any op of it runs in that."""
+    hint = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    if hint == SINGLE:
+        return SINGLE
+    kinds = {op.get_rt_info()["runtimePrecision"].astype(str).lower() for op in compiled.get_runtime_model().get_ops()}
+    return hint if hint in kinds else SINGLE
+
+
+ENGINE = Engine(
+    "openvino",
+    load,
+    version=lambda: version("openvino"),
+    precisions=tuple(PRECISIONS),
+    unsupported=unsupported,
+    devices=lambda: list(_core().available_devices),
+    install="pip install 'passwright[openvino]'",
+)

@@ -1,0 +1,223 @@
+"""Engines: how they are named, found and loaded; values, refusals and silence of OpenVINO; a wrong engine."""
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from passwright.core import Engine
+from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UsageError
+from passwright.core.io.files import split_model
+from passwright.core.ort import engines, session_source
+from passwright.core.ort.backends import LoadedModel
+from passwright.core.ort.engines import EngineChoice, parse_engine
+from passwright.core.ort.sessions import SessionConfig
+from rewriting import each, load
+from tiers import needs_openvino
+
+import passwright
+
+PLANTED = Path(__file__).with_name("planted_engine.py")
+OPENVINO = SessionConfig(engine="openvino", intra_op_threads=1)
+F = np.float32([-1, 2])
+RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
+
+
+@each(
+    ("text", "expected"),
+    {
+        "name": ("onnxruntime", EngineChoice()),
+        "case": ("ONNXRuntime", EngineChoice()),
+        "precision": ("onnxruntime:f32", EngineChoice()),
+        "options": ("onnxruntime{a=b, c = d}", EngineChoice(options=(("a", "b"), ("c", "d")))),
+        "file": (f"{PLANTED}:bf16", EngineChoice(str(PLANTED), "bf16")),
+    },
+)
+def test_texts_name_engines(text: str, expected: EngineChoice) -> None:
+    assert parse_engine(text) == expected
+
+
+@each(
+    ("text", "error"),
+    {
+        "unknown": ("onnxruntim", "there is no engine onnxruntim; choose from onnxruntime, openvino"),
+        "near": ("onnxruntim", "did you mean onnxruntime?"),
+        "precision": ("onnxruntime:bf16", "engine onnxruntime has no precision bf16; it has f32"),
+        "no precision": ("onnxruntime:", "not of the form name, name:precision"),
+        "no option": ("onnxruntime{a}", "not of the form"),
+        "empty": ("", "not of the form"),
+    },
+)
+def test_texts_that_name_no_engine(text: str, error: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_engine(text)
+    assert error in str(raised.value)
+
+
+def test_engines_of_packages_are_found_by_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("mine", "planted_engine:ENGINE", engines.ENGINE_GROUP)
+    monkeypatch.setattr(engines, "entry_points", lambda **_: [point])
+    assert engines.engine_names() == ["onnxruntime", "openvino", "mine"]
+    assert engines._find_engine.__wrapped__("mine").name == "planted"
+    broken = EntryPoint("mine", "planted_engine:LIMIT", engines.ENGINE_GROUP)
+    monkeypatch.setattr(engines, "entry_points", lambda **_: [broken])
+    with pytest.raises(PluginError, match="planted_engine:LIMIT"):
+        engines._find_engine.__wrapped__("mine")
+
+
+def test_missing_packages_are_named() -> None:
+    def version() -> str:
+        raise ImportError("No package metadata was found for it")
+
+    engine = Engine("it", lambda *_: pytest.fail("not installed"), version, install="pip install 'passwright[it]'")
+    with pytest.raises(UsageError, match=r"engine it is not installed here: pip install 'passwright\[it\]'"):
+        engine.installed_version()
+
+
+VALUES: dict[str, tuple[str, dict[str, Any], list[Any]]] = {
+    "one name of two": (
+        "g (float[2] x) => (float[2] y, float[2] z) { y = Relu(x) z = Dropout(y) }", {"x": F}, [[0, 2], [0, 2]],
+    ),
+    "an output that is an input": ("g (float[2] x) => (float[2] x, float[2] y) { y = Neg(x) }", {"x": F}, [F, -F]),
+    "an output that is a constant": (
+        "g (float[2] x) => (float[2] w, float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", {"x": F},
+        [[1, 2], [0, 4]],
+    ),
+    "an input that is not read": (
+        "g (float[2] x, float[2] u) => (float[2] y) { y = Relu(x) }", {"x": F, "u": F}, [[0, 2]],
+    ),
+    "no element": ("g (float[N] x) => (float[N] y) { y = Relu(x) }", {"x": F[:0]}, [F[:0]]),
+    "bfloat16": (
+        "g (bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }", {"x": F.astype(ml_dtypes.bfloat16)},
+        [np.array([0, 2], ml_dtypes.bfloat16)],
+    ),
+    "int4": (
+        "g (int4[3] x) => (int4[3] y) { y = Identity(x) }", {"x": np.array([1, -2, 3], ml_dtypes.int4)},
+        [np.array([1, -2, 3], ml_dtypes.int4)],
+    ),
+    "float8": (
+        "g (float8e4m3fn[2] x) => (float[2] y) { y = Cast<to=1>(x) }", {"x": F.astype(ml_dtypes.float8_e4m3fn)}, [F],
+    ),
+    "bool": ("g (bool[2] x) => (bool[2] y) { y = Not(x) }", {"x": F > 0}, [F < 0]),
+    "a scalar": ("g (float x) => (float y) { y = Relu(x) }", {"x": np.float32(3)}, [np.float32(3)]),
+}  # fmt: skip
+
+
+@needs_openvino
+@each(("text", "feeds", "expected"), VALUES)
+def test_openvino_exchanges_values(text: str, feeds: dict[str, Any], expected: list[Any]) -> None:
+    model = LoadedModel(load(text, 21).SerializeToString(), OPENVINO)
+    names = [o.name for o in load(text, 21).graph.output]
+    first = model.run(names, feeds)
+    others = model.run(names, {name: np.zeros_like(array) for name, array in feeds.items()})
+    for got, want in zip(first, expected, strict=True):  # not overwritten by the second run
+        np.testing.assert_array_equal(got, want)
+        assert got.dtype == np.asarray(want, None if isinstance(want, np.ndarray) else np.float32).dtype
+    assert [o.shape for o in others] == [o.shape for o in first]
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "texts": ("g (string[2] x) => (string[2] y) { y = Identity(x) }", {}, "texts are not exchanged with it, as in x"),
+    "a sequence": (
+        "g (seq(float[2]) x, int64 i) => (float[2] y) { y = SequenceAt(x, i) }", {},
+        "exchanges no sequence with Python",
+    ),
+    "an operator": ("g (float[2,2] x) => (float z) { y = Relu(x) z = Det(y) }", {}, "it has no Det, at z"),
+    "an initializer": (
+        "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", {"x": F, "w": F},
+        "openvino cannot run it: it takes w as a constant, whose default is not overridden",
+    ),
+    "a type": (RELU, {"x": F.astype(np.float64)}, "x has elements of float64, in place of float32"),
+    "a shape": (RELU, {"x": np.zeros(3, np.float32)}, "the model input (shape=[2]) and the tensor (shape=(3))"),
+}  # fmt: skip
+
+
+@needs_openvino
+@each(("text", "feeds", "error"), REFUSED)
+def test_openvino_refuses_in_one_line(text: str, feeds: dict[str, Any], error: str) -> None:
+    with pytest.raises((ModelLoadError, EvaluationError)) as raised:
+        LoadedModel(load(text, 20).SerializeToString(), OPENVINO).run(["y"], feeds)
+    assert error in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+@needs_openvino
+def test_precisions_of_openvino() -> None:
+    """The default of OpenVINO is bf16 where the processor has it, f32 here; a request for f16 says what it became."""
+    text = "g (float[2,3] x, float[3,2] w) => (float[2,2] y) { y = MatMul(x, w) }"
+    model, feeds = load(text, 20).SerializeToString(), {"x": np.full((2, 3), 1.001), "w": np.full((3, 2), 1.001)}
+    feeds = {name: array.astype(np.float32) for name, array in feeds.items()}
+    exact = LoadedModel(model, OPENVINO)
+    assert exact.session.precision == "f32"
+    np.testing.assert_allclose(exact.run(["y"], feeds)[0], 3 * 1.001**2, rtol=1e-6)
+    for precision in ("bf16", "f16"):
+        lossy = LoadedModel(model, SessionConfig(engine="openvino", precision=precision))
+        error = np.abs(lossy.run(["y"], feeds)[0] - 3 * 1.001**2).max()
+        assert (lossy.session.precision != "f32") == (error > 1e-4)
+
+
+@needs_openvino
+def test_large_models_are_loaded_from_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    weight = onnx.numpy_helper.from_array(np.arange(4096, dtype=np.float32), "w")
+    model = load("g (float[4096] x) => (float[4096] y) { y = Add(x, w) }", 20)
+    model.graph.initializer.append(weight)
+    monkeypatch.setattr(session_source, "MAX_WHOLE_BYTES", 1)
+    x = np.ones(4096, np.float32)
+    found = LoadedModel(split_model(model.SerializeToString()), OPENVINO).run(["y"], {"x": x})[0]
+    np.testing.assert_array_equal(found, np.arange(4096, dtype=np.float32) + 1)
+
+
+QUIET = """
+import sys
+def audit(event, arguments):
+    if event.startswith("socket.") or event in {"subprocess.Popen", "os.mkdir", "os.fork"}:
+        print("told", event, arguments, file=sys.stderr)
+    if event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wxa+"):
+        print("wrote", arguments[0], file=sys.stderr)
+sys.addaudithook(audit)
+from passwright.core import EngineSettings, find_engine
+engine = find_engine("openvino")
+assert "openvino" not in sys.modules
+engine.load(open(sys.argv[1], "rb").read(), EngineSettings(threads=1))
+assert not any(name.startswith("openvino_telemetry.") for name in sys.modules)
+"""
+
+
+@needs_openvino
+def test_openvino_is_silent(tmp_path: Path) -> None:
+    """Importing it without more would send an event, and write to ~/intel."""
+    (tmp_path / "m.onnx").write_bytes(load(RELU, 20).SerializeToString())
+    home = tmp_path / "home"
+    home.mkdir()
+    command = [sys.executable, "-B", "-c", QUIET, str(tmp_path / "m.onnx")]
+    environment = {"HOME": str(home), "PATH": ""}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert (done.stdout, done.stderr, [*home.iterdir()]) == ("", "", [])
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    onnx.save(
+        load(
+            "g (float[N,4] x) => (float[N,4] y) { a = Sigmoid(x) b = Mul(x, a) r = Relu(b) s = Relu(x) y = Sub(r, s) }",
+            20,
+        ),
+        path,
+    )
+    return path
+
+
+def test_wrong_engines_are_caught(model: Path) -> None:
+    report = passwright.verify(model, engine=str(PLANTED), effort="quick")
+    assert not report.agrees
+    assert json.loads(report.to_json())["engine"] == "planted_engine.py"
+    assert passwright.verify(model, engine="onnxruntime", effort="quick").agrees
+    with pytest.raises(UsageError, match="give a second model, or an engine"):
+        passwright.verify(model)

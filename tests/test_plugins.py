@@ -597,6 +597,45 @@ def test_list_of_selected_names(on_path: Path, tmp_path: Path, monkeypatch: pyte
     assert listed("tangnt", code=2) == "error: no pass or pipeline is named tangnt; did you mean tangent?\n"
 
 
+def test_list_of_targets(install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    module = """
+from passwright.core import NEVER, Plugin, Support, Target, require, rule
+@rule(lambda g, x: g.Gelu(x))
+def gelu_of_phone(g, x):
+    "Gelu(x) => x * Sigmoid(1.702 * x)"
+    return g.Mul(x, g.Sigmoid(g.Mul(x, 1.702)))
+def has_few_dims(op):
+    require(op.inputs[0].rank < 5, "rank 5")
+PHONE = Target("phone", "a phone", opset=20, source="its manual", operators={
+    "Gelu": NEVER, "Add Sub": Support(dtypes=("float",), condition=has_few_dims),
+    "Conv": (
+        Support(attributes={"group": (1,)}, constant=("W",)),
+        Support(first=11, ranks={"X": (3, 4)}, omitted=("B",)),
+    ),
+}, decompositions=(gelu_of_phone,))
+PLUGIN = Plugin(targets=(PHONE,))
+"""
+    install("phone-plugin", module, phone="phone_plugin")
+    everything = {t["name"]: t["source"] for t in listed()["targets"]}
+    assert everything == {"ort": "passwright 0.1.0", "webgpu": "passwright 0.1.0", "phone": "phone-plugin 0.9"}
+    data = listed("phone", "gelu_of_phone")
+    (phone,) = data["targets"]
+    assert phone["operators"] == {
+        "never": ["Gelu"],
+        "type float, if has_few_dims": ["Add", "Sub"],
+        "group 1, W constant or opset 11 and later, rank of X 3|4, without B": ["Conv"],
+    }
+    assert [r["name"] for r in (*phone["rules"], *data["rules"])] == ["gelu_of_phone", "gelu_of_phone"]
+    assert [p["name"] for p in data["pipelines"]] == ["phone"]
+    text = CliRunner().invoke(app, ["list", "phone"]).output
+    assert "phone, a target (phone-plugin 0.9), opset 20\n    a phone\n    by its manual\n" in text
+    assert "    lacks Gelu\n    takes Add Sub: type float, if has_few_dims\n" in text
+    (tmp_path / "small.toml").write_text('name = "small"\n[operators]\nRelu = {}')
+    assert [t["operators"] for t in listed("small.toml")["targets"]] == [{"any": ["Relu"]}]
+    assert [t["name"] for t in listed("--search", "browsers")["targets"]] == ["webgpu"]
+
+
 def test_list_reports_broken_packages(install: Install, tmp_path: Path) -> None:
     install("broken-plugin", "import nowhere_at_all")
     result = CliRunner().invoke(app, ["list", "--json", str(tmp_path / "list.json")])

@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "run": Entry(OPTIMIZE, "run", "Optimize a model, verify it against the original, and write it."),
     "batch": Entry(OPTIMIZE, "batch", "Run a command over many models."),
-    "list": Entry(OPTIMIZE, "list_passes", "List passes, rules and pipelines."),
+    "list": Entry(OPTIMIZE, "list_passes", "List passes, rules, pipelines and targets."),
     "quantize": Entry(OPTIMIZE, "quantize", "Compress a model within a budget of accuracy."),
     "tune": Entry(OPTIMIZE, "tune", "Find the fastest settings with correct results here."),
     "verify": Entry(VERIFY, "verify", "Compare the values of two models."),

@@ -1,4 +1,4 @@
-"""`passes list`: passes, rules and pipelines."""
+"""`passes list`: passes, rules, pipelines and targets."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def list_passes(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Passes, rules or pipelines to describe in full.",
+            help="Passes, rules, pipelines or targets to describe in full.",
             autocompletion=complete_names(PASSES, RULES, PIPELINES),
         ),
     ] = None,
 ) -> None:
-    """List all passes in order, with their stages, and all pipelines; or describe those named in full."""
+    """List all passes in order, with their stages, all pipelines and targets; or describe those named in full."""
     from ...core.io.output_paths import OutputPaths  # noqa: PLC0415 - imports onnx and numpy
     from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above
     from ..listing.document import describe_all, describe_details, describe_rules  # noqa: PLC0415 - as above

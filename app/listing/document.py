@@ -1,4 +1,4 @@
-"""Documents of passes, rules and pipelines."""
+"""Documents of passes, rules, pipelines and targets."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ from itertools import groupby
 
 from ..report.document import TERMINAL, Block, Document, Facts, Lines, Preformatted
 from ..report.number_text import plural
-from .listing import TRANSFORM, Listing, PassInfo, PipelineInfo, RuleInfo
+from .listing import ANY, NEVER, TRANSFORM, Listing, PassInfo, PipelineInfo, RuleInfo, TargetInfo
 
+OTHERS = {
+    "none": "takes what is listed, and nothing else",
+    "standard": "takes all standard operators, and those that are listed as they are listed",
+    "function": "takes the operators that its function accepts, by type, opset and element types",
+}
+"""What a target takes beside its list, in words."""
 _OPTION_FIELD = re.compile(r"\{(\w+)\}")
 
 
 def describe_all(listing: Listing) -> Document:
-    """All passes, a line each, by source; all pipelines, and other optimizers."""
+    """All passes, a line each, by source; all pipelines and targets, and other optimizers."""
     cells = [(p.name, p.stage, _size(p)) for p in listing.passes]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     blocks = list[Block]()
@@ -26,30 +32,36 @@ def describe_all(listing: Listing) -> Document:
         what = ", ".join(p.passes) if len(p.passes) <= 5 else f"{len(p.passes)} passes"
         pipelines[f"{p.name} ({p.source}):"] = f"{what or 'no passes'}{_repeat_text(p)}"
     others = ", ".join(f"{name} ({state})" for name, state in listing.adapters.items())
-    hint = "`passes list NAME` describes a pass, rule or pipeline in full, `--search` finds them"
+    hint = "`passes list NAME` describes a pass, rule, pipeline or target in full, `--search` finds them"
     blocks += [
         Facts("pipelines", pipelines, on=TERMINAL),
+        _target_facts(listing.targets),
         Facts("other optimizers", {"": others} if others else {}, on=TERMINAL),
         Lines([hint]),
     ]
     return _document(listing, blocks)
 
 
+def _target_facts(targets: Sequence[TargetInfo]) -> Facts:
+    return Facts("targets", {f"{t.name} ({t.source}):": t.description for t in targets}, on=TERMINAL)
+
+
 def describe_rules(listing: Listing) -> Document:
-    """The rules of a listing by pass, and the passes without one."""
+    """The rules of a listing by pass, the passes without one, and targets."""
     blocks = [
         Facts(pass_name, {r.name: r.equation for r in rules}, on=TERMINAL)
         for pass_name, rules in groupby(listing.rules, key=lambda r: r.pass_name)
     ]
     with_rules = {r.pass_name for r in listing.rules}
     blocks += [Facts(p.name, {"": p.summary}, on=TERMINAL) for p in listing.passes if p.name not in with_rules]
-    return _document(listing, blocks)
+    return _document(listing, [*blocks, _target_facts(listing.targets)])
 
 
 def describe_details(listing: Listing) -> Document:
-    """All data of the passes, rules and pipelines."""
+    """All data of the passes, rules, pipelines and targets."""
     lines = [line for p in listing.passes for line in _pass_lines(p)]
     lines += [line for r in listing.rules for line in _rule_lines(r, "", f", a rule of {r.pass_name}")]
+    lines += [line for t in listing.targets for line in _target_lines(t)]
     for q in listing.pipelines:
         lines.append(f"{q.name}, a pipeline ({q.source}){_opsets_text(q)}")
         lines.append(f"    {', '.join(q.passes) or 'no passes'}{_repeat_text(q)}")
@@ -79,6 +91,21 @@ def _pass_lines(p: PassInfo) -> Iterator[str]:
         yield f"    {{{o.name}={o.default}}}  {o.type or 'not to be set by text'}{f': {o.doc}' if o.doc else ''}"
     for r in p.rules:
         yield from _rule_lines(r, "    ")
+
+
+def _target_lines(t: TargetInfo) -> Iterator[str]:
+    opset = f"opset {t.opset}" if t.opset else "opsets of the installed onnxruntime"
+    yield f"{t.name}, a target ({t.source}), {opset}"
+    yield from (f"    {line}" for line in (t.description, f"by {t.list_source}" if t.list_source else "") if line)
+    yield f"    {OTHERS[t.others]}"
+    for title, forms in {"takes": t.operators, "avoids": t.avoided}.items():
+        for form, operators in forms.items():
+            verb = title if form != NEVER else "lacks"
+            yield f"    {verb} {' '.join(operators)}{f': {form}' if form not in {ANY, NEVER} else ''}"
+    for r in t.rules:
+        yield from _rule_lines(r, "    ")
+    if t.last:
+        yield f"    last: {', '.join(t.last)}"
 
 
 def _rule_lines(r: RuleInfo, indent: str, where: str = "") -> Iterator[str]:

@@ -1,10 +1,12 @@
-"""Passes, rules and pipelines as data."""
+"""Passes, rules, pipelines and targets as data."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct, to_builtins
 
@@ -13,19 +15,23 @@ from ...core.plugins.pass_registry import LoadErrors, Opsets, PassEntry, PassReg
 from ...core.plugins.pass_spec import options_of
 from ...core.plugins.plugin import PluginLike
 from ...core.rewriting.rules import ROUNDING, Rule
-from ...core.run.pipeline import Fixpoint, Pass, Pipeline, leaves, rules_in
+from ...core.run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from ...core.run.report import option_of
+from ...core.run.target import Support, Target
 from ...core.run.transforms import TransformPass
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import PASS_STAGES
+from ...passes.targets import TARGET_NAMES, shipped_target
 from ..registry import adapter_names
 from ..registry.environment import versions
 from ..registry.guarantees import NO_GUARANTEE, recorded_proof
 from ..registry.name_resolver import FilePipeline, NameResolver
+from ..registry.pass_sources import own_label
 from ..report.descriptions import pass_doc
 
 TRANSFORM = "transform"
+ANY, NEVER = "any", "never"  # forms of operators
 
 
 class RuleInfo(Struct, frozen=True):
@@ -87,11 +93,31 @@ class PipelineInfo(Struct, frozen=True):
     opsets: Opsets | None = None
 
 
+class TargetInfo(Struct, frozen=True):
+    """A target. `list_source` says where its list is from, `others` which operators it takes that are not listed.
+
+    `operators` and `avoided` are the operators by their forms in words. `opset` is 0 for the highest of the installed
+    onnxruntime; `rules` are its own decompositions.
+    """
+
+    name: str
+    source: str
+    description: str
+    opset: int
+    list_source: str
+    others: str
+    operators: Mapping[str, Sequence[str]]
+    avoided: Mapping[str, Sequence[str]]
+    rules: tuple[RuleInfo, ...]
+    last: tuple[str, ...]
+
+
 class Listing(Struct, frozen=True):
-    """All passes and pipelines, or the named ones with `rules`. `adapters` and `broken`: by name."""
+    """All passes, pipelines and targets, or the named ones with `rules`. `adapters` and `broken`: by name."""
 
     passes: tuple[PassInfo, ...]
     pipelines: tuple[PipelineInfo, ...]
+    targets: tuple[TargetInfo, ...]
     rules: tuple[RuleInfo, ...]
     adapters: Mapping[str, str]
     broken: Mapping[str, str]
@@ -102,7 +128,7 @@ class Listing(Struct, frozen=True):
 
 
 def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:
-    """All passes and pipelines, or only the `wanted` ones. Raises UnknownNameError and PluginError."""
+    """All passes, pipelines and targets, or only the `wanted` ones. Raises UnknownNameError and PluginError."""
     names = NameResolver(plugins)
     broken: LoadErrors = {}
     registry = names.full_registry(broken)
@@ -110,7 +136,9 @@ def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> L
         return _listing_by_name(wanted, registry, names)
     passes = tuple(_pass_info(entry, registry) for entry in registry.passes.values())
     pipelines = tuple(_pipeline_info(entry) for entry in registry.pipelines.values())
-    return Listing(passes, pipelines, (), adapter_names.available(), {name: str(e) for name, e in broken.items()})
+    targets = tuple(_target_info(target, source) for target, source in _targets(registry).values())
+    broken_texts = {name: str(e) for name, e in broken.items()}
+    return Listing(passes, pipelines, targets, (), adapter_names.available(), broken_texts)
 
 
 def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Listing:
@@ -122,11 +150,11 @@ def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Li
         raise UnknownNameError(f"no pattern has the operator {operator}{did_you_mean(operator, known)}")
     holding = {r.pass_name for r in rules}
     passes = tuple(p for p in everything.passes if any(r.pass_name in holding for r in p.rules))
-    return Listing(passes, (), rules, {}, everything.broken)
+    return Listing(passes, (), (), rules, {}, everything.broken)
 
 
 def listing_by_search(text: str, plugins: Sequence[PluginLike] = ()) -> Listing:
-    """The passes and rules with all the words of `text` in their names, equations, descriptions and operators.
+    """The passes, rules and targets with all the words of `text` in names, equations, descriptions and operators.
 
     Case does not count, and `layernorm` is found in LayerNormalization, layer-norm and layer_norm. Raises
     UnknownNameError if there are none, and PluginError.
@@ -145,9 +173,10 @@ def listing_by_search(text: str, plugins: Sequence[PluginLike] = ()) -> Listing:
         for r in p.rules
         if matches(p.name, r.name, r.equation, r.doc, " ".join(r.operators))
     )
-    if not words or not (passes or rules):
+    targets = tuple(t for t in everything.targets if matches(t.name, t.description, t.list_source))
+    if not words or not (passes or rules or targets):
         raise UnknownNameError(f"no pass or rule has {text!r} in its name, equation, description or operators")
-    return Listing(passes, (), tuple(dict.fromkeys(rules)), {}, everything.broken)
+    return Listing(passes, (), targets, tuple(dict.fromkeys(rules)), {}, everything.broken)
 
 
 def _searchable(text: str) -> str:
@@ -155,9 +184,14 @@ def _searchable(text: str) -> str:
 
 
 def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameResolver) -> Listing:
-    known = {r.name: r for entry in registry.passes.values() for p in entry.passes for r in _rule_infos(p)}
-    passes, pipelines, rules = list[PassInfo](), list[PipelineInfo](), list[RuleInfo]()
+    known = {r.name: r for target, _ in _targets(registry).values() for r in _decompositions(target)}
+    known |= {r.name: r for entry in registry.passes.values() for p in entry.passes for r in _rule_infos(p)}
+    passes, pipelines, targets, rules = list[PassInfo](), list[PipelineInfo](), list[TargetInfo](), list[RuleInfo]()
     for name in dict.fromkeys(wanted):
+        if (target := names.find_target(name)) is not None:
+            targets.append(_target_info(target, _targets(registry)[name][1] if name in _targets(registry) else name))
+            if name.endswith(".toml"):
+                continue
         if name in known and name not in registry:
             rules.append(known[name])
             continue
@@ -171,7 +205,69 @@ def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameR
             passes.append(_pass_info(found, registry))
         else:
             pipelines.append(_pipeline_info(found))
-    return Listing(tuple(passes), tuple(pipelines), tuple(rules), {}, {})
+    return Listing(tuple(passes), tuple(pipelines), tuple(targets), tuple(rules), {}, {})
+
+
+def _targets(registry: PassRegistry) -> Mapping[str, tuple[Target, str]]:
+    """All targets by name, with their sources: those of this package, and those of a registry."""
+    shipped = {name: (shipped_target(name), own_label()) for name in TARGET_NAMES}
+    return shipped | {name: (t, registry.target_sources[name]) for name, t in registry.targets.items()}
+
+
+def _target_info(target: Target, source: str) -> TargetInfo:
+    """A target; its operators are grouped by what is said of them."""
+    others = target.others if isinstance(target.others, str) else "function"
+    return TargetInfo(
+        target.name,
+        source,
+        target.description,
+        target.opset,
+        target.source,
+        others,
+        _by_words(target.forms),
+        _by_words({name: (form,) for name, form in target.avoided.items()}),
+        _decompositions(target),
+        tuple(p.name for p in target.last),
+    )
+
+
+def _decompositions(target: Target) -> tuple[RuleInfo, ...]:
+    return tuple(_rule_infos(RulePass(target.name, tuple(target.decompositions))))
+
+
+def _by_words(forms: Mapping[str, Sequence[Support]]) -> dict[str, list[str]]:
+    """The operators by their forms in words, in the order of the list."""
+    found = defaultdict[str, list[str]](list)
+    for name, own in forms.items():
+        found[" or ".join(filter(None, map(_form_words, own))) or ANY].append(name)
+    return dict(found)
+
+
+def _form_words(form: Support) -> str:
+    """A form of an operator in words; "" for any."""
+    if form.last is not None and form.last < form.first:
+        return NEVER
+    said = [f"opset {form.first} to {form.last}"] if form.last is not None else []
+    said += [f"opset {form.first} and later"] if form.last is None and form.first > 1 else []
+    said += [*_facts_in_words("type", form.dtypes), *_facts_in_words("rank", form.ranks)]
+    said += [f"{name} {_alternatives(values)}" for name, values in form.attributes.items()]
+    said += [f"{name} constant" for name in form.constant] + [f"without {name}" for name in form.omitted]
+    said += [f"outputs up to {form.outputs}"] if form.outputs is not None else []
+    said += [f"if {getattr(form.condition, '__name__', 'a condition holds')}"] if form.condition is not None else []
+    return ", ".join(said)
+
+
+def _facts_in_words(what: str, facts: Collection[object] | Mapping[str, Collection[object]]) -> Iterator[str]:
+    """What is said of the types, or the ranks, of the first input, or of inputs by name."""
+    if isinstance(facts, Mapping):
+        by_input = cast("Mapping[str, Collection[object]]", facts)
+        yield from (f"{what} of {name} {_alternatives(values)}" for name, values in by_input.items())
+    elif facts:
+        yield f"{what} {_alternatives(facts)}"
+
+
+def _alternatives(values: Collection[object]) -> str:
+    return "|".join(map(str, values))
 
 
 def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:

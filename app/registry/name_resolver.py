@@ -163,7 +163,7 @@ class NameResolver:
 
     def target_named(self, given: str | Target) -> Target:
         """The target of a name, in a TOML file, or itself. Raises UsageError, UnknownNameError and PluginError."""
-        found = self._find_target(given) if isinstance(given, str) else given
+        found = self.find_target(given) if isinstance(given, str) else given
         if found is None:
             assert isinstance(given, str)
             names = [*TARGET_NAMES, *self.registry.targets, *self._installed.registry.targets]
@@ -172,7 +172,8 @@ class NameResolver:
         found.require_known()
         return found
 
-    def _find_target(self, name: str) -> Target | None:
+    def find_target(self, name: str) -> Target | None:
+        """The target of a name, or in a TOML file; None for another name. Raises UsageError for a wrong file."""
         if name.endswith(".toml"):
             return read_target(Path(name))
         if name in self.registry.targets:

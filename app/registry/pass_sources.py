@@ -57,9 +57,14 @@ def _built_in_entry(p: Pass, source: str) -> PassEntry:
     return PassEntry(p, source, PassPlacement(p, FINAL) if PASS_STAGES.get(p.name) == FINAL else None)
 
 
+def own_label() -> str:
+    """The source of what is built in."""
+    return f"{DISTRIBUTION} {version(DISTRIBUTION)}"
+
+
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
     """The registry of built-in passes and the caller's passes. Raises PluginError for a name used twice."""
-    source = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
+    source = own_label()
     registry = PassRegistry(
         {p.name: _built_in_entry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES, *map(as_pass, TRANSFORMS))},
         {name: PipelineEntry(name, p, source) for name, p in PIPELINES.items()},

@@ -79,6 +79,40 @@ def test_a_run_is_repeated_elsewhere(folder: Path, monkeypatch: pytest.MonkeyPat
     assert found.report.options["seed"] == 7
 
 
+@pytest.mark.parametrize(
+    ("options", "held"),
+    [
+        pytest.param({"target": "small.toml"}, ["small.toml"], id="target"),
+        pytest.param({"target": "ort"}, [], id="target-by-name"),
+        pytest.param({"pipeline": "own pipelines/more.toml:inner"}, ["more.toml"], id="folder-with-a-space"),
+        pytest.param({"pipeline": "outer.toml:outer"}, ["outer.toml", "more.toml", "ends.toml"], id="nested"),
+        pytest.param(
+            {"pipeline": "mine", "target": "small.toml"},
+            ["pipelines.toml", "outer.toml", "more.toml", "ends.toml", "small.toml"],
+            id="local-pipeline",
+        ),
+    ],
+)
+def test_files_of_pipelines_and_targets_are_held(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], held: list[str]
+) -> None:
+    """Files that files of pipelines name, from their own folders, are held too, with what they say of each other."""
+    Path("own pipelines").mkdir()
+    Path("ort").mkdir()  # the target has the name of a folder
+    Path("own pipelines/more.toml").write_text("[inner]\npasses = ['drop-identity']\nfallback = '../ends.toml:end'")
+    Path("ends.toml").write_text('[end]\npasses = ["none"]')
+    Path("outer.toml").write_text('[outer]\npasses = ["own pipelines/more.toml:inner", "merge-constants"]  # why')
+    Path("pipelines.toml").write_text('[mine]\npasses = ["outer.toml:outer", "short"]\n[short]\npasses = ["none"]')
+    Path("small.toml").write_text('name = "mine"\n[operators]\n"Neg Mul Abs" = {}')
+    first = optimize("m.onnx", **options, reproducer="run.zip")
+    elsewhere(folder, monkeypatch)
+    found = replay("run.zip", trust_plugins=True)
+    assert (found.is_same, found.found) == (True, f"result {first.digest}")
+    with zipfile.ZipFile("run.zip") as archive:
+        names = [name for name in archive.namelist() if name.endswith(".toml")]
+    assert {Path(name).name for name in names} >= set(held)
+
+
 def test_the_model_is_the_one_before_the_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = optimize("m.onnx", "drop-identity", in_place=True, reproducer="run.zip")
     assert onnx.load("m.onnx") == result.model

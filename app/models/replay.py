@@ -30,6 +30,7 @@ from ..optimize.reproducer import (
     MANIFEST,
     MODEL_FOLDER,
     SPECS,
+    TOML,
     Manifest,
     failure_text,
     run_versions,
@@ -161,7 +162,8 @@ def _options(file: Path, manifest: Manifest, folder: Path, *, trust_plugins: boo
             raise ModelError(f"{file}: this version has no option {name} for a recorded run")
         about = known[name][1]
         if about.reads or name in SPECS:
-            _require_inside(file, name, value, is_path=about.reads)
+            is_name = name == "target" and not str(value).endswith(TOML)
+            _require_inside(file, name, value, is_path=about.reads and not is_name)
             values[name] = _located(value, folder)
         else:
             values[name] = value

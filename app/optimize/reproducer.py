@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import platform
-import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import staging_folder
 from ...core.io.writer import write_file
+from ...core.plugins.pass_spec import PassSpec, parse_specs
 from ...core.support.printable_text import file_name, json_text, printable_line
 from ...core.support.toml_tables import read_tables
 from ..options import PIPELINES_FILE, options_of
@@ -33,7 +34,8 @@ MODEL_FOLDER, FILES_FOLDER = "model", "files"
 PLACES = frozenset({"in_place", "dump_after"})
 """Options that say where results go, beside those with paths."""
 SPECS = frozenset({"pipeline", "enable", "only", "skip"})
-WORDS = re.compile(r"[^:,{}=\s]+")  # of specs, and of a file and a function in it
+TOML, PASSES = ".toml", "passes"
+UP = "../../"  # from a file in a folder of `FILES_FOLDER` to the root of the archive
 
 
 class Manifest(Struct, frozen=True):
@@ -162,7 +164,7 @@ class _Contents:
     def options(self, options: RunOptions) -> dict[str, Any]:
         """The options that differ from their defaults, with files in the archive in place of those that they name."""
         found = dict[str, Any]()
-        known = options_of(RunOptions)
+        known, local = options_of(RunOptions), _local_pipelines()
         for name, value in options.chosen.items():
             given = getattr(options, name)
             about = known[name][1]
@@ -172,26 +174,53 @@ class _Contents:
                 found[name] = self._add_arrays(cast("Mapping[str, Any]", given))
             elif not _is_plain(given):
                 self.objects.append(f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}")
+            elif name in SPECS:
+                found[name] = _mapped(value, lambda text: self._archived_specs(text, Path(), local))
+            elif name == "target" and Path(str(value)).suffix != TOML:  # no file has this name, though one may exist
+                found[name] = value
             else:
-                found[name] = self._archived(value, is_spec=name in SPECS) if about.reads or name in SPECS else value
+                found[name] = _mapped(value, self._archived_option) if about.reads else value
         return found
 
-    def _archived(self, value: Any, *, is_spec: bool) -> Any:
-        if isinstance(value, list):
-            return [self._archived(inner, is_spec=is_spec) for inner in cast("list[Any]", value)]
-        if not isinstance(value, str):
-            return value
-        if not is_spec and Path(value).exists():
-            return self.add(Path(value))
-        local = _local_pipelines() if is_spec else frozenset[str]()
+    def _archived_option(self, text: str) -> str:
+        """A path, or a Python file and a name in it, with the file in the archive."""
+        return self.add(Path(text)) if Path(text).exists() else self._archived_files(text, Path())
 
-        def word(match: re.Match[str]) -> str:
-            path = Path(match[0])
-            if match[0] in local:
-                return f"{self.add(PIPELINES_FILE)}:{match[0]}"
-            return self.add(path) if path.suffix and path.is_file() else match[0]
+    def _archived_files(self, text: str, base: Path, up: str = "") -> str:
+        """Files and names between colons, with files in the archive, seen `up` from its root, for those in `base`."""
+        parts = ((part, base / part) for part in text.split(":"))
+        return ":".join(up + self.add(path) if path.suffix and path.is_file() else part for part, path in parts)
 
-        return WORDS.sub(word, value)
+    def _archived_specs(self, text: str, base: Path, local: AbstractSet[str], up: str = "") -> str:
+        """Passes and pipelines with their options, with files as `_archived_files` has them.
+
+        `local` are the pipelines in the file of the current folder.
+        """
+        try:
+            specs = parse_specs(text)
+        except UsageError:  # which the run raises, too
+            return text
+        found: list[PassSpec] = []
+        for s in specs:
+            name = (
+                f"{up}{self.add(PIPELINES_FILE)}:{s.name}"
+                if s.name in local
+                else self._archived_files(s.name, base, up)
+            )
+            found.append(PassSpec(name, {o: self._archived_files(value, Path()) for o, value in s.options.items()}))
+        return ",".join(map(str, found)) if found != specs else text
+
+    def _archived_pipelines(self, path: Path) -> str:
+        """The text of a TOML file, with the files that its pipelines name in the archive."""
+        text = path.read_text(encoding="utf-8")
+        with suppress(ValueError):  # which the run raises, too
+            tables = read_tables(path, text)
+            local = _local_pipelines() - tables.keys()
+            for given in _texts_of_pipelines(tables):
+                named = self._archived_specs(given, path.parent, local, UP)
+                for quote in "\"'" if named != given else "":
+                    text = text.replace(f"{quote}{given}{quote}", f"{quote}{named}{quote}")
+        return text
 
     def add(self, path: Path) -> str:
         """Add a file or folder, once; returns its name in the archive. A module of a package is added in its folder."""
@@ -203,6 +232,9 @@ class _Contents:
         name = f"{FILES_FOLDER}/{len(self.files)}/{path.relative_to(root).as_posix()}"
         self.paths[name], self.files[name] = path, str(given)
         inner = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else []
+        if path.suffix == TOML:
+            self.archive.writestr(name, self._archived_pipelines(path))
+            return name
         for file in inner or [path]:
             self._write(file, f"{name}/{file.relative_to(path).as_posix()}" if inner else name)
         return name
@@ -228,6 +260,21 @@ class _Contents:
 
     def _write(self, path: Path, name: str) -> None:
         self.archive.write(path, name)
+
+
+def _texts_of_pipelines(tables: Mapping[str, Any]) -> list[str]:
+    """The texts in the values of pipelines, which a table of a target has none of."""
+    pipelines = [cast("dict[str, Any]", t) for t in tables.values() if isinstance(t, dict) and PASSES in t]
+    values = [v for table in pipelines for v in table.values()]
+    texts = [text for v in values for text in (cast("list[Any]", v) if isinstance(v, list) else [v])]
+    return [text for text in texts if isinstance(text, str)]
+
+
+def _mapped(value: Any, function: Callable[[str], str]) -> Any:
+    """A text, or the texts in a list, by a function; other values themselves."""
+    if isinstance(value, list):
+        return [_mapped(inner, function) for inner in cast("list[Any]", value)]
+    return function(value) if isinstance(value, str) else value
 
 
 def _is_plain(given: Any) -> bool:

@@ -118,7 +118,11 @@ def _file_pipeline(name: str, table: Any, lines: _Lines, siblings: Mapping[str, 
         absolute = tuple(s.with_absolute_paths(path.parent) for s in specs)
     except UsageError as e:
         raise UsageError(f"{lines.place(name, 'passes')}: {e}") from e
-    fallback = given.get("fallback", "")
+    try:
+        others = parse_specs(given["fallback"]) if given.get("fallback") else []
+    except UsageError as e:
+        raise UsageError(f"{lines.place(name, 'fallback')}: {e}") from e
+    fallback = ",".join(str(s.with_absolute_paths(path.parent)) for s in others)
     return FilePipeline(
         name, path, place, absolute, given.get("repeat", False), tuple(given.get("skip", ())), fallback, siblings
     )

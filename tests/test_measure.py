@@ -1,7 +1,9 @@
 """Measurements: providers, interleaving, confidence intervals, failing processes and feeds."""
 
 import platform
+import re
 import sys
+from collections.abc import Sequence
 from math import exp, log
 from pathlib import Path
 from random import Random
@@ -20,16 +22,18 @@ from passwright.app.measure.benchmark import (
     WorkerProxy,
     memory_groups,
 )
-from passwright.app.measure.benchmark_worker import BenchmarkWorker, LoadMetrics
+from passwright.app.measure.benchmark_worker import BenchmarkWorker, CallBlock, LoadMetrics
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import (
     Latency,
     ModelMetrics,
     RatioInterval,
     latency_ratio,
+    load_note,
     median_interval,
     median_latency_interval,
 )
+from passwright.app.report.number_text import ratio_with_bounds
 from passwright.core.errors import ModelError, UnknownNameError, UnverifiableError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import CPU, SessionConfig
@@ -202,6 +206,14 @@ def test_groups(needs: list[int], room: int, baseline: int, expected: list[list[
     assert list(memory_groups(needs, room, baseline)) == expected
 
 
+def block(seconds: list[float], waited: float = 0.0, on_core: Sequence[float] = ()) -> CallBlock:
+    nanoseconds = [round(s * 1e9) for s in seconds]
+    return CallBlock(nanoseconds, sum(nanoseconds), round(waited * 1e9), [round(s * 1e9) for s in on_core])
+
+
+ONE_THREAD = dict.fromkeys(range(9), 1)
+
+
 class Clock:
     """A runner whose calls take a given time on a simulated clock."""
 
@@ -211,14 +223,16 @@ class Clock:
     def warm_up(self, batch: int) -> float:  # noqa: ARG002 - the arguments of a worker
         return self.seconds
 
-    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:  # noqa: ARG002 - the arguments of a worker
+    def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:  # noqa: ARG002 - the arguments of a worker
         self.log.append((self.name, calls))
-        return [self.seconds] * calls
+        return block([self.seconds] * calls)
 
 
 def test_calls_alternate_for_the_minimum_time() -> None:
     log: list[tuple[str, int]] = []
-    found = benchmark.interleave_calls({0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1))
+    found = benchmark.interleave_calls(
+        {0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1), ONE_THREAD
+    )
     assert all(sum(t.calls) >= 1.0 for t in found.values())
     pairs = [{name for name, _ in log[i : i + 2]} for i in range(0, len(log), 2)]
     assert all(pair == {"a", "b"} for pair in pairs)
@@ -228,21 +242,23 @@ def test_calls_alternate_for_the_minimum_time() -> None:
 
 def test_slow_models_run_few_rounds() -> None:
     log: list[tuple[str, int]] = []
-    found = benchmark.interleave_calls({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1))
+    found = benchmark.interleave_calls(
+        {0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1), ONE_THREAD
+    )
     assert len(found[0].rounds) == benchmark.MIN_SLOW_ROUNDS
     assert {calls for _, calls in log} == {1}
 
 
 def test_fast_models_have_bounded_blocks() -> None:
     log: list[tuple[str, int]] = []
-    benchmark.interleave_calls({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1))
+    benchmark.interleave_calls({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1), ONE_THREAD)
     assert max(calls for _, calls in log) == benchmark.MAX_BLOCK_CALLS
 
 
 class Quitter(Clock):
     """A runner that fails after two blocks."""
 
-    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
+    def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:
         if len(self.log) == 2:
             raise MeasurementFailed("enough")
         return super().time_calls(batch, calls, seconds)
@@ -250,15 +266,84 @@ class Quitter(Clock):
 
 def test_failing_runner_is_excluded() -> None:
     runners = {0: Quitter(0.01, [], "a"), 1: Clock(0.01, [], "b")}
-    found = benchmark.interleave_calls(runners, 1, 0.2, Random(1))
+    found = benchmark.interleave_calls(runners, 1, 0.2, Random(1), ONE_THREAD)
     assert (found[0].failure, len(found[0].rounds)) == ("enough", 2)
     assert not found[1].failure
     assert sum(found[1].calls) >= 0.2
 
 
+class SharedCore(Clock):
+    """A runner on a core that another process uses: a call waits after each slice. With more threads, a core is free.
+
+    Each `quiet` block, by number, does not wait.
+    """
+
+    SLICE, WAIT = 0.004, 0.012
+
+    def __init__(self, seconds: float, threads: int = 1, quiet: Sequence[int] = ()) -> None:
+        super().__init__(seconds, [], "")
+        self.threads, self.quiet = threads, quiet
+
+    def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:
+        super().time_calls(batch, calls, seconds)
+        at, times = 0.0, list[float]()
+        for _ in range(calls):
+            begin, at = at, at + self.seconds
+            waits = 0 if len(self.log) in self.quiet else int(at / self.SLICE) - int(begin / self.SLICE)
+            times.append(self.seconds + waits * self.WAIT)
+        waited = sum(times) - calls * self.seconds
+        return block(times, waited, [self.seconds] * calls if self.threads == 1 else ())
+
+
+def raced(*runners: SharedCore) -> tuple[RatioInterval, list[Latency]]:
+    """The second one's time divided by the first one's, in three sets."""
+    sets = [
+        benchmark.interleave_calls(
+            dict(enumerate(runners)), 1, 0.5, Random(n), {i: r.threads for i, r in enumerate(runners)}
+        )
+        for n in range(3)
+    ]
+    latencies = [benchmark.summarize_latency(1, [s[i] for s in sets]) for i in range(len(runners))]
+    return latency_ratio(latencies[1], latencies[0]), latencies
+
+
+def test_waits_for_a_core_are_not_in_a_ratio() -> None:
+    """A call of half a slice waits at times, a longer one nearly each time; medians differ by more than their work."""
+    short, long = SharedCore(0.0018), SharedCore(0.0036)
+    medians = [float(np.median(r.time_calls(1, 20, 1.0).calls)) for r in (short, long)]
+    assert medians[1] / medians[0] > 4
+    found, latencies = raced(short, long)
+    assert found.ratio == pytest.approx(2.0)
+    assert not found.inconclusive
+    assert [x.waited for x in latencies] == pytest.approx([0.75, 0.75], abs=0.02)
+    assert [x.median for x in latencies] == pytest.approx([0.0018, 0.0036])
+    # Longer for caches of other processes.
+    assert (found.low, found.high) == pytest.approx((2.0 * exp(-0.075), 2.0 * exp(0.075)), rel=0.01)
+    note = load_note([ModelMetrics(latencies={1: x}) for x in latencies])
+    assert re.fullmatch(r"the machine is busy: .* waited 7\d% of the time for a core; the times are without that", note)
+
+
+def test_blocks_without_waits_decide_for_more_threads() -> None:
+    found, latencies = raced(*(SharedCore(s, 2, quiet=range(3, 90, 3)) for s in (0.0018, 0.0036)))
+    assert not any(x.is_disturbed for x in latencies)
+    assert (found.ratio, found.inconclusive) == (pytest.approx(2.0), "")
+
+
+def test_race_in_waits_is_inconclusive() -> None:
+    found, latencies = raced(SharedCore(0.0018, 2), SharedCore(0.0036, 2))
+    assert all(x.is_disturbed for x in latencies)
+    assert re.fullmatch(r"the machine is busy: the processes waited 3\d% of the time for a core", found.inconclusive)
+    assert found.low == 1
+    assert not found.is_significant
+    assert not found.is_slower
+    assert ratio_with_bounds(found).startswith("inconclusive (1.00-")
+    note = load_note([ModelMetrics(latencies={1: x}) for x in latencies])
+    assert note.startswith(f"inconclusive: {found.inconclusive}; measure again on a quiet machine")
+
+
 def test_percentiles_of_calls() -> None:
     times = benchmark.CallTimes()
-    times.add([float(i) for i in range(1, 101)])
+    times.add(block([float(i) for i in range(1, 101)]))
     found = benchmark.summarize_latency(4, [times, None])
     assert (found.p95, found.p99, found.calls) == (96.0, 100.0, 100)
     assert found.rounds == ((50.5,), ())
@@ -302,10 +387,10 @@ class FakeWorker:
     def warm_up(self, _: int) -> float:
         return 0.01
 
-    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:  # noqa: ARG002 - of a worker
+    def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:  # noqa: ARG002 - of a worker
         if self.model.stem == "crash":
             raise MeasurementFailed("it crashed")
-        return [0.01] * calls
+        return block([0.01] * calls)
 
     def terminate(self) -> None: ...
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rich.filesize import decimal
 
 from ...core.run.report import Report
-from ..measure.metrics import Latency
+from ..measure.metrics import Latency, load_note
 from ..optimize.document import run_sections, run_tiles
 from ..report.charts import Bar, BarChart, size_text
 from ..report.document import (
@@ -26,7 +26,7 @@ from ..report.document import (
     latency_tile,
     table,
 )
-from ..report.number_text import compact, duration, plural, ratio_with_bounds
+from ..report.number_text import compact, duration, plural, ratio_with_bounds, time_against_original
 from ..report.result_row import BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG
 from ..report.verdict_text import INVALID
 from ..report.visualization import Visualization
@@ -66,7 +66,10 @@ def describe(
         Lines([*operator_lines(report)], on=TERMINAL | PAGE),
         Lines([*failure_lines(rows)]),
         Lines([*condition_lines(report)], on=TERMINAL | PAGE),
-        Lines([note for note in (report.batch_note, *report.notes) if note], "note"),
+        Lines(
+            [note for note in (report.batch_note, load_note(row.measured for row in rows), *report.notes) if note],
+            "note",
+        ),
         Lines([f"{name}, {why}" for name, why in report.skipped_tools.items()], "left out"),
         Lines([f"files kept in {report.models_folder}"] * bool(report.models_folder), on=TERMINAL),
     ]
@@ -137,8 +140,7 @@ def headline(report: ComparisonReport) -> str:
     ratio = next(iter(online.ratios.values()), None)
     if ratio is None:
         return f"{start}; nothing was measured under ORT ALL"
-    relation = "of" if ratio.is_significant else "to"
-    return f"{start}; with ORT ALL {ratio_with_bounds(ratio)} {relation} the original's time"
+    return f"{start}; {time_against_original(ratio)}"
 
 
 def verdict_table(rows: Sequence[Row]) -> Table:

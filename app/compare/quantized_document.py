@@ -8,6 +8,7 @@ from math import isfinite
 from rich.filesize import decimal
 
 from ..measure.criterion import score_text
+from ..measure.metrics import load_note
 from ..quantize.document import samples_text
 from ..report.charts import Bar, BarChart, Chart, Curve, Point, accuracy_chart, size_text
 from ..report.document import (
@@ -45,7 +46,7 @@ def describe(report: QuantizedComparison) -> Document:
         *(speed_table(report, batch) for batch in report.batches),
         Lines([f"{row.label}: {row.failure}" for row in report.rows if row.failure]),
         Lines([f"{row.label}: {row.description}" for row in report.rows if row.label == OURS]),
-        Lines(report.notes, "note"),
+        Lines([*filter(None, [load_note(row.measured for row in report.rows)]), *report.notes], "note"),
         Lines(
             [
                 f"samples: {samples}; {report.figure}: on those for report; time: of the original's, under ORT ALL",

@@ -23,7 +23,7 @@ from ...core.ort.value_files import with_arrays, write_value
 from ...core.processes.process_limits import MODEL_MEMORY
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.support.scratch_folder import ScratchFolder
-from .benchmark_worker import BenchmarkWorker, LoadMetrics
+from .benchmark_worker import BenchmarkWorker, CallBlock, LoadMetrics
 from .execution_provider import ExecutionProvider
 from .metrics import Latency, ModelMetrics, median_latency_interval
 
@@ -33,6 +33,13 @@ MAX_BLOCK_CALLS = 1000  # in a block
 MIN_ROUNDS = 5  # of a set, for calls that do not take long
 MIN_SLOW_ROUNDS = 2  # of a set, however long they take
 OVERTIME_FACTOR = 4.0  # times the requested seconds, after which MIN_SLOW_ROUNDS suffice
+WAITING_FACTOR = 2.0  # times the requested seconds, after which a set ends that waits for a core
+QUIET_SHARE = 0.02  # of the time of a set that its processes wait for a core, up to which waits do not count
+BLOCK_SHARE = 0.05  # of a block, up to which waits of any thread do not count
+MAX_WAITED = 0.9  # of the time, for the time on a core to be measured
+MIN_SETS = 2  # for an interval
+MIN_BLOCKS = 3  # of a set with little waiting, for models whose time on a core says nothing
+FAST_SHARE = 0.1  # of the calls on a core: others begin with caches of other processes
 REPLY_TIMEOUT = 900.0  # seconds for one reply
 WORKER = module_command(BenchmarkWorker.__module__)
 
@@ -70,10 +77,10 @@ class WorkerProxy:
         with self._running() as worker:
             return worker.warm_up(batch)
 
-    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
-        """The seconds of each of so many calls, of about `seconds` each."""
+    def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:
+        """Time so many calls, of about `seconds` each."""
         with self._running() as worker:
-            return [max(t, 1) / 1e9 for t in worker.time_calls(batch, calls, seconds)]
+            return worker.time_calls(batch, calls, seconds)
 
     def provider_node_counts(self, feeds: Path) -> dict[str, int]:
         """The number of nodes by the provider that ran them. This unloads the model."""
@@ -109,16 +116,51 @@ class WorkerProxy:
 
 @dataclass(slots=True)
 class CallTimes:
-    """Seconds of all calls of one model, and the median of each round; or a `failure`."""
+    """Seconds of all calls of one model in a set, and the median of each round; or a `failure`.
 
+    `seconds` are those of all blocks, of which its `threads` together `waited` for a core. With `is_disturbed`, the
+    waits are in the times.
+    """
+
+    threads: int = 1
     calls: list[float] = field(default_factory=list[float])
     rounds: list[float] = field(default_factory=list[float])
     failure: str = ""
+    seconds: float = 0.0
+    waited: float = 0.0
+    is_disturbed: bool = False
+    _on_core: list[float] = field(default_factory=list[float])
+    _without_waits: list[float] = field(default_factory=list[float])
 
-    def add(self, block: list[float]) -> None:
-        """Add a round."""
-        self.calls += block
-        self.rounds.append(median(block))
+    @property
+    def computed(self) -> float:
+        """The seconds without those in which a thread waited for a core, on average."""
+        return max(self.seconds - self.waited / self.threads, 0.0)
+
+    def add(self, block: CallBlock) -> float:
+        """Add a round; return the seconds of its shortest call."""
+        calls = [max(t, 1) / 1e9 for t in block.calls]
+        self.calls += calls
+        self.rounds.append(median(calls))
+        self.seconds += block.elapsed / 1e9
+        self.waited += block.waited / 1e9
+        self._on_core += [max(t, 1) / 1e9 for t in block.on_core]
+        if block.waited <= BLOCK_SHARE * block.elapsed:
+            self._without_waits.append(self.rounds[-1])
+        return min(calls + self._on_core[-len(block.on_core) :] if block.on_core else calls)
+
+    def leave_out_waits(self) -> None:
+        """Make all rounds one time of the set without waits for a core, if there is enough without them.
+
+        A single thread has its time on a core; for others blocks with little waiting count.
+        """
+        if self._on_core and self.computed > (1 - MAX_WAITED) * self.seconds:
+            self.calls = self._on_core
+            self.rounds = [quantile(sorted(self._on_core), FAST_SHARE)] * len(self.rounds)
+        elif len(self._without_waits) >= MIN_BLOCKS:
+            self.rounds = [median(self._without_waits)] * len(self.rounds)
+        else:
+            self.is_disturbed = True
 
 
 class BenchmarkTarget(Struct, frozen=True):
@@ -258,6 +300,11 @@ class _TargetRun:
         """The peak memory in bytes when it ran alone."""
         return self.loaded.peak if self.loaded is not None else 0
 
+    @property
+    def threads(self) -> int:
+        """The threads that compute an op."""
+        return self.loaded.threads if self.loaded is not None else 1
+
     def run_alone(self, *, finds_providers: bool) -> None:
         """Measure memory, and count the nodes of providers."""
         with ExitStack() as exits:
@@ -278,7 +325,7 @@ class _TargetRun:
             baseline_bytes=self.loaded.base,
             providers=self.providers,
             latencies={b: summarize_latency(b, [s.get(b) for s in self.sets]) for b in self.feeds},
-            threads=self.loaded.threads,
+            threads=self.threads,
             set_peaks=tuple(self.set_peaks),
         )
 
@@ -298,20 +345,24 @@ def _run_set(runs: Sequence[_TargetRun], config: BenchmarkConfig, number: int) -
         started = [run.start_worker(exits) for run in runs]
         for batch in sorted({batch for run in runs for batch in run.feeds}):
             workers = {i: started[i] for i, run in enumerate(runs) if not run.failure and batch in run.feeds}
-            for i, times in interleave_calls(workers, batch, config.min_time / config.process_sets, random).items():
+            threads = {i: max(run.threads, run.target.callers) for i, run in enumerate(runs)}
+            seconds = config.min_time / config.process_sets
+            for i, times in interleave_calls(workers, batch, seconds, random, threads).items():
                 runs[i].failure = times.failure
                 runs[i].sets[-1][batch] = times
 
 
 def interleave_calls(
-    workers: Mapping[int, WorkerProxy], batch: int, seconds: float, random: Random
+    workers: Mapping[int, WorkerProxy], batch: int, seconds: float, random: Random, threads: Mapping[int, int]
 ) -> dict[int, CallTimes]:
-    """Run blocks of calls of all workers in random order, round by round, until each has run for `seconds`.
+    """Run blocks of calls of all workers in random order, round by round, until each has computed for `seconds`.
 
-    A worker that raises MeasurementFailed is left out from then on.
+    A worker that raises MeasurementFailed is left out from then on. Where the processes waited for a core, a median
+    call says nothing: a short one ends before the scheduler lets another process run, a long one never does. Then all
+    times are without waits.
     """
     pace: dict[int, float] = {}
-    times = {i: CallTimes() for i in workers}
+    times = {i: CallTimes(threads[i]) for i in workers}
     block = min(BLOCK_SECONDS, seconds / MIN_ROUNDS)
     for i, worker in workers.items():
         with _record_failure(times[i]):
@@ -319,28 +370,41 @@ def interleave_calls(
     left = list(pace)
     rounds = 0
     while left:
-        spent = [sum(times[i].calls) for i in left]
+        spent = [times[i].seconds for i in left]
         is_slow = rounds >= MIN_SLOW_ROUNDS and max(spent) >= OVERTIME_FACTOR * seconds
-        if min(spent) >= seconds and (rounds >= MIN_ROUNDS or is_slow):
+        has_time = min(times[i].computed for i in left) >= seconds or min(spent) >= WAITING_FACTOR * seconds
+        if has_time and (rounds >= MIN_ROUNDS or is_slow):
             break
         random.shuffle(left)
         for i in left:
             with _record_failure(times[i]):
                 calls = max(1, min(MAX_BLOCK_CALLS, round(block / pace[i])))
-                times[i].add(workers[i].time_calls(batch, calls, pace[i]))
+                pace[i] = min(pace[i], max(times[i].add(workers[i].time_calls(batch, calls, pace[i])), 1e-7))
         left = [i for i in left if not times[i].failure]
         rounds += 1
+    waited = sum(t.seconds - t.computed for t in times.values())
+    if waited > QUIET_SHARE * sum(t.seconds for t in times.values()):
+        for t in (t for t in times.values() if t.rounds):
+            t.leave_out_waits()
     return times
 
 
 def summarize_latency(batch: int, sets: Sequence[CallTimes | None]) -> Latency:
-    """The latency over all sets, None for sets without the model."""
-    calls = sorted(t for s in sets if s is not None for t in s.calls)
-    rounds = tuple(tuple(s.rounds) if s is not None else () for s in sets)
+    """The latency over all sets, None for sets without the model.
+
+    Sets with waits in their times are left out where two others remain.
+    """
+    found = [s for s in sets if s is not None and s.rounds]
+    is_disturbed = sum(not s.is_disturbed for s in found) < min(MIN_SETS, len(found))
+    used = [s if s is not None and s.rounds and (is_disturbed or not s.is_disturbed) else None for s in sets]
+    calls = sorted(t for s in used if s is not None for t in s.calls)
+    rounds = tuple(tuple(s.rounds) if s is not None else () for s in used)
     low, high = median_latency_interval(rounds)
-    tails = tuple(quantile(sorted(s.calls), 0.99) if s is not None and s.calls else 0.0 for s in sets)
+    tails = tuple(quantile(sorted(s.calls), 0.99) if s is not None else 0.0 for s in used)
     p95, p99 = quantile(calls, 0.95), quantile(calls, 0.99)
-    return Latency(batch, len(calls), median(calls), low, high, p95, p99, rounds, tails)
+    waited = 1 - sum(s.computed for s in found) / sum(s.seconds for s in found)
+    middle = min(max(median(calls), low), high)  # calls on a core are longer at times, with caches of other processes
+    return Latency(batch, len(calls), middle, low, high, p95, p99, rounds, tails, waited, is_disturbed)
 
 
 def quantile(ordered: Sequence[float], fraction: float) -> float:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
-from time import perf_counter, perf_counter_ns
+from time import perf_counter, perf_counter_ns, process_time_ns
 from typing import Any
 
 import psutil
@@ -33,6 +33,8 @@ Call = Callable[[], object]
 WARMUP_CALLS, WARMUP_SECONDS = 10, 0.1
 COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block, not counted
 COLD_CALL_LIMIT = 0.25  # seconds of a call that is long against the effect of cold caches
+LEAST_ON_CORE = 0.8  # of the time without waits for a core: less is the work of a device
+GROUP_SECONDS = 5e-4  # of calls between two readings of the time on a core, which takes some microseconds
 
 
 class LoadMetrics(Struct, frozen=True):
@@ -50,6 +52,19 @@ class LoadMetrics(Struct, frozen=True):
     precision: str
 
 
+class CallBlock(Struct, frozen=True):
+    """Consecutive calls in nanoseconds: each one, and the time that `elapsed`, and that threads `waited` for a core.
+
+    `on_core`: the time of each call on a core, the mean of some, without what it waited; empty unless a single thread
+    computes, as several keep their cores busy while they wait for each other, and for devices other than a core.
+    """
+
+    calls: list[int]
+    elapsed: int
+    waited: int = 0
+    on_core: list[int] = []
+
+
 class BenchmarkWorker:
     """A model in a session, with a call by batch size."""
 
@@ -60,6 +75,7 @@ class BenchmarkWorker:
         self.session: EngineSession | None = None
         self.calls: dict[int, Call] = {}
         self.callers = 1
+        self.is_single = False
 
     def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path], callers: int = 1) -> LoadMetrics:
         """Create a session and run its first batch once, measuring memory; then read all other batches.
@@ -80,6 +96,7 @@ class BenchmarkWorker:
         peak = max(resident, peak_bytes(self.process))  # the kernel rounds them in different ways
         self.calls = {batch: self.session.bind(read_value(file)) for batch, file in feeds.items()}
         threads = self.session.threads or threads
+        self.is_single = threads == callers == 1
         return LoadMetrics(creation, base, threads, resident, peak, self.session.precision)
 
     def warm_up(self, batch: int) -> float:
@@ -91,8 +108,8 @@ class BenchmarkWorker:
             times.append(perf_counter() - start)
         return min(times)
 
-    def time_calls(self, batch: int, calls: int, seconds: float) -> list[int]:
-        """The nanoseconds of each of so many calls, of about `seconds` each."""
+    def time_calls(self, batch: int, calls: int, seconds: float) -> CallBlock:
+        """Time so many calls, of about `seconds` each."""
         run = self.calls[batch]
         if seconds < COLD_CALL_LIMIT:
             begin = perf_counter_ns()
@@ -102,11 +119,18 @@ class BenchmarkWorker:
                     break
         if self.callers > 1:
             return concurrent_times(run, calls, self.callers)
-        marks = [perf_counter_ns()]
-        for _ in range(calls):
-            run()
-            marks.append(perf_counter_ns())
-        return [b - a for a, b in pairwise(marks)]
+        found, on_core, waits = list[int](), list[int](), WaitClock()
+        for first in range(0, calls, most := max(1, round(GROUP_SECONDS / seconds))):
+            group = min(most, calls - first)
+            begin, marks = process_time_ns(), [perf_counter_ns()]
+            for _ in range(group):
+                run()
+                marks.append(perf_counter_ns())
+            on_core += [(process_time_ns() - begin) // group] * group
+            found += [b - a for a, b in pairwise(marks)]
+        elapsed, waited = waits.read()
+        is_on_core = self.is_single and sum(on_core) >= LEAST_ON_CORE * (elapsed - waited)
+        return CallBlock(found, elapsed, waited, on_core if is_on_core else [])
 
     def provider_node_counts(self, feeds: Path, folder: Path) -> dict[str, int]:
         """The number of nodes by onnxruntime's provider, in a session of its own: recording takes time and memory.
@@ -127,8 +151,8 @@ class BenchmarkWorker:
         return dict(Counter(ran.values()))
 
 
-def concurrent_times(run: Call, calls: int, callers: int) -> list[int]:
-    """The nanoseconds of so many calls, at least one of each caller: the sum, divided by the number of callers."""
+def concurrent_times(run: Call, calls: int, callers: int) -> CallBlock:
+    """So many calls, at least one of each caller, of the mean time: the sum, divided by the number of callers."""
     from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes memory, and is seldom needed
     from threading import Barrier  # noqa: PLC0415 - as above
 
@@ -142,11 +166,35 @@ def concurrent_times(run: Call, calls: int, callers: int) -> list[int]:
 
     with ThreadPoolExecutor(callers) as pool:
         futures = [pool.submit(call) for _ in range(callers)]
+        waits = WaitClock()
         ready.wait()
         begin = perf_counter_ns()
         for future in futures:
             future.result()
-        return [(perf_counter_ns() - begin) // (each * callers)] * (each * callers)
+        mean = (perf_counter_ns() - begin) // (each * callers)
+        return CallBlock([mean] * (each * callers), *waits.read())
+
+
+class WaitClock:
+    """The nanoseconds that elapse, and that the threads of this process wait for a core, from now on."""
+
+    def __init__(self) -> None:
+        self.start, self.waited = perf_counter_ns(), waited_ns()
+
+    def read(self) -> tuple[int, int]:
+        """Both so far."""
+        waited = max(waited_ns() - self.waited, 0)
+        return perf_counter_ns() - self.start, waited
+
+
+def waited_ns() -> int:
+    """How long the threads of this process have waited for a core so far; 0 where the system is not Linux.
+
+    The wait of a thread that still waits is not counted.
+    """
+    with suppress(OSError, IndexError):
+        return sum(int((task / "schedstat").read_text().split()[1]) for task in Path("/proc/self/task").iterdir())
+    return 0
 
 
 def peak_bytes(process: psutil.Process) -> int:

@@ -12,6 +12,7 @@ from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.ort.sessions import short_name
 from ..report.document import TERMINAL, Document, Lines, Table, TableRow, table
 from ..report.number_text import compact, duration, plural, ratio_with_bounds
+from .metrics import load_note
 
 if TYPE_CHECKING:
     from .bench import BenchReport, ModelBenchmark
@@ -32,7 +33,7 @@ def describe(report: BenchReport) -> Document:
         blocks=[
             remarks,
             Lines([*condition_lines(report)], on=TERMINAL),
-            Lines([report.note] * bool(report.note), "note"),
+            Lines([note for note in (report.note, load_note(m.measured for m in report.models)) if note], "note"),
         ],
     )
 

@@ -9,17 +9,28 @@ Simulated with 2 to 8 sets of 2 to 48 rounds, and with noise that is independent
 heavy-tailed or in bursts, with or without differences between processes, intervals contained the true ratio in 92 to
 98 % of the cases, and in more for bursts in sets of few rounds. This does not hold for a single set, whose rounds have
 to count as independent: it has no information on differences between processes.
+
+Waits for a core are no noise: a call that is shorter than the time slice of the scheduler does not wait, a longer one
+does, so the median of two models differs by much more than their work. Sets with such waits have times without them
+(`CallTimes.leave_out_waits`). Calls then begin with caches of other processes, which slows down models by different
+shares: the intervals are longer by a tenth of the share of the time that was waited. A ratio of models whose waits
+cannot be told from their work is inconclusive.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import exp, log
 from statistics import fmean, median, stdev
 
+from msgspec.structs import replace
+
 from ...core.ort.engines import SINGLE
 from ...core.support.confidence_intervals import RatioInterval, mean_interval, median_interval, student_t
+
+COLD_CACHES = 0.1  # of the share of the time that was waited, by which a ratio may be off
+NOTED_WAITS = 0.05  # of the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +39,8 @@ class Latency:
 
     `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which pair with rounds of other
     models, has a list for each set of processes, with one median a round, empty for a set without this model. `tails`
-    has the 99th percentile of the calls of each set, 0 for a set without it.
+    has the 99th percentile of the calls of each set, 0 for a set without it. `waited`: the share of the time that the
+    threads waited for a core, on average, which is in the times if `is_disturbed`, and else is not.
     """
 
     batch: int
@@ -40,6 +52,8 @@ class Latency:
     p99: float
     rounds: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     tails: tuple[float, ...] = field(default=(), repr=False)
+    waited: float = 0.0
+    is_disturbed: bool = False
     throughput: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,10 +96,40 @@ def latency_ratio(a: Latency, b: Latency) -> RatioInterval:
     """The time of `a` divided by the time of `b`, paired by the sets that both were in; without any, unpaired."""
     shared = list(_paired_rounds(a, b).values())
     if len(shared) > 1:
-        return RatioInterval(*map(exp, mean_interval([median(s) for s in shared])))
-    if shared:
-        return RatioInterval(*map(exp, (median(shared[0]), *median_interval(shared[0]))))
-    return _unpaired_ratio(a, b)
+        found = _of_logs(*mean_interval([median(s) for s in shared]))
+    elif shared:
+        found = _of_logs(median(shared[0]), *median_interval(shared[0]))
+    else:
+        found = _unpaired_ratio(a, b)
+    return _with_waits(found, [a, b])
+
+
+def _with_waits(found: RatioInterval, latencies: Sequence[Latency]) -> RatioInterval:
+    """The interval, longer by what waits for a core did to caches, or inconclusive where the waits are in the times."""
+    waited = max(x.waited for x in latencies)
+    if any(x.is_disturbed for x in latencies):
+        return replace(found, low=min(found.low, 1.0), high=max(found.high, 1.0), inconclusive=busy_text(waited))
+    reach = exp(COLD_CACHES * waited)
+    return replace(found, low=found.low / reach, high=found.high * reach)
+
+
+def busy_text(waited: float) -> str:
+    """The state of a machine on which processes waited for a core."""
+    return f"the machine is busy: the processes waited {waited:.0%} of the time for a core"
+
+
+def waited_share(measured: Iterable[ModelMetrics]) -> float:
+    """The largest share of the time that the processes of a model waited for a core."""
+    return max((latency.waited for m in measured for latency in m.latencies.values()), default=0.0)
+
+
+def load_note(measured: Iterable[ModelMetrics | None]) -> str:
+    """The load of the machine during a measurement, and the remedy, in a line; "" on a quiet one."""
+    metrics = [m for m in measured if m is not None]
+    waited = waited_share(metrics)
+    if any(x.is_disturbed for m in metrics for x in m.latencies.values()):
+        return f"inconclusive: {busy_text(waited)}; measure again on a quiet machine, or with a single thread"
+    return f"{busy_text(waited)}; the times are without that" if waited > NOTED_WAITS else ""
 
 
 def _paired_rounds(a: Latency, b: Latency) -> dict[int, list[float]]:
@@ -109,7 +153,8 @@ def combined_ratio(a: ModelMetrics, b: ModelMetrics, *, tail: bool = False) -> R
         for batch in a.latencies.keys() & b.latencies.keys()
     ]
     sets = sorted(frozenset[int].intersection(*map(frozenset, by_batch))) if by_batch else []
-    return ratio_of_logs([fmean(batch[n] for batch in by_batch) for n in sets])
+    found = ratio_of_logs([fmean(batch[n] for batch in by_batch) for n in sets])
+    return None if found is None else _with_waits(found, [*a.latencies.values(), *b.latencies.values()])
 
 
 def _paired_tails(a: Latency, b: Latency) -> dict[int, float]:
@@ -123,9 +168,13 @@ def peak_ratio(a: ModelMetrics, b: ModelMetrics) -> RatioInterval | None:
     return ratio_of_logs([log(x / y) for x, y in zip(a.set_peaks, b.set_peaks, strict=False) if x and y])
 
 
+def _of_logs(middle: float, low: float, high: float) -> RatioInterval:
+    return RatioInterval(exp(middle), exp(low), exp(high))
+
+
 def ratio_of_logs(logs: Sequence[float]) -> RatioInterval | None:
     """The ratio of which there is a logarithm for each set of processes; None for fewer than two."""
-    return RatioInterval(*map(exp, mean_interval(logs))) if len(logs) > 1 else None
+    return _of_logs(*mean_interval(logs)) if len(logs) > 1 else None
 
 
 def median_latency_interval(rounds: Sequence[Sequence[float]]) -> tuple[float, float]:
@@ -146,4 +195,4 @@ def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
         (low, high), (least, most) = median_latency_interval(a.rounds), median_latency_interval(b.rounds)
         return RatioInterval(exp(middle), low / most, high / least)
     reach = student_t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5
-    return RatioInterval(*map(exp, (middle, middle - reach, middle + reach)))
+    return _of_logs(middle, middle - reach, middle + reach)

@@ -34,7 +34,7 @@ from ..report.document import (
     table,
 )  # fmt: skip
 from ..report.finding import Finding, Level
-from ..report.number_text import change, compact, duration, plural, ratio_with_bounds
+from ..report.number_text import change, compact, duration, plural, time_against_original
 from ..report.result_row import WRONG
 from ..report.verdict_text import difference_lines, proof_lines, verdict_line
 
@@ -200,10 +200,7 @@ def speed_lines(report: Report) -> Iterator[str]:
 
 def race_text(race: PipelineRace) -> str:
     """The outcome of a race."""
-    if race.ratio is None:
-        return race.failure
-    relation = "of" if race.ratio.is_significant else "to"
-    return f"with ORT ALL {ratio_with_bounds(race.ratio)} {relation} the original's time"
+    return race.failure if race.ratio is None else time_against_original(race.ratio)
 
 
 def keyword_of(option: str) -> str:

@@ -14,6 +14,7 @@ from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
 from ...core.support.confidence_intervals import RatioInterval
 from ..measure.criterion import Score, score_text
+from ..measure.metrics import load_note
 from ..report.charts import Bar, BarChart, Chart, Curve, PlaneChart, Point, accuracy_chart, four_digits
 from ..report.document import (
     PAGE,
@@ -29,7 +30,7 @@ from ..report.document import (
     size_tile,
     table,
 )
-from ..report.number_text import change, duration, plural, ratio_with_bounds, three_digits
+from ..report.number_text import change, duration, plural, ratio_with_bounds, three_digits, time_against_original
 from .report import QuantizationReport, QuantizedOp
 from .search import TAKEN, Trial
 
@@ -56,6 +57,7 @@ def describe(
     ]
     front = Charts([*front_charts(report)], {"ours": "taken", "baseline": "original", "plain": "other trials"})
     errors = Charts([*error_charts(report), *histogram_charts(report, statistics or {}, ranges or {})])
+    load = load_note([report.original.metrics, report.result.metrics])
     end = f"written to {output}" if output is not None else "not written: give -o FILE to keep it"
     return Document(
         "passes quantize",
@@ -73,7 +75,7 @@ def describe(
             Section("in-float", "Ops that compute in float", [float_table(report)], "In float"),
             Section("kept-high-precision", "Weights of more than 8 bits", [wide_table(report)], "Wide weights"),
         ],
-        blocks=[Lines(report.notes, "note"), Lines([end], on=TERMINAL)],
+        blocks=[Lines([*filter(None, [load]), *report.notes], "note"), Lines([end], on=TERMINAL)],
         footer=[f"{name} {version}" for name, version in report.versions.items()],
     )
 
@@ -270,7 +272,7 @@ def loss_text(report: QuantizationReport) -> str:
 
 def time_text(ratio: RatioInterval | None) -> str:
     """The time against the original's."""
-    return "" if ratio is None else f", with ORT ALL {ratio_with_bounds(ratio)} of the original's time"
+    return "" if ratio is None else f", {time_against_original(ratio)}"
 
 
 def figure_text(report: QuantizationReport, score: Score | None) -> str:

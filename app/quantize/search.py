@@ -250,6 +250,8 @@ class Search:
             return True
         if ratio is not None:
             built.trial.outcome = "neither faster nor smaller" if is_as_fast else "slower"
+        if ratio is not None and ratio.inconclusive:
+            built.trial.outcome = f"inconclusive: {ratio.inconclusive}"
         return False
 
     def _within_budget(self, start: BuiltCandidate, schemes: Mapping[str, Variants]) -> BuiltCandidate | None:

@@ -37,12 +37,21 @@ def change(before: float, after: float) -> str:
 
 
 def ratio_with_bounds(interval: RatioInterval) -> str:
-    """`0.87 (0.85-0.89)`, or `no difference (0.98-1.04)`."""
+    """`0.87 (0.85-0.89)`, `no difference (0.98-1.04)` or `inconclusive (0.41-1.00)`."""
     return f"{ratio(interval)} ({bounds(interval)})"
+
+
+def time_against_original(ratio: RatioInterval) -> str:
+    """A time divided by the original's, both under ORT ALL, in words."""
+    if ratio.inconclusive:
+        return f"with ORT ALL an inconclusive time ({bounds(ratio)}): {ratio.inconclusive}"
+    return f"with ORT ALL {ratio_with_bounds(ratio)} {'of' if ratio.is_significant else 'to'} the original's time"
 
 
 def ratio(interval: RatioInterval) -> str:
     """A ratio, unless its interval contains 1."""
+    if interval.inconclusive:
+        return "inconclusive"
     return _short(interval.ratio) if interval.is_significant else "no difference"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math import exp, log
 from typing import Literal, get_args
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...core.errors import UsageError
 from ...core.support.confidence_intervals import RatioInterval
@@ -61,7 +61,7 @@ class Objective(Struct, frozen=True):
 
 def inverse(ratio: RatioInterval) -> RatioInterval:
     """The ratio the other way round."""
-    return RatioInterval(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low)
+    return RatioInterval(1 / ratio.ratio, 1 / ratio.high, 1 / ratio.low, ratio.inconclusive)
 
 
 def noise(control: RatioInterval | None, sets: int) -> float:
@@ -79,4 +79,4 @@ def widened(ratio: RatioInterval, factor: float) -> RatioInterval:
     """The interval, longer by a factor at both ends; one without noise is exact and stays."""
     if ratio.low == ratio.high:
         return ratio
-    return RatioInterval(ratio.ratio, exp(log(ratio.low) - log(factor)), exp(log(ratio.high) + log(factor)))
+    return replace(ratio, low=ratio.low / factor, high=ratio.high * factor)

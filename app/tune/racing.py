@@ -20,7 +20,7 @@ from ...core.verify.input_specs import input_specs
 from ...core.verify.sample_rows import batch_symbol
 from ..measure import benchmark
 from ..measure.feeds import make_feeds
-from ..measure.metrics import ModelMetrics
+from ..measure.metrics import ModelMetrics, waited_share
 from ..measure.tuned_settings import Configuration
 from ..optimize.content_digests import content_digest
 from ..quantize.journal import Journal
@@ -115,11 +115,15 @@ class RaceEntry(Struct, frozen=True):
 
 
 class RaceResult(Struct, frozen=True):
-    """The configurations of a race in order, and the first one against itself, if the race has enough sets."""
+    """The configurations of a race in order, and the first one against itself, if the race has enough sets.
+
+    `waited`: the largest share of the time that processes waited for a core.
+    """
 
     raced: tuple[RaceEntry, ...]
     control: RatioInterval | None
     sets: int
+    waited: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -180,7 +184,7 @@ class Racing:
             RaceEntry(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
             for m in made
         )
-        return RaceResult(tuple(found), control, rung.sets)
+        return RaceResult(tuple(found), control, rung.sets, waited_share(metrics))
 
     def _made(self, configuration: Configuration) -> MadeModel | str:
         try:

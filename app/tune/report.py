@@ -11,6 +11,7 @@ from msgspec import Struct, to_builtins
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
+from ..measure.metrics import NOTED_WAITS
 from ..measure.tuned_settings import Configuration, SessionSettings, settings_words
 from ..report.notebook import report_card
 from ..report.result_row import KEPT, TUNED, ResultRow, latency_columns, verdict_columns
@@ -22,20 +23,25 @@ from .search import DecisionResult, RaceTrial
 class TimingNoise(Struct, frozen=True):
     """The races of a model against itself: how many, how many of them on a busy machine, and the greatest factor.
 
-    By that factor intervals of its race are longer; 1 on a quiet machine.
+    By that factor intervals of its race are longer; 1 on a quiet machine. `waited`: the largest share of the time that
+    processes of a race waited for a core.
     """
 
     races: int = 0
     busy: int = 0
     factor: float = 1.0
+    waited: float = 0.0
 
     def __str__(self) -> str:
-        if not self.busy:
-            return ""
-        return (
-            f"the machine is busy: in {self.busy} of {self.races} races a model differed from itself, by up to a "
-            f"factor of {self.factor:.2f}, by which intervals are longer there; run it again on a quiet machine"
-        )
+        seen = list[str]()
+        if self.busy:
+            seen.append(
+                f"in {self.busy} of {self.races} races a model differed from itself, by up to a factor of "
+                f"{self.factor:.2f}, by which intervals are longer there"
+            )
+        if self.waited > NOTED_WAITS:
+            seen.append(f"in one race the processes waited {self.waited:.0%} of the time for a core")
+        return f"the machine is busy: {'; '.join(seen)}; run it again on a quiet machine" if seen else ""
 
 
 @dataclass(slots=True)

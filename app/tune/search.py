@@ -25,6 +25,7 @@ PROMISING = 0.95  # of the figure so far, below which a choice is raced for long
 LEAST_KEPT = 3  # choices for the next round
 MAX_SELECTED = 3  # decisions of which all selections are raced
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
+INCONCLUSIVE = "inconclusive: the machine is busy"
 Choices = Mapping[str, Choice]
 """By decision."""
 
@@ -192,7 +193,8 @@ class TuningSearch:
         if trial.raced is None or trial.raced.ratio is None:
             return False
         is_better, is_allowed = trial.raced.ratio.high < 1, self.is_allowed(trial.raced)
-        trial.outcome = trial.outcome or ("" if is_better and is_allowed else SLOWER if is_better else WORSE)
+        unsure = INCONCLUSIVE if trial.raced.ratio.inconclusive else WORSE
+        trial.outcome = trial.outcome or ("" if is_better and is_allowed else SLOWER if is_better else unsure)
         return is_better and is_allowed
 
     def _note(self, trial: RaceTrial, raced: RaceEntry) -> None:

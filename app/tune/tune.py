@@ -228,7 +228,8 @@ def _noise(racing: Racing) -> TimingNoise:
     """The races on a busy machine."""
     controlled = [r for r in racing.results if r.control is not None]
     factors = [r.noise for r in controlled]
-    return TimingNoise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0))
+    waited = max((r.waited for r in racing.results), default=0.0)
+    return TimingNoise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0), waited)
 
 
 def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str:

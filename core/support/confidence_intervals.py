@@ -16,12 +16,16 @@ SIGNIFICANCE = 0.05
 AS_FAST = 1.05  # of another time, up to which one counts as no longer: intervals are wide on busy machines
 
 
-class RatioInterval(Struct, frozen=True):
-    """A ratio and its 95 % confidence interval."""
+class RatioInterval(Struct, frozen=True, omit_defaults=True):
+    """A ratio and its 95 % confidence interval.
+
+    `inconclusive`: why the measurement decides nothing, "" if it does; such an interval contains 1.
+    """
 
     ratio: float
     low: float
     high: float
+    inconclusive: str = ""
 
     @property
     def is_significant(self) -> bool:
@@ -30,8 +34,11 @@ class RatioInterval(Struct, frozen=True):
 
     @property
     def is_slower(self) -> bool:
-        """Whether a time counts as longer: beyond its interval, or by more than AS_FAST where that is wide."""
-        return self.low > 1 or self.ratio > AS_FAST
+        """Whether a time counts as longer: beyond its interval, or by more than AS_FAST where that is wide.
+
+        An inconclusive one does not.
+        """
+        return self.low > 1 or (self.ratio > AS_FAST and not self.inconclusive)
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:

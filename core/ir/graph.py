@@ -7,7 +7,7 @@ which only the mutators here write. `Graph.nx` presents the same graph to networ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, KeysView, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter
@@ -267,6 +267,14 @@ def force_remove(op: Op) -> None:
     _drop_uses(op)
     home.unlink_op(op)
     home.mark_changed()
+
+
+def _replace_reads(op: Op, old: Value, new: Value) -> None:
+    """Have an op, and what its bodies return, read `new` in place of `old`, which still lists it as a consumer."""
+    op.replace_edge("inputs", old, new)
+    for sub in op.subgraphs:
+        sub.replace_output(old, new)
+    new.add_consumer(op)
 
 
 def _connect_inputs(op: Op, inputs: Sequence[Value | None]) -> None:
@@ -601,10 +609,7 @@ class Graph:
         if is_refined or (new.is_const and not old.is_const):
             invalidate_dependents(old)
         for op in old.consumers:
-            op.replace_edge("inputs", old, new)
-            for sub in op.subgraphs:
-                sub.replace_output(old, new)
-            new.add_consumer(op)
+            _replace_reads(op, old, new)
         old.clear_consumers()
         if swaps:
             new.name, old.name = old.name, new.name
@@ -621,7 +626,10 @@ class Graph:
             raise MatchFailure(f"{old.name} is referred to by name")
 
     def replace_output(self, old: Value, new: Value) -> None:
-        """Replace `old` by `new` among the outputs."""
+        """Replace `old` by `new` among the outputs, and nothing else: an output of a model loses its name.
+
+        For the mutators of Graph only. `replace_value` and `insert_behind` keep the names of outputs.
+        """
         self._outputs.replace(old, new)
 
     def take_over(self, new: Value, old: Value) -> None:
@@ -643,6 +651,32 @@ class Graph:
             if old.known_facts != recorded:
                 invalidate_dependents(old)
         self.mark_changed()
+
+    def insert_behind(self, value: Value, new: Value, readers: Collection[Op]) -> None:
+        """Put ops that compute `new` from `value` behind it: all else that reads `value` reads `new`. O(uses).
+
+        `readers` are these ops, `build.added_ops`, and others that are to read what they read before. A computed value
+        keeps its name, so outputs do: its producer and `readers` share a new one. Raises GraphError for an input that
+        is an output, too, as both have one name.
+        """
+        if (producer := value.producer) is None:
+            if self.is_output(value):
+                raise GraphError(f"no op comes between the input {value.name} and the output of that name")
+            for op in [op for op in value.consumers if op not in readers]:
+                _replace_reads(op, value, new)
+                value.remove_consumer(op)
+                invalidate_inference([op])
+            self.mark_changed()
+            return
+        position = producer.outputs.index(value)
+        self._detach(value)
+        before = producer.outputs[position]
+        before.take_facts(value, declared=self.is_output(value))
+        for op in [op for op in value.consumers if op in readers]:
+            _replace_reads(op, value, before)
+            value.remove_consumer(op)
+        self.take_over(new, value)
+        invalidate_dependents(value)
 
     def replace_value(self, old: Value, new: Value) -> Op | None:
         """`replace_uses`; where both names must stay, the Identity that was inserted between them is returned."""
@@ -692,10 +726,16 @@ class Graph:
         op.graph.unlink_op(op)
         op.graph, op.order_key = self, key
         self._index(op)
+        for v in op.outputs if self.owner is not None else ():
+            if self.is_output(v):
+                v.remove_consumer(self.owner)  # which returned it from outside
         self.mark_changed()
 
     def take_bodies(self, op: Op) -> None:
-        """Make the graphs among the attributes of `op` its bodies, and no longer of ops that are to be removed."""
+        """Make the graphs among the attributes of `op` its bodies, and no longer of ops that are to be removed.
+
+        A RewriteBuilder of a pass does so itself: `build.If(condition, then_branch=body, else_branch=other)`.
+        """
         bodies = attribute_graphs(op)
         for body in bodies:
             if body.owner is not None and body.owner is not op:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from onnx import helper
 
+from ..errors import MatchFailure
 from ..support.author_errors import require_argument, require_type
 from . import op_schemas
 from .tensor import Tensor
@@ -128,8 +129,8 @@ class Op:
         >>> add = next(graph.ops("Add"))
         >>> add.type, [v.name for v in add.inputs if v is not None], add.attrs
         ('Add', ['r', 'c'], mappingproxy({}))
-        >>> add.input(2) is None, add.attr("axis", 0)
-        (True, 0)
+        >>> add.operand(1).name, add.input(2), add.attr("axis", 0)
+        ('c', None, 0)
     """
 
     __slots__ = (
@@ -226,6 +227,12 @@ class Op:
     def input(self, index: int) -> Value | None:
         """The input at `index`, or None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
+
+    def operand(self, index: int = 0) -> Value:
+        """The input at `index`. Raises MatchFailure if it is omitted."""
+        if (found := self.input(index)) is None:
+            raise MatchFailure(f"{self.label} has no input {index}")
+        return found
 
     def positions_of(self, value: Value) -> Sequence[int]:
         """The indices of the inputs that are `value`; O(their number) where there are many inputs."""

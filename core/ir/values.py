@@ -200,6 +200,14 @@ class Value(PythonOperators["Value"]):
         """Remove type, shape, elements and constant; name, producer and consumers stay."""
         self._dtype, self._shape, self.elements, self.tensor, self.type = 0, None, None, None, None
 
+    def take_facts(self, other: Value, *, declared: bool) -> None:
+        """Take what is known of another value, of which only what is `declared` stays: its type and shape."""
+        self._dtype, self._shape, self.type = other._dtype, other._shape, other.type
+        self.elements, self.tensor = other.elements, other.tensor
+        other.elements = other.tensor = None
+        if not declared:
+            other.reset()
+
     def set_constant(self, tensor: Tensor) -> None:
         """Make the value a constant."""
         self.tensor, self._dtype, self._shape = tensor, tensor.dtype, tensor.dims

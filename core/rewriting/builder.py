@@ -149,7 +149,9 @@ class RewriteBuilder(Operators):
         count = outputs or max(1, spec.min_output if spec is not None else 1)
         made = [Value(self.graph.fresh_name(self._root.outputs[0].name)) for _ in range(count)]
         self.added_ops.append(self.graph.add_op(op, without_trailing_omitted(values), made))
-        if self._of_rule and (obstacle := self.graph.context.obstacle) is not None:
+        if not self._of_rule:
+            self.graph.take_bodies(op)
+        elif (obstacle := self.graph.context.obstacle) is not None:
             require(not (why := obstacle(op)), f"the target does not take this {op_type}: {why}")
         return made[0] if outputs is None and count == 1 else tuple(made)
 

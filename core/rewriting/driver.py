@@ -361,8 +361,9 @@ def _problem_of_bodies(match: Match, new: tuple[Value | None, ...], added: list[
 def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
     """Replace the outputs of the roots by the new values; returns the ops to visit again.
 
-    The matched ops are recorded as origin of those that were added. The last of these inherits the root's name, and
-    with it the doc string and metadata of the root in the file.
+    The matched ops are recorded as origin of those that were added. Where these read an output of a root, they come
+    behind it. Otherwise the last of them inherits the root's name, and with it the doc string and metadata of the root
+    in the file.
     """
     root = match.ops[0]
     graph = root.graph
@@ -376,14 +377,17 @@ def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], 
             continue
         maker = graph.producer(v)
         if v not in replacements and maker is not None and maker in added:
-            graph.take_over(v, old)
+            if any(op in added for op in old.consumers):
+                graph.insert_behind(old, v, added)
+            else:
+                graph.take_over(v, old)
             replacements[v] = old
         elif (identity := graph.replace_value(old, replacements.setdefault(v, v))) is not None:
             made_from(identity, by, match.ops)
-    if added and not added[-1].name:
-        inherit_name(added[-1], root)
     for op in added:
         graph.take_bodies(op)
     graph.discard(match.ops)
+    if added and not added[-1].name and root not in graph:
+        inherit_name(added[-1], root)
     touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
     return [*touched, *consumers]

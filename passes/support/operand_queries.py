@@ -48,17 +48,15 @@ def known(found: T | None, reason: str) -> T:
     return found
 
 
+operand = Op.operand
+
+
 def unless_declined(read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
     """The result of `read`; None where it declines."""
     try:
         return read(*args, **kwargs)
     except MatchFailure:
         return None
-
-
-def operand(op: Op, index: int = 0) -> Value:
-    """An input of an op; declines where it is left out."""
-    return known(op.input(index), f"{op.label} has no input {index}")
 
 
 def varying_inputs(op: Op) -> list[Value]:

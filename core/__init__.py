@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .rewriting.rules import EXACT, LOSSY, ROUNDING, Contract, Rule, by_dtype, conditional, lossy, rule
     from .run.instrumentation import Instrumentation
     from .run.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rule_pass, run_pass
-    from .run.report import Hint
+    from .run.report import Hint, Report
     from .run.target import NEVER, Misfit, Support, Target, TargetFit
     from .run.transforms import ModelTransform
 
@@ -111,7 +111,7 @@ _MODULES = {
     "rewriting.rules": ("EXACT", "LOSSY", "ROUNDING", "Contract", "Rule", "by_dtype", "conditional", "lossy", "rule"),
     "run.instrumentation": ("Instrumentation",),
     "run.pipeline": ("Fixpoint", "Pass", "Pipeline", "RulePass", "leaves", "rule_pass", "run_pass"),
-    "run.report": ("Hint",),
+    "run.report": ("Hint", "Report"),
     "run.transforms": ("ModelTransform",),
 }
 __all__ = [
@@ -157,6 +157,7 @@ __all__ = [
     "PluginError",
     "QuantizationSpec",
     "Range",
+    "Report",
     "RewriteBuilder",
     "Rule",
     "RuleError",

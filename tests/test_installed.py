@@ -116,11 +116,31 @@ def test_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> 
     assert not (env.site / "passwright_edge").exists()
 
 
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    env = Environment.create(tmp_path_factory.mktemp("editable"))
+    options = ["--no-deps", "--no-index", "--no-compile", "--no-build-isolation", "--config-settings"]
+    sources = copy_sources(tmp_path_factory.mktemp("checkout"))
+    env.run_python("-m", "pip", "install", "-q", *options, "editable_mode=strict", "-e", sources)
+    return env
+
+
 @pytest.mark.slow  # test_package.py checks the types of the sources
-def test_type_checker_sees_public_types(env: Environment, tmp_path: Path) -> None:
-    code = (
-        "from passwright import Result, optimize\nright: Result = optimize('m.onnx')\nwrong: int = optimize('m.onnx')\n"
-    )
+@pytest.mark.parametrize("kind", ["env", "editable"])
+def test_type_checker_sees_public_types(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    env: Environment = request.getfixturevalue(kind)
+    code = """
+from passwright import Result, optimize
+from passwright.core import EXACT, RewriteBuilder, Value, rule
+
+right: Result = optimize("m.onnx")
+wrong: int = optimize("m.onnx")
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def cancel(g: RewriteBuilder, x: Value) -> Value:
+    return g.Abs(x)
+"""
+    env.run_passes("--version")
     (tmp_path / "user.py").write_text(code, encoding="utf-8")
     command = [Path(sys.executable).with_name("basedpyright"), "--pythonpath", env.bin / "python", "user.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)

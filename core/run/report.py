@@ -249,6 +249,11 @@ class Report:
     guarantees of their rules; `proofs` are of changed regions, `stop` the end and `statistics` the counts of the
     run, if asked for. `written_to` is the file of the result, None if it was not written, as where a model that is to
     be replaced stays as it is. `target`: whether the result is on the target that was asked for.
+
+    Examples:
+        >>> report = optimize(model).report
+        >>> report.before.nodes - report.after.nodes, report.has_changes, report.rejected
+        (1, True, [])
     """
 
     source: str

@@ -33,7 +33,8 @@ class SinkIntoBranches:
             for branch in op.subgraphs:
                 moved = sinkable.get(branch, [])
                 if moved and change_log.request_change(self.name, op.outputs[0].name, moved):
-                    move(moved, branch)
+                    for inner in moved:
+                        branch.splice_op(inner, inner.order_key)
                     changes += 1
         return changes
 
@@ -59,7 +60,7 @@ def ops_by_branch(g: Graph) -> dict[Graph, list[Op]]:
 
 def needs(g: Graph) -> nx.DiGraph[Hashable]:
     """A copy of the graph with a node for each branch, between the values it reads and its If, and with EXIT."""
-    net: nx.DiGraph[Hashable] = nx.DiGraph(g.nx)
+    net = nx.DiGraph[Hashable](g.nx.edges())
     for op in g.ops("If"):
         net.remove_edges_from([(v, op) for v in op.captures if v not in op.inputs])
         for branch in op.subgraphs:
@@ -74,14 +75,6 @@ def stays(g: Graph, node: Op | Value) -> bool:
     if isinstance(node, Value):
         return g.is_output(node) or node in g.pinned
     return bool(node.subgraphs) or not is_pure(node)
-
-
-def move(ops: list[Op], branch: Graph) -> None:
-    """Move ops into a branch. An output of the branch that they make was a value from outside, which its If used."""
-    for op in ops:
-        branch.splice_op(op, op.order_key)
-        for v in filter(branch.is_output, op.outputs):
-            v.remove_consumer(branch.owner)
 
 
 PLUGIN = Plugin(passes=(PassPlacement(SinkIntoBranches(), stage="final"),))

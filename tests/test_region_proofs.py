@@ -56,6 +56,24 @@ def test_a_wrong_region_is_not_proved() -> None:
     assert [r.verdict.guarantee for r in found.regions] == [Guarantee.UNKNOWN]
 
 
+@cases(
+    ("dtype", "before", "after", "is_proved"),
+    {
+        "another place": ("int64", "y = ArgMax<axis=1>(x)", "y = ArgMin<axis=1>(x)", False),
+        "a place": ("int64", "y = ArgMax<axis=1>(x)", "a = Neg(x) y = ArgMin<axis=1>(a)", False),
+        "other integers": ("int32", "y = Add(i, i)", "y = Mul(i, i)", False),
+        "integers": ("int32", "a = Add(i, i) y = Add(a, i)", "a = Neg(i) b = Sub(i, a) y = Add(b, i)", True),
+        "another extent": ("int64", "y = Shape<start=1>(x)", "y = Shape<end=1>(x)", False),
+        "an extent": ("int64", "y = Shape<end=1>(x)", "a = Neg(x) y = Shape<end=1>(a)", True),
+    },
+)
+def test_outputs_of_integers_have_regions(dtype: str, before: str, after: str, is_proved: bool) -> None:
+    dims = "A" if "Shape" in before else "A,B"
+    types = f"g (float[N,4] x, int32[N,4] i) => ({dtype}[{dims}] y)"
+    found = proofs(*(load(f"{types} {{ {text} }}") for text in (before, after)))
+    assert [(r.cut_point, r.is_proved) for r in found.regions] == [("y", is_proved)]
+
+
 def test_shapes_belong_to_a_region() -> None:
     types = "g (float[N,M] x) => (float[A,B] y)"
     zero = "<int64 zero = {0}, int64[2] s = {0, -1}, int64[1] m = {-1}, int64[1] i = {0}>"

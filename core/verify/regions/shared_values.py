@@ -33,7 +33,8 @@ class SharedValues(Struct, frozen=True):
     """The `names` of the computed values of an original that the rewritten model has too.
 
     `cut_points` are those whose expression, down to the next shared values, differs, in the order of the original: a
-    changed region computes each of them. Values that are `excluded` are not shared: they are inside expressions.
+    changed region computes each of them. Values that are `excluded` are not shared: they are inside expressions. Those
+    among them that are outputs of the model have regions too.
     """
 
     names: frozenset[str]
@@ -45,11 +46,13 @@ class SharedValues(Struct, frozen=True):
         """The shared values of two models. O(V + E)."""
         computed = (o for node in original.nodes for o in node.output if o and o not in original.constants)
         there = {*rewritten.producers, *rewritten.constants}
-        names = tuple(name for name in computed if name in there and name not in excluded)
-        keys = _Keys(frozenset(names), _equal_constants(original, rewritten))
+        known = [name for name in computed if name in there]
+        names = frozenset(name for name in known if name not in excluded)
+        keys = _Keys(names, _equal_constants(original, rewritten))
         before, after = (keys.expressions(g) for g in (original, rewritten))
-        cut_points = tuple(name for name in names if before[name] != after.get(name))
-        return cls(frozenset(names), cut_points, frozenset(excluded))
+        compared = names | original.outputs
+        cut_points = tuple(name for name in known if name in compared and before[name] != after.get(name))
+        return cls(names, cut_points, frozenset(excluded))
 
 
 def _equal_constants(a: ValueGraph, b: ValueGraph) -> frozenset[str]:

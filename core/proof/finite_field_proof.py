@@ -570,7 +570,8 @@ def boundaries_of(obligation: Obligation) -> Array:
     for model in obligation.models:
         for array in map(numpy_helper.to_array, model.graph.initializer):
             if array.size <= MAX_BOUNDARIES and array.dtype.kind == "f":
-                found.update(float(x) for x in array.ravel() if np.isfinite(x) and abs(x) < BOUNDARY_LIMIT)
+                numbers = array.astype(np.float64).ravel().tolist()
+                found.update(x for x in numbers if abs(x) < BOUNDARY_LIMIT)
     return np.array(sorted(found)[:MAX_BOUNDARIES])
 
 

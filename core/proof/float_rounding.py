@@ -1,8 +1,9 @@
 """Rounding of which a proof over the reals says nothing: of the results of ops, and of the constants of a rule.
 
 A form that overflows, underflows or cancels on the way loses numbers that another one keeps, as the root of a square
-does. Devices that compute in 16 bits round the result of each op, where onnxruntime has 32 bits between ops on the CPU.
-A rule that multiplies two small constants may make 0 of them, and one that adds a small one to a large one may drop it.
+does. Where a model decides by rounded numbers, as an ArgMax does, an ulp makes another integer. Devices that compute in
+16 bits round the result of each op, where onnxruntime has 32 bits between ops on the CPU. A rule that multiplies two
+small constants may make 0 of them, and one that adds a small one to a large one may drop it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..errors import EvaluationError, PassesError
 from ..ir.dtypes import FLOATS
-from ..operators.table import MOVING
+from ..operators.declaration import Trait
+from ..operators.table import MOVING, ops_with
 from ..serialization.proto_queries import all_nodes
 from ..verify.noise import float_info
 from ..verify.proof_guarantees import Guarantee
@@ -35,56 +37,124 @@ from ..verify.reference.float64_evaluation import (
     unchanged,
 )
 from .field_symbols import READS_SHAPE, names_in
+from .finite_field_proof import boundaries_of
 from .obligation import NO_FACTORS, Fragment, NotApplicable, Obligation, Sizes, size_sets
 from .replay import as_input, run_original
 from .shadow_array import Array
 from .verdict import ProofVerdict, unknown
 
 
+class Precision(Struct, frozen=True):
+    """The bits of the significands and exponents of a type of floats."""
+
+    significand: int
+    exponent: int
+
+    @property
+    def eps(self) -> float:
+        """The distance from 1 to the next number."""
+        return 2.0**-self.significand
+
+    @property
+    def largest_exponent(self) -> int:
+        """The exponent beyond which numbers overflow."""
+        return 1 << self.exponent - 1
+
+
 class Draw(Struct, frozen=True):
-    """Inputs for a comparison of roundings: `numbers` of normal ones, the place of an input, and the largest exponent.
+    """Inputs for a comparison of roundings: `numbers` of normal ones, the place of an input, and the least precision.
 
     `is_extreme`: they are of a magnitude that few models have.
     """
 
-    numbers: Callable[[Array, int, int], Array]
+    numbers: Callable[[Array, int, Precision], Array]
     is_extreme: bool = False
 
 
-def _scaled(scale: float) -> Draw:
-    return Draw(lambda normal, _place, _largest: normal * scale)
+def of_scale(scale: float) -> Draw:
+    """Normal numbers times a scale."""
+    return Draw(lambda normal, _place, _precision: normal * scale)
+
+
+def _spread() -> Draw:
+    return Draw(lambda normal, _, precision: normal * precision.largest_exponent)
 
 
 def _moved(side: int) -> Draw:
-    return Draw(lambda normal, _, largest: normal + side * largest)
+    return Draw(lambda normal, _, precision: normal + side * precision.largest_exponent)
 
 
 def _moved_apart(side: int) -> Draw:
-    return Draw(lambda normal, place, largest: normal + (side if place % 2 else -side) * largest)
+    return Draw(lambda normal, place, precision: normal + (side if place % 2 else -side) * precision.largest_exponent)
+
+
+def _far(order: int, sign: int = 1) -> Draw:
+    """Numbers so far from 0, all or every other input below it, that differences of powers of an order lose half."""
+    return Draw(
+        lambda normal, place, precision: normal + sign**place * 16.0 * 2.0 ** (precision.significand / (2 * order))
+    )
+
+
+def _alike(scale: float) -> Draw:
+    """Numbers of one sign and magnitude, so that the sum of a few is larger than each."""
+    return Draw(lambda normal, _place, _precision: np.clip(np.abs(normal), 0.6, 0.95) * scale)
+
+
+def _beside(number: float) -> Draw:
+    return Draw(lambda normal, _place, _precision: normal + number)
 
 
 def _extreme(share: float) -> Draw:
-    return Draw(lambda normal, _, largest: (np.abs(normal) + 0.5) * 2.0 ** round(share * largest), is_extreme=True)
+    return Draw(
+        lambda normal, _, precision: (np.abs(normal) + 0.5) * 2.0 ** round(share * precision.largest_exponent),
+        is_extreme=True,
+    )
 
 
+def _tied(scale: float) -> Draw:
+    """Numbers of one magnitude that are some ulps apart."""
+    return Draw(lambda normal, _, precision: scale * (1 + np.round(2 * normal) * precision.eps))
+
+
+def _beside_halves(share: float) -> Draw:
+    """Whole numbers and halves, shares of an ulp apart."""
+
+    def numbers(normal: Array, _: int, precision: Precision) -> Array:
+        halves = np.round(normal * 2) / 2
+        ulps = np.round(normal * 64) % 5 - 2
+        return halves + share * ulps * precision.eps * np.maximum(np.abs(halves), 1)
+
+    return Draw(numbers)
+
+
+HALF = Precision(10, 5)
 SCALES = (1.0, *(2.0 ** (step / 2) for step in range(8, 21)))
-POSITIVE_SCALES = (64.0, 256.0, 1024.0, 2048.0, 4096.0, 8192.0)
+POSITIVE_SCALES = tuple(2.0 ** (step / 2) for step in range(12, 27))
 LARGEST = float(np.finfo(np.float16).max)
-OF_HALVES = (
-    *map(_scaled, SCALES),
-    *(Draw(lambda normal, _place, _largest, scale=scale: np.abs(normal) * scale) for scale in POSITIVE_SCALES),
-    Draw(lambda normal, _place, _largest: np.clip(np.abs(normal), 0.6, 0.95) * LARGEST),
-)
+OF_HALVES = (*map(of_scale, SCALES), *map(_alike, (*POSITIVE_SCALES, LARGEST)))
 """Several scales, one sign so that sums grow, and numbers two of which are too large."""
 EXTREME_SHARES = (0.75, 0.4, 0.26, 0.2)
 """Of the exponents of a type: powers of 2, 3, 4 and 5 of these numbers are beyond it, and the ones before are not."""
-DRAWS_OF_ALIKE = (_scaled(1.0), _extreme(EXTREME_SHARES[0]), _extreme(-EXTREME_SHARES[0]))
+DRAWS_OF_ALIKE = (of_scale(1.0), _extreme(EXTREME_SHARES[0]), _extreme(-EXTREME_SHARES[0]))
 DRAWS = (
     *DRAWS_OF_ALIKE,
-    _scaled(256.0),
+    of_scale(256.0),
     *(moved(side) for moved in (_moved, _moved_apart) for side in (1, -1)),  # exponentials overflow there
+    _far(2),
+    _far(2, -1),
+    _far(1),
     *(_extreme(side * share) for share in EXTREME_SHARES[1:] for side in (1, -1)),
 )
+DECIDING_DRAWS = (
+    *(_tied(scale) for scale in (0.02, 1.1, 1.5, 1.9, 1300.0)),
+    *(_beside_halves(share) for share in (0.0, 0.25, 0.5, 1.0)),
+    of_scale(30.0),
+    _spread(),
+    *(_extreme(side * EXTREME_SHARES[0]) for side in (1, -1)),
+)
+"""Numbers at which roundings make or break ties: near each other, beside simple thresholds, and saturated."""
+MAX_BESIDE, LEAST_BESIDE = 4, 8.0  # constants that numbers are drawn beside, of which the least loses some bits
+DECIDING_ELEMENTS, MAX_TIMES = 512, 32  # of an input that are drawn in each of these ways, in so many parts at most
 LARGEST_SHARE = 0.8
 """Of the exponents of a type, beyond which results are too near its ends to be compared."""
 MUCH_LESS = 64.0
@@ -96,8 +166,12 @@ LOST_TERM = "a constant of the result loses half of the bits of one that it is m
 OTHER_BITS = "floats are rounded to fewer bits in one of them alone"
 LOST_BITS = "rounded after each op, it loses half of the bits or more, and the original does not"
 LOST_EXTREMES = "rounded after each op, it overflows or underflows at large or small numbers, and the original does not"
+OTHER_DECISIONS = "rounded after each op, it decides otherwise: integers, bools or steps are others"
 OVERFLOWS = "rounded to 16 bits after each op, it overflows where the original does not"
 LOSES_LESS = "each op rounded once, the original alone overflows or loses bits on some numbers"
+
+
+JUMPING = ops_with(Trait.JUMPS)
 
 
 def with_rounding(obligation: Obligation, verdicts: Sequence[ProofVerdict]) -> Sequence[ProofVerdict]:
@@ -123,7 +197,7 @@ def rounding_of_models(obligation: Obligation) -> tuple[str, bool]:
     return lost_bits(obligation, *bits) if bits else ("", False)
 
 
-def least_bits(fragment: Fragment) -> tuple[int, int] | None:
+def least_bits(fragment: Fragment) -> Precision | None:
     """The fewest bits of significands, and of exponents, of floats that follow from inputs; None without any."""
     types, model = fragment.element_types, fragment.model
     drawn = {i.name for i in model.graph.input}
@@ -132,9 +206,14 @@ def least_bits(fragment: Fragment) -> tuple[int, int] | None:
         names = drawn.intersection(names_in(node))
         drawn.update(node.output if names else ())
         read |= names if node.op_type not in READS_SHAPE else set()
-    numpy_types = [helper.tensor_dtype_to_np_dtype(t) for t in {types.get(name, 0) for name in drawn & read} & FLOATS]
-    formats = [*map(float_info, numpy_types)]
-    return (min(f.nmant for f in formats), min(f.nexp for f in formats)) if formats else None
+    formats = [*map(precision_of, {types.get(name, 0) for name in drawn & read} & FLOATS)]
+    return Precision(min(f.significand for f in formats), min(f.exponent for f in formats)) if formats else None
+
+
+def precision_of(element_type: int) -> Precision:
+    """The precision of a type of floats."""
+    info = float_info(helper.tensor_dtype_to_np_dtype(element_type))
+    return Precision(info.nmant, info.nexp)
 
 
 def lost_constants(obligation: Obligation) -> str:
@@ -199,20 +278,26 @@ def is_lost(narrow: Array, wide: Array) -> bool:
     return bool((is_far | ((size < float(form.tiny)) & (error > allowed * size))).any())
 
 
-def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]:
+def lost_bits(obligation: Obligation, precision: Precision) -> tuple[str, bool]:
     """The loss of the result, rounded after each op, that the original lacks, and whether the original loses more.
 
     Numbers are usual ones, those whose exponentials or differences are extreme, and large and small ones. Of a region,
     the original is evaluated on usual ones where its result loses bits alone, and on few where both have the same ops.
     """
     rng = np.random.default_rng(0)
-    models = [RoundedFragment.of(f, 1 << bits[1] - 1) for f in obligation.fragments]
+    precision = shortened(precision)
+    models = [RoundedFragment.of(f, precision.largest_exponent) for f in obligation.fragments]
+    decides = any(m.decides for m in models)
+    constants = sorted(boundaries_of(obligation).tolist(), key=abs, reverse=True)
+    beside = [_beside(c) for c in constants[:MAX_BESIDE] if abs(c) >= LEAST_BESIDE]
     is_alike = not obligation.is_thorough and arithmetic_of(models[0].model) == arithmetic_of(models[1].model)
     for sizes in size_sets(obligation) if not obligation.unsaid else ():
         loses_less = False
         try:
-            for draw in DRAWS_OF_ALIKE if is_alike else DRAWS:
-                feeds = drawn_feeds(obligation, sizes, draw, rng, models[0].largest_exponent)
+            if decides and decide_otherwise(obligation, sizes, models, precision, constants):
+                return OTHER_DECISIONS, False
+            for draw in DRAWS_OF_ALIKE if is_alike else (*DRAWS, *beside):
+                feeds = drawn_feeds(obligation, sizes, draw, rng, precision)
                 if not holds(obligation, feeds):
                     continue
                 exact = models[0].evaluated(feeds, unchanged)
@@ -229,6 +314,47 @@ def lost_bits(obligation: Obligation, bits: tuple[int, int]) -> tuple[str, bool]
             continue
         return "", loses_less
     return "", False
+
+
+SHORT = 23  # bits of a significand
+
+
+def shortened(precision: Precision) -> Precision:
+    """The precision to which `rounded_once` rounds a type."""
+    return Precision(min(precision.significand, SHORT), precision.exponent)
+
+
+def short(numbers: Array) -> Array:
+    """Doubles rounded to the significands of single precision."""
+    significands, exponents = np.frexp(numbers)
+    return np.ldexp(significands.astype(np.float32).astype(np.float64), exponents)
+
+
+def rounded_once(array: Array, element_type: int, is_exact: bool) -> Array:
+    """A result rounded to its type; a double to fewer bits, beside which float64 is exact."""
+    is_double = element_type == TensorProto.DOUBLE and array.dtype == np.float64
+    return short(array) if is_double else rounded(array, element_type, is_exact)
+
+
+def decide_otherwise(
+    obligation: Obligation,
+    sizes: Sizes,
+    models: Sequence[RoundedFragment],
+    precision: Precision,
+    constants: Sequence[float],
+) -> bool:
+    """Whether roundings of the two models make other integers, bools or steps of drawn numbers."""
+    rng = np.random.default_rng(0)
+    largest = max((prod(shape) for _, shape in obligation.concrete_inputs(sizes)), default=1)
+    times = min(MAX_TIMES, 1 + DECIDING_ELEMENTS // max(largest, 1))
+    draws = (*DECIDING_DRAWS, *map(_tied, constants[:MAX_BESIDE]))
+    for draw in (d for d in draws for _ in range(times)):
+        feeds = drawn_feeds(obligation, sizes, draw, rng, precision)
+        if holds(obligation, feeds):
+            before, after = (m.evaluated(feeds, rounded_once) for m in models)
+            if any(models[0].is_other_decision(name, after[name], before[name], draw) for name in before):
+                return True
+    return False
 
 
 class RoundedFragment(Struct, frozen=True):
@@ -253,7 +379,7 @@ class RoundedFragment(Struct, frozen=True):
 
     def errors(self, feeds: Mapping[str, Array], exact: Mapping[str, Any]) -> list[float]:
         """The largest errors of the outputs, rounded after each op. Raises EvaluationError."""
-        found = self.evaluated(feeds, rounded)
+        found = self.evaluated(feeds, rounded_once)
         return [self.error_of(name, found[name], exact[name]) for name in exact]
 
     def error_of(self, name: str, found: Any, exact: Any) -> float:
@@ -269,8 +395,20 @@ class RoundedFragment(Struct, frozen=True):
         if not largest or abs(np.log2(largest)) > LARGEST_SHARE * self.largest_exponent:
             return 0.0
         error = np.abs(x[known].astype(np.float64) - wanted[known])
-        eps = float(float_info(helper.tensor_dtype_to_np_dtype(self.dtypes[name])).eps)
+        eps = shortened(precision_of(self.dtypes[name])).eps
         return float(np.max(np.where(np.isnan(error), np.inf, error)) / largest / eps**0.5)
+
+    @property
+    def decides(self) -> bool:
+        """Whether an output jumps where a number moves by an ulp."""
+        floats_alone = FLOATS.issuperset(self.dtypes.values())
+        return not floats_alone or any(n.op_type in JUMPING for n in all_nodes(self.model.graph.node))
+
+    def is_other_decision(self, name: str, found: Any, wanted: Any, draw: Draw) -> bool:
+        """Whether an output is another integer or bool; of usual numbers, a float that half of the bits tell apart."""
+        if self.dtypes[name] in FLOATS:
+            return not draw.is_extreme and self.error_of(name, found, wanted) > 1
+        return not np.array_equal(found, wanted)
 
     def loses_itself(self, obligation: Obligation, feeds: Mapping[str, Array], exact: Mapping[str, Any]) -> bool:
         """Whether onnxruntime's kernels of the original lose as much, as kernels of norms do, which square inside."""
@@ -316,7 +454,7 @@ def overflows(obligation: Obligation) -> bool:
 
 
 def drawn_feeds(
-    obligation: Obligation, sizes: Sizes, draw: Draw, rng: np.random.Generator, largest_exponent: int = 0
+    obligation: Obligation, sizes: Sizes, draw: Draw, rng: np.random.Generator, precision: Precision = HALF
 ) -> dict[str, Array]:
     """Inputs of a draw; integers of 0 and 1. Raises NotApplicable for large ones."""
     shapes = dict(obligation.concrete_inputs(sizes))
@@ -325,10 +463,9 @@ def drawn_feeds(
     feeds: dict[str, Array] = {}
     for place, (given, shape) in enumerate(shapes.items()):
         is_float = given.dtype in FLOATS
-        numbers = (
-            draw.numbers(rng.standard_normal(shape), place, largest_exponent) if is_float else rng.integers(0, 2, shape)
-        )
-        feeds[given.name] = as_input(np.abs(numbers) if given.is_positive else numbers, given.dtype)
+        numbers = draw.numbers(rng.standard_normal(shape), place, precision) if is_float else rng.integers(0, 2, shape)
+        numbers = np.abs(numbers) if given.is_positive else numbers
+        feeds[given.name] = as_input(short(numbers) if given.dtype == TensorProto.DOUBLE else numbers, given.dtype)
     return feeds
 
 

@@ -246,8 +246,30 @@ REGIONS = table("""
     a far bound [first]: NEG => k = Constant<value=float{1000000000}>() t = Neg(x) y = Min(t, k)
     a scaled bound: k = Constant<value=float{0.0001}>() y = Mul(x, k) => k = Constant<value=float{0.0001}>()
         l = Constant<value=float{600}>() t = Mul(x, k) y = Min(t, l)
+    maximum of none [first; TWO]: r = Relu(x) y = ReduceMax(r, ones) => u = ReduceMax(x, ones) y = Relu(u)
+    maximum of no rows: r = Max(x, zf) y = ReduceMax(r, zeros) => u = ReduceMax(x, zeros) y = Max(u, zf)
+    minimum of none [TWO]: r = Min(x, f) y = ReduceMin(r, ones) => u = ReduceMin(x, ones) y = Min(u, f)
+    clipped maximum of none [TWO]: r = Clip(x, zf, f) y = ReduceMax(r, ones) => u = ReduceMax(x, ones)
+        y = Clip(u, zf, f)
+    exponential of none [TWO]: r = Exp(x) y = ReduceMax(r, ones) => u = ReduceMax(x, ones) y = Exp(u)
+    sigmoid of none [TWO]: r = Sigmoid(x) y = ReduceMin(r, ones) => u = ReduceMin(x, ones) y = Sigmoid(u)
+    integers of none [first; graph=g (int32[N,M] x) => (int32[A,B] y)]: r = Max(x, z32) y = ReduceMax(r, ones) =>
+        u = ReduceMax(x, ones) y = Max(u, z32)
+    sum of none [TWO]: y = ReduceSum(x, ones) => r = Sub(x, x) u = ReduceMax(r, ones) v = ReduceSum(x, ones)
+        y = Add(u, v)
+    product of none [graph=g (float[N,K] x, float[K,M] w) => (float[A,B] y)]: y = MatMul(x, w) =>
+        r = Sub(x, x) u = ReduceMax(r, ones) v = MatMul(x, w) y = Add(u, v)
     a double in single precision [first; graph=g (double[N,3] x) => (double[A,B] y)]: k = Constant<value=double{0.1}>()
         y = Mul(x, k) => k = Constant<value=double{0.10000000149011612}>() y = Mul(x, k)
+""")
+RIGHT_WITHOUT_ELEMENTS = table("""
+    opposite extremes: r = Neg(x) y = ReduceMax(r, ones) => u = ReduceMin(x, ones) y = Neg(u)
+    leaky: r = LeakyRelu<alpha=0.5>(x) y = ReduceMax(r, ones) => u = ReduceMax(x, ones) y = LeakyRelu<alpha=0.5>(u)
+    scaled sum: r = Mul(x, f) y = ReduceSum(r, ones) => u = ReduceSum(x, ones) y = Mul(u, f)
+    norm: y = ReduceL2(x, ones) => r = Mul(x, x) u = ReduceSum(r, ones) y = Sqrt(u)
+    product: y = MatMul(x, x) => y = Gemm(x, x)
+    logarithm: y = ReduceLogSumExp(x, ones) => t = Transpose(x) y0 = ReduceLogSumExp(t, zeros) y = Transpose(y0)
+    mean: r = Mul(x, f) y = ReduceMean(r, ones) => u = ReduceMean(x, ones) y = Mul(u, f)
 """)
 FIRST = {name for name, row in REGIONS.items() if "first" in row[-1]}
 
@@ -260,3 +282,11 @@ def test_a_region_that_is_wrong_at_other_extents_is_not_proved(name: str) -> Non
     found = proofs(*(load(f"{graph} <{CONSTANTS}> {{ {text} }}", opset=23) for text in texts)).regions
     assert found
     assert not any(r.is_proved for r in found), [str(r.verdict) for r in found]
+
+
+@pytest.mark.parametrize("name", RIGHT_WITHOUT_ELEMENTS)
+def test_a_region_that_is_right_where_an_extent_is_0_is_proved(name: str) -> None:
+    graph = GRAPHS["SQUARE" if name == "product" else "TWO"]
+    texts = RIGHT_WITHOUT_ELEMENTS[name]
+    found = proofs(*(load(f"{graph} <{CONSTANTS}> {{ {text} }}", opset=23) for text in texts)).regions
+    assert [r.is_proved for r in found] == [True], [str(r.verdict) for r in found]

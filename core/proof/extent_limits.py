@@ -24,6 +24,7 @@ from ..operators.declaration import Trait
 from ..operators.table import MOVING, moved_inputs, ops_with, roles
 from ..serialization.proto_queries import all_nodes, copy_without, has_subgraphs, needed_nodes, subgraphs
 from ..verify.reference.float64_evaluation import EvaluationOrder, evaluate_by_policy, unchanged
+from .empty_extents import require_equal_when_empty
 from .field_symbols import names_in
 from .obligation import Fragment, NotApplicable, Obligation, Sizes, Visits, symbols_in
 
@@ -51,7 +52,10 @@ OP_WORK = 1 << 10
 
 
 def with_visits(obligation: Obligation) -> Obligation:
-    """The obligation with the sizes beside its limits. Raises NotApplicable where these are too many."""
+    """The obligation with the sizes beside its limits.
+
+    Raises NotApplicable where these are too many, and for fragments that differ where an extent is 0.
+    """
     return obligation if obligation.visits is not None else replace(obligation, visits=visits_of(obligation))
 
 
@@ -60,6 +64,7 @@ def visits_of(obligation: Obligation) -> Visits:
     symbols = obligation.symbols
     if not symbols:
         return Visits()
+    require_equal_when_empty(obligation)
     watched = [w for f in obligation.fragments if (w := Watched.of(obligation, f)) is not None]
     is_small = all(w.decides_by_small_numbers for w in watched)
     watched = [] if is_small else [w for w in watched if w.decides_by_extents()]

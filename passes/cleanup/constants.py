@@ -23,8 +23,7 @@ MAX_SUNK_BYTES, LEAST_PLANNED_OPS = 1 << 20, 8  # of a weight, and of a body
 PACKING_OPS = ops_with(Trait.CONVOLUTION) | {"GRU", "Gemm", "LSTM", "MatMul", "MatMulInteger", "QLinearMatMul"}
 
 
-@dataclass(frozen=True, slots=True)
-class LiftConstants:
+class LiftConstants(Struct, frozen=True):
     """Constant ops become initializers of the same name."""
 
     name: str = "lift-constants"
@@ -42,8 +41,7 @@ class LiftConstants:
         return changes
 
 
-@dataclass(frozen=True, slots=True)
-class MergeConstants:
+class MergeConstants(Struct, frozen=True):
     """Initializers of the same type, shape and content become one; of different bodies, in the outermost graph."""
 
     name: str = "merge-constants"
@@ -76,8 +74,7 @@ class MergeConstants:
         return changes + sum(self._merge(sub, known, namer, change_log) for op in g.ops() for sub in op.subgraphs)
 
 
-@dataclass(frozen=True, slots=True)
-class SinkWeights:
+class SinkWeights(Struct, frozen=True):
     """Loop(f(w)) => Loop(f(w)) with a weight w of products as a constant of the body, if only this body reads it.
 
     onnxruntime packs such weights, and removes the originals. It plans no memory for a body that reads one of these

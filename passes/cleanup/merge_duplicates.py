@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from ...core import ChangeLog, Graph, Op, is_pure
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ..support.value_numbering import NodeKey, ValueNumbering, attribute_key, canonical_inputs, operator_key
 
 
-@dataclass(frozen=True, slots=True)
-class MergeDuplicates:
+class MergeDuplicates(Struct, frozen=True):
     """Two ops of one kind with equal attributes and the same inputs, in any order if they commute, become one.
 
     Bodies are equal if they compute the same. An op in a body goes if one outside does its work already.

@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto, helper
 
 from ...core import (
@@ -58,8 +58,7 @@ movement_rule = partial(rule, contract=EXACT, group="drop-no-op-movement")
 indexing_rule = partial(rule, contract=EXACT, group="drop-no-op-indexing")
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveUnused:
+class RemoveUnused(Struct, frozen=True):
     """Ops and initializers that no output depends on. Inputs of the graph always stay."""
 
     name: str = "remove-unused"
@@ -120,8 +119,7 @@ DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
 MAX_PARTS = 16  # values looked at
 
 
-@dataclass(frozen=True, slots=True)
-class DropZeroStates:
+class DropZeroStates(Struct, frozen=True):
     """LSTM(x, W, R, B, lengths, 0, 0) => LSTM(x, W, R, B, lengths), and so for GRU and RNN"""
 
     name: str = "drop-zero-states"

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
@@ -469,8 +468,7 @@ def head_count(x: Value, split: Value) -> int:
     return heads
 
 
-@dataclass(frozen=True, slots=True)
-class FuseCacheIntoAttention:
+class FuseCacheIntoAttention(Struct, frozen=True):
     """Attention(q, Concat(past, k), Concat(past, v)) => Attention(q, k, v, past keys, past values), with the cache."""
 
     name: str = "fuse-cache-into-attention"

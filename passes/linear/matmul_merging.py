@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -170,8 +169,7 @@ class ProductBranch(Struct, frozen=True):
         return np.broadcast_to(c.const.reshape(-1), columns)
 
 
-@dataclass(frozen=True, slots=True)
-class MergeParallelMatmuls:
+class MergeParallelMatmuls(Struct, frozen=True):
     """x @ u + a, x @ v + b, ... => Split(x @ [u v ...] + [a b ...]), where the ops saved take longer than the Split.
 
     The projections of an attention stay apart: what is faster alone is not in front of it, and an Attention reads them

@@ -7,10 +7,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, made_from, require, rule
 from ...core.ir.dtypes import FLOATS
@@ -142,8 +142,7 @@ Path = tuple[tuple[Op, Value], ...]
 """Ops from the product with constant weights to the scaled value, each with its output on the way."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoldScale:
+class FoldScale(Struct, frozen=True):
     """s * f(x @ w + b) => f(x @ (s * w) + s * b), where f moves, adds constants or multiplies by another matrix."""
 
     name: str = "fold-scale"

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from msgspec import Struct
 
 from ...core import EXACT, ChangeLog, Graph, Op, RewriteBuilder, Value, made_from, require, rule
@@ -143,8 +141,7 @@ def cancel_depth_and_space(g: RewriteBuilder, x: Value, inner: Op, outer: Op) ->
 SlicePart = tuple[range, Op]
 
 
-@dataclass(frozen=True, slots=True)
-class SlicesToSplit:
+class SlicesToSplit(Struct, frozen=True):
     """x[:i], x[i:j], x[j:] => Split(x), where several Slices take each element along one axis just once."""
 
     name: str = "slices-to-split"

@@ -346,8 +346,7 @@ MAX_ROUNDS = 30
 LEAST_CHANGE = 0.01  # of a scale, relative: a smaller one is not made
 
 
-@dataclass(frozen=True, slots=True)
-class EqualizeChannels:
+class EqualizeChannels(Struct, frozen=True):
     """Relu(x @ u + b) @ v => Relu(x @ (u / s) + b / s) @ (s * v), s = sqrt(max |u| / max |v|) for each channel
 
     So for Conv, of groups too, and Gemm, through what scales with its operand: LeakyRelu, pools, Flatten, Add of a

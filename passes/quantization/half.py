@@ -307,8 +307,7 @@ def bypass(cast: Op, by: str) -> None:
             reader.graph.discard([reader])
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertToHalf:
+class ConvertToHalf(Struct, frozen=True):
     """f(x, w) => Cast(f(Cast(x, half), w as half), single), for each op that bears it
 
     Neighbouring casts cancel as they are made, so that values between two half ops are half; inputs and outputs of the

@@ -7,10 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 from onnx import helper
 
 from ...core import (
@@ -37,8 +37,7 @@ from ..support.operand_queries import known, same_shape
 shape_operand_rule = partial(rule, contract=EXACT, group="fold-shape-operands")
 
 
-@dataclass(frozen=True, slots=True)
-class FoldShapes:
+class FoldShapes(Struct, frozen=True):
     """Integers computed from shapes become constants where they are numbers, whatever the inputs."""
 
     name: str = "fold-shapes"
@@ -64,8 +63,7 @@ class FoldShapes:
         return changes
 
 
-@dataclass(frozen=True, slots=True)
-class MergeShapes:
+class MergeShapes(Struct, frozen=True):
     """Equal expressions of shapes that are computed twice are computed once."""
 
     name: str = "merge-shapes"
@@ -273,8 +271,7 @@ def resize_sizes_to_scales(g: RewriteBuilder, x: Value, roi: Value | None, sizes
     return g.Resize(x, roi, g.const(np.array(numbers, np.float32)), None, **resize.attrs)
 
 
-@dataclass(frozen=True, slots=True)
-class FoldDynamicShapeOperands:
+class FoldDynamicShapeOperands(Struct, frozen=True):
     """As fold-shape-operands, with a -1 beside extents that may be 0, in models with ops that refuse those."""
 
     name: str = "fold-dynamic-shape-operands"

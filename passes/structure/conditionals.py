@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...core import ChangeLog, Graph, Op, may_drop
 from ...core.ir.tensor import digest, sample_key
@@ -23,8 +23,7 @@ from .body_rewriting import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class InlineIf:
+class InlineIf(Struct, frozen=True):
     """If(constant, then, else) => the ops of the branch that is taken."""
 
     name: str = "inline-if"
@@ -55,8 +54,7 @@ def taken_branch(op: Op) -> Graph | None:
     return branch if isinstance(branch, Graph) else None
 
 
-@dataclass(frozen=True, slots=True)
-class MergeBranches:
+class MergeBranches(Struct, frozen=True):
     """If(c, f(x), f(x)) => f(x), for each output on its own; without outputs left, the If goes."""
 
     name: str = "merge-branches"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ...core import ChangeLog, Graph, Op
 from ...core.ir.graph import drop_output
@@ -24,8 +24,7 @@ SUBGRAPH_OPS = tuple(sorted(ops_with(Trait.HAS_SUBGRAPHS)))
 RECURRENT_OPTIONAL_SINCE = {"GRU": 3, "LSTM": 7, "RNN": 7}
 
 
-@dataclass(frozen=True, slots=True)
-class DropOutputs:
+class DropOutputs(Struct, frozen=True):
     """Removes unused outputs: optional ones, and outputs of If, Loop and Scan with the ops behind them."""
 
     name: str = "drop-outputs"

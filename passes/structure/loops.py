@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from msgspec import Struct
@@ -144,8 +143,7 @@ def loop_view(op: Op) -> LoopView | None:
 AXES_AS_INPUT = 13  # of Unsqueeze
 
 
-@dataclass(frozen=True, slots=True)
-class InlineLoop:
+class InlineLoop(Struct, frozen=True):
     """Loop(0, c, v) => v, and Loop(1, true, v) => the ops of its body, with an Unsqueeze for each scan output."""
 
     name: str = "inline-loop"
@@ -261,8 +259,7 @@ def _can_matmul(a: Value, b: Value) -> bool:
     return same_extent(p[-1], q[-2]) and are_broadcastable([p[:-2], q[:-2]])
 
 
-@dataclass(frozen=True, slots=True)
-class HoistInvariants:
+class HoistInvariants(Struct, frozen=True):
     """Loop(v -> v, f(x)) => f(x) before the Loop, and v not carried but read from outside."""
 
     name: str = "hoist-invariants"

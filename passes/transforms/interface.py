@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import onnx
+from msgspec import Struct
 from onnx import TensorProto, helper
 
 from ...core import ChangeLog, Graph, Model, ModelError, Op, Value
@@ -50,8 +51,7 @@ class CutInputs:
         return cut_inputs(model, self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class DropUnusedInputs:
+class DropUnusedInputs(Struct, frozen=True):
     """Drops the inputs that nothing reads."""
 
     name: str = "drop-unused-inputs"
@@ -68,8 +68,7 @@ class DropUnusedInputs:
         return Hint(f"{count} {reads}") if count else None
 
 
-@dataclass(frozen=True, slots=True)
-class FreezeInitializers:
+class FreezeInitializers(Struct, frozen=True):
     """Makes initializers that a caller may override constants; they are no inputs any more.
 
     Exporters with `keep_initializers_as_inputs` list all weights as inputs, and nothing can be folded into them.
@@ -134,8 +133,7 @@ class ExposeInitializers:
         return len(exposed)
 
 
-@dataclass(frozen=True, slots=True)
-class Int32Inputs:
+class Int32Inputs(Struct, frozen=True):
     """Makes inputs of int64 int32 ones, with a Cast behind each, for callers and runtimes without int64.
 
     Inputs with defaults, and those that are outputs, stay as they are.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, cast
 
 import onnx
 from google.protobuf.message import Message
+from msgspec import Struct
 
 from ...core import Graph, Model, Op, Tensor
 from ...core.io.convert import training_info_names
@@ -51,8 +52,7 @@ class UniqueNodeNames:
         return changes
 
 
-@dataclass(frozen=True, slots=True)
-class ShortNames:
+class ShortNames(Struct, frozen=True):
     """Gives short names to nodes, such as Conv_12, and to inner values and initializers, such as v7.
 
     The names of inputs, outputs and values that annotations or training information name stay.
@@ -102,8 +102,7 @@ def _rename_declarations(graph: Graph) -> None:
 MIN_SHARE = 0.1  # of the written model, from which a hint names texts
 
 
-@dataclass(frozen=True, slots=True)
-class ClearDocs:
+class ClearDocs(Struct, frozen=True):
     """Clears the doc strings of the model, its graphs, nodes, attributes, values, initializers and functions."""
 
     name: str = "clear-docs"
@@ -118,8 +117,7 @@ class ClearDocs:
         return _hint(model, report, self.field, "doc strings")
 
 
-@dataclass(frozen=True, slots=True)
-class ClearMetadata:
+class ClearMetadata(Struct, frozen=True):
     """Clears the metadata of the model, its graphs, nodes, values, initializers and functions.
 
     Metadata of nodes says where they come from; metadata of the model may be read by programs that run the model.

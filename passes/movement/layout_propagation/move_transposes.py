@@ -20,6 +20,7 @@ from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from ....core import EXACT, ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Tensor, Value, made_from, require, rule
 from ....core.ir.cost_model import CostModel, format_bytes, format_seconds
@@ -483,8 +484,7 @@ MAX_ROUNDS = 8
 REDUCTIONS = ops_with(Trait.REDUCTION)
 
 
-@dataclass(frozen=True, slots=True)
-class MoveTransposes:
+class MoveTransposes(Struct, frozen=True):
     """Whole regions of ops change their layout where that takes fewer Transposes, and less time.
 
     Softmax, LogSoftmax and LpNormalization along the last axis keep it last.

@@ -14,7 +14,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cache, partial, wraps
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, dataclass_transform
 
 from msgspec import Struct
 
@@ -46,6 +46,7 @@ TUNED = ("pipeline", "skip", "enable", "opset", "threads", "ep")
 """Options that the file of settings of `passes tune` says."""
 METADATA = "option"
 AnyOptions = TypeVar("AnyOptions")
+Part = TypeVar("Part")
 P = ParamSpec("P")
 Outcome = TypeVar("Outcome")
 Progress = Callable[[str], None] | bool | None
@@ -390,7 +391,13 @@ def parse_verification(given: bool | Effort) -> bool | Effort:
 INPUTS = "an .npz, a folder of ONNX test data or of .npz, or file.py:function; may be repeated."
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
+def mixed_in(part: type[Part]) -> type[Part]:
+    """Make a frozen dataclass for its fields alone, of which no object is made: its methods would take 0.3 ms."""
+    return dataclass(frozen=True, kw_only=True, init=False, repr=False, eq=False)(part)
+
+
+@mixed_in
 class ReportOptions:
     """The report as JSON. `progress`: see `passwright.optimize`."""
 
@@ -427,21 +434,21 @@ class ReportOptions:
         return options(**{name: getattr(self, name) for name in shared})
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class PageOptions:
     """The report as a page."""
 
     html: str | Path | None = report_option(None, "Write the report as a page of HTML to this file.", "FILE", kind=Path)
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class SeedOptions:
     """The seed of generated inputs."""
 
     seed: int = verification_option(0, "Seed of generated inputs.", "N", least=0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class InputOptions:
     """Inputs of the caller to verify with."""
 
@@ -450,14 +457,14 @@ class InputOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class MeasuredInputOptions:
     """Inputs of the caller to measure with."""
 
     inputs: Inputs | GivenSamples | None = source_option(None, f"Inputs to run, of several the first: {INPUTS}", "FILE")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class ShapeOptions:
     """Shapes of inputs."""
 
@@ -466,7 +473,7 @@ class ShapeOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class DimOptions(ShapeOptions):
     """Shapes of inputs, and sizes of symbolic dims."""
 
@@ -479,7 +486,7 @@ def _is_kernel(value: object) -> bool:
     return callable(value) or hasattr(value, "node")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class CustomOperatorOptions:
     """Operators that the user adds to the operators of ONNX and onnxruntime."""
 
@@ -532,7 +539,7 @@ class CustomOperatorOptions:
                 yield
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class KernelPluginOptions:
     """Plugins of which a command takes the kernels of custom operators alone."""
 
@@ -541,7 +548,7 @@ class KernelPluginOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class MemoryOptions(CustomOperatorOptions):
     """The limit of memory, and the custom operators, of processes that run models."""
 
@@ -565,7 +572,7 @@ def with_process_options(function: Callable[P, Outcome]) -> Callable[P, Outcome]
     return with_options
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class LimitOptions(MemoryOptions):
     """Limits of a verification."""
 
@@ -578,7 +585,7 @@ class LimitOptions(MemoryOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class ThreadOptions:
     """Threads of a session."""
 
@@ -587,7 +594,7 @@ class ThreadOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class VerifiedEngineOptions:
     """The engine whose results are compared."""
 
@@ -619,7 +626,7 @@ class SessionOptions(ThreadOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class EngineOptions(SessionOptions):
     """The engine that runs a model; the execution provider is an option of onnxruntime's."""
 
@@ -628,7 +635,7 @@ class EngineOptions(SessionOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class EnginesOptions(SessionOptions):
     """The engines that run models; the execution provider is an option of onnxruntime's."""
 
@@ -640,7 +647,7 @@ class EnginesOptions(SessionOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class LevelOptions:
     """The optimization level of onnxruntime."""
 
@@ -652,7 +659,7 @@ class LevelOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class BatchSizeOptions:
     """Batch sizes of measurements."""
 
@@ -661,7 +668,7 @@ class BatchSizeOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class TimingOptions(MemoryOptions):
     """The time of a measurement, and its memory."""
 
@@ -670,7 +677,7 @@ class TimingOptions(MemoryOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class MetricOptions:
     """Labelled data, and a metric."""
 
@@ -682,7 +689,7 @@ class MetricOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class DataOptions(MetricOptions):
     """Data to calibrate and to measure accuracy with."""
 
@@ -693,7 +700,7 @@ class DataOptions(MetricOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class BudgetOptions(MetricOptions):
     """The loss of accuracy that is allowed."""
 
@@ -705,14 +712,14 @@ class BudgetOptions(MetricOptions):
             require(self.budget or not value, f"--{name} is for models of another accuracy: give --budget")
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class CriterionOptions(DataOptions, BudgetOptions):
     """Data, and the loss of accuracy that is allowed."""
 
     budget: str = "1%"
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class SearchOptions:
     """Limits of a search, and its journal."""
 
@@ -723,7 +730,7 @@ class SearchOptions:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, repr=False, eq=False)
 class PipelineOptions:
     """A pipeline, plugins, and further passes."""
 
@@ -748,7 +755,7 @@ class PipelineOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class TargetOptions:
     """The engine that a model is for."""
 
@@ -778,7 +785,7 @@ class InfoOptions(DimOptions, ReportOptions):
     plugin: Sequence[PluginLike] = plugin_option()
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class NameOptions:
     """Passes and rules to run, or to leave out."""
 
@@ -790,7 +797,7 @@ class NameOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@mixed_in
 class EffortOptions:
     """The effort of verification."""
 

@@ -213,11 +213,15 @@ RENAMED = {
 """Names of earlier versions, and what has come in their place."""
 
 
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
 def __getattr__(name: str) -> Any:
-    # Late, so that a process that needs a part does not import the rest.
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f".{module}", __name__), name)
+    # Late, so that a process that needs a part does not import the rest; and once for each name.
+    if name in _HOMES:
+        found = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        globals()[name] = found
+        return found
     if name in RENAMED:
         raise ImportError(f"{__name__} has no {name} any more: it is {RENAMED[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,6 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.tensor import Tensor, dims_text, element_type
 from ...core.ir.values import Value
-from ...core.plugins.networkx_pass import NetworkxPass
 from ...core.run.pipeline import Fixpoint, Pass, Pipeline, RulePass
 from ...core.run.transforms import definition
 
@@ -38,6 +37,8 @@ def pass_doc(p: Pass) -> str:
     """The docstring of a pass; the names of the passes of a group; empty for rules, which have their own."""
     if isinstance(p, Pipeline | Fixpoint | RulePass):
         return "" if isinstance(p, RulePass) else ", ".join(q.name for q in p.passes)
+    from ...core.plugins.networkx_pass import NetworkxPass  # noqa: PLC0415 - seldom needed
+
     if isinstance(p, NetworkxPass):
         return inspect.getdoc(p.rewrite) or ""
     written = cast(type[object], type(definition(p)))

@@ -55,7 +55,13 @@ def find_meaning(domain: str, op_type: str) -> Meaning | None:
 def ops_with(traits: Trait, domain: str = "") -> frozenset[str]:
     """The operators of a domain that have all of `traits`."""
     wanted = traits.value
-    return frozenset(op_type for op_type, row in DOMAINS[domain].items() if row.traits.value & wanted == wanted)
+    return frozenset([op_type for op_type, bits in _trait_bits(domain).items() if bits & wanted == wanted])
+
+
+@cache
+def _trait_bits(domain: str) -> Mapping[str, int]:
+    """The traits of each operator of a domain as a number: an Enum computes it at each access."""
+    return {op_type: row.traits.value for op_type, row in DOMAINS[domain].items()}
 
 
 def moved_inputs(node: onnx.NodeProto) -> Collection[int]:

@@ -143,17 +143,17 @@ def run_error(backend: str, error: Exception) -> EvaluationError:
 
 
 UNKNOWN_OPERATORS = (
-    re.compile(r"(?P<domain>[^\s:]+):(?P<op>\w+)\(-1\) is not a registered function/op"),
-    re.compile(r"Node type '(?P<op>[^']*)' from domain '(?P<domain>[^']+)' is unknown"),
-    re.compile(r"No opset import for domain '(?P<domain>[^']+)'(?P<op>)"),
-    re.compile(r"Domain '(?P<domain>[^']+)' \(node type: '(?P<op>[^']*)'\) is not specified"),
+    r"(?P<domain>[^\s:]+):(?P<op>\w+)\(-1\) is not a registered function/op",
+    r"Node type '(?P<op>[^']*)' from domain '(?P<domain>[^']+)' is unknown",
+    r"No opset import for domain '(?P<domain>[^']+)'(?P<op>)",
+    r"Domain '(?P<domain>[^']+)' \(node type: '(?P<op>[^']*)'\) is not specified",
 )
-"""Errors of onnxruntime and of `onnx.reference` for an operator in a domain that they do not know."""
+"""Errors of onnxruntime and of `onnx.reference` for an operator in a domain that they do not know, as patterns."""
 
 
 def missing_kernels(error: BaseException, model: Loadable) -> str:
     """A hint on the operators of a model that a backend does not know; "" for another error."""
-    found = next(filter(None, (pattern.search(str(error)) for pattern in UNKNOWN_OPERATORS)), None)
+    found = next(filter(None, (re.search(pattern, str(error)) for pattern in UNKNOWN_OPERATORS)), None)
     if found is None:
         return ""
     added, foreign = custom_operators() or CustomOperators(), dict.fromkeys(_foreign_operators(model))

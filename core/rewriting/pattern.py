@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from math import isfinite, prod
-from types import EllipsisType, NoneType
+from types import EllipsisType, FunctionType, NoneType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
@@ -113,12 +113,13 @@ class OpPattern(Expression):
 
     def __post_init__(self) -> None:
         """Collect the patterns of the ops that produce the inputs, as `parts`."""
-        inner = (want.pattern if isinstance(want, EachInput) else want for want in self.inputs)
-        object.__setattr__(self, "parts", tuple(want for want in inner if isinstance(want, OpPattern)))
+        made = [i if isinstance(i, OpPattern) else i.pattern for i in self.inputs if isinstance(i, MADE_BY_OPS)]
+        object.__setattr__(self, "parts", tuple(made))
 
     def __matmul__(self, var: Var) -> OpPattern:
         """`g.Conv(x, w) @ conv` binds the matched op itself; its attributes may then be anything."""
-        return replace(self, bound_name=var.name)
+        own = self.output, self.may_be_outside, self.others  # `replace` takes five times as long, at each start
+        return OpPattern(self.types, self.domain, self.inputs, self.attrs, var.name, *own)
 
     def __getitem__(self, output: int) -> OpPattern:
         """`g.Split(x)[1]` is the second output."""
@@ -126,17 +127,19 @@ class OpPattern(Expression):
 
     def walk(self) -> Iterator[OpPattern]:
         """The pattern and the patterns of its inputs, at any depth, the root first; then other roots and theirs."""
-        yield self
-        for part in (*self.parts, *self.others):
-            yield from part.walk()
+        ahead: list[OpPattern] = [self]
+        while ahead:
+            part = ahead.pop()
+            yield part
+            ahead += (*part.parts, *part.others)[::-1]
 
     def variables(self) -> Iterator[str]:
         """The names that a match binds, as often as they occur."""
         for part in self.walk():
             if part.bound_name:
                 yield part.bound_name
-            for want in (*part.inputs, *(value for _, value in part.attrs)):
-                if isinstance(want, Var | VariadicVar) and want.name:
+            for want in (*part.inputs, *dict(part.attrs).values()):
+                if isinstance(want, NAMED) and want.name:
                     yield want.name
 
     def operators(self) -> tuple[str, ...]:
@@ -149,6 +152,10 @@ class OpPattern(Expression):
         if len(self.inputs) == 2 and op.type in COMMUTATIVE and not self.domain:
             return (self.inputs, self.inputs[::-1])
         return (self.inputs,)
+
+
+NAMED = (Var, VariadicVar)
+MADE_BY_OPS = (OpPattern, EachInput)
 
 
 if TYPE_CHECKING:
@@ -217,13 +224,17 @@ class PatternBuilder(OperatorPatterns):
         """
 
         def describe(*inputs: Any, **attrs: Any) -> OpPattern:
-            wanted = tuple(VariadicVar() if i is ... else i for i in inputs)
+            wanted = tuple([VariadicVar() if i is ... else i for i in inputs])
+            least, most = 0, len(wanted) + len(attrs)
             for want in wanted:
-                if not isinstance(want, INPUT_PATTERNS):
+                if isinstance(want, Var):
+                    least += not want.optional
+                elif isinstance(want, SINGLE_INPUTS):
+                    least += 1
+                elif isinstance(want, SEVERAL_INPUTS):
+                    least, most = least + isinstance(want, EachInput), op_schemas.VARIADIC
+                else:
                     require_argument(is_right=False, call=f"g.{types[0]}", wanted=INPUTS_IN_WORDS, given=want)
-            given = sum(not isinstance(i, VariadicVar | EachInput) for i in wanted)
-            most = op_schemas.VARIADIC if given < len(wanted) else given + len(attrs)
-            least = sum(not (isinstance(i, VariadicVar) or (isinstance(i, Var) and i.optional)) for i in wanted)
             for op_type in types:
                 if why := op_schemas.misuse(op_type, self._domain, (least, most), frozenset(attrs)):
                     raise RuleError(f"it never matches, as {why}")
@@ -245,7 +256,8 @@ class PatternBuilder(OperatorPatterns):
             return self.one_of(op_type)
 
 
-INPUT_PATTERNS = (Var, VariadicVar, EachInput, OpPattern, int, float, NoneType)
+SINGLE_INPUTS = (OpPattern, int, float, NoneType)
+SEVERAL_INPUTS = (VariadicVar, EachInput)
 INPUTS_IN_WORDS = "variables of the lambda, operators of g and numbers"
 
 
@@ -269,16 +281,28 @@ Pattern = (
 """A function of the builder and of variables, each of any name. A checker takes the types of a lambda from it."""
 
 
+def parameters_of(function: Callable[..., Any]) -> dict[str, bool]:
+    """The parameters after the first, as `*x` for any number of them, each with whether it has a default."""
+    if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__"):
+        code = function.__code__  # a signature takes ten times as long, for 500 functions at each start
+        if not code.co_kwonlyargcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+            required = code.co_argcount - len(function.__defaults__ or ())
+            return {name: i >= required for i, name in enumerate(code.co_varnames[: code.co_argcount]) if i}
+    found = list(inspect.signature(function).parameters.values())[1:]
+    stars = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    return {"*" * (p.kind in stars) + p.name: p.default is not p.empty for p in found}
+
+
 def trace_pattern(pattern: Pattern) -> tuple[list[OpPattern], list[str]]:
     """The spellings of the pattern that a lambda describes, by its alternatives, and the variables in their order.
 
     A default of None marks an optional input. Several patterns in a tuple are roots that share variables.
     """
-    parameters = list(inspect.signature(pattern).parameters.values())[1:]
-    for p in parameters:
-        if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
-            raise RuleError(f"*{p.name} has no star among the parameters, as in lambda g, x: g.Concat(*x)")
-    variables = {p.name: Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters}
+    parameters = parameters_of(pattern)
+    for name in parameters:
+        if name.startswith("*"):
+            raise RuleError(f"{name} has no star among the parameters, as in lambda g, x: g.Concat(*x)")
+    variables = {name: Var(name, optional=has_default) for name, has_default in parameters.items()}
     first, choices = _trace_once(pattern, variables, ())
     if prod(choices) > MAX_SPELLINGS:
         raise RuleError(f"its alternatives give {prod(choices)} spellings, and {MAX_SPELLINGS} are allowed")
@@ -299,7 +323,7 @@ def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
     if any(r.output for r in roots):
         raise RuleError("a pattern's root replaces all its outputs: return one value for each")
-    for alike in (i for r in roots for p in r.walk() for i in p.inputs if isinstance(i, EachInput)):
+    for alike in [i for r in roots for p in r.walk() for i in p.inputs if isinstance(i, EachInput)]:
         taken, own = Counter(name for r in roots for name in r.variables()), Counter(alike.pattern.variables())
         for name in alike.names:
             if taken[name] != own[name]:

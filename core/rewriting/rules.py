@@ -8,7 +8,6 @@ def cancel_negations(g, x):
 
 from __future__ import annotations
 
-import inspect
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from ..ir.values import Value
 from ..support.author_errors import is_each, require_argument, require_type
 from .assumptions import Assumption, trace_assumption
 from .builder import RewriteBuilder
-from .pattern import ROOTS, UNBOUND, OpPattern, Pattern, match_op, trace_pattern
+from .pattern import ROOTS, UNBOUND, OpPattern, Pattern, match_op, parameters_of, trace_pattern
 
 Replacement = Value | tuple[Value | tuple[Value | None, ...] | None, ...]
 """The value that replaces the output of the root, or one for each of its outputs; None for an unused one.
@@ -326,7 +325,8 @@ def rule(
         if not patterns:
             raise RuleError(f"{build.__name__} has no pattern")
         _require_contract(build.__name__, contract)
-        taken = list(inspect.signature(build).parameters.values())[1:]
+        taken = parameters_of(build)
+        required = [name for name, has_default in taken.items() if not has_default]
         roots: list[OpPattern] = []
         bound: set[str] = set()
         for pattern in patterns:
@@ -336,15 +336,15 @@ def rule(
                 raise RuleError(f"the pattern of {build.__name__}: {e}") from e
             for root in spellings:
                 names = list(dict.fromkeys(root.variables()))
-                _require_bound(build.__name__, [p.name for p in taken if p.default is inspect.Parameter.empty], names)
+                _require_bound(build.__name__, required, names)
                 roots.append(root)
                 bound.update(names)
-        _require_bound(build.__name__, [p.name for p in taken], sorted(bound))
+        _require_bound(build.__name__, taken, sorted(bound))
         assumed = [name for a in contract.assumptions for name in a.variables]
         _require_bound(f"the contract of {build.__name__}", assumed, sorted(bound))
-        equation = (inspect.getdoc(build) or "").partition("\n")[0]
+        equation = (build.__doc__ or "").strip().partition("\n")[0].rstrip()
         _require_same_operators(build.__name__, equation, roots)
-        numbers, parameters = tuple(map(float, critical_values)), tuple(p.name for p in taken)
+        numbers, parameters = tuple(map(float, critical_values)), tuple(taken)
         return Rule(
             build.__name__, equation, tuple(roots), build, allow_other_uses, contract, numbers, parameters, group
         )
@@ -361,10 +361,11 @@ def _require_same_operators(name: str, equation: str, patterns: Sequence[OpPatte
     """Raise RuleError for an equation from operators of which the patterns have none, as one that is turned round."""
     left = equation.partition("=>")[0] if "=>" in equation else ""
     called = set(CALL.findall(left))
-    signs = {op_type for sign, types in SIGNS.items() if sign in left for op_type in types}
-    found = {t for p in patterns for part in p.walk() for t in part.types}
-    if called and found.isdisjoint(called | signs) and not called.isdisjoint(op_schemas.since_versions("")):
-        named, has = (", ".join(sorted(types)) for types in (called, found))
+    fitting = called.union(*(types for sign, types in SIGNS.items() if sign in left))
+    found = (t for p in patterns for part in p.walk() for t in part.types)
+    if called and fitting.isdisjoint(found) and not called.isdisjoint(op_schemas.since_versions("")):
+        has = {t for p in patterns for part in p.walk() for t in part.types}
+        named, has = (", ".join(sorted(types)) for types in (called, has))
         raise RuleError(f"the equation of {name} begins with {named}, and its pattern has {has}")
 
 

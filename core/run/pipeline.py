@@ -187,7 +187,7 @@ class RulePass:
         require_argument(is_each(self.rules, Rule), "RulePass", "a tuple of rules, as in (first, second)", self.rules)
         known: dict[str, Rule] = {}
         for r in self.rules:
-            if (other := known.setdefault(r.name, r)) != r:
+            if (other := known.setdefault(r.name, r)) is not r and other != r:
                 codes = (other.build.__code__, r.build.__code__)
                 places = (f"{Path(c.co_filename).name}:{c.co_firstlineno}" for c in codes)
                 raise RuleError(f"{self.name} has two rules named {r.name}, at {' and at '.join(places)}")
@@ -220,7 +220,7 @@ def rule_pass(module: ModuleType | str, group: str) -> RulePass:
     require_type(group, str, "rule_pass", "the group as a text")
     module = cast("ModuleType", found)
     rules = (item for item in vars(module).values() if isinstance(item, Rule) and item.group == group)
-    own = tuple(dict.fromkeys(r for r in rules if r.build.__module__ == module.__name__))
+    own = tuple({id(r): r for r in rules if r.build.__module__ == module.__name__}.values())
     if not own:
         raise RuleError(f"{module.__name__} defines no rule with group={group!r}")
     return RulePass(group, own)
@@ -228,7 +228,7 @@ def rule_pass(module: ModuleType | str, group: str) -> RulePass:
 
 def _require_passes(call: str, passes: Any) -> None:
     """Raise UsageError for anything else than passes; a rule has to be made one."""
-    require_argument(is_each(passes, object), call, "a tuple of passes", passes)
+    require_argument(isinstance(passes, tuple | list), call, "a tuple of passes", passes)
     for p in cast("Sequence[Any]", passes):
         is_pass = hasattr(p, "run") and hasattr(p, "name") and not isinstance(p, type)
         require_argument(is_pass, call, 'passes, such as RulePass("name", (first, second)) for rules', p)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .app.bisect.engine_bisect import EngineBisectReport, bisect_engine
     from .app.bisect.ort_bisect import OrtBisectReport, bisect_ort
     from .app.compare.compare import compare
     from .app.compare.comparison_report import ComparisonReport
@@ -42,6 +43,7 @@ if not Path(__path__[0], "core").is_dir():  # a checkout: core, passes, testing 
 
 _MODULES = {
     "measure.bench": ("BenchReport", "bench"),
+    "bisect.engine_bisect": ("EngineBisectReport", "bisect_engine"),
     "bisect.ort_bisect": ("OrtBisectReport", "bisect_ort"),
     "compare.compare": ("compare",),
     "compare.comparison_report": ("ComparisonReport",),
@@ -62,6 +64,7 @@ __all__ = [
     "BenchReport",
     "ComparisonReport",
     "DiffReport",
+    "EngineBisectReport",
     "Explanation",
     "InfoReport",
     "ModelInfo",
@@ -76,6 +79,7 @@ __all__ = [
     "VerificationReport",
     "__version__",
     "bench",
+    "bisect_engine",
     "bisect_ort",
     "compare",
     "convert_opset",

@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from passwright.app.verify.document import describe
 from passwright.core import Engine
 from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UsageError
 from passwright.core.io.files import split_model
@@ -201,23 +202,40 @@ def test_openvino_is_silent(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr, [*home.iterdir()]) == ("", "", [])
 
 
+TEXT = """g (float[N,4] x) => (float[N,4] y) {
+    a = Sin(x) b = Mul(x, a) c = Mul(b, x) r = Relu(c) q = Mul(r, r) y = Sub(q, a) }"""
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "m.onnx"
-    onnx.save(
-        load(
-            "g (float[N,4] x) => (float[N,4] y) { a = Sigmoid(x) b = Mul(x, a) r = Relu(b) s = Relu(x) y = Sub(r, s) }",
-            20,
-        ),
-        path,
-    )
+    onnx.save(load(TEXT, 20), path)
     return path
 
 
-def test_wrong_engines_are_caught(model: Path) -> None:
+def test_wrong_engines_are_caught_with_the_op(model: Path) -> None:
     report = passwright.verify(model, engine=str(PLANTED), effort="quick")
-    assert not report.agrees
+    assert (report.agrees, report.wrong_op) == (False, "Relu r")
+    assert describe(report).verdict.startswith(f"{model} in planted_engine.py 1.0 (f32) is wrong: y: off by up to")
     assert json.loads(report.to_json())["engine"] == "planted_engine.py"
-    assert passwright.verify(model, engine="onnxruntime", effort="quick").agrees
     with pytest.raises(UsageError, match="give a second model, or an engine"):
         passwright.verify(model)
+
+
+def test_wrong_ops_of_engines_are_listed(model: Path) -> None:
+    report = passwright.bisect_engine(model, str(PLANTED), verify="quick")
+    assert [(op.op_type, op.place) for op in report.wrong_ops] == [("Relu", "r")]
+    assert report.failure
+
+
+def test_ops_that_crash_an_engine_are_listed(model: Path) -> None:
+    report = passwright.bisect_engine(model, f"{PLANTED}:crash", verify="quick")
+    assert report.failure == "it does not load: planted_engine.py:crash crashed (SIGABRT) as it loads it"
+    assert [(op.op_type, op.place, op.failure) for op in report.wrong_ops] == [
+        ("Relu", "r", "planted_engine.py:crash crashed (SIGABRT)")
+    ]
+
+
+def test_ops_that_are_wrong_together_are_listed(model: Path) -> None:
+    report = passwright.bisect_engine(model, f"{PLANTED}:bf16", verify="quick")
+    assert (report.wrong_ops, report.together) == ([], ["Mul c", "Relu r"])

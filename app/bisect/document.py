@@ -8,7 +8,11 @@ from ...core.run.report import Report
 from ..report.document import Document, Lines, Preformatted
 from ..report.number_text import plural
 from ..report.verdict_text import difference_lines, input_sets_text, verdict_line
+from .engine_bisect import EngineBisectReport
 from .ort_bisect import OrtBisectReport
+
+MAX_NOTES = 5
+"""Ops that were not compared, of which each has a note."""
 
 
 def describe(report: Report) -> Document:
@@ -36,6 +40,26 @@ def _wrong_lines(report: Report) -> Iterator[str]:
         yield from (f"    replaced {name}" for name in found.replaced)
         if found.repro:
             yield f"    shown by {found.repro}"
+
+
+def describe_engine(report: EngineBisectReport) -> Document:
+    """The ops that an engine computes wrongly."""
+    name = report.engine.partition(":")[0]
+    subject = f"{report.engine} {report.versions.get(name, '')}".strip()
+    lines = [f"    {op.op_type} {op.place}: {op.failure}" for op in report.wrong_ops]
+    left_out = [note for note in report.notes if "not compared" in note]
+    shown = [note for note in report.notes if note not in left_out[MAX_NOTES:]]
+    if len(left_out) > MAX_NOTES:
+        shown.append(f"{len(left_out) - MAX_NOTES} other ops were not compared")
+    notes, is_right = Lines(shown, "note"), report.failure is None and not lines
+    if is_right:
+        verdict = f"{subject} agrees with onnxruntime unoptimized on {input_sets_text(report.input_sets)}"
+        return Document("passes bisect", subject, verdict, blocks=[notes])
+    text = f"{subject} is wrong: {report.failure or 'ops are, alone on values of onnxruntime; outputs agree'}"
+    if report.together:
+        lines = [f"    together alone: {', '.join(report.together)}"]
+    title = Preformatted("Wrong ops", lines or ["    no op is wrong alone on values of onnxruntime"])
+    return Document("passes bisect", subject, text, "bad", blocks=[title, notes])
 
 
 def describe_ort(report: OrtBisectReport) -> Document:

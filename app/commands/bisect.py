@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.processes.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
-from ..bisect.bisect_options import OrtBisectOptions
+from ..bisect.bisect_options import EngineBisectOptions, OrtBisectOptions
 from ..cli.arguments import Model
 from ..cli.command_class import Command
 from ..cli.exit_codes import WRONG
@@ -31,6 +31,7 @@ EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model, input or plugin; 2 
 EXAMPLES = {
     "passes bisect model.onnx": "finds changes that are wrong",
     "passes bisect model.onnx --ort": "finds optimizers of onnxruntime that are",
+    "passes bisect model.onnx --engine openvino": "finds ops that an engine computes wrongly",
 }
 
 
@@ -56,6 +57,13 @@ def with_default_level(args: list[str]) -> list[str]:
     return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]
 
 
+OF_PASSES = (
+    "pipeline", "plugin", "enable", "opset", "exact", "keep_functions", "only", "skip", "outputs",
+    "cut_inputs", "drop_unused_inputs", "freeze_initializers", "repro",
+)  # fmt: skip
+"""The options of passes, which the other searches have not."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class BisectOptions(EffortOptions, LimitOptions, SeedOptions, InputOptions, NameOptions, CutOptions, RewriteOptions):
     """The options of `passes bisect`."""
@@ -64,11 +72,14 @@ class BisectOptions(EffortOptions, LimitOptions, SeedOptions, InputOptions, Name
         None,
         "Bisect onnxruntime's own optimizers at basic, extended, layout or all.",
         "[LEVEL]",
-        excludes=(
-            "pipeline", "plugin", "enable", "opset", "exact", "keep_functions", "only", "skip", "outputs",
-            "cut_inputs", "drop_unused_inputs", "freeze_initializers", "repro",
-        ),
-    )  # fmt: skip
+        excludes=OF_PASSES,
+    )
+    engine: str | None = option(
+        None,
+        "Bisect this engine: list the ops that openvino, openvino:bf16 or the engine of a plugin computes wrongly.",
+        "NAME",
+        excludes=OF_PASSES,
+    )
     repro: str | Path | None = report_option(
         None, "Write a small model and inputs here for each wrong change.", "FOLDER", kind=Path
     )
@@ -77,18 +88,26 @@ class BisectOptions(EffortOptions, LimitOptions, SeedOptions, InputOptions, Name
 def bisect(model: Model, options: BisectOptions) -> int:
     """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
     start_oracle_worker()
-    from ..bisect.document import describe, describe_ort  # noqa: PLC0415 - imports onnx and numpy
+    from ..bisect.document import describe, describe_engine, describe_ort  # noqa: PLC0415 - imports onnx and numpy
+    from ..bisect.engine_bisect import bisect_engine_model  # noqa: PLC0415 - imports onnx and numpy
     from ..bisect.ort_bisect import bisect_ort_model  # noqa: PLC0415 - imports onnx and numpy
     from ..optimize.optimize import optimize_model  # noqa: PLC0415 - imports onnx and numpy
 
-    if options.ort is None:
+    require(options.ort is None or options.engine is None, "--ort and --engine: give one of them")
+    if options.ort is None and options.engine is None:
         report = report_on(options, lambda o: optimize_model(model, o.among(RunOptions)).report, describe)
         return WRONG if report.rejected else 0
     is_cut = options.outputs or options.cut_inputs or options.drop_unused_inputs or options.freeze_initializers
-    require(not is_cut, "--ort takes the model as it is: cut it with `passes run`")
-    used = options.among(OrtBisectOptions)
+    flag, subject = ("--ort", "onnxruntime's optimizers") if options.engine is None else ("--engine", "an engine")
+    require(not is_cut, f"{flag} takes the model as it is: cut it with `passes run`")
+    used = options.among(OrtBisectOptions if options.engine is None else EngineBisectOptions)
     is_used = options == BisectOptions(**{f.name: getattr(used, f.name) for f in fields(used)})
-    require(is_used, "--ort bisects onnxruntime's optimizers: leave out options of passes")
+    require(is_used, f"{flag} bisects {subject}: leave out options of passes")
     with time_limit(options.time_limit, lambda: f"{model}: the bisection"):
+        if options.engine is not None:
+            wrong = report_on(
+                options, lambda o: bisect_engine_model(model, o.among(EngineBisectOptions)), describe_engine
+            )
+            return WRONG if wrong.failure is not None or wrong.wrong_ops else 0
         found = report_on(options, lambda o: bisect_ort_model(model, o.among(OrtBisectOptions)), describe_ort)
     return WRONG if found.blame is not None else 0

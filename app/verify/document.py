@@ -32,6 +32,8 @@ def describe(report: VerificationReport) -> Document:
     subject = f"{report.other} in {engine}" if engine else report.other
     if verdict is not None and verdict.failure is not None:
         message, places = verdict.failure.describe("it"), [verdict.failure.cut_point, verdict.failure.output]
+        if report.wrong_op:
+            message += f"; first at {report.wrong_op}, on the values of {verdict.backend} before it"
         text = f"is {WRONG}: {message}"
         findings.append(
             Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))

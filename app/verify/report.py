@@ -26,8 +26,9 @@ class VerificationReport:
     `interface_differences` are in words; `obstacle` says why no values could be compared with them. `verdict` is None
     then, and with a budget, for which there is `accuracy`. `proofs` are those of the changed regions, if asked for.
     `has_narrower_constants`: some have 16 bits or fewer, of a type that no constant of the original has. `engine` is
-    the engine that ran the other model, "" for the engine of the original, and `precision` that in which it computed.
-    `seconds` are by phase.
+    the engine that ran the other model, "" for the engine of the original, and `precision` that in which it computed;
+    `wrong_op` is the first op that is wrong there on the values before it, or ops that are only together. `seconds` are
+    by phase.
 
     Examples:
         >>> report = verify("model.onnx", optimize("model.onnx").model)
@@ -45,6 +46,7 @@ class VerificationReport:
     has_narrower_constants: bool = False
     engine: str = ""
     precision: str = SINGLE
+    wrong_op: str = ""
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -17,10 +17,11 @@ from ...core.ir.tensor import element_bits
 from ...core.ort.engines import SINGLE
 from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
-from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
+from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
+from ..measure.engine_verdict import compare_in_engine, ops_in
 from ..measure.execution_provider import compared_config, engine_versions
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
@@ -30,6 +31,7 @@ from .report import VerificationReport
 from .verify_options import VerifyOptions
 
 NARROW_BITS = 16
+MAX_OPS = 5  # that are named
 
 
 @with_process_options
@@ -87,7 +89,7 @@ def verify_models(
             with timer.phase(RUNNING_ORIGINAL):
                 oracle.wait()
             with timer.phase(COMPARING):
-                verdict = oracle.compare(second.loadable(), ComparisonOptions(exact=options.exact), config=config)
+                verdict = compare_in_engine(oracle, second, config, exact=options.exact)
     proofs = None
     if options.prove and verdict is not None and verdict.failure is None and not differences:
         from ..optimize.region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
@@ -98,7 +100,8 @@ def verify_models(
             proofs = proofs_of(models, timer.verification_seconds, exact=options.exact)
     report = VerificationReport(
         first.label, second.label, differences, verdict, accuracy, proofs, interfaces.obstacle, is_narrower,
-        "" if config is None else config.engine_name, precision, timer.seconds,
+        "" if config is None else config.engine_name, precision,
+        "" if config is None else _wrong_ops(rewritten, verdict), timer.seconds,
         engine_versions([] if config is None else [config]), options=options.chosen,
     )  # fmt: skip
     with Publication() as publication:
@@ -106,6 +109,14 @@ def verify_models(
         publication.add_text(paths.page, partial(_page_text, report))
         publication.publish()
     return report
+
+
+def _wrong_ops(model: Model, verdict: Verdict | None) -> str:
+    """The op that computes the first wrong value, or the ops that do together, in words; "" if they are not known."""
+    region = verdict.failure.region if verdict is not None and verdict.failure is not None else frozenset[str]()
+    found = ops_in(model.graph, region)
+    more = f" and {len(found) - MAX_OPS} other ops" if len(found) > MAX_OPS else ""
+    return ", ".join(found[:MAX_OPS]) + more
 
 
 def _narrow_types(model: Model) -> set[int]:

@@ -41,9 +41,10 @@ ELEMENT_TYPES = MappingProxyType({
 })  # fmt: skip
 """OpenVINO's types of elements, and ONNX's."""
 NOISE = re.compile(
-    r"(?:Exception from \S+|Check '.*' failed at \S+|Summary:|FrontEnd API failed with .*|To facilitate .*)\Z"
+    r"Exception from \S+:\d+:|Check '.*?' failed at \S+:\d+:|Summary:|FrontEnd API failed with \w+:"
+    r"|To facilitate .*|While validating node .*"
 )
-"""Lines of its messages that say where in its source, and nothing about the model."""
+"""Parts of its messages that say where in its source, and nothing about the model."""
 UNCONVERTED = frozenset({"NotSupportedONNXNode", "ONNXFrameworkNode"})
 """The types of ops that its frontend did not convert."""
 
@@ -78,6 +79,7 @@ def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
         **({"INFERENCE_NUM_THREADS": settings.threads} if settings.threads else {}),
         **({"NUM_STREAMS": settings.streams} if settings.streams else {}),
         **({"PERF_COUNT": "YES"} if settings.profiles else {}),
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # else it quantizes what is multiplied by 4-bit and 8-bit weights
         **settings.options,
     }
     try:
@@ -107,9 +109,7 @@ def _require_tensors(message: onnx.ModelProto) -> None:
 
 def message_of(error: BaseException) -> str:
     """The message of an exception in one line, without places in OpenVINO's source."""
-    lines = [line.strip() for line in str(error).splitlines()]
-    kept = [line for line in lines if line and not NOISE.match(line)]
-    return " ".join(kept)[:300] or type(error).__name__
+    return " ".join(NOISE.sub("", str(error)).split())[:300] or type(error).__name__
 
 
 def unsupported(model: bytes | Path) -> list[Unsupported]:
@@ -137,7 +137,8 @@ class OpenvinoSession(EngineSession):
             raise EvaluationError(f"it has {len(compiled.outputs)} outputs in place of {len(names)}")
         self._ports = dict(zip(names, range(len(names)), strict=True))
         inputs = [i.name for i in graph.input]
-        own = {name: port for port in compiled.inputs for name in port.get_names() if name in inputs}
+        known = [(port, {*port.get_names(), port.get_node().get_friendly_name()}) for port in compiled.inputs]
+        own = {name: port for port, names in known for name in inputs if name in names}
         if len(own) != len(compiled.inputs):
             raise EvaluationError("it does not keep the names of its inputs")
         self._inputs = {name: (own[name], _element_type(own[name])) for name in inputs if name in own}
@@ -242,7 +243,7 @@ def _tensor(value: Any, kind: str, name: str) -> Any:
     array, wanted = np.asarray(value, order="C"), helper.tensor_dtype_to_np_dtype(onnx_type(kind))
     if array.dtype != wanted:
         raise EvaluationError(f"{name} has elements of {array.dtype}, in place of {wanted}")
-    ov = _library()
+    ov, array = _library(), array.view(wanted)  # it knows np.int64, and not np.longlong
     if _has_numpy_type(kind):
         return ov.Tensor(array, shared_memory=True) if array.size else ov.Tensor(array)
     own = next(name for name, text in ELEMENT_TYPES.items() if text == kind)

@@ -16,11 +16,11 @@ class ComparisonOptions(Struct, frozen=True, kw_only=True):
 
     `input_sets` restricts the comparison; the others count as equal already. `compare_regions`: each changed region is
     compared too, with the original's values at its boundary, for a model in which names have the meaning that they have
-    in the original, as after rewriting. `explain_by_regions`: they may explain a difference of outputs in any model, as
-    values of another meaning explain none. Unless changes `may_round`, outputs may not differ beyond their tolerance
-    because a 16-bit float is rounded once less. `avoids_empty`: another backend, too, is given empty inputs only where
-    all operators are known to support them. Without `finds_limits`, no inputs are searched for at which changed
-    comparisons are near their limits.
+    in the original, as after rewriting; with another engine, each op of a model that differs. `explain_by_regions`:
+    they may explain a difference of outputs in any model, as values of another meaning explain none. Unless changes
+    `may_round`, outputs may not differ beyond their tolerance because a 16-bit float is rounded once less.
+    `avoids_empty`: another backend, too, is given empty inputs only where all operators are known to support them.
+    Without `finds_limits`, no inputs are searched for at which changed comparisons are near their limits.
     """
 
     exact: bool = False

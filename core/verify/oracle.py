@@ -38,12 +38,13 @@ from .input_specs import SEQUENCE
 from .kept_values import LazyValues, ValueCache
 from .model_changes import NO_HINTS, ChangedPart, InputHints, ModelChanges
 from .model_constants import NO_CONSTANTS, constants_of
+from .noise import is_float
 from .oracle_protocol import CHANGED_REGION, REWRITTEN, CrashedInputs
-from .output_comparison import compare_outputs, identical, without_gains
+from .output_comparison import compare_outputs, has_same_finiteness, identical, to_64_bit, without_gains
 from .reference.judgement import describe_new_overflows, differ_by_rounding, kernel_error
 from .regions.region_comparison import MAX_GROUP_CUT_POINTS, SATURATES, ChangedRegions
 from .regions.region_models import LoadRegion, may_saturate
-from .regions.shared_values import SharedValues
+from .regions.shared_values import RegionDifference, SharedValues
 from .regions.value_graph import ValueGraph
 from .run_budgets import TimeBudget
 from .seeded_session import (
@@ -284,23 +285,22 @@ class Oracle:
         """Compare `model` with the original up to the first input set on which it fails, finite ones first.
 
         `backend` runs `model` instead of the backend of the original; as it has its own process, which may crash, sizes
-        of 0 are tried for all operators.
+        of 0 are tried for all operators. If regions are compared, they are the ops of `model` there.
         """
         original, spec = self._original, self.spec
         count, notes = 0, list(self.notes)
+        find_regions = cache(partial(self._changed_regions, model, backend))
         if options.compare_regions and self._segment_memory is not None:  # regions first, as outputs need all weights
-            verdict = self._verdict_on_regions(model, self._runs_on(options.input_sets), exact=options.exact)
+            verdict = self._verdict_on_regions(find_regions, self._runs_on(options.input_sets), exact=options.exact)
             chosen_sets = options.input_sets
             was_shown_there = chosen_sets is not None and all(id(s) in self._shown_by_regions for s in chosen_sets)
             if verdict.failure is not None or was_shown_there:
                 return verdict
             count, notes = verdict.changed_regions, list(verdict.notes)
-        is_random, opener = bool(spec.random_outputs), backend or original.backend
+        open_one = partial(open_session, random=bool(spec.random_outputs), seeds=original.seeds)
         try:
             with call_facts(model=REWRITTEN):
-                derived = open_session(
-                    model, opener, random=is_random, seeds=original.seeds, fresh_sessions=spec.stateful
-                )
+                derived = open_one(model, backend or original.backend, fresh_sessions=spec.stateful)
         except EvaluationError as e:
             return Verdict(self.backend, options.exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
@@ -316,8 +316,8 @@ class Oracle:
         only_derived = derived.unseeded_outputs - original.unseeded_outputs
         unmatched = [n for n in self.output_names if n in only_derived]
         failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.runs[0].input_set, None) if unmatched else None
-        explains = options.explain_by_regions and backend is None
-        regions = cache(partial(self._changed_regions, model)) if explains else lambda: None
+        explains = options.explain_by_regions and (backend is None or options.compare_regions)
+        regions = find_regions if explains else lambda: None
         truths = ValueCache[Outputs](spec.value_budget / 2)
         tried = _Comparisons(notes, failure=failure)
         conditions = cache(partial(self._conditions, model))
@@ -338,12 +338,11 @@ class Oracle:
         if failure is None and spec.uses_half and not options.compare_regions and self._segment_memory is None:
             failure = self._overflow_of_rounded_ops(model, chosen)
         del derived, compare_on  # its memory
-        is_comparable = failure is None or failure.difference is not None
+        is_comparable = backend is None if failure is None else failure.difference is not None
         if options.compare_regions and self._segment_memory is None and is_comparable:
             shown_by = None if failure is None else failure.input_set
             sets = [r.input_set for r in chosen if shown_by is None or r.input_set is shown_by]
-            cut_points = len(self._compared_values(model)[1].cut_points)
-            sets = self._affordable(list(filter(_is_usual, sets)), cut_points, notes)
+            sets = sets if backend is not None else self._affordable(model, list(filter(_is_usual, sets)), notes)
             failure, count = self._compare_regions(regions, sets, failure, notes)
         finite, nonfinite = (tuple(tried.labels[is_finite]) for is_finite in (True, False))
         noted, worst = tuple(dict.fromkeys((*notes, *tried.constant_outputs()))), tried.worst
@@ -389,18 +388,25 @@ class Oracle:
         own = read_conditions(self._split.message)
         return tuple(c for c in read_conditions(split_model(model).message) if c not in own)
 
-    def _changed_regions(self, model: Loadable) -> ChangedRegions | None:
-        """The changed regions; None where the session does not tell them, or outputs are random or depend on runs."""
+    def _changed_regions(self, model: Loadable, backend: Backend | None = None) -> ChangedRegions | None:
+        """The changed regions; None where the session does not tell them, or outputs are random or depend on runs.
+
+        With a `backend`, the ops of `model` there.
+        """
         session = self._original.session
         is_local = isinstance(session, LoadedModel | SegmentedRuntime)
         if not is_local or self.spec.random_outputs or self.spec.stateful:
             return None
-        rewritten, shared = self._compared_values(model)
         load = partial(LoadedModel, config=session.config) if self._backends is BACKENDS else self._original.backend
+        if backend is not None:
+            values = ValueGraph.of(split_model(model))
+            return ChangedRegions(values, values, load, self._original.timeout, load_rewritten=backend)
+        rewritten, shared = self._compared_values(model)
         return ChangedRegions(self._original_values, rewritten, load, self._original.timeout, known=shared)
 
-    def _affordable(self, input_sets: list[InputSet], cut_points: int, notes: list[str]) -> Sequence[InputSet]:
+    def _affordable(self, model: Loadable, input_sets: list[InputSet], notes: list[str]) -> Sequence[InputSet]:
         """The input sets on which regions are compared, the first of each kind first, as many as the work allows."""
+        cut_points = len(self._compared_values(model)[1].cut_points)
         by_turn = _by_turn(input_sets)
         seconds = (self._costs.seconds(sizes_of(i, self.spec.inputs)) for i in by_turn)
         fixed = REGION_GROUP_SECONDS * -(-cut_points // MAX_GROUP_CUT_POINTS) + 2 * self._costs.fixed
@@ -418,11 +424,28 @@ class Oracle:
         """The runs on these input sets, or all."""
         return [r for r in self.runs if input_sets is None or any(r.input_set is d for d in input_sets)]
 
-    def _verdict_on_regions(self, model: Loadable, runs: Sequence[ReferenceRun], *, exact: bool) -> Verdict:
+    def first_wrong_op(
+        self, backend: Backend, input_sets: Collection[InputSet], after: str, most: int
+    ) -> tuple[RegionDifference | None, list[str]]:
+        """The first op after the op of a value that is wrong in another backend on the original's values; and notes.
+
+        At most so many ops are loaded together.
+        """
+        changed = self._changed_regions(self._model, backend)
+        usual = [s for s in input_sets if _is_usual(s)]
+        if changed is None or not usual:
+            return None, ["ops were not compared: outputs are random, depend on earlier runs, or no input is finite"]
+        changed.max_cut_points = most
+        changed.leave_out_up_to(after)
+        return changed.first_difference(usual), changed.notes
+
+    def _verdict_on_regions(
+        self, regions: Callable[[], ChangedRegions | None], runs: Sequence[ReferenceRun], *, exact: bool
+    ) -> Verdict:
         """The verdict on the changed regions alone."""
         notes = list(self.notes)
         input_sets = list(filter(_is_usual, (r.input_set for r in runs)))[:SEGMENTED_REGION_SETS]
-        failure, count = self._compare_regions(partial(self._changed_regions, model), input_sets, None, notes)
+        failure, count = self._compare_regions(regions, input_sets, None, notes)
         if failure is not None:
             self._shown_by_regions.add(id(failure.input_set))
         labels = tuple(map(str, input_sets))
@@ -444,6 +467,8 @@ class Oracle:
         if changed is None:
             return failure, 0
         found = changed.first_difference(usual)
+        if found is None and failure is not None and changed.load_rewritten is not None:
+            found = changed.smallest_difference(failure.output, usual[0])
         notes.extend(changed.notes)
         if found is None:
             return failure, len(changed.cut_points)
@@ -602,6 +627,8 @@ class Oracle:
         expected = run.outputs[name]
         if not isinstance(expected, np.ndarray) or not isinstance(got, np.ndarray):
             return False
+        if changed.load_rewritten is not None and not _is_finite_alike(cast("Array", expected), cast("Array", got)):
+            return False  # float64 is that of one model, in which nothing else is to be explained
         try:
             truths = self._sensitivity.truth(run)[name], truth(run)[name]
             rounds_on_purpose = self._sensitivity.is_typically_far_from_float64(name)
@@ -757,6 +784,13 @@ def _is_partly_finite(result: Any) -> bool:
         return True
     array = cast("np.ndarray[Any, Any]", result)
     return array.dtype.kind not in "fcV" or bool(np.isfinite(array).any())
+
+
+def _is_finite_alike(expected: Array, got: Array) -> bool:
+    """Whether two arrays of floats have NaN and infinities at the same places."""
+    if expected.shape != got.shape or not is_float(expected.dtype):
+        return False
+    return bool(has_same_finiteness(to_64_bit(expected), to_64_bit(got)).all())
 
 
 def _element_count(input_set: InputSet) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import count
@@ -11,6 +11,7 @@ from threading import Event
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import MORE_MEMORY, MemoryExhausted, ModelError, UnverifiableError
@@ -31,6 +32,7 @@ from .oracle_protocol import (
     OracleExchange,
     OracleFacts,
     Packed,
+    WrongOpRequest,
 )
 from .oracle_start import ORACLE_WORKER
 from .verdict import Mismatch, Verdict
@@ -44,9 +46,25 @@ R = TypeVar("R")
 Method = Callable[[Path, Packed[A]], Packed[R]]
 """A method of the worker, as it is called from here."""
 MAX_FIRST_CRASHES = 3  # of the original, on the inputs that are tried first
+MAX_OPS_TOGETHER = 16  # of the ops that another engine loads at once
 MAX_CRASHES = 8  # of the original, on all inputs
 CALL_TICK = 0.1  # seconds between looks at the current call, which is ended at the second look after its limit
 EXIT_CODES = frozenset({0, 1})  # of a Python process that ends by itself, or with a traceback
+
+
+class WrongOp(Struct, frozen=True):
+    """An op that is wrong in an engine, by the first wrong value that it computes, the reason, and the input set."""
+
+    place: str
+    reason: str
+    input_set: str
+
+
+class WrongOps(Struct, frozen=True):
+    """The ops that are wrong in an engine, and notes on those that were not compared."""
+
+    found: list[WrongOp]
+    notes: list[str]
 
 
 class OracleProcess:
@@ -158,7 +176,8 @@ class OracleProcess:
                 except WorkerExit as e:
                     if _call(e).get("model") == CHANGED_REGION:
                         options = replace(options, compare_regions=False, explain_by_regions=False, finds_limits=False)
-                        note = f"changed regions were not compared: {e.describe(runtime_name())} on one of them"
+                        name = runtime_name() if config is None else runtime_name(config.engine_name)
+                        note = f"changed regions were not compared: {e.describe(name)} on one of them"
                         self._restore()
                     else:
                         mismatch = self._mismatch(e, config)
@@ -177,6 +196,35 @@ class OracleProcess:
                     return _with_feeds(
                         Verdict(self.backend, options.exact, labels, {}, (), tuple(self.notes), mismatch)
                     )
+
+    def wrong_ops(self, config: SessionConfig, input_sets: Sequence[InputSet], most: int) -> WrongOps:
+        """The ops of the original that are wrong, or crash, alone in the engine of a `config`; at most so many.
+
+        They get the values of the original on input sets. Raises UnverifiableError.
+        """
+        self.wait()
+        found, notes, after, together = list[WrongOp](), dict[str, None](), "", MAX_OPS_TOGETHER
+        while len(found) < most:
+            request = WrongOpRequest(config, list(input_sets), after, together)
+            try:
+                wrong, more = self._request(self._remote.first_wrong_op, request)
+            except WorkerExit as e:
+                reason, points = e.describe(runtime_name(config.engine_name)), _call(e).get("cut_points", ())
+                self._restore()
+                if not points:
+                    raise UnverifiableError(f"{self.label}: {reason} as its ops are compared") from e
+                if len(points) > 1:  # one of them
+                    together = 1
+                    continue
+                found.append(WrongOp(points[0], reason, ""))
+                after = points[0]
+                continue
+            notes |= dict.fromkeys(more)
+            if wrong is None:
+                break
+            found.append(WrongOp(wrong.cut_point, wrong.difference.reason, str(wrong.input_set)))
+            after = wrong.cut_point
+        return WrongOps(found, list(notes))
 
     def _mismatch(self, end: WorkerExit, config: SessionConfig | None) -> Mismatch | None:
         """The mismatch that the end of the process in a comparison is; None if that has to be made again."""

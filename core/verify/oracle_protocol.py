@@ -64,6 +64,15 @@ class ComparisonRequest(Struct, frozen=True):
     config: SessionConfig | None = None
 
 
+class WrongOpRequest(Struct, frozen=True):
+    """The arguments of a search for an op that is wrong in the engine of a `config`, as `Oracle.first_wrong_op` has."""
+
+    config: SessionConfig
+    input_sets: list[InputSet]
+    after: str
+    most: int
+
+
 class Packed(Struct, Generic[T], frozen=True):
     """A value for the other process, with numbers in place of input sets."""
 

@@ -23,7 +23,8 @@ from ..processes.process_limits import allocated_memory, limit_memory, prepare_t
 from ..processes.worker_process import Parent
 from .input_sets import InputSet
 from .oracle import Oracle
-from .oracle_protocol import ComparisonRequest, OracleArguments, OracleExchange, OracleFacts, Packed
+from .oracle_protocol import ComparisonRequest, OracleArguments, OracleExchange, OracleFacts, Packed, WrongOpRequest
+from .regions.shared_values import RegionDifference
 from .verdict import Verdict
 
 IDLE_SECONDS = 60.0  # without an oracle
@@ -97,6 +98,13 @@ class OracleWorker(EvaluationWorker):
         backend = None if comparison.config is None else partial(LoadedModel, config=comparison.config)
         verdict = self.oracle.compare(load_file(comparison.model), comparison.options, backend=backend)
         return verdict, self._facts()
+
+    @exchanged
+    def first_wrong_op(self, request: WrongOpRequest) -> tuple[RegionDifference | None, list[str]]:
+        """The first op after the op of a value that is wrong in another engine; and notes."""
+        assert self.oracle is not None
+        backend = partial(LoadedModel, config=request.config)
+        return self.oracle.first_wrong_op(backend, request.input_sets, request.after, request.most)
 
     @exchanged
     def leave_out(self, arguments: tuple[InputSet, str]) -> OracleFacts:

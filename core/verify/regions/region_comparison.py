@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import ChainMap, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import InitVar, dataclass, field
 from math import prod
@@ -21,6 +21,7 @@ from ...io.split_models import SplitModel
 from ...ir.tensor import Tensor, element_bits
 from ...ort.backends import Arrays
 from ...ort.call_monitor import call_facts
+from ...support.binary_search import first_bad
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
 from ..noise import is_float
@@ -125,6 +126,9 @@ class ChangedRegions:
     `max_cut_points` whose values have about `max_bytes`, one group on all input sets after the other; the original
     computes each value once. `known` are the shared values, if they are known. Sequences and optionals are inside
     regions. `notes` has a line for each region that could not be compared.
+
+    With `load_rewritten`, another engine loads the regions of the rewritten model, which is the original, and each op
+    is such a region.
     """
 
     original: ValueGraph
@@ -133,6 +137,7 @@ class ChangedRegions:
     timeout: float | None = None
     max_bytes: int = MAX_GROUP_BYTES
     max_cut_points: int = MAX_GROUP_CUT_POINTS
+    load_rewritten: LoadRegion | None = None
     known: InitVar[SharedValues | None] = None
     shared: SharedValues = field(init=False)
     mentions_16_bits: bool = field(init=False)  # whether the rewritten model may compute 16-bit floats
@@ -153,7 +158,7 @@ class ChangedRegions:
     )
 
     def __post_init__(self, known: SharedValues | None) -> None:
-        self.shared = known or SharedValues.of(self.original, self.rewritten)
+        self.shared = known or self._shared_but(())
         self.mentions_16_bits = mentions_16_bits(self.rewritten.model.message)
         self.may_saturate = may_saturate(self.original.model)
         self._types = self.original.types if self.shared.cut_points else {}
@@ -189,6 +194,34 @@ class ChangedRegions:
                 self.note(f"changed regions were not compared: {e}")
                 break
         return None
+
+    def leave_out_up_to(self, cut_point: str) -> None:
+        """Compare no cut points up to this one, if there is such a one."""
+        points = self.cut_points
+        if cut_point in points:
+            self.shared = replace(self.shared, cut_points=points[points.index(cut_point) + 1 :])
+
+    def smallest_difference(self, output: str, input_set: InputSet) -> RegionDifference | None:
+        """The difference of a small region in which ops are wrong together, as none is alone; None if there is none.
+
+        The region is the shortest one, in the order of the model, that computes the output wrongly, without the ops at
+        its end after which a value is wrong already.
+        """
+        order = self.original.ancestors([output], lambda _: False)[0]
+        values = [o for n in order for o in self.original.nodes[n].output if o in self.shared.names]
+
+        def difference(given: int, at: str) -> RegionDifference | None:
+            shared = SharedValues(frozenset((*values[:given], at)), (at,), self.shared.excluded)
+            part = ChangedRegions(
+                self.original, self.rewritten, self.load, self.timeout, load_rewritten=self.load_rewritten, known=shared
+            )
+            return part.first_difference([input_set])
+
+        if not values or difference(0, output) is None:
+            return None
+        given = first_bad(0, len(values), lambda n: difference(n, output) is None) - 1
+        last = first_bad(given, len(values) - 1, lambda n: n > given and difference(given, values[n]) is not None)
+        return difference(given, values[min(last, len(values) - 1)])
 
     def saturate_less_on(self, input_set: InputSet) -> bool:
         """Whether values are finite in the rewritten model alone, and only because the original saturates there."""
@@ -244,8 +277,13 @@ class ChangedRegions:
     def _add_note(self, text: str) -> None:
         self._notes[text] = None
 
+    def _shared_but(self, excluded: Collection[str]) -> SharedValues:
+        if self.load_rewritten is not None:
+            return SharedValues.all_of(self.original, excluded)
+        return SharedValues.of(self.original, self.rewritten, excluded)
+
     def _exclude(self, names: set[str]) -> None:
-        self.shared = SharedValues.of(self.original, self.rewritten, names | self.shared.excluded)
+        self.shared = self._shared_but(names | self.shared.excluded)
         self._single.clear()
         self._pair_bodies()
 
@@ -253,6 +291,8 @@ class ChangedRegions:
         """Find the ops with bodies that compute cut points in both models, and read tensors alone."""
         seen = set[int]()
         self._pairs.clear()
+        if self.load_rewritten is not None:  # bodies are equal
+            return
         for cut_point in self.cut_points:
             pair = BodyPair.at(self.original, self.rewritten, cut_point, self._is_given_to_rewritten)
             if pair is not None and pair.before not in seen and self._opaque.isdisjoint(pair.reads):
@@ -266,6 +306,8 @@ class ChangedRegions:
         while waiting:
             known, most = waiting, MAX_HELD_BYTES
             for plan in plans:
+                if self.load_rewritten is not None:
+                    self._single.clear()  # each session of another engine may hold threads
                 group, before, known = _Group(self, plan), known, deque[_Known]()
                 while before and most > 0:
                     input_set, values = before.popleft()
@@ -321,10 +363,15 @@ class ChangedRegions:
         """The region of some cut points in either model, for values of these ranks. Raises ModelLoadError."""
         graph = self.original if of_original else self.rewritten
         is_given = self._is_given_to_original if of_original else self._is_given_to_rewritten
-        return self.part(graph, cut_points, is_given, values)
+        return self.part(graph, cut_points, is_given, values, self.load if of_original else self.load_rewritten)
 
     def part(
-        self, graph: ValueGraph, wanted: Sequence[str], is_given: Callable[[str], bool], values: Arrays
+        self,
+        graph: ValueGraph,
+        wanted: Sequence[str],
+        is_given: Callable[[str], bool],
+        values: Arrays,
+        load: LoadRegion | None = None,
     ) -> LoadedRegion:
         """A part of a model, loaded. Raises ModelLoadError.
 
@@ -334,14 +381,11 @@ class ChangedRegions:
         given = {name: value for name, value in values.items() if is_given(name)}
         types = {name: value_type(value, self._types.get(name)) for name, value in given.items()}
         try:
-            return self._loaded(cut_region(graph, wanted, is_given, types))
+            return _loaded(cut_region(graph, wanted, is_given, types), load or self.load)
         except ModelLoadError:
             for t in types.values():
                 t.tensor_type.ClearField("shape")
-            return self._loaded(cut_region(graph, wanted, is_given, types))
-
-    def _loaded(self, region: RegionModel) -> LoadedRegion:
-        return LoadedRegion(region, self.load(region.model) if region.outputs else None)
+            return _loaded(cut_region(graph, wanted, is_given, types), load or self.load)
 
     def single(self, cut_point: str, values: Arrays, *, of_original: bool) -> LoadedRegion | None:
         """The region of one cut point alone, in either model; None if it does not load."""
@@ -430,7 +474,8 @@ class _Group:
 
     def _difference(self, cut_point: str, input_set: InputSet, values: dict[str, Any], result: Any) -> OutputDifference:
         if isinstance(result, EvaluationError):
-            return OutputDifference(reason=f"its new region fails: {result}")
+            subject = "its new region fails: " if self.regions.load_rewritten is None else ""
+            return OutputDifference(reason=f"{subject}{result}")
         expected = values[cut_point]
         is_near = is_close(expected, result)
         if is_near and self.regions.may_saturate and not is_identical(expected, result):
@@ -464,6 +509,10 @@ class _Group:
 
     def _results_at_cut_points(self, feeds: Arrays, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """The results of the rewritten regions: an EvaluationError for one that fails, none for one not comparable."""
+        with call_facts(cut_points=self.plan.cut_points):
+            yield from self._rewritten_results(feeds, values)
+
+    def _rewritten_results(self, feeds: Arrays, values: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         if (ranks := _ranks(values)) not in self._results:
             try:
                 self._results[ranks] = self.regions.region(self.plan.cut_points, values, of_original=False)
@@ -495,6 +544,10 @@ class _Group:
                     return e
             self.regions.note(f"the region of {cut_point} was not compared: {e}")
             return None
+
+
+def _loaded(region: RegionModel, load: LoadRegion) -> LoadedRegion:
+    return LoadedRegion(region, load(region.model) if region.outputs else None)
 
 
 def _joined(values: dict[str, Any], feeds: Arrays) -> Arrays:

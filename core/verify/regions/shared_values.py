@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Hashable, MutableMapping
+from collections.abc import Collection, Hashable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 
 import onnx
@@ -42,9 +42,15 @@ class SharedValues(Struct, frozen=True):
     excluded: frozenset[str] = frozenset()
 
     @classmethod
+    def all_of(cls, model: ValueGraph, excluded: Collection[str] = ()) -> SharedValues:
+        """All values of a model as cut points, at which two engines are compared op by op."""
+        names = tuple(name for name in _computed(model) if name not in excluded)
+        return cls(frozenset(names), names, frozenset(excluded))
+
+    @classmethod
     def of(cls, original: ValueGraph, rewritten: ValueGraph, excluded: Collection[str] = ()) -> SharedValues:
         """The shared values of two models. O(V + E)."""
-        computed = (o for node in original.nodes for o in node.output if o and o not in original.constants)
+        computed = _computed(original)
         there = {*rewritten.producers, *rewritten.constants}
         known = [name for name in computed if name in there]
         names = frozenset(name for name in known if name not in excluded)
@@ -53,6 +59,10 @@ class SharedValues(Struct, frozen=True):
         compared = names | original.outputs
         cut_points = tuple(name for name in known if name in compared and before[name] != after.get(name))
         return cls(names, cut_points, frozenset(excluded))
+
+
+def _computed(model: ValueGraph) -> Iterator[str]:
+    return (o for node in model.nodes for o in node.output if o and o not in model.constants)
 
 
 def _equal_constants(a: ValueGraph, b: ValueGraph) -> frozenset[str]:

@@ -1,0 +1,125 @@
+"""`bisect_engine`: the ops of a model that an engine computes wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from ...core.io.model_source import model_source
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import publish_text
+from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
+from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
+from ...core.verify.oracle_process import OracleProcess
+from ...core.verify.oracle_start import start_oracle_worker
+from ...core.verify.verification_spec import VerificationSpec
+from ..measure.engine_verdict import compare_in_engine, ops_in
+from ..measure.execution_provider import compared_config, engine_versions
+from ..options import with_process_options
+from ..registry.python_data import data_files, read_given
+from ..report.progress import phase_callback, with_keywords
+from .bisect_options import EngineBisectOptions
+
+MAX_WRONG_OPS = 20
+"""Wrong ops that are listed."""
+
+
+class WrongEngineOp(Struct, frozen=True):
+    """An op that is wrong in an engine: its type, its first wrong value, the failure and the inputs that cause it."""
+
+    op_type: str
+    place: str
+    failure: str
+    input_set: str
+
+
+@dataclass(slots=True)
+class EngineBisectReport:
+    """The result: `failure` is None if the engine agrees with onnxruntime without optimizations on all `input_sets`.
+
+    `wrong_ops` are wrong alone, on onnxruntime's values; without any, `together` are the ops that are wrong only
+    together, if they are known. `notes` says which ops were not compared.
+
+    Examples:
+        >>> report = bisect_engine("model.onnx", "onnxruntime")
+        >>> report.failure, report.wrong_ops
+        (None, [])
+    """
+
+    source: str
+    engine: str
+    input_sets: list[str]
+    failure: str | None
+    wrong_ops: list[WrongEngineOp]
+    together: list[str]
+    notes: list[str]
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json_text(to_builtins(self))
+
+
+@with_process_options
+def bisect_engine_model(model: onnx.ModelProto | str | Path, options: EngineBisectOptions) -> EngineBisectReport:
+    """Compare each op of a model in an engine with onnxruntime without optimizations, on the same values.
+
+    `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols
+    (`dims`) are for the inputs, and change no model. Raises ModelError for a model or input that is unusable,
+    UsageError for an engine that does not exist, UnverifiableError if no inputs can be generated.
+
+    Examples:
+        >>> bisect_engine("model.onnx", "onnxruntime").failure is None
+        True
+    """
+    timer = PhaseTimer(phase_callback(options.progress))
+    start_oracle_worker()
+    config = compared_config(options.engine)
+    source = model_source(model, inline=False)
+    paths = OutputPaths.of(report=options.json)
+    paths.require_distinct((*source.files, *data_files(options.inputs)))
+    with gc_paused(), timer.phase(LOADING):
+        loaded, effort = source.load(), options.verify
+        given = read_given(options.inputs, loaded)
+        spec = VerificationSpec.of(
+            loaded, given, options.shape or {}, options.dim or {}, effort=effort, memory=options.memory
+        )
+    with OracleProcess(source.loadable(), spec, options.seed, label=source.label, report=timer.report) as oracle:
+        with timer.phase(RUNNING_ORIGINAL):
+            oracle.wait()
+        with timer.phase("comparing ops"):
+            verdict = compare_in_engine(oracle, source, config)
+            failure = verdict.failure
+            sets = [run.input_set for run in oracle.runs]
+            shown = [] if failure is None or failure.input_set is None else [failure.input_set]
+            usual = [s for s in (*shown, *sets) if s.is_finite and 0 not in s.sizes.values()][:2]
+            found = oracle.wrong_ops(config, usual, MAX_WRONG_OPS)
+    types = {v.name: op.type for op in loaded.graph.ops() for v in op.outputs}
+    wrong = [WrongEngineOp(types.get(w.place, ""), w.place, w.reason, w.input_set) for w in found.found]
+    together = [] if wrong or failure is None else ops_in(loaded.graph, failure.region)
+    report = EngineBisectReport(
+        source.label,
+        config.engine_name,
+        [str(s) for s in sets],
+        None if failure is None else replace(failure, cut_point="").describe("it"),
+        wrong,
+        together,
+        list(dict.fromkeys((*verdict.notes, *found.notes))),
+        timer.seconds,
+        engine_versions([config]),
+        options=options.chosen,
+    )
+    publish_text(paths.report, report.to_json)
+    return report
+
+
+bisect_engine = with_keywords(EngineBisectOptions, "bisect_engine")(bisect_engine_model)

@@ -60,7 +60,8 @@ def ops_by_branch(g: Graph) -> dict[Graph, list[Op]]:
 
 def needs(g: Graph) -> nx.DiGraph[Hashable]:
     """A copy of the graph with a node for each branch, between the values it reads and its If, and with EXIT."""
-    net = nx.DiGraph[Hashable](g.nx.edges())
+    net: nx.DiGraph[Hashable] = nx.DiGraph()
+    net.add_edges_from(g.nx.edges())
     for op in g.ops("If"):
         net.remove_edges_from([(v, op) for v in op.captures if v not in op.inputs])
         for branch in op.subgraphs:

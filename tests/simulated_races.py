@@ -33,6 +33,7 @@ class SimulatedMachine:
     spread: float = 0.005
     jitter: float = 0.01
     peak: Callable[[BenchmarkTarget], int] = lambda _: 50_000_000
+    precision: Callable[[BenchmarkTarget], str] = lambda target: target.config.precision
     races: list[list[BenchmarkTarget]] = field(default_factory=list[list[BenchmarkTarget]])
 
     def replace_real_one(self, monkeypatch: pytest.MonkeyPatch) -> SimulatedMachine:
@@ -68,7 +69,8 @@ class SimulatedMachine:
             latencies[batch] = Latency(batch, CALLS, middle, low, high, middle, max(tails), rounds, tails)
         peaks = tuple(round(self.peak(target) * random.uniform(0.999, 1.001)) for _ in range(sets))
         memory = (9 * peaks[0] // 10, peaks[0], peaks[0] // 2)
-        return ModelMetrics("", 0.1, *memory, {CPU: 1}, latencies, target.config.intra_op_threads or 2, peaks)
+        threads = target.config.intra_op_threads or 2
+        return ModelMetrics("", 0.1, *memory, {CPU: 1}, latencies, threads, self.precision(target), peaks)
 
     def _calls(self, true: float, random: Random) -> list[list[float]]:
         """The calls of a process, by round."""

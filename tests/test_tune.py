@@ -28,9 +28,13 @@ from passwright.app.quantize.journal import Journal
 from passwright.app.quantize.search import Limits
 from passwright.app.report.page import page_html
 from passwright.app.tune.decisions import (
+    ENGINE,
     ONE_THREAD,
     Choice,
     configured,
+    engine_choices,
+    engine_session_choices,
+    engines_to_try,
     installed_providers,
     opset_choices,
     optimizer_choices,
@@ -42,9 +46,11 @@ from passwright.app.tune.objective import Objective, noise, widened
 from passwright.app.tune.outcome import LastRace, finalists, race_finalists
 from passwright.app.tune.racing import LAST, RUNGS, Racing, Workload, make_workloads
 from passwright.app.tune.search import LIMITED, TuningSearch
+from passwright.app.tune.session_script import session_script
 from passwright.app.tune.tuned_models import MadeModel
 from passwright.core.errors import ModelError, PassesError, UsageError
 from passwright.core.io.model_source import model_source
+from passwright.core.ort.engines import EngineChoice
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.core.verify.given_inputs import read_samples
 from passwright.core.verify.input_specs import input_specs
@@ -54,6 +60,7 @@ from passwright.passes.targets import ORT
 from passwright.passes.trades import OPTIONAL, TRADING
 from passwright.testing.rewriting import load, op_types
 from simulated_races import SimulatedMachine
+from tiers import needs_openvino
 from typer.testing import CliRunner
 
 from passwright import tune
@@ -461,7 +468,8 @@ def by_nodes(factors: Mapping[str, float], nodes: Mapping[int, float] | None = N
 
 def tuned(model: Path, machine: SimulatedMachine, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Any:
     monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
-    return tune(model, **{"verify": "quick", "threads": 2, "ep": (), "trials": MODELS_AND_SESSIONS, **options})
+    usual = {"verify": "quick", "threads": 2, "ep": (), "engine": (), "trials": MODELS_AND_SESSIONS}
+    return tune(model, **{**usual, **options})
 
 
 def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -619,6 +627,138 @@ def test_loss_of_a_quantized_result(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not verified as others are" in page_html(describe(report))
 
 
+# Engines and precisions.
+
+ENGINE_TEXT = """from passwright.core import Engine, EngineSession, find_engine
+
+
+class Inexact(EngineSession):
+    def __init__(self, session, error, precision):
+        self.session, self.error, self.precision = session, error, precision
+        self.inputs, self.outputs = session.inputs, session.outputs
+
+    def run(self, outputs, feeds):
+        return [value * (1 + self.error) for value in self.session.run(outputs, feeds)]
+
+
+def load(model, settings):
+    errors = {"f32": 0.0, "bf16": 1e-3, "f8": 0.3, "f16": 0.0}
+    return Inexact(find_engine("onnxruntime").load(model, settings), errors[settings.precision], settings.precision)
+
+
+ENGINE = Engine("inexact", load, precisions=("f32", "bf16", "f8"))
+"""
+PLANTED = Path(__file__).with_name("planted_engine.py")
+
+
+def by_precision(times: Mapping[str, float]) -> Any:
+    """The time of a target in an engine, by its precision, and 1 in onnxruntime."""
+    return lambda target: 1.0 if target.config.is_onnxruntime else times[target.config.precision]
+
+
+@pytest.fixture
+def inexact(tmp_path: Path) -> Path:
+    path = tmp_path / "inexact.py"
+    path.write_text(ENGINE_TEXT)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("budget", "taken", "note"),
+    [
+        (None, "inexact.py", None),
+        ("1%", "inexact.py:bf16", "inexact.py:bf16 within 1%, and not verified as others are: SNR (dB) 60.0, on"),
+        ("0.000001%", "inexact.py", None),
+    ],
+)
+def test_engine_and_precision_within_the_budget(
+    model: Path, inexact: Path, monkeypatch: pytest.MonkeyPatch, budget: str | None, taken: str, note: str | None
+) -> None:
+    """Of f32, bf16 and f8, each faster than the one before, the last one within the budget; f32 is verified."""
+    machine = SimulatedMachine(by_precision({"f32": 0.8, "bf16": 0.6, "f8": 0.4}))
+    options = {"budget": budget, "scheme": "half-weights"} if budget else {}
+    output = model.with_name("t.onnx")
+    report = tuned(
+        model, machine, monkeypatch, engine=[str(inexact)], pipeline=["none"], output=output, **options
+    ).report
+    assert report.configuration.session.engine_name == taken
+    assert (report.verdict is None) is (note is not None)
+    assert [n for n in report.notes if note and n.startswith(note)] == [n for n in report.notes if "not verified" in n]
+    outcomes = {t.choice: t.outcome for t in report.trials}
+    if budget:
+        assert outcomes["engine: inexact.py:f8"].startswith("invalid: over the budget in inexact.py:f8: SNR (dB) 10.5")
+    else:
+        assert not any("bf16" in choice for choice in outcomes)
+    assert f"engine {taken}" in report.words
+    made: dict[str, Any] = {"__file__": str(model.with_name("t_session.py"))}
+    exec(compile(model.with_name("t_session.py").read_text(), "s.py", "exec"), made)
+    assert made["session"].precision == report.configuration.session.precision
+
+
+def test_wrong_engine_is_left_out(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(by_precision({"f32": 0.5}))
+    report = tuned(model, machine, monkeypatch, engine=[str(PLANTED)], pipeline=["none"]).report
+    assert report.is_original
+    (note,) = [n for n in report.notes if n.startswith("left out: engine planted_engine.py")]
+    assert re.search(r"in planted_engine.py y: off by up to 16 .*, on ", note)
+
+
+def test_engine_that_computes_in_another_precision(model: Path, inexact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without instructions for a precision, an engine computes in another one: that is no choice."""
+    inexact.write_text(
+        ENGINE_TEXT.replace("self.precision = session, error, precision", "self.precision = session, error, 'f32'")
+    )
+    machine = SimulatedMachine(by_precision({"f32": 2.0, "bf16": 0.5}), precision=lambda _: "f32")
+    options = {"budget": "1%", "scheme": "half-weights", "pipeline": ["none"]}
+    report = tuned(model, machine, monkeypatch, engine=[f"{inexact}:bf16"], **options).report
+    assert report.configuration.session.is_onnxruntime
+    (trial,) = [t for t in report.trials if t.choice == "engine: inexact.py:bf16"]
+    assert trial.outcome == "invalid: inexact.py computes it in f32 in place of bf16"
+
+
+def test_engines_to_try(inexact: Path) -> None:
+    assert engines_to_try((), is_lossy=True) == [EngineChoice()]
+    assert engines_to_try(("onnxruntime",), is_lossy=False) == [EngineChoice()]
+    names = [e.precision for e in engines_to_try((str(inexact),), is_lossy=True)]
+    assert names == ["f32", "f32", "bf16", "f8"]
+    assert [e.precision for e in engines_to_try((f"{inexact}:f8",), is_lossy=True)] == ["f32", "f8"]
+    with pytest.raises(UsageError, match="f8 is lossy: give the loss that is allowed as --budget"):
+        engines_to_try((f"{inexact}:f8",), is_lossy=False)
+
+
+def test_settings_of_other_engines() -> None:
+    """Settings of onnxruntime, and options of its providers, are not those of another engine."""
+    engine = Choice(ENGINE, "openvino", session={"engine": "openvino", "precision": "f32", "provider_options": ()})
+    choices = {str(c): c for c in session_choices(2, [], is_concurrent=False)}
+    provider = Choice("provider", "x{a=b}", session={"provider": "XProvider", "provider_options": (("a", "b"),)})
+    others = [choices["cpu arena: no arena"], provider, *optimizer_choices(["A"]), ONE_THREAD]
+    expected = structs.replace(DEFAULT_SESSION, engine="openvino", intra_op_threads=1)
+    for chosen in ([engine, *others], [*others, engine]):
+        assert configured(chosen, Configuration()).session == expected
+    streams = engine_session_choices(2, is_concurrent=True)[-1]
+    assert (streams.label, streams.callers) == ("2 with streams", 2)
+    assert configured([engine, streams], Configuration()).session.streams == 2
+    assert configured([streams], Configuration()).session == DEFAULT_SESSION
+    assert engine_choices([EngineChoice(), EngineChoice("openvino")], DEFAULT_SESSION) == [engine]
+    back = engine_choices([EngineChoice()], expected)
+    assert configured(back, Configuration(session=expected)).session == structs.replace(expected, engine="onnxruntime")
+
+
+@needs_openvino
+@pytest.mark.parametrize("precision", ["f32", "bf16"])
+def test_script_compiles_for_openvino(model: Path, precision: str) -> None:
+    session = structs.replace(DEFAULT_SESSION, engine="openvino", precision=precision, intra_op_threads=1)
+    text = session_script(Configuration(session=session), model.name, "a test")
+    made: dict[str, Any] = {"__file__": str(model)}
+    exec(compile(text, "s.py", "exec"), made)
+    found = made["session"].get_property("INFERENCE_PRECISION_HINT").get_type_name()
+    assert (found, made["session"].get_property("INFERENCE_NUM_THREADS")) == (precision, 1)
+    x = np.array([[-1, 2, 3, -4]], np.float32)
+    (expected,) = ort.InferenceSession(model).run(None, {"x": x})
+    assert np.array_equal(made["session"]({"x": x})[0], expected)
+    assert len(text.splitlines()) <= 12
+
+
 # Choices and configurations.
 
 
@@ -734,7 +874,7 @@ def test_sizes() -> None:
 def test_output_of_the_command(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(model.parent)
     monkeypatch.setattr(benchmark, "run_benchmark", SimulatedMachine(by_nodes({"one thread": 0.7})).run_benchmark)
-    options = ["-o", "t.onnx", "--verify", "quick", "--trials", "18"]
+    options = ["-o", "t.onnx", "--verify", "quick", "--trials", "18", "--engine", "onnxruntime"]
     result = CliRunner().invoke(app, ["tune", "m.onnx", *options], env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     text = result.stdout
@@ -749,7 +889,9 @@ def test_command_says_that_the_machine_is_busy(model: Path, tmp_path: Path, monk
     monkeypatch.setattr(benchmark, "run_benchmark", machine.run_benchmark)
     written = [str(tmp_path / name) for name in ("t.onnx", "r.json", "p.html")]
     reports = ["-o", written[0], "--json", written[1], "--html", written[2]]
-    result = CliRunner().invoke(app, ["tune", str(model), *reports, "--verify", "quick", "--trials", "18"])
+    result = CliRunner().invoke(
+        app, ["tune", str(model), *reports, "--verify", "quick", "--trials", "18", "--engine", "onnxruntime"]
+    )
     assert result.exit_code == 0, result.output
     assert re.search(r"note: the machine is busy: in \d+ of \d+ races a model differed from itself", result.stdout)
     assert "the original with the defaults of onnxruntime is kept" in result.stdout

@@ -68,19 +68,19 @@ def compare_quantized(
         with timer.phase(f"quantizing with {OURS}"):
             made.append(run_own(setup, options, prepared_in, folder))
         with timer.phase("computing the accuracy"):
-            scored = [(with_score(row, file, setup.reported), file) for row, file in made]
+            scored = [(with_score(row, file, setup.criteria.reported), file) for row, file in made]
         usable = [(i, file) for i, (row, file) in enumerate(scored) if not row.failure]
         with timer.phase(MEASURING):
             original, *measured = setup.racing.measure([file for _, file in usable])
         rows = [row for row, _ in scored]
         for (i, _), metrics in zip(usable, measured, strict=True):
-            rows[i] = with_latency(rows[i], metrics, original, setup.reported)
-    reference = Score(setup.reported.reference, 0.0)
+            rows[i] = with_latency(rows[i], metrics, original, setup.criteria.reported)
+    reference = Score(setup.criteria.reported.reference, 0.0)
     first = QuantizedRow(ORIGINAL, "", bytes=source.size, score=reference, measured=original)
     report = QuantizedComparison(
-        source.label, str(setup.budget), setup.reported.name, setup.samples.counts, [first, *rows], original.threads,
-        skipped, [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])], timer.seconds,
-        versions(), machine_summary(),
+        source.label, str(setup.budget), setup.criteria.reported.name, setup.samples.counts, [first, *rows],
+        original.threads, skipped, [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])],
+        timer.seconds, versions(), machine_summary(),
     )  # fmt: skip
     with Publication() as publication:
         publication.add_text(paths.report, report.to_json)

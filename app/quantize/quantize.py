@@ -25,7 +25,7 @@ from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
-from ..measure.criterion import Budget, Criterion, Score, gives_classes
+from ..measure.criterion import Budget, Score, gives_classes
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
@@ -43,7 +43,7 @@ from .inventory import compressed_before, float_ops, kept_high_precision, quanti
 from .journal import Journal
 from .quantize_options import QuantizationOptions
 from .report import Measured, QuantizationReport
-from .samples import Samples, criterion, read_samples
+from .samples import Criteria, Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, combined_schemes, lossy_passes, requested_schemes
 from .search import TAKEN, BuiltCandidate, Limits, Search
 from .sensitivity import orders_to_leave, value_errors
@@ -133,7 +133,7 @@ def quantize_prepared(
     journal.conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
     feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
     search = Search(
-        setup.searched,
+        setup.criteria.searched,
         setup.racing.ratios,
         partial(orders_to_leave, feeds=feeds),
         folder,
@@ -158,8 +158,8 @@ def quantize_prepared(
         "" if taken is None else taken.trial.variant,
         target.name,
         str(setup.budget),
-        setup.searched.name,
-        setup.searched.reference,
+        setup.criteria.searched.name,
+        setup.criteria.searched.reference,
         samples.counts,
         before,
         after,
@@ -193,7 +193,6 @@ def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPa
 class QuantizationContext(Struct, frozen=True):
     """The models, samples and measures of a quantization; `floats` is the optimized model before it is compressed.
 
-    Candidates are `searched` and `reported` on different samples; with labels, a result is scored on `all_rows` too.
     `leave`: values and operators that stay in float.
     """
 
@@ -204,24 +203,11 @@ class QuantizationContext(Struct, frozen=True):
     target: QuantizationTarget
     plugins: Sequence[RulePass]
     samples: Samples
-    searched: Criterion
-    reported: Criterion
+    criteria: Criteria
     racing: OriginalRace
     calibration: Calibration | None
     leave: frozenset[str]
     notes: list[str]
-    all_rows: Criterion | None = None
-
-    def excess(self, model: Path) -> tuple[Score, str]:
-        """The score of a model on the samples for report, and where it is over the budget, if it is."""
-        reported = score = self.reported.score(model)
-        criterion, rows = self.reported, "the report set"
-        if self.all_rows is not None and not score.failure and criterion.allows(score):
-            criterion, rows = self.all_rows, "all labelled rows together"
-            score = criterion.score(model)
-        if not score.failure and criterion.allows(score):
-            return reported, ""
-        return reported, f"on {rows}: {score.failure or f'{criterion.name} {score.figure:.4g}'}"
 
 
 def prepare(
@@ -251,20 +237,15 @@ def prepare(
         leave, notes = excluded_names(options.leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
         file, is_classifier = source.loadable_file(folder), gives_classes(graph)
-        searched, reported, *others = (
-            criterion(part, loaded, budget, file, is_classifier=is_classifier)
-            for part in filter(None, (samples.search, samples.report, samples.labelled))
-        )
+        criteria = samples.criteria(loaded, budget, file, is_classifier=is_classifier)
     with timer.phase(CHOOSING_INPUTS):
         racing = OriginalRace(file, make_feeds(source, samples.first, options.batch, seed=options.seed), options)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)
-    all_rows = others[0] if others else None
     return QuantizationContext(
-        model, source, floats, budget, target, plugins, samples, searched, reported, racing,
-        calibration, leave, notes, all_rows,
-    )  # fmt: skip
+        model, source, floats, budget, target, plugins, samples, criteria, racing, calibration, leave, notes
+    )
 
 
 def measured_result(
@@ -274,9 +255,9 @@ def measured_result(
 
     With it, None for the original, the original and the result as measured.
     """
-    reference = Score(setup.reported.reference, 0.0)
+    reference = Score(setup.criteria.reported.reference, 0.0)
     for built in finalists:
-        score, excess = setup.excess(built.path)
+        score, excess = setup.criteria.excess(built.path)
         if excess:
             built.trial.outcome = f"over the budget {excess}"
             continue

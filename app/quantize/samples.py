@@ -15,11 +15,12 @@ from ...core.errors import ModelError, UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.split_models import Loadable
+from ...core.ort.sessions import SessionConfig
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import read_samples as read_given_samples
 from ...core.verify.input_specs import InputSpec, input_specs
 from ..measure.accuracy import LABELS, LabelledSet
-from ..measure.criterion import AgreementCriterion, Budget, Criterion, Feeds, LabelledPart
+from ..measure.criterion import AS_USERS_RUN, AgreementCriterion, Budget, Criterion, Feeds, LabelledPart, Score
 from ..measure.feeds import drawn_feeds
 from ..registry.python_data import with_python_data
 
@@ -131,6 +132,25 @@ def criterion(part: Part, model: Model, budget: Budget, original: Loadable, *, i
     return found
 
 
+class Criteria(Struct, frozen=True):
+    """Criteria on the samples of a search, on others for its report, and with labels on all rows."""
+
+    searched: Criterion
+    reported: Criterion
+    all_rows: Criterion | None = None
+
+    def excess(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> tuple[Score, str]:
+        """The score of a model on the samples for report, and where it is over the budget, if it is."""
+        reported = score = self.reported.score(model, config)
+        criterion, rows = self.reported, "the report set"
+        if self.all_rows is not None and not score.failure and criterion.allows(score):
+            criterion, rows = self.all_rows, "all labelled rows together"
+            score = criterion.score(model, config)
+        if not score.failure and criterion.allows(score):
+            return reported, ""
+        return reported, f"on {rows}: {score.failure or f'{criterion.name} {score.figure:.4g}'}"
+
+
 class Samples(Struct, frozen=True):
     """The parts of the data, which are disjoint unless a note says otherwise.
 
@@ -159,6 +179,11 @@ class Samples(Struct, frozen=True):
                 found.update(f"{name} {elements.shape} {elements.dtype}".encode())
                 found.update(elements.tobytes() if elements.dtype != np.object_ else repr(elements.tolist()).encode())
         return found.hexdigest()
+
+    def criteria(self, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criteria:
+        """The criteria on these samples. Raises ModelError if the original does not run on them."""
+        parts = filter(None, (self.search, self.report, self.labelled))
+        return Criteria(*(criterion(part, model, budget, original, is_classifier=is_classifier) for part in parts))
 
     @property
     def counts(self) -> dict[str, int]:

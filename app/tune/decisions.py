@@ -9,7 +9,9 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ...core.ort.sessions import ALL_LEVELS, CPU, short_name
+from ...core.errors import UsageError
+from ...core.ort.engines import CHOICE, ONNXRUNTIME, SINGLE, EngineChoice, engine_names, find_engine, parse_engine
+from ...core.ort.sessions import ALL_LEVELS, CPU, SessionConfig, short_name
 from ...core.run.report import Report
 from ...passes.trades import OPTIONAL, TRADING
 from ..measure.execution_provider import ExecutionProvider, available_providers
@@ -27,6 +29,9 @@ PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
     "XnnpackExecutionProvider": ({"intra_op_num_threads": "1"}, {"intra_op_num_threads": "2"}),
 })  # fmt: skip
 """Options of execution providers that keep the precision, beside the defaults."""
+OF_ENGINES = ("engine", "precision", "provider_options", "intra_op_threads", "streams")
+"""The settings that other engines than onnxruntime have, too."""
+ENGINE = "engine"  # the decision
 
 
 class Choice(Struct, frozen=True):
@@ -70,11 +75,16 @@ def configured(choices: Iterable[Choice], start: Configuration) -> Configuration
     """The configuration of several choices, in order.
 
     Passes are chosen for a pipeline alone, and no setting that changes values for a scheme, whose loss was measured
-    without it. Settings of threads that a session does not have are taken from `start`.
+    without it. Settings that an engine, or the threads of a session, do not have are taken from `start`.
     """
     found = start
-    for choice in choices:
+    for choice in sorted(choices, key=lambda c: c.decision == ENGINE):  # its options are not those of a provider
         found = choice.applied(found)
+    if found.session.is_onnxruntime:
+        found = replace(found, session=replace(found.session, streams=start.session.streams))
+    else:
+        of_engine = {name: getattr(found.session, name) for name in OF_ENGINES}
+        found = replace(found, session=replace(start.session, **of_engine))
     if found.session.intra_op_threads == 1 and not found.session.parallel:
         of_threads = {name: getattr(start.session, name) for name in ("allow_spinning", "dynamic_block_base")}
         found = replace(found, session=replace(found.session, **of_threads))
@@ -94,6 +104,24 @@ def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[C
     """Pipelines, and schemes of `passes quantize`."""
     made = [Choice("pipeline", name, {"pipeline": name, "scheme": ""}) for name in pipelines]
     return [*made, *(Choice("pipeline", f"quantize {name}", {"scheme": name}) for name in schemes)]
+
+
+def engine_choices(engines: Iterable[EngineChoice], now: SessionConfig) -> list[Choice]:
+    """Engines and precisions, except those of the session so far."""
+    made: list[Choice] = []
+    for e in engines:
+        session: dict[str, Any] = {"engine": e.name, "precision": e.precision}
+        session |= {} if e.name == ONNXRUNTIME else {"provider_options": e.options}
+        if any(getattr(now, name) != value for name, value in session.items()):
+            made.append(Choice(ENGINE, f"{e}{_option_text(e)}", session=session))
+    return made
+
+
+def engine_session_choices(cores: int, *, is_concurrent: bool) -> list[Choice]:
+    """Settings of other engines than onnxruntime."""
+    choices = [_intra_op_threads(n) for n in _counts(cores)]
+    streams = [n for n in _counts(cores) if n > 1] if is_concurrent else []
+    return [*choices, *(Choice("callers", f"{n} with streams", session={"streams": n}, callers=n) for n in streams)]
 
 
 def opset_choices(own: int, made: int, highest: int) -> list[Choice]:
@@ -145,8 +173,13 @@ def _intra_op_threads(count: int) -> Choice:
 ONE_THREAD = _intra_op_threads(1)
 
 
+def _counts(cores: int) -> list[int]:
+    """The numbers of threads to try."""
+    return sorted({1, cores, *(1 << k for k in range(cores.bit_length()) if 1 << k <= cores)})
+
+
 def _thread_choices(cores: int) -> Iterator[Choice]:
-    counts = sorted({1, cores, *(1 << k for k in range(cores.bit_length()) if 1 << k <= cores)})
+    counts = _counts(cores)
     yield from map(_intra_op_threads, counts)
     for n in counts[1:]:
         chosen = {"parallel": True, "inter_op_threads": n}
@@ -172,6 +205,29 @@ def installed_providers() -> list[ExecutionProvider]:
     return found
 
 
-def _option_text(provider: ExecutionProvider) -> str:
+def engines_to_try(named: Sequence[str] | None, *, is_lossy: bool) -> list[EngineChoice]:
+    """onnxruntime, and the engines of these texts, or all that are installed.
+
+    An engine without a precision stands for f32, and with `is_lossy` for all that it has. Raises UsageError for one
+    that is not installed, and for a lossy precision without `is_lossy`.
+    """
+    found = [EngineChoice()]
+    for text in engine_names() if named is None else named:
+        try:
+            chosen = parse_engine(text)
+        except UsageError:
+            if named is not None:
+                raise
+            continue
+        form = CHOICE.fullmatch(text)
+        own = [chosen.precision] if form is not None and form["precision"] else find_engine(chosen.name).precisions
+        precisions = [p for p in own if is_lossy or p == SINGLE]
+        if not precisions:
+            raise UsageError(f"--engine {text}: {chosen.precision} is lossy: give the loss that is allowed as --budget")
+        found += [EngineChoice(chosen.name, p, chosen.options) for p in precisions]
+    return list(dict.fromkeys(found))
+
+
+def _option_text(provider: ExecutionProvider | EngineChoice) -> str:
     options = ",".join(f"{name}={text}" for name, text in provider.options)
     return f"{{{options}}}" if options else ""

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from ...core.errors import PassesError, UnverifiableError, VerificationError
 from ...core.io.model_source import ModelSource
 from ...core.ort.backends import session_memory
+from ...core.ort.engines import SINGLE, EngineChoice
 from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
 from ...core.run.report import Report
@@ -27,8 +28,9 @@ from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_words
-from .decisions import ONE_THREAD, pipeline_choices
-from .racing import LAST, RUNGS, RaceEntry
+from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices
+from .loss_limit import LossLimit, has_loss, has_own_loss
+from .racing import LAST, RUNGS, RaceEntry, RaceResult
 from .search import Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
@@ -39,17 +41,22 @@ MOST_LATE, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists bes
 AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
 
 
-def finalists(search: TuningSearch, pipelines: Iterable[str]) -> list[Choices]:
+def finalists(search: TuningSearch, pipelines: Iterable[str], schemes: Sequence[str] = ()) -> list[Choices]:
     """Choices in the order of preference, the original first, of which no two run the same.
 
     A pipeline may gain more in the session that was found for another one, and the best session may depend on chance:
-    so each is raced with each. One thread, which decides most, may be better only with a pipeline that was found later.
+    so each is raced with each, a quantized model too. One thread, which decides most, may be better only with a
+    pipeline that was found later, and an engine in float32 where its other precision loses too much in the end.
     """
     session = without_denormals({d: c for d, c in search.chosen.items() if not c.is_of_model})
     sessions: list[Choices] = [{}, session]
     if search.objective.goal != "size":
         sessions.insert(1, {ONE_THREAD.decision: ONE_THREAD})
-    made = [{c.decision: c} for c in pipeline_choices([p for p in pipelines if p != ORIGINAL], [])]
+    found_session = search.configuration(session).session
+    if found_session.is_lossy:
+        single = EngineChoice(found_session.engine, SINGLE, found_session.provider_options)
+        sessions += [{**session, ENGINE: choice} for choice in engine_choices([single], found_session)]
+    made = [{c.decision: c} for c in pipeline_choices([p for p in pipelines if p != ORIGINAL], schemes)]
     late = [*search.history[-MOST_LATE:], search.chosen]
     wanted: list[Choices] = [{**choice, **session} for session in sessions for choice in ({}, *made)]
     wanted += [choices for step in late for choices in (without_denormals(step), step)]
@@ -82,6 +89,11 @@ def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
     The best one is surely better than the original; of those with as good a figure it is the first.
     """
     if len(field) > 1 + MOST_CLOSE:
+        first = search.race([search.configuration(c) for c in field], RUNGS[0])
+        field = [
+            c for n, (c, r) in enumerate(zip(field, first.raced, strict=True)) if not n or not _is_behind(r, first)
+        ]
+    if len(field) > 1 + MOST_CLOSE:
         first = search.race([search.configuration(c) for c in field], RUNGS[-1])
         field = [field[n] for n in _closest(first.raced)]
     rung = LAST if len(field) > 1 else RUNGS[-1]
@@ -90,6 +102,12 @@ def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
     least = min((_figure(raced[n]) for n in better), default=inf)
     best = next((n for n in better if _figure(raced[n]) <= TIED * least), 0)
     return LastRace(field, raced, best)
+
+
+def _is_behind(raced: RaceEntry, first: RaceResult) -> bool:
+    """Whether a finalist does not run, or is surely worse than another one."""
+    least = min((r.ratio.high for r in first.raced if r.ratio is not None), default=inf)
+    return raced.ratio is None or raced.ratio.low > least
 
 
 def _closest(raced: Sequence[RaceEntry]) -> list[int]:
@@ -113,32 +131,42 @@ class Checks:
     given: GivenSamples | None
     options: TuneOptions
     timer: PhaseTimer
+    limit: LossLimit
     notes: list[str] = field(default_factory=list[str])
     _verified: dict[Recipe, Report] = field(default_factory=dict[Recipe, Report], init=False)
 
     def verdict(self, models: TunedModels, configuration: Configuration, start: SessionConfig) -> Verdict | None:
-        """The verdict about a model in its session; None for a quantized one, which was measured instead.
+        """The verdict about a model in its session; None for a quantized one or another precision, which are measured.
 
         Where onnxruntime is wrong about the original with its defaults as well, it is the verdict of the model without
         optimizations. Raises VerificationError and UnverifiableError.
         """
-        if configuration.recipe.scheme:
-            return None
-        recipe = configuration.recipe
-        if not recipe.is_original and recipe not in self._verified:
+        recipe, session = configuration.recipe, configuration.session
+        if not (recipe.is_original or recipe.scheme or recipe in self._verified):
             with self.timer.phase("verifying the model"):
                 self._verified[recipe] = models.verify(recipe, self.given, self.options.verify)
         path = models.get(recipe).path
+        if has_loss(configuration):
+            loss = models.get(recipe).loss
+            if has_own_loss(configuration):
+                with self.timer.phase(COMPARING):
+                    loss = self.limit.unseen_loss(path, session)
+            how = session.engine_name if session.is_lossy else f"quantized in {session.engine_name}"
+            how = "quantized" if session.is_onnxruntime else how
+            self.notes.append(f"{how} within {self.options.budget}, and not verified as others are: {loss}")
+            return None
         with (
             self.timer.phase(COMPARING),
             OracleProcess(
                 self.source.loadable(), self.spec, self.options.seed, label=self.source.label, report=self.timer.report
             ) as oracle,
         ):
-            found = oracle.wait().compare(path, AS_IN_RUNS, config=configuration.session)
-            _require_no_denormals(oracle, path, configuration.session)
+            found = oracle.wait().compare(path, AS_IN_RUNS, config=session)
+            _require_no_denormals(oracle, path, session)
             if found.failure is None:
                 return found
+            if not session.is_onnxruntime:
+                raise VerificationError(f"in {session.engine_name} {found.failure.describe('the model')}")
             usual = oracle.compare(self.source.loadable(), config=start)
         if usual.failure is None:
             raise VerificationError(f"in its session {found.failure.describe('the model')}")
@@ -179,7 +207,7 @@ def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionRe
 
     A race of all finalists says which come close to the best, and another one, of fresh processes, decides about these.
     """
-    models, contenders = search.race.models, finalists(search, checks.options.pipeline)
+    models, contenders = search.race.models, finalists(search, checks.options.pipeline, checks.options.schemes)
     while True:
         with checks.timer.phase(MEASURING):
             last = race_finalists(search, contenders)
@@ -191,14 +219,17 @@ def first_right(search: TuningSearch, checks: Checks, decisions: list[DecisionRe
             verdict = checks.verdict(models, configuration, search.start.session) if last.best else None
         except (VerificationError, UnverifiableError) as e:
             checks.notes.append(f"left out: {_words(configuration, search.start)}: {e}")
-            contenders.remove(choices)
+            contenders = [c for c in contenders if not _is_computed_alike(search.configuration(c), configuration)]
             continue
         if reason := _reason_against_chosen(search, last):
             checks.notes.append(f"left out: {_words(search.incumbent, search.start)}: {reason}")
-        if configuration.recipe.scheme:
-            loss = models.get(configuration.recipe).loss
-            checks.notes.append(f"quantized within {checks.options.budget}, and not verified as others are: {loss}")
         return Outcome(configuration, original, result, _decided(decisions, choices), verdict)
+
+
+def _is_computed_alike(a: Configuration, b: Configuration) -> bool:
+    """Whether two configurations are the same, or have one model in one engine other than onnxruntime."""
+    alike = [(c.recipe, c.session.engine, c.session.precision, c.session.provider_options) for c in (a, b)]
+    return a == b or (alike[0] == alike[1] and not a.session.is_onnxruntime)
 
 
 def _reason_against_chosen(search: TuningSearch, last: LastRace) -> str:

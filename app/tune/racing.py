@@ -14,6 +14,7 @@ from msgspec import Struct, to_builtins
 
 from ...core.errors import PassesError, UsageError, format_error
 from ...core.io.model_source import ModelSource
+from ...core.ort.engines import SINGLE, engine_label
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.verify.given_inputs import GivenSamples, with_given_shapes
 from ...core.verify.input_specs import input_specs
@@ -24,6 +25,7 @@ from ..measure.metrics import ModelMetrics, waited_share
 from ..measure.tuned_settings import Configuration
 from ..optimize.content_digests import content_digest
 from ..quantize.journal import Journal
+from .loss_limit import LossLimit, has_own_loss
 from .objective import LEAST_SETS, Objective, noise, widened
 from .tuned_models import MadeModel, TunedModels
 
@@ -133,7 +135,10 @@ class RaceResult(Struct, frozen=True):
 
 @dataclass
 class Racing:
-    """Races on common workloads; `results` are the results of all races so far, `journal` keeps them."""
+    """Races on common workloads; `results` are the results of all races so far, `journal` keeps them.
+
+    With a `limit`, configurations whose loss is over it are not raced.
+    """
 
     models: TunedModels
     workloads: Sequence[Workload]
@@ -142,12 +147,21 @@ class Racing:
     seed: int
     journal: Journal = field(default_factory=Journal)
     progress: Callable[[str], None] = lambda _: None
+    limit: LossLimit | None = None
     results: list[RaceResult] = field(default_factory=list[RaceResult], init=False)
 
     def identity(self, configuration: Configuration) -> str:
-        """A digest of model and session. Raises PassesError if the model cannot be made."""
-        made = self.models.get(configuration.recipe)
+        """A digest of model and session. Raises PassesError if the model cannot be made, or loses too much."""
+        made = self.model(configuration)
         return content_digest([made.digest, to_builtins(configuration.session), configuration.callers])
+
+    def model(self, configuration: Configuration) -> MadeModel:
+        """The model of a configuration, within the budget in its session. Raises PassesError if there is none."""
+        made = self.models.get(configuration.recipe)
+        if has_own_loss(configuration):
+            assert self.limit is not None, "other precisions and schemes are tried with a budget"
+            self.limit.require_within(made.path, made.digest, configuration.session)
+        return made
 
     def __call__(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
         """Race configurations with the first one; models that cannot be made have a failure."""
@@ -175,7 +189,7 @@ class Racing:
         targets = [benchmark.BenchmarkTarget(m.path, c.session, callers=c.callers) for c, m in raced]
         feeds = {i: w.feeds for i, w in enumerate(self.workloads)}
         effort = benchmark.BenchmarkConfig(self.min_time * rung.share, rung.sets, self.seed, finds_providers=False)
-        metrics = benchmark.run_benchmark(targets, feeds, effort, self.progress)
+        metrics = [*map(_as_asked, targets, benchmark.run_benchmark(targets, feeds, effort, self.progress))]
         control = self.objective.time_ratio(metrics[-1], metrics[0]) if has_control else None
         base, measured = (metrics[0], entries[0][1].bytes), iter(metrics)
         of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control else None
@@ -188,7 +202,7 @@ class Racing:
 
     def _made(self, configuration: Configuration) -> MadeModel | str:
         try:
-            return self.models.get(configuration.recipe)
+            return self.model(configuration)
         except PassesError as e:
             return format_error(e)
 
@@ -213,3 +227,12 @@ class Racing:
             size,
             metrics.threads,
         )
+
+
+def _as_asked(target: benchmark.BenchmarkTarget, metrics: ModelMetrics) -> ModelMetrics:
+    """The metrics; a failure if the engine computes in another precision, as it does without kernels for the one."""
+    asked, found = target.config.precision, metrics.precision
+    if metrics.failure or asked == found:
+        return metrics
+    engine = engine_label(target.config.engine, SINGLE)
+    return ModelMetrics(failure=f"{engine} computes it in {found} in place of {asked}")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.ort.sessions import ALLOCATOR, SessionConfig, session_attributes, session_entries, session_providers
+from ...core.ort.engines import find_engine
+from ...core.ort.sessions import (
+    ALLOCATOR,
+    SessionConfig,
+    engine_settings,
+    session_attributes,
+    session_entries,
+    session_providers,
+)
 from ...core.processes.custom_operators import custom_operators
 from ...core.support.printable_text import printable_line
 from ..measure.tuned_settings import DEFAULT_SESSION, Configuration
@@ -12,13 +20,34 @@ from ..measure.tuned_settings import DEFAULT_SESSION, Configuration
 
 def session_script(configuration: Configuration, model: str, comment: str) -> str:
     """The text of a file that makes `session` for a model, whose path is as seen from the file."""
-    config = configuration.session
-    disabled = f", disabled_optimizers={list(config.disabled_optimizers)!r}" if config.disabled_optimizers else ""
-    callers, added = configuration.callers, custom_operators()
-    libraries = added.libraries if added is not None else ()
+    config, callers = configuration.session, configuration.callers
+    path = f"model = Path(__file__).parent / {model!a}"
     lines = [
         f"# {printable_line(comment)}",
         *([f"# Call it from {callers} threads at the same time."] if callers > 1 else []),
+        *(_onnxruntime_lines(config, path) if config.is_onnxruntime else _engine_lines(config, path)),
+    ]
+    return "\n".join(lines)
+
+
+def _engine_lines(config: SessionConfig, path: str) -> list[str]:
+    """The lines for another engine: its own, or by this package."""
+    engine, settings = find_engine(config.engine), engine_settings(config)
+    given = f"{settings.precision!r}, {settings.threads}, {settings.streams}, {dict(settings.options)!r}"
+    own = [
+        "from passwright.core import EngineSettings, find_engine",
+        "",
+        f"settings = EngineSettings({given})",
+        f"session = find_engine({config.engine!a}).load(model, settings)",
+    ]
+    return ["from pathlib import Path", "", path, *(own if engine.script is None else engine.script(settings))]
+
+
+def _onnxruntime_lines(config: SessionConfig, path: str) -> list[str]:
+    disabled = f", disabled_optimizers={list(config.disabled_optimizers)!r}" if config.disabled_optimizers else ""
+    added = custom_operators()
+    libraries = added.libraries if added is not None else ()
+    return [
         "import os",
         "from pathlib import Path",
         "",
@@ -28,10 +57,9 @@ def session_script(configuration: Configuration, model: str, comment: str) -> st
         "options = ort.SessionOptions()",
         *_option_lines(config),
         *(f"options.register_custom_ops_library({library!a})" for library in libraries),
-        f"model = Path(__file__).parent / {model!a}",
+        path,
         f"session = ort.InferenceSession(model, options, providers={session_providers(config)!r}{disabled})",
     ]
-    return "\n".join(lines)
 
 
 def _option_lines(config: SessionConfig) -> Iterator[str]:

@@ -16,6 +16,7 @@ from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
+from ...core.ort.engines import EngineChoice
 from ...core.ort.kernels import highest_opset_of_onnxruntime
 from ...core.ort.value_files import write_value
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
@@ -25,7 +26,8 @@ from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
-from ..measure.execution_provider import ExecutionProvider, parse_provider
+from ..measure.criterion import Budget, gives_classes
+from ..measure.execution_provider import ExecutionProvider, engine_versions, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
 from ..options import with_process_options
@@ -33,6 +35,7 @@ from ..quantize.candidates import Candidate
 from ..quantize.document import loss_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
+from ..quantize.samples import Criteria, read_samples
 from ..quantize.search import Limits
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
@@ -40,6 +43,9 @@ from ..report.notebook import card_html
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .decisions import (
+    engine_choices,
+    engine_session_choices,
+    engines_to_try,
     installed_providers,
     opset_choices,
     optimizer_choices,
@@ -48,6 +54,7 @@ from .decisions import (
     session_choices,
 )
 from .document import describe, summary_lines
+from .loss_limit import LossLimit
 from .objective import LOUD
 from .outcome import Checks, first_right
 from .racing import Racing, Workload, make_workloads
@@ -102,8 +109,9 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
     core). `goal`: "latency" (`quantile` p50 or p99), "throughput" of several callers, "memory" or "size"; with the last
     two the result is no slower. It is measured at all combinations of `dim`, lists of sizes by symbol, at the `shape`
     of inputs, or on `inputs` as for `optimize`. Each `pipeline` is tried with groups of rules switched off and on, and
-    at several opsets; each provider `ep` beside the CPU (None: all that are installed). Only with a `budget` the
-    schemes of `quantize` are tried, with `scheme`, `data`, `labelled` and `metric` as documented there.
+    at several opsets; each provider `ep` beside the CPU, and each `engine` beside onnxruntime (None: all that are
+    installed). Only with a `budget` the schemes of `quantize` and other precisions of engines are tried, with `scheme`,
+    `data`, `labelled` and `metric` as documented there.
 
     The search begins no race after so many raced `trials` or `time` seconds; races have `min_time` seconds of calls for
     each configuration. With a `journal`, an interrupted search goes on. In the end all pipelines, with the defaults, in
@@ -123,6 +131,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
     start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))
     objective = options.objective
+    engines = engines_to_try(options.engine, is_lossy=options.budget is not None)
     source = model_source(model, inline=True)
     paths = _paths(options, source)
     journal = Journal(None if paths.journal is None else paths.journal.path, command="tune")
@@ -139,14 +148,15 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             )
         journal.conditions = _conditions(original, options, workloads)
         models = TunedModels(source, original, folder, partial(_quantize, original, options), options.seed)
-        racing = Racing(models, workloads, objective, options.min_time, options.seed, journal)
+        limit = LossLimit(partial(_criteria, source, original, options), options.budget or "")
+        racing = Racing(models, workloads, objective, options.min_time, options.seed, journal, limit=limit)
         start = Configuration(session=ExecutionProvider().session_config("ENABLE_ALL", options.threads))
         search = TuningSearch(racing, objective, Limits(options.trials, options.time), start, progress=timer.progress)
         racing.progress = lambda text: timer.report(lambda: f"{text.rpartition(': ')[2]}; {search.learnt}")
         with timer.phase(SEARCHING):
-            search_in_stages(search, options, folder, loaded.graph.opsets.get("", 0))
+            search_in_stages(search, options, folder, loaded.graph.opsets.get("", 0), engines)
             decisions = search.ablate()
-        checks = Checks(source, spec, given, options, timer)
+        checks = Checks(source, spec, given, options, timer, limit)
         outcome = first_right(search, checks, decisions)
         report = TuneReport(
             source.label,
@@ -163,7 +173,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             [*notes, *checks.notes],
             machine_summary(),
             timer.seconds,
-            versions(),
+            engine_versions([start.session, outcome.configuration.session]),
             options=options.chosen,
         )
         made = models.get(outcome.configuration.recipe).path
@@ -179,8 +189,10 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
 tune = with_keywords(TuneOptions, "tune")(tune_model)
 
 
-def search_in_stages(search: TuningSearch, options: TuneOptions, folder: Path, opset: int) -> None:
-    """Decide about models, then sessions, each with the choices before, in rounds; stages that gain most come first.
+def search_in_stages(
+    search: TuningSearch, options: TuneOptions, folder: Path, opset: int, engines: Sequence[EngineChoice] = ()
+) -> None:
+    """Decide about engines, models, then sessions, each with the choices before, in rounds; what gains most is first.
 
     The search ends at a limit, or after a round that finds nothing new. `opset` is the opset of the original.
     """
@@ -190,9 +202,14 @@ def search_in_stages(search: TuningSearch, options: TuneOptions, folder: Path, o
     providers = installed_providers() if named is None else [parse_provider(text) for text in named]
     for _ in range(ROUNDS):
         before = dict(search.chosen)
-        search.decide("pipelines", pipeline_choices(pipelines, options.schemes))
         if goal != "size":
-            choices = session_choices(options.cores, providers, is_concurrent=goal == "throughput")
+            search.decide("engines", engine_choices(engines, search.incumbent.session))
+        search.decide("pipelines", pipeline_choices(pipelines, options.schemes))
+        is_concurrent, is_onnxruntime = goal == "throughput", search.incumbent.session.is_onnxruntime
+        if goal != "size":
+            choices = engine_session_choices(options.cores, is_concurrent=is_concurrent)
+            if is_onnxruntime:
+                choices = session_choices(options.cores, providers, is_concurrent=is_concurrent)
             search.decide("sessions", choices)
         if not search.incumbent.recipe.scheme:
             report = models.get(search.incumbent.recipe).report
@@ -202,7 +219,7 @@ def search_in_stages(search: TuningSearch, options: TuneOptions, folder: Path, o
             if report is not None and search.incumbent.recipe.pipeline != ORIGINAL:
                 search.decide("rules", rule_choices(report))
         models.keep({search.incumbent.recipe, *(search.configuration(c).recipe for c in search.history)})
-        if goal != "size":
+        if goal != "size" and is_onnxruntime:
             search.decide("optimizers", optimizer_choices(_modifying_optimizers(search, folder)))
         if search.chosen == before or search.is_exhausted:
             return
@@ -255,6 +272,14 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str
         raise PassesError("no candidate is within the budget, and faster or smaller")
     made.save(path)
     return loss_text(made.report)
+
+
+def _criteria(source: ModelSource, original: Path, options: TuneOptions) -> Criteria:
+    """The criteria of `quantize`, on the same samples."""
+    loaded = source.load()
+    samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
+    budget = Budget.parse(options.budget or "")
+    return samples.criteria(loaded, budget, original, is_classifier=gives_classes(loaded.graph))
 
 
 def _conditions(model: Path, options: TuneOptions, workloads: Sequence[Workload]) -> str:

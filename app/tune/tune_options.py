@@ -90,10 +90,17 @@ class TuneOptions(
         repeated=True,
         runs_code=True,
     )
+    engine: Sequence[str] | None = speed_option(
+        None,
+        "Engine to try beside onnxruntime, as openvino or openvino:bf16; may be repeated. All that are installed by "
+        "default; those that compute in other precisions only with --budget.",
+        "NAME",
+        repeated=True,
+    )
     trials: int = 200
     budget: str | None = criterion_option(
         None,
-        "Try schemes of `passes quantize` too, with this loss: 1%, or 0.5pt.",
+        "Try schemes of `passes quantize` and other precisions too, with this loss: 1%, or 0.5pt.",
         "LOSS",
         enables=("data", "labelled", "metric", "scheme"),
     )

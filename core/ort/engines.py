@@ -131,7 +131,8 @@ class Engine(Struct, frozen=True):
     `load` makes a session of a model, which is serialized, or a file with external weights beside it; it raises
     EvaluationError with a reason in one line. `version` may raise ImportError; `install` then says what to install. Of
     the `precisions`, which are f32, bf16, f16 and others, the first is the default; any but f32 is measured as a lossy
-    one. `unsupported` lists the ops of a model that do not run. `devices` are those of this machine.
+    one. `unsupported` lists the ops of a model that do not run. `devices` are those of this machine. `script` has lines
+    of Python that make `session` of `model`, a path, without this package; None if there are none.
 
     Examples:
         >>> ENGINE = Engine("mine", lambda model, settings: find_engine("onnxruntime").load(model, settings))
@@ -146,6 +147,7 @@ class Engine(Struct, frozen=True):
     unsupported: Callable[[bytes | Path], Sequence[Unsupported]] = lambda _: ()
     devices: Callable[[], Sequence[str]] = lambda: ("CPU",)
     install: str = ""
+    script: Callable[[EngineSettings], Sequence[str]] | None = None
 
     def __post_init__(self) -> None:
         """Check arguments, as plugins may not be type-checked."""

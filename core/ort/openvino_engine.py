@@ -69,11 +69,9 @@ def _core() -> Any:
     return _library().Core()
 
 
-def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
-    """Compile a model for the CPU. Raises EvaluationError."""
-    message = _message(model)
-    _require_tensors(message)
-    hints = {
+def compile_options(settings: EngineSettings) -> dict[str, Any]:
+    """The options of `compile_model`."""
+    return {
         "INFERENCE_PRECISION_HINT": PRECISIONS[settings.precision],
         "PERFORMANCE_HINT": "THROUGHPUT" if settings.streams > 1 else "LATENCY",
         **({"INFERENCE_NUM_THREADS": settings.threads} if settings.threads else {}),
@@ -82,9 +80,26 @@ def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
         "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # else it quantizes what is multiplied by 4-bit and 8-bit weights
         **settings.options,
     }
+
+
+def script(settings: EngineSettings) -> list[str]:
+    """Lines of Python that compile `model`, a path."""
+    return [
+        "import sys",
+        f"sys.modules.setdefault({TELEMETRY!r}, None)  # importing openvino would send an event to its vendor",
+        "import openvino",
+        "",
+        f"session = openvino.Core().compile_model(model, {DEVICE!r}, {compile_options(settings)!r})",
+    ]
+
+
+def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
+    """Compile a model for the CPU. Raises EvaluationError."""
+    message = _message(model)
+    _require_tensors(message)
     try:
         read = _core().read_model(model if isinstance(model, bytes) else str(model))
-        compiled = _core().compile_model(read, DEVICE, hints)
+        compiled = _core().compile_model(read, DEVICE, compile_options(settings))
     except Exception as e:
         found = unsupported(model)
         named = ", ".join(dict.fromkeys(u.op_type for u in found))
@@ -271,4 +286,5 @@ ENGINE = Engine(
     unsupported=unsupported,
     devices=lambda: list(_core().available_devices),
     install="pip install 'passwright[openvino]'",
+    script=script,
 )

@@ -85,6 +85,11 @@ class SessionConfig(Struct, frozen=True):
         return engine_label(self.engine, self.precision)
 
     @property
+    def is_lossy(self) -> bool:
+        """Whether the precision is another one than the model says."""
+        return self.precision != SINGLE
+
+    @property
     def is_onnxruntime(self) -> bool:
         """Whether the engine is onnxruntime."""
         return self.engine == ONNXRUNTIME
@@ -113,19 +118,23 @@ def _create_session(model: Loadable, config: SessionConfig, folder: Path | None 
     added = custom_operators()
     if added is not None and added.libraries:
         raise ModelLoadError(f"--custom-ops is for onnxruntime, not for {config.engine_name}")
-    settings = EngineSettings(
+    with ExitStack() as exits:
+        if not isinstance(model, bytes | Path) or folder is not None:
+            from .session_source import whole_model  # noqa: PLC0415 - imports onnx, which takes memory
+
+            model = whole_model(model, folder, exits)
+        return find_engine(config.engine).load(model, engine_settings(config))
+
+
+def engine_settings(config: SessionConfig) -> EngineSettings:
+    """The settings for another engine than onnxruntime."""
+    return EngineSettings(
         config.precision,
         config.intra_op_threads,
         config.streams,
         dict(config.provider_options),
         bool(config.profile_prefix),
     )
-    with ExitStack() as exits:
-        if not isinstance(model, bytes | Path) or folder is not None:
-            from .session_source import whole_model  # noqa: PLC0415 - imports onnx, which takes memory
-
-            model = whole_model(model, folder, exits)
-        return find_engine(config.engine).load(model, settings)
 
 
 class OrtSession(EngineSession):

@@ -15,7 +15,7 @@ from passwright.app.measure.criterion import Score
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
 from passwright.app.quantize.inventory import kept_high_precision
 from passwright.app.quantize.journal import Journal
-from passwright.app.quantize.quantize import QuantizationContext
+from passwright.app.quantize.samples import Criteria
 from passwright.app.quantize.schemes import JOIN_GROUPS, STORE_WEIGHTS
 from passwright.app.quantize.search import LESS, BuiltCandidate, Limits, Search, Variants
 from passwright.core import QuantizationSpec, Range, rule_pass
@@ -298,7 +298,7 @@ class Figures:
     name: str = "precision"
     reference: float = 1.0
 
-    def score(self, model: Any) -> Score:
+    def score(self, model: Any, _: Any = None) -> Score:
         figure = self.figures[Path(model).name]
         return Score(figure, self.reference - figure)
 
@@ -307,9 +307,8 @@ class Figures:
 
 
 def test_budget_holds_for_all_labelled_rows_together() -> None:
-    unused: Any = None
     halves, together = Figures({"a": 0.993, "b": 0.993, "c": 0.9}), Figures({"a": 0.975, "b": 0.992, "c": 0.9})
-    setup = QuantizationContext(*[unused] * 7, halves, halves, *[unused] * 2, frozenset(), [], together)
+    setup = Criteria(halves, halves, together)
     assert setup.excess(Path("a")) == (Score(0.993, 1.0 - 0.993), "on all labelled rows together: precision 0.975")
     assert setup.excess(Path("b"))[1] == ""
     assert setup.excess(Path("c"))[1] == "on the report set: precision 0.9"

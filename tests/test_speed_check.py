@@ -117,6 +117,24 @@ def test_slow_plugin_loses_to_the_original(
     assert min(report["seconds"]["measuring"], report["seconds"]["comparing"]) > 0
 
 
+def test_race_on_a_busy_machine_decides_nothing(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_benchmark(targets: Sequence[BenchmarkTarget], *_: Any) -> list[ModelMetrics]:
+        found = [metrics(float(n + 1)) for n in range(len(targets))]
+        disturbed = [{b: replace(x, waited=0.6, is_disturbed=True) for b, x in m.latencies.items()} for m in found]
+        return [replace(m, latencies=latencies) for m, latencies in zip(found, disturbed, strict=True)]
+
+    monkeypatch.setattr(benchmark, "run_benchmark", run_benchmark)
+    arguments = ["run", str(model), "-o", str(tmp_path / "o.onnx"), "--json", str(tmp_path / "r.json"), "--check-speed"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert op_types(onnx.load(tmp_path / "o.onnx")) == ["Elu"]
+    assert "speed: with ORT ALL inconclusive (1.00-2.00) to the original's time, with 2 threads" in result.stdout
+    assert "speed: the machine is busy: the processes waited 60% of the time for a core; measure" in result.stdout
+    (race,) = json.loads((tmp_path / "r.json").read_text())["speed"]["races"]
+    assert not race["is_lost"]
+    assert race["ratio"]["inconclusive"].startswith("the machine is busy")
+
+
 @cases(
     ("pipeline", "lost", "taken", "ops"),
     {

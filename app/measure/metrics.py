@@ -108,7 +108,9 @@ def _with_waits(found: RatioInterval, latencies: Sequence[Latency]) -> RatioInte
     """The interval, longer by what waits for a core did to caches, or inconclusive where the waits are in the times."""
     waited = max(x.waited for x in latencies)
     if any(x.is_disturbed for x in latencies):
-        return replace(found, low=min(found.low, 1.0), high=max(found.high, 1.0), inconclusive=busy_text(waited))
+        return replace(
+            found, low=min(found.low, 1.0), high=max(found.high, 1.0), inconclusive=_inconclusive_text(waited)
+        )
     reach = exp(COLD_CACHES * waited)
     return replace(found, low=found.low / reach, high=found.high * reach)
 
@@ -116,6 +118,10 @@ def _with_waits(found: RatioInterval, latencies: Sequence[Latency]) -> RatioInte
 def busy_text(waited: float) -> str:
     """The state of a machine on which processes waited for a core."""
     return f"the machine is busy: the processes waited {waited:.0%} of the time for a core"
+
+
+def _inconclusive_text(waited: float) -> str:
+    return f"{busy_text(waited)}; measure again on a quiet machine, or with a single thread"
 
 
 def waited_share(measured: Iterable[ModelMetrics]) -> float:
@@ -128,7 +134,7 @@ def load_note(measured: Iterable[ModelMetrics | None]) -> str:
     metrics = [m for m in measured if m is not None]
     waited = waited_share(metrics)
     if any(x.is_disturbed for m in metrics for x in m.latencies.values()):
-        return f"inconclusive: {busy_text(waited)}; measure again on a quiet machine, or with a single thread"
+        return f"inconclusive: {_inconclusive_text(waited)}"
     return f"{busy_text(waited)}; the times are without that" if waited > NOTED_WAITS else ""
 
 

@@ -189,6 +189,7 @@ def speed_lines(report: Report) -> Iterator[str]:
     for race in speed.races:
         if race.ratio is not None and not race.is_lost:
             yield f"speed: {race_text(race)}, with {plural(speed.threads, 'thread')}{sizes}"
+            yield from (f"speed: {reason}" for reason in [race.ratio.inconclusive] if reason)
         elif not race.is_lost:
             yield f"speed: not measured: {race.failure}"
     if speed.lost:

@@ -57,7 +57,8 @@ def describe(
     ]
     front = Charts([*front_charts(report)], {"ours": "taken", "baseline": "original", "plain": "other trials"})
     errors = Charts([*error_charts(report), *histogram_charts(report, statistics or {}, ranges or {})])
-    load = load_note([report.original.metrics, report.result.metrics])
+    undecided = (f"inconclusive: {t.ratio.inconclusive}" for t in report.trials if t.ratio and t.ratio.inconclusive)
+    load = next(undecided, load_note([report.original.metrics, report.result.metrics]))
     end = f"written to {output}" if output is not None else "not written: give -o FILE to keep it"
     return Document(
         "passes quantize",

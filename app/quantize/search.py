@@ -251,7 +251,7 @@ class Search:
         if ratio is not None:
             built.trial.outcome = "neither faster nor smaller" if is_as_fast else "slower"
         if ratio is not None and ratio.inconclusive:
-            built.trial.outcome = f"inconclusive: {ratio.inconclusive}"
+            built.trial.outcome = "inconclusive: the machine is busy"
         return False
 
     def _within_budget(self, start: BuiltCandidate, schemes: Mapping[str, Variants]) -> BuiltCandidate | None:

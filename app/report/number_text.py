@@ -43,8 +43,6 @@ def ratio_with_bounds(interval: RatioInterval) -> str:
 
 def time_against_original(ratio: RatioInterval) -> str:
     """A time divided by the original's, both under ORT ALL, in words."""
-    if ratio.inconclusive:
-        return f"with ORT ALL an inconclusive time ({bounds(ratio)}): {ratio.inconclusive}"
     return f"with ORT ALL {ratio_with_bounds(ratio)} {'of' if ratio.is_significant else 'to'} the original's time"
 
 

@@ -314,3 +314,12 @@ def test_budget_holds_for_all_labelled_rows_together() -> None:
     assert setup.excess(Path("c"))[1] == "on the report set: precision 0.9"
     without = structs.replace(setup, all_rows=None)
     assert without.excess(Path("a"))[1] == ""
+
+
+def test_inconclusive_races_say_so(tmp_path: Path) -> None:
+    """A candidate that is not smaller needs a race that decides."""
+    busy = RatioInterval(0.5, 0.3, 1.0, "the machine is busy")
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    search = replace(search, race=lambda models: [busy] * len(models), size=0)
+    assert not search.run(schemes)
+    assert "inconclusive: the machine is busy" in {t.outcome for t in search.trials}

@@ -170,8 +170,7 @@ def _lossy_discrepancy(request: RewriteComparison, runs: Sequence[ReferenceRun])
         for run in runs:
             made = backend.run(list(run.outputs), run.input_set.feeds)
             for (name, want), got in zip(run.outputs.items(), made, strict=True):
-                allowed = request.max_error * largest.get(name, 0.0)
-                if why := _excess(np.asarray(want), np.asarray(got), allowed):
+                if why := _excess(np.asarray(want), np.asarray(got), request.max_error, largest.get(name, 0.0)):
                     mismatch = Mismatch(name, why, run.input_set, None)
                     return Discrepancy(FaultKind.WRONG, f"{name}: {why}, on {run.input_set}", mismatch)
     except (ModelLoadError, EvaluationError) as e:
@@ -179,14 +178,17 @@ def _lossy_discrepancy(request: RewriteComparison, runs: Sequence[ReferenceRun])
     return None
 
 
-def _excess(want: Array, got: Array, allowed: float) -> str:
-    """How far an output is off, if that is more than allowed."""
+def _excess(want: Array, got: Array, part: float, largest: float) -> str:
+    """How far an output is off, if that is more than a part of its largest number on ordinary inputs."""
     if want.shape != got.shape or want.dtype != got.dtype:
         return f"{got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
     if want.dtype.kind != "f":
         return "" if np.array_equal(want, got) else "elements differ"
     error = float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max(initial=0))
-    return "" if error <= allowed else f"off by up to {error:.3g} (allowed {allowed:.3g})"  # as for NaN
+    if error <= part * largest:  # false for NaN
+        return ""
+    allowed = f"{part * largest:.3g}, {part:g} of {largest:.3g}, its largest number on ordinary inputs"
+    return f"off by up to {error:.3g} (allowed {allowed})"
 
 
 def measure_ranges(model: bytes) -> dict[str, Range]:

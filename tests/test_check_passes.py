@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,12 @@ from passwright.core import (
     ChangeLog,
     Contract,
     Graph,
+    Pass,
+    Pipeline,
     QuantizationSpec,
     RewriteBuilder,
     Rule,
+    RulePass,
     Value,
     lossy,
     made_from,
@@ -23,7 +27,9 @@ from passwright.core import (
 )
 from passwright.core.errors import UsageError
 from passwright.testing import CheckInconclusive, RuleIsWrong, check_pass, check_rule
-from rewriting import cases
+from rewriting import cases, load
+
+from passwright import optimize
 
 ADDS_NEGATED = "g (float[N] x, float[N] w) => (float[N] y) { a = Neg(x) y = Add(a, w) }"
 
@@ -94,8 +100,40 @@ def test_rule_that_quantizes() -> None:
 
 @cases("contract", {"with a promise": lossy(0.001), "without": LOSSY})
 def test_rule_that_loses_more_than_it_says(contract: Contract) -> None:
-    with pytest.raises(RuleIsWrong, match=r"off by up to .* \(allowed"):
+    with pytest.raises(RuleIsWrong) as found:
         check_rule(through_integers(1, contract), budget=60, quantization=QuantizationSpec())
+    numbers = r"off by up to (\S+) \(allowed (\S+), (\S+) of (\S+), its largest number on ordinary inputs\)"
+    said = re.search(numbers, str(found.value))
+    assert said is not None
+    error, allowed, part, largest = map(float, said.groups())
+    assert part == contract.max_error
+    assert allowed == pytest.approx(part * largest, rel=0.01)
+    assert error > allowed
+
+
+@rule(lambda g, x: g.Sigmoid(x), contract=LOSSY)
+def harden_sigmoid(g: RewriteBuilder, x: Value) -> Value:
+    """Sigmoid(x) => HardSigmoid(x, alpha=0.2, beta=0.5)"""
+    return g.HardSigmoid(x, alpha=0.2, beta=0.5)
+
+
+HARD = RulePass("hard", (harden_sigmoid,))
+
+
+@cases(
+    ("pipeline", "note"),
+    {
+        "does not quantize": (HARD, "hard/harden_sigmoid not applied: lossy, and the pipeline does not quantize"),
+        "quantizes": (
+            Pipeline("quantizing", (HARD,), quantization=QuantizationSpec()),
+            "changes of hard/harden_sigmoid left out: lossy, so that results differ",
+        ),
+    },
+)
+def test_runs_say_what_became_of_lossy_rules(pipeline: Pass, note: str) -> None:
+    model = load("g (float[2] x) => (float[2] y) { y = Sigmoid(x) }")
+    notes = optimize(model, pipeline).report.notes
+    assert notes == [f"{note}; `passes quantize --plugin FILE` applies lossy rules, and measures what they cost"]
 
 
 @pytest.mark.parametrize("error", [0, 2, "a", None])

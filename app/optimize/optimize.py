@@ -29,6 +29,7 @@ from ...core.run.report import (
     StopPoint,
     TransformRecord,
     graph_size,
+    lossy_notes,
     pass_records,
     run_hints,
 )
@@ -250,7 +251,7 @@ def _report(
         else ChangePlan.of(change_log.changes, setup.size_before, graph_size(model.graph)),
         [*(e.unfit for e in setup.transforms if e.unfit is not None), *unfit],
         races.speed_check() if races is not None else None,
-        change_log.notes,
+        [*change_log.notes, *lossy_notes(run.pipeline, run.rejected)],
         MissingOperators.of(change_log, model.graph.opsets.get("", 0)),
         len(default_values(model.graph)),
         [TransformRecord(e.item.name, e.changes) for e in setup.transforms if e.unfit is None],

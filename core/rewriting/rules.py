@@ -42,8 +42,8 @@ class Contract(Struct, frozen=True):
     """The contract of a rule on the numbers: `kind` is exact, rounding, conditional or lossy.
 
     For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead. An `assumption` says
-    the `condition` as an expression over the values of a match. `max_error` is how far a lossy one may be off, as a
-    part of the largest number of an output, on ordinary inputs.
+    the `condition` as an expression over the values of a match. `max_error` is how far a lossy one may be off on
+    ordinary inputs, as a part of the largest number that an output has on them.
 
     Examples:
         >>> print(by_dtype(INTEGERS, EXACT, otherwise=conditional("no length is 0")))
@@ -163,6 +163,7 @@ def conditional(
 def lossy(max_error: float) -> Contract:
     """LOSSY with a promise to checks: on ordinary inputs, outputs are off by at most that part of their largest number.
 
+    Ordinary are floats from the normal distribution around 0 and -3, and small integers, whose results are finite.
     Raises UsageError for anything else than a number between 0 and 1.
 
     Examples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -15,12 +15,13 @@ from ..io.model import Model
 from ..ir.graph import Graph, constant_bytes, is_counted
 from ..ir.op_schemas import ONNX_DOMAIN, qualified_op_type, split_op_type
 from ..rewriting.change_log import Change, ChangeLog
+from ..rewriting.rules import Rule
 from ..support.confidence_intervals import RatioInterval
 from ..support.printable_text import json_text
 from ..verify.proof_guarantees import ProofCounts
 from ..verify.verdict import Verdict
 from .failures import RejectedChange
-from .pipeline import Pass, leaves
+from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from .target import TargetFit
 from .transforms import SkippedPass, definition
 
@@ -360,3 +361,30 @@ def run_hints(passes: Iterable[Pass], model: Model, report: Report) -> list[RunH
         except PluginError as e:
             report.notes.append(str(e))
     return found
+
+
+QUANTIZES = "`passes quantize --plugin FILE` applies lossy rules, and measures what they cost"
+
+
+def lossy_notes(p: Pass, rejected: Iterable[RejectedChange]) -> list[str]:
+    """The lossy rules of a pipeline that were not applied, as it does not quantize, or whose changes were left out."""
+    rules = {r.name: (r, leaf.name) for leaf in leaves(p) for r in rules_in(leaf) if isinstance(r, Rule)}
+    lossy = {name: pass_name for name, (r, pass_name) in rules.items() if r.contract.is_lossy}
+    idle = [name for name in lossy if name not in {r.name for r in _quantizing_rules(p)}]
+    wrong = [name for name in dict.fromkeys(r.by for r in rejected) if name in lossy]
+    notes = [f"{_of_passes(idle, lossy)} not applied: lossy, and the pipeline does not quantize"] if idle else []
+    notes += [f"changes of {_of_passes(wrong, lossy)} left out: lossy, so that results differ"] if wrong else []
+    return [f"{note}; {QUANTIZES}" for note in notes]
+
+
+def _of_passes(names: Sequence[str], passes: Mapping[str, str]) -> str:
+    return ", ".join(f"{passes[name]}/{name}" for name in names)
+
+
+def _quantizing_rules(p: Pass, *, quantizes: bool = False) -> Iterator[Rule]:
+    """The rules that a pipeline lets quantize."""
+    quantizes = quantizes or (isinstance(p, Pipeline) and p.quantization is not None)
+    if isinstance(p, Pipeline | Fixpoint):
+        yield from (r for inner in p.passes for r in _quantizing_rules(inner, quantizes=quantizes))
+    elif quantizes and isinstance(p, RulePass):
+        yield from p.rules

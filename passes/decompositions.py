@@ -28,6 +28,7 @@ MASKING = by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO)
 """The contract of a Where, of which onnxruntime makes 0 of -0."""
 MAX_MASK_ELEMENTS = 1 << 22  # of a constant that stands for an operator
 BOOL = TensorProto.BOOL
+ALLOWZERO_OPSET = 14
 MAX_SUMMED = 1 << 11  # elements along the axis of a CumSum
 SIGNED = INTEGERS - {TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64}
 
@@ -110,6 +111,23 @@ def split_global_max(g: RewriteBuilder, x: Value) -> Value:
     """GlobalMaxPool(x) => ReduceMax(x, axes from 2 on)"""
     require(x.rank > 2, "it has no axes to reduce")
     return g.ReduceMax(x, axes=list(range(2, x.rank)))
+
+
+@rule(lambda g, x, repeats, op: g.Tile(x, repeats) @ op, contract=EXACT)
+def split_tile(g: RewriteBuilder, x: Value, repeats: Value, op: Op) -> Value:
+    """Tile(x, r) => Reshape(Expand(Reshape(x, [1, d0, 1, d1]), [r0, d0, r1, d1]), [r0 * d0, r1 * d1])"""
+    require(op.version >= ALLOWZERO_OPSET, "a Reshape of this opset takes 0 for another dim")
+    rank, dims = x.rank, g.Shape(x)
+    ones = g.const(np.ones(rank, np.int64))
+    apart, repeated = (_in_turn(g, each, dims) for each in (ones, repeats))
+    expanded = g.Expand(g.Reshape(x, apart, allowzero=1), repeated)
+    return g.Reshape(expanded, g.Mul(repeats, dims), allowzero=1)
+
+
+def _in_turn(g: RewriteBuilder, a: Value, b: Value) -> Value:
+    """The elements of two rows by turns."""
+    columns = (g.Unsqueeze(v, axes=[1]) for v in (a, b))
+    return g.Reshape(g.Concat(*columns, axis=1), [-1])
 
 
 @rule(lambda g, op: g.one_of("Sum", "Max", "Min")(...) @ op)

@@ -100,6 +100,7 @@ ROWS = {
     "CumSum": ("x[2,3,5]", "CumSum<reverse=1, exclusive=1>(x, one)", 14, "FD"),
     "GatherElements": ("x[3,4]", "GatherElements<axis=1>(x, at)", 13, "FDI"),
     "Mod": ("a[2,8]", "Mod(a, a)", 13, "I"),
+    "Tile": ("x[2,N,3]", "Tile(x, times)", 14, "FI"),
     "Flatten": ("x[N,3,4]", "Flatten(x)", 13, "FI"),
     "Squeeze": ("x[1,3,1]", "Squeeze(x)", 13, "FI"),
     "Unsqueeze": ("x[N,3]", "Unsqueeze(x, last)", 13, "FI"),
@@ -116,7 +117,8 @@ ROWS = {
 DTYPES = {"F": "float", "H": "float16", "D": "double", "I": "int32", "B": "bool"}
 CONSTANTS = (
     "int64[1] last = {-1}, int64 one = {1}, int64[2] parts = {3, 5}, float[4] scales = {1, 1, 2, 1.5}, "
-    "int64[4] sizes = {1, 2, 6, 8}, float[4] shrink = {1, 1, 0.5, 0.5}, int64[2,2] at = {-1, 0, 3, 2}"
+    "int64[4] sizes = {1, 2, 6, 8}, float[4] shrink = {1, 1, 0.5, 0.5}, int64[2,2] at = {-1, 0, 3, 2}, "
+    "int64[3] times = {2, 1, 3}"
 )
 
 

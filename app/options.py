@@ -761,7 +761,7 @@ class TargetOptions:
 
     target: str | Target | None = selection_option(
         None,
-        "Make the result for this engine, or end with what it does not take: ort, webgpu, FILE.toml, or of a plugin.",
+        "Make the result for this engine, or end with its misfits: ort, webgpu, openvino, FILE.toml, or of a plugin.",
         "NAME",
         reads=True,
         objects=_is_target,
@@ -775,7 +775,7 @@ class InfoOptions(DimOptions, ReportOptions):
 
     target: str | Target | None = selection_option(
         None,
-        "List the ops that this engine does not take: ort, webgpu, FILE.toml, or of a plugin.",
+        "List the ops that this engine does not take: ort, webgpu, openvino, FILE.toml, or of a plugin.",
         "NAME",
         reads=True,
         is_own=True,

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from msgspec import structs
+from onnx import TensorProto
 from passwright.app.cli.entry import app
+from passwright.app.measure.feeds import drawn_feeds
 from passwright.core import Plugin, Support, Target
 from passwright.core.errors import PluginError, TargetError, UnknownNameError, UsageError
+from passwright.core.io.model_source import model_source
+from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.core.run.target import read_target
+from passwright.core.verify.output_comparison import compare_outputs
 from passwright.passes.targets import TARGET_NAMES, shipped_target
 from rewriting import cases, load, op_types
-from tiers import slow_unless
+from tiers import needs_openvino, slow_unless
 from typer.testing import CliRunner, Result
 
 from passwright import info, optimize
@@ -193,3 +200,64 @@ def test_golden_models_are_on_webgpu(name: str) -> None:
     assert str(result.report.target) == "on target webgpu"
     assert result.report.verification is not None
     assert result.report.rejected == []
+
+
+OPENVINO = SessionConfig(engine="openvino", intra_op_threads=1)
+LACKED_BY_OPENVINO: dict[str, tuple[str, int, list[str]]] = {
+    "CastLike": ("g (float[2,8] x, int32[1] t) => (int32[2,8] y) { y = CastLike(x, t) }", 20, ["Cast"]),
+    "axes that it ignores": ("g (float[2,8] x) => (float[2,1] y) { y = ReduceL1<axes=[1]>(x) }", 13, ["ReduceL1"]),
+    "repeats that no constant has": (
+        "g (float[A,B] x) => (float[C,D] y) { s = Shape(x) y = Tile(x, s) }",
+        20,
+        ["Shape", "Unsqueeze", "Concat", "Reshape", "Concat", "Reshape", "Reshape", "Expand", "Mul", "Reshape"],
+    ),
+    "antialias": (
+        """g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float[4] s = {1, 1, 0.5, 0.5}> {
+            y = Resize<mode="linear", antialias=1>(x, , s) }""",
+        18,
+        ["MatMul", "MatMul"],
+    ),
+}
+"""Ops that OpenVINO lacks or computes otherwise, their opset, and what is made of them."""
+GOLDEN_ON_OPENVINO = ("attention_int8", "bert_dynamo", "keras_cnn", "loop_if", "mobilenet", "t5_decoder", "yolo")
+
+
+def computes_the_same(model: onnx.ModelProto, result: onnx.ModelProto, feeds: dict[str, Any]) -> bool:
+    """Whether the result in OpenVINO and the model in onnxruntime have equal outputs."""
+    want = create_session(model.SerializeToString()).run(None, feeds)
+    got = create_session(result.SerializeToString(), OPENVINO).run(None, feeds)
+    return not any(compare_outputs(w, g, exact=False).reason for w, g in zip(want, got, strict=True))
+
+
+@needs_openvino
+@cases("text, opset, expected", LACKED_BY_OPENVINO)
+def test_models_that_openvino_lacks_are_right_there(text: str, opset: int, expected: list[str]) -> None:
+    model = load(text, opset)
+    result = optimize(model, target="openvino", verify="quick").model
+    assert op_types(result) == expected
+    shapes = {i.name: [d.dim_value or 3 for d in i.type.tensor_type.shape.dim] for i in model.graph.input}
+    x = np.random.default_rng(0).normal(size=shapes["x"]).astype(np.float32)
+    assert computes_the_same(
+        model, result, {"x": x} | {n: np.zeros(s, np.int32) for n, s in shapes.items() if n != "x"}
+    )
+
+
+@needs_openvino
+@pytest.mark.parametrize("name", slow_unless(["keras_cnn"], GOLDEN_ON_OPENVINO))
+def test_golden_models_are_right_in_openvino(name: str) -> None:
+    model = onnx.load(Path(__file__).parent.parent / "golden_models" / f"{name}.onnx")
+    result = optimize(model, target="openvino", verify="quick")
+    assert str(result.report.target) == "on target openvino"
+    assert result.report.rejected == []
+    assert computes_the_same(model, result.model, next(drawn_feeds(model_source(model, inline=False), 1)))
+
+
+def test_openvino_is_given_no_operator_that_is_slower_there() -> None:
+    target = shipped_target("openvino")
+    assert target.takes("Attention", "", 23, [TensorProto.FLOAT] * 3)
+    assert not target.may_add("Attention", "", 23, [TensorProto.FLOAT] * 3)
+    assert not target.may_add("RotaryEmbedding", "", 23, [TensorProto.FLOAT] * 3)
+    assert not target.takes("Relu", "", 22, [TensorProto.DOUBLE]), "it computes double in single precision"
+    model = load("g (float[1000,4] x) => (float[1000,1] y) { a = Abs(x) y = ReduceSum<axes=[1]>(a) }", 11)
+    for name, kinds in (("openvino", ["ReduceL1"]), ("ort", ["Abs", "ReduceSum"])):
+        assert op_types(optimize(model, target=name, verify=False).model) == kinds

@@ -107,9 +107,9 @@ class Recorded(CallTimes):
 
     as_timed: Sequence[float] = ()
 
-    def leave_out_waits(self) -> None:
+    def leave_out_waits(self, share: float) -> None:
         self.as_timed = self.rounds
-        super().leave_out_waits()
+        super().leave_out_waits(share)
 
 
 def race(models: Sequence[Path], threads: int, min_time: float, seed: int) -> Iterator[Race]:

@@ -82,7 +82,7 @@ def test_command_prints_table_and_writes_json(tmp_path: Path, monkeypatch: pytes
         assert four["throughput"] == pytest.approx(4 / four["median"])
         assert four["median_low"] <= four["median"] * 1.5
     assert data["models"][0]["ratios"] == {}
-    assert data["models"][1]["ratios"]["4"].keys() == {"ratio", "low", "high", "is_significant"}
+    assert data["models"][1]["ratios"]["4"].keys() == {"ratio", "low", "high", "inconclusive", "is_significant"}
 
 
 def test_json_to_stdout(tmp_path: Path, simulated: SimulatedMachine) -> None:

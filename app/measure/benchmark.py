@@ -149,15 +149,16 @@ class CallTimes:
             self._without_waits.append(self.rounds[-1])
         return min(calls + self._on_core[-len(block.on_core) :] if block.on_core else calls)
 
-    def leave_out_waits(self) -> None:
+    def leave_out_waits(self, share: float) -> None:
         """Make all rounds one time of the set without waits for a core, if there is enough without them.
 
-        A single thread has its time on a core; for others blocks with little waiting count.
+        A single thread has its time on a core, unless the `share` of waiting of the set is large; for others blocks
+        with little waiting count.
         """
-        if self._on_core and self.computed > (1 - MAX_WAITED) * self.seconds:
+        if self._on_core and share <= MAX_WAITED:
             self.calls = self._on_core
             self.rounds = [quantile(sorted(self._on_core), FAST_SHARE)] * len(self.rounds)
-        elif len(self._without_waits) >= MIN_BLOCKS:
+        elif not self._on_core and len(self._without_waits) >= MIN_BLOCKS:
             self.rounds = [median(self._without_waits)] * len(self.rounds)
         else:
             self.is_disturbed = True
@@ -382,10 +383,11 @@ def interleave_calls(
                 pace[i] = min(pace[i], max(times[i].add(workers[i].time_calls(batch, calls, pace[i])), 1e-7))
         left = [i for i in left if not times[i].failure]
         rounds += 1
-    waited = sum(t.seconds - t.computed for t in times.values())
-    if waited > QUIET_SHARE * sum(t.seconds for t in times.values()):
-        for t in (t for t in times.values() if t.rounds):
-            t.leave_out_waits()
+    measured = [t for t in times.values() if t.rounds]
+    share = 1 - sum(t.computed for t in measured) / max(sum(t.seconds for t in measured), 1e-9)
+    if share > QUIET_SHARE:
+        for t in measured:
+            t.leave_out_waits(share)
     return times
 
 

@@ -16,7 +16,7 @@ SIGNIFICANCE = 0.05
 AS_FAST = 1.05  # of another time, up to which one counts as no longer: intervals are wide on busy machines
 
 
-class RatioInterval(Struct, frozen=True, omit_defaults=True):
+class RatioInterval(Struct, frozen=True):
     """A ratio and its 95 % confidence interval.
 
     `inconclusive`: why the measurement decides nothing, "" if it does; such an interval contains 1.

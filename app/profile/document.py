@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
+from ...core.ort.engines import ONNXRUNTIME
 from ...core.run.report import Report
 from ..optimize.document import run_sections, run_tiles
 from ..report.document import TERMINAL, Block, Cell, Document, Lines, Section, Table, TableRow, Tile, Widget, table
@@ -35,7 +36,7 @@ def describe(
         Widget("timeline.html", {}, lambda: {"lanes": timeline_data(report)}),
         total_table(report),
         type_table(report),
-        *(b for p in report.profiles for b in (node_table(report, p, limit), Lines([_summary_line(p)]))),
+        *(b for p in report.profiles for b in (node_table(report, p, limit), Lines([_summary_line(report, p)]))),
         Lines([report.note] * bool(report.note), "note"),
     ]
     trace = report.before.trace
@@ -44,8 +45,7 @@ def describe(
         "passes profile",
         report.source,
         "",
-        summary=f"onnxruntime {report.versions['onnxruntime']} at level {report.level} "
-        f"with {report.provider}, {threads}, a batch of {report.batch}{sizes}",
+        summary=f"{_engine_text(report)}, {threads}, a batch of {report.batch}{sizes}",
         tiles=[tile, *(run_tiles(run) if run is not None else ())],
         warnings=[f"left out {text}" for text in report.rejected],
         blocks=[
@@ -94,17 +94,33 @@ def node_table(report: ProfileReport, profile: Profile, limit: int) -> Table:
         rest = len(node.origin) - MAX_NAMES
         names = [*node.origin[:MAX_NAMES], *[f"and {rest} more"] * (rest > 0)]
         origin = "" if node.origin == (node.name,) else tuple(names)
-        rows.append((node.name, node.op, *_time_cells(node, profile), origin, *[node.rule] * rules))
+        kernel = [node.provider] * (report.engine != ONNXRUNTIME)
+        rows.append((node.name, node.op, *kernel, *_time_cells(node, profile), origin, *[node.rule] * rules))
     name = f"node {profile.label}"
-    headings = (name, "op", "time", "%", "calls", "made from", *["rule"] * rules)
+    kernel = ["kernel"] * (report.engine != ONNXRUNTIME)
+    headings = (name, "op", *kernel, "time", "%", "calls", "made from", *["rule"] * rules)
     title = f"By node, {profile.label}"
     if len(profile.nodes) > limit:
         title += f": the slowest {limit} of {len(profile.nodes):,}"
-    texts, cut = ("op", "made from", "rule"), (name, "made from")
+    texts, cut = ("op", *kernel, "made from", "rule"), (name, "made from")
     return table(title, headings, rows, texts=texts, cut=cut, folded=profile is not report.profiles[-1])
 
 
-def _summary_line(profile: Profile) -> str:
+def _engine_text(report: ProfileReport) -> str:
+    """The engine with its version, and its precision, or the level and the provider of onnxruntime."""
+    name = report.engine.partition(":")[0]
+    text = f"{name} {report.versions.get(name, '')}".strip()
+    if report.engine == ONNXRUNTIME:
+        return f"{text} at level {report.level} with {report.provider}"
+    return f"{text} ({report.profiles[-1].precision})"
+
+
+def _summary_line(report: ProfileReport, profile: Profile) -> str:
+    if report.engine != ONNXRUNTIME:
+        kernels = len({node.provider for node in profile.nodes})
+        text = f"{profile.label}: {plural(len(profile.nodes), 'node')} ran in {plural(kernels, 'kernel')}"
+        left_out = len(profile.eliminated_nodes)
+        return text + f"; it fused, left out or computed ahead {left_out} of the file" * bool(left_out)
     providers = Counter(node.provider for node in profile.nodes)
     ran = ", ".join(name if len(providers) == 1 else f"{name} ({n})" for name, n in providers.most_common())
     text = f"{profile.label}: " + (f"{plural(len(profile.nodes), 'node')} ran on {ran}" if ran else "no node ran")

@@ -16,12 +16,11 @@ from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import sizes_from_shapes
 from ...core.verify.input_specs import input_specs
-from ..measure.execution_provider import optimization_level, parse_provider
+from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import make_feeds
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
 from ..options import with_process_options
-from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
@@ -34,7 +33,7 @@ from .profile_report import ProfileReport
 
 @with_process_options
 def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
-    """Run a model file under onnxruntime's profiler as it is and, unless `no_optimize`, as optimized.
+    """Run a model file under the profiler of an `engine` as it is and, unless `no_optimize`, as optimized.
 
     Both have the same inputs: the first sample of `inputs`, which are as for `optimize`, or inputs generated with
     `shape` and `dim`, which do not change the models, and `batch` samples. They run with `threads` (0 for one on each
@@ -43,14 +42,14 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
     `json` for the profiles as JSON, `html` for a page of HTML.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline or level, EvaluationError if
-    onnxruntime does not run a model, UnverifiableError if no inputs can be generated or the result cannot be verified.
+    the engine does not run a model, UnverifiableError if no inputs can be generated or the result cannot be verified.
 
     Examples:
         >>> report = profile("model.onnx", min_time=0.01, threads=1)
         >>> report.level
         'all'
     """
-    level_name = optimization_level(options.level)
+    config = session_configs(options, [options.engine], options.level)[0]
     path = Path(model)
     paths = OutputPaths.of(report=options.json, page=options.html, trace=options.trace)
     read = [path, *data_files(options.inputs), *plugin_files(options.plugin), *options.custom_operator_files]
@@ -64,7 +63,6 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
             given = read_given(options.inputs, loaded)
         paths.require_distinct((*read, *file.external_files))
         feeds = make_feeds(path, given, [options.batch], sizes, options.seed)
-    config = parse_provider(options.ep).session_config(level_name, options.threads)
     with ScratchFolder() as folder:
         result, models = None, {"before": path}
         if not options.no_optimize:
@@ -100,10 +98,11 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
         config.intra_op_threads,
         feeds.sizes,
         timer.seconds,
-        versions(),
+        engine_versions([config]),
         [q.description for q in result.report.rejected] if result is not None else [],
         feeds.note,
         next(iter(feeds.by_batch)),
+        config.engine_name,
         options=options.chosen,
     )
     with Publication() as publication:

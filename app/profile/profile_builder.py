@@ -36,7 +36,9 @@ def build_profile(label: str, recording: Recording) -> RecordedProfile:
     middle = median(r.seconds for r in runs)
     shown = min(range(len(runs)), key=lambda i: abs(runs[i].seconds - middle))
     file_nodes = [*all_nodes(recording.file_graph.node)]
-    if recording.optimized_graph is not None:
+    if recording.attributions is not None:
+        attributions = list(recording.attributions)
+    elif recording.optimized_graph is not None:
         attributions = attribute_nodes(recording.file_graph, recording.optimized_graph)
     else:  # the provider cannot save the optimized model: only nodes that kept their names are known
         attributions = [NodeAttribution(n.name, n.op_type, (n.name,)) for n in file_nodes]
@@ -52,6 +54,7 @@ def build_profile(label: str, recording: Recording) -> RecordedProfile:
         slowest,
         _type_times(slowest),
         eliminated_nodes=tuple(eliminated_nodes(recording.file_graph, attributions)),
+        precision=recording.precision,
     )
     return RecordedProfile(profile, runs, shown, nodes)
 

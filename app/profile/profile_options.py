@@ -7,13 +7,13 @@ from pathlib import Path
 
 from ..options import (
     DimOptions,
+    EngineOptions,
     LevelOptions,
     MeasuredInputOptions,
     PageOptions,
     PipelineOptions,
     ReportOptions,
     SeedOptions,
-    SessionOptions,
     TimingOptions,
     option,
     report_option,
@@ -26,7 +26,7 @@ class ProfileOptions(
     PageOptions,
     TimingOptions,
     SeedOptions,
-    SessionOptions,
+    EngineOptions,
     LevelOptions,
     DimOptions,
     MeasuredInputOptions,

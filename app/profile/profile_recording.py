@@ -1,9 +1,9 @@
-"""Runs of a model under onnxruntime's profiler, in a worker process."""
+"""Runs of a model under the profiler of an engine, in a worker process."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, count
+from itertools import accumulate, chain, count
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -19,11 +19,14 @@ from ...core.io.writer import write_model
 from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
 from ...core.ort.backends import LoadedModel, is_lack_of_memory, session_memory
+from ...core.ort.engines import SINGLE, OpTime
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.value_files import with_arrays
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
+from ...core.serialization.proto_queries import all_nodes
 from ...core.support.scratch_folder import ScratchFolder
-from ..measure.profile_trace import ProfiledRun, read_trace
+from ..measure.profile_trace import KernelExecution, ProfiledRun, read_trace
+from .node_attribution import NodeAttribution
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
 WORKER = module_command(__name__)
@@ -36,12 +39,15 @@ MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, a
 class Recording(Struct, frozen=True):
     """The runs after warming up, the graph of the file with a unique name for each node, and onnxruntime's graph.
 
-    `optimized_graph` is None if the provider cannot save it. Both graphs are without the bytes of weights.
+    `optimized_graph` is None if the provider cannot save it. Both graphs are without the bytes of weights. Of another
+    engine, `attributions` are the nodes that it says, and `precision` is that in which it computes.
     """
 
     runs: tuple[ProfiledRun, ...]
     file_graph: onnx.GraphProto
     optimized_graph: onnx.GraphProto | None = None
+    attributions: tuple[NodeAttribution, ...] | None = None
+    precision: str = SINGLE
 
 
 def record_profile(
@@ -54,7 +60,8 @@ def record_profile(
 ) -> Recording:
     """Run the model in `path` for `min_time` seconds after warming up, three times at least.
 
-    Raises ModelError for a file without a model, EvaluationError if onnxruntime does not load or run it, or crashes.
+    Raises ModelError for a file without a model, EvaluationError if the engine does not load or run it, crashes, or
+    does not say the time of each op.
     """
     file = ModelFile(path)
     model = load(file, inline=False)
@@ -68,17 +75,39 @@ def record_profile(
         try:
             memory = session_memory(path, config)
             with WorkerProcess[ProfileWorker](command, timeout + min_time, memory=memory) as process:
+                if not config.is_onnxruntime:
+                    times = process.call().op_times(copy, setting, with_arrays(feeds), outputs, min_time)
+                    return _engine_recording(times, graphs[0])
                 profile = process.call().profile(copy, setting, with_arrays(feeds), outputs, min_time)
         except (EvaluationError, RequestFailed) as e:
             raise EvaluationError(f"{e}; {MORE_MEMORY}" if is_lack_of_memory(e) else str(e)) from e
         except WorkerExit as e:
-            raise EvaluationError(f"onnxruntime's profiler gave nothing: {e}") from e
+            raise EvaluationError(f"the profiler of {config.engine_name} gave nothing: {e}") from e
         runs = tuple(read_trace(profile.trace)[profile.warm_runs :])
         if not runs:
             raise EvaluationError(TOO_MANY_EVENTS)
         if profile.is_saved and saves.exists():
             graphs.append(load_without_weights(saves).graph)
-    return Recording(runs, *graphs)
+    return Recording(runs, graphs[0], graphs[1] if len(graphs) > 1 else None)
+
+
+def _engine_recording(times: EngineTimes, file_graph: onnx.GraphProto) -> Recording:
+    """The recording of an engine that says the time of each op, one after the other."""
+    names = {name: node.name for node in all_nodes(file_graph.node) for name in (node.name, *node.output) if name}
+    ops = {op.name: op for run in times.runs for op in run}
+    attributions = (
+        NodeAttribution(op.name, op.op_type, tuple(dict.fromkeys(names[n] for n in op.originals if n in names)))
+        for op in ops.values()
+    )
+    runs = list[ProfiledRun]()
+    for run, seconds in zip(times.runs, times.seconds, strict=True):
+        starts = accumulate((op.seconds for op in run), initial=0.0)
+        kernels = (
+            KernelExecution(op.name, op.op_type, op.kernel, -1, start, op.seconds, op.seconds)
+            for op, start in zip(run, starts, strict=False)
+        )
+        runs.append(ProfiledRun(0.0, seconds, tuple(kernels)))
+    return Recording(tuple(runs), file_graph, None, tuple(attributions), times.precision)
 
 
 def _without_elements(tensor: Tensor, name: str) -> Iterator[bytes]:
@@ -107,8 +136,39 @@ class ProfileFile(Struct, frozen=True):
     is_saved: bool
 
 
+class EngineTimes(Struct, frozen=True):
+    """The times of ops in each recorded run of an engine, the seconds of the runs, and the precision."""
+
+    runs: list[list[OpTime]]
+    seconds: list[float]
+    precision: str
+
+
 class ProfileWorker:
     """Profiles in this process."""
+
+    def op_times(
+        self, model: Path, config: SessionConfig, feeds: dict[str, Any], outputs: Sequence[str], min_time: float
+    ) -> EngineTimes:
+        """The times of ops in an engine. Raises EvaluationError."""
+        loaded = LoadedModel(model, config)
+        found = EngineTimes([], [], loaded.session.precision)
+
+        def record() -> None:
+            start = perf_counter()
+            loaded.run(outputs, feeds)
+            found.seconds.append(perf_counter() - start)
+            found.runs.append(loaded.session.op_times())
+
+        for _ in range(WARMUP_RUNS):
+            record()
+        if not found.runs[-1]:
+            raise EvaluationError(f"{config.engine_name} does not say the time of each op")
+        count = max_runs(len(found.runs[-1]))
+        found.runs.clear()
+        found.seconds.clear()
+        repeat(record, min_time, count)
+        return found
 
     def profile(
         self, model: Path, config: SessionConfig, feeds: dict[str, Any], outputs: Sequence[str], min_time: float

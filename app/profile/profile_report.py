@@ -9,11 +9,14 @@ from typing import Any
 
 from msgspec import Struct, to_builtins
 
+from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.support.printable_text import json_text
 
 
 class NodeTime(Struct, frozen=True):
-    """A node that onnxruntime ran: seconds of one run, without the time of its bodies.
+    """A node that the engine ran: seconds of one run, without the time of its bodies.
+
+    `provider` is the execution provider of onnxruntime, or the kernel of another engine.
 
     `file_nodes`: the nodes of the profiled file whose work it does; `origin`: the nodes of the original from which
     those were made; `rule`: the rewrite of ours that made it, or "". `start`: seconds after the first node of the run
@@ -45,7 +48,8 @@ class Profile(Struct, frozen=True):
 
     Times are medians over all `runs`, of each node and of the time outside nodes, and sums of those, so that other load
     does not count. `nodes` and `types` are sorted, the slowest first. `eliminated_nodes` are the nodes of the file to
-    which no executed node corresponds: onnxruntime folded them, merged them into equal ones or removed them.
+    which no executed node corresponds: the engine folded them, merged them into equal ones or removed them.
+    `precision` is that in which the engine computes.
     """
 
     label: str
@@ -56,6 +60,7 @@ class Profile(Struct, frozen=True):
     types: list[TypeTime]
     trace: Path | None = None
     eliminated_nodes: tuple[str, ...] = ()
+    precision: str = SINGLE
 
     @property
     def outside(self) -> float:
@@ -65,7 +70,7 @@ class Profile(Struct, frozen=True):
 
 @dataclass(slots=True)
 class ProfileReport:
-    """The profiles of the original and, where it was optimized, of the result.
+    """The profiles of the original and, where it was optimized, of the result, in an `engine`.
 
     `level` is the level of onnxruntime's own optimization, `sizes` has symbolic dims except the `batch`;
     `rejected` describes wrong changes of ours, in a line each.
@@ -88,6 +93,7 @@ class ProfileReport:
     rejected: list[str] = field(default_factory=list[str])
     note: str = ""
     batch: int = 1
+    engine: str = ONNXRUNTIME
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

@@ -226,6 +226,7 @@ class OpenvinoSession(EngineSession):
                 tuple(name for name in originals.get(p.node_name, "").split(",") if name),
             )
             for p in self._request.get_profiling_info()
+            if str(p.status).endswith("EXECUTED")
         ]
 
 

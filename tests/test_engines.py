@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from passwright.app.compare.document import engine_table
+from passwright.app.measure import benchmark
 from passwright.app.verify.document import describe
 from passwright.core import Engine
 from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UsageError
@@ -20,6 +23,7 @@ from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.engines import EngineChoice, parse_engine
 from passwright.core.ort.sessions import SessionConfig
 from rewriting import each, load
+from simulated_races import SimulatedMachine
 from tiers import needs_openvino
 
 import passwright
@@ -239,3 +243,51 @@ def test_ops_that_crash_an_engine_are_listed(model: Path) -> None:
 def test_ops_that_are_wrong_together_are_listed(model: Path) -> None:
     report = passwright.bisect_engine(model, f"{PLANTED}:bf16", verify="quick")
     assert (report.wrong_ops, report.together) == ([], ["Mul c", "Relu r"])
+
+
+@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+def test_comparisons_have_rows_for_engines(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
+    engines = ["onnxruntime", str(PLANTED), f"{PLANTED}:bf16"]
+    report = passwright.compare(model, with_tools=(), engine=engines, batch=(1,), min_time=0.01, threads=1)
+    assert [(row.made_by, row.engine) for row in report.engines] == [
+        (made_by, f"planted_engine.py{precision}")
+        for made_by in ("original", "passwright")
+        for precision in ("", ":bf16")
+    ]
+    assert [row.is_wrong for row in report.engines] == [True] * 4
+    assert report.engines[0].verdict.startswith("wrong: y: off by up to")
+    assert report.engines[1].verdict.startswith("over the budget of 1%: SNR")
+    assert all(row.measured is not None and row.ratios for row in report.engines)
+    cells = engine_table(report).rows[0].cells
+    assert [str(cell) for cell in cells[:2]] == ["original", "planted_engine.py 1.0 (f32)"]
+
+
+@needs_openvino
+def test_profiles_of_openvino_name_the_nodes_of_the_file(tmp_path: Path) -> None:
+    text = "g (float[1,3,8,8] x) => (float[1,4,8,8] y) { [conv] c = Conv<pads=[1,1,1,1]>(x, w) [relu] y = Relu(c) }"
+    path = tmp_path / "m.onnx"
+    onnx.save(load(text, 20, weights={"w": np.ones((4, 3, 3, 3), np.float32)}), path)
+    report = passwright.profile(path, engine="openvino", no_optimize=True, min_time=0.01, threads=1)
+    assert (report.engine, report.before.precision) == ("openvino", "f32")
+    convolution = next(node for node in report.before.nodes if "Conv" in node.op)
+    assert set(convolution.file_nodes) == {"conv", "relu"}
+    assert convolution.provider
+    with pytest.raises(EvaluationError, match=r"planted_engine\.py does not say the time of each op"):
+        passwright.profile(path, engine=str(PLANTED), no_optimize=True, min_time=0.01)
+
+
+@needs_openvino
+def test_bench_compares_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "BenchmarkConfig", partial(benchmark.BenchmarkConfig, process_sets=1))
+    path = tmp_path / "m.onnx"
+    onnx.save(load(RELU, 20), path)
+    engines = ["onnxruntime", "openvino"]
+    report = passwright.bench([path], engine=engines, batch=(1,), min_time=0.01, threads=1)
+    assert [(m.engine, m.measured.precision, m.measured.threads) for m in report.models] == [
+        (name, "f32", 1) for name in engines
+    ]
+    assert report.models[1].ratios
+    assert report.versions["openvino"]
+    with pytest.raises(UsageError, match="--ep is for onnxruntime: leave it out"):
+        passwright.bench([path], engine=["openvino"], ep="cuda")

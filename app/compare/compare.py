@@ -12,21 +12,22 @@ from ...core.errors import EvaluationError, ModelError, UnverifiableError
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication, publish_copy
+from ...core.ort.engines import ONNXRUNTIME, parse_engine
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL, SessionConfig
+from ...core.ort.sessions import DISABLE_ALL, SessionConfig
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
-from ..measure.benchmark import BenchmarkConfig
-from ..measure.execution_provider import parse_provider
+from ..measure.benchmark import BenchmarkConfig, BenchmarkTarget
+from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.tuned_settings import read_tuned_settings, settings_words
 from ..optimize.run_options import RunOptions, plugin_files
 from ..options import with_process_options
-from ..registry.environment import machine_summary, versions
+from ..registry.environment import machine_summary
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
@@ -34,6 +35,7 @@ from ..report.verdict_text import input_sets_text
 from .compare_options import CompareOptions
 from .comparison_report import ORIGINAL, ComparisonReport, Row
 from .document import describe
+from .engine_rows import EngineRuns, with_measurements
 from .rows import RowVerifier, measure_rows, online_optimizations
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 
@@ -45,7 +47,8 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
     """Compare a model file with the results of passwright, onnxruntime and the optimizers `with_tools` for it.
 
     `pipeline`, `plugin`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; the `shape` of inputs and sizes
-    of symbols (`dim`) apply to verification and measurement, and change no model. `with_tools`: ort, onnxsim, onnxslim,
+    of symbols (`dim`) apply to verification and measurement, and change no model. Each model has a row for each other
+    `engine`, as openvino or openvino:bf16. `with_tools`: ort, onnxsim, onnxslim,
     onnxoptimizer, onnxscript; None for those installed. `json`: a file for the report as JSON, `html` for a
     page; `keep`: a folder for the optimized files. A tool that fails or is wrong has a row with the reason; if the
     original cannot be run, nothing is verified, and the rest is measured all the same.
@@ -57,7 +60,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
         >>> {row.made_by for row in report.rows} >= {'passwright'}
         True
     """
-    timer, online = PhaseTimer(phase_callback(options.progress)), session_config(options)
+    timer, (online, *others) = PhaseTimer(phase_callback(options.progress)), session_configs_of(options)
     offline = replace(online, optimization_level=DISABLE_ALL, disabled_optimizers=())
     path = Path(model)
     tools, skipped = select_tools(options.with_tools)
@@ -111,13 +114,15 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
             for output in outputs:
                 timer.progress(f"verifying {output.row.made_by}")
                 rows += verifier.rows(output)
-        try:
-            feeds = make_feeds(path, given, options.batch, spec.fixed_sizes if spec is not None else {}, options.seed)
-        except (UnverifiableError, EvaluationError) as e:
-            feeds = Feeds({}, {}, f"nothing was measured: {e}")
+            in_engines = [*EngineRuns(others, source, verifier, spec, timer, options.seed).rows(outputs)]
+        feeds = _feeds(path, given, options, spec)
         files = {output.row.made_by: output.file for output in outputs}
         effort = BenchmarkConfig(options.min_time, seed=options.seed)
-        rows = measure_rows(rows, files, feeds.by_batch, {False: offline, True: online}, effort, timer, BASELINE_ROW)
+        targets = [BenchmarkTarget(files[r.made_by], config) for r, config in in_engines if not r.failure]
+        rows, found = measure_rows(
+            rows, files, feeds.by_batch, {False: offline, True: online}, effort, timer, BASELINE_ROW, targets
+        )
+        engine_rows = with_measurements([row for row, _ in in_engines], found, rows[BASELINE_ROW].measured)
         if paths.repro_folder is not None:
             with timer.phase("keeping the files"):
                 _copy_models([o.file for o in outputs if o.file != path and not o.row.failure], paths.repro_folder)
@@ -135,12 +140,13 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
         feeds.note,
         skipped,
         timer.seconds,
-        versions() | {o.row.made_by: o.row.version for o in outputs if o.row.version and not o.level},
+        engine_versions(others) | {o.row.made_by: o.row.version for o in outputs if o.row.version and not o.level},
         machine_summary(),
         oracle is not None,
         notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
         "" if options.settings is None else ", ".join(settings_words(online)) or "onnxruntime's defaults",
+        engine_rows,
         options=options.chosen,
     )
     with Publication() as publication:
@@ -154,11 +160,16 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
 compare = with_keywords(CompareOptions, "compare")(compare_model)
 
 
-def session_config(options: CompareOptions) -> SessionConfig:
-    """The session of the online rows. Raises UsageError for an unusable provider, or file of settings."""
-    if options.settings is None:
-        return parse_provider(options.ep).session_config(ENABLE_ALL, options.threads)
-    return read_tuned_settings(Path(options.settings)).session.config()
+def session_configs_of(options: CompareOptions) -> list[SessionConfig]:
+    """The session of the online rows, and the sessions of other engines.
+
+    Raises UsageError for an unusable engine, provider, or file of settings.
+    """
+    engines = [text for text in options.engine if parse_engine(text).name != ONNXRUNTIME]
+    online, *others = session_configs(options, [ONNXRUNTIME, *engines])
+    if options.settings is not None:
+        online = read_tuned_settings(Path(options.settings)).session.config()
+    return [online, *others]
 
 
 def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[str]) -> None:
@@ -181,6 +192,16 @@ def _oracle(
         return None, f"nothing was verified: {e}"
     sets = input_sets_text([str(run.input_set) for run in oracle.runs])
     return oracle, f"compared with {oracle.backend} without optimizations on {sets}"
+
+
+def _feeds(
+    path: Path, given: Inputs | GivenSamples | None, options: CompareOptions, spec: VerificationSpec | None
+) -> Feeds:
+    """The inputs to measure with; none, with the reason, if none can be made."""
+    try:
+        return make_feeds(path, given, options.batch, spec.fixed_sizes if spec is not None else {}, options.seed)
+    except (UnverifiableError, EvaluationError) as e:
+        return Feeds({}, {}, f"nothing was measured: {e}")
 
 
 def _bisect_options(

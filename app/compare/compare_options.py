@@ -13,13 +13,13 @@ from ..options import (
     BatchSizeOptions,
     CriterionOptions,
     DimOptions,
+    EnginesOptions,
     InputOptions,
     NameOptions,
     PageOptions,
     PipelineOptions,
     ReportOptions,
     SeedOptions,
-    SessionOptions,
     TimingOptions,
     criterion_option,
     option,
@@ -39,7 +39,7 @@ class CompareOptions(
     SeedOptions,
     TimingOptions,
     BatchSizeOptions,
-    SessionOptions,
+    EnginesOptions,
     DimOptions,
     InputOptions,
     NameOptions,
@@ -78,7 +78,19 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
     quantized: bool = option(
         False,
         "Compare tools for quantization instead, at one accuracy budget.",
-        excludes=("pipeline", "plugin", "only", "skip", "enable", "inputs", "shape", "dim", "ep"),
+        excludes=(
+            "pipeline",
+            "plugin",
+            "only",
+            "skip",
+            "enable",
+            "inputs",
+            "shape",
+            "dim",
+            "ep",
+            "ep_library",
+            "engine",
+        ),
         enables=("data", "labelled", "metric", "budget", "time"),
     )
     time: float | None = criterion_option(
@@ -91,7 +103,8 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
         others = {
             "--pipeline": self.pipeline != "basic", "--plugin": self.plugin, "--only": self.only, "--skip": self.skip,
             "--enable": self.enable, "--inputs": self.inputs, "--shape": self.shape, "--dim": self.dim,
-            "--ep": self.ep != "cpu", "--settings": self.settings, "--keep": self.keep,
+            "--ep": self.ep != "cpu", "--ep-library": self.ep_library, "--engine": self.engine != ("onnxruntime",),
+            "--settings": self.settings, "--keep": self.keep,
         }  # fmt: skip
         quantizing = {
             "--data": self.data, "--labelled": self.labelled, "--metric": self.metric, "--budget": self.budget != "1%",

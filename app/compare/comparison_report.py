@@ -132,6 +132,27 @@ class OperatorCounts(Struct, frozen=True):
         return op_type if domain == CONTRIB_DOMAIN and op_type not in since_versions(ONNX_DOMAIN) else self.op
 
 
+class EngineRow(Struct, frozen=True):
+    """The model of an optimizer in another `engine`: the verdict in words, its `precision`, and what was measured.
+
+    `failure`: why it does not load or run. `ratios`: the latency divided by the original's under ORT ALL, by batch.
+    """
+
+    made_by: str
+    engine: str
+    precision: str
+    failure: str = ""
+    verdict: str = ""
+    is_wrong: bool = False
+    measured: ModelMetrics | None = None
+    ratios: dict[int, RatioInterval] = msgspec.field(default_factory=dict[int, RatioInterval])
+
+    @property
+    def label(self) -> str:
+        """The name of the row."""
+        return f"{self.made_by} in {self.engine}"
+
+
 @dataclass(slots=True)
 class ComparisonReport:
     """All rows, the original first, and the conditions of the comparison.
@@ -139,7 +160,7 @@ class ComparisonReport:
     `baseline` is the index of the original under ORT ALL in `rows`. `sizes`: of the symbolic dims except the batch.
     `batches`: the sizes measured, ascending; `batch_note`: why others are missing. `verification` describes the oracle,
     or why there is none. `skipped_tools`: optimizers that did not run, and why. `models_folder` has the files.
-    `session`: the settings of all sessions in words, if some are given.
+    `session`: the settings of all sessions in words, if some are given. `engines` are the rows of other engines.
 
     Examples:
         >>> report = compare("model.onnx", with_tools=(), batch=(1,), min_time=0.01, threads=1)
@@ -166,6 +187,7 @@ class ComparisonReport:
     notes: list[str] = field(default_factory=list[str])
     models_folder: str = ""
     session: str = ""
+    engines: list[EngineRow] = field(default_factory=list[EngineRow])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def row_of(self, name: str, *, online: bool) -> Row | None:

@@ -58,6 +58,7 @@ def describe(
         verdict_table(rows),
         size_table(rows),
         *(speed_table(report, batch) for batch in report.batches),
+        *([engine_table(report)] if report.engines else []),
         loading_table(rows),
         online_optimization_table(report),
         Lines(
@@ -153,6 +154,26 @@ def verdict_table(rows: Sequence[Row]) -> Table:
         then = _verdict_cell(online) if online is not None else ""
         cells.append(_row(written, _verdict_cell(written), then, *kind))
     return table("Right, valid, portable", ("Right?", "as written", "then ORT ALL", "checker", "portable"), cells)
+
+
+def engine_table(report: ComparisonReport) -> Table:
+    """The verdict on each model in other engines, and its time against the original under ORT ALL."""
+    cells = list[TableRow]()
+    for row in report.engines:
+        latencies = row.measured.latencies if row.measured is not None else {}
+        times = [
+            EMPTY_CELL
+            if (x := latencies.get(batch)) is None
+            else f"{duration(x.median)}{f', {ratio_with_bounds(r)}' if (r := row.ratios.get(batch)) else ''}"
+            for batch in report.batches
+        ]
+        name = row.engine.partition(":")[0]
+        engine = f"{name} {report.versions.get(name, '')} ({row.precision})"
+        verdict = row.failure or row.verdict or EMPTY_CELL
+        tone = "wrong" if row.failure or row.is_wrong else ""
+        cells.append(TableRow((row.made_by, engine, verdict, *times), tone))
+    headings = ("In other engines", "engine", "right?", *(f"time, {batch_text(b)}" for b in report.batches))
+    return table("In other engines", headings, cells, texts=("engine", "right?"))
 
 
 def size_table(rows: Sequence[Row]) -> Table:

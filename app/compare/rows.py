@@ -21,7 +21,7 @@ from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ..measure import benchmark
-from ..measure.metrics import latency_ratios
+from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
 from ..verify.interfaces import Interfaces
@@ -71,11 +71,11 @@ class RowVerifier:
     def _verified(self, row: Row, file: Path) -> Row:
         if row.failure:
             return row
-        failure, verdict = self._verify_file(file, self.online if row.online else self.offline)
+        failure, verdict = self.verify_file(file, self.online if row.online else self.offline)
         stats = self._online_stats(file) if row.online and not failure else None
         return replace(row, failure=failure, verdict=verdict, online_stats=stats)
 
-    def _verify_file(self, file: Path, config: SessionConfig) -> tuple[str, ComparisonVerdict | None]:
+    def verify_file(self, file: Path, config: SessionConfig) -> tuple[str, ComparisonVerdict | None]:
         """Why a file does not load under a config, if it does not, and else its verdict."""
         if self.oracle is None:
             try:
@@ -122,7 +122,7 @@ class RowVerifier:
             Path(f"{saved}.data").unlink(missing_ok=True)
 
     def _saved_model_advice(self, level: str) -> str:
-        failure, verdict = self._verify_file(self.model, replace(self.online, optimization_level=LEVELS[level]))
+        failure, verdict = self.verify_file(self.model, replace(self.online, optimization_level=LEVELS[level]))
         if failure or (verdict is not None and verdict.wrong):
             return self._bisect_command(self.model, level)
         return "only the saved file is wrong: onnxruntime is right when it optimizes the original as it loads"
@@ -168,8 +168,9 @@ def measure_rows(
     effort: benchmark.BenchmarkConfig,
     timer: PhaseTimer,
     baseline: int,
-) -> list[Row]:
-    """Time the rows that load, interleaved; their ratios are to the row `baseline`.
+    others: Sequence[benchmark.BenchmarkTarget] = (),
+) -> tuple[list[Row], list[ModelMetrics]]:
+    """Time the rows that load, and `others`, interleaved; their ratios are to the row `baseline`.
 
     `sessions` are the sessions for rows without online optimization (False), and with it.
     """
@@ -177,14 +178,16 @@ def measure_rows(
     timed = [rows[i] for i in indices]
     targets = [benchmark.BenchmarkTarget(files[row.made_by], sessions[row.online]) for row in timed]
     first = indices.index(baseline) if baseline in indices else 0
-    result = list(rows)
+    result, of_others = list(rows), list[ModelMetrics]()
     if targets and feeds:
         with timer.phase(MEASURING):
-            measured = benchmark.run_benchmark(targets, feeds, effort, timer.progress, first)
-        for i, metrics in zip(indices, measured, strict=True):
+            measured = benchmark.run_benchmark([*targets, *others], feeds, effort, timer.progress, first)
+        for i, metrics in zip(indices, measured, strict=False):
             result[i] = replace(result[i], measured=metrics, failure=metrics.failure)
+        of_others = measured[len(targets) :]
     base = result[baseline].measured
-    return [r if i == baseline else replace(r, ratios=latency_ratios(r.measured, base)) for i, r in enumerate(result)]
+    found = [r if i == baseline else replace(r, ratios=latency_ratios(r.measured, base)) for i, r in enumerate(result)]
+    return found, of_others
 
 
 def online_optimizations(rows: Sequence[Row]) -> list[OnlineOptimization]:

@@ -80,8 +80,8 @@ class ModelMetrics:
     providers: dict[str, int] = field(default_factory=dict[str, int])
     latencies: dict[int, Latency] = field(default_factory=dict[int, Latency])
     threads: int = 0
-    set_peaks: tuple[int, ...] = field(default=(), repr=False)
     precision: str = SINGLE
+    set_peaks: tuple[int, ...] = field(default=(), repr=False)
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:

@@ -335,10 +335,10 @@ def test_race_in_waits_is_inconclusive() -> None:
     assert all(x.is_disturbed for x in latencies)
     busy = "the machine is busy: the processes waited 3.% of the time for a core"
     assert re.fullmatch(f"{busy}; measure again on a quiet machine, or with a single thread", found.inconclusive)
-    assert found.low == 1
+    assert found.low < 1
     assert not found.is_significant
     assert not found.is_slower
-    assert ratio_with_bounds(found).startswith("inconclusive (1.00-")
+    assert ratio_with_bounds(found).startswith("inconclusive (0.95-")
     assert load_note([ModelMetrics(latencies={1: x}) for x in latencies]) == f"inconclusive: {found.inconclusive}"
 
 

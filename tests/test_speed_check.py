@@ -128,7 +128,7 @@ def test_race_on_a_busy_machine_decides_nothing(model: Path, tmp_path: Path, mon
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert op_types(onnx.load(tmp_path / "o.onnx")) == ["Elu"]
-    assert "speed: with ORT ALL inconclusive (1.00-2.00) to the original's time, with 2 threads" in result.stdout
+    assert "speed: with ORT ALL inconclusive (0.95-2.00) to the original's time, with 2 threads" in result.stdout
     assert "speed: the machine is busy: the processes waited 60% of the time for a core; measure" in result.stdout
     (race,) = json.loads((tmp_path / "r.json").read_text())["speed"]["races"]
     assert not race["is_lost"]

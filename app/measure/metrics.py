@@ -27,7 +27,7 @@ from statistics import fmean, median, stdev
 from msgspec.structs import replace
 
 from ...core.ort.engines import SINGLE
-from ...core.support.confidence_intervals import RatioInterval, mean_interval, median_interval, student_t
+from ...core.support.confidence_intervals import AS_FAST, RatioInterval, mean_interval, median_interval, student_t
 
 COLD_CACHES = 0.1  # of the share of the time that was waited, by which a ratio may be off
 NOTED_WAITS = 0.05  # of the time
@@ -108,9 +108,8 @@ def _with_waits(found: RatioInterval, latencies: Sequence[Latency]) -> RatioInte
     """The interval, longer by what waits for a core did to caches, or inconclusive where the waits are in the times."""
     waited = max(x.waited for x in latencies)
     if any(x.is_disturbed for x in latencies):
-        return replace(
-            found, low=min(found.low, 1.0), high=max(found.high, 1.0), inconclusive=_inconclusive_text(waited)
-        )
+        low, high = min(found.low, 1 / AS_FAST), max(found.high, AS_FAST)
+        return replace(found, low=low, high=high, inconclusive=_inconclusive_text(waited))
     reach = exp(COLD_CACHES * waited)
     return replace(found, low=found.low / reach, high=found.high * reach)
 

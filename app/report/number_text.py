@@ -37,7 +37,7 @@ def change(before: float, after: float) -> str:
 
 
 def ratio_with_bounds(interval: RatioInterval) -> str:
-    """`0.87 (0.85-0.89)`, `no difference (0.98-1.04)` or `inconclusive (0.41-1.00)`."""
+    """`0.87 (0.85-0.89)`, `no difference (0.98-1.04)` or `inconclusive (0.41-1.05)`."""
     return f"{ratio(interval)} ({bounds(interval)})"
 
 

@@ -250,8 +250,8 @@ class TuningSearch:
         names = [sure | others for others in _fewer([d for d in found if not d.is_kept])]
         fewer = [{d: c for d, c in self.chosen.items() if d in kept} for kept in names]
         raced = self.race([self.incumbent, *map(self.configuration, fewer)], RUNGS[-1]).raced[1:]
-        as_good = (n for n, r in enumerate(raced) if r.ratio is not None and r.ratio.low <= 1 and r.ratio.ratio < EQUAL)
-        if (least := next(as_good, None)) is None:
+        ratios = ((n, r.ratio) for n, r in enumerate(raced) if r.ratio is not None and not r.ratio.inconclusive)
+        if (least := next((n for n, ratio in ratios if ratio.low <= 1 and ratio.ratio < EQUAL), None)) is None:
             return [replace(d, is_kept=True) for d in found]
         self.history.append(dict(self.chosen))
         self.chosen = fewer[least]

@@ -230,7 +230,7 @@ def prepare(
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.leave else None
-        optimized = optimize(model, "ort", inputs=samples.first, map=names, progress=options.progress)
+        optimized = optimize(model, target.pipeline, inputs=samples.first, map=names, progress=options.progress)
         optimized.save(folder / "float.onnx")
         floats = model_source(folder / "float.onnx", inline=True)
         graph = floats.load().graph

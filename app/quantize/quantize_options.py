@@ -45,7 +45,7 @@ class QuantizationOptions(
     format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
     target: str = option(
-        "", "x86-vnni, x86, arm or portable; this machine by default.", "NAME", flags=("--for",), is_own=True
+        "", "x86-vnni, x86, arm, portable or openvino; this machine by default.", "NAME", flags=("--for",), is_own=True
     )
     leave: Sequence[str] = option((), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True)
     plugin: Sequence[PluginLike] = plugin_option()

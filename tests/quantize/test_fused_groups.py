@@ -95,4 +95,5 @@ def test_the_fusions_of_another_machine_are_not_checked(tmp_path: Path) -> None:
     here = quantization_target()
     assert fusion_check(here) is unfused_groups
     elsewhere = next(t for t in QUANTIZATION_TARGETS.values() if t.activations != here.activations)
-    assert fusion_check(elsewhere)(tmp_path / "nothing.onnx", [("quantize_conv", "c")]) == {}
+    for target in (elsewhere, QUANTIZATION_TARGETS["openvino"]):
+        assert fusion_check(target)(tmp_path / "nothing.onnx", [("quantize_conv", "c")]) == {}

@@ -18,11 +18,12 @@ from passwright.core import EXACT, LOSSY, Op, Value, rule
 from passwright.core.errors import UsageError
 from passwright.core.io.convert import to_onnx
 from passwright.core.io.model_source import model_source
+from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.passes.quantization.static_groups import quantized_weight, required_spec, usable_scales, weight_scales
 from passwright.passes.targets import QUANTIZATION_TARGETS
 from rewriting import cases, load, op_types, run
 from simulated_races import SimulatedMachine
-from tiers import slow_unless
+from tiers import needs_openvino, slow_unless
 
 pytestmark = pytest.mark.usefixtures("_collections_share_process", "_commands_share_process", "_verifies_in_process")
 SPEC = QUANTIZATION_TARGETS["portable"].spec({})
@@ -110,6 +111,21 @@ def test_weights_of_eight_bits_are_for_processors_that_need_seven() -> None:
         for target in ("x86", "x86-vnni")
     )
     assert set(x86) - set(vnni) == {"weights of 8 bits"}
+
+
+@needs_openvino
+def test_openvino_computes_what_is_quantized_for_it_on_integers(tmp_path: Path) -> None:
+    source = model_source(network(), inline=True)
+    spec = QUANTIZATION_TARGETS["openvino"].spec({})
+    variants = dict(chosen_schemes("static", source, Calibration(source, FEEDS), spec, "minmax")["static"])
+    made = to_onnx(built_first(variants, "static", tmp_path / "made.onnx", "minmax").builder.build().model)
+    config = SessionConfig(engine="openvino", intra_op_threads=1, profile_prefix="profile")
+    session = create_session(made.SerializeToString(), config)
+    found = session.run(None, FEEDS[0])[0]
+    assert np.abs(found - run(network(), FEEDS[0])[0]).max() < 0.05 * np.abs(found).max()
+    products = [op.kernel for op in session.op_times() if "Convolution" in op.op_type or "Connected" in op.op_type]
+    assert len(products) == 3
+    assert all(kernel.endswith("I8") for kernel in products)
 
 
 def test_operators_are_those_with_weights() -> None:

@@ -5,15 +5,23 @@ from pathlib import Path
 
 import pytest
 from executable_documents import PAGES, ROOT, run_document
-from tiers import slow_unless
+from tiers import needs_openvino, slow_unless
 
 DOCUMENTS = [ROOT / "README.md", *PAGES]
+OF_OPENVINO = {"engines"}
 FIRST = {"README", "quick-start", "write-a-pass"}  # the tests of all commands run what the other pages show
 QUICK = [d for d in DOCUMENTS if d.stem in FIRST]
 
 
 @pytest.mark.usefixtures("_commands_share_process")
-@pytest.mark.parametrize("document", slow_unless(QUICK, DOCUMENTS), ids=[d.stem for d in DOCUMENTS])
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(d, marks=[pytest.mark.slow, needs_openvino]) if d.stem in OF_OPENVINO else value
+        for d, value in zip(DOCUMENTS, slow_unless(QUICK, DOCUMENTS), strict=True)
+    ],
+    ids=[d.stem for d in DOCUMENTS],
+)
 def test_document_shows_actual_output(document: Path, tmp_path: Path) -> None:
     run_document(document, tmp_path)
 

@@ -134,6 +134,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "exchanges no sequence with Python",
     ),
     "an operator": ("g (float[2,2] x) => (float z) { y = Relu(x) z = Det(y) }", {}, "it has no Det, at z"),
+    "a named operator": ("g (float[2,2] x) => (float z) { [named] z = Det(x) }", {}, "it has no Det, at z"),
     "an initializer": (
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", {"x": F, "w": F},
         "openvino cannot run it: it takes w as a constant, whose default is not overridden",

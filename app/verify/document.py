@@ -38,7 +38,8 @@ def describe(report: VerificationReport) -> Document:
         findings.append(
             Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))
         )
-        is_lossy = report.has_narrower_constants and verdict.failure.difference is not None
+        is_lossy = report.has_narrower_constants or (bool(engine) and not report.wrong_op)
+        is_lossy = is_lossy and verdict.failure.difference is not None
         blocks.append(Lines(["measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
     elif verdict is not None:
         compared = f"{engine} was compared" if engine else "compared"

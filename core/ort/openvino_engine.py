@@ -45,6 +45,8 @@ NOISE = re.compile(
     r"|To facilitate .*|While validating node .*"
 )
 """Parts of its messages that say where in its source, and nothing about the model."""
+WITH_BODIES = frozenset({"If", "Loop", "TensorIterator"})
+"""The types of ops of a compiled model whose bodies it does not tell."""
 UNCONVERTED = frozenset({"NotSupportedONNXNode", "ONNXFrameworkNode"})
 """The types of ops that its frontend did not convert."""
 
@@ -135,11 +137,16 @@ def unsupported(model: bytes | Path) -> list[Unsupported]:
         found = frontend.convert_partially(frontend.load(BytesIO(model) if isinstance(model, bytes) else str(model)))
     except Exception:  # noqa: BLE001 - the error of loading says why a model is not read at all
         return []
-    nodes = all_nodes(_message(model).graph.node)
-    types = {name: qualified_op_type(node.domain, node.op_type) for node in nodes for name in node.output}
+    nodes = [*all_nodes(_message(model).graph.node)]
+    named = {name: node for node in nodes for name in (node.name, *node.output) if name}
     left = (op for op in found.get_ops() if op.get_type_name() in UNCONVERTED)
-    places = (min(name for port in op.outputs() for name in (*port.get_names(), op.get_friendly_name())) for op in left)
-    return [Unsupported(types.get(place, ""), place, "its frontend has no rule for the operator") for place in places]
+    names = ([op.get_friendly_name(), *(name for port in op.outputs() for name in port.get_names())] for op in left)
+    known = {id(node): node for own in names if (node := next((named[n] for n in own if n in named), None)) is not None}
+    return [
+        Unsupported(qualified_op_type(n.domain, n.op_type), next(filter(None, n.output), ""), "there is no rule for it")
+        for n in nodes
+        if id(n) in known
+    ]
 
 
 class OpenvinoSession(EngineSession):
@@ -271,12 +278,14 @@ def _tensor(value: Any, kind: str, name: str) -> Any:
 
 
 def running_precision(compiled: Any) -> str:
-    """The precision that a compiled model has really: its hint, if any op of it runs in that."""
+    """The precision that a compiled model has really: its hint, if any op runs in that, or bodies may have such ops."""
     hint = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
     if hint == SINGLE:
         return SINGLE
-    kinds = {op.get_rt_info()["runtimePrecision"].astype(str).lower() for op in compiled.get_runtime_model().get_ops()}
-    return hint if hint in kinds else SINGLE
+    facts = [op.get_rt_info() for op in compiled.get_runtime_model().get_ops()]
+    kinds = {fact["runtimePrecision"].astype(str).lower() for fact in facts}
+    has_bodies = any(fact["layerType"].astype(str) in WITH_BODIES for fact in facts)
+    return hint if hint in kinds or has_bodies else SINGLE
 
 
 ENGINE = Engine(

@@ -6,12 +6,15 @@ import sys
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from msgspec import structs
 from passwright.app.compare.document import engine_table
 from passwright.app.measure import benchmark
 from passwright.app.verify.document import describe
@@ -21,7 +24,7 @@ from passwright.core.io.files import split_model
 from passwright.core.ort import engines, session_source
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.engines import EngineChoice, parse_engine
-from passwright.core.ort.sessions import SessionConfig
+from passwright.core.ort.sessions import SessionConfig, library_devices
 from rewriting import each, load
 from simulated_races import SimulatedMachine
 from tiers import needs_openvino
@@ -292,3 +295,23 @@ def test_bench_compares_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert report.versions["openvino"]
     with pytest.raises(UsageError, match="--ep is for onnxruntime: leave it out"):
         passwright.bench([path], engine=["openvino"], ep="cuda")
+
+
+def test_libraries_of_providers_are_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "junk.so").write_text("junk")
+    config = SessionConfig(provider_library=str(tmp_path / "junk.so"), provider="")
+    with pytest.raises(ModelLoadError, match=r"^junk\.so is no library of an execution provider: [^\n]*$"):
+        LoadedModel(load(RELU, 20).SerializeToString(), config)
+    devices = [SimpleNamespace(ep_name=name) for name in ("CPUExecutionProvider", "AExecutionProvider", "B")]
+    ort = Mock(
+        register_execution_provider_library=lambda *_: None,
+        get_ep_devices=lambda: devices,
+        get_available_providers=lambda: ["CPUExecutionProvider"],
+    )
+    assert [d.ep_name for d in library_devices(ort, config)] == ["AExecutionProvider"]
+    assert [d.ep_name for d in library_devices(ort, structs.replace(config, provider="b"))] == ["B"]
+    with pytest.raises(ModelLoadError, match=r"it has no provider c; it has AExecutionProvider, B"):
+        library_devices(ort, structs.replace(config, provider="c"))
+    del devices[1:]
+    with pytest.raises(ModelLoadError, match=r"junk\.so: it offers no device on this machine"):
+        library_devices(ort, config)

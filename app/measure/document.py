@@ -111,7 +111,7 @@ def provider_lines(report: BenchReport) -> Iterator[str]:
     """The execution providers: one line if all nodes of all models ran on the requested one."""
     requested = short_name(report.provider)
     models = [m for m in report.models if m.engine == ONNXRUNTIME]
-    if models and {name for m in models for name in m.measured.providers} <= {report.provider}:
+    if models and requested and {name for m in models for name in m.measured.providers} <= {report.provider}:
         yield f"all nodes ran on {requested}"
         return
     for m in (m for m in models if not m.measured.failure):

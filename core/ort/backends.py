@@ -83,6 +83,11 @@ class LoadedModel:
         return self._session.outputs
 
     @property
+    def precision(self) -> str:
+        """The precision in which the engine really computes."""
+        return self._session.precision
+
+    @property
     def session(self) -> EngineSession:
         """The session of the engine."""
         return self._session

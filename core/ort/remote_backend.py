@@ -33,7 +33,7 @@ class SessionWorker:
         self.session = None
         gc.collect()  # memory of the previous one
         self.session = LoadedModel(model if isinstance(model, bytes) else load_file(model), config)
-        return self.session.session.precision
+        return self.session.precision
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None, most: int) -> list[Any]:
         """Run the model once, for at most `timeout` seconds. Raises EvaluationError.

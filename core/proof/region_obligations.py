@@ -142,9 +142,8 @@ class Regions(Struct, frozen=True):
         open_dims = {n: d for n in kept if any(d := types[n].open_dims(n, free))}
         runs = cache(lambda: sizes_of_runs(models.original.whole_message(), open_dims))
         weights = [cache(partial(by_digest, made)) for made in folded]
-        return cls(
-            first, second, SharedValues.of(first, second, first.producers.keys() - kept), types, weights, runs, free
-        )
+        shared = SharedValues.of(first, second, first.producers.keys() - kept, compared=first.outputs)
+        return cls(first, second, shared, types, weights, runs, free)
 
     @property
     def cut_points(self) -> tuple[str, ...]:

@@ -33,8 +33,7 @@ class SharedValues(Struct, frozen=True):
     """The `names` of the computed values of an original that the rewritten model has too.
 
     `cut_points` are those whose expression, down to the next shared values, differs, in the order of the original: a
-    changed region computes each of them. Values that are `excluded` are not shared: they are inside expressions. Those
-    among them that are outputs of the model have regions too.
+    changed region computes each of them. Values that are `excluded` are not shared: they are inside expressions.
     """
 
     names: frozenset[str]
@@ -48,16 +47,22 @@ class SharedValues(Struct, frozen=True):
         return cls(frozenset(names), names, frozenset(excluded))
 
     @classmethod
-    def of(cls, original: ValueGraph, rewritten: ValueGraph, excluded: Collection[str] = ()) -> SharedValues:
-        """The shared values of two models. O(V + E)."""
+    def of(
+        cls,
+        original: ValueGraph,
+        rewritten: ValueGraph,
+        excluded: Collection[str] = (),
+        compared: Collection[str] = (),
+    ) -> SharedValues:
+        """The shared values of two models, with excluded ones that are `compared` among the cut points. O(V + E)."""
         computed = _computed(original)
         there = {*rewritten.producers, *rewritten.constants}
         known = [name for name in computed if name in there]
         names = frozenset(name for name in known if name not in excluded)
         keys = _Keys(names, _equal_constants(original, rewritten))
         before, after = (keys.expressions(g) for g in (original, rewritten))
-        compared = names | original.outputs
-        cut_points = tuple(name for name in known if name in compared and before[name] != after.get(name))
+        points = names.union(compared)
+        cut_points = tuple(name for name in known if name in points and before[name] != after.get(name))
         return cls(names, cut_points, frozenset(excluded))
 
 

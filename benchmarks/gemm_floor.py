@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 from passwright.app.measure.profile_trace import KERNEL_SUFFIX, read_events
-from passwright.core.ort.sessions import DISABLE_ALL, ENABLE_ALL, SessionConfig, create_session
+from passwright.core.ort.sessions import DISABLE_ALL, ENABLE_ALL, SessionConfig, inference_session
 
 ROWS = (256, 512, 1024)  # of square products, for the peak
 MEGABYTES = (1, 4, 16, 64, 256)  # of the second operand of products of one row
@@ -74,7 +74,7 @@ def products_run(model: Path, feeds: Mapping[str, Any], threads: int) -> Counter
     """The products of a run without optimizations, by onnxruntime's profile; None if some are of integers."""
     with TemporaryDirectory() as folder:
         config = SessionConfig(DISABLE_ALL, intra_op_threads=threads, profile_prefix=str(Path(folder) / "profile"))
-        session = create_session(model, config)
+        session = inference_session(model, config)
         session.run(None, dict(feeds))
         return count_products(read_events(Path(session.end_profiling())))
 
@@ -127,7 +127,7 @@ def _seconds(rows: int, inner: int, columns: int, threads: int) -> float:
     graph = helper.make_graph([node], "product", ends[:1], ends[1:], [numpy_helper.from_array(weights, "w")])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     config = SessionConfig(ENABLE_ALL, prepack_weights=True, allow_spinning=True, intra_op_threads=threads)
-    session = create_session(model.SerializeToString(), config)
+    session = inference_session(model.SerializeToString(), config)
     feeds = {"x": np.ones((rows, inner), np.float32)}
     times: list[float] = []
     while sum(times) < SECONDS or len(times) < 3:

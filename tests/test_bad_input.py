@@ -391,7 +391,9 @@ def test_bad_report_path(folder: Path, report: str) -> None:
 @pytest.mark.parametrize(("name", "reads"), [("in.npz", "--inputs"), ("rules.py", "--plugin")])
 def test_input_files_are_not_overwritten(folder: Path, option: str, name: str, reads: str) -> None:
     np.savez(folder / "in.npz", x=ROW)
-    (folder / "rules.py").write_text("")
+    (folder / "rules.py").write_text(
+        "from passwright.core import rule\n@rule(lambda g, x: g.Neg(g.Neg(x)))\ndef f(g, x):\n    return x\n"
+    )
     assert "would overwrite" in error(reads, name, option, name)
 
 

@@ -231,7 +231,7 @@ def test_unknown_parameters_are_named() -> None:
         ),
         "twice, of a class": (partial(optimize, "m.onnx", "basic", pipeline="x"), r"optimize\(\): multiple values for"),
         "none": (optimize, r"optimize\(\): missing a required argument: 'model'"),
-        "one of two": (partial(verify, "m.onnx"), r"verify\(\): missing a required argument: 'other'"),
+        "one of two": (partial(diff, "m.onnx"), r"diff\(\): missing a required argument: 'other'"),
         "too many": (partial(diff, "m.onnx", "n.onnx", 3), r"diff\(\): too many positional arguments"),
         "unknown": (partial(info, "m.onnx", jsn=3), r"info\(\) got an unexpected keyword argument 'jsn'"),
     },

@@ -87,9 +87,10 @@ def row_line(row: ResultRow) -> str:
     verdict = f", {row['verdict']}" if row.get("verdict") else ""
     scheme = f" as {row['scheme']}" if row.get("scheme") else ""
     parts.append(f"{row['outcome']}{scheme}{verdict}")
-    bounds = [row.get(f"latency_{name}") for name in ("ratio", "low", "high")]
-    if None not in bounds:
-        parts.append(f"latency ratio {ratio_with_bounds(RatioInterval(*(float(b or 0) for b in bounds)))}")
+    figures = [row.get(f"latency_{name}") for name in ("ratio", "low", "high")]
+    if None not in figures:
+        ratio, low, high = (float(f or 0) for f in figures)
+        parts.append(f"latency ratio {ratio_with_bounds(RatioInterval(ratio, low, high))}")
     if isinstance(seconds := row.get("seconds"), int | float):
         parts.append(duration(seconds))
     return f"{row['model']}: {'; '.join(parts)}"

@@ -49,6 +49,13 @@ class WithSecond(Protocol[Subject_contra, Other_contra, P, Outcome_co]):
 
 def with_keywords_after_two(
     options: Callable[P, Options], name: str
+) -> Callable[[Callable[[Subject, Other, Options], Outcome]], Callable[Concatenate[Subject, Other, P], Outcome]]:
+    """As `with_keywords`, for a function of two subjects."""
+    return _with_keywords(options, name)
+
+
+def with_keywords_after_one_or_two(
+    options: Callable[P, Options], name: str
 ) -> Callable[[Callable[[Subject, Other | None, Options], Outcome]], WithSecond[Subject, Other, P, Outcome]]:
     """As `with_keywords`, for a function of two subjects, of which the second may be left out."""
     return _with_keywords(options, name, optional=1)

@@ -25,7 +25,7 @@ from ..measure.engine_verdict import compare_in_engine, ops_in
 from ..measure.execution_provider import compared_config, engine_versions
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
-from ..report.progress import phase_callback, with_keywords_after_two
+from ..report.progress import phase_callback, with_keywords_after_one_or_two
 from .interfaces import Interfaces
 from .report import VerificationReport
 from .verify_options import VerifyOptions
@@ -132,4 +132,4 @@ def _page_text(report: VerificationReport) -> str:
     return page_html(describe(report))
 
 
-verify = with_keywords_after_two(VerifyOptions, "verify")(verify_models)
+verify = with_keywords_after_one_or_two(VerifyOptions, "verify")(verify_models)

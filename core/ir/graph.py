@@ -726,8 +726,8 @@ class Graph:
         op.graph.unlink_op(op)
         op.graph, op.order_key = self, key
         self._index(op)
-        for v in op.outputs if self.owner is not None else ():
-            if self.is_output(v):
+        if self.owner is not None:
+            for v in filter(self.is_output, op.outputs):
                 v.remove_consumer(self.owner)  # which returned it from outside
         self.mark_changed()
 

@@ -220,6 +220,7 @@ def _decline(rule: Rule, match: Match) -> MatchFailure | None:
     try:
         try_build(rule, match)
     except MatchFailure as why:
+        why.args = (match.in_words_of_author(str(why), ()),)
         return why
     except PassesError:  # which is shown when the rule is applied
         pass

@@ -32,10 +32,13 @@ from passwright.core import (
     to_onnx,
 )
 from passwright.core.errors import NoFixpoint, PassesError, RuleError
-from passwright.core.rewriting.driver import RuleIndex
+from passwright.core.rewriting.change_log import BisectLimit, Exclusions
+from passwright.core.rewriting.driver import RuleIndex, try_build
 from passwright.testing.model_comparison import contract_in
 from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types
+
+from passwright import optimize
 
 G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
 
@@ -848,6 +851,8 @@ def edit_matched_op(g: RewriteBuilder, x: Value) -> Any:
         (too_many, "more values"),
         (give_nothing, "returned nothing"),
         (misspell_operator, "no opset has an operator Ngg; did you mean Neg"),
+        (misspell_operator, " (g.Ngg(x) in test_rules.py:"),
+        (give_one_operand, " (g.Add(x) in test_rules.py:"),
         (misspell_attribute, "LeakyRelu has no attribute alpa at any opset; did you mean alpha"),
         (give_one_operand, "Add takes 2 inputs, not 1"),
         (give_three_operands, "Add takes 2 inputs, not 3"),
@@ -859,6 +864,81 @@ def test_error_names_the_rule(chosen: Rule, says: str) -> None:
         apply_passes(load(f"{G} {{ y = Neg(x) }}"), chosen)
     assert says in str(e.value)
     assert isinstance(e.value, PassesError)
+
+
+@rule(lambda g, x: g.Neg(x))
+def read_unknown_rank(g: RewriteBuilder, x: Value) -> Value:
+    """Declines, as nothing is known of a value that it made."""
+    made = g.domain("acme").Own(x)
+    require(made.rank == 1, "another rank")
+    return made
+
+
+@rule(lambda g, x: g.Relu(x))
+def refuse_relu(g: RewriteBuilder, x: Value) -> Value:
+    """Declines, with the name of a variable."""
+    raise MatchFailure(f"{x.name} is not it")
+
+
+@each(
+    ("chosen", "says"),
+    [
+        (read_unknown_rank, "the shape of the result of Own is unknown"),
+        (refuse_relu, "x is not it"),  # of an op that a rewrite made
+    ],
+)
+def test_declines_have_no_names_that_rewrites_made(chosen: Rule, says: str) -> None:
+    graph = from_onnx(load(f"{G} {{ y = Neg(x) }}")).graph
+    build = RewriteBuilder(graph, next(graph.ops("Neg")))
+    relu = build.Relu(build.Abs(graph.inputs[0]))
+    graph.insert_behind(graph.outputs[0], build.Add(graph.outputs[0], relu), build.added_ops)
+    (match,) = chosen.matches(next(graph.ops(*chosen.root_types)))
+    with pytest.raises(MatchFailure) as why:
+        try_build(chosen, match)
+    assert str(why.value) == says
+
+
+@each(
+    ("log", "says"),
+    [
+        (ChangeLog(), ""),
+        (ChangeLog(exact_only=True), "it may round, and only exact changes are wanted"),
+        (ChangeLog(limit=BisectLimit(after_changes=0)), "the run was to end before this change"),
+        (ChangeLog(limit=BisectLimit(before_change=0)), "the run was to end before this change"),
+        (ChangeLog(exclusions=Exclusions(changes={("r", "y"): 0})), "this change was found wrong, and is left out"),
+        (ChangeLog(exclusions=Exclusions(changes={("r", "z"): 0})), ""),
+        (ChangeLog(exclusions=Exclusions(rules={"r"})), "changes of r were found wrong, so all are left out"),
+    ],
+)
+def test_a_change_that_is_not_made_has_a_reason(log: ChangeLog, says: str) -> None:
+    assert log.refusal("r", "y", exact=False) == says
+    assert log.request_change("r", "y", exact=False) == (not says)
+
+
+@rule(lambda g, x: g.Neg(x))
+def lose_a_dim(g: RewriteBuilder, x: Value) -> Value:
+    """A value of another rank."""
+    return g.ReduceMax(x, axes=[0], keepdims=0)
+
+
+@rule(lambda g, x: g.Neg(x))
+def change_the_type(g: RewriteBuilder, x: Value) -> Value:
+    """A value of another type."""
+    return g.Cast(x, to=TensorProto.INT32)
+
+
+@pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
+@each(
+    ("chosen", "says"),
+    [
+        (lose_a_dim, "it replaced y (float[2,3], rank 2) by a value of another rank (float[3], rank 1); "),
+        (change_the_type, "it replaced y (float[2,3], rank 2) by a value of another type (int32[2,3], rank 2); "),
+    ],
+)
+def test_a_replacement_of_another_type_is_said(chosen: Rule, says: str) -> None:
+    found = optimize(load("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) }"), plugin=[chosen], only=[chosen.name])
+    (rejected,) = found.report.rejected
+    assert rejected.message.startswith(says)
 
 
 def test_rule_without_value_for_used_output_declines() -> None:

@@ -11,13 +11,14 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..errors import NoFixpoint
+from ..errors import MatchFailure, NoFixpoint
 from ..ir.graph import Graph, GraphContext, Mutation, MutationLog, is_counted
 from ..ir.op import Op
 from ..ir.values import Value
@@ -189,13 +190,15 @@ NO_LIMIT = BisectLimit()
 class Exclusions:
     """Exclusions from a run: changes, from an ordinal on, and whole passes and rules, which may share a name.
 
-    `atomic_passes` are the passes known not to request their changes; each of their runs is one change.
+    `atomic_passes` are the passes known not to request their changes; each of their runs is one change. `why` says the
+    reason for a change.
     """
 
     changes: dict[ChangeKey, int] = field(default_factory=dict[ChangeKey, int])
     passes: set[str] = field(default_factory=set[str])
     rules: set[str] = field(default_factory=set[str])
     atomic_passes: set[str] = field(default_factory=set[str])
+    why: str = "this change was found wrong, and is left out"
 
 
 class DetailReporter(Protocol):
@@ -214,6 +217,7 @@ class ChangeLog:
     pass and rule, and in `declines`, by pass and place, the reasons of passes without rules for changes not made in
     their last run. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
     `missing_operators`: the places at which rules declined for want of an operator, by that and the opset it came with.
+    `type_changes`: by ordinal, outputs that changes replace by values of another type or rank, in words.
     `report` is called for each pass and each change, with a function that describes how far the run is. `hooks` are
     called for each pass; `rule_hooks` are these if rules are watched.
 
@@ -247,6 +251,7 @@ class ChangeLog:
     notes: list[str] = field(default_factory=list[str])
     missing_operators: dict[tuple[str, int], set[str]] = field(default_factory=dict[tuple[str, int], set[str]])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
+    type_changes: dict[int, str] | None = None
     report: DetailReporter | None = None
     hooks: RunHooks | None = None
     rule_hooks: RunHooks | None = field(init=False)
@@ -287,25 +292,30 @@ class ChangeLog:
     def may_change(self, by: str, place: str, *, exact: bool = True) -> bool:
         """Whether a change may be made; does not count it. Ops added from here on are part of it."""
         self.start_change(by, place)
-        return self._is_permitted(by, place, exact=exact)
+        return not self.refusal(by, place, exact=exact)
 
     def start_change(self, by: str, place: str) -> None:
         """Record that a change is about to be made, if sizes are recorded."""
         if self.accounting is not None:
             self.accounting.start_change((by, place))
 
-    def _is_permitted(self, by: str, place: str, *, exact: bool) -> bool:
+    def refusal(self, by: str, place: str, *, exact: bool) -> str:
+        """Why a change may not be made, in words; empty if it may."""
         require_time()
         if self.change_count == self.limit.before_change:
             self._stopped = True
-        if self.stopped or by in self.exclusions.rules or (self.exact_only and not exact):
-            return False
-        return self.change_count < self.exclusions.changes.get((by, place), self.change_count + 1)
+        if self.stopped:
+            return "the run was to end before this change"
+        if self.exact_only and not exact:
+            return "it may round, and only exact changes are wanted"
+        if by in self.exclusions.rules:
+            return f"changes of {by} were found wrong, so all are left out"
+        return self.exclusions.why if self.change_count >= self.exclusions.changes.get((by, place), inf) else ""
 
     def request_change(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
         """Whether `by` may make a change at `place`, which removes `replaced`; if so, the change is counted."""
         place = str(place)  # an op or value will do
-        if not self._is_permitted(by, place, exact=exact):
+        if self.refusal(by, place, exact=exact):
             return False
         running = self.running or by
         if self.change_count == self._change_limit:
@@ -324,6 +334,11 @@ class ChangeLog:
         if self.report is not None:
             self.report(self._position)
         return True
+
+    def require_change(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> None:
+        """As `request_change`, but declines with the reason, a MatchFailure, if the change may not be made."""
+        if not self.request_change(by, place, replaced, exact=exact):
+            raise MatchFailure(self.refusal(by, place, exact=exact))
 
     def _position(self) -> str:
         """The running pass, and the number of changes so far."""

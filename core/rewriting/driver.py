@@ -12,11 +12,12 @@ import numpy as np
 
 from ..errors import GraphError, MatchFailure, MissingOperator, ModelError, NoFixpoint, RuleError, require
 from ..inference import schema_violation
-from ..ir.graph import Graph, attribute_graphs, enclosing_op
+from ..ir.graph import FRESH_NAME_MARK, Graph, attribute_graphs, enclosing_op
 from ..ir.op import Op, inherit_name, made_from, set_origin
+from ..ir.tensor import element_type
 from ..ir.values import BUILDER, Value
 from ..processes.watchdog import require_time
-from ..support.author_errors import describe_exception
+from ..support.author_errors import describe_failed_call
 from .builder import RewriteBuilder
 from .change_log import ChangeLog
 from .pattern import OpPattern, Var
@@ -54,7 +55,6 @@ class Worklist:
 InputSignature = tuple[str, bool]
 """An input of an op: the type of its producer in the same graph, and whether it is constant."""
 InputSignatures = tuple[InputSignature, ...] | frozenset[InputSignature]
-NOT_PERMITTED = "not permitted in this run"
 MAX_ORDERED_INPUTS = 4  # inputs whose order counts; of more, only the set of signatures
 
 
@@ -188,14 +188,16 @@ def _apply_match(r: Rule, match: Match, change_log: ChangeLog) -> list[Op] | Non
     root, place = match.ops[0], _match_location(match)
     exact = r.is_exact_at(root)
     if not change_log.may_change(r.name, place, exact=exact):
-        _record_decline(r, root, NOT_PERMITTED, change_log)
+        _record_decline(r, root, change_log.refusal(r.name, place, exact=exact), change_log)
         return None
     g, context = RewriteBuilder(root.graph, root, of_rule=True), root.graph.context
     before = context.mutation_count
     declined: MatchFailure | None = None
     try:
         new = _build_replacement(r, g, match, place)
-        require(change_log.request_change(r.name, place, match.ops, exact=exact), NOT_PERMITTED)
+        change_log.require_change(r.name, place, match.ops, exact=exact)
+        if change_log.type_changes is not None:
+            change_log.type_changes[change_log.change_count - 1] = _type_change(match, new)
         touched = _replace_root_outputs(r.name, match, new, g.added_ops)
     except MatchFailure as why:
         root.graph.discard(g.added_ops[::-1])
@@ -271,7 +273,7 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     except BaseException as e:
         for op in match.ops if isinstance(e, Exception) else ():
             require(not (why := schema_violation(op)), f"{op.label} is invalid: {why}")
-        what = describe_exception(e, r.build.__code__)
+        what = describe_failed_call(e, r.build.__code__)
         raise RuleError(f"rule {r.name} failed at {root.label}: {what}", r.name, place) from e
     finally:
         BUILDER.reset(builder)
@@ -279,7 +281,7 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
         what = f"rule {r.name} changed the graph at {root.label}; it may only add ops by its builder"
         raise RuleError(what, r.name, place)
     if isinstance(built, MatchFailure):
-        raise built
+        raise _in_words_of_author(built, match, g.added_ops)
     parts = _parts_for_roots(r, match, built, place)
     new = tuple(v for op, part in zip(match.roots, parts, strict=True) for v in _values_for_outputs(r, op, part, place))
     pairs = [(old, v) for old, v in zip(match.outputs, new, strict=True) if v is not None and v is not old]
@@ -289,6 +291,32 @@ def _build_replacement(r: Rule, g: RewriteBuilder, match: Match, place: str) -> 
     if why := _problem_of_bodies(match, new, g.added_ops):
         raise RuleError(f"{r.name} {why}", r.name, place)
     return new
+
+
+def _in_words_of_author(why: MatchFailure, match: Match, added: list[Op]) -> MatchFailure:
+    """A decline without names that rewrites made: of them authors know nothing."""
+    if FRESH_NAME_MARK in str(why):
+        why.args = (match.in_words_of_author(str(why), added, FRESH_NAME_MARK),)
+    return why
+
+
+def _type_change(match: Match, new: tuple[Value | None, ...]) -> str:
+    """The first output that is replaced by a value of another type or rank, in words; empty if there is none."""
+    for old, v in zip(match.outputs, new, strict=True):
+        if v is None or v.known_dtype == 0 or old.known_dtype == 0:
+            continue
+        before, after = old.known_shape, v.known_shape
+        is_other_rank = before is not None and after is not None and len(before) != len(after)
+        if v.known_dtype != old.known_dtype or is_other_rank:
+            what = "rank" if is_other_rank else "type"
+            return f"it replaced {old.name} ({_type_text(old)}) by a value of another {what} ({_type_text(v)})"
+    return ""
+
+
+def _type_text(value: Value) -> str:
+    """Element type, shape and rank as text, such as float[N,4], rank 2."""
+    kind, shape = element_type(value.known_dtype), value.known_shape
+    return kind if shape is None else f"{kind}[{','.join(map(str, shape))}], rank {len(shape)}"
 
 
 MAX_SEARCHED_OPS = 1000

@@ -12,7 +12,7 @@ import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Concatenate
+from typing import Any, Concatenate, cast
 
 from msgspec import Struct
 from numpy.typing import DTypeLike
@@ -222,6 +222,21 @@ class Match(Struct, frozen=True):
     def outputs(self) -> list[Value]:
         """The outputs of all roots, which are replaced."""
         return [v for root in self.roots for v in root.outputs]
+
+    def in_words_of_author(self, text: str, added: Iterable[Op], mark: str = "") -> str:
+        """`text` with variables of the pattern, and new ops, in place of the names of their values that have `mark`."""
+        words: dict[str, str] = {}
+        for op in added:
+            count = len(op.outputs)
+            words.update((v.name, f"output {i} of {op.type}" if count > 1 else f"the result of {op.type}")
+                         for i, v in enumerate(op.outputs))  # fmt: skip
+        for variable, bound in self.bindings.items():
+            values = cast("tuple[Any, ...]", bound if isinstance(bound, tuple) else (bound,))
+            words.update((v.name, variable) for v in values if isinstance(v, Value))
+        chosen = sorted((name for name in words if name and mark in name), key=len, reverse=True)
+        if not chosen:
+            return text
+        return re.sub(rf"(?<!\w)({'|'.join(map(re.escape, chosen))})(?!\w)", lambda found: words[found[1]], text)
 
 
 class Rule(Struct, frozen=True):

@@ -184,11 +184,13 @@ class PipelineRun:
         model: Model | None = None,
         validates_graphs: bool = False,
         tries_export: bool = False,
+        notes_types: bool = False,
     ) -> RewriteResult:
         """Run the pipeline once, to its end or up to `limit`, and record its changes.
 
         `model`, if given, must be as returned by `load`; it is rewritten in place. `validates_graphs`: the graph is
-        validated after each pass. `tries_export`: the model is serialized too.
+        validated after each pass. `tries_export`: the model is serialized too. `notes_types`: the change log gets
+        changes of types.
         """
         self.replays += 1
         if limit.after_changes is None:
@@ -196,6 +198,7 @@ class PipelineRun:
         change_log = ChangeLog(
             self.exact_only, True, self.exclusions, limit, validates_graphs, report=self.timer.report
         )
+        change_log.type_changes = {} if notes_types else None
         return self._run(self.load() if model is None else model, change_log, tries_export=tries_export)
 
     def _run(self, model: Model, change_log: ChangeLog, *, tries_export: bool = False) -> RewriteResult:
@@ -452,9 +455,19 @@ class ChangeBisector(Struct, frozen=True):
         after = replay(BisectLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
             c = after.change_log.changes[-1]
-            found = RejectedChange.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
+            failure = self._with_type_change(after.failure, number)
+            found = RejectedChange.of(failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
             return BisectResult(found, BisectLimit(before_change=number - 1), after, (shown_by, number - 1))
         return self._first_wrong_pass_run(failed, replay)
+
+    def _with_type_change(self, failure: RewriteFailure, number: int) -> RewriteFailure:
+        """The failure after so many changes, which says if the last one gave a value another type or rank."""
+        difference = failure.mismatch.difference if failure.mismatch is not None else None
+        if failure.kind != FailureKind.REFUSED and (difference is None or difference.error):
+            return failure
+        log = self.run.replay(BisectLimit(after_changes=number), notes_types=True).change_log
+        why = (log.type_changes or {}).get(number - 1, "")
+        return replace(failure, message=f"{why}; {failure.message}") if why else failure
 
     def _first_wrong_pass_run(self, failed: RewriteResult, replay: Replay) -> BisectResult:
         """The first run of a pass after which a replay fails, for mutations without permission of the change log."""

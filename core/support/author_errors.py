@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import reprlib
 import sys
 from collections.abc import Sequence
@@ -39,6 +40,20 @@ def describe_exception(error: BaseException, code: CodeType | None = None) -> st
         return text
     lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == code.co_filename]
     return f"{text} ({Path(code.co_filename).name}:{lines[-1]})" if lines else text
+
+
+def describe_failed_call(error: BaseException, code: CodeType) -> str:
+    """As `describe_exception`; of an error of ours, with the call in `code` that raised it: `g.Add(x) in file.py:7`."""
+    frames = extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename == code.co_filename]
+    if not isinstance(error, PassesError) or not own or own[-1] is frames[-1]:
+        return describe_exception(error, code)
+    call, last = "", own[-1]
+    if last.lineno is not None and last.lineno == last.end_lineno:
+        line = linecache.getline(last.filename, last.lineno).encode()
+        call = line[last.colno : last.end_colno].decode(errors="replace").strip()
+    place = f"{Path(last.filename).name}:{last.lineno}"
+    return f"{format_error(error)} ({call} in {place})" if call else f"{format_error(error)} ({place})"
 
 
 def _similar_names(error: AttributeError | ImportError) -> str:

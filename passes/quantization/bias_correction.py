@@ -163,7 +163,7 @@ class CorrectBiases:
             build = RewriteBuilder(op.graph, op)
             try:
                 user, index, bias = corrected_bias(build, op, self.errors[place])
-                require(change_log.request_change(self.name, place, (op,), exact=False), "not permitted in this run")
+                change_log.require_change(self.name, place, (op,), exact=False)
             except MatchFailure as why:
                 op.graph.discard(build.added_ops[::-1])
                 for v in build.constants:

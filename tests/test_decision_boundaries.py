@@ -57,6 +57,20 @@ def test_boundaries_are_found(body: str, want: tuple[float, ...]) -> None:
     assert points_of(body) == pytest.approx(want)
 
 
+@each(
+    ("attributes", "want"),
+    {
+        "corners": ("mode='nearest', align_corners=1", (-0.75, -0.25, 0.25, 0.75)),
+        "centers": ("mode='nearest'", (-0.6, -0.2, 0.2, 0.6)),
+        "all places": ("mode='bilinear'", ()),
+    },
+)
+def test_places_as_near_to_one_element_as_to_the_next(attributes: str, want: tuple[float, ...]) -> None:
+    body = f"y = GridSample<{attributes}>(i, x)".replace("'", '"')
+    found = points_of(body, "g (float[1,2,2,2] x, float[1,1,5,5] i) => (y)", 16)
+    assert found == pytest.approx(want)
+
+
 def test_clip_attributes_are_boundaries() -> None:
     assert points_of("y = Clip<max=6.0, min=-0.5>(x)", opset=6) == (-0.5, 6)
 

@@ -221,6 +221,8 @@ def test_lengths_of_sequences_and_loops() -> None:
     body = "l (int64 j, bool k, float[2] v) => (bool d, float[2] w) { w = Neg(v) d = Identity(k) }"
     text = f"g (int64 n, bool c, float[2] x) => (y) {{ y = Loop (n, c, x) <body = {body}> }}"
     assert {int(drawn(text, {"n": "lengths"}, v)["n"]) for v in range(5)} == {0, 1, 2, 33, 65}
+    near = {int(drawn(text, {"n": "lengths"}, v, ModelConstants((), (300,)))["n"]) for v in range(8)}
+    assert near >= {301, 302}  # in which the number of an iteration is 300, and more
     text = "g (seq(float[2]) s, optional(float[2]) o) => (y) { y = SequenceLength(s) }"
     feeds = [drawn(text, {"s": "lengths", "o": "lengths"}, v) for v in range(7)]
     assert {len(f["s"]) for f in feeds} == {0, 1, 3, 4, 5, 6, 7}
@@ -259,6 +261,16 @@ def test_plans_for_a_result_use_its_constants_alone() -> None:
     plans = plans_near(inputs, [{"N": 2}], InputHints(ModelConstants((9.0,), (30,))), NO_SYMBOLS, 0)
     assert {p.kind for p in plans} == {"sizes", "constants", "sparse"}
     assert {p.sizes["N"] for p in plans if p.kind == "sizes"} == {29, 30, 31, 32}
+
+
+def test_iterations_reach_the_constants_of_a_result() -> None:
+    text = "g (int64 n, float[2] x) => (y) <bool c = {1}, float k = {%s}> { y = Loop (n, c, x) <body = b"
+    text += " (int64 i, bool c, float[2] v) => (bool d, float[2] w) { f = Cast<to=1>(i) m = Min(f, k) w = Add(v, m)"
+    text += " d = Identity(c) }> }"
+    oracle = oracle_of(load(text % "1e9"))
+    assert max(int(r.input_set.feeds["n"]) for r in oracle.runs) < 700
+    oracle.add_runs_near(load(text % "700").SerializeToString())
+    assert max(int(r.input_set.feeds["n"]) for r in oracle.runs) == 702
 
 
 def test_kinds_that_are_refused_are_dropped() -> None:

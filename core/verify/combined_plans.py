@@ -131,6 +131,8 @@ def plans_near(
         plans.append([*planner.plans("sparse", 1, 15_000)])
     if hints.vocabularies or constants.numbers:
         plans.append([*planner.plans_of_most_rows(13_000, of_lists=hints.vocabularies)])
+    if constants.sizes:
+        plans.append([*planner.plans("lengths", min(COUNTS["lengths"], planner.max_plans), 16_000)])
     plans.append([*planner.plans_of_tables(hints.tables, 14_000)])
     return _evenly_mixed(planner.fitting(p, MAX_GROWN_ELEMENTS) for p in plans)
 

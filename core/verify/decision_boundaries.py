@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
+from ..ir.expressions import as_integers
 from ..ir.op import Op
 from ..ir.tensor import Tensor
 from ..ir.values import Value
@@ -130,8 +131,20 @@ def _thresholds(use: Use) -> Iterator[float]:
     elif op.type == "Clip" and index == 0:
         yield from (b for name in ("min", "max") if isinstance(b := op.attr(name), float))
         yield from (n for other in op.inputs[1:] for n in _constant_elements(other))
+    elif op.type == "GridSample" and index == 1:
+        yield from _ties_of_places(op)
     elif index == 0:
         yield from _activation_thresholds(op)
+
+
+def _ties_of_places(op: Op) -> Iterator[float]:
+    """The numbers of a grid that are as near to one place of the image as to the next, if the nearest one is taken."""
+    image = op.input(0)
+    shape = None if image is None or op.attr("mode", "linear") != "nearest" else image.known_shape
+    for extent in as_integers((shape or ())[2:]) or ():
+        length, first = (extent - 1, 1) if op.attr("align_corners", 0) else (extent, 2)
+        if 0 < length <= MAX_CONSTANT_SIZE:
+            yield from ((2 * k + first) / length - 1 for k in range(extent - 1))
 
 
 def _activation_thresholds(op: Op) -> Iterator[float]:

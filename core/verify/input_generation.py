@@ -84,6 +84,7 @@ TRUTH_MASKS = (1, 2, 4, 3, 5, 6, 7)
 EXTREME_KINDS = frozenset({"extremes", "nan", "inf"})
 SEQUENCE_LENGTHS = {"negative": 1, MIXED: 3, "zeros": 0}  # of sequences, 2 in other kinds
 LENGTHS, TRIPS = (0, 7, 3, 1, 5, 4, 6), (0, 33, 65, 1, 2, 257)  # of sequences, and trip counts, in turn
+MAX_TRIP_COUNTS = 12  # as many as there are sets with them
 MIXED_VARIANTS = 3  # input sets of mixed numbers
 FEW_ELEMENTS = 4 * MIXED_PARTS  # of all inputs, which do not hold all mixed numbers
 MAX_CONTROL = 2048  # the largest magnitude of integers that control a run
@@ -205,8 +206,9 @@ def _mixed_integers(i: InputSpec, shape: Shape, params: _GenerationParams, limit
 
 
 def _trips(params: _GenerationParams) -> int:
-    """A trip count; those that reach the constants of the models are among them."""
-    counts = (*TRIPS, *(min(n + 1, MAX_CONTROL) for n in params.constants.sizes))
+    """A trip count; those in which the number of the iteration passes, or reaches, constants are among them."""
+    beside = [min(n + more, MAX_CONTROL) for more in (2, 1) for n in params.constants.sizes]
+    counts = (*TRIPS, *beside)[:MAX_TRIP_COUNTS]
     return counts[params.variant % len(counts)]
 
 

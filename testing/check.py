@@ -38,6 +38,7 @@ from ..core.run.transforms import definition
 from ..core.support.author_errors import is_each, require_argument, require_type
 from .case import Case, Fault, FaultKind
 from .fault_report import CheckResult
+from .fuzzing import RuleTester, Setting, fuzz_rule
 from .guided_search import Quantizer, no_quantization
 from .model_comparison import Comparer, MeasuredRanges, compare_models, measure_ranges
 
@@ -201,10 +202,6 @@ def examine(
     require_argument(is_each(other_rules, Rule), "check_rule", "a list of rules as other_rules", other_rules)
     if budget < 1:
         raise UsageError(f"a budget of {budget} models: at least one is needed")
-    try:
-        from .fuzzing import RuleTester, Setting, fuzz_rule  # noqa: PLC0415 - hypothesis comes with an extra
-    except ModuleNotFoundError as e:
-        raise UsageError(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
     start = perf_counter()
     given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
     with np.errstate(all="ignore"):  # without warnings from a rule's own arithmetic on constants

@@ -1,15 +1,12 @@
-"""Fuzzing of a rule with cases generated from its pattern, and minimization of failing ones by hypothesis."""
+"""Fuzzing of a rule with cases generated from its pattern, and minimization of failing ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 import onnx
-from hypothesis import HealthCheck, Phase, Verbosity, given, settings
-from hypothesis import seed as seeded
-from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -31,8 +28,8 @@ from .model_comparison import (
     compare_case,
     part_for,
 )
-from .models.choices import Choices
-from .models.dictionary import dictionary_of
+from .models.choices import Choices, Key
+from .models.dictionary import Dictionary, dictionary_of
 from .models.model_builder import GenerationError
 from .models.model_generator import generate_case
 
@@ -116,60 +113,8 @@ def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule], se
     return Fault(FaultKind.ENDLESS_WITH_OTHERS, found.message, case, other_rules=rules[1:])
 
 
-ChoiceSequence = tuple[int, ...]
-MUTATION_PERIOD = 40
-"""Of so many choices one becomes the simplest, and one is drawn anew, on average."""
 MAX_FIRED_MODELS = 200  # that are kept for a proof
 MAX_SHRINK_STEPS = 400  # cases tried to make the one that shows a fault smaller
-SHRINKING = settings(
-    max_examples=MAX_SHRINK_STEPS,
-    database=None,
-    deadline=None,
-    phases=(Phase.generate, Phase.shrink),
-    suppress_health_check=(
-        HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example,
-    ),
-    verbosity=Verbosity.quiet,
-    report_multiple_bugs=False,
-    print_blob=False,
-)  # fmt: skip
-
-
-def cases(
-    rule: Rule, examples: Sequence[onnx.ModelProto] = (), choice_sequence: ChoiceSequence = ()
-) -> st.SearchStrategy[Case]:
-    """A strategy for models with the pattern of `rule`, or variants of `examples`.
-
-    They are the case of `choice_sequence` with some choices changed, and those after its end drawn. Hypothesis shrinks
-    changed choices to the simplest.
-    """
-    dictionary = dictionary_of(rule)
-
-    @st.composite
-    def drawn(draw: Callable[[st.SearchStrategy[int]], int]) -> Case | None:
-        numbers = iter(choice_sequence)
-
-        def below(count: int) -> int:
-            number, turn = next(numbers, -1), draw(st.integers(0, MUTATION_PERIOD))
-            if turn == 0:
-                return 0
-            return number if turn < MUTATION_PERIOD and 0 <= number < count else draw(st.integers(0, count - 1))
-
-        try:
-            return generate_case(rule, Choices(below), dictionary, examples)
-        except GenerationError:
-            return None
-
-    found: st.SearchStrategy[Any] = drawn().filter(lambda case: case is not None)
-    return found
-
-
-class _FaultFound(Exception):
-    """Carries a fault through hypothesis."""
-
-    def __init__(self, fault: Fault) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
 
 
 class RuleTester(Struct, frozen=True):
@@ -216,28 +161,66 @@ class RuleTester(Struct, frozen=True):
         found = (why for why in declines(self.rule, case, self.setting.quantize) if why is not None)
         return {describe_decline(why, self.rule) for why in found} if self.setting.item is None else set()
 
-    def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:
-        """A fault of the same kind on a smaller case than `choice_sequence` makes, if hypothesis finds one."""
-        known: dict[bytes, Fault | None] = {}
+    def minimize(self, fault: Fault, choice_sequence: Sequence[int]) -> Fault:
+        """A fault of the same kind on a case made by simpler choices than `choice_sequence`, if there is one."""
+        numbers = iter(choice_sequence)
+        choices = Choices(lambda count: next(numbers) % count)
         shown_by = fault.mismatch.input_set if fault.mismatch is not None else None
         part = ALL_COMBINED if shown_by is not None and shown_by.kind not in KINDS else NO_COMBINED
+        dictionary = dictionary_of(self.rule)
+        generate_case(self.rule, choices, dictionary, self.examples)
+        return _Minimization(self, dictionary, part, choices.recorded, fault).run()
 
-        def test(case: Case) -> None:
-            key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.no_fire_reason)).encode()
-            if key not in known:
-                is_new = len(known) < MAX_SHRINK_STEPS
-                known[key] = self.find_fault(case, CheckResult(self.rule), part) if is_new else None
-            found = known[key]
-            if found is not None and found.kind == fault.kind:
-                raise _FaultFound(found)
 
-        case = cases(self.rule, self.examples, choice_sequence)
-        run: Callable[[], Any] = seeded(seed)(SHRINKING(given(case=case)(test)))
+@dataclass(slots=True)
+class _Minimization:
+    """The search for the simplest `choices` with a case that shows the kind of `fault`, the last one found."""
+
+    tester: RuleTester
+    dictionary: Dictionary
+    combined_part: tuple[int, int]
+    choices: Mapping[Key, int]
+    fault: Fault
+    _known: dict[bytes, Fault | None] = field(default_factory=dict[bytes, "Fault | None"])
+
+    def run(self) -> Fault:
+        """Let all choices of a part be the simplest, then each choice be simpler, until nothing helps."""
+        before = None
+        while before != self.choices and len(self._known) < MAX_SHRINK_STEPS:
+            before = self.choices
+            scopes = (scope.split("/") for scope, _ in self.choices)
+            parts = {"/".join(names[:depth]) for names in scopes for depth in range(1, len(names) + 1)}
+            for part in sorted(parts, key=lambda p: (p.count("/"), p)):
+                self._try({k: 0 if f"{k[0]}/".startswith(f"{part}/") else n for k, n in self.choices.items()})
+            for key in list(self.choices):
+                number = self.choices.get(key, 0)
+                simpler = (n for n in dict.fromkeys((0, number // 2, number - 1)) if 0 <= n < number)
+                any(self._try({**self.choices, key: n}) for n in simpler)
+        return self.fault
+
+    def _try(self, wanted: Mapping[Key, int]) -> bool:
+        """Take these choices, the others being the simplest, if they are simpler and their case shows the fault."""
+        if wanted == self.choices:
+            return False
+        choices = Choices(lambda _: 0, wanted)
         try:
-            run()
-        except _FaultFound as shown:
-            return shown.fault
-        return fault
+            case = generate_case(self.tester.rule, choices, self.dictionary, self.tester.examples)
+        except GenerationError:
+            return False
+        key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.no_fire_reason)).encode()
+        if key not in self._known and len(self._known) < MAX_SHRINK_STEPS:
+            counts = CheckResult(self.tester.rule)
+            self._known[key] = self.tester.find_fault(case, counts, self.combined_part)
+        found = self._known.get(key)
+        if found is None or found.kind != self.fault.kind or _size(choices.recorded) >= _size(self.choices):
+            return False
+        self.choices, self.fault = choices.recorded, found
+        return True
+
+
+def _size(choices: Mapping[Key, int]) -> tuple[int, int, int]:
+    """The complexity of a case: the number of choices, of those that are not the simplest, and their sum."""
+    return len(choices), sum(map(bool, choices.values())), sum(choices.values())
 
 
 def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> CheckResult:
@@ -269,7 +252,7 @@ def _fuzz_pass(tester: RuleTester, result: CheckResult, budget: int, max_runs: i
         result.models += 1
         fault = tester.find_fault(case, result, part_for(case.model))
         if fault is not None:
-            result.fault = tester.minimize(fault, choices.sequence, seed)
+            result.fault = tester.minimize(fault, choices.sequence)
         if fault is not None or result.ran >= max_runs:
             break
     return result
@@ -293,7 +276,7 @@ def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> Che
     for found in search.generate(budget):
         fault = tester.find_fault(found.case, result, part_for(found.case.model))
         if fault is not None:
-            result.fault = tester.minimize(fault, found.choice_sequence, seed)
+            result.fault = tester.minimize(fault, found.choice_sequence)
         if fault is not None or result.ran >= max_runs:
             break
     result.models += search.generated

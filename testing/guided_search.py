@@ -1,9 +1,8 @@
-"""Coverage-guided search for models on which a rule fires, without hypothesis and without running them.
+"""Coverage-guided search for models on which a rule fires, without running them.
 
 A rule declines most models generated from its pattern. The line of the rule's code that declines measures progress: a
 model that is declined at a new line is kept, and others are mutated from its choices. A model on which the rule fires
-comes with its `choice_sequence`, from which `fuzzing.cases` generates it again: given a database that holds
-`choices_to_bytes(choice_sequence)`, hypothesis starts there and minimizes it.
+comes with its `choice_sequence`, from which it can be generated again.
 """
 
 from __future__ import annotations

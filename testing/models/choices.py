@@ -1,4 +1,4 @@
-"""Choices for a model and each of its parts, from a random generator, earlier choices, or hypothesis."""
+"""Choices for a model and each of its parts, from a random generator or earlier choices."""
 
 from __future__ import annotations
 

@@ -7,21 +7,22 @@ from random import Random
 
 import onnx
 import pytest
-from hypothesis import HealthCheck, find, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from passwright.core import EXACT, Op, RewriteBuilder, Rule, RulePass, Value, from_onnx, leaves, require, rule
 from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import LoadedModel
 from passwright.passes.pipelines import BUILT_IN
-from passwright.testing.case import Case
-from passwright.testing.fuzzing import cases
+from passwright.testing.case import Case, FaultKind
+from passwright.testing.fault_report import CheckResult
+from passwright.testing.fuzzing import RuleTester
 from passwright.testing.guided_search import (
     MAX_SAME_FINGERPRINT,
     GeneratedCase,
-    decline_site,
     fingerprint,
     guided_search,
 )
+from passwright.testing.model_comparison import Discrepancy, RewriteComparison
 from passwright.testing.models.choices import Choices
 from passwright.testing.models.dictionary import dictionary_of
 from passwright.testing.models.model_builder import GenerationError
@@ -261,17 +262,23 @@ def test_any_choice_sequence_gives_model_or_error(sequence: list[int]) -> None:
         assert case.model.graph.node
 
 
-@given(case=cases(cancel))
-@settings(max_examples=20)
-def test_hypothesis_draws_cases(case: Case) -> None:
-    onnx.checker.check_model(case.model)
+@pytest.mark.parametrize(("r", "nodes"), [(cancel, 2), (any_conv, 2), (twice_the_same, 2)], ids=["x", "conv", "c"])
+def test_the_smallest_case_with_a_fault_is_found(r: Rule, nodes: int) -> None:
+    """A fault on every case on which the rule fires is shown on the smallest of these, in few steps."""
+    compared: list[RewriteComparison] = []
 
+    def refuse(request: RewriteComparison) -> Discrepancy:
+        compared.append(request)
+        return Discrepancy(FaultKind.REFUSED, "it is refused")
 
-def test_hypothesis_finds_smallest_case() -> None:
-    chosen = settings(max_examples=300, database=None, suppress_health_check=list(HealthCheck))
-    case = find(cases(cancel), lambda c: decline_site(cancel, c) is None, settings=chosen)
-    assert len(case.model.graph.node) == 2
-    assert case.traits == ()
+    tester = RuleTester(r, refuse, ())
+    found = max((f for f in searched(r) if f.fired), key=lambda f: len(f.choice_sequence))
+    fault = tester.find_fault(found.case, CheckResult(r))
+    assert fault is not None
+    smallest = tester.minimize(fault, found.choice_sequence).case
+    assert len(smallest.model.graph.node) == nodes
+    assert set(smallest.traits) <= {"an optional input is left out"}
+    assert len(compared) < 100
 
 
 def test_recorded_choices_reproduce_case() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -123,12 +122,6 @@ def test_json_to_stdout(rules: Path) -> None:
 )
 def test_usage_errors_are_one_line(arguments: list[str], code: int, message: str) -> None:
     assert message in invoke(*arguments, code=code).output
-
-
-def test_missing_hypothesis_is_reported(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "passwright.testing.fuzzing", raising=False)
-    monkeypatch.setitem(sys.modules, "hypothesis", None)
-    assert "pip install 'passwright[testing]'" in invoke(rules, code=USAGE).output
 
 
 TARGET = '''

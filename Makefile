@@ -39,7 +39,7 @@ core:
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) --upgrade pip
 	$(INSTALL) --upgrade --upgrade-strategy eager $(CONSTRAINTS) \
-	    -e '.[cluster,parquet,prove,testing]' pytest pytest-xdist
+	    -e '.[cluster,parquet,prove]' 'hypothesis>=6.150' pytest pytest-xdist
 	$(PYTEST) -q $(CORE)
 
 lint: $(VENV)/installed-dev

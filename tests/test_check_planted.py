@@ -46,7 +46,7 @@ RIGHT = {r.name: r for m, r in ALL_RULES if not is_wrong(m, r.name)}
 def _without_minimization(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the search for a smaller model."""
 
-    def keep(self: RuleTester, fault: Fault, tape: object, seed: int) -> Fault:
+    def keep(self: RuleTester, fault: Fault, choice_sequence: object) -> Fault:
         return fault
 
     monkeypatch.setattr(RuleTester, "minimize", keep)

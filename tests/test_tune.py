@@ -629,25 +629,7 @@ def test_loss_of_a_quantized_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # Engines and precisions.
 
-ENGINE_TEXT = """from passwright.core import Engine, EngineSession, find_engine
-
-
-class Inexact(EngineSession):
-    def __init__(self, session, error, precision):
-        self.session, self.error, self.precision = session, error, precision
-        self.inputs, self.outputs = session.inputs, session.outputs
-
-    def run(self, outputs, feeds):
-        return [value * (1 + self.error) for value in self.session.run(outputs, feeds)]
-
-
-def load(model, settings):
-    errors = {"f32": 0.0, "bf16": 1e-3, "f8": 0.3, "f16": 0.0}
-    return Inexact(find_engine("onnxruntime").load(model, settings), errors[settings.precision], settings.precision)
-
-
-ENGINE = Engine("inexact", load, precisions=("f32", "bf16", "f8"))
-"""
+INEXACT = Path(__file__).with_name("inexact_engine.py")
 PLANTED = Path(__file__).with_name("planted_engine.py")
 
 
@@ -656,37 +638,36 @@ def by_precision(times: Mapping[str, float]) -> Any:
     return lambda target: 1.0 if target.config.is_onnxruntime else times[target.config.precision]
 
 
-@pytest.fixture
-def inexact(tmp_path: Path) -> Path:
-    path = tmp_path / "inexact.py"
-    path.write_text(ENGINE_TEXT)
-    return path
-
-
 @pytest.mark.parametrize(
     ("budget", "taken", "note"),
     [
-        (None, "inexact.py", None),
-        ("1%", "inexact.py:bf16", "inexact.py:bf16 within 1%, and not verified as others are: SNR (dB) 60.0, on"),
-        ("0.000001%", "inexact.py", None),
+        (None, "inexact_engine.py", None),
+        (
+            "1%",
+            "inexact_engine.py:bf16",
+            "inexact_engine.py:bf16 within 1%, and not verified as others are: SNR (dB) 60.0, on",
+        ),
+        ("0.000001%", "inexact_engine.py", None),
     ],
 )
 def test_engine_and_precision_within_the_budget(
-    model: Path, inexact: Path, monkeypatch: pytest.MonkeyPatch, budget: str | None, taken: str, note: str | None
+    model: Path, monkeypatch: pytest.MonkeyPatch, budget: str | None, taken: str, note: str | None
 ) -> None:
     """Of f32, bf16 and f8, each faster than the one before, the last one within the budget; f32 is verified."""
     machine = SimulatedMachine(by_precision({"f32": 0.8, "bf16": 0.6, "f8": 0.4}))
     options = {"budget": budget, "scheme": "half-weights"} if budget else {}
     output = model.with_name("t.onnx")
     report = tuned(
-        model, machine, monkeypatch, engine=[str(inexact)], pipeline=["none"], output=output, **options
+        model, machine, monkeypatch, engine=[str(INEXACT)], pipeline=["none"], output=output, **options
     ).report
     assert report.configuration.session.engine_name == taken
     assert (report.verdict is None) is (note is not None)
     assert [n for n in report.notes if note and n.startswith(note)] == [n for n in report.notes if "not verified" in n]
     outcomes = {t.choice: t.outcome for t in report.trials}
     if budget:
-        assert outcomes["engine: inexact.py:f8"].startswith("invalid: over the budget in inexact.py:f8: SNR (dB) 10.5")
+        assert outcomes["engine: inexact_engine.py:f8"].startswith(
+            "invalid: over the budget in inexact_engine.py:f8: SNR (dB) 10.5"
+        )
     else:
         assert not any("bf16" in choice for choice in outcomes)
     assert f"engine {taken}" in report.words
@@ -703,27 +684,24 @@ def test_wrong_engine_is_left_out(model: Path, monkeypatch: pytest.MonkeyPatch) 
     assert re.search(r"in planted_engine.py y: off by up to 16 .*, on ", note)
 
 
-def test_engine_that_computes_in_another_precision(model: Path, inexact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_that_computes_in_another_precision(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without instructions for a precision, an engine computes in another one: that is no choice."""
-    inexact.write_text(
-        ENGINE_TEXT.replace("self.precision = session, error, precision", "self.precision = session, error, 'f32'")
-    )
     machine = SimulatedMachine(by_precision({"f32": 2.0, "bf16": 0.5}), precision=lambda _: "f32")
     options = {"budget": "1%", "scheme": "half-weights", "pipeline": ["none"]}
-    report = tuned(model, machine, monkeypatch, engine=[f"{inexact}:bf16"], **options).report
+    report = tuned(model, machine, monkeypatch, engine=[f"{INEXACT}:bf16"], **options).report
     assert report.configuration.session.is_onnxruntime
-    (trial,) = [t for t in report.trials if t.choice == "engine: inexact.py:bf16"]
-    assert trial.outcome == "invalid: inexact.py computes it in f32 in place of bf16"
+    (trial,) = [t for t in report.trials if t.choice == "engine: inexact_engine.py:bf16"]
+    assert trial.outcome == "invalid: inexact_engine.py computes it in f32 in place of bf16"
 
 
-def test_engines_to_try(inexact: Path) -> None:
+def test_engines_to_try() -> None:
     assert engines_to_try((), is_lossy=True) == [EngineChoice()]
     assert engines_to_try(("onnxruntime",), is_lossy=False) == [EngineChoice()]
-    names = [e.precision for e in engines_to_try((str(inexact),), is_lossy=True)]
+    names = [e.precision for e in engines_to_try((str(INEXACT),), is_lossy=True)]
     assert names == ["f32", "f32", "bf16", "f8"]
-    assert [e.precision for e in engines_to_try((f"{inexact}:f8",), is_lossy=True)] == ["f32", "f8"]
+    assert [e.precision for e in engines_to_try((f"{INEXACT}:f8",), is_lossy=True)] == ["f32", "f8"]
     with pytest.raises(UsageError, match="f8 is lossy: give the loss that is allowed as --budget"):
-        engines_to_try((f"{inexact}:f8",), is_lossy=False)
+        engines_to_try((f"{INEXACT}:f8",), is_lossy=False)
 
 
 def test_settings_of_other_engines() -> None:

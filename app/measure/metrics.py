@@ -26,7 +26,8 @@ from statistics import fmean, median, stdev
 
 from msgspec.structs import replace
 
-from ...core.ort.engines import SINGLE
+from ...core.ort.engines import SINGLE, engine_label
+from ...core.ort.sessions import SessionConfig
 from ...core.support.confidence_intervals import AS_FAST, RatioInterval, mean_interval, median_interval, student_t
 
 COLD_CACHES = 0.1  # of the share of the time that was waited, by which a ratio may be off
@@ -82,6 +83,13 @@ class ModelMetrics:
     threads: int = 0
     precision: str = SINGLE
     set_peaks: tuple[int, ...] = field(default=(), repr=False)
+
+    def in_precision(self, config: SessionConfig) -> ModelMetrics:
+        """The metrics; a failure if the engine computed in another precision, for want of kernels."""
+        if self.failure or config.precision == self.precision:
+            return self
+        engine = engine_label(config.engine, SINGLE)
+        return ModelMetrics(f"{engine} computes it in {self.precision} in place of {config.precision}")
 
 
 def latency_ratios(a: ModelMetrics | None, b: ModelMetrics | None) -> dict[int, RatioInterval]:

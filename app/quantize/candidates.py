@@ -38,7 +38,8 @@ class Scheme(Struct, frozen=True):
     `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
     budget. `needs_ranges`: of activations, from data; there is then a variant for each method of calibration.
     `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data. `stores` are
-    passes that store weights with fewer bits, also weights of ops that the others leave in float.
+    passes that store weights with fewer bits, also weights of ops that the others leave in float. With a `precision` of
+    the engine, which is all that changes, there are no lossy passes.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Scheme(Struct, frozen=True):
     needs_ranges: bool = False
     takes_extremes: bool = False
     stores: Sequence[Pass] = ()
+    precision: str = ""
 
     def pipeline(self, spec: QuantizationSpec) -> Pipeline:
         """The passes of the scheme with a spec."""

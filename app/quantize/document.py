@@ -12,11 +12,13 @@ from rich.filesize import decimal
 
 from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
+from ...core.ort.engines import ONNXRUNTIME, SINGLE, engine_label
 from ...core.support.confidence_intervals import RatioInterval
 from ..measure.criterion import Score, score_text
 from ..measure.metrics import load_note
 from ..report.charts import Bar, BarChart, Chart, Curve, PlaneChart, Point, accuracy_chart, four_digits
 from ..report.document import (
+    LATENCY,
     PAGE,
     TERMINAL,
     Charts,
@@ -52,7 +54,7 @@ def describe(
     """
     threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
     conditions = [
-        f"Both ran side by side in onnxruntime with all its optimizations and {threads}.",
+        f"Both ran side by side in {engines_text(report)}, and {threads}.",
         "The budget holds on the samples for report, as measured; on others it is no guarantee.",
     ]
     front = Charts([*front_charts(report)], {"ours": "taken", "baseline": "original", "plain": "other trials"})
@@ -87,7 +89,8 @@ def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
     if report.is_original:
         yield Tile("result", "the original", note="nothing within the budget was better")
     else:
-        yield from (latency_tile(interval) for interval in list(after.ratios.values())[:1])
+        label = LATENCY if report.engine == ONNXRUNTIME else f"latency in {_result_engine(report)}"
+        yield from (latency_tile(interval, label) for interval in list(after.ratios.values())[:1])
         yield size_tile("file", before.bytes, after.bytes)
     was = figure_text(report, before.score)
     yield Tile(
@@ -181,7 +184,7 @@ def trial_table(report: QuantizationReport) -> Table:
 
 def comparison_table(report: QuantizationReport) -> Table:
     """The original and the result: size, memory, accuracy, latency and throughput."""
-    return table("Against the original", ("", "original", "result", "change"), comparison_rows(report))
+    return table("Against the original", ("", *engine_headings(report), "change"), comparison_rows(report))
 
 
 def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str, str]]:
@@ -251,7 +254,7 @@ def summary_line(report: QuantizationReport) -> str:
     size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
     figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
     changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
-    return f"{changed}, {size}{time_text(ratio)}; {figure} ({samples} samples)"
+    return f"{changed}, {size}{time_text(ratio, report)}; {figure} ({samples} samples)"
 
 
 def samples_text(samples: Mapping[str, int]) -> str:
@@ -271,9 +274,31 @@ def loss_text(report: QuantizationReport) -> str:
     return f"{scheme_text(report)}, {report.figure} {after}{against}, on inputs that its search did not see"
 
 
-def time_text(ratio: RatioInterval | None) -> str:
+def time_text(ratio: RatioInterval | None, report: QuantizationReport) -> str:
     """The time against the original's."""
-    return "" if ratio is None else f", {time_against_original(ratio)}"
+    if ratio is None:
+        return ""
+    where = "with ORT ALL" if report.engine == ONNXRUNTIME else f"in {_result_engine(report)}"
+    return f", {time_against_original(ratio, where)}"
+
+
+def engines_text(report: QuantizationReport) -> str:
+    """The engines of original and result."""
+    if report.engine == ONNXRUNTIME:
+        return "onnxruntime with all its optimizations"
+    other = "" if report.precision == SINGLE else f", the result in {report.precision}"
+    return f"{engine_label(report.engine, SINGLE)} in {SINGLE}{other}"
+
+
+def engine_headings(report: QuantizationReport) -> tuple[str, str]:
+    """The headings of original and result, with the engine if that is not onnxruntime."""
+    if report.engine == ONNXRUNTIME:
+        return "original", "result"
+    return f"original, {engine_label(report.engine, SINGLE)}", f"result, {_result_engine(report)}"
+
+
+def _result_engine(report: QuantizationReport) -> str:
+    return engine_label(report.engine, report.precision)
 
 
 def figure_text(report: QuantizationReport, score: Score | None) -> str:

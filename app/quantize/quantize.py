@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import onnx
-from msgspec import Struct
+from msgspec import Struct, structs
 from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
@@ -19,18 +19,21 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
+from ...core.ort.engines import SINGLE, find_engine
+from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
-from ..measure.criterion import Budget, Score, gives_classes
+from ..measure.criterion import AS_USERS_RUN, Budget, Score, gives_classes
+from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..optimize.optimize import optimize
-from ..options import with_process_options
-from ..registry.environment import quantization_target, versions
+from ..options import SessionOptions, with_process_options
+from ..registry.environment import quantization_target
 from ..report.notebook import card_html
 from ..report.number_text import plural
 from ..report.page import page_html
@@ -84,6 +87,9 @@ class QuantizationResult:
 def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
     """Compress a model within a `budget` of accuracy; the original is returned if nothing is faster or smaller.
 
+    Candidates, and the original in f32, are timed in an `engine`, whose other precisions are schemes, too; losses are
+    against the original in onnxruntime.
+
     `data` to calibrate with: an .npz or several, a folder of ONNX test data, `file.py:reader`, an iterable of feeds, or
     a CalibrationDataReader of onnxruntime; without it, inputs are drawn from `seed`, and by default only schemes
     without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
@@ -126,10 +132,13 @@ def quantize_prepared(
 ) -> tuple[QuantizationResult, BuiltCandidate | None]:
     """Search for the best candidate, None for the original; only `folder` and `journal` are written to."""
     calibration, samples, target = setup.calibration, setup.samples, setup.target
+    session, found_versions = setup.racing.session, engine_versions([setup.racing.session])
     schemes = chosen_schemes(
-        options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, setup.plugins
-    )
-    measured_with = (options.metric, setup.budget, options.threads, options.min_time, sorted(versions().items()))
+        options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, setup.plugins,
+        setup.source, setup.racing.precisions,
+    )  # fmt: skip
+    measured_with = (options.metric, setup.budget, options.threads, options.min_time, sorted(found_versions.items()))
+    measured_with += () if session.is_onnxruntime else (session,)
     journal.conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
     feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
     search = Search(
@@ -140,7 +149,8 @@ def quantize_prepared(
         setup.source.size,
         Limits(options.trials, options.time),
         setup.leave,
-        fusion_check(target),
+        fusion_check(target) if session.is_onnxruntime else lambda _, __: {},
+        session=setup.racing.scoring,
         stores=combined_schemes(schemes),
         journal=journal,
         progress=timer.progress,
@@ -150,7 +160,9 @@ def quantize_prepared(
     with timer.phase(MEASURING):
         taken, before, after = measured_result(finalists, setup)
     with timer.phase(DESCRIBING):
-        errors = value_errors(taken, feeds) if taken is not None and options.op_errors else None
+        errors = (
+            value_errors(taken, feeds) if taken is not None and taken.candidate.changes and options.op_errors else None
+        )
         quantized = [] if taken is None else quantized_ops(taken, errors)
     report = QuantizationReport(
         setup.source.label,
@@ -165,18 +177,20 @@ def quantize_prepared(
         after,
         search.trials,
         quantized,
-        [] if taken is None else float_ops(taken),
-        [] if taken is None else kept_high_precision(taken, search.trials),
+        [] if taken is None or taken.precision else float_ops(taken),
+        [] if taken is None or not taken.candidate.changes else kept_high_precision(taken, search.trials),
         [*samples.notes, *setup.notes],
         before.metrics.threads,
         timer.seconds,
-        versions(),
+        found_versions,
+        session.engine,
+        session.precision if taken is None else taken.session(session).precision,
         options=options.chosen,
     )
-    if taken is not None:
+    if taken is not None and taken.candidate.changes:
         return QuantizationResult(report, taken.candidate), taken
     original = model_source(setup.model, inline=False).load()  # with its functions
-    return QuantizationResult(report, Candidate(original, (), setup.source.is_external)), None
+    return QuantizationResult(report, Candidate(original, (), setup.source.is_external)), taken
 
 
 quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
@@ -184,7 +198,7 @@ quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 
 def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPaths:
     """The paths to write. Raises ModelError for those that cannot be, UsageError for unusable choices."""
-    requested_schemes(options.scheme, options.calibrate, options.format)
+    requested_schemes(options.scheme, options.calibrate, options.format, engine_to_measure(options)[1])
     paths = OutputPaths.of(model=options.output, report=options.json, page=options.html, journal=options.journal)
     paths.require_distinct((*source.files, *options.input_files))
     return paths
@@ -223,6 +237,7 @@ def prepare(
     Raises UsageError for a budget or a target that does not exist, PluginError, and the errors of unusable samples.
     """
     budget, target = Budget.parse(options.budget), quantization_target(options.target)
+    engine = engine_to_measure(options)
     plugins = lossy_passes(options.plugin)
     with timer.phase(LOADING):
         loaded = source.load()
@@ -239,7 +254,8 @@ def prepare(
         file, is_classifier = source.loadable_file(folder), gives_classes(graph)
         criteria = samples.criteria(loaded, budget, file, is_classifier=is_classifier)
     with timer.phase(CHOOSING_INPUTS):
-        racing = OriginalRace(file, make_feeds(source, samples.first, options.batch, seed=options.seed), options)
+        feeds = make_feeds(source, samples.first, options.batch, seed=options.seed)
+        racing = OriginalRace(file, feeds, options, *engine)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += model_notes(graph)
@@ -257,11 +273,11 @@ def measured_result(
     """
     reference = Score(setup.criteria.reported.reference, 0.0)
     for built in finalists:
-        score, excess = setup.criteria.excess(built.path)
+        score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"
             continue
-        original, made = setup.racing.measure([built.path])
+        original, made = setup.racing.measure([built.path], [built.precision])
         ratios = latency_ratios(made, original)
         if made.failure or any(r.is_slower for r in ratios.values()):
             built.trial.outcome = made.failure or "slower in the last race"
@@ -295,29 +311,55 @@ def model_notes(graph: Graph) -> list[str]:
     return notes
 
 
+def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Sequence[str]]:
+    """The session of candidates, and the precisions that are schemes: all, if none is named. Raises UsageError."""
+    (session,) = session_configs(SessionOptions(threads=options.threads), [options.engine])
+    lossy = [p for p in find_engine(session.engine).precisions if p != SINGLE]
+    return session, [session.precision] if session.is_lossy else lossy
+
+
 class OriginalRace(Struct, frozen=True):
-    """Races against the original under ORT ALL, on common inputs by batch size."""
+    """Races against the original in f32, under ORT ALL or in another engine, on common inputs by batch size.
+
+    Candidates run in the `session`, or in one of the `precisions`.
+    """
 
     original: Path
     feeds: Feeds
     options: QuantizationOptions
+    session: SessionConfig
+    precisions: Sequence[str] = ()
 
-    def ratios(self, models: Sequence[Path]) -> list[RatioInterval | str]:
+    @property
+    def scoring(self) -> SessionConfig:
+        """The session in which models are scored."""
+        return AS_USERS_RUN if self.session.is_onnxruntime else self.session
+
+    def ratios(self, models: Sequence[Path], precisions: Sequence[str]) -> list[RatioInterval | str]:
         """The time of each model divided by the time of the original, of the least batch; or why there is none."""
         batch = min(self.feeds.by_batch)
-        original, *others = self.measure(models, [batch], SEARCH_SETS)
+        original, *others = self.measure(models, precisions, [batch], SEARCH_SETS)
         if original.failure:
-            raise UnverifiableError(f"the original does not run under ORT ALL: {original.failure}")
+            where = "under ORT ALL" if self.session.is_onnxruntime else f"in {self.session.engine}"
+            raise UnverifiableError(f"the original does not run {where}: {original.failure}")
         return [m.failure or latency_ratios(m, original)[batch] for m in others]
 
     def measure(
-        self, models: Sequence[Path], batches: Sequence[int] = (), sets: int | None = None
+        self,
+        models: Sequence[Path],
+        precisions: Sequence[str] = (),
+        batches: Sequence[int] = (),
+        sets: int | None = None,
     ) -> list[ModelMetrics]:
         """The metrics of the original and of models, measured in one race; of all batch sizes by default.
 
-        `sets`: of processes, FINAL_SETS by default.
+        `precisions` of the models, if not the session's. `sets`: of processes, FINAL_SETS by default.
         """
         feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
         effort = benchmark.BenchmarkConfig(self.options.min_time, sets or FINAL_SETS, self.options.seed)
         progress = phase_callback(self.options.progress)
-        return benchmark.race((self.original, *models), feeds, self.options.threads, effort, progress)
+        named = [SINGLE, *(p or self.session.precision for p in precisions or [""] * len(models))]
+        pairs = zip((self.original, *models), named, strict=True)
+        targets = [benchmark.BenchmarkTarget(model, structs.replace(self.session, precision=p)) for model, p in pairs]
+        measured = benchmark.run_benchmark(targets, feeds, effort, progress)
+        return [m.in_precision(t.config) for m, t in zip(measured, targets, strict=True)]

@@ -19,6 +19,7 @@ from ..options import (
     option,
     output_option,
     plugin_option,
+    speed_option,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +42,14 @@ class QuantizationOptions(
     output: str | Path | None = output_option(
         None, "Where to write the model.", "FILE", kind=Path, flags=("-o", "--output")
     )
-    scheme: str = option("auto", "auto, or some of static, dynamic, weights8, weights4, half.", "NAMES")
+    scheme: str = option(
+        "auto", "auto, or some of static, dynamic, weights8, weights4, half, and precisions of the engine.", "NAMES"
+    )
+    engine: str = speed_option(
+        "onnxruntime",
+        "Engine that candidates are timed and measured in: onnxruntime, openvino, openvino:bf16, or of a plugin.",
+        "NAME",
+    )
     format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
     target: str = option(

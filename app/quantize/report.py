@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
+from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.criterion import Score
@@ -18,7 +19,7 @@ from .search import Trial
 
 
 class Measured(Struct, frozen=True):
-    """A model on disk and in onnxruntime with all optimizations; `score` is that on the report set."""
+    """A model on disk and in its engine, onnxruntime with all optimizations; `score` is that on the report set."""
 
     bytes: int
     metrics: ModelMetrics
@@ -70,7 +71,8 @@ class QuantizationReport:
     `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
     are scored. `samples` are the numbers of those for calibration, search and report.
     `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons;
-    `kept_high_precision` the constants of floats.
+    `kept_high_precision` the constants of floats. The original ran in the `engine`, in f32, and the result in it and in
+    the `precision`.
 
     Examples:
         >>> report = quantize("model.onnx", trials=1, min_time=0.01, threads=1).report
@@ -96,6 +98,8 @@ class QuantizationReport:
     threads: int
     seconds: dict[str, float]
     versions: dict[str, str]
+    engine: str = ONNXRUNTIME
+    precision: str = SINGLE
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

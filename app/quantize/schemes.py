@@ -173,21 +173,27 @@ def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
     return found
 
 
-def requested_schemes(text: str, calibrate: str, output_format: str) -> tuple[list[Scheme], list[Method]]:
-    """The schemes and the methods of calibration that options name; raises UsageError for unknown or unused ones."""
-    names = list(SCHEMES) if text == AUTO else list(dict.fromkeys(name.strip() for name in text.split(",")))
+def requested_schemes(
+    text: str, calibrate: str, output_format: str, precisions: Sequence[str] = ()
+) -> tuple[list[Scheme], list[Method]]:
+    """The schemes and the methods of calibration that options name; raises UsageError for unknown or unused ones.
+
+    Each of the `precisions` of an engine is a scheme, too.
+    """
+    known = {**SCHEMES, **{name: Scheme(name, f"arithmetic in {name}", (), precision=name) for name in precisions}}
+    names = list(known) if text == AUTO else list(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
         if name == AUTO:
             raise UsageError(f"--scheme {text}: {AUTO} stands for all schemes; give it alone")
-        if name not in SCHEMES:
-            choices = f"choose from {AUTO}, {', '.join(SCHEMES)}{did_you_mean(name, SCHEMES)}"
+        if name not in known:
+            choices = f"choose from {AUTO}, {', '.join(known)}{did_you_mean(name, known)}"
             raise UsageError(f"--scheme {name or repr(text)}: {choices}")
     methods: list[Method] = [m for m in METHODS if calibrate in {"", m}]
     if not methods:
         raise UsageError(f"--calibrate {calibrate}: choose from {', '.join(METHODS)}{did_you_mean(calibrate, METHODS)}")
     if output_format not in FORMATS:
         raise UsageError(f"--format {output_format}: choose from {', '.join(FORMATS)}")
-    schemes = [SCHEMES[name] for name in names]
+    schemes = [known[name] for name in names]
     if not any(s.needs_ranges for s in schemes):
         for option, value, default in (("--calibrate", calibrate, ""), ("--format", output_format, "qdq")):
             if value != default:
@@ -204,17 +210,23 @@ def chosen_schemes(
     calibrate: str = "",
     output_format: str = "qdq",
     plugins: Sequence[RulePass] = (),
+    original: ModelSource | None = None,
+    precisions: Sequence[str] = (),
 ) -> dict[str, Variants]:
     """The schemes that `text` names, for `auto` all that the data allows, with their variants.
 
     `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
-    become operators of integers. Passes of `plugins` run before the passes of each scheme. Raises UsageError as
-    `requested_schemes` does, and for a scheme that needs data where there are none.
+    become operators of integers. Passes of `plugins` run before the passes of each scheme. Schemes of `precisions` are
+    for the `original`, as it is. Raises UsageError as `requested_schemes` does, and for a scheme that needs data where
+    there are none.
     """
-    requested, methods = requested_schemes(text, calibrate, output_format)
+    requested, methods = requested_schemes(text, calibrate, output_format, precisions)
     chosen: dict[str, Variants] = {}
-    for scheme in (replace(s, lossy=(*plugins, *s.lossy)) for s in requested):
-        if not scheme.needs_ranges:
+    for s in requested:
+        scheme = s if s.precision else replace(s, lossy=(*plugins, *s.lossy))
+        if scheme.precision:
+            chosen[scheme.name] = list(_variants(scheme, original or source, None, spec))
+        elif not scheme.needs_ranges:
             chosen[scheme.name] = list(_variants(scheme, source, calibration, spec))
         elif calibration is not None:
             formatted = replace(scheme, after=(*scheme.after, *FORMATS[output_format]))

@@ -14,10 +14,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
+from ...core.ort.sessions import SessionConfig
 from ...core.rewriting.change_log import ChangeKey
 from ...core.run.pipeline import Pass
 from ...core.support.confidence_intervals import RatioInterval
-from ..measure.criterion import Criterion, Score
+from ..measure.criterion import AS_USERS_RUN, Criterion, Score
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
 from .journal import Journal
 
@@ -28,8 +29,8 @@ LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is 
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 
-Race = Callable[[Sequence[Path]], list[RatioInterval | str]]
-"""The time of models under ORT ALL divided by the time of the original, or the reason why one was not measured."""
+Race = Callable[[Sequence[Path], Sequence[str]], list[RatioInterval | str]]
+"""The time of models in precisions divided by the time of the original, or the reason why one was not measured."""
 UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
 """The changes whose group onnxruntime does not compute on integers, with the reason."""
 Rankings = Callable[["BuiltCandidate"], Iterable[Sequence[ChangeKey]]]
@@ -72,6 +73,20 @@ class BuiltCandidate:
     trial: Trial
 
     @property
+    def precision(self) -> str:
+        """The precision of the engine; "" for the one of its session."""
+        return self.builder.scheme.precision
+
+    @property
+    def key(self) -> str:
+        """A text that differs between candidates."""
+        return f"{self.candidate.digest} {self.precision}".strip()
+
+    def session(self, usual: SessionConfig) -> SessionConfig:
+        """The session for the candidate."""
+        return replace(usual, precision=self.precision or usual.precision)
+
+    @property
     def is_within(self) -> bool:
         """Whether it was found to be within the budget."""
         return self.trial.outcome == WITHIN
@@ -91,6 +106,7 @@ class Search:
 
     `size` is the size of the original in bytes; `leave` names values and operators that stay in float. `stores` are
     ways of storing weights with fewer bits, by name, with which each candidate within the budget is combined.
+    Candidates are scored in a `session`.
     """
 
     criterion: Criterion
@@ -103,6 +119,7 @@ class Search:
     unfused_groups: UnfusedGroups = lambda _, __: {}
     stores: Mapping[str, Sequence[Pass]] = field(default_factory=dict[str, Sequence[Pass]])
     journal: Journal = field(default_factory=Journal)
+    session: SessionConfig = AS_USERS_RUN
     progress: Callable[[str], None] = lambda _: None
     trials: list[Trial] = field(default_factory=list[Trial], init=False)
     scored: int = field(default=0, init=False)
@@ -172,7 +189,7 @@ class Search:
             trial.outcome = f"invalid: {format_error(e)}"
             return None
         trial.changed = len(candidate.changes)
-        if not candidate.changes:
+        if not candidate.changes and not builder.scheme.precision:
             trial.outcome = "it changes no op"
             return None
         self._files += 1
@@ -216,11 +233,11 @@ class Search:
         """Measure candidates in one race; results of earlier ones are replaced."""
         if not entries:
             return
-        key = f"race {' '.join(b.candidate.digest for b in entries)}"
+        key = f"race {' '.join(b.key for b in entries)}"
         found = self.journal.result(
             key,
             list[RatioInterval | str],
-            lambda: self.race([b.path for b in entries]),
+            lambda: self.race([b.path for b in entries], [b.precision for b in entries]),
             lambda r: len(r) == len(entries),
         )
         for b, measured in zip(entries, found, strict=True):
@@ -267,7 +284,7 @@ class Search:
                 continue
             built.trial.ratio = start.trial.ratio
             best = min((best, self._scored(built)), key=lambda b: inf if b.trial.score is None else b.trial.score.loss)
-        if best.is_within or best.trial.score is None or best.trial.score.failure:
+        if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
         return self._with_ops_left(best)
 
@@ -296,8 +313,8 @@ class Search:
     def _scored(self, built: BuiltCandidate) -> BuiltCandidate:
         """The candidate with its score and whether that is within the budget."""
         self.scored += 1
-        digest = built.candidate.digest
-        score = self.journal.result(f"score {digest}", Score, lambda: self.criterion.score(built.path))
+        session = built.session(self.session)
+        score = self.journal.result(f"score {built.key}", Score, lambda: self.criterion.score(built.path, session))
         built.trial.score = score
         within = not score.failure and self.criterion.allows(score)
         built.trial.outcome = f"invalid: {score.failure}" if score.failure else WITHIN if within else "over the budget"

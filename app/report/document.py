@@ -231,13 +231,13 @@ def is_empty(block: Block) -> bool:
             return False
 
 
-def latency_tile(interval: RatioInterval) -> Tile:
-    """The latency of our result divided by the latency of the original, both under ORT ALL."""
+def latency_tile(interval: RatioInterval, label: str = LATENCY) -> Tile:
+    """The latency of our result divided by the latency of the original, both under ORT ALL or elsewhere."""
     note = f"{bounds(interval)} of the original's"
     relation, tone = ("faster: ", "good") if interval.ratio < 1 else ("slower: ", "bad")
     if not interval.is_significant:
         relation, tone = "", ""
-    return Tile(LATENCY, ratio(interval), note=relation + note, tone=tone)
+    return Tile(label, ratio(interval), note=relation + note, tone=tone)
 
 
 def size_tile(label: str, before: int, after: int, text: Callable[[int], str] = decimal) -> Tile:

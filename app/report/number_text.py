@@ -41,9 +41,9 @@ def ratio_with_bounds(interval: RatioInterval) -> str:
     return f"{ratio(interval)} ({bounds(interval)})"
 
 
-def time_against_original(ratio: RatioInterval) -> str:
-    """A time divided by the original's, both under ORT ALL, in words."""
-    return f"with ORT ALL {ratio_with_bounds(ratio)} {'of' if ratio.is_significant else 'to'} the original's time"
+def time_against_original(ratio: RatioInterval, where: str = "with ORT ALL") -> str:
+    """A time divided by the original's, both under ORT ALL or elsewhere, in words."""
+    return f"{where} {ratio_with_bounds(ratio)} {'of' if ratio.is_significant else 'to'} the original's time"
 
 
 def ratio(interval: RatioInterval) -> str:

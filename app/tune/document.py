@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
+from ...core.ort.engines import ONNXRUNTIME
 from ..report.charts import Bar, BarChart, Chart, Curve, front_chart, size_text
 from ..report.document import (
     CARD,
@@ -132,7 +133,9 @@ def decision_table(report: TuneReport) -> Table:
 
 def comparison_table(report: TuneReport) -> Table:
     """Original and result: time by size of the inputs, memory and file."""
-    return table("Original and result", ("", "original", "result", "change"), comparison_rows(report))
+    engine = report.configuration.session.engine_name
+    headings = ("original", "result") if engine == ONNXRUNTIME else (f"original, {ONNXRUNTIME}", f"result, {engine}")
+    return table("Original and result", ("", *headings, "change"), comparison_rows(report))
 
 
 def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:

@@ -14,7 +14,6 @@ from msgspec import Struct, to_builtins
 
 from ...core.errors import PassesError, UsageError, format_error
 from ...core.io.model_source import ModelSource
-from ...core.ort.engines import SINGLE, engine_label
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.verify.given_inputs import GivenSamples, with_given_shapes
 from ...core.verify.input_specs import input_specs
@@ -189,7 +188,8 @@ class Racing:
         targets = [benchmark.BenchmarkTarget(m.path, c.session, callers=c.callers) for c, m in raced]
         feeds = {i: w.feeds for i, w in enumerate(self.workloads)}
         effort = benchmark.BenchmarkConfig(self.min_time * rung.share, rung.sets, self.seed, finds_providers=False)
-        metrics = [*map(_as_asked, targets, benchmark.run_benchmark(targets, feeds, effort, self.progress))]
+        measured = benchmark.run_benchmark(targets, feeds, effort, self.progress)
+        metrics = [m.in_precision(t.config) for m, t in zip(measured, targets, strict=True)]
         control = self.objective.time_ratio(metrics[-1], metrics[0]) if has_control else None
         base, measured = (metrics[0], entries[0][1].bytes), iter(metrics)
         of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control else None
@@ -227,12 +227,3 @@ class Racing:
             size,
             metrics.threads,
         )
-
-
-def _as_asked(target: benchmark.BenchmarkTarget, metrics: ModelMetrics) -> ModelMetrics:
-    """The metrics; a failure if the engine computes in another precision, as it does without kernels for the one."""
-    asked, found = target.config.precision, metrics.precision
-    if metrics.failure or asked == found:
-        return metrics
-    engine = engine_label(target.config.engine, SINGLE)
-    return ModelMetrics(failure=f"{engine} computes it in {found} in place of {asked}")

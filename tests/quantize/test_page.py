@@ -59,12 +59,12 @@ class Run:
 def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None) -> Run:
     """A run in which every candidate takes 0.6 of the original's time."""
 
-    def fast(_: OriginalRace, models: Sequence[Path]) -> list[RatioInterval]:
+    def fast(_: OriginalRace, models: Sequence[Path], __: Sequence[str]) -> list[RatioInterval]:
         return [ratio(0.6)] * len(models)
 
     measure = OriginalRace.measure
 
-    def brief(racing: OriginalRace, models: Sequence[Path]) -> list[ModelMetrics]:
+    def brief(racing: OriginalRace, models: Sequence[Path], _: Sequence[str] = ()) -> list[ModelMetrics]:
         return measure(racing, models, sets=1)
 
     folder = tmp_path_factory.mktemp("run")

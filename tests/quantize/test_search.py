@@ -62,7 +62,7 @@ class HarmfulPlaces:
     reference: float = 0.0
     scored: int = 0
 
-    def score(self, model: Path | bytes) -> Score:
+    def score(self, model: Path | bytes, _: Any = None) -> Score:
         self.scored += 1
         assert isinstance(model, Path)
         harm = len(dequantized_values(model) & set(self.harmful))
@@ -75,7 +75,7 @@ class HarmfulPlaces:
 def built_search(
     tmp_path: Path, criterion: HarmfulPlaces, *, time: float = 0.5, sigmoid: float = 1.0, **changes: object
 ) -> tuple[Search, dict[str, Variants]]:
-    def race(models: Sequence[Path]) -> list[RatioInterval | str]:
+    def race(models: Sequence[Path], _: Any) -> list[RatioInterval | str]:
         times = [time * (sigmoid if "y1" in dequantized_values(path) else 1) for path in models]
         return [RatioInterval(t, t * 0.98, t * 1.02) for t in times]
 
@@ -145,7 +145,7 @@ def test_each_trial_says_what_came_of_it(tmp_path: Path) -> None:
         load(f"g (float[1,4,2,2] x) => (float[1,4,2,2] y) {{ {text} }}", weights=weights), inline=True
     )
 
-    def race(models: Sequence[Path]) -> list[RatioInterval | str]:
+    def race(models: Sequence[Path], _: Any) -> list[RatioInterval | str]:
         quantized = [len(dequantized_values(path) & {"a", "b"}) for path in models]
         return [RatioInterval(t, t, t) for t in ({0: 0.8, 1: 0.5, 2: 0.7}[n] for n in quantized)]
 
@@ -181,7 +181,7 @@ def stored_search(
     given = QuantizationSpec(dict.fromkeys("xay", Range(-30, 30)), operators=frozenset({"Conv"}))
 
     class Storing(HarmfulPlaces):
-        def score(self, model: Path | bytes) -> Score:
+        def score(self, model: Path | bytes, _: Any = None) -> Score:
             found = super().score(model)
             assert isinstance(model, Path)
             return found if allows_stored(model) else structs.replace(found, loss=9)

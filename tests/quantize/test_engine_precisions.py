@@ -1,0 +1,61 @@
+"""`quantize` in other engines: their precisions as schemes, and where candidates are timed and scored."""
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from passwright.app.quantize.document import describe
+from passwright.app.report.page import page_html
+from passwright.core.errors import UsageError
+from passwright.testing.rewriting import load
+from simulated_races import SimulatedMachine
+
+from passwright import quantize
+
+pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
+INEXACT = str(Path(__file__).parent.with_name("inexact_engine.py"))
+TEXT = "g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}> { a = Relu(x) y = Mul(a, w) }"
+
+
+def quantized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: dict[str, float], **options: Any) -> Any:
+    """The result and the machine, on which a precision has its time."""
+    path = tmp_path / "m.onnx"
+    onnx.save(load(TEXT, 17), path)
+    machine = SimulatedMachine(lambda target: times[target.config.precision]).replace_real_one(monkeypatch)
+    return quantize(path, **{"engine": INEXACT, "min_time": 0.01, "threads": 1, **options}), machine
+
+
+def test_precision_is_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fastest precision within the budget is taken, and the model stays as it is."""
+    result, machine = quantized(tmp_path, monkeypatch, {"f32": 1.0, "bf16": 0.6, "f8": 0.4}, scheme="bf16,f8")
+    report = result.report
+    assert (report.scheme, report.precision, report.engine, report.quantized) == ("bf16", "bf16", INEXACT, [])
+    assert result.model == onnx.load(tmp_path / "m.onnx")
+    assert report.result.ratios[1].ratio == pytest.approx(0.6, rel=0.05)
+    assert {t.scheme: t.outcome for t in report.trials} == {"bf16": "taken", "f8": "over the budget"}
+    assert report.result.score.snr == pytest.approx(60, rel=0.01)
+    assert {t.config.engine for race in machine.races for t in race} == {INEXACT}
+    assert [t.config.precision for t in machine.races[-1]] == ["f32", "bf16"]
+    page = page_html(describe(report))
+    for text in ("original, inexact_engine.py", "result, inexact_engine.py:bf16", "the result in bf16"):
+        assert text in page
+    assert "ORT ALL" not in page
+
+
+def test_precision_that_is_slower_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = quantized(tmp_path, monkeypatch, {"f32": 1.0, "bf16": 1.2}, scheme="bf16")[0].report
+    assert (report.is_original, report.precision) == (True, "f32")
+    assert [t.outcome for t in report.trials] == ["slower"]
+
+
+def test_named_precision_is_the_precision_of_all_candidates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"engine": f"{INEXACT}:bf16", "scheme": "half-weights,bf16"}
+    result, machine = quantized(tmp_path, monkeypatch, {"f32": 1.0, "bf16": 0.6}, **options)
+    assert {t.scheme for t in result.report.trials} == {"half-weights", "bf16"}
+    assert {t.config.precision for race in machine.races for t in race[1:]} == {"bf16"}
+    assert {race[0].config.precision for race in machine.races} == {"f32"}
+    with pytest.raises(UsageError, match="--scheme f8: choose from auto, static"):
+        quantized(tmp_path, monkeypatch, {}, **{**options, "scheme": "f8"})
+    with pytest.raises(UsageError, match="--scheme bf16: choose from auto, static"):
+        quantized(tmp_path, monkeypatch, {}, engine="onnxruntime", scheme="bf16")

@@ -70,7 +70,8 @@ class SimulatedMachine:
         peaks = tuple(round(self.peak(target) * random.uniform(0.999, 1.001)) for _ in range(sets))
         memory = (9 * peaks[0] // 10, peaks[0], peaks[0] // 2)
         threads = target.config.intra_op_threads or 2
-        return ModelMetrics("", 0.1, *memory, {CPU: 1}, latencies, threads, self.precision(target), peaks)
+        precision = self.precision(target)
+        return ModelMetrics("", 0.1, *memory, {CPU: 1}, latencies, threads, precision=precision, set_peaks=peaks)
 
     def _calls(self, true: float, random: Random) -> list[list[float]]:
         """The calls of a process, by round."""

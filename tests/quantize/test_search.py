@@ -320,6 +320,6 @@ def test_inconclusive_races_say_so(tmp_path: Path) -> None:
     """A candidate that is not smaller needs a race that decides."""
     busy = RatioInterval(0.5, 0.3, 1.0, "the machine is busy")
     search, schemes = built_search(tmp_path, HarmfulPlaces(()))
-    search = replace(search, race=lambda models: [busy] * len(models), size=0)
+    search = replace(search, race=lambda models, _: [busy] * len(models), size=0)
     assert not search.run(schemes)
     assert "inconclusive: the machine is busy" in {t.outcome for t in search.trials}

@@ -216,6 +216,7 @@ def test_a_difference_of_squares_is_not_proved_in_other_types(dtype: str) -> Non
 DECISIONS = table("""
     softmax [first; int64]: s = Softmax<axis=1>(x) y = ArgMax<axis=1>(s) => y = ArgMax<axis=1>(x)
     softmax made [int64]: y = ArgMax<axis=1>(x) => s = Softmax<axis=1>(x) y = ArgMax<axis=1>(s)
+    hard softmax [float]: s = Softmax<axis=1>(x) y = Hardmax<axis=1>(s) => y = Hardmax<axis=1>(x)
     sigmoid [int64]: s = Sigmoid(x) y = ArgMin<axis=1>(s) => y = ArgMin<axis=1>(x)
     root [int64]: p = Abs(x) s = Sqrt(p) y = ArgMax<axis=1>(s) => p = Abs(x) y = ArgMax<axis=1>(p)
     square [int64]: p = Abs(x) s = Mul(p, p) y = ArgMax<axis=1>(s) => p = Abs(x) y = ArgMax<axis=1>(p)

@@ -343,6 +343,8 @@ def converted(x: Array, source: int, to: int, *, saturate: bool) -> Array:
     """`x`, of the type `source` in the model, with elements of type `to`; floats of 16 to 64 bits keep the number."""
     if to in NUMPY_DTYPES and x.dtype.kind in "biuf":
         return x.astype(np.float64)
+    if x.dtype.kind in "biu" and to in INTEGERS:
+        return x.astype(dtype_of(to))
     if x.dtype == np.float64 and to in INTEGERS:
         return x.astype(np.int64).astype(dtype_of(to))
     held = x.astype(NUMPY_DTYPES[source]) if x.dtype == np.float64 and source else x

@@ -8,7 +8,6 @@ small constants may make 0 of them, and one that adds a small one to a large one
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -416,9 +415,9 @@ class RoundedFragment(Struct, frozen=True):
         return any(has_lost_bits(0.0, self.error_of(name, a, exact[name])) for name, a in found.items())
 
 
-def arithmetic_of(model: onnx.ModelProto) -> Counter[str]:
-    """The operators of a model but those that move data, each with its number."""
-    return Counter(n.op_type for n in all_nodes(model.graph.node) if n.op_type not in MOVING)
+def arithmetic_of(model: onnx.ModelProto) -> Sequence[str]:
+    """The operators of a model in their order, but those that move data."""
+    return [n.op_type for n in all_nodes(model.graph.node) if n.op_type not in MOVING]
 
 
 def holds(obligation: Obligation, feeds: Mapping[str, Array]) -> bool:

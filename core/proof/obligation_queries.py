@@ -27,12 +27,14 @@ RANDOM_OPS = ops_with(Trait.RANDOM)
 def keeps_floats(fragment: Fragment) -> bool:
     """Whether operators that read floats give floats of the same type, and none computes bools or places from them.
 
-    Comparisons and ArgMax are evaluated at random points, without ties and NaN, and a Cast there rounds nothing.
-    Operators of other domains, such as trees, may do either inside.
+    Comparisons, ArgMax and Hardmax are evaluated at random points, without ties and NaN, and a Cast there rounds
+    nothing. Operators of other domains, such as trees, may do either inside.
     """
     types = fragment.element_types
     for node in all_nodes(fragment.model.graph.node):
         if node.domain not in ("", "ai.onnx"):
+            return False
+        if node.op_type in STEPS - CONTINUOUS_STEPS:
             return False
         read = {types.get(name, 0) for name in node.input if name} & (FLOATS | {0})
         made = {types.get(name, 0) for name in node.output if name}

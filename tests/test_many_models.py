@@ -354,6 +354,14 @@ def test_pairs_are_compared(folder: Path) -> None:
 
 
 @pytest.mark.usefixtures("in_process")
+def test_an_engine_runs_each_model(folder: Path) -> None:
+    write(folder / "zoo/relu.onnx", 1.0, "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
+    engine = f"--engine={Path(__file__).parent / 'planted_engine.py'}"
+    batch("zoo/c.onnx", "zoo/relu.onnx", "--do", "verify", engine, "--output-dir=checked", code=WRONG)
+    assert cells("outcome", f"checked/{TABLE_NAME}") == {"c.onnx": "verified", "relu.onnx": "wrong"}
+
+
+@pytest.mark.usefixtures("in_process")
 def test_options_of_each_row(folder: Path) -> None:
     """Paths are seen from the folder of the table, and a model may be there more than once."""
     rows = ["model,opset,skip,exact,output", 'a.onnx,20,"[""merge-constants"", ""lift-constants""]",true,']

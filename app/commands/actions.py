@@ -49,8 +49,7 @@ def _compare(job: ModelJob, options: CompareCommandOptions) -> Any:
 def _verify(job: ModelJob, options: VerifyOptions) -> Any:
     from ..verify.verify import verify_models  # noqa: PLC0415 - as above
 
-    assert job.other is not None
-    with time_limit(options.time_limit, lambda: f"{job.other}: the comparison"):
+    with time_limit(options.time_limit, lambda: f"{job.other or job.model}: the comparison"):
         return verify_models(job.model, job.other, options)
 
 

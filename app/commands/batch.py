@@ -52,7 +52,9 @@ class BatchOptions(ReportOptions):
         "PLACE",
         kind=Path,
     )
-    other: Path | None = output_option(None, "For verify: the folder of the models to compare with.", "DIR", kind=Path)
+    other: Path | None = output_option(
+        None, "For verify without --engine: the folder of the other models.", "DIR", kind=Path
+    )
     jobs: int | None = speed_option(
         None, "Models at a time; one for each core, or one where times are measured.", "N", kind=int, least=1
     )

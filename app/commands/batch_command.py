@@ -100,9 +100,10 @@ class ActionOptions:
 
     def of(self, job: ModelJob) -> Any:
         """The options for a job, with the options in its row of a table. Raises UsageError, and typer.BadParameter."""
-        is_lacking = ACTIONS[self.name].other and job.other is None
-        require(not is_lacking, f"{job.place or job.model}: nothing to compare with: give --other DIR")
-        return self.with_arguments(job.arguments, job.place)
+        options = self.with_arguments(job.arguments, job.place)
+        is_lacking = ACTIONS[self.name].other and job.other is None and options.engine is None
+        require(not is_lacking, f"{job.place or job.model}: nothing to compare with: give --other DIR, or --engine")
+        return options
 
     def with_arguments(self, arguments: tuple[str, ...] = (), place: str = "") -> Any:
         """The options with further arguments, which stand at a place in a table."""

@@ -108,8 +108,8 @@ def _instance_normalization(x: Array, scale: Array, bias: Array, *, epsilon: flo
 
 @NORMALIZATION.shapes("BatchNormalization")
 def _shapes_of_batch_normalization(op: Op) -> list[Shape]:
-    """The running mean and variance too, since opset 14."""
-    return [input_shape(op), *(input_shape(op, i) for i in (3, 4) if op.version >= 14 and len(op.outputs) > i - 2)]
+    """Means and variances have a number for each channel, as the inputs have; before opset 14 there are two of each."""
+    return [input_shape(op), *(input_shape(op, 3 + i % 2) for i in range(len(op.outputs) - 1))]
 
 
 def _of_groups(x: Array, groups: int, epsilon: float) -> Array:

@@ -128,7 +128,7 @@ def test_a_target_of_settings_is_that_of_runs(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     assert "on target webgpu" in invoke("run", model, "--no-verify").output
     assert "webgpu" not in invoke("info", model).output
-    assert "--for webgpu" not in CliRunner().invoke(app, ["quantize", "missing.onnx"]).output
+    assert "--target webgpu" not in CliRunner().invoke(app, ["quantize", "missing.onnx"]).output
 
 
 def test_targets_of_plugins(tmp_path: Path) -> None:

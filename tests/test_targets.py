@@ -137,7 +137,7 @@ def test_quantization_target_of_a_machine(
 
 
 def test_unknown_quantization_target() -> None:
-    with pytest.raises(UsageError, match="--for x86-vni: no target has that name; did you mean x86-vnni or x86"):
+    with pytest.raises(UsageError, match="--target x86-vni: no target has that name; did you mean x86-vnni or x86"):
         environment.quantization_target("x86-vni")
 
 

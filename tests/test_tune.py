@@ -236,6 +236,17 @@ def test_ties_in_the_last_race_go_to_fewer_decisions(monkeypatch: pytest.MonkeyP
     assert len(last.field) == 4  # the original, and those close to the best
 
 
+@pytest.mark.parametrize(("factor", "taken"), [(1.0, "basic"), (0.995, "basic"), (0.9, "ort")])
+def test_ties_in_the_last_race_go_to_a_much_smaller_model(
+    monkeypatch: pytest.MonkeyPatch, factor: float, taken: str
+) -> None:
+    """Only where the race cannot tell their times apart."""
+    machine = SimulatedMachine(effects({"ort": 0.5 * factor, "basic": 0.5}), spread=0.02)
+    models = Models({Recipe("ort"): 1000, Recipe("basic"): 500})
+    search = simulated(machine, monkeypatch, models=models)
+    assert f"pipeline: {taken}" in last_race(search)[0]
+
+
 @pytest.mark.parametrize("spread", [QUIET, BUSY])
 def test_last_race_has_no_false_winner(monkeypatch: pytest.MonkeyPatch, spread: float) -> None:
     """All finalists take the same time: in few of many searches one is surely better than the original by chance."""

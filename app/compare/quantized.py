@@ -19,7 +19,7 @@ from ..measure.criterion import Criterion, Score
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
 from ..options import with_process_options
-from ..quantize.document import scheme_text
+from ..quantize.document import kept_reason, scheme_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationContext, checked_paths, prepare, quantize_prepared
 from ..quantize.quantize_options import QuantizationOptions
@@ -123,7 +123,9 @@ def run_own(
     result, _ = quantize_prepared(setup, options, timer, folder, Journal())
     result.save(file)
     seconds = prepared_in + perf_counter() - start
-    return QuantizedRow(OURS, scheme_text(result.report) or "the original, as nothing was better", seconds), file
+    return QuantizedRow(
+        OURS, scheme_text(result.report) or f"the original: {kept_reason(result.report)}", seconds
+    ), file
 
 
 def with_score(row: QuantizedRow, file: Path, criterion: Criterion) -> QuantizedRow:

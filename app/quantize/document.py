@@ -34,12 +34,13 @@ from ..report.document import (
 )
 from ..report.number_text import change, duration, plural, ratio_with_bounds, three_digits, time_against_original
 from .report import QuantizationReport, QuantizedOp
-from .search import TAKEN, Trial
+from .search import LIMITS, TAKEN, Goal, Trial
 
 MAX_OPEN_ROWS = 40  # of a table on a page
 MAX_BARS = 20  # ops in the chart of errors; the table has all
 MAX_HISTOGRAMS = 6
 COLUMNS = 96  # of a histogram at most
+GAINS: Mapping[Goal, str] = {"latency": "faster or smaller", "size": "smaller", "memory": "of less memory"}
 
 
 def describe(
@@ -67,7 +68,7 @@ def describe(
         report.source,
         summary_line(report),
         "open" if report.is_original else "good",
-        summary=f"for {report.target}, within {report.budget} of the {report.figure}",
+        summary=f"for {report.goal} on {report.target}, within {report.budget} of the {report.figure}",
         tiles=[*quantization_tiles(report)],
         evidence=[
             Section("trials", "Trials", [front, trial_table(report)]),
@@ -78,7 +79,10 @@ def describe(
             Section("in-float", "Ops that compute in float", [float_table(report)], "In float"),
             Section("kept-high-precision", "Weights of more than 8 bits", [wide_table(report)], "Wide weights"),
         ],
-        blocks=[Lines([*filter(None, [load]), *report.notes], "note"), Lines([end], on=TERMINAL)],
+        blocks=[
+            Lines([*filter(None, [load, limit_text(report)]), *report.notes], "note"),
+            Lines([end], on=TERMINAL),
+        ],
         footer=[f"{name} {version}" for name, version in report.versions.items()],
     )
 
@@ -87,7 +91,7 @@ def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
     """Latency, size and accuracy of the result, and the number of changed ops."""
     before, after = report.original, report.result
     if report.is_original:
-        yield Tile("result", "the original", note="nothing within the budget was better")
+        yield Tile("result", "the original", note=kept_reason(report))
     else:
         label = LATENCY if report.engine == ONNXRUNTIME else f"latency in {_result_engine(report)}"
         yield from (latency_tile(interval, label) for interval in list(after.ratios.values())[:1])
@@ -249,12 +253,30 @@ def summary_line(report: QuantizationReport) -> str:
     """The outcome in words."""
     samples = samples_text(report.samples)
     if report.is_original:
-        return f"the original is kept: no candidate was within the budget and faster or smaller ({samples} samples)"
+        return f"the original is kept: {kept_reason(report)} ({samples} samples)"
     ratio = next(iter(report.result.ratios.values()), None)
     size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
     figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
     changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
     return f"{changed}, {size}{time_text(ratio, report)}; {figure} ({samples} samples)"
+
+
+def kept_reason(report: QuantizationReport) -> str:
+    """The reason why the original is the result."""
+    gain = GAINS[report.goal]
+    if not report.ended_by:
+        return f"no candidate was within the budget and {gain}"
+    scored = sum(t.score is not None for t in report.trials)
+    found = f"none of the {plural(scored, 'candidate')} that it scored" if scored != 1 else "the one that it scored not"
+    return f"the search {LIMITS[report.ended_by]}, {found} within the budget and {gain}"
+
+
+def limit_text(report: QuantizationReport) -> str:
+    """The limit that ended the search, and how to go on; "" for a complete one."""
+    if not report.ended_by:
+        return ""
+    how = f"--{report.ended_by} gives it more, and --journal lets it go on where it ended"
+    return f"the search {LIMITS[report.ended_by]} before all candidates were tried: {how}"
 
 
 def samples_text(samples: Mapping[str, int]) -> str:

@@ -23,14 +23,13 @@ from ...core.ort.engines import SINGLE, find_engine
 from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
-from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
 from ..measure.criterion import AS_USERS_RUN, Budget, Score, gives_classes
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
-from ..measure.metrics import ModelMetrics, latency_ratios
+from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio
 from ..optimize.optimize import optimize
 from ..options import SessionOptions, with_process_options
 from ..registry.environment import quantization_target
@@ -48,7 +47,7 @@ from .quantize_options import QuantizationOptions
 from .report import Measured, QuantizationReport
 from .samples import Criteria, Samples, read_samples
 from .schemes import AUTO, Calibration, chosen_schemes, combined_schemes, lossy_passes, requested_schemes
-from .search import TAKEN, BuiltCandidate, Limits, Search
+from .search import TAKEN, BuiltCandidate, Goal, Limits, RaceRatios, Search
 from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
@@ -94,13 +93,14 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     a CalibrationDataReader of onnxruntime; without it, inputs are drawn from `seed`, and by default only schemes
     without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
     to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
-    `scheme`: "auto" or names. `target`: this machine by default. `leave`: values or operators that stay in
-    float. Rules of contract LOSSY of `plugin` run before the rules of each scheme. The search ends after so many scored
-    `trials` or after `time` seconds; with a `journal`, an interrupted one goes on.
+    `scheme`: "auto" or names. `goal`: latency, size or memory. `target`: this machine by default. `leave`: values or
+    operators that stay in float. Rules of contract LOSSY of `plugin` run before the rules of each scheme. The search
+    ends after so many scored `trials` or after `time` seconds; with a `journal`, an interrupted one goes on.
     `json`: a file for the report as JSON, `html`: for a page of HTML. Either, or `op_errors`, has the errors of
     single ops measured, on a few samples of the calibration.
 
-    The result is within the budget on the report set, and not slower than the original under ORT ALL with `threads`.
+    The result is within the budget on the report set; for the latency, it is not slower than the original under ORT
+    ALL with `threads`.
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
     runs on no inputs, VerificationError if its optimized float model is wrong.
 
@@ -153,12 +153,13 @@ def quantize_prepared(
         session=setup.racing.scoring,
         stores=combined_schemes(schemes),
         journal=journal,
+        goal=options.goal,
         progress=timer.progress,
     )
     with timer.phase(SEARCHING):
         finalists = search.run(schemes)
     with timer.phase(MEASURING):
-        taken, before, after = measured_result(finalists, setup)
+        taken, before, after = measured_result(finalists, setup, options.goal)
     with timer.phase(DESCRIBING):
         errors = (
             value_errors(taken, feeds) if taken is not None and taken.candidate.changes and options.op_errors else None
@@ -185,6 +186,8 @@ def quantize_prepared(
         found_versions,
         session.engine,
         session.precision if taken is None else taken.session(session).precision,
+        options.goal,
+        search.ended_by,
         options=options.chosen,
     )
     if taken is not None and taken.candidate.changes:
@@ -265,11 +268,12 @@ def prepare(
 
 
 def measured_result(
-    finalists: Sequence[BuiltCandidate], setup: QuantizationContext
+    finalists: Sequence[BuiltCandidate], setup: QuantizationContext, goal: Goal
 ) -> tuple[BuiltCandidate | None, Measured, Measured]:
     """The first candidate that is within the budget on samples that the search did not see, and not slower once more.
 
-    With it, None for the original, the original and the result as measured.
+    It may be slower if another goal than the latency is given. With it, None for the original, the original and the
+    result as measured.
     """
     reference = Score(setup.criteria.reported.reference, 0.0)
     for built in finalists:
@@ -279,7 +283,7 @@ def measured_result(
             continue
         original, made = setup.racing.measure([built.path], [built.precision])
         ratios = latency_ratios(made, original)
-        if made.failure or any(r.is_slower for r in ratios.values()):
+        if made.failure or (goal == "latency" and any(r.is_slower for r in ratios.values())):
             built.trial.outcome = made.failure or "slower in the last race"
             continue
         built.trial.outcome = TAKEN
@@ -335,14 +339,17 @@ class OriginalRace(Struct, frozen=True):
         """The session in which models are scored."""
         return AS_USERS_RUN if self.session.is_onnxruntime else self.session
 
-    def ratios(self, models: Sequence[Path], precisions: Sequence[str]) -> list[RatioInterval | str]:
-        """The time of each model divided by the time of the original, of the least batch; or why there is none."""
+    def ratios(self, models: Sequence[Path], precisions: Sequence[str]) -> list[RaceRatios | str]:
+        """The time of each model divided by the time of the original, of the least batch; or why there is none.
+
+        With it, the peak memory.
+        """
         batch = min(self.feeds.by_batch)
         original, *others = self.measure(models, precisions, [batch], SEARCH_SETS)
         if original.failure:
             where = "under ORT ALL" if self.session.is_onnxruntime else f"in {self.session.engine}"
             raise UnverifiableError(f"the original does not run {where}: {original.failure}")
-        return [m.failure or latency_ratios(m, original)[batch] for m in others]
+        return [m.failure or RaceRatios(latency_ratios(m, original)[batch], peak_ratio(m, original)) for m in others]
 
     def measure(
         self,

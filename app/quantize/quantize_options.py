@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..options import (
     BatchSizeOptions,
@@ -19,11 +19,27 @@ from ..options import (
     option,
     output_option,
     plugin_option,
+    search_option,
+    shown,
     speed_option,
 )
 
 if TYPE_CHECKING:
     from ...core.plugins.plugin import PluginLike
+    from .search import Goal
+
+
+def _parse_goal(given: Any) -> Goal:
+    """A goal of a search. Raises ValueError for another value; targets had this flag before."""
+    from ...passes.targets import QUANTIZATION_TARGETS  # noqa: PLC0415 - imports onnx
+    from .search import GOALS  # noqa: PLC0415 - as above
+
+    found: Goal | None = next((goal for goal in GOALS if goal == given), None)
+    if found is None:
+        is_target = isinstance(given, str) and given in QUANTIZATION_TARGETS
+        hint = f"; the target is --target {given}" if is_target else ""
+        raise ValueError(f"{shown(given)}: choose from {', '.join(GOALS)}{hint}")
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,9 +68,15 @@ class QuantizationOptions(
     )
     format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
-    target: str = option(
-        "", "x86-vnni, x86, arm, portable or openvino; this machine by default.", "NAME", flags=("--for",), is_own=True
+    goal: Goal = search_option(
+        "latency",
+        "What is to be small: latency, size or memory.",
+        "GOAL",
+        flags=("--for",),
+        parse=_parse_goal,
+        is_own=True,
     )
+    target: str = option("", "x86-vnni, x86, arm, portable or openvino; this machine by default.", "NAME", is_own=True)
     leave: Sequence[str] = option((), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True)
     plugin: Sequence[PluginLike] = plugin_option()
     time: float = 1800.0

@@ -15,7 +15,7 @@ from ..measure.criterion import Score
 from ..measure.metrics import ModelMetrics
 from ..report.notebook import report_card
 from ..report.result_row import COMPRESSED, KEPT, ResultRow, latency_columns
-from .search import Trial
+from .search import Goal, Trial
 
 
 class Measured(Struct, frozen=True):
@@ -68,6 +68,7 @@ class HighPrecisionWeight(Struct, frozen=True):
 class QuantizationReport:
     """The outcome: `scheme` and `variant` made the result, "" if it is the original.
 
+    `goal` is what was to be small; `ended_by` names the limit, time or trials, that kept the search from trying more.
     `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
     are scored. `samples` are the numbers of those for calibration, search and report.
     `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons;
@@ -100,6 +101,8 @@ class QuantizationReport:
     versions: dict[str, str]
     engine: str = ONNXRUNTIME
     precision: str = SINGLE
+    goal: Goal = "latency"
+    ended_by: str = ""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

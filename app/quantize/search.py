@@ -1,4 +1,4 @@
-"""Search for the fastest candidate within the budget: schemes, their variants, and ops to leave in float."""
+"""Search for the best candidate within the budget: schemes, their variants, and ops to leave in float."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import chain
 from math import inf
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +17,7 @@ from ...core.errors import PassesError, format_error
 from ...core.ort.sessions import SessionConfig
 from ...core.rewriting.change_log import ChangeKey
 from ...core.run.pipeline import Pass
-from ...core.support.confidence_intervals import RatioInterval
+from ...core.support.confidence_intervals import AS_FAST, RatioInterval
 from ..measure.criterion import AS_USERS_RUN, Criterion, Score
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
 from .journal import Journal
@@ -28,9 +28,23 @@ SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be 
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
+CHOOSING = 0.5  # of the time: after it no further scheme is built before the first candidate is scored
+Goal = Literal["latency", "size", "memory"]
+"""What is to be small. Of other goals than the latency, any time is accepted."""
+GOALS: tuple[Goal, ...] = get_args(Goal)
+LIMITS = {"time": "ran out of time", "trials": "reached its number of trials"}
+"""The limits of a search, and what one that reached them did."""
 
-Race = Callable[[Sequence[Path], Sequence[str]], list[RatioInterval | str]]
-"""The time of models in precisions divided by the time of the original, or the reason why one was not measured."""
+
+class RaceRatios(Struct, frozen=True):
+    """The time and the peak memory of a model in a race, divided by the original's; None where not measured."""
+
+    time: RatioInterval
+    memory: RatioInterval | None = None
+
+
+Race = Callable[[Sequence[Path], Sequence[str]], list[RaceRatios | str]]
+"""The ratios of models in precisions to the original, or the reason why one was not measured."""
 UnfusedGroups = Callable[[Path, Collection[ChangeKey]], Mapping[ChangeKey, str]]
 """The changes whose group onnxruntime does not compute on integers, with the reason."""
 Rankings = Callable[["BuiltCandidate"], Iterable[Sequence[ChangeKey]]]
@@ -49,7 +63,8 @@ class Limits(Struct, frozen=True):
 class Trial:
     """A candidate: its scheme, the variant of that, the number of ops changed and left in float, and the outcome.
 
-    `score` and `ratio`, to the original's time, are None where they were not measured; `bytes` is its size on disk.
+    `score`, and `ratio` and `memory`, to the original's time and peak memory, are None where they were not measured;
+    `bytes` is its size on disk.
     """
 
     scheme: str
@@ -60,6 +75,7 @@ class Trial:
     score: Score | None = None
     ratio: RatioInterval | None = None
     outcome: str = ""
+    memory: RatioInterval | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +108,7 @@ class BuiltCandidate:
         return self.trial.outcome == WITHIN
 
 
-WITHIN, TAKEN = "within the budget", "taken"
+WITHIN, TAKEN, LIMITED = "within the budget", "taken", "not tried: the search had ended"
 Variant = Callable[[Any], CandidateBuilder | None]
 """Makes a builder from the best candidate of the scheme so far, which the first variant does not need; None if it has
 nothing to add."""
@@ -106,7 +122,7 @@ class Search:
 
     `size` is the size of the original in bytes; `leave` names values and operators that stay in float. `stores` are
     ways of storing weights with fewer bits, by name, with which each candidate within the budget is combined.
-    Candidates are scored in a `session`.
+    Candidates are scored in a `session`. `ended_by`: the limit that kept it from trying more, "" if it is complete.
     """
 
     criterion: Criterion
@@ -120,25 +136,41 @@ class Search:
     stores: Mapping[str, Sequence[Pass]] = field(default_factory=dict[str, Sequence[Pass]])
     journal: Journal = field(default_factory=Journal)
     session: SessionConfig = AS_USERS_RUN
+    goal: Goal = "latency"
     progress: Callable[[str], None] = lambda _: None
     trials: list[Trial] = field(default_factory=list[Trial], init=False)
     scored: int = field(default=0, init=False)
+    ended_by: str = field(default="", init=False)
     _start: float = field(default_factory=monotonic, init=False)
     _files: int = field(default=0, init=False)
 
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether a limit is reached."""
-        return self.scored >= self.limits.trials or monotonic() - self._start > self.limits.seconds
+    def _is_exhausted(self, share: float = 1.0) -> bool:
+        """Whether the number of trials or a share of the time is used up, which then ended the search."""
+        is_late = monotonic() - self._start > share * self.limits.seconds
+        reached = "trials" if self.scored >= self.limits.trials else "time" if is_late else ""
+        self.ended_by = self.ended_by or reached
+        return bool(reached)
 
     def run(self, schemes: Mapping[str, Variants]) -> list[BuiltCandidate]:
-        """The candidates within the budget that are not slower than the original, the best first."""
-        wholes = [b for name, variants in schemes.items() if (b := self._first(name, variants)) is not None]
-        self.progress("racing the schemes")
-        starts = self._without_slow_operators(wholes)
+        """The candidates within the budget that are better than the original, the best first.
+
+        At least one candidate is scored, that which is best for the goal.
+        """
+        wholes: list[BuiltCandidate] = []
+        for name, variants in schemes.items():
+            if wholes and self._is_exhausted(CHOOSING):
+                self.trials.append(Trial(name, variants[0][0], 0, 0, 0, outcome=LIMITED))
+            elif (built := self._first(name, variants)) is not None:
+                wholes.append(built)
+        starts = wholes
+        if self.goal == "latency":
+            self.progress("racing the schemes")
+            starts = self._without_slow_operators(wholes)
+        elif self.goal == "memory":
+            self._race(wholes)
         finalists: list[BuiltCandidate] = []
         over: list[BuiltCandidate] = []
-        for start in sorted(starts, key=_time):
+        for start in sorted(starts, key=self._figure):
             start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
             if start.trial.outcome:
                 continue
@@ -152,7 +184,19 @@ class Search:
             finalists += [] if found is None else self._with_stored_weights(found)
         self.progress("racing the candidates within the budget")
         self._race(finalists)
-        return sorted(filter(self._is_gain, finalists), key=_preference(finalists))
+        return sorted(filter(self._is_gain, finalists), key=self._preference(finalists))
+
+    def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
+        """The figure that is to be small, divided by the original's; None if it was not measured."""
+        if self.goal == "size":
+            share = built.trial.bytes / max(self.size, 1)
+            return RatioInterval(share, share, share)
+        return built.trial.memory if self.goal == "memory" else built.trial.ratio
+
+    def _figure(self, built: BuiltCandidate) -> float:
+        """The middle of that interval; infinite if there is none."""
+        found = self._interval(built)
+        return inf if found is None else found.ratio
 
     def _first(self, scheme: str, variants: Variants) -> BuiltCandidate | None:
         """The first variant of a scheme that changes anything, without groups that onnxruntime does not fuse."""
@@ -205,6 +249,8 @@ class Search:
             operators = replaced_operators(whole.builder.source.load(), whole.candidate.changes)
             kinds = {kind: keys for kind, keys in by_operator(operators) if kind not in LINEAR}
             for kind, keys in kinds.items() if whole.builder.scheme.needs_ranges else ():
+                if self._is_exhausted(CHOOSING):
+                    break
                 slow = dict.fromkeys(keys, f"{kind} is faster in float here")
                 built = self._build(whole.trial.scheme, f"{kind} in float", whole.builder, {**whole.left, **slow})
                 if built is not None:
@@ -236,31 +282,40 @@ class Search:
         key = f"race {' '.join(b.key for b in entries)}"
         found = self.journal.result(
             key,
-            list[RatioInterval | str],
+            list[RaceRatios | str],
             lambda: self.race([b.path for b in entries], [b.precision for b in entries]),
             lambda r: len(r) == len(entries),
         )
         for b, measured in zip(entries, found, strict=True):
             if isinstance(measured, str):
-                b.trial.ratio, b.trial.outcome = None, f"invalid: {measured}"
+                b.trial.ratio, b.trial.memory, b.trial.outcome = None, None, f"invalid: {measured}"
             else:
-                b.trial.ratio = measured
+                b.trial.ratio, b.trial.memory = measured.time, measured.memory
 
     def _rejection(self, built: BuiltCandidate, finalists: Sequence[BuiltCandidate]) -> str:
         """The reason for which a candidate cannot win any more; "" if it may."""
-        ratio = built.trial.ratio
+        ratio = self._interval(built)
         if ratio is None:
             return "not measured"
-        if ratio.low > 1:
-            return "slower"
-        if any(
-            f.trial.ratio and ratio.low > f.trial.ratio.high and built.trial.bytes > f.trial.bytes for f in finalists
-        ):
-            return "slower and larger than another"
-        return "a limit was reached" if self.is_exhausted else ""
+        if self.goal != "size":  # other ways of storing its weights may make any candidate smaller
+            word = "slower" if self.goal == "latency" else "of more memory"
+            if ratio.low > 1:
+                return word
+            figures = ((self._interval(f), f.trial.bytes) for f in finalists)
+            if any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
+                return f"{word} and larger than another"
+        return LIMITED if self.scored and self._is_exhausted() else ""
 
     def _is_gain(self, built: BuiltCandidate) -> bool:
-        """Whether it is faster than the original, or as fast and smaller."""
+        """Whether it is better than the original: faster, or as fast and smaller; else smaller, or of less memory."""
+        if self.goal != "latency":
+            if built.trial.ratio is None:
+                return False  # it does not run
+            interval = self._interval(built)
+            if interval is not None and interval.high < (LESS if self.goal == "size" else 1):
+                return True
+            built.trial.outcome = "not smaller" if self.goal == "size" else "not of less memory"
+            return False
         ratio = built.trial.ratio
         is_as_fast = ratio is not None and not ratio.is_slower
         if ratio is not None and (ratio.high < 1 or (is_as_fast and built.trial.bytes <= SMALLER * self.size)):
@@ -271,18 +326,36 @@ class Search:
             built.trial.outcome = "inconclusive: the machine is busy"
         return False
 
+    def _preference(self, finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[float, ...]]:
+        """The order of finalists: those as good as the best first, the smallest of them, and then by the figure.
+
+        As good are those whose intervals overlap, and those within AS_FAST of the best: the same model loaded twice
+        differs by some percent. Sizes are exact, so the smallest is the best; time decides between equal ones.
+        """
+        measured = [found for b in finalists if (found := self._interval(b)) is not None]
+        least, nearest = min((r.high for r in measured), default=0.0), min((r.ratio for r in measured), default=0.0)
+
+        def key(built: BuiltCandidate) -> tuple[float, ...]:
+            found = self._interval(built)
+            if self.goal == "size":
+                return built.trial.bytes, _time(built)
+            is_behind = found is None or (found.low > least and found.ratio > AS_FAST * nearest)
+            return is_behind, 0.0 if is_behind else built.trial.bytes, self._figure(built)
+
+        return key
+
     def _within_budget(self, start: BuiltCandidate, schemes: Mapping[str, Variants]) -> BuiltCandidate | None:
         """A candidate within the budget, which `start` is not: the first such variant, else one with ops in float."""
         best = start
         for name, variant in schemes[start.trial.scheme][1:]:
-            if best.is_within or self.is_exhausted:
+            if best.is_within or self._is_exhausted():
                 break
             self.progress(f"quantizing: {start.trial.scheme}, {name}")
             builder = variant(best)
             built = None if builder is None else self._build(start.trial.scheme, name, builder, start.left)
             if built is None:
                 continue
-            built.trial.ratio = start.trial.ratio
+            built.trial.ratio, built.trial.memory = start.trial.ratio, start.trial.memory
             best = min((best, self._scored(built)), key=lambda b: inf if b.trial.score is None else b.trial.score.loss)
         if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
@@ -295,7 +368,7 @@ class Search:
         """
         trial, builder = found.trial, found.builder
         for name, passes in () if trial.scheme in self.stores else self.stores.items():
-            if self.is_exhausted:
+            if self._is_exhausted():
                 break
             self.progress(f"quantizing: {trial.scheme}, storing {name}")
             variant = f"{trial.variant}, {name}" if trial.variant else name
@@ -303,7 +376,7 @@ class Search:
             built = self._build(trial.scheme, variant, combined, found.left)
             if built is None:
                 continue
-            built.trial.changed, built.trial.ratio = trial.changed, trial.ratio
+            built.trial.changed, built.trial.ratio, built.trial.memory = trial.changed, trial.ratio, trial.memory
             if built.trial.bytes > LESS * trial.bytes:
                 built.trial.outcome = "hardly smaller"
             elif self._scored(built).is_within:
@@ -339,7 +412,7 @@ class Search:
         """
         tried: list[tuple[float, list[ChangeKey]]] = []
         for keys in _parts(order, -(-len(order) // PARTS)):
-            if self.is_exhausted:
+            if self._is_exhausted():
                 return None
             part = [key for key in order if key in keys]
             built = self._leaving(over, part)
@@ -350,7 +423,7 @@ class Search:
         tried.sort(key=lambda pair: pair[0])
         for count in range(2, PARTS // 2 + 1):
             together = [key for _, part in tried[:count] for key in part]
-            built = None if self.is_exhausted else self._leaving(over, together)
+            built = None if self._is_exhausted() else self._leaving(over, together)
             if built is not None:
                 return self._with_ops_put_back(over, together, built)
         return None
@@ -362,10 +435,10 @@ class Search:
         """
         best: BuiltCandidate | None = None
         low, count = 0, 1
-        while best is None and low < most and not self.is_exhausted:
+        while best is None and low < most and not self._is_exhausted():
             best = self._leaving(over, order[:count])
             low, count = (low, count) if best is not None else (count, min(2 * count, most))
-        while best is not None and count - low > 1 and not self.is_exhausted:
+        while best is not None and count - low > 1 and not self._is_exhausted():
             middle = (low + count) // 2
             found = self._leaving(over, order[:middle])
             best, low, count = (best, middle, count) if found is None else (found, low, middle)
@@ -379,10 +452,10 @@ class Search:
         Parts are an eighth of them at least.
         """
         remaining, size = list(left), len(left) // 2
-        while size >= len(left) / FEW and not self.is_exhausted:
+        while size >= len(left) / FEW and not self._is_exhausted():
             for part in list(_parts(remaining[:-1], size)):  # of an order, it was over the budget without the last
                 kept = [key for key in remaining if key not in part]
-                found = self._leaving(over, kept) if not self.is_exhausted else None
+                found = self._leaving(over, kept) if not self._is_exhausted() else None
                 best, remaining = (best, remaining) if found is None else (found, kept)
             size //= 2
         return best
@@ -394,7 +467,7 @@ class Search:
         built = self._build(over.trial.scheme, over.trial.variant, over.builder, {**over.left, **reasons})
         if built is None:
             return None
-        built.trial.ratio = over.trial.ratio
+        built.trial.ratio, built.trial.memory = over.trial.ratio, over.trial.memory
         return built if self._scored(built).is_within else None
 
 
@@ -406,14 +479,3 @@ def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey
 def _time(built: BuiltCandidate) -> float:
     """The time relative to the original; infinite if it was not measured."""
     return built.trial.ratio.ratio if built.trial.ratio is not None else inf
-
-
-def _preference(finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[bool, float, float]]:
-    """The order of finalists: those as fast as the fastest first, the smallest of them, and then by time."""
-    fastest = min((b.trial.ratio.high for b in finalists if b.trial.ratio is not None), default=0.0)
-
-    def key(built: BuiltCandidate) -> tuple[bool, float, float]:
-        is_behind = built.trial.ratio is None or built.trial.ratio.low > fastest
-        return is_behind, 0.0 if is_behind else built.trial.bytes, _time(built)
-
-    return key

@@ -32,7 +32,7 @@ def quantization_target(name: str = "") -> QuantizationTarget:
 
     if name and name not in QUANTIZATION_TARGETS:
         near = did_you_mean(name, QUANTIZATION_TARGETS) or f" (there are {', '.join(QUANTIZATION_TARGETS)})"
-        raise UsageError(f"--for {name}: no target has that name{near}")
+        raise UsageError(f"--target {name}: no target has that name{near}")
     machine = platform.machine().lower()
     if not name and machine in {"x86_64", "amd64", "i386", "i686", "x86"}:
         name = "x86-vnni" if VNNI_FLAGS & set(_cpu_field("flags").split()) else "x86"

@@ -28,6 +28,7 @@ from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_words
+from ..quantize.search import SMALLER
 from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices
 from .loss_limit import LossLimit, has_loss, has_own_loss
 from .racing import LAST, RUNGS, RaceEntry, RaceResult
@@ -86,7 +87,8 @@ class LastRace(Struct, frozen=True):
 def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
     """Race all finalists, then those which are close to the best once more, in fresh processes.
 
-    The best one is surely better than the original; of those with as good a figure it is the first.
+    The best one is surely better than the original; of those with as good a figure, as far as the race can say, it is
+    one that is much smaller, or the first.
     """
     if len(field) > 1 + MOST_CLOSE:
         first = search.race([search.configuration(c) for c in field], RUNGS[0])
@@ -99,9 +101,16 @@ def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
     rung = LAST if len(field) > 1 else RUNGS[-1]
     raced = search.race([search.configuration(c) for c in field], rung).raced
     better = [n for n, r in enumerate(raced) if n and r.ratio is not None and r.ratio.high < 1 and search.is_allowed(r)]
-    least = min((_figure(raced[n]) for n in better), default=inf)
-    best = next((n for n in better if _figure(raced[n]) <= TIED * least), 0)
-    return LastRace(field, raced, best)
+    least = min(better, key=lambda n: _figure(raced[n]), default=0)
+    best = next((n for n in better if _figure(raced[n]) <= TIED * _figure(raced[least])), 0)
+    ties = [n for n in better if not _is_surely_worse(raced[n], raced[least])]
+    smaller = [n for n in ties if raced[n].bytes <= SMALLER * raced[best].bytes]
+    return LastRace(field, raced, min(smaller, key=lambda n: raced[n].bytes, default=best))
+
+
+def _is_surely_worse(a: RaceEntry, b: RaceEntry) -> bool:
+    """Whether the intervals of two entries do not overlap, and `a` is the worse one."""
+    return a.ratio is None or b.ratio is None or a.ratio.low > b.ratio.high
 
 
 def _is_behind(raced: RaceEntry, first: RaceResult) -> bool:

@@ -32,7 +32,7 @@ from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
 from ..options import with_process_options
 from ..quantize.candidates import Candidate
-from ..quantize.document import loss_text
+from ..quantize.document import kept_reason, loss_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, quantize_model
 from ..quantize.samples import Criteria, read_samples
@@ -252,14 +252,17 @@ def _noise(racing: Racing) -> TimingNoise:
 def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str:
     """Write the model of a scheme; its loss in words.
 
-    Raises PassesError if none is within the budget and better than the original.
+    It is to be small in the figure of the search, or fast. Raises PassesError if none is within the budget and better
+    than the original.
     """
     assert options.budget is not None
+    goal = options.objective.goal
     chosen = QuantizationOptions(
         data=options.data,
         labelled=options.labelled,
         metric=options.metric,
         scheme=scheme,
+        goal="latency" if goal == "throughput" else goal,
         budget=options.budget,
         time=options.time * QUANTIZATION_SHARE / len(options.schemes),
         threads=options.threads,
@@ -269,7 +272,7 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str
     )
     made = quantize_model(model, chosen)
     if made.report.is_original:
-        raise PassesError("no candidate is within the budget, and faster or smaller")
+        raise PassesError(kept_reason(made.report))
     made.save(path)
     return loss_text(made.report)
 

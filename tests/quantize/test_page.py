@@ -25,14 +25,14 @@ from passwright.app.quantize.inventory import quantized_ops
 from passwright.app.quantize.quantize import OriginalRace
 from passwright.app.quantize.report import QuantizationReport, QuantizedOp
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
-from passwright.app.quantize.search import BuiltCandidate, Trial
+from passwright.app.quantize.search import BuiltCandidate, RaceRatios, Trial
 from passwright.app.report.charts import Curve, PlaneChart, pareto_front
 from passwright.app.report.page import page_html
 from passwright.core import QuantizationSpec, Range
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval
-from rewriting import load
+from rewriting import each, load
 
 from passwright import quantize
 
@@ -59,8 +59,8 @@ class Run:
 def run(tmp_path_factory: pytest.TempPathFactory, _commands_share_process: None) -> Run:
     """A run in which every candidate takes 0.6 of the original's time."""
 
-    def fast(_: OriginalRace, models: Sequence[Path], __: Sequence[str]) -> list[RatioInterval]:
-        return [ratio(0.6)] * len(models)
+    def fast(_: OriginalRace, models: Sequence[Path], __: Sequence[str]) -> list[RaceRatios]:
+        return [RaceRatios(ratio(0.6))] * len(models)
 
     measure = OriginalRace.measure
 
@@ -127,6 +127,31 @@ def test_original_without_changes_has_a_page(run: Run) -> None:
     page = ParsedPage(page_html(describe(kept)))
     assert "the original is kept" in page.text
     assert {"quantized", "in-float"} & set(page.ids) == set()
+
+
+@each(
+    ("goal", "ended_by", "scores", "words"),
+    [
+        ("latency", "", 2, "no candidate was within the budget and faster or smaller"),
+        ("size", "", 2, "no candidate was within the budget and smaller"),
+        ("latency", "time", 2, "the search ran out of time, none of the 2 candidates that it scored within the"),
+        (
+            "memory",
+            "trials",
+            1,
+            "the search reached its number of trials, the one that it scored not within the",
+        ),
+    ],
+)
+def test_a_search_that_ended_early_says_so(run: Run, goal: Any, ended_by: str, scores: int, words: str) -> None:
+    trials = [trial(0.5, 0.9, "over the budget")] * scores
+    kept = replace(run.made, scheme="", result=run.made.original, quantized=[], trials=trials)
+    document = describe(replace(kept, goal=goal, ended_by=ended_by))
+    assert words in document.verdict
+    page = ParsedPage(page_html(document))
+    assert page.text.count(words) == 2  # the verdict, and the tile of the result
+    hint = f"--{ended_by} gives it more" if ended_by else "gives it more"
+    assert (hint in page.text) == bool(ended_by)
 
 
 def trial(time: float | None, figure: float, outcome: str = "") -> Trial:

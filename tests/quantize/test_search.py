@@ -17,7 +17,7 @@ from passwright.app.quantize.inventory import kept_high_precision
 from passwright.app.quantize.journal import Journal
 from passwright.app.quantize.samples import Criteria
 from passwright.app.quantize.schemes import JOIN_GROUPS, STORE_WEIGHTS
-from passwright.app.quantize.search import LESS, BuiltCandidate, Limits, Search, Variants
+from passwright.app.quantize.search import LESS, LIMITED, BuiltCandidate, Limits, RaceRatios, Search, Variants
 from passwright.core import QuantizationSpec, Range, rule_pass
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
@@ -75,9 +75,9 @@ class HarmfulPlaces:
 def built_search(
     tmp_path: Path, criterion: HarmfulPlaces, *, time: float = 0.5, sigmoid: float = 1.0, **changes: object
 ) -> tuple[Search, dict[str, Variants]]:
-    def race(models: Sequence[Path], _: Any) -> list[RatioInterval | str]:
+    def race(models: Sequence[Path], _: Any) -> list[RaceRatios | str]:
         times = [time * (sigmoid if "y1" in dequantized_values(path) else 1) for path in models]
-        return [RatioInterval(t, t * 0.98, t * 1.02) for t in times]
+        return [RaceRatios(RatioInterval(t, t * 0.98, t * 1.02)) for t in times]
 
     def rankings(built: BuiltCandidate) -> list[list[tuple[str, str]]]:
         order = sorted(built.candidate.keys, key=lambda key: key[1])
@@ -85,7 +85,8 @@ def built_search(
 
     source = model_source(chain(), inline=True)
     settings: dict[str, object] = {"limits": Limits(100, 600), **changes}
-    search = Search(criterion, race, rankings, tmp_path, 1 << 20, **settings)  # type: ignore[arg-type]
+    settings = {"race": race, "size": 1 << 20, **settings}
+    search = Search(criterion, rankings=rankings, folder=tmp_path, **settings)  # type: ignore[arg-type]
     return search, {"static": [("minmax", lambda _: CandidateBuilder(source, STATIC, spec()))]}
 
 
@@ -145,9 +146,9 @@ def test_each_trial_says_what_came_of_it(tmp_path: Path) -> None:
         load(f"g (float[1,4,2,2] x) => (float[1,4,2,2] y) {{ {text} }}", weights=weights), inline=True
     )
 
-    def race(models: Sequence[Path], _: Any) -> list[RatioInterval | str]:
+    def race(models: Sequence[Path], _: Any) -> list[RaceRatios | str]:
         quantized = [len(dequantized_values(path) & {"a", "b"}) for path in models]
-        return [RatioInterval(t, t, t) for t in ({0: 0.8, 1: 0.5, 2: 0.7}[n] for n in quantized)]
+        return [RaceRatios(RatioInterval(t, t, t)) for t in ({0: 0.8, 1: 0.5, 2: 0.7}[n] for n in quantized)]
 
     ranges = dict.fromkeys("xmanby", Range(-3, 3))
     given = QuantizationSpec(ranges, operators=frozenset({"Conv", "LeakyRelu", "Sigmoid"}))
@@ -318,8 +319,98 @@ def test_budget_holds_for_all_labelled_rows_together() -> None:
 
 def test_inconclusive_races_say_so(tmp_path: Path) -> None:
     """A candidate that is not smaller needs a race that decides."""
-    busy = RatioInterval(0.5, 0.3, 1.0, "the machine is busy")
+    busy = RaceRatios(RatioInterval(0.5, 0.3, 1.0, "the machine is busy"))
     search, schemes = built_search(tmp_path, HarmfulPlaces(()))
     search = replace(search, race=lambda models, _: [busy] * len(models), size=0)
     assert not search.run(schemes)
     assert "inconclusive: the machine is busy" in {t.outcome for t in search.trials}
+
+
+def schemes_of_sizes(
+    tmp_path: Path, harmful: Collection[str] = (), **changes: Any
+) -> tuple[Search, dict[str, Variants]]:
+    """A search over two schemes: `small` quantizes all, `large` one convolution."""
+    rng = np.random.default_rng(0)
+    weights = {name: rng.normal(size=(32, 32, 1, 1)).astype(np.float32) for name in "vw"}
+    text = "g (float[1,32,2,2] x) => (float[1,32,2,2] y) { a = Conv(x, v) y = Conv(a, w) }"
+    source = model_source(load(text, weights=weights), inline=True)
+    search, _ = built_search(tmp_path, HarmfulPlaces(harmful), **changes)
+
+    def variant(name: str, places: str) -> Variants:
+        given = QuantizationSpec(dict.fromkeys(places, Range(-30, 30)), operators=frozenset({"Conv"}))
+        scheme = Scheme(name, "", (QUANTIZE_STATIC,), after=(JOIN_GROUPS,))
+        return [("", lambda _: CandidateBuilder(source, scheme, given))]
+
+    return search, {"large": variant("large", "xa"), "small": variant("small", "xay")}
+
+
+def races(large: RaceRatios, small: RaceRatios) -> Callable[[Sequence[Path], Any], list[RaceRatios | str]]:
+    """A race with the same ratios for the two schemes each time."""
+    return lambda models, _: [small if int8_sizes(path)[1024] == 2 else large for path in models]
+
+
+def ratios(time: float, noise: float, memory: float = 1.0) -> RaceRatios:
+    return RaceRatios(*(RatioInterval(x, x * (1 - noise), x * (1 + noise)) for x in (time, memory)))
+
+
+@cases(
+    ("goal", "large", "small", "taken"),
+    {
+        "surely faster": ("latency", ratios(0.40, 0.01), ratios(0.45, 0.01), "large small"),
+        "as fast as the race can say": ("latency", ratios(0.40, 0.07), ratios(0.45, 0.07), "small large"),
+        "as fast as a model loaded twice": ("latency", ratios(0.43, 0.001), ratios(0.45, 0.001), "small large"),
+        "slower": ("latency", ratios(0.9, 0.01), ratios(1.3, 0.01), "large"),
+        "small and slow": ("size", ratios(0.9, 0.01), ratios(1.3, 0.01), "small large"),
+        "less memory, but slow": ("memory", ratios(0.9, 0.01, 1.2), ratios(1.3, 0.01, 0.7), "small"),
+        "least memory": ("memory", ratios(0.9, 0.01, 0.4), ratios(0.3, 0.01, 0.7), "large small"),
+    },
+)
+def test_goals(tmp_path: Path, goal: str, large: RaceRatios, small: RaceRatios, taken: str) -> None:
+    search, schemes = schemes_of_sizes(tmp_path, goal=goal, race=races(large, small), size=12_000)
+    assert " ".join(b.trial.scheme for b in search.run(schemes)) == taken
+    assert all(t.outcome for t in search.trials)
+    assert search.ended_by == ""
+
+
+def test_size_alone_needs_no_race_before_candidates_are_scored(tmp_path: Path) -> None:
+    search, schemes = schemes_of_sizes(tmp_path, "ay", goal="size", race=races(ratios(1, 0), ratios(1, 0)))
+    search = replace(search, race=lambda models, _: pytest.fail(f"{len(models)} models were raced"))
+    assert not search.run(schemes)
+    assert search.scored >= 2
+
+
+def test_the_fastest_is_scored_where_the_time_is_spent_before(tmp_path: Path) -> None:
+    """Time that building and racing took is no reason to return the original without a score."""
+    race = races(ratios(0.5, 0.2), ratios(0.4, 0.2))
+    search, schemes = schemes_of_sizes(tmp_path, race=race, limits=Limits(9, 600))
+
+    def late(models: Sequence[Path], precisions: Any) -> list[RaceRatios | str]:
+        search._start -= 700
+        return race(models, precisions)
+
+    search.race = late
+    (best,) = search.run(schemes)
+    assert (best.trial.scheme, search.scored, search.ended_by) == ("small", 1, "time")
+    assert [t.outcome for t in search.trials if t.scheme == "large"] == [LIMITED]
+
+
+def test_half_of_the_time_is_left_for_scores(tmp_path: Path) -> None:
+    """Schemes that would begin after it are not built."""
+    search, schemes = schemes_of_sizes(tmp_path, race=races(ratios(0.5, 0.01), ratios(0.4, 0.01)))
+    ((name, variant),) = schemes["large"]
+
+    def slow(best: Any) -> CandidateBuilder | None:
+        search._start -= 400
+        return variant(best)
+
+    (best,) = search.run({**schemes, "large": [(name, slow)]})
+    assert (best.trial.scheme, search.ended_by) == ("large", "time")
+    assert [(t.changed, t.outcome) for t in search.trials if t.scheme == "small"] == [(0, LIMITED)]
+
+
+def test_the_number_of_trials_is_named_where_it_ended_the_search(tmp_path: Path) -> None:
+    search, schemes = schemes_of_sizes(
+        tmp_path, "ay", race=races(ratios(0.5, 0.01), ratios(0.4, 0.01)), limits=Limits(1, 600)
+    )
+    assert not search.run(schemes)
+    assert (search.scored, search.ended_by) == (1, "trials")

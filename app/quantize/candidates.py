@@ -28,8 +28,12 @@ from ...core.rewriting.change_log import Change, ChangeKey, Exclusions
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.run.pipeline_run import PipelineRun
+from ...passes.cleanup.constants import MergeConstants
+from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
+
+MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
 
 
 class Scheme(Struct, frozen=True):
@@ -54,8 +58,9 @@ class Scheme(Struct, frozen=True):
     precision: str = ""
 
     def pipeline(self, spec: QuantizationSpec) -> Pipeline:
-        """The passes of the scheme with a spec."""
-        return Pipeline(self.name, (*self.lossy, *self.after, *self.stores), quantization=spec)
+        """The passes of the scheme with a spec; constants that are equal after rounding become one."""
+        passes = (*self.lossy, *self.after, *self.stores)
+        return Pipeline(self.name, (*passes, *MERGE_EQUAL) if passes else (), quantization=spec)
 
     @property
     def rules(self) -> list[Rule]:

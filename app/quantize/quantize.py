@@ -51,6 +51,7 @@ from .search import TAKEN, BuiltCandidate, Goal, Limits, RaceRatios, Search
 from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
+LARGER = "the result is larger than the original: scales and conversions take more than its weights save"
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
 
@@ -180,7 +181,7 @@ def quantize_prepared(
         quantized,
         [] if taken is None or taken.precision else float_ops(taken),
         [] if taken is None or not taken.candidate.changes else kept_high_precision(taken, search.trials),
-        [*samples.notes, *setup.notes],
+        [*samples.notes, *setup.notes, *([LARGER] if after.bytes > before.bytes else [])],
         before.metrics.threads,
         timer.seconds,
         found_versions,

@@ -31,7 +31,7 @@ from ...passes.quantization.bias_correction import CorrectBiases, layer_pairs, m
 from ...passes.quantization.channel_scales import EqualizeChannels, SmoothActivations, smoothable_channels
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
-from ...passes.quantization.weight_rounding import gram_inputs
+from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
 from ..measure.criterion import Feeds
@@ -69,9 +69,8 @@ SCHEMES: Mapping[str, Scheme] = {
             "dynamic",
             "int8 weights, and activations with the range of each run",
             (rule_pass(dynamic, "quantize-dynamic"), QUANTIZE_TABLES),
-            (MergeDuplicates(), MergeConstants()),
-            {"operators": frozenset({"Gather", "Gemm", "LSTM", "MatMul"})},
-            (("", {}), ("clipped weights", {"rounding": "mse"}), ("GPTQ", {"rounding": "gptq"})),
+            settings={"operators": frozenset({"Gather", "Gemm", "LSTM", "MatMul"})},
+            variants=(("", {}), ("clipped weights", {"rounding": "mse"}), ("GPTQ", {"rounding": "gptq"})),
         ),
         Scheme(
             "weights8",
@@ -143,10 +142,11 @@ class Calibration:
 
     def grams(self) -> dict[str, Array]:
         """The Gram matrices of operands of products with constant weights, by name; the largest are left out."""
-        sizes = gram_inputs(self.source.load().graph)
+        graph = self.source.load().graph
+        sizes = gram_inputs(graph)
         kept = {name: n for name, n in sizes.items() if 8 * n * n * len(sizes) <= MAX_GRAM_BYTES}
         found = collect_statistics(self.source, [], self.feeds, grams=kept, histograms=False, progress=self.progress)
-        return {name: s.gram for name, s in found.items() if s.gram is not None}
+        return joint_grams(graph, {name: s.gram for name, s in found.items() if s.gram is not None})
 
     def after(self, change: Pass) -> Calibration | None:
         """The calibration of the model that a pass makes of the float model; None if it changes nothing."""

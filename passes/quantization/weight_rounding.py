@@ -5,7 +5,8 @@ GPTQ rounds by the Gram matrices of the inputs of products.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from math import prod
 from typing import Any, NamedTuple
 
@@ -60,10 +61,31 @@ def gram_inputs(graph: Graph, min_weights: int = 0) -> dict[str, int]:
 
     For `collect_statistics`: the Gram matrix of each takes 8 * columns ** 2 bytes.
     """
+    return {p.a.name: p.extents[0] for p in _products_with_grams(graph) if prod(p.extents) >= min_weights}
+
+
+def joint_grams(graph: Graph, grams: Mapping[str, Array]) -> dict[str, Array]:
+    """Gram matrices by input, of which inputs that are multiplied by the same weights have the sum of theirs.
+
+    So such weights, which are in the file once, are rounded once.
+    """
+    groups: dict[str, list[str]] = {}
+    by_weights: dict[Value, str] = {}
+    for p in _products_with_grams(graph):
+        own = groups.setdefault(p.a.name, [p.a.name])
+        other = groups[by_weights.setdefault(p.b, p.a.name)]
+        if other is not own:
+            other += own
+            groups |= dict.fromkeys(own, other)
+    distinct = {id(group): group for group in groups.values() if grams.keys() >= set(group)}
+    sums = {key: reduce(np.add, (grams[name] for name in group)) for key, group in distinct.items()}
+    return {name: sums[id(group)] for name, group in groups.items() if id(group) in sums}
+
+
+def _products_with_grams(graph: Graph) -> Iterator[Product]:
     ops = (op for g in graph.with_subgraphs() for op in g.ops(*PRODUCTS) if not op.domain)
     read = (unless_declined(weighted_product, op, allow_other_uses=True) for op in ops)
-    found = (p for p in read if p is not None and p.b.rank == 2 and not p.trans_a)
-    return {p.a.name: p.extents[0] for p in found if prod(p.extents) >= min_weights and not p.a.is_const}
+    return (p for p in read if p is not None and p.b.rank == 2 and not p.trans_a and not p.a.is_const)
 
 
 KEPT_PARTS = np.linspace(1.0, 0.4, 21)  # of the range of a block, tried as its clipped range

@@ -2,6 +2,9 @@
 
 `quantize-weights`: Weights of 4 or 8 bits of MatMul and Gemm, and tables of 8 bits of Gather.
 
+onnxruntime makes MatMulNBits of a DequantizeLinear and a product, too, but not of one with a residual added, nor where
+products share their integers, nor in bodies; OpenVINO takes as long for either form (0.9 to 1.1).
+
 A table has no blocks of 4 bits: GatherBlockQuantized took 20 to 50 times as long as Gather, int8 rows less than twice.
 
 `store-int8-weights`: Weights of 8 bits in the file, of which onnxruntime makes floats when it loads the model.
@@ -24,7 +27,6 @@ from ..linear.products import Product, weighted_product
 from ..support.operand_queries import Array, operand
 from .weight_rounding import (
     HUGE,
-    PER_CHANNEL_OPSET,
     Grid,
     Rounded,
     float_weights,
@@ -35,17 +37,9 @@ from .weight_rounding import (
     rounded_weights,
 )
 
-HALF_OPSET = 19  # of DequantizeLinear to half precision
-BLOCK_OPSET = 21  # of DequantizeLinear of 4 bits and in blocks
 BLOCKS = (16, 32, 64, 128, 256)  # of MatMulNBits
-CHANNEL_BLOCK = 128  # into which a channel is split for MatMulNBits, all with one scale
+CHANNEL_BLOCKS = (128, 64)  # into which a channel is split for MatMulNBits, all with one scale; others are slower
 INT8_ACCURACY = 4  # the accuracy_level of MatMulNBits at which it makes int8 of activations
-INTEGER_TYPES = {
-    (4, True): TensorProto.INT4,
-    (4, False): TensorProto.UINT4,
-    (8, True): TensorProto.INT8,
-    (8, False): TensorProto.UINT8,
-}
 STORING_BYTES = 400  # about, of the ops, names and tensors that weights stored in int8 need
 RECURRENT_OPS = ("GRU", "LSTM", "RNN")
 CHANNEL_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": 1, **dict.fromkeys(RECURRENT_OPS, 1)}
@@ -69,7 +63,7 @@ def weight_grid(spec: QuantizationSpec, like: Value) -> Grid:
     group="quantize-weights",
 )
 def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Value:
-    """MatMul(x, w) + b => MatMul(x, DequantizeLinear(wq, s, z)) + b, or MatMulNBits(x, wq, s, z) + b"""
+    """MatMul(x, w) + b => MatMulNBits(x, wq, s, z) + b"""
     spec, p = quantization_spec(g, product.type), weighted_product(product, allow_other_uses=True)
     require(w.rank == 2, f"{w.name} is not a matrix")
     require_min_weights(spec, w)
@@ -78,35 +72,13 @@ def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Val
     rounded = rounded_weights(p.weights, weight_grid(spec, w), spec.rounding, gram_of(spec, p))
     largest = float(rounded.scales.max()) * (p.extents[0] << spec.weight_bits)  # of sums of unsigned integers
     require(largest <= HUGE, f"{w.name} has weights so large that sums of their integers overflow")
-    x = p.left_factor(g)
-    if may_dequantize(g, spec, w):
-        return p.add_bias(g, g.MatMul(x, dequantized(g, spec, rounded, w)))
-    return p.add_bias(g, product_of_bits(g, spec, p, x, rounded))
+    return p.add_bias(g, product_of_bits(g, spec, p, rounded))
 
 
-def may_dequantize(g: RewriteBuilder, spec: QuantizationSpec, w: Value) -> bool:
-    """Whether onnxruntime fuses a product with a DequantizeLinear of its weights to MatMulNBits.
-
-    It fails at those in bodies with constants from outside, and fuses none that share their integers.
-    """
-    unblocked = HALF_OPSET if w.dtype == TensorProto.FLOAT16 else PER_CHANNEL_OPSET
-    needed = BLOCK_OPSET if spec.weight_bits < 8 or spec.block else unblocked
-    return g.opset >= needed and len(w.consumers) == 1 and g.graph is g.graph.context.root
-
-
-def dequantized(g: RewriteBuilder, spec: QuantizationSpec, rounded: Rounded, like: Value) -> Value:
-    """DequantizeLinear of rounded weights, of the type of `like`."""
-    kind = helper.tensor_dtype_to_np_dtype(INTEGER_TYPES[spec.weight_bits, spec.symmetric])
-    scales, zeros = (a if spec.block else a.reshape(-1) for a in rounded[1:])
-    zero = g.const(zeros.astype(kind)) if zeros.any() else None
-    place = {"axis": 0, "block_size": spec.block} if spec.block else {"axis": 1}
-    return g.DequantizeLinear(g.const(rounded.integers.astype(kind)), g.const(scales, like=like), zero, **place)
-
-
-def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: Product, x: Value, rounded: Rounded) -> Value:
+def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: Product, rounded: Rounded) -> Value:
     """MatMulNBits of com.microsoft: weights and zero points unsigned and packed, (columns, blocks, bytes)."""
     (rows, columns), bits = p.extents, spec.weight_bits
-    block = spec.block or CHANNEL_BLOCK
+    block = spec.block or min(CHANNEL_BLOCKS, key=lambda n: -(-rows // n) * (n * bits + 32))  # of weights and a scale
     blocks = -(-rows // block)
     middle = 1 << (bits - 1) if spec.symmetric else 0
     scales, zeros = (np.broadcast_to(a, (blocks, columns)).T for a in (rounded.scales, rounded.zeros))
@@ -115,7 +87,7 @@ def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: Product, x: Va
     if not spec.symmetric:  # that of others is the middle
         inputs.append(g.const(packed(zeros, bits)))
     sizes = {"K": rows, "N": columns, "bits": bits, "block_size": block}
-    return g.domain("com.microsoft").MatMulNBits(x, *inputs, **sizes, accuracy_level=INT8_ACCURACY)
+    return g.domain("com.microsoft").MatMulNBits(p.left_factor(g), *inputs, **sizes, accuracy_level=INT8_ACCURACY)
 
 
 def packed(integers: Array, bits: int) -> Array:

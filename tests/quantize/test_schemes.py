@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from msgspec.structs import replace
+from passwright.app.measure.benchmark import BenchmarkTarget
 from passwright.app.quantize.candidates import Candidate, replaced_operators
 from passwright.app.quantize.inventory import float_ops, quantized_ops
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
-from passwright.app.quantize.schemes import AUTO, SCHEMES, Calibration, chosen_schemes, lossy_passes
+from passwright.app.quantize.schemes import AUTO, SCHEMES, STORE_WEIGHTS, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.app.quantize.sensitivity import value_errors
 from passwright.core import EXACT, LOSSY, Op, Value, rule
@@ -101,6 +103,38 @@ def test_variants_are_near_the_original(scheme: str, limits: dict[str, float], t
     if scheme == "static":
         assert errors["equalized channels"] < errors["minmax"] / 2
         assert errors["weights of 8 bits"] < 0.9 * errors["minmax"]
+
+
+def shared_weights() -> onnx.ModelProto:
+    """Six layers of the same weights and biases."""
+    calls = "".join(
+        f"""a{i} = MatMul(x{i}, u) s{i} = Add(a{i}, b) r{i} = Relu(s{i}) m{i} = MatMul(r{i}, v)
+        x{i + 1} = {"Add" if i < 5 else "Sub"}(m{i}, x{i}) """
+        for i in range(6)
+    )
+    rng = np.random.default_rng(2)
+    u, v, b = (rng.normal(0, 0.06, dims).astype(np.float32) for dims in ((256, 512), (512, 256), 512))
+    text = f"g (float[N,256] x0) => (float[N,256] x6) {{ {calls} }}"
+    return load(text, opset=21, weights={"u": u, "v": v, "b": b})
+
+
+def test_weights_that_ops_share_are_in_the_file_once(tmp_path: Path) -> None:
+    """Of all schemes, in all variants, and stored in all ways; GPTQ rounds them for all of their inputs."""
+    model = shared_weights()
+    source = model_source(model, inline=True)
+    feeds = [{"x0": RNG.normal(size=(16, 256)).astype(np.float32)} for _ in range(4)]
+    shares = {"half": 0.5, "half-weights": 0.5}
+    larger: dict[str, float] = {}
+    for scheme, variants in chosen_schemes(AUTO, source, Calibration(source, feeds), SPEC).items():
+        first = built_first(dict(variants), scheme, tmp_path / "first.onnx")
+        for name, variant in variants:
+            for stores in ((), *STORE_WEIGHTS.values()):
+                if builder := variant(first):
+                    combined = replace(builder, scheme=replace(builder.scheme, stores=stores or builder.scheme.stores))
+                    size = len(to_onnx(combined.build().model).SerializeToString())
+                    share = size / len(model.SerializeToString())
+                    larger |= {f"{scheme}, {name}": share} if share > shares.get(scheme, 0.26) + 0.03 else {}
+    assert larger == {}
 
 
 def test_weights_of_eight_bits_are_for_processors_that_need_seven() -> None:
@@ -227,6 +261,20 @@ def test_a_model_is_quantized_from_end_to_end(schemes: str, tmp_path: Path, monk
     made = onnx.load(tmp_path / "q.onnx")
     assert noise(network(), made) <= (0.05 if report.scheme else 0)
     assert report.is_original == ("DequantizeLinear" not in op_types(made) and "Cast" not in op_types(made))
+
+
+def test_a_result_that_is_larger_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "g (float[1,8,6,6] x) => (float[1,8,6,6] y) { d = Conv(x, w) a = Relu(d) p = Conv(a, w) y = Relu(p) }"
+    model = load(text, opset=21, weights={"w": RNG.normal(size=(8, 8, 1, 1)).astype(np.float32)})
+
+    def seconds(target: BenchmarkTarget) -> float:
+        return 5e-4 if "QuantizeLinear" in op_types(onnx.load(target.model)) else 1e-3
+
+    SimulatedMachine(seconds).replace_real_one(monkeypatch)
+    options = QuantizationOptions(data=FEEDS * 3, scheme="static", budget="5%", min_time=0.02)
+    report = quantize_model(model, options).report
+    assert report.result.bytes > report.original.bytes
+    assert report.notes[-1].startswith("the result is larger than the original")
 
 
 def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:

@@ -685,7 +685,11 @@ class MetricOptions:
         None, "An .npz with inputs and labels, for an accuracy.", "FILE", kind=Path, reads=True, enables=("metric",)
     )
     metric: str = criterion_option(
-        "", "Accuracy of outputs and labels, as file.py:function; without it, top-1.", "FILE:NAME", reads=True
+        "",
+        "Accuracy of outputs and labels: top1, top5, r2, snr, tokens, perplexity, wer, map, or file.py:function. Top-1 "
+        "by default, or R2 if labels are no classes.",
+        "NAME",
+        reads=True,
     )
 
 

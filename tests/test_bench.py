@@ -11,16 +11,18 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
-from passwright.app.measure.accuracy import LabelledSet, load_metric, top_1
+from passwright.app.measure.accuracy import LabelledSet, labelled_outputs, load_metric
 from passwright.app.measure.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.measure.document import describe
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
+from passwright.app.measure.ready_metrics import top_1
 from passwright.app.options import parse_batch
 from passwright.app.report.document import Lines
 from passwright.core.errors import ModelError, PassesError, PluginError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.sessions import CPU, SessionConfig
+from passwright.core.verify.input_specs import input_specs
 from rewriting import each, load
 from simulated_races import SimulatedMachine
 from typer.testing import CliRunner, Result
@@ -151,7 +153,7 @@ def test_invalid_batches(text: str) -> None:
 
 def accuracy(path: Path, examples: Path, metric: str = "") -> float:
     source = model_source(path, inline=False)
-    return accuracy_of(source, SessionConfig("ENABLE_ALL"), LabelledSet.read(examples), load_metric(metric)[1])
+    return accuracy_of(source, SessionConfig("ENABLE_ALL"), LabelledSet.read(examples), load_metric(metric))
 
 
 @pytest.mark.parametrize("batch", ["N", "1", "2", "3", "7"])
@@ -245,7 +247,7 @@ def test_custom_metric(function: str, tmp_path: Path) -> None:
 METRIC_ERRORS = [
     ("f.py:missing", UsageError, "has no function missing"),
     ("f.py:word", UsageError, "has no function word"),
-    ("f.txt", UsageError, "not of the form"),
+    ("f.txt", UsageError, "f.txt: choose from top1, top5, .*, or give file.py:function"),
     ("none.py", PluginError, "none.py is not a Python file"),
     ("broken.py", PluginError, "ValueError: at once"),
     ("f.py:breaks", PluginError, "f.py:breaks: ZeroDivisionError"),
@@ -258,8 +260,67 @@ def test_metric_errors(metric: str, error: type[PassesError], message: str, tmp_
     (tmp_path / "f.py").write_text(METRICS)
     (tmp_path / "broken.py").write_text("raise ValueError('at once')")
     with pytest.raises(error, match=message) as caught:
-        load_metric(str(tmp_path / metric))[1]({"y": ROWS}, TRUTH)
+        load_metric(str(tmp_path / metric))({"y": ROWS}, TRUTH)
     assert "\n" not in str(caught.value)
+
+
+ROWS_ANYWHERE = """u = Unsqueeze(x, front) steps = Concat<axis = 0>(u, u, u, u, u) d = Concat<axis = 1>(x, x)
+    doubled = Reshape(d, three) mean = ReduceMean<keepdims = 0>(x) g = Greater(x, zero) b = Reshape(g, flat)
+    positive = Compress(x, b) y = Identity(x)"""
+CONSTANTS = "<int64[1] front = {0}, int64[2] three = {-1, 3}, int64[1] flat = {-1}, float zero = {0}>"
+
+
+def rows_anywhere(folder: Path, batch: str, declared: str, further: str, **arrays: Any) -> dict[str, Any]:
+    """The outputs on five rows of a model whose first output has as many steps."""
+    ends = f"float[T,B,3] steps, float[M,3] doubled, float[] mean, float[K] positive, float[{batch},3] y"
+    states = ", float[2,B,4] states" if further else ""
+    head = f"g (float[{batch},3] x{declared}) => ({ends}{states})"
+    path = saved(folder, f"{head} {CONSTANTS} {{ {ROWS_ANYWHERE} {further} }}")
+    names = ["steps", "doubled", "mean", "positive", "y", *(["states"] if further else [])]
+    examples = LabelledSet("set", {"x": ROWS, "labels": TRUTH, **arrays})
+    found = labelled_outputs(LoadedModel(path), input_specs(model_source(path, inline=False).load()), names, examples)
+    assert list(found) == names
+    np.testing.assert_array_equal(found["y"], ROWS)
+    np.testing.assert_array_equal(found["steps"], np.stack([ROWS] * 5, 1))
+    if batch == "N":
+        np.testing.assert_array_equal(found["doubled"], np.repeat(ROWS, 2, 0))
+    assert isinstance(found["mean"], list)
+    return found
+
+
+def test_outputs_have_rows_wherever_the_batch_is(tmp_path: Path) -> None:
+    s = np.random.default_rng(0).normal(size=(2, 5, 4)).astype(np.float32)
+    found = rows_anywhere(tmp_path, "N", ", float[2,N,4] s", "states = Add(s, s)", s=s)
+    np.testing.assert_array_equal(found["states"], np.moveaxis(2 * s, 1, 0))
+    np.testing.assert_allclose(found["mean"], ROWS.mean(1), rtol=1e-5)
+    for row, positive in zip(ROWS, found["positive"], strict=True):
+        np.testing.assert_array_equal(positive, row[row > 0])
+
+
+def test_one_state_is_that_of_all_rows(tmp_path: Path) -> None:
+    s = np.ones((2, 1, 4), np.float32)
+    found = rows_anywhere(tmp_path, "N", ", float[2,N,4] s", "states = Add(s, s)", s=s)
+    np.testing.assert_array_equal(found["states"], np.full((5, 2, 4), 2))
+
+
+@pytest.mark.parametrize("batch", ["1", "3"])
+def test_rows_of_a_fixed_batch(tmp_path: Path, batch: str) -> None:
+    found = rows_anywhere(tmp_path, batch, "", "")
+    assert len(found["positive"]) == len(found["mean"]) == -(-5 // int(batch))
+
+
+def test_axes_of_rows_are_those_that_grow(tmp_path: Path) -> None:
+    """An output of three numbers whatever the batch is has no rows in a batch of three."""
+    head = "g (float[N,3] x) => (float[3] a, float[N,3] y) <int64[1] f = {0}>"
+    path = saved(tmp_path, f"{head} {{ a = ReduceSum<keepdims = 0>(x, f) y = Neg(x) }}")
+    found = labelled_outputs(
+        LoadedModel(path),
+        input_specs(model_source(path, inline=False).load()),
+        ["a", "y"],
+        LabelledSet("set", {"x": ROWS[:3], "labels": TRUTH[:3]}),
+    )
+    np.testing.assert_array_equal(found["a"], list(ROWS[:3]))
+    assert isinstance(found["a"], list)
 
 
 MISMATCHED: list[tuple[dict[str, Any], str]] = [

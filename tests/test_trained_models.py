@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.measure.accuracy import LabelledSet, Metric, load_metric
+from passwright.app.measure.accuracy import LabelledSet, load_metric
 from passwright.app.measure.bench import accuracy_of
+from passwright.app.measure.ready_metrics import Metric
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import SessionConfig
 
@@ -18,7 +19,7 @@ METRICS = FOLDER / "metrics.py"
 
 
 def metric(name: str) -> Metric:
-    return load_metric(f"{METRICS}:{name}" if name else "")[1]
+    return load_metric(f"{METRICS}:{name}" if name else "")
 
 
 def test_both_digit_models_are_there() -> None:

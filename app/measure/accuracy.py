@@ -1,28 +1,33 @@
-"""Accuracy of models on labelled sets: top-1, or a function of a user."""
+"""Accuracy of models on labelled sets, by a metric that is ready, or a function of a user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
 
-from ...core.errors import EvaluationError, ModelError
+from ...core.errors import EvaluationError, ModelError, UsageError
 from ...core.io.array_files import read_arrays
-from ...core.plugins.pass_registry import function_in_file
+from ...core.plugins.pass_registry import function_in_file, python_file
 from ...core.support.python_files import plugin_errors
+from ...core.support.suggestions import did_you_mean
 from ...core.verify.given_inputs import fitting_inputs
 from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.sample_rows import batch_symbol, fixed_batch
 from ...core.verify.seeded_session import Session
+from .ready_metrics import METRICS, Metric, ready_metric
 
 Array = np.ndarray[Any, Any]
 LABELS = "labels"
 BATCH_SIZE = 32  # of models without a fixed batch
+PROBED_SIZES = 2, 3  # of batches, whose outputs show which axes have rows
+DEFAULT_FUNCTION = "metric"  # the name of the function in a file
 
 
 class LabelledSet(Struct, frozen=True):
@@ -48,19 +53,26 @@ class LabelledSet(Struct, frozen=True):
             raise ModelError(f"{self.name}: {name} has no rows")
         return self.arrays[name]
 
-    def feeds(self, inputs: Sequence[InputSpec], rows: int) -> tuple[dict[str, Any], list[str]]:
-        """The inputs of a model, and the names of those that have `rows` rows. Raises ModelError for others."""
+    def feeds(self, inputs: Sequence[InputSpec], rows: int) -> tuple[dict[str, Any], dict[str, int]]:
+        """The inputs of a model, and the axes of those that have `rows` rows. Raises ModelError for others."""
         arrays = {i.name: self.arrays[i.name] for i in inputs if i.name in self.arrays}
-        feeds = fitting_inputs(InputSet(f"labelled ({self.name})", {}, arrays), inputs, has_rows=True).feeds
+        feeds = dict(fitting_inputs(InputSet(f"labelled ({self.name})", {}, arrays), inputs, has_rows=True).feeds)
         leading: int | str = batch_symbol(inputs) or fixed_batch(inputs)
-        batched = [i.name for i in inputs if i.name in feeds and i.default is None and i.shape[:1] == (leading,)]
-        for name in batched:
+        required = [i for i in inputs if i.name in feeds and i.default is None]
+        axes = {i.name: 0 for i in required if i.shape[:1] == (leading,)}
+        for name in axes:
             if np.shape(feeds[name])[:1] != (rows,):
                 found = np.shape(feeds[name])[0] if np.ndim(feeds[name]) else 0
                 raise ModelError(f"{self.name}: {name} has {found} rows, the labels have {rows}")
-        if not batched:
+        if not axes:
             raise ModelError(f"{self.name}: the model has no input with a row for each label")
-        return dict(feeds), batched
+        for i in required:  # states, with the batch behind layers; one of a single row is that of all
+            axis = i.shape.index(leading) if isinstance(leading, str) and leading in i.shape[1:] else 0
+            extent = np.shape(feeds[i.name])[axis] if 0 < axis < np.ndim(feeds[i.name]) else 0
+            if i.name not in axes and extent in {1, rows}:
+                feeds[i.name] = np.repeat(feeds[i.name], rows // extent, axis)
+                axes[i.name] = axis
+        return feeds, axes
 
 
 def run_in_batches(
@@ -68,63 +80,114 @@ def run_in_batches(
     inputs: Sequence[InputSpec],
     outputs: Sequence[str],
     feeds: Mapping[str, Any],
-    batched_inputs: Sequence[str],
+    axes: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The outputs of a model for all rows of the `batched_inputs`, in batches; outputs without rows are left out.
+    """The outputs of a model for all rows of inputs, which they have along `axes`, in batches.
 
-    Raises EvaluationError if it does not run.
+    Outputs have the rows along their first axis, wherever the model has its batch: the axis that grows with it, or of a
+    fixed batch the first one that is as long. An output without such an axis, or whose other extents vary, is a list of
+    what each run gives, of a single row if the model takes one. Raises EvaluationError if it does not run.
     """
     if batch_symbol(inputs) is None:
-        return _run_in_batches_of(fixed_batch(inputs), model, outputs, feeds, batched_inputs)
-    try:
-        return _run_in_batches_of(BATCH_SIZE, model, outputs, feeds, batched_inputs)
-    except EvaluationError:  # the batch is symbolic, but only one works
-        return _run_in_batches_of(1, model, outputs, feeds, batched_inputs)
+        return _run_in_batches_of(fixed_batch(inputs), model, outputs, feeds, axes)
+    known: dict[str, int | None] = {}
+    with suppress(EvaluationError):  # the batch is symbolic, but only one works
+        known = _axes_of_rows(model, outputs, feeds, axes)
+        if None not in known.values():
+            return _run_in_batches_of(BATCH_SIZE, model, outputs, feeds, axes, known)
+    return _run_in_batches_of(1, model, outputs, feeds, axes, known)
+
+
+def _axes_of_rows(
+    model: Session, outputs: Sequence[str], feeds: Mapping[str, Any], axes: Mapping[str, int]
+) -> dict[str, int | None]:
+    """The axis of each output that grows with the batch, None for one without it."""
+    less, more = PROBED_SIZES
+    rows = _row_count(feeds, axes)
+    found = [model.run(outputs, rows_of(feeds, axes, np.arange(size) % rows)) for size in PROBED_SIZES]
+    shapes = [[(len(v),) if isinstance(v, list) else np.shape(v) for v in values] for values in found]
+
+    def axis(a: Sequence[int], b: Sequence[int]) -> int | None:
+        pairs = enumerate(zip(a, b, strict=False))
+        return next((i for i, (n, m) in pairs if n and n * more == m * less and len(a) == len(b)), None)
+
+    return {name: axis(a, b) for name, a, b in zip(outputs, *shapes, strict=True)}
+
+
+def _row_count(feeds: Mapping[str, Any], axes: Mapping[str, int]) -> int:
+    name, axis = next(iter(axes.items()))
+    return np.shape(feeds[name])[axis]
+
+
+def rows_of(feeds: Mapping[str, Any], axes: Mapping[str, int], rows: Array) -> dict[str, Any]:
+    """The inputs of these rows."""
+    return {**feeds, **{name: np.take(feeds[name], rows, axis) for name, axis in axes.items()}}
 
 
 def _run_in_batches_of(
-    size: int, model: Session, outputs: Sequence[str], feeds: Mapping[str, Any], batched_inputs: Sequence[str]
+    size: int,
+    model: Session,
+    outputs: Sequence[str],
+    feeds: Mapping[str, Any],
+    axes: Mapping[str, int],
+    known: Mapping[str, int | None] | None = None,
 ) -> dict[str, Any]:
-    """The outputs in batches of that size; the last one repeats the last row to be complete."""
-    found: dict[str, list[Any]] = {}
-    rows = len(feeds[batched_inputs[0]])
+    """The outputs in batches of that size, of which the last one repeats the last row to be complete."""
+    found: dict[str, list[Any]] = {name: [] for name in outputs}
+    rows = _row_count(feeds, axes)
     for start in range(0, rows, size):
-        indices = np.minimum(np.arange(start, start + size), rows - 1)
-        part = {**feeds, **{name: feeds[name][indices] for name in batched_inputs}}
+        part = rows_of(feeds, axes, np.minimum(np.arange(start, start + size), rows - 1))
         for name, value in zip(outputs, model.run(outputs, part), strict=True):
-            if (isinstance(value, list) or np.ndim(value)) and len(value) == size:
-                found.setdefault(name, []).append(value[: rows - start])
-    return {
-        name: np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [row for p in parts for row in p]
-        for name, parts in found.items()
-    }
+            found[name].append(value)
+    return {name: _joined(values, size, rows, (known or {}).get(name, -1)) for name, values in found.items()}
+
+
+def _joined(values: list[Any], size: int, rows: int, axis: int | None) -> Any:
+    """The rows of an output of all batches; the values if they have no axis of rows, which is unknown if it is -1."""
+    if isinstance(values[0], list):
+        has_rows = axis is not None and all(len(v) == size for v in values)
+        return [row for v in values for row in v][:rows] if has_rows else values
+    if axis == -1:
+        axis = next((i for i, n in enumerate(np.shape(values[0])) if n == size), None)
+    if axis is None or len({np.shape(v) for v in values}) > 1:
+        return values
+    arrays = [np.moveaxis(v, axis, 0) for v in cast("list[Array]", values)]
+    each, rest = divmod(len(arrays[0]), size)
+    return values if rest else np.concatenate(arrays)[: rows * each]
+
+
+def labelled_outputs(
+    model: Session, inputs: Sequence[InputSpec], outputs: Sequence[str], examples: LabelledSet
+) -> dict[str, Any]:
+    """The outputs of a model on a labelled set.
+
+    Raises ModelError for a set that does not fit the model, EvaluationError if the model does not run.
+    """
+    feeds, axes = examples.feeds(inputs, len(examples.labels(inputs)))
+    return run_in_batches(model, inputs, outputs, feeds, axes)
 
 
 def accuracy(
     model: Session, inputs: Sequence[InputSpec], outputs: Sequence[str], examples: LabelledSet, metric: Metric
 ) -> float:
-    """The value of a metric for a model's outputs on a labelled set.
-
-    Raises ModelError for a set that does not fit the model, EvaluationError if the model does not run.
-    """
-    labels = examples.labels(inputs)
-    feeds, batched = examples.feeds(inputs, len(labels))
-    return metric(run_in_batches(model, inputs, outputs, feeds, batched), labels)
+    """The value of a metric for a model's outputs on a labelled set; raises as `labelled_outputs` does."""
+    return metric(labelled_outputs(model, inputs, outputs, examples), examples.labels(inputs))
 
 
-Metric = Callable[[Mapping[str, Any], Array], float]
-"""The accuracy of outputs by name, for labels."""
-TOP_1 = "top-1"
-DEFAULT_FUNCTION = "metric"  # the name of the function in a file
+def load_metric(text: str, labels: Array | None = None, arrays: Mapping[str, Array] | None = None) -> Metric:
+    """The metric of that name, or in `file.py` or `file.py:name`; for "" top-1, or R2 if labels are no classes.
 
-
-def load_metric(text: str) -> tuple[str, Metric]:
-    """The name and function in `file.py` or `file.py:name`; top-1 for "".
-
-    Raises PluginError for a file that cannot be run, UsageError for a function that does not exist.
+    `arrays` are those of the labelled set. Raises PluginError for a file that cannot be run, UsageError for a metric or
+    a function that does not exist, and for a package that is missing.
     """
     if not text:
-        return TOP_1, top_1
+        is_real = labels is not None and labels.dtype.kind == "f" and not np.all(labels == np.round(labels))
+        return METRICS["r2" if is_real else "top1"]
+    if (ready := ready_metric(text, arrays or {})) is not None:
+        return ready
+    if python_file(text) is None:
+        near = did_you_mean(text, METRICS)
+        raise UsageError(f"--metric {text}: choose from {', '.join(METRICS)}{near}, or give file.py:function")
     name, found = function_in_file("--metric", text, DEFAULT_FUNCTION)
 
     def metric(outputs: Mapping[str, Any], labels: Array) -> float:
@@ -135,38 +198,4 @@ def load_metric(text: str) -> tuple[str, Metric]:
             raise ModelError(f"--metric {text}: it gives {value}, which is not an accuracy")
         return value
 
-    return name, metric
-
-
-def top_1(outputs: Mapping[str, Any], labels: Array) -> float:
-    """The share of rows with the right class in the first output. Raises ModelError.
-
-    The first output has names or numbers of classes, or floats: scores of all classes along the last axis. Rows with a
-    score that is NaN have no class.
-    """
-    name, output = next(iter(outputs.items()), ("", None))
-    if not isinstance(output, np.ndarray):
-        raise ModelError("no output has a row for each label; define accuracy with --metric")
-    hits, truth = _predicted_classes(name, output), labels if labels.ndim < 2 else np.squeeze(labels)
-    if hits.shape != truth.shape:
-        raise ModelError(f"{name} names classes of shape {hits.shape}, the labels have {truth.shape}: give a --metric")
-    if (hits.dtype.kind in "OU") != (truth.dtype.kind in "OU") or truth.dtype.kind not in "biufOU":
-        raise ModelError(
-            f"{name} names classes by {_label_kind(hits)}, the labels by {_label_kind(truth)}: give a --metric"
-        )
-    is_right = hits == truth
-    if output.dtype.kind == "f" and output.shape != hits.shape:
-        is_right &= ~np.isnan(output).any(-1)
-    return float(np.mean(is_right))
-
-
-def _predicted_classes(name: str, output: Array) -> Array:
-    if output.dtype.kind in "biuOU":
-        return output.reshape(output.shape[:1]) if output.shape[1:] == (1,) else output
-    if output.dtype.kind == "c" or output.ndim < 2 or output.shape[-1] < 2:
-        raise ModelError(f"{name} of shape {output.shape} does not score classes: define accuracy with --metric")
-    return np.argmax(output.astype(np.float32) if output.dtype.kind == "V" else output, -1)
-
-
-def _label_kind(array: Array) -> str:
-    return "strings" if array.dtype.kind in "OU" else "numbers"
+    return Metric(name, metric)

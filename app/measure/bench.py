@@ -29,11 +29,12 @@ from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card
 from ..report.progress import phase_callback, with_keywords
 from . import benchmark
-from .accuracy import LabelledSet, Metric, accuracy, load_metric
+from .accuracy import LabelledSet, accuracy, load_metric
 from .bench_options import BenchOptions
 from .execution_provider import engine_versions, session_configs
 from .feeds import Feeds, isolated_run_check, make_feeds
 from .metrics import ModelMetrics, RatioInterval, latency_ratios
+from .ready_metrics import Metric
 
 
 class ModelBenchmark(Struct, frozen=True):
@@ -126,16 +127,16 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         raise UsageError("no model is given")
     timer = PhaseTimer(phase_callback(options.progress))
     configs = session_configs(options, options.engine, options.level)
-    metric_name, metric_function = load_metric(options.metric) if options.labelled is not None else ("", None)
     loaded = [_LoadedModel.of(Path(m)) for m in models]
     paths = OutputPaths.of(report=options.json)
     read = [*data_files(options.inputs), *data_files(options.labelled)]
     paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
     examples = LabelledSet.read(Path(options.labelled)) if options.labelled is not None else None
-    samples = 0
+    samples, metric = 0, None
     if examples is not None:  # an unusable set fails before anything is measured
         for m in (m.model for m in reversed(loaded) if m.model is not None):
-            samples = len(examples.labels(input_specs(m)))
+            labels = examples.labels(input_specs(m))
+            samples, metric = len(labels), load_metric(options.metric, labels, examples.arrays)
             examples.feeds(input_specs(m), samples)
     with gc_paused(), timer.phase(CHOOSING_INPUTS):
         given: Inputs | GivenSamples | None = options.inputs
@@ -165,17 +166,16 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         for (m, config), metrics in zip(pairs, measured, strict=True)
     ]
     results[1:] = [structs.replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
-    if examples is not None and metric_function is not None:
+    if examples is not None and metric is not None:
         with timer.phase("computing the accuracy"):
             results = [
-                _with_accuracy(r, m, config, examples, metric_function)
-                for r, (m, config) in zip(results, pairs, strict=True)
+                _with_accuracy(r, m, config, examples, metric) for r, (m, config) in zip(results, pairs, strict=True)
             ]
     conditions = (options.level, configs[0].provider, options.threads, list(feeds.by_batch), feeds.sizes)
     report = BenchReport(
         results,
         *conditions,
-        metric_name,
+        "" if metric is None else metric.name,
         samples,
         feeds.note,
         timer.seconds,

@@ -29,7 +29,8 @@ from ...core.verify.input_specs import InputSpec
 from ...core.verify.kept_values import value_bytes
 from ...core.verify.output_comparison import dtype_key
 from ...core.verify.sample_rows import batch_symbol, fixed_batch
-from .accuracy import LabelledSet, Metric, accuracy, load_metric
+from .accuracy import LabelledSet, labelled_outputs, load_metric, rows_of
+from .ready_metrics import Metric
 
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
@@ -87,12 +88,17 @@ def score_text(figure: str, score: Score | None) -> str:
 
 
 class Criterion(Protocol):
-    """A measure of models on one set of inputs; `name` names the figure, `reference` is the value for the original."""
+    """A measure of models on one set of inputs; `name` names the figure, `reference` is the value for the original.
+
+    `notes` say what of the outputs counts in another way than a user may expect.
+    """
 
     @property
     def name(self) -> str: ...  # noqa: D102 - described above
     @property
     def reference(self) -> float: ...  # noqa: D102 - described above
+    @property
+    def notes(self) -> Sequence[str]: ...  # noqa: D102 - described above
 
     def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
         """The score of a model, in a session of this config."""
@@ -105,15 +111,20 @@ class Criterion(Protocol):
 
 @dataclass
 class MetricCriterion:
-    """A metric on labelled rows, of which more is better."""
+    """A metric on labelled rows. `notes` say which outputs have no axis of rows."""
 
-    name: str
     metric: Metric
     examples: LabelledSet
     inputs: Sequence[InputSpec]
     outputs: Sequence[str]
     budget: Budget
     reference: float = field(init=False, default=0.0)
+    notes: list[str] = field(init=False, default_factory=list[str])
+
+    @property
+    def name(self) -> str:
+        """The name of the figure."""
+        return self.metric.name
 
     def measure_original(self, model: Loadable) -> None:
         """Set the reference. Raises ModelError if the original does not run on the labelled set."""
@@ -126,10 +137,18 @@ class MetricCriterion:
         """The metric of a model, and its loss against the reference."""
         try:
             with RemoteBackend(config) as remote:
-                figure = accuracy(remote(model), self.inputs, self.outputs, self.examples, self.metric)
+                found = labelled_outputs(remote(model), self.inputs, self.outputs, self.examples)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
-        lost = self.reference - figure
+        self.notes = [
+            f"{name} has no batch axis: a metric gets a list of what each run gives"
+            for name, value in found.items()
+            if isinstance(value, list) and value and isinstance(value[0], np.ndarray)
+        ]
+        figure = self.metric(found, self.examples.labels(self.inputs))
+        if not isfinite(figure):
+            return Score(-inf, inf, failure=f"its {self.name} is {figure}")
+        lost = figure - self.reference if self.metric.less_is_better else self.reference - figure
         return Score(figure, lost if self.budget.is_absolute else lost / (abs(self.reference) or 1.0))
 
     def allows(self, score: Score) -> bool:
@@ -149,6 +168,7 @@ class AgreementCriterion:
     budget: Budget
     is_classifier: bool
     reference: float = field(init=False, default=0.0)
+    notes: list[str] = field(init=False, default_factory=list[str])
     _expected: list[Callable[[], list[Any]]] = field(init=False, default_factory=list[Any], repr=False)
     _folder: ScratchFolder = field(init=False, repr=False)
 
@@ -215,16 +235,16 @@ class LabelledPart(Struct, frozen=True):
     def feeds(self) -> Iterator[Feeds]:
         """The inputs, some rows at a time."""
         rows = len(self)
-        arrays, batched = self.examples.feeds(self.inputs, rows)
+        arrays, axes = self.examples.feeds(self.inputs, rows)
         size = ROWS_AT_ONCE if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
         for start in range(0, rows - rows % size or size, size):
             part = np.minimum(np.arange(start, start + size), rows - 1)
-            yield {**arrays, **{name: arrays[name][part] for name in batched}}
+            yield rows_of(arrays, axes, part)
 
     def criterion(self, outputs: Sequence[str], budget: Budget, original: Loadable) -> MetricCriterion:
         """The criterion on these rows. Raises ModelError if the original does not run on them."""
-        name, function = load_metric(self.metric)
-        found = MetricCriterion(name, function, self.examples, self.inputs, outputs, budget)
+        metric = load_metric(self.metric, self.examples.labels(self.inputs), self.examples.arrays)
+        found = MetricCriterion(metric, self.examples, self.inputs, outputs, budget)
         found.measure_original(original)
         return found
 

@@ -262,7 +262,7 @@ def prepare(
         racing = OriginalRace(file, feeds, options, *engine)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
-    notes += model_notes(graph)
+    notes += [*criteria.searched.notes, *model_notes(graph)]
     return QuantizationContext(
         model, source, floats, budget, target, plugins, samples, criteria, racing, calibration, leave, notes
     )

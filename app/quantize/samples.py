@@ -19,7 +19,7 @@ from ...core.ort.sessions import SessionConfig
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import read_samples as read_given_samples
 from ...core.verify.input_specs import InputSpec, input_specs
-from ..measure.accuracy import LABELS, LabelledSet
+from ..measure.accuracy import LABELS, LabelledSet, load_metric, rows_of
 from ..measure.criterion import AS_USERS_RUN, AgreementCriterion, Budget, Criterion, Feeds, LabelledPart, Score
 from ..measure.feeds import drawn_feeds
 from ..registry.python_data import with_python_data
@@ -196,11 +196,12 @@ def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple
     labels = examples.labels(inputs)
     if len(labels) < 2:
         raise ModelError(f"{examples.name}: one row; the search and the report need one each, at least")
-    _, batched = examples.feeds(inputs, len(labels))
+    feeds, axes = examples.feeds(inputs, len(labels))
 
     def rows(start: int) -> LabelledSet:
-        by_row = {n: a[start::2] if n in batched or a is labels else a for n, a in examples.arrays.items()}
-        return LabelledSet(examples.name, by_row)
+        chosen = rows_of(feeds, axes, np.arange(start, len(labels), 2))
+        others = {n: a[start::2] if a is labels else a for n, a in examples.arrays.items()}
+        return LabelledSet(examples.name, {**others, **chosen})
 
     return rows(0), rows(1)
 
@@ -217,6 +218,7 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
     given = None if data is None else read_calibration_data(data, inputs, limit=limit, seed=seed)
     if labelled is not None:
         examples = LabelledSet.read(Path(labelled))
+        load_metric(metric, examples.labels(inputs), examples.arrays)  # raises UsageError here
         halves = labelled_halves(examples, inputs)
         search, report, whole = (LabelledPart(part, inputs, metric) for part in (*halves, examples))
         calibrated = "calibrated with the labelled rows of the search: --data gives others"

@@ -147,6 +147,7 @@ def measure_loss(
             metric = labelled.criterion(outputs, budget, original.loadable())
             name, reference, score = metric.name, metric.reference, metric.score(other.loadable(), configs[1])
             is_within = metric.allows(score)
+            runs.notes += metric.notes
     changes = [f"{output}: {figures.change}" for output, figures in agreement.outputs.items() if figures.change]
     constant = [
         f"{name}: the original gives {'class ' * o.has_scores}{o.first} in all rows, so agreement says little"

@@ -115,19 +115,16 @@ def split_global_max(g: RewriteBuilder, x: Value) -> Value:
 
 @rule(lambda g, x, repeats, op: g.Tile(x, repeats) @ op, contract=EXACT)
 def split_tile(g: RewriteBuilder, x: Value, repeats: Value, op: Op) -> Value:
-    """Tile(x, r) => Reshape(Expand(Reshape(x, [1, d0, 1, d1]), [r0, d0, r1, d1]), [r0 * d0, r1 * d1])"""
+    """Tile(x, [1, r]) => Reshape(Expand(Unsqueeze(x, 1), [1, r, 1]), [1, r] * Shape(x)), one axis after the other"""
     require(op.version >= ALLOWZERO_OPSET, "a Reshape of this opset takes 0 for another dim")
-    rank, dims = x.rank, g.Shape(x)
-    ones = g.const(np.ones(rank, np.int64))
-    apart, repeated = (_in_turn(g, each, dims) for each in (ones, repeats))
-    expanded = g.Expand(g.Reshape(x, apart, allowzero=1), repeated)
-    return g.Reshape(expanded, g.Mul(repeats, dims), allowzero=1)
-
-
-def _in_turn(g: RewriteBuilder, a: Value, b: Value) -> Value:
-    """The elements of two rows by turns."""
-    columns = (g.Unsqueeze(v, axes=[1]) for v in (a, b))
-    return g.Reshape(g.Concat(*columns, axis=1), [-1])
+    known = repeats.known_elements or (None,) * x.rank
+    for axis in (i for i, times in enumerate(known) if times != 1):  # an Expand of all would have twice the rank
+        before, after = ([g.const(np.ones(n, np.int64))] * bool(n) for n in (axis, x.rank - axis - 1))
+        times = g.Slice(repeats, starts=[axis], ends=[axis + 1], axes=[0])
+        each = g.Concat(*before, times, *after, axis=0) if before or after else times
+        expanded = g.Expand(g.Unsqueeze(x, axes=[axis]), g.Concat(each, [1], axis=0))
+        x = g.Reshape(expanded, g.Mul(each, g.Shape(x)), allowzero=1)
+    return x
 
 
 @rule(lambda g, op: g.one_of("Sum", "Max", "Min")(...) @ op)

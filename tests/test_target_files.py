@@ -209,7 +209,27 @@ LACKED_BY_OPENVINO: dict[str, tuple[str, int, list[str]]] = {
     "repeats that no constant has": (
         "g (float[A,B] x) => (float[C,D] y) { s = Shape(x) y = Tile(x, s) }",
         20,
-        ["Shape", "Unsqueeze", "Concat", "Reshape", "Concat", "Reshape", "Reshape", "Expand", "Mul", "Reshape"],
+        [
+            "Shape",
+            "Split",
+            "Concat",
+            "Concat",
+            "Mul",
+            "Expand",
+            "Reshape",
+            "Concat",
+            "Unsqueeze",
+            "Concat",
+            "Expand",
+            "Mul",
+            "Reshape",
+        ],
+    ),
+    "repeats of one axis": (
+        """g (float[A,2,3,4] x) => (float[B,2,3,4] y) <int64[3] ones = {1, 1, 1}> {
+            n = Shape<end=1>(x) r = Concat<axis=0>(n, ones) y = Tile(x, r) }""",
+        20,
+        ["Shape", "Concat", "Expand", "Reshape"],
     ),
     "antialias": (
         """g (float[1,1,4,4] x) => (float[1,1,2,2] y) <float[4] s = {1, 1, 0.5, 0.5}> {
@@ -219,7 +239,10 @@ LACKED_BY_OPENVINO: dict[str, tuple[str, int, list[str]]] = {
     ),
 }
 """Ops that OpenVINO lacks or computes otherwise, their opset, and what is made of them."""
-GOLDEN_ON_OPENVINO = ("attention_int8", "bert_dynamo", "keras_cnn", "loop_if", "mobilenet", "t5_decoder", "yolo")
+GOLDEN_ON_OPENVINO = (
+    *("attention_int8", "bert_dynamo", "keras_cnn", "loop_if", "mobilenet", "t5_decoder", "yolo"),
+    "families/sam_decoder_ts17_eager",  # two Expands, of which one of rank 8 or more is wrong there
+)
 
 
 def computes_the_same(model: onnx.ModelProto, result: onnx.ModelProto, feeds: dict[str, Any]) -> bool:

@@ -1,6 +1,7 @@
 """`passes verify --budget`: models that differ from the original on purpose."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -11,7 +12,8 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
-from passwright.app.measure.criterion import Agreement, AgreementCriterion, Budget, OutputFigures, Score
+from passwright.app.measure.criterion import Agreement, AgreementCriterion, Budget, OutputFigures, OutputUses, Score
+from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.sessions import UNOPTIMIZED, SessionConfig
 from rewriting import cases, load
@@ -20,7 +22,7 @@ from typer.testing import CliRunner, Result
 from passwright import verify
 
 OK, BAD, USAGE, WRONG = range(4)
-CLASSES = "g (float[N,4] x) => (float[N,3] y) { y = MatMul(x, w) }"
+CLASSES = "g (float[N,4] x) => (float[N,3] y) { p = MatMul(x, w) y = Softmax(p) }"
 VALUES = "g (float[N,4] x) => (float[N,4] y) { e = Exp(x) y = Mul(e, w) }"
 WEIGHTS = {
     CLASSES: {"w": np.arange(12, dtype=np.float32).reshape(4, 3) % 5},
@@ -84,11 +86,17 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "classes.onnx classes_far.onnx --budget 0.5pt --effort quick", WRONG,
             "classes_far.onnx is over the budget of 0.5pt: agreement 0."),
         "little noise": (
-            "values.onnx values_near.onnx --budget 1%", OK,
+            "values.onnx values_near.onnx --budget 1% --metric snr", OK,
             "values_near.onnx is within the budget of 1%: SNR 60.0 dB, noise 0.0001% of the signal, on 128 samples"),
         "much noise": (
-            "values.onnx values_far.onnx --budget 1%", WRONG,
+            "values.onnx values_far.onnx --budget 1% --metric snr", WRONG,
             "values_far.onnx is over the budget of 1%: SNR 6.0 dB, noise 25% of the signal, on 128 samples"),
+        "more noise beside what varies": (
+            "values.onnx values_far.onnx --budget 1%", WRONG,
+            "values_far.onnx is over the budget of 1%: SNR 2."),
+        "classes by request": (
+            "values.onnx values_far.onnx --budget 1% --metric top1", WRONG,
+            "values_far.onnx is over the budget of 1%: agreement 1, and SNR 6.0 dB (10 is the least)"),
         "nothing": ("values.onnx values.onnx --budget 0%", OK, "within the budget of 0%: no difference, on 128"),
         "given": (
             "values.onnx values_near.onnx --budget 1% --inputs given.npz", OK, "of the signal, on 2 given samples"),
@@ -114,7 +122,10 @@ def test_verdicts(files: Path, line: str, code: int, shown: str) -> None:
         "form": (("--budget", "1"), "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
         "bits": (("--budget", "1%", "--exact"), "--exact and --budget: give one of them"),
         "labels alone": (("--labelled", "x.npz"), "--labelled is for models of another accuracy: give --budget"),
-        "metric alone": (("--budget", "1%", "--metric", "m.py"), "--metric is for a labelled set: give --labelled"),
+        "metric alone": (
+            ("--budget", "1%", "--metric", "m.py"),
+            "--metric m.py is for a labelled set: give --labelled",
+        ),
         "two sets": (
             ("--budget", "1%", "--labelled", "x.npz", "--inputs", "x.npz"),
             "--inputs and --labelled: give one of them",
@@ -128,7 +139,8 @@ def test_mistakes(files: Path, arguments: tuple[str, ...], message: str) -> None
 
 def test_reports(files: Path) -> None:
     outputs = ("--json", "r.json", "--html", "r.html", "--format", "github", "--format", "markdown:r.md")
-    text = invoke("verify", "values.onnx", "values_far.onnx", "--budget", "1%", *outputs, code=WRONG).stdout
+    given = ("--budget", "1%", "--metric", "snr", *outputs)
+    text = invoke("verify", "values.onnx", "values_far.onnx", *given, code=WRONG).stdout
     assert "::error file=values_far.onnx,title=over the budget::over the budget of 1%25: SNR 6.0 dB" in text
     found = json.loads(Path("r.json").read_text())
     assert (found["agrees"], found["verdict"]) == (False, None)
@@ -153,6 +165,19 @@ def test_other_float_types_and_missing_outputs(files: Path) -> None:
     report = verify(more, "values_near.onnx", budget="1%")
     assert (report.agrees, report.has_equal_values) == (False, True)
     assert report.interface_differences == ["output e is missing"]
+
+
+def test_a_regressor_is_no_classifier(files: Path) -> None:
+    """Its first number is always the largest, so that the class says nothing of what varies."""
+    text = "g (float[N,4] x) => (float[N,3] y) { p = MatMul(x, w) y = Add(p, b) }"
+    weights = {"w": np.full((4, 3), 0.05, np.float32), "b": np.float32([4, 2, 1])}
+    onnx.save(load(text, weights=weights), "scores.onnx")
+    onnx.save(load(text, weights={**weights, "w": weights["w"] * 0.5}), "halved.onnx")
+    found = " ".join(invoke("verify", "scores.onnx", "halved.onnx", "--budget", "1%", code=WRONG).stdout.split())
+    assert re.search(r"halved.onnx is over the budget of 1%: SNR [56]\.\d dB, noise 2[5-9]% of the signal", found)
+    assert "note: y counts as numbers, as nothing shows that it scores classes: if it does, give --metric top1" in found
+    other = invoke("verify", "scores.onnx", "halved.onnx", "--budget", "1%", "--metric", "top1").stdout
+    assert "within the budget of 1%: agreement 1" in " ".join(other.split())
 
 
 def test_classes_that_do_not_vary(files: Path) -> None:
@@ -208,24 +233,59 @@ def test_large_outputs_are_kept_in_files_and_added_in_parts(monkeypatch: pytest.
         monkeypatch.setattr("passwright.app.measure.criterion.KEPT_BYTES", kept)
         monkeypatch.setattr("passwright.app.measure.criterion.FLOATS_AT_ONCE", at_once)
         feeds = [{"x": np.float32([[n, 1, 2, 3]])} for n in range(4)]
-        criterion = AgreementCriterion(feeds, ["y"], Budget.parse("1%"), is_classifier=False)
+        criterion = AgreementCriterion(feeds, ["y"], Budget.parse("1%"), OutputUses())
         criterion.measure_original(one)
         scores.append(criterion.score(other))
     assert 0 < scores[0].loss == pytest.approx(scores[1].loss)
 
 
 @cases(
-    ("is_classifier", "pairs", "figure", "loss"),
+    ("metric", "pairs", "figure", "loss"),
     {
-        "classes": (True, [([[1.0, 2.0], [2.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]])], 0.5, 0.5),
-        "labels": (True, [([1, 2, 3, 4], [1, 2, 3, 5])], 0.75, 0.25),
-        "noise": (False, [([[1.0, 0.0]], [[0.9, 0.0]])], 20.0, 0.01),
-        "worst output": (False, [([1.0], [1.0]), ([1.0], [0.0])], 0.0, 1.0),
-        "noise and labels": (False, [([1.0], [0.9]), ([1, 2], [1, 3])], 20.0, 0.5),
+        "classes": ("top1", [([[1.0, 2.0], [2.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]])], 0.5, 0.5),
+        "labels": ("", [([1, 2, 3, 4], [1, 2, 3, 5])], 0.75, 0.25),
+        "noise": ("", [([[2.0, 0.0]], [[1.8, 0.0]])], 20.0, 0.01),
+        "worst output": ("", [([1.0], [1.0]), ([1.0], [0.0])], 0.0, 1.0),
+        "noise and labels": ("", [([1.0], [0.9]), ([1, 2], [1, 3])], 20.0, 0.5),
+        "probabilities": ("", [([[0.4, 0.6], [0.5, 0.5]], [[0.5, 0.5], [0.5, 0.5]])], 0.5, 0.5),
+        "logarithms": ("", [(np.log([[0.4, 0.6], [0.9, 0.1]]), np.log([[0.3, 0.7], [0.8, 0.2]]))], 1.0, 0.0),
+        "numbers that add up to 2": ("", [([[1.4, 0.6], [0.6, 1.4]], [[1.4, 0.6], [0.6, 1.5]])], 15.05, 0.01 / 0.32),
+        "few numbers": ("", [([[9.0, 1], [9, 2], [9, 3]], [[9.0, 1], [9, 2], [9, 4]])], 3.01, 0.5),
+        "a number that does not vary": ("", [([[9.0, 1], [9, 2]], [[9.9, 1], [9.9, 2]])], 20.0, 0.01),
+        "snr": ("snr", [([[9.0, 1], [9, 2], [9, 3]], [[9.0, 1], [9, 2], [9, 4]])], 24.10, 1 / 257),
+        "long rows": ("", [([[0.0] * 40, [2.0] * 40], [[0.0] * 39 + [1.0], [2.0] * 40])], 19.03, 1 / 80),
+        "classes and numbers": (
+            "", [([[0.4, 0.6]], [[0.3, 0.7]]), ([[1.0], [2.0], [3.0]], [[1.0], [2.0], [4.0]])], 1.0, 0.5),
     },
-)
-def test_scores(is_classifier: bool, pairs: list[tuple[Any, Any]], figure: float, loss: float) -> None:
-    agreement = Agreement.of([str(n) for n in range(len(pairs))], is_classifier=is_classifier)
+)  # fmt: skip
+def test_scores(metric: str, pairs: list[tuple[Any, Any]], figure: float, loss: float) -> None:
+    uses = OutputUses(frozenset({"0"} if metric == "top1" else ()), metric=metric)
+    agreement = Agreement.of([str(n) for n in range(len(pairs))], uses)
     agreement.add(*([np.asarray(v) for v in values] for values in zip(*pairs, strict=True)))
     score = agreement.score()
-    assert (score.figure, score.loss) == (pytest.approx(figure), pytest.approx(loss))
+    assert (score.figure, score.loss) == (pytest.approx(figure, rel=1e-3), pytest.approx(loss))
+
+
+@cases(
+    ("body", "classes", "may_score"),
+    {
+        "Softmax": ("p = MatMul(x, w) y = Softmax(p)", "y", ""),
+        "logarithms": ("p = MatMul(x, w) l = LogSoftmax(p) y = Identity(l)", "y", ""),
+        "a product": ("y = MatMul(x, w)", "", "y"),
+        "a sigmoid": ("p = MatMul(x, w) y = Sigmoid(p)", "", "y"),
+        "a choice": ("y = MatMul(x, w) c = ArgMax<axis = 1, keepdims = 0>(y)", "y", ""),
+        "the best": ("y = MatMul(x, w) k = Constant<value_ints = [1]>() b, c = TopK(y, k)", "y", ""),
+        "Softmax of columns": ("p = MatMul(x, w) y = Softmax<axis = 0>(p)", "", "y"),
+        "something else": ("y = Sin(x)", "", ""),
+    },
+)
+def test_uses_of_outputs(body: str, classes: str, may_score: str) -> None:
+    outputs = "float[N,3] y" + (", int64[N,1] c" if "b, c" in body else ", int64[N] c" if "ArgMax" in body else "")
+    columns = 3 if "Sin" in body else 4
+    weights = {} if columns == 3 else {"w": np.ones((4, 3), np.float32)}
+    model = load(f"g (float[N,{columns}] x) => ({outputs}) {{ {body} }}", weights=weights)
+    graph = model_source(model, inline=True).load().graph
+    uses = OutputUses.of(graph)
+    assert (" ".join(uses.classes), " ".join(uses.may_score)) == (classes, may_score)
+    assert OutputUses.of(graph, "tokens").classes == {"y"}
+    assert not OutputUses.of(graph, "r2").classes

@@ -666,7 +666,7 @@ def test_engine_and_precision_within_the_budget(
 ) -> None:
     """Of f32, bf16 and f8, each faster than the one before, the last one within the budget; f32 is verified."""
     machine = SimulatedMachine(by_precision({"f32": 0.8, "bf16": 0.6, "f8": 0.4}))
-    options = {"budget": budget, "scheme": "half-weights"} if budget else {}
+    options = {"budget": budget, "scheme": "half-weights", "metric": "snr"} if budget else {}
     output = model.with_name("t.onnx")
     report = tuned(
         model, machine, monkeypatch, engine=[str(INEXACT)], pipeline=["none"], output=output, **options

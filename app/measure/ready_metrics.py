@@ -17,6 +17,8 @@ from ...core.errors import ModelError, UsageError
 
 Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Any]
+CLASS_METRICS, NUMBER_METRICS = frozenset({"top1", "tokens"}), frozenset({"r2", "snr"})
+"""Metrics that also compare a model with the original, without labels: the classes of rows, or numbers."""
 BLANK = 0  # the class of CTC between two characters
 WORD_START = "\u2581"  # of SentencePiece
 
@@ -45,6 +47,12 @@ def ready_metric(name: str, arrays: Mapping[str, Array]) -> Metric | None:
     if name == "map":
         package("pycocotools", name)
     return found
+
+
+def require_labels_for(metric: str) -> None:
+    """Raise UsageError for a metric that needs labels."""
+    if metric and metric not in CLASS_METRICS | NUMBER_METRICS:
+        raise UsageError(f"--metric {metric} is for a labelled set: give --labelled")
 
 
 def package(module: str, metric: str) -> ModuleType:

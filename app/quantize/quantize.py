@@ -26,7 +26,7 @@ from ...core.run.pipeline import RulePass
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
-from ..measure.criterion import AS_USERS_RUN, Budget, Score, gives_classes
+from ..measure.criterion import AS_USERS_RUN, Budget, Score
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio
@@ -255,8 +255,8 @@ def prepare(
         graph = floats.load().graph
         leave, notes = excluded_names(options.leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
-        file, is_classifier = source.loadable_file(folder), gives_classes(graph)
-        criteria = samples.criteria(loaded, budget, file, is_classifier=is_classifier)
+        file = source.loadable_file(folder)
+        criteria = samples.criteria(loaded, budget, file)
     with timer.phase(CHOOSING_INPUTS):
         feeds = make_feeds(source, samples.first, options.batch, seed=options.seed)
         racing = OriginalRace(file, feeds, options, *engine)

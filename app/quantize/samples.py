@@ -11,7 +11,7 @@ from typing import Any, overload
 import numpy as np
 from msgspec import Struct
 
-from ...core.errors import ModelError, UsageError
+from ...core.errors import ModelError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.split_models import Loadable
@@ -20,8 +20,18 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import read_samples as read_given_samples
 from ...core.verify.input_specs import InputSpec, input_specs
 from ..measure.accuracy import LABELS, LabelledSet, load_metric, rows_of
-from ..measure.criterion import AS_USERS_RUN, AgreementCriterion, Budget, Criterion, Feeds, LabelledPart, Score
+from ..measure.criterion import (
+    AS_USERS_RUN,
+    AgreementCriterion,
+    Budget,
+    Criterion,
+    Feeds,
+    LabelledPart,
+    OutputUses,
+    Score,
+)
 from ..measure.feeds import drawn_feeds
+from ..measure.ready_metrics import require_labels_for
 from ..registry.python_data import with_python_data
 
 MAX_SAMPLES = 512
@@ -122,12 +132,12 @@ Part = LabelledPart | Sequence[Feeds]
 """Samples to compare models on: by a metric, or by agreement with the original."""
 
 
-def criterion(part: Part, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criterion:
+def criterion(part: Part, model: Model, budget: Budget, original: Loadable, metric: str = "") -> Criterion:
     """The criterion on a part of the samples. Raises ModelError if the original does not run on it."""
     outputs = list(dict.fromkeys(v.name for v in model.graph.outputs))
     if isinstance(part, LabelledPart):
         return part.criterion(outputs, budget, original)
-    found = AgreementCriterion(part, outputs, budget, is_classifier)
+    found = AgreementCriterion(part, outputs, budget, OutputUses.of(model.graph, metric))
     found.measure_original(original)
     return found
 
@@ -157,7 +167,7 @@ class Samples(Struct, frozen=True):
     `calibration` is empty if there are no data; `drawn` has random inputs in its place, for schemes that are requested
     nevertheless. `first` is one sample to run a model with, None without data. `notes` say where the samples come from.
     `labelled`: all rows of a labelled set, None without one; a metric of all rows need not lie between the metrics of
-    their parts.
+    their parts. `metric`: the figure to compare with the original, "" for that which fits the outputs.
     """
 
     calibration: Sequence[Feeds]
@@ -167,6 +177,7 @@ class Samples(Struct, frozen=True):
     notes: list[str]
     drawn: Sequence[Feeds] = ()
     labelled: LabelledPart | None = None
+    metric: str = ""
 
     def digest(self) -> str:
         """A digest of the samples that candidates are scored on."""
@@ -180,10 +191,10 @@ class Samples(Struct, frozen=True):
                 found.update(elements.tobytes() if elements.dtype != np.object_ else repr(elements.tolist()).encode())
         return found.hexdigest()
 
-    def criteria(self, model: Model, budget: Budget, original: Loadable, *, is_classifier: bool) -> Criteria:
+    def criteria(self, model: Model, budget: Budget, original: Loadable) -> Criteria:
         """The criteria on these samples. Raises ModelError if the original does not run on them."""
         parts = filter(None, (self.search, self.report, self.labelled))
-        return Criteria(*(criterion(part, model, budget, original, is_classifier=is_classifier) for part in parts))
+        return Criteria(*(criterion(part, model, budget, original, self.metric) for part in parts))
 
     @property
     def counts(self) -> dict[str, int]:
@@ -225,11 +236,10 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
         notes = [calibrated] if given is None else [*given.notes]
         calibration = given if given is not None else list(search.feeds())
         return Samples(calibration, search, report, calibration[0], notes, labelled=whole)
-    if metric:
-        raise UsageError("--metric is for a labelled set: give --labelled")
+    require_labels_for(metric)
     data = given if given is not None else draw_calibration_data(source, seed=seed)
     (calibration, search, report), note = split_samples(data, seed)
     if given is not None:
-        return Samples(calibration, search, report, calibration[0], [*given.notes, note])
+        return Samples(calibration, search, report, calibration[0], [*given.notes, note], metric=metric)
     without = "no data were given: accuracy is that on random inputs, and only schemes without calibration are tried"
-    return Samples([], search, report, None, [without, note], drawn=calibration)
+    return Samples([], search, report, None, [without, note], drawn=calibration, metric=metric)

@@ -26,7 +26,7 @@ from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
-from ..measure.criterion import Budget, gives_classes
+from ..measure.criterion import Budget
 from ..measure.execution_provider import ExecutionProvider, engine_versions, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
@@ -282,7 +282,7 @@ def _criteria(source: ModelSource, original: Path, options: TuneOptions) -> Crit
     loaded = source.load()
     samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     budget = Budget.parse(options.budget or "")
-    return samples.criteria(loaded, budget, original, is_classifier=gives_classes(loaded.graph))
+    return samples.criteria(loaded, budget, original)
 
 
 def _conditions(model: Path, options: TuneOptions, workloads: Sequence[Workload]) -> str:

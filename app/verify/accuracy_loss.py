@@ -37,10 +37,10 @@ from ..measure.criterion import (
     Feeds,
     LabelledPart,
     OutputFigures,
+    OutputUses,
     Score,
     allows_agreement,
     decibels,
-    gives_classes,
     has_scores,
     score_text,
 )
@@ -122,7 +122,9 @@ def measure_loss(
     """
     model, budget, outputs = original.load(), Budget.parse(options.budget or ""), list(dict.fromkeys(spec.outputs))
     scores = [v.name for v in model.graph.outputs if has_scores(v)]
-    agreement = Agreement.of(outputs, is_classifier=gives_classes(model.graph), scores=scores)
+    is_compared = options.labelled is None
+    uses = OutputUses.of(model.graph, options.metric if is_compared else "")
+    agreement = Agreement.of(outputs, uses, scores=scores)
     labelled = None
     if options.labelled is not None:
         labelled = LabelledPart(LabelledSet.read(Path(options.labelled)), input_specs(model), options.metric)
@@ -154,6 +156,7 @@ def measure_loss(
         for name, o in agreement.outputs.items()
         if o.rows > 1 and o.first is not None and not o.is_varied
     ]
+    constant += agreement.notes if is_compared else []
     has_half = spec.uses_half or uses_16_bit_floats(other.load().graph)
     notes = (*spec.notes, *runs.notes, *changes, *constant, *[UNSEEN_OVERFLOW] * has_half)
     loss = AccuracyLoss(str(budget), name, reference, score, is_within, samples, agreement.outputs, notes)

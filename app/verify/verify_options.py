@@ -64,9 +64,11 @@ class VerifyOptions(
         self.require_budget_for()
         if self.budget is not None:
             from ..measure.criterion import Budget  # noqa: PLC0415 - imports onnx
+            from ..measure.ready_metrics import require_labels_for  # noqa: PLC0415 - imports numpy
 
             Budget.parse(self.budget)
-            require(self.labelled or not self.metric, "--metric is for a labelled set: give --labelled")
+            if self.labelled is None:
+                require_labels_for(self.metric)
             has_one = self.labelled is None or self.inputs is None
             require(has_one, "--inputs and --labelled: give one of them")
             for name in ("exact", "prove", "memory"):

@@ -90,7 +90,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         ("--for speed", USAGE, "--for speed: choose from latency, size, memory\n"),
         ("--for openvino", USAGE, "--for openvino: choose from latency, size, memory; the target is --target openvino"),
         ("--leave Convv", USAGE, "--leave Convv: the model has no such value or operator"),
-        ("--metric code.py:nan", USAGE, "--metric is for a labelled set: give --labelled"),
+        ("--metric code.py:nan", USAGE, "--metric code.py:nan is for a labelled set: give --labelled"),
         ("--data missing.npz", BAD, "missing.npz does not exist"),
         ("--data garbage", BAD, "garbage is not an .npz file of arrays"),
         ("--data folder", BAD, "folder holds no input_*.pb"),

@@ -28,7 +28,8 @@ def quantized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: dict[str, 
 
 def test_precision_is_a_scheme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fastest precision within the budget is taken, and the model stays as it is."""
-    result, machine = quantized(tmp_path, monkeypatch, {"f32": 1.0, "bf16": 0.6, "f8": 0.4}, scheme="bf16,f8")
+    times = {"f32": 1.0, "bf16": 0.6, "f8": 0.4}
+    result, machine = quantized(tmp_path, monkeypatch, times, scheme="bf16,f8", metric="snr")
     report = result.report
     assert (report.scheme, report.precision, report.engine, report.quantized) == ("bf16", "bf16", INEXACT, [])
     assert result.model == onnx.load(tmp_path / "m.onnx")

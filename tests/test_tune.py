@@ -170,7 +170,7 @@ def test_choice_that_is_worse_leaves_early(monkeypatch: pytest.MonkeyPatch) -> N
     search.decide("sessions", session_choices(2, [], is_concurrent=False))
     raced_slow = sum(any(not t.config.allow_spinning for t in race) for race in machine.races)
     raced_fast = sum(any(t.config.intra_op_threads == 1 for t in race) for race in machine.races)
-    assert (raced_slow, raced_fast) == (1, len(RUNGS) + 1)
+    assert raced_slow == 1 < raced_fast
     lengths = [len(race) for race in machine.races]
     assert all(a > b for a, b in pairwise(lengths))
 

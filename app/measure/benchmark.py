@@ -168,13 +168,14 @@ class BenchmarkTarget(Struct, frozen=True):
     """A model file, its session config, and `feeds` of its own by batch size, in place of the common ones.
 
     With several `callers`, so many threads call the session at the same time, and the time of a call is the time of
-    all of them divided by their number.
+    all of them divided by their number. `loaded`: what it measured alone before, so that it does not run alone again.
     """
 
     model: Path
     config: SessionConfig
     feeds: Mapping[int, Mapping[str, Any]] | None = None
     callers: int = 1
+    loaded: LoadMetrics | None = None
 
 
 class BenchmarkConfig(Struct, frozen=True):
@@ -307,7 +308,10 @@ class _TargetRun:
         return self.loaded.threads if self.loaded is not None else 1
 
     def run_alone(self, *, finds_providers: bool) -> None:
-        """Measure memory, and count the nodes of providers."""
+        """Measure memory, and count the nodes of providers, unless that is known."""
+        if self.target.loaded is not None:
+            self.loaded = self.target.loaded
+            return
         with ExitStack() as exits:
             worker = self.start_worker(exits)
             if finds_providers and not self.failure and self.target.config.is_onnxruntime:

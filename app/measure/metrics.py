@@ -29,6 +29,7 @@ from msgspec.structs import replace
 from ...core.ort.engines import SINGLE, engine_label
 from ...core.ort.sessions import SessionConfig
 from ...core.support.confidence_intervals import AS_FAST, RatioInterval, mean_interval, median_interval, student_t
+from .benchmark_worker import LoadMetrics
 
 COLD_CACHES = 0.1  # of the share of the time that was waited, by which a ratio may be off
 NOTED_WAITS = 0.05  # of the time
@@ -83,6 +84,12 @@ class ModelMetrics:
     threads: int = 0
     precision: str = SINGLE
     set_peaks: tuple[int, ...] = field(default=(), repr=False)
+
+    @property
+    def loaded(self) -> LoadMetrics:
+        """What was measured when it ran alone."""
+        memory = (self.resident_bytes, self.peak_bytes)
+        return LoadMetrics(self.creation_seconds, self.baseline_bytes, self.threads, *memory, self.precision)
 
     def in_precision(self, config: SessionConfig) -> ModelMetrics:
         """The metrics; a failure if the engine computed in another precision, for want of kernels."""

@@ -15,6 +15,7 @@ from ...core.ort.sessions import ALL_LEVELS, CPU, ENABLE_ALL, MAX_THREADS, Sessi
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import read_text, unreadable
 from ...passes.pipelines import PIPELINES
+from ...passes.targets import TARGET_NAMES
 from ...passes.trades import OPTIONAL, TRADING
 from .execution_provider import ExecutionProvider, parse_provider
 
@@ -133,8 +134,8 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
 
     def require_known(self) -> None:
         """Raise UsageError for a pipeline that this package lacks, or for passes that `passes tune` does not choose."""
-        if self.pipeline not in PIPELINES:
-            raise UsageError(f"pipeline {self.pipeline} is none of {', '.join(PIPELINES)}")
+        if self.pipeline not in (known := [*PIPELINES, *TARGET_NAMES]):
+            raise UsageError(f"pipeline {self.pipeline} is none of {', '.join(dict.fromkeys(known))}")
         for names, groups in ((self.skip, TRADING), (self.enable, OPTIONAL)):
             if unknown := set(names) - {p for passes in groups.values() for p in passes}:
                 raise UsageError(f"{min(unknown)} is no pass that `passes tune` chooses")

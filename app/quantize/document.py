@@ -289,11 +289,11 @@ def scheme_text(made: QuantizationReport | Trial) -> str:
     return f"{made.scheme} ({made.variant})" if made.variant else made.scheme
 
 
-def loss_text(report: QuantizationReport) -> str:
+def loss_text(made: QuantizationReport | Trial, figure: str, original: Score | None, result: Score | None) -> str:
     """The scheme of a result, and its figure beside the figure of the original."""
-    before, after = (figure_text(report, m.score) for m in (report.original, report.result))
+    before, after = score_text(figure, original), score_text(figure, result)
     against = f", the original's {before}" if before else ""
-    return f"{scheme_text(report)}, {report.figure} {after}{against}, on inputs that its search did not see"
+    return f"{scheme_text(made)}, {figure} {after}{against}, on inputs that its search did not see"
 
 
 def time_text(ratio: RatioInterval | None, report: QuantizationReport) -> str:

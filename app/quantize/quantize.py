@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import onnx
 from msgspec import Struct, structs
 from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
-from ...core.errors import UnverifiableError
+from ...core.errors import PassesError, UnverifiableError
 from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
@@ -38,7 +39,7 @@ from ..report.number_text import plural
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .candidates import Candidate
-from .document import describe
+from .document import describe, loss_text
 from .excluded_names import excluded_names
 from .fused_groups import fusion_check
 from .inventory import compressed_before, float_ops, kept_high_precision, quantized_ops
@@ -46,8 +47,16 @@ from .journal import Journal
 from .quantize_options import QuantizationOptions
 from .report import Measured, QuantizationReport
 from .samples import Criteria, Samples, read_samples
-from .schemes import AUTO, Calibration, chosen_schemes, combined_schemes, lossy_passes, requested_schemes
-from .search import TAKEN, BuiltCandidate, Goal, Limits, RaceRatios, Search
+from .schemes import (
+    AUTO,
+    STORE_WEIGHTS,
+    Calibration,
+    chosen_schemes,
+    combined_schemes,
+    lossy_passes,
+    requested_schemes,
+)
+from .search import TAKEN, BuiltCandidate, Goal, Limits, RaceRatios, Search, Variants, candidate_time
 from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
@@ -132,39 +141,20 @@ def quantize_prepared(
     setup: QuantizationContext, options: QuantizationOptions, timer: PhaseTimer, folder: Path, journal: Journal
 ) -> tuple[QuantizationResult, BuiltCandidate | None]:
     """Search for the best candidate, None for the original; only `folder` and `journal` are written to."""
-    calibration, samples, target = setup.calibration, setup.samples, setup.target
-    session, found_versions = setup.racing.session, engine_versions([setup.racing.session])
-    schemes = chosen_schemes(
-        options.scheme, setup.floats, calibration, target.spec({}), options.calibrate, options.format, setup.plugins,
-        setup.source, setup.racing.precisions,
-    )  # fmt: skip
+    samples, target, session = setup.samples, setup.target, setup.racing.session
+    found_versions = engine_versions([session])
     measured_with = (options.metric, setup.budget, options.threads, options.min_time, sorted(found_versions.items()))
     measured_with += () if session.is_onnxruntime else (session,)
     journal.conditions = sha256(f"{samples.digest()} {measured_with}".encode()).hexdigest()
-    feeds = (samples.calibration or samples.drawn)[:SENSITIVITY_SAMPLES]
-    search = Search(
-        setup.criteria.searched,
-        setup.racing.ratios,
-        partial(orders_to_leave, feeds=feeds),
-        folder,
-        setup.source.size,
-        Limits(options.trials, options.time),
-        setup.leave,
-        fusion_check(target) if session.is_onnxruntime else lambda _, __: {},
-        session=setup.racing.scoring,
-        stores=combined_schemes(schemes),
-        journal=journal,
-        goal=options.goal,
-        progress=timer.progress,
-    )
+    schemes = setup.schemes(options)
+    search = setup.search(options, folder, timer, journal=journal, stores=combined_schemes(schemes))
     with timer.phase(SEARCHING):
         finalists = search.run(schemes)
     with timer.phase(MEASURING):
         taken, before, after = measured_result(finalists, setup, options.goal)
     with timer.phase(DESCRIBING):
-        errors = (
-            value_errors(taken, feeds) if taken is not None and taken.candidate.changes and options.op_errors else None
-        )
+        has_errors = taken is not None and taken.candidate.changes and options.op_errors
+        errors = value_errors(taken, setup.sensitivity_feeds) if taken is not None and has_errors else None
         quantized = [] if taken is None else quantized_ops(taken, errors)
     report = QuantizationReport(
         setup.source.label,
@@ -226,6 +216,58 @@ class QuantizationContext(Struct, frozen=True):
     calibration: Calibration | None
     leave: frozenset[str]
     notes: list[str]
+
+    @property
+    def sensitivity_feeds(self) -> Sequence[Mapping[str, Any]]:
+        """Samples on which errors of single ops are measured."""
+        return (self.samples.calibration or self.samples.drawn)[:SENSITIVITY_SAMPLES]
+
+    def schemes(self, options: QuantizationOptions) -> dict[str, Variants]:
+        """The schemes to try, with their variants."""
+        return chosen_schemes(
+            options.scheme, self.floats, self.calibration, self.target.spec({}), options.calibrate, options.format,
+            self.plugins, self.source, self.racing.precisions,
+        )  # fmt: skip
+
+    def search(self, options: QuantizationOptions, folder: Path, timer: PhaseTimer, **settings: Any) -> Search:
+        """A search that has not begun, with further `settings`."""
+        return Search(
+            self.criteria.searched,
+            self.racing.ratios,
+            partial(orders_to_leave, feeds=self.sensitivity_feeds),
+            folder,
+            self.source.size,
+            Limits(options.trials, options.time),
+            self.leave,
+            fusion_check(self.target) if self.racing.session.is_onnxruntime else lambda _, __: {},
+            session=self.racing.scoring,
+            goal=options.goal,
+            progress=timer.progress,
+            **settings,
+        )
+
+
+def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> str:
+    """Write the fastest candidate within the budget, also on samples that its search did not see; its loss in words.
+
+    It is not raced against the original once more: that is left to the caller. Of `auto`, schemes that only store
+    weights in fewer bits are left out. Raises PassesError if there is none that is faster.
+    """
+    timer, source = PhaseTimer(phase_callback(options.progress)), model_source(model, inline=True)
+    with ScratchFolder() as folder:
+        setup = prepare(model, source, checked_paths(options, source), options, timer, folder)
+        schemes = setup.schemes(options)
+        if options.scheme == AUTO:
+            schemes = {name: variants for name, variants in schemes.items() if name not in STORE_WEIGHTS}
+        with timer.phase(SEARCHING):
+            finalists = setup.search(options, folder, timer, is_raced_after=True).run(schemes)
+        for built in sorted(finalists, key=candidate_time):
+            score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
+            if not excess:
+                built.candidate.save(path)
+                criterion = setup.criteria.reported
+                return loss_text(built.trial, criterion.name, Score(criterion.reference, 0.0), score)
+    raise PassesError("no candidate is within the budget, and faster")
 
 
 def prepare(
@@ -364,7 +406,12 @@ class OriginalRace(Struct, frozen=True):
         `precisions` of the models, if not the session's. `sets`: of processes, FINAL_SETS by default.
         """
         feeds = {b: arrays for b, arrays in self.feeds.by_batch.items() if b in (batches or self.feeds.by_batch)}
-        effort = benchmark.BenchmarkConfig(self.options.min_time, sets or FINAL_SETS, self.options.seed)
+        effort = benchmark.BenchmarkConfig(
+            self.options.min_time,
+            sets or FINAL_SETS,
+            self.options.seed,
+            finds_providers=sets is None,  # the report has those of the last race
+        )
         progress = phase_callback(self.options.progress)
         named = [SINGLE, *(p or self.session.precision for p in precisions or [""] * len(models))]
         pairs = zip((self.original, *models), named, strict=True)

@@ -123,6 +123,7 @@ class Search:
     `size` is the size of the original in bytes; `leave` names values and operators that stay in float. `stores` are
     ways of storing weights with fewer bits, by name, with which each candidate within the budget is combined.
     Candidates are scored in a `session`. `ended_by`: the limit that kept it from trying more, "" if it is complete.
+    With `is_raced_after`, the caller races the candidates again, and their bytes do not count.
     """
 
     criterion: Criterion
@@ -138,6 +139,7 @@ class Search:
     session: SessionConfig = AS_USERS_RUN
     goal: Goal = "latency"
     progress: Callable[[str], None] = lambda _: None
+    is_raced_after: bool = False
     trials: list[Trial] = field(default_factory=list[Trial], init=False)
     scored: int = field(default=0, init=False)
     ended_by: str = field(default="", init=False)
@@ -182,8 +184,9 @@ class Search:
         for start in over:
             found = None if self._rejection(start, finalists) else self._within_budget(start, schemes)
             finalists += [] if found is None else self._with_stored_weights(found)
-        self.progress("racing the candidates within the budget")
-        self._race(finalists)
+        if not self.is_raced_after:
+            self.progress("racing the candidates within the budget")
+            self._race(finalists)
         return sorted(filter(self._is_gain, finalists), key=self._preference(finalists))
 
     def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
@@ -260,15 +263,15 @@ class Search:
 
     def _fastest(self, whole: BuiltCandidate, others: Sequence[BuiltCandidate]) -> BuiltCandidate:
         """A candidate without all operators that are faster in float, if it is faster then."""
-        least = FASTER_WITHOUT * _time(whole)
+        least = FASTER_WITHOUT * candidate_time(whole)
         slow = [b for b in others if b.trial.ratio is not None and b.trial.ratio.high < least]
-        best, tried = min([whole, *slow], key=_time), [whole, *others]
+        best, tried = min([whole, *slow], key=candidate_time), [whole, *others]
         if len(slow) > 1:
             left = {key: reason for b in slow for key, reason in b.left.items()}
             both = self._build(whole.trial.scheme, "several operators in float", whole.builder, left)
             if both is not None:
                 self._race([both, best])
-                best = min([both, best], key=_time)
+                best = min([both, best], key=candidate_time)
                 tried.append(both)
         for b in tried:
             if b is not best:
@@ -302,8 +305,10 @@ class Search:
             if ratio.low > 1:
                 return word
             figures = ((self._interval(f), f.trial.bytes) for f in finalists)
-            if any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
-                return f"{word} and larger than another"
+            if any(
+                f and ratio.low > f.high and (self.is_raced_after or built.trial.bytes > size) for f, size in figures
+            ):
+                return f"{word} than another" if self.is_raced_after else f"{word} and larger than another"
         return LIMITED if self.scored and self._is_exhausted() else ""
 
     def _is_gain(self, built: BuiltCandidate) -> bool:
@@ -338,7 +343,7 @@ class Search:
         def key(built: BuiltCandidate) -> tuple[float, ...]:
             found = self._interval(built)
             if self.goal == "size":
-                return built.trial.bytes, _time(built)
+                return built.trial.bytes, candidate_time(built)
             is_behind = found is None or (found.low > least and found.ratio > AS_FAST * nearest)
             return is_behind, 0.0 if is_behind else built.trial.bytes, self._figure(built)
 
@@ -476,6 +481,6 @@ def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey
         yield frozenset(keys[start : start + size])
 
 
-def _time(built: BuiltCandidate) -> float:
+def candidate_time(built: BuiltCandidate) -> float:
     """The time relative to the original; infinite if it was not measured."""
     return built.trial.ratio.ratio if built.trial.ratio is not None else inf

@@ -13,6 +13,7 @@ from ...core.errors import UsageError
 from ...core.ort.engines import CHOICE, ONNXRUNTIME, SINGLE, EngineChoice, engine_names, find_engine, parse_engine
 from ...core.ort.sessions import ALL_LEVELS, CPU, SessionConfig, short_name
 from ...core.run.report import Report
+from ...passes.targets import TARGET_NAMES
 from ...passes.trades import OPTIONAL, TRADING
 from ..measure.execution_provider import ExecutionProvider, available_providers
 from ..measure.tuned_settings import DEFAULT_SESSION, ORIGINAL, SWITCHES, Configuration, Recipe
@@ -31,7 +32,7 @@ PROVIDER_OPTIONS: Mapping[str, Sequence[Mapping[str, str]]] = MappingProxyType({
 """Options of execution providers that keep the precision, beside the defaults."""
 OF_ENGINES = ("engine", "precision", "provider_options", "intra_op_threads", "streams")
 """The settings that other engines than onnxruntime have, too."""
-ENGINE = "engine"  # the decision
+ENGINE, PIPELINE = "engine", "pipeline"  # the decisions
 
 
 class Choice(Struct, frozen=True):
@@ -75,7 +76,8 @@ def configured(choices: Iterable[Choice], start: Configuration) -> Configuration
     """The configuration of several choices, in order.
 
     Passes are chosen for a pipeline alone, and no setting that changes values for a scheme, whose loss was measured
-    without it. Settings that an engine, or the threads of a session, do not have are taken from `start`.
+    without it. Settings that an engine, or the threads of a session, do not have are taken from `start`. In an engine
+    with a pipeline of its own that is the pipeline.
     """
     found = start
     for choice in sorted(choices, key=lambda c: c.decision == ENGINE):  # its options are not those of a provider
@@ -88,11 +90,28 @@ def configured(choices: Iterable[Choice], start: Configuration) -> Configuration
     if found.session.intra_op_threads == 1 and not found.session.parallel:
         of_threads = {name: getattr(start.session, name) for name in ("allow_spinning", "dynamic_block_base")}
         found = replace(found, session=replace(found.session, **of_threads))
+    own = engine_pipeline(found.session)
+    if own and found.recipe.pipeline not in {ORIGINAL, own} and not found.recipe.scheme:
+        found = replace(found, recipe=Recipe(own, found.recipe.skip, found.recipe.enable))
     if found.recipe.scheme:
         session = replace(found.session, denormals_as_zero=start.session.denormals_as_zero)
         return replace(found, recipe=Recipe(scheme=found.recipe.scheme), session=session)
     if found.recipe.pipeline == ORIGINAL:
         return replace(found, recipe=Recipe(opset=found.recipe.opset))
+    return found
+
+
+def engine_pipeline(session: SessionConfig) -> str:
+    """The pipeline of the target that another engine than onnxruntime has; "" without one."""
+    return session.engine if not session.is_onnxruntime and session.engine in TARGET_NAMES else ""
+
+
+def with_engine_pipeline(choices: Mapping[str, Choice]) -> dict[str, Choice]:
+    """The choices, with the pipeline that an engine chosen among them has in place of another one."""
+    found = dict(choices)
+    own = engine_pipeline(configured(found.values(), Configuration()).session)
+    if own and (pipeline := found.get(PIPELINE)) is not None and pipeline.recipe.get("pipeline"):
+        (found[PIPELINE],) = pipeline_choices([own], [])
     return found
 
 
@@ -102,8 +121,8 @@ def _united(first: Iterable[str], second: Iterable[str]) -> tuple[str, ...]:
 
 def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[Choice]:
     """Pipelines, and schemes of `passes quantize`."""
-    made = [Choice("pipeline", name, {"pipeline": name, "scheme": ""}) for name in pipelines]
-    return [*made, *(Choice("pipeline", f"quantize {name}", {"scheme": name}) for name in schemes)]
+    made = [Choice(PIPELINE, name, {"pipeline": name, "scheme": ""}) for name in pipelines]
+    return [*made, *(Choice(PIPELINE, f"quantize {name}", {"scheme": name}) for name in schemes)]
 
 
 def engine_choices(engines: Iterable[EngineChoice], now: SessionConfig) -> list[Choice]:

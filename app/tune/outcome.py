@@ -29,15 +29,17 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
 from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_words
 from ..quantize.search import SMALLER
-from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices
+from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices, with_engine_pipeline
 from .loss_limit import LossLimit, has_loss, has_own_loss
-from .racing import LAST, RUNGS, RaceEntry, RaceResult
+from .objective import LEAST_SETS
+from .racing import LAST, RUNGS, RaceEntry, RaceResult, Rung
 from .search import Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
 
 TIED = 1.005  # the ratio of figures up to which the earlier finalist is taken: the last race resolves no less
 CLOSE = 1.02  # the ratio to the best up to which a finalist is in the last race, too
+VERIFICATION_SHARE = 0.1  # of the time that is left before the last race
 MOST_LATE, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists beside the original in the last race
 AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
 
@@ -62,7 +64,7 @@ def finalists(search: TuningSearch, pipelines: Iterable[str], schemes: Sequence[
     wanted: list[Choices] = [{**choice, **session} for session in sessions for choice in ({}, *made)]
     wanted += [choices for step in late for choices in (without_denormals(step), step)]
     found: dict[str, Choices] = {}
-    for choices in wanted:
+    for choices in map(with_engine_pipeline, wanted):
         try:
             identity = search.race.identity(search.configuration(choices))
         except PassesError:  # the trial of this pipeline has the reason
@@ -85,21 +87,33 @@ class LastRace(Struct, frozen=True):
 
 
 def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
-    """Race all finalists, then those which are close to the best once more, in fresh processes.
+    """Race the finalists, then those which are close to the best once more, in fresh processes.
 
     The best one is surely better than the original; of those with as good a figure, as far as the race can say, it is
-    one that is much smaller, or the first.
+    one that is much smaller, or the first. Those that earlier races saw far behind are raced only if no other one is
+    better. Races are as long as there is time for.
     """
+    near = search.without_far_ones(field)
+    last = _race_finalists(search, near)
+    others = [c for n, c in enumerate(field) if not n or c not in near]
+    if last.best or len(others) == 1:
+        return last
+    again = _race_finalists(search, others)
+    return LastRace([*again.field, *last.field[1:]], [*again.raced, *last.raced[1:]], again.best)
+
+
+def _race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
+    """Race all of these finalists, and the closest ones once more."""
     if len(field) > 1 + MOST_CLOSE:
         first = search.race([search.configuration(c) for c in field], RUNGS[0])
         field = [
             c for n, (c, r) in enumerate(zip(field, first.raced, strict=True)) if not n or not _is_behind(r, first)
         ]
     if len(field) > 1 + MOST_CLOSE:
-        first = search.race([search.configuration(c) for c in field], RUNGS[-1])
+        rung = next((r for r in reversed(RUNGS[1:]) if search.may_race(len(field), r)), RUNGS[1])
+        first = search.race([search.configuration(c) for c in field], rung)
         field = [field[n] for n in _closest(first.raced)]
-    rung = LAST if len(field) > 1 else RUNGS[-1]
-    raced = search.race([search.configuration(c) for c in field], rung).raced
+    raced = search.race([search.configuration(c) for c in field], _last_rung(search, len(field))).raced
     better = [n for n, r in enumerate(raced) if n and r.ratio is not None and r.ratio.high < 1 and search.is_allowed(r)]
     least = min(better, key=lambda n: _figure(raced[n]), default=0)
     best = next((n for n in better if _figure(raced[n]) <= TIED * _figure(raced[least])), 0)
@@ -111,6 +125,16 @@ def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
 def _is_surely_worse(a: RaceEntry, b: RaceEntry) -> bool:
     """Whether the intervals of two entries do not overlap, and `a` is the worse one."""
     return a.ratio is None or b.ratio is None or a.ratio.low > b.ratio.high
+
+
+def _last_rung(search: TuningSearch, count: int) -> Rung:
+    """The effort of the last race of so many: that of LAST, or less where the time is short."""
+    if count == 1:
+        return RUNGS[-1]
+    of_set = search.race.expected_seconds(count, LAST) / LAST.sets
+    sets = int(search.seconds_left * (1 - VERIFICATION_SHARE) / of_set) if of_set else LAST.sets
+    sets = min(max(sets, LEAST_SETS), LAST.sets)
+    return Rung(sets, LAST.share * sets / LAST.sets)
 
 
 def _is_behind(raced: RaceEntry, first: RaceResult) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
+from time import monotonic
 from typing import Any, cast
 
 import msgspec
@@ -19,6 +20,7 @@ from ...core.verify.given_inputs import GivenSamples, with_given_shapes
 from ...core.verify.input_specs import input_specs
 from ...core.verify.sample_rows import batch_symbol
 from ..measure import benchmark
+from ..measure.benchmark_worker import LoadMetrics
 from ..measure.feeds import make_feeds
 from ..measure.metrics import ModelMetrics, waited_share
 from ..measure.tuned_settings import Configuration
@@ -99,6 +101,11 @@ LAST = Rung(11, 2.0)
 """Of the best finalists against the original."""
 
 
+def has_control(rung: Rung) -> bool:
+    """Whether the first model of a race runs against itself, too."""
+    return rung.sets >= LEAST_SETS
+
+
 class RaceEntry(Struct, frozen=True):
     """A configuration in a race: its figure and its time, divided by the first one's, or the `failure`.
 
@@ -136,7 +143,8 @@ class RaceResult(Struct, frozen=True):
 class Racing:
     """Races on common workloads; `results` are the results of all races so far, `journal` keeps them.
 
-    With a `limit`, configurations whose loss is over it are not raced.
+    With a `limit`, configurations whose loss is over it are not raced. What a configuration measures alone is measured
+    once, before its first race. `process_seconds` is the time of one process of the last race, 0 before there was one.
     """
 
     models: TunedModels
@@ -148,6 +156,12 @@ class Racing:
     progress: Callable[[str], None] = lambda _: None
     limit: LossLimit | None = None
     results: list[RaceResult] = field(default_factory=list[RaceResult], init=False)
+    process_seconds: float = field(default=0.0, init=False)
+    _loaded: dict[str, LoadMetrics] = field(default_factory=dict[str, LoadMetrics], init=False)
+
+    def expected_seconds(self, count: int, rung: Rung) -> float:
+        """The time of a race of so many configurations, as far as it is known."""
+        return self.process_seconds * (count + has_control(rung)) * rung.sets
 
     def identity(self, configuration: Configuration) -> str:
         """A digest of model and session. Raises PassesError if the model cannot be made, or loses too much."""
@@ -167,7 +181,10 @@ class Racing:
         identities = [self._identity_or_failure(c) for c in configurations]
         key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # each is a race of its own
         result = self.journal.result(
-            key, RaceResult, lambda: self._race(configurations, rung), lambda r: len(r.raced) == len(configurations)
+            key,
+            RaceResult,
+            lambda: self._race(configurations, identities, rung),
+            lambda r: len(r.raced) == len(configurations),
         )
         self.results.append(result)
         return result
@@ -178,21 +195,31 @@ class Racing:
         except PassesError as e:
             return content_digest([configuration.key, str(e)])
 
-    def _race(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
+    def _race(self, configurations: Sequence[Configuration], identities: Sequence[str], rung: Rung) -> RaceResult:
+        began = monotonic()
         made = [self._made(c) for c in configurations]
         if isinstance(made[0], str):
             return RaceResult((RaceEntry(failure=made[0]),) * len(made), None, rung.sets)
-        entries = [(c, m) for c, m in zip(configurations, made, strict=True) if isinstance(m, MadeModel)]
-        has_control = rung.sets >= LEAST_SETS
-        raced = [*entries, *entries[:1]] if has_control else entries
-        targets = [benchmark.BenchmarkTarget(m.path, c.session, callers=c.callers) for c, m in raced]
+        found = zip(configurations, made, identities, strict=True)
+        entries = [(c, m, i) for c, m, i in found if isinstance(m, MadeModel)]
+        raced = [*entries, *entries[: has_control(rung)]]
+        targets = [
+            benchmark.BenchmarkTarget(m.path, c.session, callers=c.callers, loaded=self._loaded.get(i))
+            for c, m, i in raced
+        ]
         feeds = {i: w.feeds for i, w in enumerate(self.workloads)}
         effort = benchmark.BenchmarkConfig(self.min_time * rung.share, rung.sets, self.seed, finds_providers=False)
         measured = benchmark.run_benchmark(targets, feeds, effort, self.progress)
+        self.process_seconds = (monotonic() - began) / (
+            len(targets) * rung.sets + sum(t.loaded is None for t in targets)
+        )
+        self._loaded |= {
+            i: m.loaded for (_, _, i), m in zip(raced, measured, strict=True) if m.peak_bytes and not m.failure
+        }
         metrics = [m.in_precision(t.config) for m, t in zip(measured, targets, strict=True)]
-        control = self.objective.time_ratio(metrics[-1], metrics[0]) if has_control else None
+        control = self.objective.time_ratio(metrics[-1], metrics[0]) if has_control(rung) else None
         base, measured = (metrics[0], entries[0][1].bytes), iter(metrics)
-        of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control else None
+        of_figure = self.objective.ratio((metrics[-1], base[1]), base) if has_control(rung) else None
         factors = (noise(of_figure, rung.sets), noise(control, rung.sets))
         found = (
             RaceEntry(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)

@@ -15,16 +15,20 @@ from ...core.errors import PassesError, format_error
 from ...core.support.confidence_intervals import RatioInterval
 from ..measure.tuned_settings import Configuration
 from ..quantize.search import Limits
-from .decisions import Choice, configured
+from .decisions import Choice, configured, with_engine_pipeline
 from .objective import Objective, inverse
 from .racing import LAST, RUNGS, RaceEntry, Racing, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
 EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
 PROMISING = 0.95  # of the figure so far, below which a choice is raced for longer where the interval is too wide
+FAR = 1.1  # of another figure, beyond which a configuration is not raced once more
+FINALISTS = 3  # of the last race, for which time is left
+MOST_LEFT = 0.5  # of the time of a search, for the last race and the verification
 LEAST_KEPT = 3  # choices for the next round
 MAX_SELECTED = 3  # decisions of which all selections are raced
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
+AGAIN = "far behind in an earlier race"
 INCONCLUSIVE = "inconclusive: the machine is busy"
 Choices = Mapping[str, Choice]
 """By decision."""
@@ -60,6 +64,7 @@ class DecisionResult(Struct, frozen=True):
 class TuningSearch:
     """A search from `start`; deterministic but for times. `chosen` are the choices so far.
 
+    It ends before the seconds of its limits, counted from when it `began`, as the last race needs some of them.
     `history` has the choices of each step that improved on the one before, the first being none.
     """
 
@@ -68,18 +73,37 @@ class TuningSearch:
     limits: Limits
     start: Configuration = field(default_factory=Configuration)
     progress: Callable[[str], None] = lambda _: None
+    began: float = field(default_factory=monotonic)
     chosen: dict[str, Choice] = field(default_factory=dict[str, Choice], init=False)
     history: list[dict[str, Choice]] = field(default_factory=list[dict[str, Choice]], init=False)
     trials: list[RaceTrial] = field(default_factory=list[RaceTrial], init=False)
     ratio: float = field(default=1.0, init=False)
     time: float = field(default=1.0, init=False)
     _raced: int = field(default=0, init=False)
-    _began: float = field(default_factory=monotonic, init=False)
+    _known: dict[str, RatioInterval] = field(default_factory=dict[str, RatioInterval], init=False)
+    _compared: dict[tuple[str, str], RatioInterval | None] = field(
+        default_factory=dict[tuple[str, str], RatioInterval | None], init=False
+    )
+    _gain: RatioInterval | None = field(default=None, init=False)
 
     @property
     def is_exhausted(self) -> bool:
         """Whether a limit is reached."""
-        return self._raced >= self.limits.trials or monotonic() - self._began > self.limits.seconds
+        return self._raced >= self.limits.trials or not self._has_time(0.0)
+
+    @property
+    def seconds_left(self) -> float:
+        """The seconds until the limit."""
+        return self.limits.seconds - (monotonic() - self.began)
+
+    def _has_time(self, seconds: float) -> bool:
+        """Whether there are so many seconds besides those for the last race."""
+        last = self.race.expected_seconds(FINALISTS, LAST)
+        return self.seconds_left >= seconds + min(last, MOST_LEFT * abs(self.limits.seconds))
+
+    def may_race(self, count: int, rung: Rung) -> bool:
+        """Whether a race of so many configurations fits into the time."""
+        return self._has_time(self.race.expected_seconds(count, rung))
 
     @property
     def incumbent(self) -> Configuration:
@@ -116,8 +140,9 @@ class TuningSearch:
 
     def _distinct(self, stage: str, alternatives: Iterable[Choice]) -> list[tuple[Choice, RaceTrial]]:
         """The alternatives that run differently from each other and from the incumbent, each with a trial."""
-        seen = {self.race.identity(self.incumbent)}
         found: list[tuple[Choice, RaceTrial]] = []
+        now = self.race.identity(self.incumbent)
+        seen = {now}
         for choice in alternatives:
             trial = RaceTrial(stage, str(choice))
             self.trials.append(trial)
@@ -133,10 +158,26 @@ class TuningSearch:
             if identity in seen:
                 trial.outcome = EARLIER
                 continue
+            if self._is_known_as_worse(now, identity):
+                trial.outcome = AGAIN
+                continue
             seen.add(identity)
             found.append((choice, trial))
             self._raced += 1
         return found
+
+    def _is_known_as_worse(self, now: str, identity: str) -> bool:
+        """Whether a configuration was raced with this incumbent, and was not better, or is far behind it."""
+        if (now, identity) in self._compared:
+            return True
+        best, own = self._known.get(now), self._known.get(identity)
+        return best is not None and own is not None and own.low > FAR * best.high
+
+    def without_far_ones(self, field: Sequence[Choices]) -> list[Choices]:
+        """Finalists, the first one among them, without those that are known to be far behind another one."""
+        known = [self._known.get(self.race.identity(self.configuration(c))) for c in field]
+        least = min((k.high for k in known if k is not None), default=inf)
+        return [c for n, (c, k) in enumerate(zip(field, known, strict=True)) if not n or not k or k.low <= FAR * least]
 
     def _with(self, *choices: Choice) -> Configuration:
         return self.configuration({**self.chosen, **{c.decision: c for c in choices}})
@@ -147,28 +188,38 @@ class TuningSearch:
         At a limit, those that seem best so far: another race decides about them in any case.
         """
         for number, rung in enumerate(RUNGS):
-            if number and self.is_exhausted:
-                return self._seeming_best(entries)
-            if not entries:
+            if not entries or (number and self._is_decided(entries)):
                 break
+            if (number and self.is_exhausted) or not self.may_race(1 + len(entries), rung):
+                return self._seeming_best(entries)
             self.progress(f"tuning {stage}: round {number + 1}, racing {len(entries)}; {self.learnt}")
             self._race(entries, rung)
-            entries = sorted(filter(self._may_win, entries), key=_figure)
             kept = max(-(-len(entries) // 2), LEAST_KEPT) if number + 1 < len(RUNGS) else len(entries)
+            entries = _without_dominated(sorted(filter(self._may_win, entries), key=_figure))
             for _, trial in entries[kept:]:
                 trial.outcome = f"behind others in round {number + 1}"
             entries = entries[:kept]
         promising = [entry for entry in entries if _is_promising(entry)]
-        if promising and not self.is_exhausted:
+        if promising and not self.is_exhausted and self.may_race(1 + len(promising), LAST):
             self.progress(f"tuning {stage}: racing {len(promising)} for longer; {self.learnt}")
             self._race(promising, LAST)
         return sorted((entry for entry in entries if self._is_better(entry)), key=_figure)
 
+    def _is_decided(self, entries: Sequence[tuple[Choice, RaceTrial]]) -> bool:
+        """Whether the last race was long enough to decide, and did so: each is better, by far if there are others."""
+        result = self.race.results[-1]
+        if result.control is None or len({choice.decision for choice, _ in entries}) < len(entries):
+            return False
+        return all(_figure(entry) < PROMISING and self._is_better(entry) for entry in entries)
+
     def _race(self, entries: Sequence[tuple[Choice, RaceTrial]], rung: Rung) -> None:
         """Race alternatives with the incumbent; their trials get the figures."""
         result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
-        for (_, trial), raced in zip(entries, result.raced[1:], strict=True):
-            self._note(trial, raced)
+        for (choice, trial), raced in zip(entries, result.raced[1:], strict=True):
+            trial.raced = raced
+            trial.outcome = f"invalid: {raced.failure}" if raced.failure else ""
+            trial.to_original = None if raced.time is None else raced.time.ratio * self.time
+            self._learn(self._with(choice), raced)
 
     def _seeming_best(self, entries: list[tuple[Choice, RaceTrial]]) -> list[tuple[Choice, RaceTrial]]:
         """The first alternatives that were better in the last race."""
@@ -177,14 +228,15 @@ class TuningSearch:
         return [entry for entry in entries if _figure(entry) < 1][:LEAST_KEPT]
 
     def _may_win(self, entry: tuple[Choice, RaceTrial]) -> bool:
-        """Whether it runs, and is not surely worse or, where that counts, slower; its trial says so."""
+        """Whether it runs, and is not surely worse, hardly better or, where that counts, slower; its trial says so."""
         _, trial = entry
         ratio = trial.raced.ratio if trial.raced is not None else None
         time = trial.raced.time if trial.raced is not None else None
         if ratio is None or time is None:
             return False
         is_slow = not self.objective.is_time and time.low > 1
-        trial.outcome = "worse" if ratio.low >= 1 else SLOWER if is_slow else ""
+        is_equal = self.race.results[-1].control is not None and ratio.low * EQUAL >= 1
+        trial.outcome = "worse" if ratio.low >= 1 else SLOWER if is_slow else WORSE if is_equal else ""
         return not trial.outcome
 
     def _is_better(self, entry: tuple[Choice, RaceTrial]) -> bool:
@@ -197,16 +249,29 @@ class TuningSearch:
         trial.outcome = trial.outcome or ("" if is_better and is_allowed else SLOWER if is_better else unsure)
         return is_better and is_allowed
 
-    def _note(self, trial: RaceTrial, raced: RaceEntry) -> None:
-        trial.raced = raced
-        trial.outcome = f"invalid: {raced.failure}" if raced.failure else ""
-        trial.to_original = None if raced.time is None else raced.time.ratio * self.time
+    def _learn(self, configuration: Configuration, raced: RaceEntry) -> None:
+        """Remember the figure against the incumbent, and so against the original."""
+        identity, now = self.race.identity(configuration), self.race.identity(self.incumbent)
+        self._compared[now, identity] = raced.ratio
+        if (r := raced.ratio) is not None:
+            self._known[identity] = replace(
+                r, ratio=r.ratio * self.ratio, low=r.low * self.ratio, high=r.high * self.ratio
+            )
 
     def _take_together(self, stage: str, best: Sequence[tuple[Choice, RaceTrial]]) -> None:
         """Take the best choices alone or with the next ones, as far as they still gain in a race of their own."""
+        if len(best) == 1 and self._is_decided(best):
+            ((choice, trial),) = best
+            assert trial.raced is not None
+            self._take([choice], trial.raced)
+            trial.outcome = TAKEN
+            return
         self.progress(f"tuning {stage}: racing the best together; {self.learnt}")
         together = [[choice for choice, _ in best[: n + 1]] for n in range(len(best))]
-        result = self.race([self.incumbent, *(self._with(*choices) for choices in together)], RUNGS[-1])
+        rung = next((r for r in reversed(RUNGS[1:]) if self.may_race(1 + len(together), r)), RUNGS[1])
+        result = self.race([self.incumbent, *(self._with(*choices) for choices in together)], rung)
+        for choices, raced in zip(together, result.raced[1:], strict=True):
+            self._learn(self._with(*choices), raced)
         taken, least = 0, inf
         for n, raced in enumerate(result.raced[1:], 1):
             ratio = raced.ratio
@@ -215,9 +280,14 @@ class TuningSearch:
         for n, (_, trial) in enumerate(best):
             trial.outcome = TAKEN if n < taken else "no gain with the others" if taken else "no gain in a second race"
         if taken:
-            self.history.append(dict(self.chosen))
-            self.chosen |= {choice.decision: choice for choice, _ in best[:taken]}
-            self._advance(result.raced[taken])
+            self._take(together[taken - 1], result.raced[taken])
+
+    def _take(self, choices: Sequence[Choice], raced: RaceEntry) -> None:
+        """Take choices, whose race with the incumbent is known."""
+        self.history.append(dict(self.chosen))
+        self.chosen = with_engine_pipeline(self.chosen | {choice.decision: choice for choice in choices})
+        self._gain = raced.ratio if len(self.chosen) == 1 else None
+        self._advance(raced)
 
     def is_allowed(self, raced: RaceEntry) -> bool:
         """Whether a configuration takes no longer than the first one of its race, where the objective is no time."""
@@ -233,6 +303,10 @@ class TuningSearch:
         """The gain of each decision of the result; decisions without one beyond the interval are taken back."""
         if not self.chosen:
             return []
+        if self._gain is not None:  # of one decision, in the race that decided about it
+            return [DecisionResult(c.decision, c.label, self._gain, is_kept=True) for c in self.chosen.values()]
+        if not self.may_race(1 + len(self.chosen), RUNGS[-1]):
+            return [DecisionResult(c.decision, c.label, None, is_kept=True) for c in self.chosen.values()]
         self.progress(f"tuning: racing the result without each of its decisions; {self.learnt}")
         without = [{d: c for d, c in self.chosen.items() if d != left} for left in self.chosen]
         result = self.race([self.incumbent, *map(self.configuration, without)], RUNGS[-1])
@@ -249,6 +323,8 @@ class TuningSearch:
             return found
         names = [sure | others for others in _fewer([d for d in found if not d.is_kept])]
         fewer = [{d: c for d, c in self.chosen.items() if d in kept} for kept in names]
+        if not self.may_race(1 + len(fewer), RUNGS[-1]):
+            return [replace(d, is_kept=True) for d in found]
         raced = self.race([self.incumbent, *map(self.configuration, fewer)], RUNGS[-1]).raced[1:]
         ratios = ((n, r.ratio) for n, r in enumerate(raced) if r.ratio is not None and not r.ratio.inconclusive)
         if (least := next((n for n, ratio in ratios if ratio.low <= 1 and ratio.ratio < EQUAL), None)) is None:
@@ -266,6 +342,20 @@ def _fewer(decisions: Sequence[DecisionResult]) -> list[set[str]]:
         return [{d.decision for d in selection} for of_size in selections for selection in of_size]
     gains = sorted(decisions, key=lambda d: d.brought.ratio if d.brought is not None else 0.0)
     return [{d.decision for d in gains[:count]} for count in range(len(gains))]
+
+
+def _without_dominated(entries: Sequence[tuple[Choice, RaceTrial]]) -> list[tuple[Choice, RaceTrial]]:
+    """The alternatives, the best first, without those that are surely worse than another of the same decision."""
+    found: list[tuple[Choice, RaceTrial]] = []
+    for choice, trial in entries:
+        ratio = trial.raced.ratio if trial.raced is not None else None
+        others = ((c, t.raced.ratio) for c, t in found if c.decision == choice.decision and t.raced is not None)
+        better = next((c for c, r in others if r is not None and ratio is not None and ratio.low > r.high), None)
+        if better is None:
+            found.append((choice, trial))
+        else:
+            trial.outcome = f"{better.label} is better, or as good"
+    return found
 
 
 def _is_promising(entry: tuple[Choice, RaceTrial]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import monotonic
 
 import onnx
 from msgspec.structs import replace
@@ -34,7 +35,7 @@ from ..options import with_process_options
 from ..quantize.candidates import Candidate
 from ..quantize.document import kept_reason, loss_text
 from ..quantize.journal import Journal
-from ..quantize.quantize import QuantizationOptions, quantize_model
+from ..quantize.quantize import QuantizationOptions, fastest_quantized, quantize_model
 from ..quantize.samples import Criteria, read_samples
 from ..quantize.search import Limits
 from ..registry.environment import machine_summary, versions
@@ -44,6 +45,7 @@ from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .decisions import (
     engine_choices,
+    engine_pipeline,
     engine_session_choices,
     engines_to_try,
     installed_providers,
@@ -57,7 +59,7 @@ from .document import describe, summary_lines
 from .loss_limit import LossLimit
 from .objective import LOUD
 from .outcome import Checks, first_right
-from .racing import Racing, Workload, make_workloads
+from .racing import RUNGS, Racing, Workload, make_workloads
 from .report import TimingNoise, TuneReport
 from .search import TuningSearch
 from .session_script import session_script
@@ -66,7 +68,7 @@ from .tuned_models import TunedModels
 
 SEARCHING = "tuning"
 ROUNDS = 2  # of models and sessions: another model may be better in the session that was found
-QUANTIZATION_SHARE = 0.5  # of the time of the search, for all schemes
+QUANTIZATION_SHARE = 0.3  # of the time of the search, for all schemes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -128,6 +130,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
         >>> result.report.objective.goal
         'latency'
     """
+    began = monotonic()
     start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))
     objective = options.objective
@@ -151,7 +154,8 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
         limit = LossLimit(partial(_criteria, source, original, options), options.budget or "")
         racing = Racing(models, workloads, objective, options.min_time, options.seed, journal, limit=limit)
         start = Configuration(session=ExecutionProvider().session_config("ENABLE_ALL", options.threads))
-        search = TuningSearch(racing, objective, Limits(options.trials, options.time), start, progress=timer.progress)
+        limits = Limits(options.trials, options.time)
+        search = TuningSearch(racing, objective, limits, start, progress=timer.progress, began=began)
         racing.progress = lambda text: timer.report(lambda: f"{text.rpartition(': ')[2]}; {search.learnt}")
         with timer.phase(SEARCHING):
             search_in_stages(search, options, folder, loaded.graph.opsets.get("", 0), engines)
@@ -192,9 +196,11 @@ tune = with_keywords(TuneOptions, "tune")(tune_model)
 def search_in_stages(
     search: TuningSearch, options: TuneOptions, folder: Path, opset: int, engines: Sequence[EngineChoice] = ()
 ) -> None:
-    """Decide about engines, models, then sessions, each with the choices before, in rounds; what gains most is first.
+    """Decide about engines and models, then sessions, each with the choices before, in rounds.
 
-    The search ends at a limit, or after a round that finds nothing new. `opset` is the opset of the original.
+    What gains most is first; a quantized model in onnxruntime may be faster than another precision, and with an engine
+    that has a pipeline of its own that is the only one. The search ends at a limit, or after a round that finds nothing
+    new. `opset` is the opset of the original.
     """
     models, goal = search.race.models, search.objective.goal
     pipelines = [name for name in options.pipeline if name != ORIGINAL]
@@ -202,16 +208,19 @@ def search_in_stages(
     providers = installed_providers() if named is None else [parse_provider(text) for text in named]
     for _ in range(ROUNDS):
         before = dict(search.chosen)
-        if goal != "size":
-            search.decide("engines", engine_choices(engines, search.incumbent.session))
-        search.decide("pipelines", pipeline_choices(pipelines, options.schemes))
+        of_engines = engine_choices(engines, search.incumbent.session) if goal != "size" else []
+        own = engine_pipeline(search.incumbent.session)
+        of_models = pipeline_choices([own] if own else pipelines, options.schemes)
+        search.decide("engines and pipelines" if of_engines else "pipelines", [*of_engines, *of_models])
+        if (found := engine_pipeline(search.incumbent.session)) and found != own:
+            search.decide("pipelines", pipeline_choices([found], []))
         is_concurrent, is_onnxruntime = goal == "throughput", search.incumbent.session.is_onnxruntime
         if goal != "size":
             choices = engine_session_choices(options.cores, is_concurrent=is_concurrent)
             if is_onnxruntime:
                 choices = session_choices(options.cores, providers, is_concurrent=is_concurrent)
             search.decide("sessions", choices)
-        if not search.incumbent.recipe.scheme:
+        if not search.incumbent.recipe.scheme and not engine_pipeline(search.incumbent.session):
             report = models.get(search.incumbent.recipe).report
             made = report.after.opset if report is not None else opset
             search.decide("opsets", opset_choices(opset, made, highest_opset_of_onnxruntime()))
@@ -250,13 +259,13 @@ def _noise(racing: Racing) -> TimingNoise:
 
 
 def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str:
-    """Write the model of a scheme; its loss in words.
+    """Write the model of a scheme; its loss in words. For a time, its races are short: it is raced again here.
 
     It is to be small in the figure of the search, or fast. Raises PassesError if none is within the budget and better
     than the original.
     """
     assert options.budget is not None
-    goal = options.objective.goal
+    goal, is_time = options.objective.goal, options.objective.is_time
     chosen = QuantizationOptions(
         data=options.data,
         labelled=options.labelled,
@@ -266,15 +275,18 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str
         budget=options.budget,
         time=options.time * QUANTIZATION_SHARE / len(options.schemes),
         threads=options.threads,
-        min_time=options.min_time,
+        min_time=options.min_time * (RUNGS[0].share if is_time else 1.0),
         seed=options.seed,
         progress=options.progress,
     )
+    if is_time:
+        return fastest_quantized(model, chosen, path)
     made = quantize_model(model, chosen)
     if made.report.is_original:
         raise PassesError(kept_reason(made.report))
     made.save(path)
-    return loss_text(made.report)
+    found = made.report
+    return loss_text(found, found.figure, found.original.score, found.result.score)
 
 
 def _criteria(source: ModelSource, original: Path, options: TuneOptions) -> Criteria:

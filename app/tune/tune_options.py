@@ -27,6 +27,7 @@ from ..options import (
     parse_dim_sizes,
     parse_names,
     require,
+    search_option,
     selection_option,
     speed_option,
 )
@@ -98,6 +99,9 @@ class TuneOptions(
         repeated=True,
     )
     trials: int = 200
+    time: float = search_option(
+        240.0, "Seconds for all of it; what is left of them goes to the last race.", "SECONDS", kind=float, least=0
+    )
     budget: str | None = criterion_option(
         None,
         "Try schemes of `passes quantize` and other precisions too, with this loss: 1%, or 0.5pt.",

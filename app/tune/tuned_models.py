@@ -63,9 +63,10 @@ class TunedModels:
         return found
 
     def keep(self, recipes: Collection[Recipe]) -> None:
-        """Remove the files of all other recipes, which are made again if they are needed."""
+        """Remove the files of all other opsets and rules, which are made again if they are needed."""
         for recipe, made in list(self._made.items()):
-            if recipe not in recipes and isinstance(made, MadeModel) and not recipe.is_original:
+            is_plain = recipe in {Recipe(recipe.pipeline), Recipe(scheme=recipe.scheme)}
+            if recipe not in recipes and isinstance(made, MadeModel) and not is_plain:
                 del self._made[recipe]
                 for file in (made.path, *made.path.parent.glob(f"{made.path.name}.*")):
                     file.unlink(missing_ok=True)

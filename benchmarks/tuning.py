@@ -8,6 +8,12 @@ the files, settings and journals; a second call continues with what is missing. 
 larger ones that `generated.py` makes.
 
     python benchmarks/tuning.py --json tuning.json --time 300
+
+With `--engine`, each model is tuned once for each of `--threads`, and the table has the engine, the precision and the
+model that were found, with the ratio to the original under ORT ALL in the last race of the search, and its seconds:
+
+    python benchmarks/tuning.py FOLDER --json engines.json --time 100 --threads 1 2 --budget 1% \\
+        --engine onnxruntime --engine openvino --engine openvino:bf16
 """
 
 from __future__ import annotations
@@ -17,6 +23,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import geometric_mean
 from time import perf_counter
 from typing import Any
 
@@ -30,6 +37,8 @@ from passwright.app.measure.tuned_settings import DEFAULT_SESSION, read_tuned_se
 from passwright.app.optimize.content_digests import model_digest
 from passwright.app.registry.environment import machine_summary, versions
 from passwright.app.tune.objective import noise, widened
+from passwright.core.errors import PassesError
+from passwright.core.io.model_source import model_source
 from speedup import write_results
 from table import markdown
 
@@ -38,12 +47,14 @@ from passwright import optimize, tune
 DEFAULT_GOLDEN = ("bert_dynamo", "gpt2", "resnet_dynamo", "mobilenet_dynamo", "crnn")
 ORIGINAL, ORT = "original", "pipeline ort"
 SETS = 7  # of processes in the last race
+ENGINE_HEADER = ("model", "MB", "engine", "precision", "model by", "time / original", "search")
 HEADER = ("model", "original", "tuned / original", "tuned / pipeline ort", "second / first", "found", "search")
 
 
 def selected_models(options: argparse.Namespace, folder: Path) -> list[Path]:
     """The models of the command line, or golden and larger ones."""
-    found = options.paths or [*(GOLDEN / f"{name}.onnx" for name in DEFAULT_GOLDEN), *larger_models(folder)]
+    given = [file for path in options.paths for file in (sorted(path.glob("*.onnx")) if path.is_dir() else [path])]
+    found = given or [*(GOLDEN / f"{name}.onnx" for name in DEFAULT_GOLDEN), *larger_models(folder)]
     return [path.resolve() for path in found if not options.models or path.stem in options.models]
 
 
@@ -73,7 +84,7 @@ def tune_model(model: Path, folder: Path, run: int, options: argparse.Namespace)
         time=options.time,
         trials=options.trials,
         min_time=options.min_time,
-        threads=options.threads,
+        threads=options.threads[0],
         progress=options.verbose,
     ).report
     return {
@@ -87,9 +98,70 @@ def tune_model(model: Path, folder: Path, run: int, options: argparse.Namespace)
     }
 
 
+def tune_in_engines(model: Path, threads: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Search once, in all engines; what was found, and its ratio to the original in the last race of the search."""
+    start = perf_counter()
+    found: dict[str, Any] = {"model": model.stem, "threads": threads, "bytes": model_source(model, inline=False).size}
+    try:
+        report = tune(
+            model,
+            engine=options.engine,
+            budget=options.budget,
+            threads=threads,
+            time=options.time,
+            trials=options.trials,
+            min_time=options.min_time,
+            progress=options.verbose,
+        ).report
+    except PassesError as e:
+        return {**found, "failure": str(e), "seconds": perf_counter() - start}
+    session, recipe = report.configuration.session, report.configuration.recipe
+    ratio = report.ratio
+    return {
+        **found,
+        "engine": session.engine,
+        "precision": session.precision,
+        "made_by": f"quantize {recipe.scheme}" if recipe.scheme else recipe.pipeline,
+        "words": report.words,
+        "ratio": [1.0, 1.0, 1.0] if ratio is None else [ratio.ratio, ratio.low, ratio.high],
+        "sizes": report.sizes,
+        "notes": [*report.notes, *filter(None, [str(report.noise)])],
+        "trials": [(t.stage, t.choice, t.outcome, t.to_original) for t in report.trials],
+        "seconds": perf_counter() - start,
+        "phases": report.seconds,
+        "machine": report.machine,
+        "versions": report.versions,
+    }
+
+
+def engine_table(results: dict[str, Any]) -> Iterator[str]:
+    """A table for each number of threads, and the geometric mean and the extremes of its ratios."""
+    for threads in sorted({facts["threads"] for facts in results.values()}):
+        of_threads = [facts for facts in results.values() if facts["threads"] == threads]
+        done = [facts for facts in of_threads if "failure" not in facts]
+        yield from (f"{threads} thread{'s' * (threads != 1)}:", "")
+        yield from markdown(ENGINE_HEADER, map(engine_row, done))
+        yield ""
+        yield from (f"- {facts['model']} failed: {facts['failure']}" for facts in of_threads if "failure" in facts)
+        if not done:
+            continue
+        ratios, seconds = [facts["ratio"] for facts in done], [facts["seconds"] for facts in done]
+        faster, slower = sum(high < 1 for *_, high in ratios), sum(low > 1 for _, low, _ in ratios)
+        middles = [middle for middle, *_ in ratios]
+        yield f"- {len(done)} models: faster {faster}, slower {slower}, the others as fast or the original"
+        yield f"- geometric mean {geometric_mean(middles):.3f}, from {min(middles):.2f} to {max(middles):.2f}"
+        yield f"- a search took {max(seconds):.0f} s at most, {geometric_mean(seconds):.0f} s in the geometric mean"
+        yield ""
+
+
+def engine_row(facts: dict[str, Any]) -> list[str]:
+    made = [facts["engine"], facts["precision"], facts["made_by"]]
+    return [facts["model"], f"{facts['bytes'] / 1e6:.0f}", *made, cell(facts["ratio"]), f"{facts['seconds']:.0f} s"]
+
+
 def race(model: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """The last race: ratios of the time of a call, with their intervals, by pair of names."""
-    usual = replace(DEFAULT_SESSION, intra_op_threads=options.threads)
+    usual = replace(DEFAULT_SESSION, intra_op_threads=options.threads[0])
     ort = folder / f"{model.stem}-ort.onnx"
     optimize(model, "ort", output=ort)
     named = {ORIGINAL: BenchmarkTarget(model, usual), ORT: BenchmarkTarget(ort, usual)}
@@ -172,13 +244,17 @@ def row(name: str, facts: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paths", nargs="*", type=Path, help="models (default: golden and larger ones)")
+    parser.add_argument("paths", nargs="*", type=Path, help="models, or folders (default: golden and larger ones)")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="of the default ones only these")
     parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="the results")
     parser.add_argument("--time", type=float, default=300, metavar="SECONDS", help="of each search")
     parser.add_argument("--trials", type=int, default=200, metavar="N", help="choices that a search races")
     parser.add_argument("--min-time", type=float, default=1.0, metavar="SECONDS", help="of calls in a race")
-    parser.add_argument("--threads", type=int, default=0, metavar="N", help="that a session may have; 0: all cores")
+    parser.add_argument(
+        "--threads", type=int, nargs="+", default=[0], metavar="N", help="that a session may have; 0: all cores"
+    )
+    parser.add_argument("--engine", action="append", metavar="NAME", help="engines to search; may be repeated")
+    parser.add_argument("--budget", metavar="LOSS", help="of other precisions and quantized models, with --engine")
     parser.add_argument("--runs", type=int, default=2, metavar="N", help="searches of each model")
     parser.add_argument("--table", action="store_true", help="only write the table of the results")
     parser.add_argument("--verbose", action="store_true", help="show the progress of each search")
@@ -186,6 +262,16 @@ def main() -> None:
     results: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}
     folder = options.json.resolve().with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
+    if options.engine:
+        wanted = [(n, model) for n in options.threads for model in selected_models(options, folder)]
+        for threads, model in [] if options.table else wanted:
+            key = f"{model.stem}, {threads}"
+            if "ratio" not in results.get(key, {}):
+                results[key] = tune_in_engines(model, threads, options)
+                write_results(results, options.json)
+                print(f"{key}: {results[key].get('words', results[key].get('failure'))}", file=sys.stderr, flush=True)
+        print(*engine_table(results), sep="\n")
+        return
     for model in [] if options.table else selected_models(options, folder):
         facts = results.setdefault(model.stem, {"runs": {}})
         for run in range(1, options.runs + 1):

@@ -33,6 +33,7 @@ from passwright.app.tune.decisions import (
     Choice,
     configured,
     engine_choices,
+    engine_pipeline,
     engine_session_choices,
     engines_to_try,
     installed_providers,
@@ -40,12 +41,14 @@ from passwright.app.tune.decisions import (
     optimizer_choices,
     pipeline_choices,
     session_choices,
+    with_engine_pipeline,
 )
 from passwright.app.tune.document import describe
+from passwright.app.tune.loss_limit import LossLimit
 from passwright.app.tune.objective import Objective, noise, widened
 from passwright.app.tune.outcome import LastRace, finalists, race_finalists
 from passwright.app.tune.racing import LAST, RUNGS, Racing, Workload, make_workloads
-from passwright.app.tune.search import LIMITED, TuningSearch
+from passwright.app.tune.search import AGAIN, LIMITED, TuningSearch
 from passwright.app.tune.session_script import session_script
 from passwright.app.tune.tuned_models import MadeModel
 from passwright.core.errors import ModelError, PassesError, UsageError
@@ -153,6 +156,88 @@ def test_search_finds_what_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
         assert brought.low <= factor * 1.01
         assert brought.high >= factor * 0.99
     assert "0.50 of the original's p50 latency by pipeline: ort" in search.learnt
+
+
+def test_quantized_model_is_raced_beside_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quantized model is faster in onnxruntime than another precision, and slow in that: it is what is taken."""
+
+    def seconds(target: BenchmarkTarget) -> float:
+        is_quantized, is_bf16 = "dynamic" in str(target.model), target.config.precision == "bf16"
+        return {(True, True): 2.8, (True, False): 0.3, (False, True): 0.5}.get((is_quantized, is_bf16), 1.0)
+
+    search = simulated(SimulatedMachine(seconds, spread=QUIET), monkeypatch)
+    search.race.limit = Unlimited()
+    bf16 = engine_choices([EngineChoice("openvino", "bf16")], DEFAULT_SESSION)
+    search.decide("engines and pipelines", [*bf16, *pipeline_choices(["basic"], ["dynamic"])])
+    assert {str(c) for c in search.chosen.values()} == {"pipeline: quantize dynamic"}
+    assert search.ratio == pytest.approx(0.3, rel=0.05)
+    assert [d.brought.ratio for d in search.ablate() if d.brought] == [pytest.approx(0.3, rel=0.05)]
+    races = len(search.race.results)
+    search.decide("engines and pipelines", bf16)
+    assert (search.trials[-1].outcome, len(search.race.results)) == (AGAIN, races)
+
+
+class Unlimited(LossLimit):
+    """Allows any loss."""
+
+    def __init__(self) -> None:
+        """Need no criteria."""
+
+    def require_within(self, *_: object) -> None:
+        """Allow it."""
+
+
+def test_engine_with_a_target_has_its_pipeline() -> None:
+    """The rewrites for onnxruntime are not raced in OpenVINO, whose target leaves out what is slow there."""
+    (engine,) = engine_choices([EngineChoice("openvino")], DEFAULT_SESSION)
+    found = configured([engine, pipeline_choices(["ort"], [])[0]], Configuration())
+    assert (found.recipe, engine_pipeline(found.session)) == (Recipe("openvino"), "openvino")
+    found.recipe.require_known()
+    chosen = with_engine_pipeline({c.decision: c for c in (engine, *pipeline_choices(["ort"], []))})
+    assert [str(c) for c in chosen.values()] == ["engine: openvino", "pipeline: openvino"]
+    assert configured([engine, *pipeline_choices([], ["dynamic"])], Configuration()).recipe == Recipe(scheme="dynamic")
+    assert configured(pipeline_choices(["ort"], []), Configuration()).recipe == Recipe("ort")
+    assert engine_pipeline(replace_session(engine="mine")) == engine_pipeline(DEFAULT_SESSION) == ""
+
+
+def replace_session(**settings: Any) -> Any:
+    return structs.replace(DEFAULT_SESSION, **settings)
+
+
+@pytest.mark.parametrize("seconds", [40.0, 60.0, 1000.0])
+def test_time_is_for_all_races(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Each process takes half a second of a simulated clock: the last race ends in time, with fewer if need be."""
+    now = [0.0]
+
+    class Clocked(SimulatedMachine):
+        def run_benchmark(self, targets: Any, feeds: Any, config: Any, *rest: Any) -> list[ModelMetrics]:
+            now[0] += 0.5 * sum(config.process_sets + (t.loaded is None) for t in targets)
+            return super().run_benchmark(targets, feeds, config, *rest)
+
+    for module in ("search", "racing"):
+        monkeypatch.setattr(f"passwright.app.tune.{module}.monotonic", lambda: now[0])
+    machine = Clocked(effects({"ort": 0.8, "one thread": 0.7, "no arena": 0.9}), spread=QUIET)
+    search = simulated(machine, monkeypatch, limits=Limits(1000, seconds))
+    search.began = 0.0
+    search_all(search)
+    search.ablate()
+    found, _ = last_race(search)
+    assert now[0] <= seconds
+    assert "pipeline: ort" in found
+    assert len(found) == 3 or seconds < 60
+
+
+def test_models_run_alone_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = SimulatedMachine(effects({"ort": 0.8}))
+    search_all(simulated(machine, monkeypatch))
+    first, *others = ([(str(t.model), t.config, t.loaded) for t in race] for race in machine.races)
+    seen = {target[:2] for target in first}
+    assert not any(loaded for *_, loaded in first)
+    for race in others:
+        known = [loaded is not None for model, config, loaded in race if (model, config) in seen]
+        assert known
+        assert all(known)
+        seen |= {target[:2] for target in race}
 
 
 def test_search_is_deterministic_but_for_times(monkeypatch: pytest.MonkeyPatch) -> None:

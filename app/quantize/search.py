@@ -184,9 +184,8 @@ class Search:
         for start in over:
             found = None if self._rejection(start, finalists) else self._within_budget(start, schemes)
             finalists += [] if found is None else self._with_stored_weights(found)
-        if not self.is_raced_after:
-            self.progress("racing the candidates within the budget")
-            self._race(finalists)
+        self.progress("racing the candidates within the budget")
+        self._race([] if self.is_raced_after else finalists)
         return sorted(filter(self._is_gain, finalists), key=self._preference(finalists))
 
     def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
@@ -304,10 +303,8 @@ class Search:
             word = "slower" if self.goal == "latency" else "of more memory"
             if ratio.low > 1:
                 return word
-            figures = ((self._interval(f), f.trial.bytes) for f in finalists)
-            if any(
-                f and ratio.low > f.high and (self.is_raced_after or built.trial.bytes > size) for f, size in figures
-            ):
+            figures = ((self._interval(f), 0 if self.is_raced_after else f.trial.bytes) for f in finalists)
+            if any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
                 return f"{word} than another" if self.is_raced_after else f"{word} and larger than another"
         return LIMITED if self.scored and self._is_exhausted() else ""
 

@@ -27,6 +27,7 @@ from passwright.core.ort.engines import EngineChoice, parse_engine
 from passwright.core.ort.sessions import SessionConfig, library_devices
 from rewriting import each, load
 from simulated_races import SimulatedMachine
+from test_cli import UNVERIFIED, invoke
 from tiers import needs_openvino
 
 import passwright
@@ -130,6 +131,8 @@ def test_openvino_exchanges_values(text: str, feeds: dict[str, Any], expected: l
     assert [o.shape for o in others] == [o.shape for o in first]
 
 
+FUNCTION = """g (float[2,2] x) => (float[2,2] y) { y = own.F(x) }
+    <domain: "own", opset_import: ["": 20]> F (a) => (b) { b = Neg(a) }"""
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "texts": ("g (string[2] x) => (string[2] y) { y = Identity(x) }", {}, "texts are not exchanged with it, as in x"),
     "a sequence": (
@@ -137,6 +140,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "exchanges no sequence with Python",
     ),
     "an operator": ("g (float[2,2] x) => (float z) { y = Relu(x) z = Det(y) }", {}, "it has no Det, at z"),
+    "a function": (FUNCTION, {}, "it has no own.F, at y; `passes run --pipeline none` puts"),
     "a named operator": ("g (float[2,2] x) => (float z) { [named] z = Det(x) }", {}, "it has no Det, at z"),
     "an initializer": (
         "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", {"x": F, "w": F},
@@ -154,6 +158,13 @@ def test_openvino_refuses_in_one_line(text: str, feeds: dict[str, Any], error: s
         LoadedModel(load(text, 20).SerializeToString(), OPENVINO).run(["y"], feeds)
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@needs_openvino
+def test_openvino_does_not_say_where_a_compilation_fails_but_it_is_found() -> None:
+    model = PLANTED.parent.parent / "golden_models" / "script_scan.onnx"
+    with pytest.raises(ModelLoadError, match=r"Memory has not been allocated, first at TensorIterator states$"):
+        LoadedModel(model.read_bytes(), OPENVINO)
 
 
 @needs_openvino
@@ -228,6 +239,28 @@ def test_wrong_engines_are_caught_with_the_op(model: Path) -> None:
     assert json.loads(report.to_json())["engine"] == "planted_engine.py"
     with pytest.raises(UsageError, match="give a second model, or an engine"):
         passwright.verify(model)
+
+
+def test_engines_may_be_right_on_finite_inputs_alone(tmp_path: Path) -> None:
+    path, limited = tmp_path / "m.onnx", str(PLANTED.with_name("limited_engine.py"))
+    onnx.save(load("g (float[N,4] x) => (float[N,4] y) { a = Neg(x) y = Mul(a, x) }", 20), path)
+    report = passwright.verify(path, engine=limited, effort="quick")
+    assert report.agrees
+    assert report.verdict is not None
+    assert sorted(report.verdict.limits) == ["no input is NaN or infinite", "no size is 0"]
+    assert describe(report).verdict.startswith(f"verified where {' and '.join(report.verdict.limits)}: no difference")
+    assert any("differs on normal inputs with N=0" in note and "nothing is" in note for note in report.verdict.notes)
+    given = np.full((1, 4), np.nan, np.float32)
+    report = passwright.verify(path, engine=limited, effort="quick", inputs={"x": given})
+    assert describe(report).verdict.startswith(f"{path} in limited_engine.py  (f32) is wrong: y: 4 of 4 elements")
+    row = passwright.compare(path, with_tools=(), engine=[limited], batch=(1,), min_time=0.01, threads=1).engines[0]
+    assert (row.verdict.partition(" where no ")[0], row.is_wrong) == ("no difference seen", False)
+
+
+def test_models_that_an_engine_does_not_load_are_not_wrong(model: Path) -> None:
+    limited = PLANTED.with_name("limited_engine.py")
+    found = invoke("verify", model, "--engine", limited, "--effort", "quick", code=UNVERIFIED)
+    assert "does not run: limited_engine.py cannot load it: it has no Sin" in " ".join(found.stdout.split())
 
 
 def test_wrong_ops_of_engines_are_listed(model: Path) -> None:

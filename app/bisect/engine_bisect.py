@@ -17,6 +17,7 @@ from ...core.io.publishing import publish_text
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
+from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
@@ -97,7 +98,8 @@ def bisect_engine_model(model: onnx.ModelProto | str | Path, options: EngineBise
         with timer.phase(RUNNING_ORIGINAL):
             oracle.wait()
         with timer.phase("comparing ops"):
-            verdict = compare_in_engine(oracle, source, config)
+            demands = ComparisonOptions(compare_regions=True)
+            verdict = compare_in_engine(oracle, source.loadable(), demands, config=config)
             failure = verdict.failure
             sets = [run.input_set for run in oracle.runs]
             shown = [] if failure is None or failure.input_set is None else [failure.input_set]

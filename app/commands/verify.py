@@ -10,14 +10,14 @@ import typer
 from ...core.processes.watchdog import time_limit
 from ...core.verify.oracle_start import start_oracle_worker
 from ..cli.arguments import path_of
-from ..cli.exit_codes import WRONG
+from ..cli.exit_codes import UNVERIFIED, WRONG
 from ..cli.outputs import Outputs
 from ..cli.report_output import report_on
 from ..options import FormatOptions
 from ..verify.verify_options import VerifyOptions
 
-EXIT_CODES = """Exit codes: 0 they agree, with --budget within it; 1 bad model or input; 2 usage; 3 they differ;
-4 could not be verified."""
+EXIT_CODES = """Exit codes: 0 they agree, with --budget within it, and an engine where no input is NaN, infinite or
+empty; 1 bad model or input; 2 usage; 3 they differ; 4 could not be verified, or the engine does not load it."""
 EXAMPLES = {
     "passes verify model.onnx small.onnx": "says whether they compute the same",
     "passes verify a.onnx b.onnx --inputs x.npz": "tries your inputs",
@@ -48,4 +48,4 @@ def verify(
     failures = outputs.failures_of("passes verify", compared)
     with failures, time_limit(options.time_limit, lambda: f"{compared}: the comparison"):
         report = report_on(options, lambda o: verify_models(original, other, o), describe, outputs)
-    return 0 if report.agrees else WRONG
+    return 0 if report.agrees else UNVERIFIED if report.is_refused else WRONG

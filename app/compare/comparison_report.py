@@ -27,7 +27,7 @@ class ComparisonVerdict(Struct, frozen=True):
     `error` is the absolute difference with the largest share of the `allowed` one, None if nothing ran; `relative` is
     that difference divided by the largest magnitude of the output, None for outputs other than floats. `excused`
     elements differ where the original jumps. `edge_case`: NaN, or a size of 0, if the row is wrong only there;
-    `is_refused` if it does not run there.
+    `is_refused` if it does not run there. An engine is right within `limits` alone.
     """
 
     wrong: str = ""
@@ -37,6 +37,7 @@ class ComparisonVerdict(Struct, frozen=True):
     relative: float | None = None
     excused: int = 0
     is_refused: bool = False
+    limits: tuple[str, ...] = ()
 
     @property
     def is_exact(self) -> bool:

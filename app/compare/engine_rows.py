@@ -57,8 +57,9 @@ def _words(verdict: ComparisonVerdict | None) -> str:
     if verdict is None:
         return ""
     if verdict.wrong:
-        return f"differs on {verdict.edge_case} alone" if verdict.edge_case else f"wrong: {verdict.wrong}"
-    return "no difference seen" if verdict.is_exact else f"within tolerance ({verdict.share or 0:.0%} of it)"
+        return f"wrong: {verdict.wrong}"
+    text = "no difference seen" if verdict.is_exact else f"within tolerance ({verdict.share or 0:.0%} of it)"
+    return f"{text} where {' and '.join(verdict.limits)}" if verdict.limits else text
 
 
 def with_measurements(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from sys import float_info
@@ -21,6 +22,7 @@ from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ..measure import benchmark
+from ..measure.engine_verdict import compare_in_engine
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
@@ -94,7 +96,8 @@ class RowVerifier:
                 if interfaces.obstacle or len(interfaces.outputs) < len(self.original.graph.outputs):
                     return "", ComparisonVerdict(differs)
                 source = interfaces.adapted(source, self.original)
-        verdict = self.oracle.compare(source.loadable(), config=config)
+        compare = self.oracle.compare if config.is_onnxruntime else partial(compare_in_engine, self.oracle)
+        verdict = compare(source.loadable(), config=config)
         if verdict.failure is not None and verdict.failure.input_set is None:
             return self._without_folder(verdict.failure.reason), None
         found = _row_verdict(verdict)
@@ -157,7 +160,9 @@ def _row_verdict(verdict: Verdict) -> ComparisonVerdict:
         return ComparisonVerdict(wrong, edge_case=edge_case, is_refused=is_refused)
     relative = min(worst.error / worst.magnitude, float_info.max) if worst.magnitude else None
     excused = sum(d.excused for d in differences)
-    return ComparisonVerdict(wrong, worst.error, worst.allowed, edge_case, relative, excused, is_refused)
+    return ComparisonVerdict(
+        wrong, worst.error, worst.allowed, edge_case, relative, excused, is_refused, verdict.limits
+    )
 
 
 def measure_rows(

@@ -2,45 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
-from msgspec.structs import replace as replace_fields
+from msgspec.structs import replace
 
-from ...core.io.model_source import ModelSource
+from ...core.io.split_models import Loadable
 from ...core.ir.graph import Graph
 from ...core.ort.sessions import SessionConfig
-from ...core.verify.comparison_options import ComparisonOptions
-from ...core.verify.input_sets import InputSet, ReferenceRun
+from ...core.verify.comparison_options import USUAL, ComparisonOptions
+from ...core.verify.input_sets import InputSet
 from ...core.verify.oracle_process import OracleProcess
-from ...core.verify.verdict import Mismatch, Verdict
+from ...core.verify.verdict import Verdict
+
+LIMITS: Mapping[str, Callable[[InputSet], bool]] = MappingProxyType({
+    "no input is NaN or infinite": lambda s: s.is_finite,
+    "no size is 0": lambda s: 0 not in s.sizes.values(),
+})  # fmt: skip
+"""Limits within which an engine may be right alone, and whether an input set is within them."""
 
 
 def compare_in_engine(
-    oracle: OracleProcess, model: ModelSource, config: SessionConfig | None, *, exact: bool = False
+    oracle: OracleProcess, model: Loadable, options: ComparisonOptions = USUAL, *, config: SessionConfig
 ) -> Verdict:
-    """The verdict on a model, and with a config on its ops in that engine.
+    """The verdict on a model in the engine of a config.
 
-    An engine that is right on finite inputs that are not empty is right; what it does on others is noted.
+    It has to be right on inputs that the user gives, and on those within the `LIMITS`. Where it differs on others, the
+    verdict says so: the limits that it needs, the number of input sets beyond them, and a note for each.
     """
-    demands, notes = ComparisonOptions(exact=exact, compare_regions=config is not None), list[str]()
+    notes, limits, beyond = list[str](), list[str](), 0
     while True:
-        verdict = oracle.compare(model.loadable(), demands, config=config)
-        failure = verdict.failure
-        left = None if config is None or failure is None else _input_sets_beside(failure, oracle.runs)
-        if not left or failure is None:
-            return replace_fields(verdict, notes=(*verdict.notes, *notes))
+        verdict = oracle.compare(model, options, config=config)
+        failure, sets = verdict.failure, [run.input_set for run in oracle.runs]
+        if options.input_sets is not None:
+            chosen = set(map(id, options.input_sets))
+            sets = [s for s in sets if id(s) in chosen]
+        shown_by = None if failure is None or failure.input_set is None else failure.input_set
+        needed = (
+            [] if shown_by is None or shown_by.is_given else [n for n, holds in LIMITS.items() if not holds(shown_by)]
+        )
+        left = [s for s in sets if s.is_given or all(LIMITS[n](s) for n in needed)]
+        if failure is None or not needed or not left:
+            return replace(verdict, notes=(*verdict.notes, *notes), limits=tuple(limits), excused_sets=beyond)
         notes.append(f"differs on {failure.input_set}: {failure.output}{': ' * bool(failure.output)}{failure.reason}")
-        chosen = None if demands.input_sets is None else set(map(id, demands.input_sets))
-        demands = replace_fields(demands, input_sets=[s for s in left if chosen is None or id(s) in chosen])
-
-
-def _input_sets_beside(failure: Mismatch, runs: Sequence[ReferenceRun]) -> list[InputSet]:
-    """The finite input sets, or those without a size of 0, for a failure on another one; else none."""
-    sets = [run.input_set for run in runs]
-    if failure.is_nonfinite_only:
-        return [s for s in sets if s.is_finite]
-    is_empty = failure.input_set is not None and 0 in failure.input_set.sizes.values()
-    return [s for s in sets if 0 not in s.sizes.values()] if is_empty and failure.difference is None else []
+        limits += needed
+        beyond += len(sets) - len(left)
+        options = replace(options, input_sets=left)
 
 
 def ops_in(graph: Graph, region: Collection[str]) -> list[str]:

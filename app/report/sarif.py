@@ -26,6 +26,7 @@ DESCRIPTIONS = {
     "unoptimized-model": "The optimizer would change the model.",
     "unusable-model": "The model, or an input given with it, is unusable.",
     "wrong-result": "A model computes other outputs than the original.",
+    "does-not-run": "An engine does not run a model.",
     "unverifiable-model": "The original runs on no inputs, so that no result can be verified.",
     "not-verified": "The result was written without verification, as requested.",
     "interface-changed": "Inputs or outputs of a model differ from the original's.",

@@ -24,8 +24,11 @@ def verdict_line(verdict: Verdict | None) -> str:
     if verdict is None:
         return NOT_VERIFIED
     excused = sum(d.excused for d in verdict.differences.values())
-    parts = [f"verified: {agreement_text(verdict)}, on {input_sets_text(verdict.input_sets)}"]
-    if verdict.excused_sets:
+    where = f" where {' and '.join(verdict.limits)}" if verdict.limits else ""
+    parts = [f"verified{where}: {agreement_text(verdict)}, on {input_sets_text(verdict.input_sets)}"]
+    if verdict.limits:
+        parts.append(f"beyond that ({plural(verdict.excused_sets, 'set')}) it differs")
+    elif verdict.excused_sets:
         sets = plural(verdict.excused_sets, "set")
         parts.append(f"on {sets} they differ where numbers are not finite, as conditions of the model permit")
     parts += [f"{plural(excused, 'element')} differ at discontinuities of the original"] * bool(excused)

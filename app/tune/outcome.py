@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
+from ..measure.engine_verdict import compare_in_engine
 from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_words
 from ..quantize.search import SMALLER
 from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices, with_engine_pipeline
@@ -194,7 +196,8 @@ class Checks:
                 self.source.loadable(), self.spec, self.options.seed, label=self.source.label, report=self.timer.report
             ) as oracle,
         ):
-            found = oracle.wait().compare(path, AS_IN_RUNS, config=session)
+            compare = oracle.wait().compare if session.is_onnxruntime else partial(compare_in_engine, oracle.wait())
+            found = compare(path, AS_IN_RUNS, config=session)
             _require_no_denormals(oracle, path, session)
             if found.failure is None:
                 return found

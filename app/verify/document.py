@@ -30,7 +30,12 @@ def describe(report: VerificationReport) -> Document:
     evidence, details = list[Block](), Lines(())
     text, engine = f"was not compared: {report.obstacle}", report.engine_text
     subject = f"{report.other} in {engine}" if engine else report.other
-    if verdict is not None and verdict.failure is not None:
+    if verdict is not None and engine and verdict.failure is not None and not verdict.failure.output:
+        failure = verdict.failure
+        text = f"does not run{'' if failure.input_set is None else f' on {failure.input_set}'}: {failure.reason}"
+        findings.append(Finding(Level.ERROR, "does-not-run", "does not run", f"it {text}", report.other))
+        blocks.append(Lines(verdict.notes, "note"))
+    elif verdict is not None and verdict.failure is not None:
         message, places = verdict.failure.describe("it"), [verdict.failure.cut_point, verdict.failure.output]
         if report.wrong_op:
             message += f"; first at {report.wrong_op}, on the values of {verdict.backend} before it"
@@ -38,9 +43,10 @@ def describe(report: VerificationReport) -> Document:
         findings.append(
             Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))
         )
-        is_lossy = report.has_narrower_constants or (bool(engine) and not report.wrong_op)
-        is_lossy = is_lossy and verdict.failure.difference is not None
+        is_lossy = report.has_narrower_constants and verdict.failure.difference is not None
         blocks.append(Lines(["measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
+        rounds = bool(engine) and verdict.failure.difference is not None
+        blocks.append(Lines(["measure an engine that rounds otherwise: --budget 1%"] * rounds, "hint"))
     elif verdict is not None:
         compared = f"{engine} was compared" if engine else "compared"
         text = f"{verdict_line(verdict)}; {compared} with {verdict.backend} without optimizations"

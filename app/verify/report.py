@@ -13,7 +13,7 @@ from ...core.proof.region_proofs import RegionProofs
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..report.notebook import report_card
-from ..report.result_row import VERIFIED, WRONG, ResultRow, verdict_columns
+from ..report.result_row import UNVERIFIABLE, VERIFIED, WRONG, ResultRow, verdict_columns
 
 if TYPE_CHECKING:
     from .accuracy_loss import AccuracyLoss
@@ -63,6 +63,12 @@ class VerificationReport:
         return not self.interface_differences and self.has_equal_values
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the engine does not load the model."""
+        failure = self.verdict.failure if self.verdict is not None else None
+        return bool(self.engine) and failure is not None and failure.input_set is None
+
+    @property
     def has_equal_values(self) -> bool:
         """Whether the outputs of both models agree, or with a budget whether the loss is within it."""
         if self.accuracy is not None:
@@ -74,11 +80,11 @@ class VerificationReport:
         """Its columns in tables; the error is the difference."""
         failure = self.verdict.failure if self.verdict is not None else None
         reasons = [*self.interface_differences, *([] if failure is None else [f"{failure.output}: {failure.reason}"])]
-        columns = verdict_columns(self.verdict)
+        columns, outcome = verdict_columns(self.verdict), UNVERIFIABLE if self.is_refused else WRONG
         if self.accuracy is not None:
             columns: ResultRow = {"verdict": self.accuracy.outcome}
             reasons += [] if self.accuracy.is_within else [self.accuracy.figure_text]
-        return {"outcome": VERIFIED if self.agrees else WRONG, **columns, "error": "; ".join(reasons) or None}
+        return {"outcome": VERIFIED if self.agrees else outcome, **columns, "error": "; ".join(reasons) or None}
 
     def to_json(self) -> str:
         """The comparison as JSON text."""

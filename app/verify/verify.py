@@ -17,6 +17,7 @@ from ...core.ir.tensor import element_bits
 from ...core.ort.engines import SINGLE
 from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
+from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
@@ -89,7 +90,9 @@ def verify_models(
             with timer.phase(RUNNING_ORIGINAL):
                 oracle.wait()
             with timer.phase(COMPARING):
-                verdict = compare_in_engine(oracle, second, config, exact=options.exact)
+                demands = ComparisonOptions(exact=options.exact, compare_regions=config is not None)
+                compare = oracle.compare if config is None else partial(compare_in_engine, oracle, config=config)
+                verdict = compare(second.loadable(), demands)
     proofs = None
     if options.prove and verdict is not None and verdict.failure is None and not differences:
         from ..optimize.region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3

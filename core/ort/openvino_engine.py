@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -24,7 +25,7 @@ from onnx import helper, numpy_helper
 
 from ..errors import EvaluationError
 from ..io.files import load_without_weights
-from ..ir.op_schemas import qualified_op_type
+from ..ir.op_schemas import qualified_op_type, split_op_type
 from ..serialization.proto_queries import all_nodes
 from .engines import SINGLE, Engine, EngineSession, EngineSettings, OpTime, Unsupported, ValueFacts
 from .ort_values import packed_elements
@@ -45,6 +46,8 @@ NOISE = re.compile(
     r"|To facilitate .*|While validating node .*"
 )
 """Parts of its messages that say where in its source, and nothing about the model."""
+NAMING = "operation name"
+"""What a message has that names an op."""
 WITH_BODIES = frozenset({"If", "Loop", "TensorIterator"})
 """The types of ops of a compiled model whose bodies it does not tell."""
 UNCONVERTED = frozenset({"NotSupportedONNXNode", "ONNXFrameworkNode"})
@@ -99,14 +102,36 @@ def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
     """Compile a model for the CPU. Raises EvaluationError."""
     message = _message(model)
     _require_tensors(message)
+    read: Any = None
     try:
         read = _core().read_model(model if isinstance(model, bytes) else str(model))
         compiled = _core().compile_model(read, DEVICE, compile_options(settings))
     except Exception as e:
-        found = unsupported(model)
-        named = ", ".join(dict.fromkeys(u.op_type for u in found))
-        raise EvaluationError(f"it has no {named}, at {found[0].place}" if found else message_of(e)) from e
+        if found := unsupported(model):
+            named, functions = dict.fromkeys(u.op_type for u in found), {f.name for f in message.functions}
+            are_local = all(split_op_type(name)[1] in functions for name in named)
+            advice = "; `passes run --pipeline none` puts the nodes of functions in place of their calls" * are_local
+            raise EvaluationError(f"it has no {', '.join(named)}, at {found[0].place}{advice}") from e
+        text = message_of(e)
+        place = "" if read is None or NAMING in text.casefold() else _first_failing(read, settings)
+        raise EvaluationError(f"{text}{place}") from e
     return OpenvinoSession(message.graph, compiled)
+
+
+def _first_failing(model: Any, settings: EngineSettings) -> str:
+    """In words, the first op up to which the graph of a model that does not compile does not compile, either."""
+    ops = [op for op in model.get_ordered_ops() if op.get_type_name() not in {"Parameter", "Constant", "Result"}]
+
+    def fails(end: int) -> bool:
+        try:
+            part = _library().Model(ops[end - 1].outputs(), model.get_parameters())
+            _core().compile_model(part, DEVICE, compile_options(settings))
+        except Exception:  # noqa: BLE001 - whatever it is
+            return True
+        return False
+
+    number = bisect_left(range(1, len(ops) + 1), True, key=fails)
+    return f", first at {ops[number].get_type_name()} {ops[number].get_friendly_name()}" if number < len(ops) else ""
 
 
 def _message(model: bytes | Path) -> onnx.ModelProto:

@@ -568,7 +568,9 @@ class Oracle:
                 got, found = rest, others
             is_judged = may_round and changed is not None and bool(found.reason)
             if changed is not None and is_judged and self._only_rounds(changed, run, name, got, truth, exact=exact):
-                by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as float64 gives the same in both"
+                is_engine = changed.load_rewritten is not None
+                why = "each op is right on these values" if is_engine else "float64 gives the same in both"
+                by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as {why}"
                 notes.append(f"{name} differs: {SATURATES}" if changed.saturate_on(input_set) else by_rounding)
                 found = structs.replace(found, reason="", allowed=found.error)
             worst[name] = worst[name].worse(found) if name in worst else found

@@ -115,7 +115,8 @@ class Verdict(Struct, frozen=True):
     `input_sets` and `differences` are for finite inputs, `nonfinite_input_sets` and `nonfinite_differences` for NaN and
     infinite ones. `sizes` has all sizes of each symbolic dim in these sets. Outputs that are `random` were compared by
     type and rank only. `changed_regions` counts the regions that were compared on the original's values, on finite
-    inputs. On `excused_sets` input sets, outputs differ beyond finite numbers as `conditions` of the model permit.
+    inputs. On `excused_sets` input sets, outputs differ beyond finite numbers as `conditions` of the model permit. An
+    engine may be right within `limits` alone, such as "no size is 0"; the `excused_sets` are beyond them then.
     """
 
     backend: str
@@ -131,6 +132,7 @@ class Verdict(Struct, frozen=True):
     sizes: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     excused_sets: int = 0
     conditions: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
 
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""

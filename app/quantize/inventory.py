@@ -116,6 +116,8 @@ def _weight_widths(op: Op) -> Iterator[tuple[int, float | None]]:
             continue
         if v.known_dtype in FLOATS | INTEGER_DTYPES and element_bits(v.known_dtype) <= WIDEST:
             bits = int(op.attr("bits", 4)) if op.type == "MatMulNBits" else element_bits(v.known_dtype)
+            if op.type == "Gather" and any(r.type == "BitShift" for r in op.outputs[0].consumers):
+                bits //= 2  # two integers in a byte
             readers = op.outputs[0].consumers if op.type == "Cast" else ()
             factors = [w for r in readers if r.type == "Mul" for w in r.inputs]
             scales = (found for w in (op.input(i + 1), *factors) if (found := _greatest(w)) is not None)

@@ -80,9 +80,9 @@ SCHEMES: Mapping[str, Scheme] = {
         ),
         Scheme(
             "weights4",
-            "weights of products in 4 bits, in blocks of 32",
+            "weights of products and tables in 4 bits, in blocks of 32, multiplied with floats",
             (QUANTIZE_WEIGHTS,),
-            settings={"operators": WEIGHT_ONLY - {"Gather"}, "weight_bits": 4, "block": 32},
+            settings={"operators": WEIGHT_ONLY, "weight_bits": 4, "block": 32},
             variants=(
                 ("clipped", {"rounding": "mse"}),
                 ("with zero points", {"rounding": "mse", "symmetric": False}),

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...core import Graph, QuantizationSpec, RewriteBuilder, Value, require
+from ...core import Graph, Op, QuantizationSpec, RewriteBuilder, Value, require
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..linear.products import PRODUCTS, Product, weighted_product
-from ..support.operand_queries import Array, known, unless_declined
+from ..support.operand_queries import Array, known, operand, unless_declined
 
 PER_CHANNEL_OPSET = 13  # of DequantizeLinear with one scale for each index of an axis
 TINY, HUGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
@@ -48,6 +48,16 @@ def float_weights(w: Value) -> Array:
     return weights
 
 
+def product_of_constant(op: Op) -> Product:
+    """As `weighted_product`, of weights that may be used elsewhere; those of a MatMul also behind a Transpose."""
+    turn = operand(op, 1).producer
+    if op.type == "MatMul" and turn is not None and turn.type == "Transpose" and not turn.domain:
+        table = operand(turn)
+        require(table.is_const and table.rank == 2, "the weights are not a constant matrix")
+        return Product(operand(op), table, trans_b=True)
+    return weighted_product(op, allow_other_uses=True)
+
+
 def gram_of(spec: QuantizationSpec, p: Product) -> Array | None:
     """The Gram matrix of the input of a product; None where it was not collected, as for columns of a Gemm."""
     gram = None if p.trans_a else spec.grams.get(p.a.name)
@@ -67,7 +77,8 @@ def gram_inputs(graph: Graph, min_weights: int = 0) -> dict[str, int]:
 def joint_grams(graph: Graph, grams: Mapping[str, Array]) -> dict[str, Array]:
     """Gram matrices by input, of which inputs that are multiplied by the same weights have the sum of theirs.
 
-    So such weights, which are in the file once, are rounded once.
+    So such weights, which are in the file once, are rounded once. Tables of Gather that are weights as well have the
+    sums of their products, by their own names.
     """
     groups: dict[str, list[str]] = {}
     by_weights: dict[Value, str] = {}
@@ -79,12 +90,18 @@ def joint_grams(graph: Graph, grams: Mapping[str, Array]) -> dict[str, Array]:
             groups |= dict.fromkeys(own, other)
     distinct = {id(group): group for group in groups.values() if grams.keys() >= set(group)}
     sums = {key: reduce(np.add, (grams[name] for name in group)) for key, group in distinct.items()}
-    return {name: sums[id(group)] for name, group in groups.items() if id(group) in sums}
+    tables = {w.name: groups[name] for w, name in by_weights.items() if w.name and is_table(w)}
+    return {name: sums[id(group)] for name, group in (groups | tables).items() if id(group) in sums}
+
+
+def is_table(w: Value) -> bool:
+    """Whether a Gather reads a constant."""
+    return any(op.type == "Gather" and not op.domain for op in w.consumers)
 
 
 def _products_with_grams(graph: Graph) -> Iterator[Product]:
     ops = (op for g in graph.with_subgraphs() for op in g.ops(*PRODUCTS) if not op.domain)
-    read = (unless_declined(weighted_product, op, allow_other_uses=True) for op in ops)
+    read = (unless_declined(product_of_constant, op) for op in ops)
     return (p for p in read if p is not None and p.b.rank == 2 and not p.trans_a and not p.a.is_const)
 
 

@@ -238,6 +238,19 @@ def test_bits_of_weights_in_blocks(tmp_path: Path) -> None:
     assert (op.value, op.operator, op.weight_bits) == ("y", "MatMul", 8)
 
 
+@pytest.mark.parametrize(("scheme", "bits"), [("weights4", 4), ("weights8", 8), ("dynamic", 8)])
+def test_bits_of_tables(scheme: str, bits: int, tmp_path: Path) -> None:
+    table = np.random.default_rng(0).normal(size=(600, 64)).astype(np.float32)
+    model = load("g (int64[N] i) => (float[N,64] y) { y = Gather(w, i) }", 17, {"w": table})
+    ((_, make), *_) = chosen_schemes(scheme, model_source(model, inline=True), None, QuantizationSpec())[scheme]
+    builder = make(None)
+    assert builder is not None
+    candidate = builder.build()
+    candidate.write(tmp_path / "made.onnx")
+    (op,) = quantized_ops(BuiltCandidate(builder, candidate, tmp_path / "made.onnx", {}, Trial(scheme, "", 0, 0, 0)))
+    assert (op.value, op.operator, op.bits, op.weight_bits) == ("y", "Gather", None, bits)
+
+
 @pytest.mark.parametrize("output_format", ["qdq", "qoperator"])
 def test_bits_of_both_formats(tmp_path: Path, output_format: str) -> None:
     """Also where pairs of the value moved behind a MaxPool, and where operators of onnxruntime have no types."""

@@ -1,5 +1,6 @@
 """Tests of weights of 4 or 8 bits."""
 
+import math
 from collections.abc import Mapping
 from itertools import product as product_of
 from typing import Any
@@ -11,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from loaded_by_ort import decibels, loaded
 from msgspec.structs import replace
+from passwright.app.quantize.candidates import MERGE_EQUAL
 from passwright.core import Pipeline, QuantizationSpec, RulePass, from_onnx, rule_pass
 from passwright.core.calibration.collection import collect_statistics
-from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.quantization import dynamic
 from passwright.passes.quantization import weights as weights_rules
-from passwright.passes.quantization.weight_rounding import Grid, gram_inputs, rounded_weights
+from passwright.passes.quantization.weight_rounding import Grid, gram_inputs, joint_grams, rounded_weights
 from passwright.passes.quantization.weights import QUANTIZE_TABLES
 from rewriting import apply_passes, each, initializers, load, op_types, run, to_onnx
 from weights import read_by
@@ -40,7 +41,7 @@ W, B, X = normal(ROWS, COLUMNS), normal(COLUMNS), normal(5, ROWS)
 
 
 def quantized(model: onnx.ModelProto, spec: QuantizationSpec | None, p: RulePass = QUANTIZE_WEIGHTS) -> onnx.ModelProto:
-    made = to_onnx(apply_passes(model, Pipeline("weights", (p, MergeDuplicates()), quantization=spec))[0])
+    made = to_onnx(apply_passes(model, Pipeline("weights", (p, *MERGE_EQUAL), quantization=spec))[0])
     onnx.checker.check_model(made)
     return made
 
@@ -345,6 +346,90 @@ def test_tables(index_dims: tuple[int, ...], tail: tuple[int, ...], per_channel:
     slack = 0.51 if dtype is np.float32 else 0.6
     assert (np.abs(got.astype(np.float64) - table[i]) <= slack * step).all()
     assert not any(a.size >= table.size and a.itemsize > 1 for a in initializers(made).values())
+
+
+PACKED = {
+    "4 bits": FOUR,
+    "4 bits with zero points": replace(FOUR, symmetric=False),
+    "4 bits and one scale": replace(FOUR, block=0),
+    "8 bits": EIGHT,
+    "8 bits in blocks with zero points": replace(EIGHT, block=16, symmetric=False),
+}
+
+
+@each("spec", PACKED)
+@each("tail", [(64,), (4, 32), (80,), (33,)])
+@each("index_dims", [(), (7,), (2, 3), (0,)])
+@each("dtype", [np.float32, np.float16])
+def test_packed_tables(spec: QuantizationSpec, tail: tuple[int, ...], index_dims: tuple[int, ...], dtype: Any) -> None:
+    """Each row has the numbers of the rounded weights; the last block may not be full, as that of zero points."""
+    table = normal(50, *tail).astype(dtype)
+    kind = "float" if dtype is np.float32 else "float16"
+    names = [*"AB"[: len(index_dims)]]
+    index, row = f"int64[{','.join(names)}]" if names else "int64", ",".join([*names, *map(str, tail)])
+    model = load(f"g ({index} i) => ({kind}[{row}] y) {{ y = Gather(w, i) }}", 13, {"w": table})
+    made = quantized(model, spec)
+    width = math.prod(tail)
+    if spec.weight_bits == 8 and width % (spec.block or 64):  # whose blocks would be padded
+        assert sorted(op_types(made)) == ["Cast", "Gather", "Gather", "Mul"]
+        return
+    block = spec.block or width
+    wanted = rounded(table.reshape(50, width).T, spec.weight_bits, block, symmetric=spec.symmetric).T.reshape(50, *tail)
+    i = np.random.default_rng(0).integers(-50, 50, index_dims)
+    (got,) = loaded(made, {"i": i})[1]
+    assert got.dtype == dtype
+    assert got.shape == (*index_dims, *tail)
+    if dtype is np.float32:
+        np.testing.assert_allclose(got, wanted[i], rtol=0, atol=1e-6)
+    elif got.size:
+        assert decibels(table[i], got) > decibels(table[i], wanted[i]) - 0.3  # scales are halves
+    assert max(a.size for a in initializers(made).values() if a.itemsize > 1) <= 50 * max(-(-width // block), 2)
+
+
+TIED = {
+    "Transpose": "t = Transpose<perm=[1, 0]>(w) y = MatMul(h, t)",
+    "Transpose by default": "t = Transpose(w) y = MatMul(h, t)",
+    "Gemm": "y = Gemm<transB=1>(h, w)",
+    "copy": "y = MatMul(h, c)",
+}
+
+
+@each("calls", TIED)
+@each("spec", {"4 bits": FOUR, "8 bits": EIGHT, "4 bits with zero points": replace(FOUR, symmetric=False)})
+def test_tied_tables_are_stored_once(calls: str, spec: QuantizationSpec) -> None:
+    """A table that is the matrix of a product as well, even if the exporter wrote a transposed copy of it."""
+    text = f"g (int64[N] i) => (float[N,128] x, float[N,500] y) {{ x = Gather(w, i) h = Tanh(x) {calls} }}"
+    table = normal(500, 128)
+    model = load(text, 17, read_by(text, {"w": table, "c": table.T.copy()}))
+    made = quantized(model, spec)
+    assert "MatMulNBits" in op_types(made)
+    assert "Transpose" not in op_types(made)
+    assert sum(a.nbytes for a in initializers(made).values()) <= 1.3 * table.size * spec.weight_bits / 8
+    i = np.arange(0, 500, 3)
+    x, y = loaded(made, {"i": i})[1]
+    wanted = rounded(table.T, spec.weight_bits, spec.block, symmetric=spec.symmetric)
+    np.testing.assert_allclose(x, wanted.T[i], rtol=0, atol=1e-6)
+    assert decibels(np.tanh(x) @ wanted, y) > 35
+
+
+def test_gptq_rounds_tied_tables_once() -> None:
+    """By the inputs of the product, for the Gather too."""
+    text = "g (int64[N] i) => (float[N,500] y) { x = Gather(w, i) h = Tanh(x) t = Transpose(w) y = MatMul(h, t) }"
+    model = load(text, 17, {"w": normal(500, 128)})
+    graph = from_onnx(model).graph
+    assert gram_inputs(graph) == {"h": 128}
+    gram = np.cov(normal(300, 128).T @ normal(300, 128)) + np.eye(128)
+    grams = joint_grams(graph, {"h": gram})
+    assert grams.keys() == {"h", "w"}
+    made = quantized(model, replace(FOUR, rounding="gptq", grams=grams))
+    assert sum(a.nbytes for a in initializers(made).values()) <= 1.3 * 500 * 128 / 2
+
+
+def test_a_table_in_half_of_a_byte_needs_shifts() -> None:
+    """Which opset 10 lacks, so that its rows are int8 there."""
+    made = quantized(load("g (int64[N] i) => (float[N,64] y) { y = Gather(w, i) }", 10, {"w": normal(50, 64)}), FOUR)
+    assert op_types(made) == ["Gather", "Gather", "Cast", "Mul"]
+    assert initializers(made)[made.graph.node[0].input[0]].dtype == np.int8
 
 
 def test_tables_alone_beside_products_of_integers() -> None:

@@ -38,8 +38,8 @@ GENERAL, OUTPUT, SELECTION, MODEL, VERIFICATION, CRITERION, SEARCH, SPEED, REPOR
     "Reports", "Settings",
 )  # fmt: skip
 """Groups of options in the help of a command, in this order."""
-PASSES, RULES, PIPELINES, OPERATORS, EFFORTS, LEVELS, TOOLS, DUMPS = (
-    "passes", "rules", "pipelines", "operators", "efforts", "levels", "tools", "dumps",
+PASSES, RULES, PIPELINES, OPERATORS, EFFORTS, LEVELS, TOOLS, DUMPS, TARGETS, ENGINES = (
+    "passes", "rules", "pipelines", "operators", "efforts", "levels", "tools", "dumps", "targets", "engines",
 )  # fmt: skip
 """Kinds of names that a shell completes."""
 TUNED = ("pipeline", "skip", "enable", "opset", "threads", "ep")
@@ -603,6 +603,7 @@ class VerifiedEngineOptions:
         "Compare what this engine computes: openvino, openvino:bf16, onnxruntime with its optimizations, or of a "
         "plugin.",
         "NAME",
+        completes=(ENGINES,),
     )
 
 
@@ -631,7 +632,10 @@ class EngineOptions(SessionOptions):
     """The engine that runs a model; the execution provider is an option of onnxruntime's."""
 
     engine: str = speed_option(
-        "onnxruntime", "Engine that runs the model: onnxruntime, openvino, openvino:bf16, or of a plugin.", "NAME"
+        "onnxruntime",
+        "Engine that runs the model: onnxruntime, openvino, openvino:bf16, or of a plugin.",
+        "NAME",
+        completes=(ENGINES,),
     )
 
 
@@ -644,6 +648,7 @@ class EnginesOptions(SessionOptions):
         "Engine that runs the models: onnxruntime, openvino, openvino:bf16, or of a plugin; may be repeated.",
         "NAME",
         repeated=True,
+        completes=(ENGINES,),
     )
 
 
@@ -767,6 +772,7 @@ class TargetOptions:
         None,
         "Make the result for this engine, or end with its misfits: ort, webgpu, openvino, FILE.toml, or of a plugin.",
         "NAME",
+        completes=(TARGETS,),
         reads=True,
         objects=_is_target,
         takes="the name of a target, or a Target",
@@ -781,6 +787,7 @@ class InfoOptions(DimOptions, ReportOptions):
         None,
         "List the ops that this engine does not take: ort, webgpu, openvino, FILE.toml, or of a plugin.",
         "NAME",
+        completes=(TARGETS,),
         reads=True,
         is_own=True,
         objects=_is_target,

@@ -13,10 +13,14 @@ from unittest.mock import Mock
 import ml_dtypes
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from msgspec import structs
 from passwright.app.compare.document import engine_table
+from passwright.app.listing.document import describe_all
+from passwright.app.listing.listing import EngineInfo, listing
 from passwright.app.measure import benchmark
+from passwright.app.report.document import Facts
 from passwright.app.verify.document import describe
 from passwright.core import Engine
 from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UsageError
@@ -78,6 +82,29 @@ def test_engines_of_packages_are_found_by_entry_points(monkeypatch: pytest.Monke
     monkeypatch.setattr(engines, "entry_points", lambda **_: [broken])
     with pytest.raises(PluginError, match="planted_engine:LIMIT"):
         engines._find_engine.__wrapped__("mine")
+
+
+def test_engines_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = {"mine": "planted_engine:ENGINE", "bad": "planted_engine:LIMIT", "lacking": "lacking_engine:ENGINE"}
+    monkeypatch.setattr(
+        engines, "entry_points", lambda **_: [EntryPoint(n, v, engines.ENGINE_GROUP) for n, v in points.items()]
+    )
+    version = Mock(side_effect=ImportError("no"))
+    lacking = Engine("lacking", lambda *_: pytest.fail("not installed"), version, ("f32", "f16"), install="get it")
+    monkeypatch.setitem(sys.modules, "lacking_engine", SimpleNamespace(ENGINE=lacking))
+    try:
+        found = listing()
+    finally:
+        engines._find_engine.cache_clear()
+    listed = {e.name: e for e in found.engines}
+    assert list(listed) == ["onnxruntime", "openvino", "lacking", "mine"]
+    assert listed["onnxruntime"].version == onnxruntime.__version__
+    assert listed["openvino"].precisions == ("f32", "bf16", "f16")
+    assert listed["mine"] == EngineInfo("mine", points["mine"], "1.0", "", ("f32", "bf16", "crash"))
+    assert listed["lacking"] == EngineInfo("lacking", points["lacking"], "", "get it", ("f32", "f16"))
+    assert "planted_engine:LIMIT" in found.broken["bad"]
+    (shown,) = [block for block in describe_all(found).blocks if isinstance(block, Facts) and block.title == "engines"]
+    assert shown.items["lacking (lacking_engine:ENGINE):"] == "not installed: get it; f32, f16"
 
 
 def test_missing_packages_are_named() -> None:

@@ -15,6 +15,7 @@ from ..cli.exit_codes import WRONG
 from ..cli.report_output import report_on
 from ..optimize.run_options import CutOptions, RewriteOptions, RunOptions
 from ..options import (
+    ENGINES,
     EffortOptions,
     InputOptions,
     LimitOptions,
@@ -78,6 +79,7 @@ class BisectOptions(EffortOptions, LimitOptions, SeedOptions, InputOptions, Name
         None,
         "Bisect this engine: list the ops that openvino, openvino:bf16 or the engine of a plugin computes wrongly.",
         "NAME",
+        completes=(ENGINES,),
         excludes=OF_PASSES,
     )
     repro: str | Path | None = report_option(

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ..report.document import TERMINAL, Block, Document, Facts, Lines, Preformatted
 from ..report.number_text import plural
-from .listing import ANY, NEVER, TRANSFORM, Listing, PassInfo, PipelineInfo, RuleInfo, TargetInfo
+from .listing import ANY, NEVER, TRANSFORM, EngineInfo, Listing, PassInfo, PipelineInfo, RuleInfo, TargetInfo
 
 OTHERS = {
     "none": "takes what is listed, and nothing else",
@@ -20,7 +20,7 @@ _OPTION_FIELD = re.compile(r"\{(\w+)\}")
 
 
 def describe_all(listing: Listing) -> Document:
-    """All passes, a line each, by source; all pipelines and targets, and other optimizers."""
+    """All passes, a line each, by source; all pipelines, targets and engines, and other optimizers."""
     cells = [(p.name, p.stage, _size(p)) for p in listing.passes]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     blocks = list[Block]()
@@ -36,6 +36,7 @@ def describe_all(listing: Listing) -> Document:
     blocks += [
         Facts("pipelines", pipelines, on=TERMINAL),
         _target_facts(listing.targets),
+        Facts("engines", {f"{e.name} ({e.source}):": _engine_text(e) for e in listing.engines}, on=TERMINAL),
         Facts("other optimizers", {"": others} if others else {}, on=TERMINAL),
         Lines([hint]),
     ]
@@ -44,6 +45,11 @@ def describe_all(listing: Listing) -> Document:
 
 def _target_facts(targets: Sequence[TargetInfo]) -> Facts:
     return Facts("targets", {f"{t.name} ({t.source}):": t.description for t in targets}, on=TERMINAL)
+
+
+def _engine_text(e: EngineInfo) -> str:
+    state = e.version or ("installed" if not e.install else f"not installed: {e.install}")
+    return f"{state}; {', '.join(e.precisions)}"
 
 
 def describe_rules(listing: Listing) -> Document:

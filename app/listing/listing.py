@@ -1,4 +1,4 @@
-"""Passes, rules, pipelines and targets as data."""
+"""Passes, rules, pipelines, targets and engines as data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import cast
 
 from msgspec import Struct, to_builtins
 
-from ...core.errors import UnknownNameError
+from ...core.errors import PluginError, UnknownNameError, UsageError
+from ...core.ort.engines import engine_names, engine_source, find_engine
 from ...core.plugins.pass_registry import LoadErrors, Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import options_of
 from ...core.plugins.plugin import PluginLike
@@ -112,8 +113,18 @@ class TargetInfo(Struct, frozen=True):
     last: tuple[str, ...]
 
 
+class EngineInfo(Struct, frozen=True):
+    """An engine for `--engine`: its version, "" where it is not installed, and then what installs it; precisions."""
+
+    name: str
+    source: str
+    version: str
+    install: str
+    precisions: tuple[str, ...]
+
+
 class Listing(Struct, frozen=True):
-    """All passes, pipelines and targets, or the named ones with `rules`. `adapters` and `broken`: by name."""
+    """All passes, pipelines, targets and engines, or the named ones with `rules`. `adapters` and `broken`: by name."""
 
     passes: tuple[PassInfo, ...]
     pipelines: tuple[PipelineInfo, ...]
@@ -121,6 +132,7 @@ class Listing(Struct, frozen=True):
     rules: tuple[RuleInfo, ...]
     adapters: Mapping[str, str]
     broken: Mapping[str, str]
+    engines: tuple[EngineInfo, ...] = ()
 
     def to_json(self) -> str:
         """The whole of it as JSON text."""
@@ -128,7 +140,7 @@ class Listing(Struct, frozen=True):
 
 
 def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:
-    """All passes, pipelines and targets, or only the `wanted` ones. Raises UnknownNameError and PluginError."""
+    """All passes, pipelines, targets and engines, or the `wanted` ones. Raises UnknownNameError and PluginError."""
     names = NameResolver(plugins)
     broken: LoadErrors = {}
     registry = names.full_registry(broken)
@@ -138,7 +150,24 @@ def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> L
     pipelines = tuple(_pipeline_info(entry) for entry in registry.pipelines.values())
     targets = tuple(_target_info(target, source) for target, source in _targets(registry).values())
     broken_texts = {name: str(e) for name, e in broken.items()}
-    return Listing(passes, pipelines, targets, (), adapter_names.available(), broken_texts)
+    engines = [*_engines(broken_texts)]
+    return Listing(passes, pipelines, targets, (), adapter_names.available(), broken_texts, tuple(engines))
+
+
+def _engines(broken: dict[str, str]) -> Iterator[EngineInfo]:
+    """The engines of this package and of installed plugins; those that cannot be loaded are added to `broken`."""
+    for name in engine_names():
+        source = engine_source(name)
+        try:
+            engine = find_engine(name)
+        except PluginError as e:
+            broken[name] = str(e)
+            continue
+        try:
+            version, install = engine.installed_version(), ""
+        except UsageError:
+            version, install = "", engine.install
+        yield EngineInfo(name, source or own_label(), version, install, engine.precisions)
 
 
 def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Listing:

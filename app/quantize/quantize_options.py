@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..options import (
+    ENGINES,
     BatchSizeOptions,
     CriterionOptions,
     PageOptions,
@@ -65,6 +66,7 @@ class QuantizationOptions(
         "onnxruntime",
         "Engine that candidates are timed and measured in: onnxruntime, openvino, openvino:bf16, or of a plugin.",
         "NAME",
+        completes=(ENGINES,),
     )
     format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core.ort.sessions import MAX_THREADS
 from ..options import (
+    ENGINES,
     BudgetOptions,
     DataOptions,
     EffortOptions,
@@ -97,6 +98,7 @@ class TuneOptions(
         "default; those that compute in other precisions only with --budget.",
         "NAME",
         repeated=True,
+        completes=(ENGINES,),
     )
     trials: int = 200
     time: float = search_option(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, entry_points
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, cast
@@ -224,12 +224,11 @@ def _find_engine(name: str) -> Engine:
         return import_module(BUILT_IN[name], __package__).ENGINE
     if name.endswith(".py"):
         return _engine_in(import_file(Path(name)), name)
-    points = entry_points(group=ENGINE_GROUP)
-    point = next((p for p in points if p.name.casefold() == name), None)
+    point = _entry_point(name)
     if point is None:
         known = engine_names()
         raise UnknownNameError(f"there is no engine {name}; choose from {', '.join(known)}{did_you_mean(name, known)}")
-    source = f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+    source = _source_of(point)
     with plugin_errors(source, f"entry point {point.name} = {point.value} of {source}"):
         return _engine_in(point.load(), source)
 
@@ -242,6 +241,20 @@ def _engine_in(thing: Any, source: str) -> Engine:
     if len(found) != 1:
         raise PluginError(f"{source} defines {len(found) or 'no'} engines; one Engine of passwright.core is needed")
     return found[0]
+
+
+def _entry_point(name: str) -> EntryPoint | None:
+    return next((p for p in entry_points(group=ENGINE_GROUP) if p.name.casefold() == name), None)
+
+
+def _source_of(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist is not None else point.value
+
+
+def engine_source(name: str) -> str:
+    """The package of an engine of an installed plugin, with its version; "" for those of this package."""
+    point = None if name in BUILT_IN else _entry_point(name)
+    return "" if point is None else _source_of(point)
 
 
 def engine_names() -> list[str]:

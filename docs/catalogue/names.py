@@ -9,13 +9,15 @@ import json
 
 from passwright.app.cli.completion import FILE
 from passwright.app.optimize.model_dumps import ALL, CHANGED
-from passwright.app.options import DUMPS, EFFORTS, LEVELS, OPERATORS, PASSES, PIPELINES, RULES, TOOLS
+from passwright.app.options import DUMPS, EFFORTS, ENGINES, LEVELS, OPERATORS, PASSES, PIPELINES, RULES, TARGETS, TOOLS
 from passwright.app.registry.adapter_names import PACKAGES
 from passwright.app.registry.pass_sources import caller_registry
 from passwright.core.ort import sessions
+from passwright.core.ort.engines import BUILT_IN, EngineChoice, find_engine
 from passwright.core.rewriting.rules import Rule
 from passwright.core.run.pipeline import rules_in
 from passwright.core.verify import effort
+from passwright.passes.targets import TARGET_NAMES
 
 
 def names_text() -> str:
@@ -32,6 +34,8 @@ def names_text() -> str:
         LEVELS: list(sessions.LEVELS),
         TOOLS: list(PACKAGES),
         DUMPS: [ALL, CHANGED],
+        TARGETS: [*TARGET_NAMES],
+        ENGINES: [str(EngineChoice(name, p)) for name in BUILT_IN for p in find_engine(name).precisions],
     }
     return "{\n" + ",\n".join(f"{json.dumps(kind)}: {json.dumps(found)}" for kind, found in names.items()) + "\n}\n"
 

@@ -168,13 +168,27 @@ def test_quantized_model_is_raced_beside_engines(monkeypatch: pytest.MonkeyPatch
     search = simulated(SimulatedMachine(seconds, spread=QUIET), monkeypatch)
     search.race.limit = Unlimited()
     bf16 = engine_choices([EngineChoice("openvino", "bf16")], DEFAULT_SESSION)
-    search.decide("engines and pipelines", [*bf16, *pipeline_choices(["basic"], ["dynamic"])])
+    search.decide("engines and pipelines", [*bf16, *pipeline_choices(["basic"], [])], pipeline_choices([], ["dynamic"]))
     assert {str(c) for c in search.chosen.values()} == {"pipeline: quantize dynamic"}
     assert search.ratio == pytest.approx(0.3, rel=0.05)
     assert [d.brought.ratio for d in search.ablate() if d.brought] == [pytest.approx(0.3, rel=0.05)]
     races = len(search.race.results)
     search.decide("engines and pipelines", bf16)
     assert (search.trials[-1].outcome, len(search.race.results)) == (AGAIN, races)
+
+
+def test_late_choices_are_made_if_there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that takes long to make is raced alone where no other is better, and not at all when time is short."""
+    scheme = pipeline_choices([], ["dynamic"])
+    machine = SimulatedMachine(lambda target: 0.3 if "dynamic" in str(target.model) else 1.0, spread=QUIET)
+    for first in ([], pipeline_choices(["basic"], [])):
+        search = simulated(machine, monkeypatch)
+        search.decide("pipelines", first, scheme)
+        assert [str(c) for c in search.chosen.values()] == ["pipeline: quantize dynamic"]
+    search = simulated(machine, monkeypatch, limits=Limits(1000, 1000.0))
+    search.race.process_seconds = 60.0
+    search.decide("pipelines", [], scheme)
+    assert (search.chosen, [t.outcome for t in search.trials]) == ({}, [LIMITED])
 
 
 class Unlimited(LossLimit):
@@ -681,7 +695,7 @@ def test_quantized_model_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A scheme is raced as any pipeline, and its loss is the budget of the search in `quantize`."""
     made: list[str] = []
 
-    def quantize(_: Path, options: Any, scheme: str, path: Path) -> str:
+    def quantize(_: Path, options: Any, __: float, scheme: str, path: Path) -> str:
         made.append(f"{scheme} {options.budget}")
         if scheme == "weights8":
             raise PassesError("no candidate is within the budget, and faster or smaller")

@@ -134,8 +134,8 @@ def _last_rung(search: TuningSearch, count: int) -> Rung:
     if count == 1:
         return RUNGS[-1]
     of_set = search.race.expected_seconds(count, LAST) / LAST.sets
-    sets = int(search.seconds_left * (1 - VERIFICATION_SHARE) / of_set) if of_set else LAST.sets
-    sets = min(max(sets, LEAST_SETS), LAST.sets)
+    left = search.seconds_left * (1 - VERIFICATION_SHARE)
+    sets = min(max(int(left / of_set if of_set else left * LAST.sets), LEAST_SETS), LAST.sets)
     return Rung(sets, LAST.share * sets / LAST.sets)
 
 

@@ -24,6 +24,7 @@ EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer deci
 PROMISING = 0.95  # of the figure so far, below which a choice is raced for longer where the interval is too wide
 FAR = 1.1  # of another figure, beyond which a configuration is not raced once more
 FINALISTS = 3  # of the last race, for which time is left
+MAKING = 20  # processes of the search for a quantized model, at least
 MOST_LEFT = 0.5  # of the time of a search, for the last race and the verification
 LEAST_KEPT = 3  # choices for the next round
 MAX_SELECTED = 3  # decisions of which all selections are raced
@@ -122,12 +123,17 @@ class TuningSearch:
         """The configuration of choices."""
         return configured(choices.values(), self.start)
 
-    def decide(self, stage: str, alternatives: Iterable[Choice]) -> None:
-        """Take those alternatives that are surely better than the choices so far, and so together."""
+    def decide(self, stage: str, alternatives: Iterable[Choice], late: Sequence[Choice] = ()) -> None:
+        """Take those alternatives that are surely better than the choices so far, and so together.
+
+        Models of the `late` ones take long to make: they join those that are left after the first round, if there is
+        time.
+        """
+        alternatives = [*alternatives]
         entries = self._distinct(stage, alternatives)
-        order = [str(choice) for choice, _ in entries]
+        order = [str(choice) for choice in (*alternatives, *late)]
         by_decision: dict[str, list[tuple[Choice, RaceTrial]]] = {}
-        for entry in self._halved(stage, entries):
+        for entry in self._halved(stage, entries, late):
             by_decision.setdefault(entry[0].decision, []).append(entry)
         best: list[tuple[Choice, RaceTrial]] = []
         for found in by_decision.values():
@@ -182,12 +188,18 @@ class TuningSearch:
     def _with(self, *choices: Choice) -> Configuration:
         return self.configuration({**self.chosen, **{c.decision: c for c in choices}})
 
-    def _halved(self, stage: str, entries: list[tuple[Choice, RaceTrial]]) -> list[tuple[Choice, RaceTrial]]:
+    def _halved(
+        self, stage: str, entries: list[tuple[Choice, RaceTrial]], late: Sequence[Choice] = ()
+    ) -> list[tuple[Choice, RaceTrial]]:
         """The alternatives that are surely better after all rungs, the best first.
 
         At a limit, those that seem best so far: another race decides about them in any case.
         """
         for number, rung in enumerate(RUNGS):
+            if not number and not entries:
+                continue
+            if number == 1:
+                entries = _without_dominated(sorted([*entries, *self._joining(stage, late)], key=_figure))
             if not entries or (number and self._is_decided(entries)):
                 break
             if (number and self.is_exhausted) or not self.may_race(1 + len(entries), rung):
@@ -204,6 +216,15 @@ class TuningSearch:
             self.progress(f"tuning {stage}: racing {len(promising)} for longer; {self.learnt}")
             self._race(promising, LAST)
         return sorted((entry for entry in entries if self._is_better(entry)), key=_figure)
+
+    def _joining(self, stage: str, late: Sequence[Choice]) -> list[tuple[Choice, RaceTrial]]:
+        """Those of the late alternatives that may win after a first round of their own."""
+        has_time = self._has_time(self.race.process_seconds * MAKING)
+        found = self._distinct(stage, late if has_time else ())
+        self.trials += [] if has_time else [RaceTrial(stage, str(choice), LIMITED) for choice in late]
+        if found:
+            self._race(found, RUNGS[0])
+        return [entry for entry in found if self._may_win(entry)]
 
     def _is_decided(self, entries: Sequence[tuple[Choice, RaceTrial]]) -> bool:
         """Whether the last race was long enough to decide, and did so: each is better, by far if there are others."""

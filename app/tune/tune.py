@@ -68,7 +68,7 @@ from .tuned_models import TunedModels
 
 SEARCHING = "tuning"
 ROUNDS = 2  # of models and sessions: another model may be better in the session that was found
-QUANTIZATION_SHARE = 0.3  # of the time of the search, for all schemes
+QUANTIZATION_SHARE = 0.3  # of the time that is left, for all schemes
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -150,7 +150,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
                 source, given, dict(options.dim or {}), dict(options.shape or {}), options.seed
             )
         journal.conditions = _conditions(original, options, workloads)
-        models = TunedModels(source, original, folder, partial(_quantize, original, options), options.seed)
+        models = TunedModels(source, original, folder, partial(_quantize, original, options, began), options.seed)
         limit = LossLimit(partial(_criteria, source, original, options), options.budget or "")
         racing = Racing(models, workloads, objective, options.min_time, options.seed, journal, limit=limit)
         start = Configuration(session=ExecutionProvider().session_config("ENABLE_ALL", options.threads))
@@ -210,8 +210,8 @@ def search_in_stages(
         before = dict(search.chosen)
         of_engines = engine_choices(engines, search.incumbent.session) if goal != "size" else []
         own = engine_pipeline(search.incumbent.session)
-        of_models = pipeline_choices([own] if own else pipelines, options.schemes)
-        search.decide("engines and pipelines" if of_engines else "pipelines", [*of_engines, *of_models])
+        made, quantized = pipeline_choices([own] if own else pipelines, []), pipeline_choices([], options.schemes)
+        search.decide("engines and pipelines" if of_engines else "pipelines", [*of_engines, *made], quantized)
         if (found := engine_pipeline(search.incumbent.session)) and found != own:
             search.decide("pipelines", pipeline_choices([found], []))
         is_concurrent, is_onnxruntime = goal == "throughput", search.incumbent.session.is_onnxruntime
@@ -258,7 +258,7 @@ def _noise(racing: Racing) -> TimingNoise:
     return TimingNoise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0), waited)
 
 
-def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str:
+def _quantize(model: Path, options: TuneOptions, began: float, scheme: str, path: Path) -> str:
     """Write the model of a scheme; its loss in words. For a time, its races are short: it is raced again here.
 
     It is to be small in the figure of the search, or fast. Raises PassesError if none is within the budget and better
@@ -273,7 +273,7 @@ def _quantize(model: Path, options: TuneOptions, scheme: str, path: Path) -> str
         scheme=scheme,
         goal="latency" if goal == "throughput" else goal,
         budget=options.budget,
-        time=options.time * QUANTIZATION_SHARE / len(options.schemes),
+        time=max(options.time - (monotonic() - began), 0.0) * QUANTIZATION_SHARE / len(options.schemes),
         threads=options.threads,
         min_time=options.min_time * (RUNGS[0].share if is_time else 1.0),
         seed=options.seed,

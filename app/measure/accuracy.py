@@ -21,6 +21,7 @@ from ...core.verify.input_sets import InputSet
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.sample_rows import batch_symbol, fixed_batch
 from ...core.verify.seeded_session import Session
+from .cached_runs import CachedSession, TokenCache, present_name
 from .ready_metrics import METRICS, Metric, ready_metric
 
 Array = np.ndarray[Any, Any]
@@ -56,6 +57,8 @@ class LabelledSet(Struct, frozen=True):
     def feeds(self, inputs: Sequence[InputSpec], rows: int) -> tuple[dict[str, Any], dict[str, int]]:
         """The inputs of a model, and the axes of those that have `rows` rows. Raises ModelError for others."""
         arrays = {i.name: self.arrays[i.name] for i in inputs if i.name in self.arrays}
+        if (cache := TokenCache.of(inputs, arrays)) is not None:
+            arrays = cache.complete(inputs, arrays)
         feeds = dict(fitting_inputs(InputSet(f"labelled ({self.name})", {}, arrays), inputs, has_rows=True).feeds)
         leading: int | str = batch_symbol(inputs) or fixed_batch(inputs)
         required = [i for i in inputs if i.name in feeds and i.default is None]
@@ -159,11 +162,15 @@ def _joined(values: list[Any], size: int, rows: int, axis: int | None) -> Any:
 def labelled_outputs(
     model: Session, inputs: Sequence[InputSpec], outputs: Sequence[str], examples: LabelledSet
 ) -> dict[str, Any]:
-    """The outputs of a model on a labelled set.
+    """The outputs of a model on a labelled set; tokens of a model with a cache are read in parts, with that cache.
 
     Raises ModelError for a set that does not fit the model, EvaluationError if the model does not run.
     """
     feeds, axes = examples.feeds(inputs, len(examples.labels(inputs)))
+    cache = TokenCache.of(inputs, examples.arrays)
+    if cache is not None and {*map(present_name, cache.past)} <= {*outputs}:
+        outputs = [name for name in outputs if name not in map(present_name, cache.past)]
+        model = CachedSession(model, cache)
     return run_in_batches(model, inputs, outputs, feeds, axes)
 
 

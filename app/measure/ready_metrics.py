@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Any]
 CLASS_METRICS, NUMBER_METRICS = frozenset({"top1", "tokens"}), frozenset({"r2", "snr"})
 """Metrics that also compare a model with the original, without labels: the classes of rows, or numbers."""
+TOKENS_AT_ONCE = 64  # whose probabilities are in memory, in double precision
 BLANK = 0  # the class of CTC between two characters
 WORD_START = "\u2581"  # of SentencePiece
 
@@ -131,7 +132,8 @@ def _scores(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]
         raise ModelError(f"--metric {metric}: the labels are {truth.dtype}; it needs integers")
     if np.any(truth >= output.shape[-1]):
         raise ModelError(f"--metric {metric}: label {np.max(truth)} is beyond the {output.shape[-1]} scores of {name}")
-    return output.reshape(-1, output.shape[-1]).astype(np.float64), truth.reshape(-1)
+    floats = output.astype(np.float32) if output.dtype.kind == "V" else output
+    return floats.reshape(-1, output.shape[-1]), truth.reshape(-1)
 
 
 def top_5(outputs: Outputs, labels: Array) -> float:
@@ -166,9 +168,13 @@ def next_tokens(outputs: Outputs, labels: Array) -> float:
 def perplexity(outputs: Outputs, labels: Array) -> float:
     """The inverse of the geometric mean of the probabilities of the tokens of a text; arrays are as above."""
     scores, truth = _next_tokens("perplexity", outputs, labels)
-    scores = scores - np.max(scores, -1, keepdims=True)
-    own = scores[np.arange(len(truth)), truth] - np.log(np.sum(np.exp(scores), -1))
-    return float(np.exp(-np.mean(own)))
+    total = 0.0
+    for start in range(0, len(truth), TOKENS_AT_ONCE):
+        part = scores[start : start + TOKENS_AT_ONCE].astype(np.float64)
+        part -= np.max(part, -1, keepdims=True)
+        own = part[np.arange(len(part)), truth[start : start + TOKENS_AT_ONCE]]
+        total += float(np.sum(own - np.log(np.sum(np.exp(part), -1))))
+    return float(np.exp(-total / len(truth)))
 
 
 def _numbers(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]:

@@ -212,7 +212,7 @@ def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple
     def rows(start: int) -> LabelledSet:
         chosen = rows_of(feeds, axes, np.arange(start, len(labels), 2))
         others = {n: a[start::2] if a is labels else a for n, a in examples.arrays.items()}
-        return LabelledSet(examples.name, {**others, **chosen})
+        return LabelledSet(examples.name, {**others, **{n: a for n, a in chosen.items() if n in others}})
 
     return rows(0), rows(1)
 

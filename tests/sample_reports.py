@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec import structs
 from passwright.app.compare.comparison_report import ComparisonReport, ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.compare.document import describe as describe_comparison
+from passwright.app.measure.agreement import Score
 from passwright.app.measure.bench import BenchReport, ModelBenchmark
-from passwright.app.measure.criterion import Score
 from passwright.app.measure.document import describe as describe_bench
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats

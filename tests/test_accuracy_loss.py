@@ -12,7 +12,8 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.cli.entry import app
-from passwright.app.measure.criterion import Agreement, AgreementCriterion, Budget, OutputFigures, OutputUses, Score
+from passwright.app.measure.agreement import Agreement, OutputFigures, OutputUses, Score
+from passwright.app.measure.criterion import AgreementCriterion, Budget
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.sessions import UNOPTIMIZED, SessionConfig
@@ -231,7 +232,7 @@ def test_large_outputs_are_kept_in_files_and_added_in_parts(monkeypatch: pytest.
     scores = list[Score]()
     for kept, at_once in ((1 << 20, 1 << 20), (0, 3)):
         monkeypatch.setattr("passwright.app.measure.criterion.KEPT_BYTES", kept)
-        monkeypatch.setattr("passwright.app.measure.criterion.FLOATS_AT_ONCE", at_once)
+        monkeypatch.setattr("passwright.app.measure.agreement.FLOATS_AT_ONCE", at_once)
         feeds = [{"x": np.float32([[n, 1, 2, 3]])} for n in range(4)]
         criterion = AgreementCriterion(feeds, ["y"], Budget.parse("1%"), OutputUses())
         criterion.measure_original(one)

@@ -18,7 +18,7 @@ from passwright.app.compare import quantized, tool_runs
 from passwright.app.compare.comparison_report import QuantizedRow
 from passwright.app.compare.quantized import compare_quantized, selected_quantizers, with_latency
 from passwright.app.compare.quantized_document import describe
-from passwright.app.measure.criterion import Score
+from passwright.app.measure.agreement import Score
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval
 from passwright.app.quantize.quantize import QuantizationOptions
 from passwright.app.registry.quantizers import QUANTIZERS, Quantizer

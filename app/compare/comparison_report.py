@@ -12,7 +12,7 @@ from msgspec import Struct, to_builtins
 from ...core.ir.op_schemas import ONNX_DOMAIN, since_versions, split_op_type
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
-from ..measure.criterion import Score
+from ..measure.agreement import Score
 from ..measure.metrics import ModelMetrics
 from ..measure.model_stats import ModelStats
 from ..report.notebook import report_card

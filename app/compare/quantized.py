@@ -15,7 +15,8 @@ from ...core.ort import value_files
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.scratch_folder import ScratchFolder
-from ..measure.criterion import Criterion, Score
+from ..measure.agreement import Score
+from ..measure.criterion import Criterion
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import compute_model_stats
 from ..options import with_process_options

@@ -7,7 +7,7 @@ from math import isfinite
 
 from rich.filesize import decimal
 
-from ..measure.criterion import score_text
+from ..measure.agreement import score_text
 from ..measure.metrics import load_note
 from ..quantize.document import samples_text
 from ..report.charts import Bar, BarChart, Chart, Curve, Point, accuracy_chart, size_text

@@ -14,7 +14,7 @@ from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
 from ...core.ort.engines import ONNXRUNTIME, SINGLE, engine_label
 from ...core.support.confidence_intervals import RatioInterval
-from ..measure.criterion import Score, score_text
+from ..measure.agreement import Score, score_text
 from ..measure.metrics import load_note
 from ..report.charts import Bar, BarChart, Chart, Curve, PlaneChart, Point, accuracy_chart, four_digits
 from ..report.document import (

@@ -27,7 +27,8 @@ from ...core.run.pipeline import RulePass
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
-from ..measure.criterion import AS_USERS_RUN, Budget, Score
+from ..measure.agreement import Score
+from ..measure.criterion import AS_USERS_RUN, Budget
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio

@@ -11,7 +11,7 @@ from msgspec import Struct, field, to_builtins
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
-from ..measure.criterion import Score
+from ..measure.agreement import Score
 from ..measure.metrics import ModelMetrics
 from ..report.notebook import report_card
 from ..report.result_row import COMPRESSED, KEPT, ResultRow, latency_columns

@@ -20,6 +20,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import read_samples as read_given_samples
 from ...core.verify.input_specs import InputSpec, input_specs
 from ..measure.accuracy import LABELS, LabelledSet, load_metric, rows_of
+from ..measure.agreement import OutputUses, Score
 from ..measure.criterion import (
     AS_USERS_RUN,
     AgreementCriterion,
@@ -27,8 +28,6 @@ from ..measure.criterion import (
     Criterion,
     Feeds,
     LabelledPart,
-    OutputUses,
-    Score,
 )
 from ..measure.feeds import drawn_feeds
 from ..measure.ready_metrics import require_labels_for

@@ -18,7 +18,8 @@ from ...core.ort.sessions import SessionConfig
 from ...core.rewriting.change_log import ChangeKey
 from ...core.run.pipeline import Pass
 from ...core.support.confidence_intervals import AS_FAST, RatioInterval
-from ..measure.criterion import AS_USERS_RUN, Criterion, Score
+from ..measure.agreement import Score
+from ..measure.criterion import AS_USERS_RUN, Criterion
 from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
 from .journal import Journal
 

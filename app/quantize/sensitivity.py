@@ -16,7 +16,7 @@ from ...core.ir.op import Op
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.rewriting.change_log import ChangeKey
 from ...core.transform.extract import keep_outputs
-from ..measure.criterion import OutputFigures
+from ..measure.agreement import OutputFigures
 from .search import BuiltCandidate
 
 VALUES_AT_ONCE = 16  # of which all elements are in memory

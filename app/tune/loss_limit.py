@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ...core.errors import PassesError, VerificationError
 from ...core.ort.sessions import SessionConfig
-from ..measure.criterion import Criterion, Score, score_text
+from ..measure.agreement import Score, score_text
+from ..measure.criterion import Criterion
 from ..measure.tuned_settings import Configuration
 from ..quantize.samples import Criteria
 

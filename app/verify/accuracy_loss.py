@@ -28,22 +28,17 @@ from ...core.verify.run_budgets import TimeBudget
 from ...core.verify.verdict import UNSEEN_OVERFLOW
 from ...core.verify.verification_spec import VerificationSpec
 from ..measure.accuracy import LabelledSet
-from ..measure.criterion import (
+from ..measure.agreement import (
     AGREEMENT,
-    AS_USERS_RUN,
-    LEAST_SNR,
     Agreement,
-    Budget,
-    Feeds,
-    LabelledPart,
     OutputFigures,
     OutputUses,
     Score,
-    allows_agreement,
     decibels,
     has_scores,
     score_text,
 )
+from ..measure.criterion import AS_USERS_RUN, LEAST_SNR, Budget, Feeds, LabelledPart, allows_agreement
 from ..measure.feeds import drawn_feeds
 from ..report.number_text import plural
 from .verify_options import VerifyOptions

@@ -14,7 +14,7 @@ from ..report.result_row import WRONG
 from ..report.verdict_text import difference_lines, proof_lines, verdict_line
 
 if TYPE_CHECKING:
-    from ..measure.criterion import OutputFigures
+    from ..measure.agreement import OutputFigures
     from .report import VerificationReport
 
 MAX_OUTPUT_ROWS = 20

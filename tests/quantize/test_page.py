@@ -16,7 +16,7 @@ from executable_documents import ROOT, blocks, write_file
 from msgspec import structs
 from onnx import numpy_helper
 from page_parser import ParsedPage
-from passwright.app.measure.criterion import Score
+from passwright.app.measure.agreement import Score
 from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder

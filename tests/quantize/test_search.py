@@ -11,7 +11,7 @@ import onnx
 import pytest
 from msgspec import structs
 from onnx import TensorProto
-from passwright.app.measure.criterion import Score
+from passwright.app.measure.agreement import Score
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
 from passwright.app.quantize.inventory import kept_high_precision
 from passwright.app.quantize.journal import Journal

@@ -1,0 +1,359 @@
+"""Agreement of a model with the original without labels: figures of outputs, by what the outputs are used for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite, log10
+from typing import Any, cast
+
+import numpy as np
+from msgspec import Struct
+
+from ...core.ir.dtypes import FLOATS
+from ...core.ir.graph import Graph
+from ...core.ir.op import Op
+from ...core.ir.values import Value
+from ...core.operators.declaration import Trait
+from ...core.operators.table import ops_with
+from ...core.verify.output_comparison import dtype_key
+from .ready_metrics import CLASS_METRICS
+
+Array = np.ndarray[Any, Any]
+AGREEMENT = "agreement"
+FLOATS_AT_ONCE = 1 << 20  # of outputs: figures of so many take ten times their memory
+SCORING_OPS = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Sigmoid"})
+CLASSIFYING_OPS = frozenset({
+    "Softmax", "LogSoftmax", "LinearClassifier", "SVMClassifier", "TreeEnsembleClassifier"
+})  # fmt: skip
+"""Operators whose results, in rows, are scores of classes."""
+DECIDING_OPS = frozenset({"ArgMax", "TopK", "Hardmax"})
+"""Operators that choose among scores of classes."""
+ADDING_UP = 1e-3  # of 1, by which a sum of probabilities may be off: of 16 bits, too
+FEW_NUMBERS = 32  # of a row, up to which each is a quantity of its own
+VARYING = 1e-8  # of the power of a number, from which its variance is no rounding
+
+
+class Score(Struct, frozen=True):
+    """The `figure` of a model, and its `loss` against the original, in the unit of the budget.
+
+    `snr` is the least signal-to-noise ratio of the float outputs, in dB, None where it was not computed. `failure`:
+    why the model does not run.
+    """
+
+    figure: float
+    loss: float
+    snr: float | None = None
+    failure: str = ""
+
+
+def score_text(figure: str, score: Score | None) -> str:
+    """The number of a score with the name `figure`; "" if there is none."""
+    if score is None or score.failure or score.figure in {float("inf"), float("-inf")}:
+        return ""
+    return f"{score.figure:.1f}" if figure.endswith("(dB)") else f"{score.figure:.4g}"
+
+
+@dataclass(slots=True)
+class OutputFigures:
+    """Figures of an output of two models: sums over its elements, and over their differences, on all inputs.
+
+    With `has_classes`, its rows are scores of classes; with `is_observed`, also if the original's are probabilities
+    that add up to 1. Else, with `varies`, the signal in rows of numbers is what varies of them: of each number apart if
+    there are few in a row, so that the noise divided by the signal is 1 - R2.
+
+    `elements` counts floats, of which `nonfinite` are not finite in one model alone. `rows` counts rows of scores, or
+    elements that are not floats, `same` those of them in which the models agree; `first` is the class of the first row
+    in the original, or the first element, and `is_varied` whether there are others. `change`: the types of both, where
+    they are not equal.
+    """
+
+    has_scores: bool = False
+    has_classes: bool = False
+    is_observed: bool = False
+    varies: bool = False
+    signal: float = 0.0
+    noise: float = 0.0
+    largest_error: float = 0.0
+    magnitude: float = 0.0
+    elements: int = 0
+    nonfinite: int = 0
+    same: int = 0
+    rows: int = 0
+    first: Any = None
+    is_varied: bool = False
+    change: str = ""
+    is_float: bool = False
+    _total_error: float = 0.0
+    _adds_up: bool | None = None
+    _numbers: VaryingNumbers | None = None
+    _has_rows: bool = True
+
+    def observe(self, wanted: Any) -> None:
+        """Note what the outputs of the original on some inputs are."""
+        if not isinstance(wanted, np.ndarray) or wanted.dtype.kind not in "fV":
+            return
+        a = cast("Array", wanted)
+        self.is_float = True
+        self._has_rows = self._has_rows and a.ndim in {1, 2}
+        if self.is_observed:
+            self._adds_up = self._adds_up is not False and adds_up(a)
+
+    @property
+    def names_classes(self) -> bool:
+        """Whether its rows are scores of classes."""
+        return self.has_classes or bool(self._adds_up)
+
+    def add(self, wanted: Any, found: Any) -> None:
+        """Add the outputs of the original and of another model, on some inputs."""
+        if not isinstance(wanted, np.ndarray):
+            self._count(np.array([repr(wanted)]), np.array([repr(found)]))
+            return
+        a, b = cast("Array", wanted), np.asarray(found)
+        if a.shape != b.shape or dtype_key(a) != dtype_key(b):
+            self.change = self.change or f"{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}"
+        if a.shape != b.shape:
+            self.rows += max(1, len(np.atleast_1d(a)))
+        elif a.dtype.kind not in "fV" or b.dtype.kind not in "fViub":
+            self._count(a, b)
+        else:
+            if (self.has_scores or self.names_classes) and a.ndim and a.size:
+                self._count(np.argmax(a.astype(np.float64), -1), np.argmax(b.astype(np.float64), -1))
+            if self.varies and self._has_rows and a.size:
+                rows = (a.reshape(len(a), -1).astype(np.float64), b.reshape(len(b), -1).astype(np.float64))
+                self._numbers = self._numbers or VaryingNumbers(rows[0][0])
+                self._has_rows = self._numbers.add(*rows)
+            a, b = a.reshape(-1), b.reshape(-1)
+            for start in range(0, a.size, FLOATS_AT_ONCE):
+                part = slice(start, start + FLOATS_AT_ONCE)
+                self._add_floats(a[part].astype(np.float64), b[part].astype(np.float64))
+
+    def _add_floats(self, a: Array, b: Array) -> None:
+        """Add floats; elements that are equal or both NaN are no noise."""
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        is_finite = np.isfinite(a) & np.isfinite(b)
+        signal = np.where(np.isfinite(a), a, 0)
+        with np.errstate(all="ignore"):
+            errors = np.where(same, 0, np.abs(a - b))
+            self.signal += float(np.square(signal).sum())
+            self.noise += float(np.square(errors).sum())
+        finite_errors = np.where(is_finite, errors, 0)
+        self.largest_error = max(self.largest_error, float(finite_errors.max(initial=0)))
+        self.magnitude = max(self.magnitude, float(np.abs(signal).max(initial=0)))
+        self._total_error += float(finite_errors.sum())
+        self.nonfinite += int(np.count_nonzero(~same & ~is_finite))
+        self.elements += a.size
+
+    def _count(self, a: Array, b: Array) -> None:
+        """Count rows, or elements that are not floats."""
+        self.same += int(np.count_nonzero(a == b))
+        self.first = a.flat[0] if self.first is None and a.size else self.first
+        self.is_varied |= bool(np.any(a != self.first))
+        self.rows += a.size
+
+    @property
+    def relative_noise(self) -> float:
+        """The power of the noise divided by the power of the signal; infinite where it is not a number."""
+        if self._numbers is not None and self._has_rows and not self.names_classes:
+            return self._numbers.relative_noise
+        found = self.noise / self.signal if self.signal else inf * bool(self.noise) if self.noise else 0.0
+        return found if isfinite(found) else inf
+
+    @property
+    def snr(self) -> float:
+        """The signal-to-noise ratio in dB."""
+        return decibels(self.relative_noise)
+
+    @property
+    def snr_text(self) -> str:
+        """The signal-to-noise ratio; words where it is infinite."""
+        return f"{self.snr:.1f}" if isfinite(self.snr) else "exact" if self.snr > 0 else "none"
+
+    @property
+    def mean_error(self) -> float:
+        """The mean of the absolute differences of finite elements."""
+        return self._total_error / max(1, self.elements - self.nonfinite)
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of rows, or elements that are not floats, in which the models agree; None without any."""
+        return self.same / self.rows if self.rows else None
+
+    def to_data(self) -> dict[str, Any]:
+        """The figures as data for JSON."""
+        floats = {"largest_error": self.largest_error, "mean_error": self.mean_error, "snr": self.snr}
+        found = {**floats, "magnitude": self.magnitude} if self.elements else dict.fromkeys((*floats, "magnitude"))
+        return {**found, "agreement": self.agreement, "nonfinite": self.nonfinite, "change": self.change}
+
+
+def decibels(noise: float) -> float:
+    """The signal-to-noise ratio in dB for the power of the noise divided by the power of the signal."""
+    return -10 * log10(noise) if noise > 0 else inf
+
+
+@dataclass(slots=True)
+class VaryingNumbers:
+    """Sums of the numbers of rows, and of their differences, by number; the first row is subtracted, for precision."""
+
+    origin: Array
+    rows: int = 0
+    _sums: Array = field(init=False)
+    _squares: Array = field(init=False)
+    _powers: Array = field(init=False)
+    _noise: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with sums of 0."""
+        self.origin = np.where(np.isfinite(self.origin), self.origin, 0)
+        self._sums, self._squares, self._powers, self._noise = np.zeros((4, len(self.origin)))
+
+    def add(self, a: Array, b: Array) -> bool:
+        """Add rows of both models; False for rows of another length."""
+        if a.shape[1] != len(self.origin):
+            return False
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        known = np.where(np.isfinite(a), a, self.origin)
+        with np.errstate(all="ignore"):
+            self._sums += np.sum(known - self.origin, 0)
+            self._squares += np.sum(np.square(known - self.origin), 0)
+            self._powers += np.sum(np.square(known), 0)
+            self._noise += np.sum(np.square(np.where(same, 0, a - b)), 0)
+        self.rows += len(a)
+        return True
+
+    @property
+    def relative_noise(self) -> float:
+        """The noise divided by the variance, or by the power of what does not vary: of the worst of few numbers."""
+        variances = self._squares - np.square(self._sums) / max(self.rows, 1)
+        signals = np.where(variances > VARYING * self._powers, variances, self._powers)
+        noise = self._noise
+        if len(signals) > FEW_NUMBERS:
+            signals, noise = np.sum(signals, keepdims=True), np.sum(noise, keepdims=True)
+        with np.errstate(all="ignore"):
+            found = np.where(noise == 0, 0.0, np.where(signals > 0, noise / signals, inf))
+        worst = float(np.max(found, initial=0.0))
+        return worst if isfinite(worst) else inf
+
+
+def adds_up(output: Array) -> bool:
+    """Whether rows of two or more numbers are probabilities, or their logarithms, that add up to 1."""
+    if output.ndim != 2 or output.shape[1] < 2 or not output.size:
+        return False
+    a = output.astype(np.float64)
+    if np.all(a <= 0):
+        a = np.exp(a)
+    return bool(np.all(a >= 0) and np.all(np.abs(np.sum(a, 1) - 1) <= ADDING_UP))
+
+
+class OutputUses(Struct, frozen=True):
+    """Outputs that are used as scores of `classes`, and those that `may_score` some, without a sign that they do.
+
+    With a `metric`, no others have classes; else those do whose rows are probabilities that add up to 1.
+    """
+
+    classes: frozenset[str] = frozenset()
+    may_score: tuple[str, ...] = ()
+    metric: str = ""
+
+    @classmethod
+    def of(cls, graph: Graph, metric: str = "") -> OutputUses:
+        """The uses in a graph: scores of a Softmax or a classifier, or of which an ArgMax or TopK chooses.
+
+        A `metric` without labels says it: top1 or tokens for scores in the first output of floats, r2 or snr for none.
+        """
+        floats = [v for v in graph.outputs if v.known_dtype in FLOATS]
+        if metric:
+            first = floats[:1] if metric in CLASS_METRICS else []
+            return cls(frozenset(v.name for v in first), metric=metric)
+        rows = [v for v in floats if v.known_shape is None or (len(v.known_shape) == 2 and v.known_shape[1] != 1)]
+        classes = frozenset(v.name for v in rows if scores_classes(v))
+        return cls(classes, tuple(v.name for v in rows if v.name not in classes and has_scores(v)))
+
+
+def figure_name(*, is_classifier: bool) -> str:
+    """The name of the figure of agreement."""
+    return AGREEMENT if is_classifier else "SNR (dB)"
+
+
+@dataclass(slots=True)
+class Agreement:
+    """The agreement of a model with the original, from the figures of each output.
+
+    With outputs that are scores of classes, or without floats, the figure is the share of rows with the same class,
+    for other models the signal-to-noise ratio of the worst output in dB. The loss is the greater one of the share of
+    other classes, and of the power of the noise divided by the power of the signal in outputs that are no scores.
+    Outputs that are no floats count as classes.
+    """
+
+    outputs: dict[str, OutputFigures]
+    uses: OutputUses
+
+    @classmethod
+    def of(cls, names: Sequence[str], uses: OutputUses, *, scores: Collection[str] = ()) -> Agreement:
+        """The agreement before anything is added; rows of `scores` are counted beside their noise."""
+        how = not uses.metric, uses.metric != "snr"
+        return cls({n: OutputFigures(n in scores, n in uses.classes, *how) for n in names}, uses)
+
+    @property
+    def is_classifier(self) -> bool:
+        """Whether the figure is the share of rows with the same class, by what was observed."""
+        found = self.outputs.values()
+        return any(o.names_classes for o in found) or (bool(found) and not any(o.is_float for o in found))
+
+    @property
+    def name(self) -> str:
+        """The name of the figure."""
+        return figure_name(is_classifier=self.is_classifier)
+
+    @property
+    def notes(self) -> list[str]:
+        """The outputs that count as numbers, and may be scores of classes."""
+        names = [n for n in self.uses.may_score if n in self.outputs and not self.outputs[n].names_classes]
+        why = "as nothing shows that it scores classes: if it does, give --metric top1"
+        return [f"{name} counts as numbers, {why}" for name in names]
+
+    def observe(self, wanted: Sequence[Any]) -> None:
+        """Note what the outputs of the original on some inputs are."""
+        for figures, a in zip(self.outputs.values(), wanted, strict=True):
+            figures.observe(a)
+
+    def add(self, wanted: Sequence[Any], found: Sequence[Any]) -> None:
+        """Add the outputs of the original and of the model on some inputs."""
+        self.observe(wanted)
+        for figures, a, b in zip(self.outputs.values(), wanted, found, strict=True):
+            figures.add(a, b)
+
+    def score(self) -> Score:
+        """The figure, and the loss against the original."""
+        outputs = self.outputs.values()
+        classes = [o for o in outputs if o.names_classes or not o.elements]
+        rows = sum(o.rows for o in classes)
+        share = sum(o.same for o in classes) / rows if rows else 1.0
+        noise = max((o.relative_noise for o in outputs), default=0.0)
+        loss = max([1 - share, *(o.relative_noise for o in outputs if not o.names_classes)])
+        return Score(share if self.is_classifier else decibels(noise), loss, decibels(noise))
+
+
+def scores_classes(output: Value) -> bool:
+    """Whether rows of an output are made by a Softmax or a classifier, or an ArgMax or TopK chooses among them."""
+    maker, value = output.producer, output
+    movements = ops_with(Trait.MOVES_DATA) | {"Cast", "Identity"}
+    while maker is not None and maker.inputs and maker.inputs[0] is not None:
+        if maker.type in CLASSIFYING_OPS or maker.type not in movements:
+            break
+        value, maker = maker.inputs[0], maker.inputs[0].producer
+    if maker is not None and maker.type in CLASSIFYING_OPS:
+        return not (len(value.known_shape or ()) == 2 and maker.attr("axis", 1) in {0, -2})
+    return any(op.type in DECIDING_OPS for v in (output, value) for op in v.consumers)
+
+
+def has_scores(output: Value) -> bool:
+    """Whether an output has scores of classes along its last axis, made by a product or a Softmax."""
+    shape = output.known_shape
+    if shape is None or len(shape) < 2 or shape[-1] == 1:
+        return False
+    maker: Op | None = output.producer
+    movements = ops_with(Trait.MOVES_DATA) | {"Cast", "Identity", "DequantizeLinear"}
+    while maker is not None and maker.type in movements and maker.inputs[0] is not None:
+        maker = maker.inputs[0].producer
+    return maker is not None and maker.type in SCORING_OPS

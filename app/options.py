@@ -442,6 +442,18 @@ class PageOptions:
 
 
 @mixed_in
+class InitializerOptions:
+    """What initializers are that are also inputs."""
+
+    freeze_initializers: bool | None = model_option(
+        None,
+        "Make initializers that are also inputs constants; by default only where nearly all are listed.",
+        kind=bool,
+        off=("--keep-overridable", "Keep all initializers that are also inputs, which a caller may override."),
+    )
+
+
+@mixed_in
 class SeedOptions:
     """The seed of generated inputs."""
 

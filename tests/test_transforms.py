@@ -1,6 +1,8 @@
 """Transforms: changes of a model by definition, by name, option and plugin, and the hints for them."""
 
 import json
+from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,10 @@ from passwright.passes.transforms.interface import (
 )
 from passwright.passes.transforms.texts import ClearDocs, ClearMetadata, ShortNames, UniqueNodeNames
 from rewriting import cases, initializers, load, op_types, run, to_onnx
+from simulated_races import SimulatedMachine
 from typer.testing import CliRunner, Result
 
-from passwright import optimize
+from passwright import compare, optimize, quantize, tune
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
@@ -393,6 +396,63 @@ def test_hints_name_options(tmp_path: Path) -> None:
     invoke("run", path, "-o", made, "--opset", "20", "--enable", "clear-docs,clear-metadata")
     assert "passwright.rule" in str(onnx.load(made))
     assert "metadata of nodes" not in invoke("run", made).stdout  # our own is made again
+
+
+LISTED = {
+    "all": ("float[N,4] x, float[4,3] w, float[3] b", {}, 2),
+    "nearly all": (
+        "float[N,4] x, float[4,90] w" + "".join(f", float[3] b{i}" for i in range(9)), {"b": np.ones(3)}, 10),
+    "a few": ("float[N,4] x, float[3] b", {"w": np.ones((4, 3))}, 0),
+    "many, but not the weights": (
+        "float[N,4] x" + "".join(f", float[1,3] b{i}" for i in range(9)), {"w": np.ones((4, 3))}, 0),
+    "no matrix": ("float[N,4] x, float[3] b", {}, 0),
+}  # fmt: skip
+
+
+@cases(("inputs", "others", "frozen"), LISTED)
+def test_initializers_are_frozen_where_an_exporter_lists_them_all(
+    inputs: str, others: Mapping[str, np.ndarray], frozen: int, tmp_path: Path
+) -> None:
+    names = [part.split()[1] for part in inputs.split(", ")[1:]]
+    sizes = {part.split()[1]: part.split("[")[1].split("]")[0] for part in inputs.split(", ")[1:]}
+    read = "".join(f"t{n} = ReduceSum<keepdims=0>({n}) " for n in (*names, *others))
+    sums = f"y = Sum(x, {', '.join(f't{n}' for n in (*names, *others))})"
+    weights = {n: np.arange(prod(map(int, dims.split(","))), dtype=np.float32).reshape(*map(int, dims.split(",")))
+               for n, dims in sizes.items()}  # fmt: skip
+    given = {n: array.astype(np.float32) for n, array in others.items()}
+    path = saved(load(f"g ({inputs}) => (float[N,4] y) {{ {read} {sums} }}", weights={**weights, **given}), tmp_path)
+    made = optimize(path)
+    count = f"{frozen} initializers listed as inputs too, as exporters do, can no longer be overridden"
+    assert [n.startswith(count) for n in made.report.notes] == [True] * (frozen > 0)
+    assert [i.name for i in made.model.graph.input] == ["x", *names * (frozen == 0)]
+    kept, all_frozen = optimize(path, freeze_initializers=False), optimize(path, freeze_initializers=True)
+    assert [i.name for i in kept.model.graph.input] == ["x", *names]
+    assert [i.name for i in all_frozen.model.graph.input] == ["x"]
+    assert kept.report.notes == all_frozen.report.notes == []
+    assert not any(h.pass_name == "freeze-initializers" for h in kept.report.hints)
+
+
+def test_all_commands_freeze_what_an_exporter_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
+    text = "g (float[N,64] x, float[64,640] w) => (float[N,640] y) { y = MatMul(x, w) }"
+    w = np.random.default_rng(0).normal(size=(64, 640)).astype(np.float32)
+    path, note = saved(load(text, weights={"w": w}), tmp_path), "1 initializer listed as inputs too, as exporters do"
+    made = quantize(path, scheme="half-weights", trials=1, min_time=0.01, threads=1)
+    assert made.report.scheme == "half-weights"
+    assert len(made.model.graph.input) == 1
+    reports = [
+        made.report,
+        tune(path, trials=1, min_time=0.01, threads=1, dim={"N": [1]}, pipeline=["basic"]).report,
+        compare(path, with_tools=(), batch=(1,), min_time=0.01, threads=1),
+    ]
+    assert [any(n.startswith(note) for n in r.notes) for r in reports] == [True] * 3
+    assert [row.verdict.wrong for row in reports[2].rows if row.verdict is not None] == [""] * len(reports[2].rows)
+    kept = quantize(path, scheme="half-weights", trials=1, min_time=0.01, threads=1, freeze_initializers=False).report
+    assert kept.is_original
+    assert kept.trials[0].outcome == "it changes no op"
+    assert "--freeze-initializers and --keep-overridable exclude each other" in invoke(
+        "quantize", path, "--freeze-initializers", "--keep-overridable", code=2
+    ).output.replace("--keep-overridable and --freeze-initializers", "--freeze-initializers and --keep-overridable")
 
 
 PLUGIN = '''

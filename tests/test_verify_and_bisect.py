@@ -65,6 +65,7 @@ def test_differing_values(tmp_path: Path, other: str, code: int, message: str) -
 
 TWO_INPUTS = "g (float[N,4] x, float[4,4] u = {%s}) => (float[N,4] y, float[N,4] z) { y = MatMul(x, u) z = Relu(x) }"
 EYE = TWO_INPUTS % "1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1"
+CHOSEN = EYE.replace("Relu(x)", "MatMul(x, w)")  # of two matrices, one is overridable
 AGREE, NOT_COMPARED = "; its outputs agree otherwise: ", ", and was not compared: "
 
 
@@ -91,11 +92,11 @@ AGREE, NOT_COMPARED = "; its outputs agree otherwise: ", ", and was not compared
         "an output less": (
             EYE, EYE.replace(", float[N,4] z)", ")").replace(" z = Relu(x)", ""), AGREE, ["output z is missing"]),
         "an output less, and wrong": (
-            EYE, "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }",
+            CHOSEN, "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }",
             ", and is wrong: y: off by", ["input u is missing", "output z is missing"]),
         "frozen, with its name": (
-            EYE, "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { u = Relu(x) y = Identity(x) z = Identity(u) }",
-            ", and is wrong: y: ", ["input u is missing"]),
+            CHOSEN, "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { u = Relu(x) y = Identity(x) z = Identity(u) }",
+            ", and is wrong: z: ", ["input u is missing"]),
         "no default": (
             EYE, EYE.replace(" = {1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1}", ""), AGREE, ["u has no default any more"]),
         "an initializer without its value": (
@@ -112,6 +113,18 @@ def test_differing_interfaces(tmp_path: Path, original: str, other: str, verdict
     lines = invoke("verify", *files, code=WRONG).stdout.splitlines()
     assert lines[0].startswith(f"{files[1]} has another interface{verdict}")
     assert [line for line in lines if line in message] == message
+
+
+def test_initializers_that_an_exporter_lists_may_become_constants(tmp_path: Path) -> None:
+    frozen_text = TWO_INPUTS.replace(", float[4,4] u = {%s}", "").replace("u)", "w)")
+    frozen = saved(tmp_path, "b.onnx", frozen_text)
+    found = " ".join(invoke("verify", saved(tmp_path, "a.onnx", EYE), frozen).stdout.split())
+    assert (
+        "note: 1 initializer that the original lists as inputs too, as exporters do, can no longer be overridden"
+        in found
+    )
+    wrong = saved(tmp_path, "c.onnx", frozen_text, w=2 * W["w"])
+    assert "is wrong: y: off by" in invoke("verify", tmp_path / "a.onnx", wrong, code=WRONG).stdout
 
 
 @cases(

@@ -26,6 +26,7 @@ from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.tuned_settings import read_tuned_settings, settings_words
 from ..optimize.run_options import RunOptions, plugin_files
+from ..optimize.run_setup import frozen_source
 from ..options import with_process_options
 from ..registry.environment import machine_summary
 from ..registry.python_data import data_files, read_given
@@ -70,6 +71,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
     read = [*data_files(options.inputs), *plugin_files(options.plugin), *options.custom_operator_files]
     _require_writable(paths, [path, *read], names)
     with gc_paused(), timer.phase(LOADING):
+        source, frozen = frozen_source(source, options)
         original = source.load()
         given = read_given(options.inputs, original)
         try:
@@ -84,6 +86,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
         only=options.only,
         skip=options.skip,
         enable=options.enable,
+        freeze_initializers=options.freeze_initializers,
         seed=options.seed,
         visualize=options.html is not None,
     )
@@ -143,7 +146,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
         engine_versions(others) | {o.row.made_by: o.row.version for o in outputs if o.row.version and not o.level},
         machine_summary(),
         oracle is not None,
-        notes + (oracle.notes if oracle is not None else []),
+        frozen + notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
         "" if options.settings is None else ", ".join(settings_words(online)) or "onnxruntime's defaults",
         engine_rows,

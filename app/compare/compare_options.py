@@ -14,6 +14,7 @@ from ..options import (
     CriterionOptions,
     DimOptions,
     EnginesOptions,
+    InitializerOptions,
     InputOptions,
     NameOptions,
     PageOptions,
@@ -44,6 +45,7 @@ class CompareOptions(
     InputOptions,
     NameOptions,
     PipelineOptions,
+    InitializerOptions,
     ReportOptions,
 ):
     """The parameters of `compare` except the model, as documented there."""
@@ -124,6 +126,7 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
             labelled=self.labelled,
             metric=self.metric,
             budget=self.budget,
+            freeze_initializers=self.freeze_initializers,
             time=QuantizationOptions.time if self.time is None else self.time,
             threads=self.threads,
             min_time=self.min_time,

@@ -104,7 +104,13 @@ def run_own(
     timer.seconds["verifying"] = round(seconds_of_verification(result.report.seconds), 6)
     with timer.phase("optimizing once more, timed"):
         names = {name: list(getattr(options, name)) for name in ("only", "skip", "enable")}
-        run = {"pipeline": options.pipeline, "plugin": [str(p) for p in options.plugin], **names}
+        frozen = options.freeze_initializers
+        run = {
+            "pipeline": options.pipeline,
+            "freeze_initializers": frozen,
+            "plugin": [str(p) for p in options.plugin],
+            **names,
+        }
         timed_file = own_folder / "timed.onnx"
         reply = run_timed(f"{__name__}:own_optimizer", model, timed_file, own_folder / "log", run)
     for left in (timed_file, Path(f"{timed_file}.data")):

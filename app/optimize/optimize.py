@@ -121,7 +121,8 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     everything. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model first: the declared
     shapes become those numbers. `outputs`: values of the main graph that become its outputs; ops that they do not need
     are removed first, and `drop_unused_inputs` removes inputs without consumers; `freeze_initializers` makes
-    initializers that are inputs as well, which a caller may override, constants. Verification then compares with the
+    initializers that are inputs as well, which a caller may override, constants; by default only where nearly all are,
+    False keeps these too. Verification then compares with the
     transformed model. `only`, `skip`: passes and rules by name. `enable`: passes to add, or to set options of, as in
     `my-pass{n=3}`. `opset`: the model is converted to it before all other passes, and nothing raises it further.
     `exact` runs only rules that keep every bit. `target`: the engine that the result is for, by name or as a Target;
@@ -251,7 +252,7 @@ def _report(
         else ChangePlan.of(change_log.changes, setup.size_before, graph_size(model.graph)),
         [*(e.unfit for e in setup.transforms if e.unfit is not None), *unfit],
         races.speed_check() if races is not None else None,
-        [*change_log.notes, *lossy_notes(run.pipeline, run.rejected)],
+        [*setup.notes, *change_log.notes, *lossy_notes(run.pipeline, run.rejected)],
         MissingOperators.of(change_log, model.graph.opsets.get("", 0)),
         len(default_values(model.graph)),
         [TransformRecord(e.item.name, e.changes) for e in setup.transforms if e.unfit is None],

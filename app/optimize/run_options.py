@@ -16,6 +16,7 @@ from ..options import (
     PASSES,
     CustomOperatorOptions,
     DimOptions,
+    InitializerOptions,
     InputOptions,
     LimitOptions,
     NameOptions,
@@ -77,7 +78,7 @@ class RewriteOptions(CustomOperatorOptions, DimOptions, PipelineOptions, ReportO
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutOptions:
+class CutOptions(InitializerOptions):
     """Parts of a model to keep."""
 
     outputs: Sequence[str] = model_option(
@@ -95,7 +96,6 @@ class CutOptions:
         parse=parse_names,
     )
     drop_unused_inputs: bool = model_option(False, "Drop the inputs that nothing reads.")
-    freeze_initializers: bool = model_option(False, "Turn initializers that are also inputs into constants.")
 
 
 @dataclass(frozen=True, kw_only=True)

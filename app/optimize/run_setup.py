@@ -15,6 +15,7 @@ from msgspec import Struct, structs
 
 from ...core.errors import UsageError
 from ...core.io.files import ModelFile
+from ...core.io.graph_interface import default_values, lists_all_initializers
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source, transformed_source
 from ...core.io.output_paths import OutputPaths
@@ -35,9 +36,11 @@ from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
 from ...passes.structure.opset import ConvertOpset
 from ...passes.transforms.interface import CutInputs, DropUnusedInputs, FreezeInitializers, KeepOutputs
+from ..options import InitializerOptions
 from ..registry.environment import versions
 from ..registry.python_data import read_given
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
+from ..report.number_text import plural
 from .model_dumps import ModelDumps
 from .run_options import RewriteOptions, RunOptions
 from .statistics import RunStatistics
@@ -64,6 +67,7 @@ class RunSetup(Struct, frozen=True):
     original: Model
     choice: ResolvedPipeline
     transforms: list[RequestedTransform]
+    notes: list[str]
     paths: OutputPaths
     before: Stats
     size_before: Savings | None
@@ -93,6 +97,10 @@ class RunSetup(Struct, frozen=True):
             transforms = [*optional_transforms(options), *choice.transforms]
             with timer.phase(LOADING):
                 original = source.load()
+                notes = list[str]()
+                if options.freeze_initializers is None and lists_all_initializers(original.graph):
+                    notes.append(frozen_note(original))
+                    transforms.insert(0, RequestedTransform(FreezeInitializers()))
                 before = Stats.of(original, source.size)
                 if transforms:
                     logs = [log_replacements] * (options.map is not None)
@@ -110,7 +118,7 @@ class RunSetup(Struct, frozen=True):
         )
         instruments = [*options.instrumentation, *([statistics] if statistics is not None else []), *dumps]
         return cls(
-            options, timer, source, original, choice, transforms, paths, before, size_before, spec, statistics,
+            options, timer, source, original, choice, transforms, notes, paths, before, size_before, spec, statistics,
             instruments,
         )  # fmt: skip
 
@@ -190,6 +198,24 @@ def _report_bytes(timer: PhaseTimer, written: int, total: int) -> None:
     """Report how much of a large model is written."""
     if total >= LARGE_BYTES:
         timer.report(lambda: f"{written / 1e9:.1f} of {total / 1e9:.1f} GB", phase=WRITING)
+
+
+def frozen_note(model: Model) -> str:
+    """What is said of a model that lists all of its initializers as inputs, which become constants."""
+    count = plural(len(default_values(model.graph)), "initializer")
+    return f"{count} listed as inputs too, as exporters do, can no longer be overridden: --keep-overridable keeps them"
+
+
+def frozen_source(source: ModelSource, options: InitializerOptions) -> tuple[ModelSource, list[str]]:
+    """The source without overridable initializers, as options have it, and a note where they do not say so."""
+    if options.freeze_initializers is False:
+        return source, []
+    model = source.load()
+    is_frozen = bool(options.freeze_initializers) or lists_all_initializers(model.graph)
+    if not is_frozen or not default_values(model.graph):
+        return source, []
+    notes = [frozen_note(model)] if options.freeze_initializers is None else []
+    return transformed_source(source, [RequestedTransform(FreezeInitializers())]), notes
 
 
 def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:

@@ -33,6 +33,7 @@ from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio
 from ..optimize.optimize import optimize
+from ..optimize.run_setup import frozen_source
 from ..options import SessionOptions, with_process_options
 from ..registry.environment import quantization_target
 from ..report.notebook import card_html
@@ -287,12 +288,20 @@ def prepare(
     engine = engine_to_measure(options)
     plugins = lossy_passes(options.plugin)
     with timer.phase(LOADING):
+        source, frozen = frozen_source(source, options)
         loaded = source.load()
         paths.require_distinct(source.files)  # files of weights are known now
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.leave else None
-        optimized = optimize(model, target.pipeline, inputs=samples.first, map=names, progress=options.progress)
+        optimized = optimize(
+            model,
+            target.pipeline,
+            inputs=samples.first,
+            freeze_initializers=options.freeze_initializers,
+            map=names,
+            progress=options.progress,
+        )
         optimized.save(folder / "float.onnx")
         floats = model_source(folder / "float.onnx", inline=True)
         graph = floats.load().graph
@@ -305,7 +314,7 @@ def prepare(
         racing = OriginalRace(file, feeds, options, *engine)
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
-    notes += [*criteria.searched.notes, *model_notes(graph)]
+    notes += [*frozen, *criteria.searched.notes, *model_notes(graph)]
     return QuantizationContext(
         model, source, floats, budget, target, plugins, samples, criteria, racing, calibration, leave, notes
     )

@@ -11,6 +11,7 @@ from ..options import (
     ENGINES,
     BatchSizeOptions,
     CriterionOptions,
+    InitializerOptions,
     PageOptions,
     ReportOptions,
     SearchOptions,
@@ -52,6 +53,7 @@ class QuantizationOptions(
     BatchSizeOptions,
     SearchOptions,
     CriterionOptions,
+    InitializerOptions,
     ReportOptions,
 ):
     """The parameters of `quantize` except the model, as documented there."""

@@ -31,6 +31,7 @@ from ..measure.criterion import Budget
 from ..measure.execution_provider import ExecutionProvider, engine_versions, parse_provider
 from ..measure.tuned_settings import ORIGINAL, Configuration, TunedSettings
 from ..optimize.content_digests import content_digest, model_digest
+from ..optimize.run_setup import frozen_source
 from ..options import with_process_options
 from ..quantize.candidates import Candidate
 from ..quantize.document import kept_reason, loss_text
@@ -140,6 +141,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
     journal = Journal(None if paths.journal is None else paths.journal.path, command="tune")
     with ScratchFolder() as folder:
         with timer.phase(LOADING):
+            source, frozen = frozen_source(source, options)
             loaded = source.load()
             paths.require_distinct((*source.files, *options.input_files))
             given = read_given(options.inputs, loaded)
@@ -150,7 +152,8 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
                 source, given, dict(options.dim or {}), dict(options.shape or {}), options.seed
             )
         journal.conditions = _conditions(original, options, workloads)
-        models = TunedModels(source, original, folder, partial(_quantize, original, options, began), options.seed)
+        quantize = partial(_quantize, original, options, began)
+        models = TunedModels(source, original, folder, quantize, options.seed, options.freeze_initializers)
         limit = LossLimit(partial(_criteria, source, original, options), options.budget or "")
         racing = Racing(models, workloads, objective, options.min_time, options.seed, journal, limit=limit)
         start = Configuration(session=ExecutionProvider().session_config("ENABLE_ALL", options.threads))
@@ -174,7 +177,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             [w.name for w in workloads],
             outcome.verdict,
             _noise(racing),
-            [*notes, *checks.notes],
+            [*frozen, *notes, *checks.notes],
             machine_summary(),
             timer.seconds,
             engine_versions([start.session, outcome.configuration.session]),
@@ -184,7 +187,8 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
         settings = TunedSettings.of(
             outcome.configuration, paths.model.name if paths.model is not None else "", report.measured()
         )
-        loaded_result = model_source(made if not outcome.configuration.recipe.is_original else model, inline=False)
+        is_original = outcome.configuration.recipe.is_original and not source.transforms
+        loaded_result = model_source(model if is_original else made, inline=False)
         result = TuneResult(report, settings, Candidate(loaded_result.load(), (), source.is_external))
         _publish(result, paths)
         return result
@@ -273,6 +277,7 @@ def _quantize(model: Path, options: TuneOptions, began: float, scheme: str, path
         scheme=scheme,
         goal="latency" if goal == "throughput" else goal,
         budget=options.budget,
+        freeze_initializers=options.freeze_initializers,
         time=max(options.time - (monotonic() - began), 0.0) * QUANTIZATION_SHARE / len(options.schemes),
         threads=options.threads,
         min_time=options.min_time * (RUNGS[0].share if is_time else 1.0),

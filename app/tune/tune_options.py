@@ -13,6 +13,7 @@ from ..options import (
     BudgetOptions,
     DataOptions,
     EffortOptions,
+    InitializerOptions,
     KernelPluginOptions,
     MeasuredInputOptions,
     PageOptions,
@@ -52,6 +53,7 @@ class TuneOptions(
     SearchOptions,
     ShapeOptions,
     MeasuredInputOptions,
+    InitializerOptions,
     ReportOptions,
 ):
     """The parameters of `tune` except the model, as documented there."""

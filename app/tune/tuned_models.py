@@ -47,6 +47,7 @@ class TunedModels:
     folder: Path
     quantize: Quantize
     seed: int = 0
+    freeze_initializers: bool | None = None
     _made: dict[Recipe, MadeModel | PassesError] = field(default_factory=dict[Recipe, MadeModel | PassesError])
     _files: int = 0
 
@@ -93,7 +94,8 @@ class TunedModels:
 
     def _optimize(self, recipe: Recipe, path: Path, **how: Any) -> Report:
         passes = {"skip": recipe.skip, "enable": recipe.enable, "opset": recipe.opset}
-        made = optimize(self.original, recipe.pipeline, **passes, **how, seed=self.seed, output=path, progress=False)
+        how |= {"freeze_initializers": self.freeze_initializers, "seed": self.seed, "progress": False}
+        made = optimize(self.original, recipe.pipeline, **passes, **how, output=path)
         return made.report
 
     def _new_path(self) -> Path:

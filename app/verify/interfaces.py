@@ -8,14 +8,17 @@ from functools import partial
 import onnx
 from msgspec import Struct
 
+from ...core.io.graph_interface import default_values, lists_all_initializers
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, transformed_source
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.graph import defined_values
 from ...core.ir.tensor import Tensor, element_type
 from ...core.ir.values import Value
+from ...core.run.transforms import RequestedTransform
 from ...core.serialization.importer import declare_input
 from ...core.verify.input_specs import TENSOR, InputSpec, input_specs
+from ..report.number_text import plural
 
 
 class Interfaces(Struct, frozen=True):
@@ -94,6 +97,23 @@ class Interfaces(Struct, frozen=True):
         graph.input_defaults |= {v: self.defaults[v.name] for v in given}
         graph.declared.initializers += given
         graph.mark_changed()
+
+
+def comparable_original(source: ModelSource, other: Model) -> tuple[ModelSource, Model, list[str]]:
+    """The original without overridable initializers, and a note, if it lists all, as exporters do, and `other` none.
+
+    Optimizers make them constants.
+    """
+    model = source.load()
+    listed = default_values(model.graph)
+    if not lists_all_initializers(model.graph) or listed.keys() & {v.name for v in other.graph.inputs}:
+        return source, model, []
+    from ...passes.transforms.interface import FreezeInitializers  # noqa: PLC0415 - seldom needed
+
+    count = plural(len(listed), "initializer")
+    text = f"{count} that the original lists as inputs too, as exporters do, can no longer be overridden"
+    frozen = transformed_source(source, [RequestedTransform(FreezeInitializers())])
+    return frozen, frozen.load(), [text]
 
 
 def _type(spec: InputSpec) -> str:

@@ -27,7 +27,7 @@ from ..measure.execution_provider import compared_config, engine_versions
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords_after_one_or_two
-from .interfaces import Interfaces
+from .interfaces import Interfaces, comparable_original
 from .report import VerificationReport
 from .verify_options import VerifyOptions
 
@@ -66,13 +66,16 @@ def verify_models(
     data = (*data_files(options.inputs), *data_files(options.labelled))
     paths.require_distinct((*first.files, *second.files, *data, *options.custom_operator_files))
     with gc_paused(), timer.phase(LOADING):
-        model = first.load()
+        rewritten = second.load()
+        first, model, notes = comparable_original(first, rewritten)
         given = read_given(options.inputs, model)
         spec = VerificationSpec.of(model, given, options.shape or {}, effort=options.effort, memory=options.memory)
-        rewritten = second.load()
         interfaces = Interfaces.of(model, rewritten)
         is_narrower = bool(_narrow_types(rewritten) - _narrow_types(model))
-        spec, second = replace_fields(spec, outputs=interfaces.outputs), interfaces.adapted(second, model)
+        spec, second = (
+            replace_fields(spec, outputs=interfaces.outputs, notes=(*spec.notes, *notes)),
+            interfaces.adapted(second, model),
+        )
     differences, verdict, accuracy = interfaces.differences, None, None
     precision = SINGLE if config is None else config.precision
     if options.budget is None:

@@ -43,6 +43,21 @@ def default_values(graph: Graph) -> dict[str, Default]:
     return {**dense, **{v.name: sparse for v, sparse in written_sparse(graph) if v in inputs}}
 
 
+def lists_all_initializers(graph: Graph) -> bool:
+    """Whether nearly all initializers may be overridden, matrices among them, as exporters list all weights as inputs.
+
+    Nine of ten, and of the bytes of all constants, since tools that rewrite such a model add some of their own. A model
+    that lists a few means these.
+    """
+    listed = default_values(graph)
+    others = [v.tensor for v in (*graph.initializers, *(v for op in graph.ops("Constant") for v in op.outputs))]
+    sizes = [t.nbytes for t in others if t is not None]
+    initializers = sum(v.tensor is not None for v in graph.initializers)
+    bytes_listed = sum(t.nbytes if isinstance(t, Tensor) else t.ByteSize() for t in listed.values())
+    is_most = 9 * initializers <= len(listed) and 9 * sum(sizes) <= bytes_listed
+    return is_most and any(len(t.dims) > 1 for t in listed.values())
+
+
 def info_names(infos: Sequence[bytes]) -> list[str]:
     """The names in serialized ValueInfoProtos."""
     return [onnx.ValueInfoProto.FromString(info).name for info in infos]

@@ -71,7 +71,8 @@ class DropUnusedInputs(Struct, frozen=True):
 class FreezeInitializers(Struct, frozen=True):
     """Makes initializers that a caller may override constants; they are no inputs any more.
 
-    Exporters with `keep_initializers_as_inputs` list all weights as inputs, and nothing can be folded into them.
+    Exporters with `keep_initializers_as_inputs` list all weights as inputs, and nothing can be folded into them: models
+    that list nearly all are frozen without this option.
     """
 
     name: str = "freeze-initializers"
@@ -92,9 +93,9 @@ class FreezeInitializers(Struct, frozen=True):
         graph.mark_changed()
         return len(frozen)
 
-    def hint(self, model: Model, report: Report) -> Hint | None:  # noqa: ARG002 - as hints have
-        """The hint for a result in which some initializers are inputs."""
-        count = len(default_values(model.graph))
+    def hint(self, model: Model, report: Report) -> Hint | None:
+        """The hint for a result in which some initializers are inputs, unless the caller keeps them."""
+        count = 0 if report.options.get("freeze_initializers") is False else len(default_values(model.graph))
         are = "initializer is an input" if count == 1 else "initializers are inputs"
         return Hint(f"{count} {are} as well, and no constant to fold") if count else None
 

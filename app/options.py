@@ -665,6 +665,20 @@ class EnginesOptions(SessionOptions):
 
 
 @mixed_in
+class TunedSessionOptions:
+    """The session that `passes tune` found."""
+
+    settings: str | Path | None = speed_option(
+        None, "Settings that `passes tune` wrote.", "FILE", kind=Path, is_typed=True, excludes=TUNED
+    )
+
+    def require_no_session(self, **given: object) -> None:
+        """Raise UsageError for other options of a session beside settings."""
+        for name, value in given.items():
+            require(not (self.settings and value), f"--{name}: --settings {self.settings} says that")
+
+
+@mixed_in
 class LevelOptions:
     """The optimization level of onnxruntime."""
 

@@ -357,6 +357,29 @@ def test_bench_compares_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         passwright.bench([path], engine=["openvino"], ep="cuda")
 
 
+@needs_openvino
+def test_what_tune_returned_is_verified_and_benched_in_its_session(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmark, "BenchmarkConfig", partial(benchmark.BenchmarkConfig, process_sets=1))
+    single, lossy, quantized = (tmp_path / f"{name}.json" for name in ("single", "lossy", "quantized"))
+    session = {"engine": "openvino", "intra_op_threads": 1, "streams": 1}
+    single.write_text(json.dumps({"format": 1, "session": session}))
+    lossy.write_text(json.dumps({"format": 1, "session": session | {"precision": "bf16"}}))
+    quantized.write_text(json.dumps({"format": 1, "run": {"scheme": "static"}, "session": {"level": "basic"}}))
+    report = passwright.verify(model, settings=single, effort="quick")
+    assert (report.agrees, report.engine, report.accuracy) == (True, "openvino", None)
+    for settings, engine in ((lossy, "openvino:bf16"), (quantized, "onnxruntime")):
+        report = passwright.verify(model, settings=settings, effort="quick")
+        assert (report.engine, report.accuracy is not None) == (engine, True)
+    measured = passwright.bench([model], settings=single, batch=(1,), min_time=0.01)
+    assert [(m.engine, m.measured.threads) for m in measured.models] == [("openvino", 1)]
+    assert (measured.threads, measured.session) == (1, "engine openvino, 1 stream, 1 intra-op thread")
+    for function, options in ((passwright.verify, {"engine": "openvino"}), (passwright.bench, {"threads": 2})):
+        with pytest.raises(UsageError, match=rf"--{min(options)}: --settings .*single.json says that"):
+            function([model] if function is passwright.bench else model, settings=single, **options)
+
+
 def test_libraries_of_providers_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "junk.so").write_text("junk")
     config = SessionConfig(provider_library=str(tmp_path / "junk.so"), provider="")

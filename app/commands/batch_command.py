@@ -101,7 +101,7 @@ class ActionOptions:
     def of(self, job: ModelJob) -> Any:
         """The options for a job, with the options in its row of a table. Raises UsageError, and typer.BadParameter."""
         options = self.with_arguments(job.arguments, job.place)
-        is_lacking = ACTIONS[self.name].other and job.other is None and options.engine is None
+        is_lacking = ACTIONS[self.name].other and job.other is None and not (options.engine or options.settings)
         require(not is_lacking, f"{job.place or job.model}: nothing to compare with: give --other DIR, or --engine")
         return options
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from ..options import (
     TOOLS,
-    TUNED,
     BatchSizeOptions,
     CriterionOptions,
     DimOptions,
@@ -22,12 +21,12 @@ from ..options import (
     ReportOptions,
     SeedOptions,
     TimingOptions,
+    TunedSessionOptions,
     criterion_option,
     option,
     parse_names,
     report_option,
     require,
-    speed_option,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +40,7 @@ class CompareOptions(
     TimingOptions,
     BatchSizeOptions,
     EnginesOptions,
+    TunedSessionOptions,
     DimOptions,
     InputOptions,
     NameOptions,
@@ -61,16 +61,12 @@ class CompareOptions(
         completes=(TOOLS,),
         is_list=True,
     )
-    settings: str | Path | None = speed_option(
-        None, "Settings that `passes tune` wrote.", "FILE", kind=Path, is_typed=True, excludes=TUNED
-    )
     keep: str | Path | None = report_option(None, "Keep the optimized files in this folder.", "FOLDER", kind=Path)
 
     def __post_init__(self) -> None:
         """Raise UsageError for options that exclude each other."""
         super().__post_init__()
-        timed = "--threads" if self.threads else "--ep" if self.ep != "cpu" else ""
-        require(not (self.settings and timed), f"{timed}: --settings {self.settings} says that")
+        self.require_no_session(threads=self.threads, ep=self.ep != "cpu")
 
 
 @dataclass(frozen=True, kw_only=True)

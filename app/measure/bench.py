@@ -35,6 +35,7 @@ from .execution_provider import engine_versions, session_configs
 from .feeds import Feeds, isolated_run_check, make_feeds
 from .metrics import ModelMetrics, RatioInterval, latency_ratios
 from .ready_metrics import Metric
+from .tuned_settings import read_tuned_settings, settings_words
 
 
 class ModelBenchmark(Struct, frozen=True):
@@ -60,7 +61,7 @@ class BenchReport:
     """All models, in the order given, under each engine, and the conditions of the measurement.
 
     `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
-    the accuracy, "" without one. `note` says why a requested batch size is missing.
+    the accuracy, "" without one. `note` says why a requested batch size is missing, `session` the settings of a file.
 
     Examples:
         >>> report = bench(["model.onnx"], batch=(1,), min_time=0.01, threads=1)
@@ -80,6 +81,7 @@ class BenchReport:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    session: str = ""
 
     @property
     def failed(self) -> list[ModelBenchmark]:
@@ -126,7 +128,8 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
     if not models:
         raise UsageError("no model is given")
     timer = PhaseTimer(phase_callback(options.progress))
-    configs = session_configs(options, options.engine, options.level)
+    tuned = None if options.settings is None else read_tuned_settings(Path(options.settings)).session
+    configs = session_configs(options, options.engine, options.level) if tuned is None else [tuned.config()]
     loaded = [_LoadedModel.of(Path(m)) for m in models]
     paths = OutputPaths.of(report=options.json)
     read = [*data_files(options.inputs), *data_files(options.labelled)]
@@ -171,7 +174,8 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
             results = [
                 _with_accuracy(r, m, config, examples, metric) for r, (m, config) in zip(results, pairs, strict=True)
             ]
-    conditions = (options.level, configs[0].provider, options.threads, list(feeds.by_batch), feeds.sizes)
+    level = options.level if tuned is None else tuned.level
+    conditions = (level, configs[0].provider, configs[0].intra_op_threads, list(feeds.by_batch), feeds.sizes)
     report = BenchReport(
         results,
         *conditions,
@@ -181,6 +185,7 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         timer.seconds,
         engine_versions(configs),
         options=options.chosen,
+        session="" if tuned is None else ", ".join(settings_words(configs[0])),
     )
     publish_text(paths.report, report.to_json)
     return report

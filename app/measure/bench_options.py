@@ -15,6 +15,7 @@ from ..options import (
     ReportOptions,
     SeedOptions,
     TimingOptions,
+    TunedSessionOptions,
 )
 
 
@@ -25,6 +26,7 @@ class BenchOptions(
     KernelPluginOptions,
     MetricOptions,
     EnginesOptions,
+    TunedSessionOptions,
     LevelOptions,
     BatchSizeOptions,
     DimOptions,
@@ -34,3 +36,9 @@ class BenchOptions(
     """The parameters of `bench` except the models, as documented there."""
 
     min_time: float = 2.0
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for options that exclude each other."""
+        super().__post_init__()
+        has_engine = list(self.engine) != ["onnxruntime"]
+        self.require_no_session(threads=self.threads, ep=self.ep != "cpu", level=self.level != "all", engine=has_engine)

@@ -33,6 +33,7 @@ def describe(report: BenchReport) -> Document:
         blocks=[
             remarks,
             Lines([*condition_lines(report)], on=TERMINAL),
+            Lines([f"all sessions have these settings: {report.session}"] if report.session else []),
             Lines([note for note in (report.note, load_note(m.measured for m in report.models)) if note], "note"),
         ],
     )

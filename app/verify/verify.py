@@ -15,6 +15,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import element_bits
 from ...core.ort.engines import SINGLE
+from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.comparison_options import ComparisonOptions
@@ -24,6 +25,7 @@ from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..measure.engine_verdict import compare_in_engine, ops_in
 from ..measure.execution_provider import compared_config, engine_versions
+from ..measure.tuned_settings import read_tuned_settings
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords_after_one_or_two
@@ -41,8 +43,8 @@ def verify_models(
 ) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
-    With an `engine`, such as `openvino`, that runs `other`, or the original itself without one. Other precisions than
-    f32, as in `openvino:bf16`, are measured with a `budget`, 1% by default.
+    With an `engine`, such as `openvino`, or `settings` of `tune`, that runs `other`, or the original itself without
+    one. Other precisions than f32, as in `openvino:bf16`, are measured with a `budget`, 1% by default.
     `inputs`, `shapes` and `memory` as for `optimize`, `effort` as its `verify`; `exact` requires bit-identical outputs.
     With `prove`, the regions in which models that agree differ are also proved, as far as they are small enough.
     With a `budget`, such as `1%`, the models may differ on purpose: the report's `accuracy` says how much, on typical
@@ -58,9 +60,9 @@ def verify_models(
     timer = PhaseTimer(phase_callback(options.progress))
     if options.budget is None:
         start_oracle_worker()
-    if other is None and options.engine is None:
+    config = _compared_config(options)
+    if other is None and config is None:
         raise UsageError("give a second model, or an engine, as in --engine openvino")
-    config = None if options.engine is None else compared_config(options.engine)
     first, second = (model_source(m, inline=False) for m in (original, original if other is None else other))
     paths = OutputPaths.of(report=options.json, page=options.html)
     data = (*data_files(options.inputs), *data_files(options.labelled))
@@ -115,6 +117,13 @@ def verify_models(
         publication.add_text(paths.page, partial(_page_text, report))
         publication.publish()
     return report
+
+
+def _compared_config(options: VerifyOptions) -> SessionConfig | None:
+    """The session that is compared, if an engine or settings are given."""
+    if options.settings is not None:
+        return read_tuned_settings(Path(options.settings)).session.config()
+    return None if options.engine is None else compared_config(options.engine)
 
 
 def _wrong_ops(model: Model, verdict: Verdict | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...core.ort.engines import parse_engine
 from ...core.verify.effort import Effort
@@ -16,6 +17,7 @@ from ..options import (
     ReportOptions,
     SeedOptions,
     ShapeOptions,
+    TunedSessionOptions,
     VerifiedEngineOptions,
     criterion_option,
     parse_effort,
@@ -35,6 +37,7 @@ class VerifyOptions(
     SeedOptions,
     ShapeOptions,
     VerifiedEngineOptions,
+    TunedSessionOptions,
     BudgetOptions,
     InputOptions,
     ReportOptions,
@@ -57,10 +60,17 @@ class VerifyOptions(
     def __post_init__(self) -> None:
         """Raise UsageError for a budget of another form, and for options that contradict each other."""
         super().__post_init__()
-        if self.engine is not None:
-            require(not self.prove, "--prove and --engine: give one of them")
-            if self.budget is None and parse_engine(self.engine).is_lossy:
-                object.__setattr__(self, "budget", DEFAULT_BUDGET)
+        self.require_no_session(engine=self.engine)
+        named = "--engine" if self.engine is not None else "--settings" if self.settings is not None else ""
+        require(not (self.prove and named), f"--prove and {named}: give one of them")
+        is_lossy = self.engine is not None and parse_engine(self.engine).is_lossy
+        if self.settings is not None:
+            from ..measure.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
+
+            tuned = read_tuned_settings(Path(self.settings))
+            is_lossy = bool(tuned.run.scheme) or tuned.session.config().is_lossy
+        if self.budget is None and is_lossy:
+            object.__setattr__(self, "budget", DEFAULT_BUDGET)
         self.require_budget_for()
         if self.budget is not None:
             from ..measure.criterion import Budget  # noqa: PLC0415 - imports onnx

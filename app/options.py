@@ -536,10 +536,14 @@ class CustomOperatorOptions:
 
     @contextmanager
     def with_operators(self, plugins: Sequence[PluginLike] = ()) -> Generator[None]:
-        """Have the operators in the block, of `plugins` too. Raises PluginError and UsageError."""
+        """Have the operators in the block, of `plugins` too, and of installed packages whose passes it looks up.
+
+        Raises PluginError and UsageError.
+        """
         plugins = (*self._plugins, *plugins)
         if not (self.custom_ops or self.kernels or plugins):
-            yield
+            with with_custom_operators(None):
+                yield
             return
         from ..core.ort.custom_operator_files import read_custom_operators  # noqa: PLC0415 - imports onnx
         from ..core.plugins.pass_registry import kernels_of  # noqa: PLC0415 - as above

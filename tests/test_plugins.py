@@ -31,7 +31,7 @@ from passwright.app.registry.pass_sources import (
 )
 from passwright.app.report.terminal import Terminal
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
-from passwright.core.errors import FailureKind, PluginError
+from passwright.core.errors import FailureKind, PluginError, UnverifiableError
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors, PassEntry
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import cases, each, load, op_types
@@ -170,6 +170,56 @@ def test_plugin_passes_run_when_enabled(on_path: Path, enable: list[str], ops: l
     result = optimize(load(TEXT), enable=enable)
     assert op_types(result.model) == ops
     assert result.report.verification is not None
+
+
+KERNELS = """
+import numpy as np
+from passwright.core import EXACT, Plugin, RulePass, Support, Target, kernel, rule
+
+@kernel("com.acme.Scale", like=0)
+def scale(x, factor=1.0):
+    return x * np.float32(factor)
+
+@rule(lambda g, x, f: g.domain("com.acme").Scale(g.Neg(x), factor=f), contract=EXACT)
+def neg_behind(g, x, f):
+    return g.Neg(g.domain("com.acme").Scale(x, factor=f))
+
+@rule(lambda g, x: g.HardSwish(x))
+def swish(g, x):
+    return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
+
+HEADER = '<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>'
+BODY = "g (float[N,3] x) => (float[N,3] y) { a = Neg(x) y = com.acme.Scale<factor=-2.0>(a) }"
+EXAMPLES = {"neg_behind": [HEADER + BODY]}
+PLUGIN = Plugin(
+    (neg_behind,), {"scaled": "neg-behind", "other": RulePass("whole", (neg_behind,))},
+    targets=(Target("chip", operators={"com.acme.Scale Neg": Support()}, decompositions=[swish]),), kernels=(scale,),
+)
+"""
+
+
+@cases("options", {
+    "a pass": {"enable": ["neg-behind"]},
+    "a pipeline as a text": {"pipeline": "scaled"},
+    "a pipeline as a pass": {"pipeline": "other"},
+    "a target": {"target": "chip"},
+})  # fmt: skip
+def test_kernels_of_installed_packages_are_used_with_their_passes(install: Install, options: dict[str, Any]) -> None:
+    install("scales", KERNELS)
+    header = '<ir_version: 8, opset_import: ["": 17, "com.acme": 1]>'
+    model = onnx.parser.parse_model(
+        header + "g (float[N,3] x) => (float[N,3] y) { a = Neg(x) y = com.acme.Scale<factor=-2.0>(a) }"
+    )
+    assert optimize(model, **options).report.verification is not None
+    with pytest.raises(UnverifiableError, match=r"no kernel for com\.acme\.Scale"):
+        optimize(model)
+
+
+@pytest.mark.parametrize("name", ["neg-behind", "neg_behind", "whole"])
+def test_check_has_the_kernels_of_installed_packages(install: Install, name: str) -> None:
+    install("scales", KERNELS)
+    result = CliRunner().invoke(app, ["check", name, "--budget", "5"])
+    assert result.exit_code == 0, result.output
 
 
 def test_plugin_passes_can_be_selected(on_path: Path) -> None:

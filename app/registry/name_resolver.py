@@ -184,8 +184,7 @@ class NameResolver:
             return self.registry.targets[name]
         if name in TARGET_NAMES:
             return shipped_target(name)
-        self._installed.load_all()
-        return self._installed.registry.targets.get(name)
+        return self._installed.target(name)
 
     def pass_named(self, name: str) -> PassEntry:
         """The pass of a name. Raises UsageError for a pipeline, and as `pipeline_from_text`."""
@@ -257,7 +256,7 @@ class NameResolver:
         if (found := self._installed.lookup(name)) is not None:
             self.registry.require_no_clash(found)
             return found
-        if (target := self._installed.registry.targets.get(name)) is not None:
+        if (target := self._installed.target(name)) is not None:
             return PipelineEntry(name, pipeline_for(target), f"target {name}")
         if PIPELINES_FILE.is_file() and name in (default := self._read_file(PIPELINES_FILE)):
             self._qualified_names[name] = f"{PIPELINES_FILE.resolve()}:{name}"

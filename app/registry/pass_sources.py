@@ -108,14 +108,16 @@ def all_passes(registry: PassRegistry) -> list[Pass]:
     return [*(found.item for found in registry.passes.values()), *own.values(), *decompositions]
 
 
-def _candidate_passes(name: str, plugins: Sequence[PluginLike], broken: LoadErrors) -> Iterator[list[Pass]]:
+def _candidate_passes(
+    name: str, plugins: Sequence[PluginLike], installed: InstalledPlugins, broken: LoadErrors
+) -> Iterator[list[Pass]]:
     registry = caller_registry(plugin_registries(plugins))
     yield all_passes(registry)
     from . import adapter_names  # noqa: PLC0415 - seldom needed
 
     if (other := adapter_names.adapter(name)) is not None:
         yield [other]
-    yield all_passes(full_registry(registry, InstalledPlugins(), broken))
+    yield all_passes(full_registry(registry, installed, broken))
 
 
 def _unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
@@ -159,8 +161,10 @@ def find_subject(name: str, pipeline: Pass, plugins: Sequence[PluginLike] | None
         return found
     broken: LoadErrors = {}
     others: Sequence[Pass] = ()
-    for others in _candidate_passes(name, plugins, broken) if plugins is not None else ():
+    installed = InstalledPlugins()
+    for others in _candidate_passes(name, plugins, installed, broken) if plugins is not None else ():
         if found := _subject_in(name, others, in_pipeline=False):
+            installed.use_kernels(installed.sources_of(p.name for p in found.selection))
             return found
     raise broken.get(name) or _unknown_name_error(name, (pipeline, *others))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
 from itertools import chain
@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from ..errors import PluginError, UsageError
 from ..ir.graph import Graph
+from ..processes.custom_operators import add_custom_operators
 from ..rewriting.rules import Rule
 from ..run.pipeline import Pass, RulePass, leaves
 from ..run.target import Target
@@ -181,9 +182,10 @@ class InstalledPlugins:
     load_errors: LoadErrors = field(default_factory=LoadErrors)
     entry_point_errors: dict[str, PluginError] = field(default_factory=dict[str, PluginError])
     _unloaded: list[EntryPoint] | None = None  # None until first used
+    _kernels: dict[str, list[Any]] = field(default_factory=dict[str, "list[Any]"])  # by source
 
     def lookup(self, name: str) -> PassEntry | PipelineEntry | None:
-        """The entry of that name. Raises PluginError if it is broken or clashes.
+        """The entry of that name, whose package's kernels are used from now on. Raises PluginError if it clashes.
 
         The entry points of that name are loaded first, all others only if it is in none of them.
         """
@@ -192,7 +194,30 @@ class InstalledPlugins:
             self.load_all()
         if name in self.load_errors:
             raise self.load_errors[name]
-        return self.registry.get(name)
+        if (found := self.registry.get(name)) is not None:
+            self.use_kernels({found.source})
+        return found
+
+    def target(self, name: str) -> Target | None:
+        """The target of that name, whose package's kernels are used from now on."""
+        self.load_all()
+        if (found := self.registry.targets.get(name)) is not None:
+            self.use_kernels({self.registry.target_sources[name]})
+        return found
+
+    def sources_of(self, passes: Iterable[str]) -> set[str]:
+        """The packages that provide passes of these names, which may be inside others or decompositions of targets."""
+        names = set(passes)
+        found = {entry.source for entry in self.registry if not names.isdisjoint(p.name for p in entry.passes)}
+        return found | {source for name, source in self.registry.target_sources.items() if name in names}
+
+    def use_kernels(self, sources: set[str]) -> None:
+        """Compute the custom operators of these packages until the block of `with_custom_operators` ends."""
+        for source in sorted(self._kernels.keys() & sources):
+            from ..ort.custom_operator_files import read_custom_operators  # noqa: PLC0415 - imports onnx
+
+            with plugin_errors(source, source):
+                add_custom_operators(read_custom_operators((), self._kernels[source]))
 
     def load_all(self) -> None:
         """Load all entry points."""
@@ -213,6 +238,8 @@ class InstalledPlugins:
                 self.entry_point_errors[entry.name] = e
                 continue
             self.entry_point_errors[entry.name] = _entry_point_error(entry, [found.name for found in registry])
+            if registry.kernels:
+                self._kernels.setdefault(_distribution_label(entry), []).extend(registry.kernels)
             for found in registry:
                 try:
                     self.registry.add(found)

@@ -56,6 +56,16 @@ def with_custom_operators(added: CustomOperators | None) -> Generator[None]:
         _CURRENT.reset(token)
 
 
+def add_custom_operators(added: CustomOperators | None) -> None:
+    """Have these operators, too, until the innermost block of `with_custom_operators` ends; those from before win."""
+    if added is None:
+        return
+    old = _CURRENT.get() or CustomOperators()
+    kernels = {(k.domain, k.op_type): k for k in (*added.kernels, *old.kernels)}
+    functions = dict.fromkeys((*added.functions, *old.functions))  # the last of an operator wins
+    _CURRENT.set(CustomOperators(old.libraries, tuple(kernels.values()), tuple(functions)))
+
+
 def runtime_name(engine: str = "onnxruntime") -> str:
     """The name of an engine with the files of operators that were added, for messages about a run."""
     added = custom_operators()

@@ -267,7 +267,9 @@ def kept_reason(report: QuantizationReport) -> str:
     if not report.ended_by:
         return f"no candidate was within the budget and {gain}"
     scored = sum(t.score is not None for t in report.trials)
-    found = f"none of the {plural(scored, 'candidate')} that it scored" if scored != 1 else "the one that it scored not"
+    if not scored:
+        return f"the search {LIMITS[report.ended_by]} before a candidate that may be {gain} was scored"
+    found = f"none of the {plural(scored, 'candidate')} that it scored" if scored > 1 else "the one that it scored not"
     return f"the search {LIMITS[report.ended_by]}, {found} within the budget and {gain}"
 
 

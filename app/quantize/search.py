@@ -29,7 +29,7 @@ SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be 
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
-CHOOSING = 0.5  # of the time: after it no further scheme is built before the first candidate is scored
+CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 Goal = Literal["latency", "size", "memory"]
 """What is to be small. Of other goals than the latency, any time is accepted."""
 GOALS: tuple[Goal, ...] = get_args(Goal)
@@ -147,9 +147,13 @@ class Search:
     _start: float = field(default_factory=monotonic, init=False)
     _files: int = field(default=0, init=False)
 
-    def _is_exhausted(self, share: float = 1.0) -> bool:
-        """Whether the number of trials or a share of the time is used up, which then ended the search."""
-        is_late = monotonic() - self._start > share * self.limits.seconds
+    @property
+    def _elapsed(self) -> float:
+        return monotonic() - self._start
+
+    def _is_exhausted(self) -> bool:
+        """Whether the number of trials or the time is used up, which then ended the search."""
+        is_late = self._elapsed > self.limits.seconds
         reached = "trials" if self.scored >= self.limits.trials else "time" if is_late else ""
         self.ended_by = self.ended_by or reached
         return bool(reached)
@@ -157,31 +161,23 @@ class Search:
     def run(self, schemes: Mapping[str, Variants]) -> list[BuiltCandidate]:
         """The candidates within the budget that are better than the original, the best first.
 
-        At least one candidate is scored, that which is best for the goal.
+        Schemes are tried in rounds, as many in each as can be built in half of the time that is left. Of the first one
+        at least a candidate is scored, that which is best for the goal.
         """
-        wholes: list[BuiltCandidate] = []
-        for name, variants in schemes.items():
-            if wholes and self._is_exhausted(CHOOSING):
-                self.trials.append(Trial(name, variants[0][0], 0, 0, 0, outcome=LIMITED))
-            elif (built := self._first(name, variants)) is not None:
-                wholes.append(built)
-        starts = wholes
-        if self.goal == "latency":
-            self.progress("racing the schemes")
-            starts = self._without_slow_operators(wholes)
-        elif self.goal == "memory":
-            self._race(wholes)
         finalists: list[BuiltCandidate] = []
         over: list[BuiltCandidate] = []
-        for start in sorted(starts, key=self._figure):
-            start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
-            if start.trial.outcome:
-                continue
-            self.progress(f"quantizing: {start.trial.scheme}")
-            if self._scored(start).is_within:
-                finalists += self._with_stored_weights(start)
-            else:
-                over.append(start)
+        pending = dict(schemes)
+        while pending and not (len(pending) < len(schemes) and self._is_exhausted()):
+            for start in sorted(self._starts(pending), key=self._figure):
+                start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
+                if start.trial.outcome:
+                    continue
+                self.progress(f"quantizing: {start.trial.scheme}")
+                if self._scored(start).is_within:
+                    finalists += self._with_stored_weights(start)
+                else:
+                    over.append(start)
+        self.trials += [Trial(name, of[0][0], 0, 0, 0, outcome=LIMITED) for name, of in pending.items()]
         for start in over:
             found = None if self._rejection(start, finalists) else self._within_budget(start, schemes)
             finalists += [] if found is None else self._with_stored_weights(found)
@@ -200,6 +196,21 @@ class Search:
         """The middle of that interval; infinite if there is none."""
         found = self._interval(built)
         return inf if found is None else found.ratio
+
+    def _starts(self, pending: dict[str, Variants]) -> list[BuiltCandidate]:
+        """The first variants of the schemes of a round, which are taken out of `pending`, after a race."""
+        end = self._elapsed + CHOOSING * max(0.0, self.limits.seconds - self._elapsed)
+        wholes: list[BuiltCandidate] = []
+        while pending and not (wholes and self._elapsed > end):
+            name = next(iter(pending))
+            built = self._first(name, pending.pop(name))
+            wholes += [] if built is None else [built]
+        if self.goal == "latency":
+            self.progress("racing the schemes")
+            return self._without_slow_operators(wholes, end)
+        if self.goal == "memory":
+            self._race(wholes)
+        return wholes
 
     def _first(self, scheme: str, variants: Variants) -> BuiltCandidate | None:
         """The first variant of a scheme that changes anything, without groups that onnxruntime does not fuse."""
@@ -244,15 +255,16 @@ class Search:
         trial.bytes = candidate.write(path)
         return BuiltCandidate(builder, candidate, path, left, trial)
 
-    def _without_slow_operators(self, wholes: Sequence[BuiltCandidate]) -> list[BuiltCandidate]:
-        """Each candidate after a race, without the operators that are faster in float."""
+    def _without_slow_operators(self, wholes: Sequence[BuiltCandidate], end: float) -> list[BuiltCandidate]:
+        """Each candidate after a race, without the operators that are faster in float; those are built until `end`."""
         entries: list[list[BuiltCandidate]] = []
         for whole in wholes:
             entries.append([])
             operators = replaced_operators(whole.builder.source.load(), whole.candidate.changes)
             kinds = {kind: keys for kind, keys in by_operator(operators) if kind not in LINEAR}
             for kind, keys in kinds.items() if whole.builder.scheme.needs_ranges else ():
-                if self._is_exhausted(CHOOSING):
+                if self._elapsed > end:
+                    self.ended_by = self.ended_by or "time"
                     break
                 slow = dict.fromkeys(keys, f"{kind} is faster in float here")
                 built = self._build(whole.trial.scheme, f"{kind} in float", whole.builder, {**whole.left, **slow})

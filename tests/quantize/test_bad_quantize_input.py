@@ -108,6 +108,8 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         ("--labelled labelled.npz --metric code.py:boom", BAD, "code.py:boom: ValueError: kaput"),
         ("--labelled labelled.npz --metric code.py:nan", BAD, "--metric code.py:nan: it gives nan, which is not an"),
         ("--labelled labelled.npz --metric code.py:text", BAD, "code.py:text: ValueError: could not convert"),
+        ("--labelled labelled.npz --metric top3", USAGE, "--metric top3: choose from top1, top5, r2, snr, tokens, "),
+        ("--metric wer", USAGE, "--metric wer is for a labelled set: give --labelled"),
         ("--data good.npz -o good.npz", BAD, "the model would overwrite good.npz, which is read"),
         ("--data code.py:none --json code.py", BAD, "the report would overwrite code.py, which is read"),
         ("--journal m.onnx", BAD, "the journal would overwrite m.onnx, which is read"),

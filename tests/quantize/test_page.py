@@ -134,6 +134,12 @@ def test_original_without_changes_has_a_page(run: Run) -> None:
     [
         ("latency", "", 2, "no candidate was within the budget and faster or smaller"),
         ("size", "", 2, "no candidate was within the budget and smaller"),
+        (
+            "latency",
+            "time",
+            0,
+            "the search ran out of time before a candidate that may be faster or smaller",
+        ),
         ("latency", "time", 2, "the search ran out of time, none of the 2 candidates that it scored within the"),
         (
             "memory",

@@ -394,18 +394,28 @@ def test_the_fastest_is_scored_where_the_time_is_spent_before(tmp_path: Path) ->
     assert [t.outcome for t in search.trials if t.scheme == "large"] == [LIMITED]
 
 
-def test_half_of_the_time_is_left_for_scores(tmp_path: Path) -> None:
-    """Schemes that would begin after it are not built."""
-    search, schemes = schemes_of_sizes(tmp_path, race=races(ratios(0.5, 0.01), ratios(0.4, 0.01)))
+@pytest.mark.parametrize(("seconds", "second"), [(100, 1), (400, 2), (700, 0)])
+def test_half_of_the_time_is_left_for_scores(tmp_path: Path, seconds: float, second: int) -> None:
+    """Of two schemes, the second one is raced with the first, after it is scored, or not at all."""
+    race, raced = races(ratios(0.5, 0.01), ratios(0.4, 0.01)), list[int]()
+    search, schemes = schemes_of_sizes(tmp_path)
     ((name, variant),) = schemes["large"]
 
     def slow(best: Any) -> CandidateBuilder | None:
-        search._start -= 400
+        search._start -= seconds
         return variant(best)
 
-    (best,) = search.run({**schemes, "large": [(name, slow)]})
-    assert (best.trial.scheme, search.ended_by) == ("large", "time")
-    assert [(t.changed, t.outcome) for t in search.trials if t.scheme == "small"] == [(0, LIMITED)]
+    def noted(models: Sequence[Path], precisions: Any) -> list[RaceRatios | str]:
+        raced.append(len(models))
+        return race(models, precisions)
+
+    search.race = noted
+    found = [b.trial.scheme for b in search.run({**schemes, "large": [(name, slow)]})]
+    assert (raced[:2], found) == {
+        0: ([1], ["large"]), 1: ([2, 1], ["small"]), 2: ([1, 1], ["small", "large"])
+    }[second]  # fmt: skip
+    assert search.ended_by == ("" if second else "time")
+    assert ((LIMITED, 0) in {(t.outcome, t.changed) for t in search.trials}) == (not second)
 
 
 def test_the_number_of_trials_is_named_where_it_ended_the_search(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from onnx import TensorProto
 from passwright.app.cli.entry import app
 from passwright.app.measure.feeds import drawn_feeds
 from passwright.core import Plugin, Support, Target
-from passwright.core.errors import PluginError, TargetError, UnknownNameError, UsageError
+from passwright.core.errors import EvaluationError, PluginError, TargetError, UnknownNameError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.core.run.target import read_target
@@ -273,6 +273,45 @@ def test_golden_models_are_right_in_openvino(name: str) -> None:
     assert str(result.report.target) == "on target openvino"
     assert result.report.rejected == []
     assert computes_the_same(model, result.model, next(drawn_feeds(model_source(model, inline=False), 1)))
+
+
+CONTRIB: dict[str, tuple[str, list[tuple[int, ...]], dict[str, Any]]] = {
+    "Gelu": ("right", [(2, 3, 8)], {}),
+    "FastGelu": ("right", [(2, 3, 8), (8,)], {}),
+    "BiasGelu": ("right", [(2, 3, 8), (8,)], {}),
+    "QuickGelu": ("right", [(2, 3, 8)], {"alpha": 1.702}),
+    "FusedMatMul": ("right", [(2, 3, 8), (2, 5, 8)], {"transB": 1, "alpha": 0.5}),
+    "FusedMatMul of batches": ("refused", [(3, 2, 8), (2, 8, 5)], {"transBatchA": 1}),
+    "FusedGemm": ("right", [(3, 8), (8, 5), (5,)], {"activation": "Relu"}),
+    "FusedConv": ("right", [(1, 3, 8, 8), (4, 3, 3, 3), (4,), (1, 4, 6, 6)], {"activation": "Relu"}),
+    "SkipLayerNormalization": ("right", [(2, 3, 8), (2, 3, 8), (8,), (8,), (8,)], {"epsilon": 1e-5}),
+    "SkipSimplifiedLayerNormalization": ("right", [(2, 3, 8), (2, 3, 8), (8,)], {"epsilon": 1e-5}),
+    "Attention": ("right", [(2, 4, 16), (16, 48), (48,)], {"num_heads": 2}),
+    "MultiHeadAttention": ("right", [(2, 4, 16)] * 3, {"num_heads": 2}),
+    "Inverse": ("refused", [(1, 4, 4)], {}),
+    "GridSample": ("refused", [(1, 2, 4, 4), (1, 3, 3, 2)], {}),
+}
+"""Operators of com.microsoft, whether OpenVINO computes or refuses them, shapes of their inputs, and attributes."""
+
+
+@needs_openvino
+@cases("name, expected, shapes, attributes", {name: (name, *row) for name, row in CONTRIB.items()})
+def test_operators_of_onnxruntime_that_openvino_computes(
+    name: str, expected: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any]
+) -> None:
+    random = np.random.default_rng(0)
+    feeds = {f"x{i}": random.normal(size=shape).astype(np.float32) for i, shape in enumerate(shapes)}
+    inputs = [onnx.helper.make_tensor_value_info(n, TensorProto.FLOAT, x.shape) for n, x in feeds.items()]
+    node = onnx.helper.make_node(name.partition(" ")[0], [*feeds], ["y"], domain="com.microsoft", **attributes)
+    output = onnx.helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    opsets = [onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid("com.microsoft", 1)]
+    graph = onnx.helper.make_graph([node], "g", inputs, [output])
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    if expected == "right":
+        assert computes_the_same(model, model, feeds)
+    else:
+        with pytest.raises(EvaluationError, match=r"it has no com\.microsoft\.|Conversion is failed"):
+            create_session(model.SerializeToString(), OPENVINO)
 
 
 def test_openvino_is_given_no_operator_that_is_slower_there() -> None:

@@ -1,8 +1,8 @@
-"""Size, accuracy and latency of quantized models: onnxruntime's own recipes and `passes quantize`.
+"""Size, accuracy and latency of models that `passes quantize`, `passes run` and other tools made.
 
 `python golden_models/trained/make.py --out DIR` makes the models and their data. Each recipe is a process of its own
 with a time limit; all results are then timed in one race with the original, under ORT ALL. `--json` holds the results,
-and a folder beside it the files; a second call continues with the missing ones.
+and a folder beside it the files; a second call continues with the missing ones. No model has options of its own.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from passwright.app.measure.bench import BenchReport, bench
 from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.registry.environment import machine_summary, quantization_target
 from passwright.core.errors import PassesError, format_error
-from quantization_recipes import RECIPES
+from quantization_recipes import OPTIMIZERS, RECIPES
 from speedup import write_results
 from speedup_table import Ratio
 from table import MEGABYTE, markdown
 from verdicts import checker_objection
 
 FLOAT, OURS = "float32", "passes quantize"
-RECIPE_LABELS = (*RECIPES, OURS)
+RUNS = {"passes run": ["run"], "passes run, ort": ["run", "--pipeline", "ort"]}
+OTHERS = (*OPTIMIZERS, *RECIPES)
+RECIPE_LABELS = (*OTHERS, *RUNS, OURS)
 SEARCH_SHARE = 0.5  # of the time limit; the rest is for the beginning and the end
 BUDGET = 0.01  # of the float model's accuracy
 
@@ -66,6 +68,8 @@ def make(label: str, subject: Subject, folder: Path, threads: int, timeout: floa
     result.unlink(missing_ok=True)
     if label == OURS:
         failure = quantize(subject, result, threads, timeout)
+    elif label in RUNS:
+        failure = passes([*RUNS[label], str(subject.path), "-o", str(result)], timeout)
     else:
         arguments = [label, subject.path, subject.data("calibration"), result]
         failure = run_script("quantization_recipes.py", *arguments, timeout=timeout)
@@ -75,16 +79,27 @@ def make(label: str, subject: Subject, folder: Path, threads: int, timeout: floa
 
 
 def quantize(subject: Subject, result: Path, threads: int, timeout: float) -> str | None:
-    """Run the command, its report beside the result. None if all went well, else why it failed, in a line."""
-    command = [sys.executable, "-m", "passwright", "quantize", str(subject.path), "-o", str(result), *subject.options]
-    command += ["--budget", f"{BUDGET:.0%}", "--time", f"{timeout * SEARCH_SHARE:g}", "--threads", str(threads)]
-    command += ["--json", str(result.with_suffix(".json"))]
+    """Quantize within the budget, the report beside the result."""
+    arguments = ["quantize", str(subject.path), "-o", str(result), *subject.options, "--budget", f"{BUDGET:.0%}"]
+    arguments += ["--time", f"{timeout * SEARCH_SHARE:g}", "--threads", str(threads)]
+    return passes([*arguments, "--json", str(result.with_suffix(".json"))], timeout)
+
+
+def passes(arguments: list[str], timeout: float) -> str | None:
+    """Run a command. None if all went well, else why it failed, in a line."""
+    command = [sys.executable, "-m", "passwright", *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
         return f"> {timeout:g} s"
     lines = [line.strip() for line in done.stderr.splitlines() if any(map(str.isalnum, line))]  # none of a frame
     return f"fails: {lines[-1] if lines else done.returncode}" if done.returncode else None
+
+
+def compare(subject: Subject, path: Path, threads: int, timeout: float) -> str:
+    """Compare other optimizers without labels, the report in a file; why it failed, empty if it did not."""
+    arguments = ["compare", str(subject.path), "--batch", "1", "--threads", str(threads), "--json", str(path)]
+    return passes([*arguments, "--min-time", "0.2"], timeout) or ""
 
 
 def race(subject: Subject, made: dict[str, Any], threads: int, batch: int, min_time: float) -> dict[str, Any]:
@@ -156,8 +171,11 @@ GOOD = ("faster", "as fast", "original")
 
 
 def format_results(results: dict[str, Any]) -> Iterator[str]:
-    """A table of all models and recipes, then the conclusions."""
+    """A line for each model, a table of all models and recipes, then the conclusions."""
     raced = {name: facts for name, facts in results.items() if facts.get("race")}
+    header = ["model", "MB", "figure", "unseen rows", "size", "latency", "outcome", "best of others", "its latency"]
+    yield from markdown(header, (summary(name, facts) for name, facts in raced.items() if OURS in facts["made"]))
+    yield ""
     header = ["model", "recipe", "MB", "size", "accuracy", "latency", "outcome", "seconds to make"]
     yield from markdown(header, (cells for name, facts in raced.items() for cells in model_cells(name, facts)))
     yield ""
@@ -168,6 +186,29 @@ def format_results(results: dict[str, Any]) -> Iterator[str]:
     yield from (f"- {name}, {line}" for name, facts in raced.items() for line in fault_lines(facts))
     yield from (f"- {name}: not measured: {facts['failure']}" for name, facts in results.items() if "failure" in facts)
     yield from sorted({conditions(facts["race"]) for facts in raced.values()})
+
+
+def summary(name: str, facts: dict[str, Any]) -> list[str]:
+    """Ours on rows that the search had not seen, and the fastest result of other tools that is within the budget."""
+    rows = facts["race"]["rows"]
+    base, ours = rows[FLOAT], rows.get(OURS)
+    best, latency = best_of_others(facts)
+    cells = ["", "", "", ""]
+    if ours is not None:
+        report = json.loads(Path(facts["made"][OURS]["file"]).with_suffix(".json").read_text())
+        figures = [report[side]["score"]["figure"] for side in ("original", "result")]
+        cells = [" to ".join(f"{figure:.4f}" for figure in figures), f"{ours['bytes'] / base['bytes']:.2f}",
+                 str(Ratio(*ours["ratio"]))]  # fmt: skip
+        cells = [f"{base['accuracy']:.4f} to {ours['accuracy']:.4f}", *cells]
+    return [name, f"{base['bytes'] / MEGABYTE:.2f}", *cells, verdict(OURS, facts), best, str(latency)]
+
+
+def best_of_others(facts: dict[str, Any]) -> tuple[str, Ratio]:
+    """The fastest result of other tools that is valid and within the budget, or the original."""
+    rows = facts["race"]["rows"]
+    right = [label for label in OTHERS if label in facts["made"] and verdict(label, facts) in GOOD]
+    found = {"original": Ratio(1, 1, 1), **{label: Ratio(*rows[label]["ratio"]) for label in right}}
+    return min(found.items(), key=lambda item: item[1].value)
 
 
 def model_cells(name: str, facts: dict[str, Any]) -> Iterator[list[str]]:
@@ -197,15 +238,12 @@ def conclusion(label: str, models: list[dict[str, Any]]) -> str:
 
 
 def against_best_recipe(raced: dict[str, Any]) -> Iterator[str]:
-    """The models on which ours is faster and slower than the best right result of onnxruntime, or than the original."""
+    """The models on which ours is faster and slower than the best right result of other tools, or than the original."""
     found: dict[str, list[str]] = {"faster": [], "as fast": [], "slower": [], "not usable": []}
     for name, facts in raced.items():
         if OURS not in facts["made"]:
             continue
-        rows, original = facts["race"]["rows"], Ratio(1, 1, 1)
-        right = [label for label in RECIPES if label in facts["made"] and verdict(label, facts) in GOOD]
-        best = min((Ratio(*rows[label]["ratio"]) for label in right), key=lambda r: r.value, default=original)
-        best = min(best, original, key=lambda r: r.value)
+        rows, (_, best) = facts["race"]["rows"], best_of_others(facts)
         if verdict(OURS, facts) not in {*GOOD, "slower"}:
             found["not usable"].append(name)
             continue
@@ -215,10 +253,12 @@ def against_best_recipe(raced: dict[str, Any]) -> Iterator[str]:
         counts = "; ".join(
             f"{word} on {len(names)}{': ' * bool(names)}{', '.join(names)}" for word, names in found.items()
         )
-        yield f"- {OURS}, against the best right recipe of onnxruntime or the original: {counts}"
+        yield f"- {OURS}, against the best right result of another tool or the original: {counts}"
 
 
 def fault_lines(facts: dict[str, Any]) -> Iterator[str]:
+    if failure := facts.get("compare"):
+        yield f"passes compare: {failure[:160]}"
     for label, made in facts["made"].items():
         row = facts["race"]["rows"].get(label, {})
         fault = made["failure"] or row.get("invalid") or row.get("accuracy_failure")
@@ -245,6 +285,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of onnxruntime; 0: all cores")
     parser.add_argument("--min-time", type=float, default=0.5, metavar="SECONDS", help="of calls of a row")
     parser.add_argument("--timeout", type=float, default=900, metavar="SECONDS", help="of a recipe")
+    parser.add_argument("--compare", action="store_true", help="run `passes compare`, too")
     parser.add_argument("--table", action="store_true", help="only write the table of the results")
     options = parser.parse_args()
     results: dict[str, Any] = json.loads(options.json.read_text()) if options.json.exists() else {}
@@ -266,6 +307,9 @@ def measure(name: str, subject: Subject, results: dict[str, Any], options: argpa
         if label not in facts["made"] or label in options.again:
             facts["made"][label], facts["race"] = make(label, subject, folder, options.threads, options.timeout), None
             print(f"{name}: {label}: {facts['made'][label]['failure'] or 'done'}", file=sys.stderr, flush=True)
+    if options.compare and "compare" not in facts:
+        facts["compare"] = compare(subject, folder / "compare.json", options.threads, options.timeout)
+        print(f"{name}: passes compare: {facts['compare'] or 'done'}", file=sys.stderr, flush=True)
     if facts["race"] is None:
         facts.pop("failure", None)
         try:

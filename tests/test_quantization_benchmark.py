@@ -1,5 +1,6 @@
 """`benchmarks/quantization.py`: outcomes, and the table."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,27 @@ def test_recipe_of_onnxruntime(quantization: Any, tmp_path: Path) -> None:
     assert found["accuracy"] > 0.98
     assert not found["invalid"]
     assert [label for label, facts in race["rows"].items() if facts["is_original"]] == ["ORT static"]
+
+
+def test_summary_is_of_unseen_rows(quantization: Any, tmp_path: Path) -> None:
+    """The figures are those of the search's report; the best of the others is within the budget."""
+    facts = result(ratio=[0.8, 0.7, 0.9])
+    facts["made"][quantization.OURS] = {"file": str(tmp_path / "ours.onnx"), "failure": ""}
+    facts["race"]["rows"][quantization.OURS] = row(ratio=[0.3, 0.2, 0.4], bytes=250_000)
+    facts["made"]["onnxsim"], facts["race"]["rows"]["onnxsim"] = {"failure": ""}, row(accuracy=0.1, ratio=[0.1] * 3)
+    report = {side: {"score": {"figure": figure}} for side, figure in (("original", 0.91), ("result", 0.905))}
+    (tmp_path / "ours.json").write_text(json.dumps(report))
+    assert quantization.summary("a", facts) == [
+        "a", "1.00", "0.9000 to 0.9000", "0.9100 to 0.9050", "0.25", "**0.30 ± 0.10**", "faster", LABEL,
+        "**0.80 ± 0.10**",
+    ]  # fmt: skip
+
+
+def test_commands_and_other_optimizers_make_models(quantization: Any, tmp_path: Path) -> None:
+    """Both pipelines write a model; what fails is told in a line."""
+    subject = quantization.Subject.read(ROOT / "golden_models" / "trained" / "digits_mlp.json")
+    for label in quantization.RUNS:
+        assert not quantization.make(label, subject, tmp_path, 1, 120)["failure"]
+    assert len(list(tmp_path.glob("*.onnx"))) == 2
+    missing = quantization.Subject(tmp_path / "none.onnx", "")
+    assert quantization.make("passes run", missing, tmp_path, 1, 120)["failure"].startswith("fails: ")

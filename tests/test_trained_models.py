@@ -97,3 +97,38 @@ def test_average_precision() -> None:
     expected = ((1 + 2 / 4) / 3 + 1) / 2
     assert metric("average_precision")({"output0": found[None]}, labels[None]) == pytest.approx(expected)
     assert metric("average_precision")({"output0": found[None, :, :0]}, labels[None]) == 0
+
+
+def test_agreement() -> None:
+    """The mean of each number explains nothing; a number that does not vary is no division by 0."""
+    labels = np.array([[1.0, 5, 7], [3, 9, 7]])
+    assert metric("agreement")({"y": labels}, labels) == 1
+    assert metric("agreement")({"y": np.array([[2.0, 7, 7], [2, 7, 7]])}, labels) == 0
+    assert metric("agreement")({"y": labels + np.array([1, 0, 0])}, labels) == pytest.approx(1 - 2 / 10)
+
+
+def test_tags() -> None:
+    """From scores or classes; negative labels do not count."""
+    labels = np.array([[2, 0, -1], [1, -1, -1]])
+    classes = np.array([[2, 1, 1], [1, 0, 0]])
+    assert metric("tags")({"y": classes}, labels) == pytest.approx(2 / 3)
+    assert metric("tags")({"y": np.eye(3)[classes]}, labels) == pytest.approx(2 / 3)
+
+
+def test_pitches() -> None:
+    """Half a semitone is 2.9 %."""
+    assert metric("pitches")({"y": np.array([[440.0, 452, 453, 0]])}, np.array([[440.0, 440, 440, 440]])) == 0.5
+    scores = one_hot([10, 12, 13], 360)
+    assert metric("pitch_bins")({"y": scores}, np.array([10, 10, 10])) == pytest.approx(2 / 3)
+
+
+def test_average_precision_of_other_outputs() -> None:
+    """Coefficients of masks are no classes; a YOLOX has places in cells of 8, 16 and 32 pixels."""
+    labels = np.array([[[0, 40, 24, 56, 40]]], np.float32)
+    masks = np.array([[[48], [32], [16], [16], [0.9], [5], [-3]]], np.float32)
+    assert metric("average_precision_one_class")({"y": masks}, labels) == 1
+    cells = np.zeros((1, 3549, 6), np.float32)
+    cells[0, 52**2 + 2 * 26 + 3] = [0, 0, 0, 0, 1, 0.9]  # the fourth cell in the third row of those of 16 pixels
+    assert metric("average_precision_yolox")({"y": cells}, labels) == 1
+    cells[0, 52**2 + 2 * 26 + 3, 2] = 2  # 118 pixels wide
+    assert metric("average_precision_yolox")({"y": cells}, labels) == 0

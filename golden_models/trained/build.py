@@ -10,30 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 
 from . import metrics
+from .answers import outputs
 from .catalogue import MODELS
-from .labelled_model import Arrays, TrainedModel
+from .labelled_model import TrainedModel
 
 HERE = Path(__file__).resolve().parent
-BATCH = 32
-
-
-def outputs(model: Path, labelled: Arrays) -> dict[str, np.ndarray]:
-    """The outputs of onnxruntime for all rows, in batches, as `passes bench --labelled` computes them."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    names, rows = [value.name for value in session.get_outputs()], len(labelled["labels"])
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    for start in range(0, rows, BATCH):
-        indices = np.minimum(np.arange(start, start + BATCH), rows - 1)
-        feeds = {k: v[indices] if len(v) == rows else v for k, v in labelled.items() if k != "labels"}
-        for name, value in zip(names, session.run(names, feeds), strict=True):
-            if len(value) == BATCH:
-                parts[name].append(value[: rows - start])
-    return {name: np.concatenate(part) for name, part in parts.items() if part}
 
 
 def top_1(found: dict[str, np.ndarray], labels: np.ndarray) -> float:
@@ -52,7 +35,8 @@ def build(trained: TrainedModel, folder: Path) -> str:
     np.savez_compressed(folder / f"{trained.name}_calibration.npz", **made.calibration)
     np.savez_compressed(folder / f"{trained.name}_labelled.npz", **made.labelled)
     metric = getattr(metrics, trained.metric) if trained.metric else top_1
-    value = float(metric(outputs(path, made.labelled), made.labelled["labels"]))
+    labels = made.labelled["labels"]
+    value = float(metric(outputs(path, made.labelled, len(labels)), labels))
     if value < trained.lowest:
         raise ValueError(f"{metric.__name__} is {value:.4f}, less than {trained.lowest}")
     facts = {
@@ -60,7 +44,7 @@ def build(trained: TrainedModel, folder: Path) -> str:
     }  # fmt: skip
     path.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
     size = path.stat().st_size
-    return f"{size:>9} bytes  {metric.__name__} {value:.4f} of {len(made.labelled['labels'])}  {made.source}"
+    return f"{size:>9} bytes  {metric.__name__} {value:.4f} of {len(labels)}  {made.source}"
 
 
 def main() -> int:

@@ -82,6 +82,33 @@ def pixels(outputs, labels):
     return 2 * np.sum(found & labels) / max(np.sum(found) + np.sum(labels), 1)
 
 
+def agreement(outputs, labels):
+    """The share of the variance of the labels that the first output explains, over all its numbers together.
+
+    Labels have the shape of the output. A number has its own mean, and counts as much as it varies.
+    """
+    difference = np.sum(np.square(np.subtract(next(iter(outputs.values())), labels, dtype=np.float64)))
+    return 1 - difference / np.sum(np.square(labels - np.mean(labels, 0, np.float64)))
+
+
+def tags(outputs, labels):
+    """The share of right classes where the label is not negative. The first output has classes, or scores of them."""
+    found = next(iter(outputs.values()))
+    found = found if found.shape == labels.shape else np.argmax(found, -1)
+    return np.mean((found == labels)[labels >= 0])
+
+
+def pitches(outputs, labels):
+    """The share of steps with the right pitch: within half a semitone. The first output and labels are in Hz."""
+    found = np.maximum(next(iter(outputs.values())), 1).reshape(labels.shape)
+    return np.mean(np.abs(np.log2(found / labels)) < 1 / 24)
+
+
+def pitch_bins(outputs, labels):
+    """The share of rows with the right pitch: the highest score at most two bins of 20 cents from the label."""
+    return np.mean(np.abs(np.argmax(next(iter(outputs.values())), -1) - labels) <= 2)
+
+
 CONFIDENCE, SAME_BOX = 0.25, 0.5  # the score of a detection, the overlap of two boxes of one object
 LEAST_SCORE = 0.01  # of the boxes that count for precision
 
@@ -104,6 +131,28 @@ def average_precision(outputs, labels):
     classes, counts = np.unique(labels[..., 0][labels[..., 0] >= 0], return_counts=True)
     precisions = [_area([f[1:] for f in found if f[0] == c], n) for c, n in zip(classes, counts, strict=True)]
     return float(np.mean(precisions)) if precisions else 1.0
+
+
+def average_precision_one_class(outputs, labels):
+    """The same for a YOLO of one class, whose other rows are coefficients of masks."""
+    return average_precision({"": next(iter(outputs.values()))[:, :5]}, labels)
+
+
+def average_precision_yolox(outputs, labels):
+    """The same for a YOLOX of one class, as `decoded_yolox` reads it."""
+    return average_precision({"": decoded_yolox(next(iter(outputs.values())))}, labels)
+
+
+def decoded_yolox(output, side=416, strides=(8, 16, 32)):
+    """The output of a YOLO for that of a YOLOX, [N, cells, 5 + classes]: places in cells, logarithms of sizes."""
+    corners, steps = [], []
+    for stride in strides:
+        cells = np.stack(np.meshgrid(*[np.arange(side // stride)] * 2), -1).reshape(-1, 2)
+        corners.append(cells)
+        steps.append(np.full((len(cells), 1), stride))
+    steps = np.concatenate(steps)
+    boxes = np.concatenate([(output[..., :2] + np.concatenate(corners)) * steps, np.exp(output[..., 2:4]) * steps], -1)
+    return np.concatenate([boxes, output[..., 4:5] * output[..., 5:]], -1).transpose(0, 2, 1)
 
 
 def _area(found, wanted):

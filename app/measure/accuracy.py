@@ -174,11 +174,10 @@ def labelled_outputs(
     return run_in_batches(model, inputs, outputs, feeds, axes)
 
 
-def accuracy(
-    model: Session, inputs: Sequence[InputSpec], outputs: Sequence[str], examples: LabelledSet, metric: Metric
-) -> float:
-    """The value of a metric for a model's outputs on a labelled set; raises as `labelled_outputs` does."""
-    return metric(labelled_outputs(model, inputs, outputs, examples), examples.labels(inputs))
+def notes_about(outputs: Mapping[str, Any]) -> list[str]:
+    """A note for each output of a labelled set without rows."""
+    names = [name for name, v in outputs.items() if isinstance(v, list) and v and isinstance(v[0], np.ndarray)]
+    return [f"{name} has no batch axis: a metric gets a list of what each run gives" for name in names]
 
 
 def load_metric(text: str, labels: Array | None = None, arrays: Mapping[str, Array] | None = None) -> Metric:

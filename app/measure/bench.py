@@ -29,7 +29,7 @@ from ..registry.python_data import data_files, read_given
 from ..report.notebook import report_card
 from ..report.progress import phase_callback, with_keywords
 from . import benchmark
-from .accuracy import LabelledSet, accuracy, load_metric
+from .accuracy import LabelledSet, labelled_outputs, load_metric, notes_about
 from .bench_options import BenchOptions
 from .execution_provider import engine_versions, session_configs
 from .feeds import Feeds, isolated_run_check, make_feeds
@@ -168,11 +168,13 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         )
         for (m, config), metrics in zip(pairs, measured, strict=True)
     ]
+    notes = dict.fromkeys([feeds.note] if feeds.note else [])
     results[1:] = [structs.replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
     if examples is not None and metric is not None:
         with timer.phase("computing the accuracy"):
             results = [
-                _with_accuracy(r, m, config, examples, metric) for r, (m, config) in zip(results, pairs, strict=True)
+                _with_accuracy(r, m, config, examples, metric, notes)
+                for r, (m, config) in zip(results, pairs, strict=True)
             ]
     level = options.level if tuned is None else tuned.level
     conditions = (level, configs[0].provider, configs[0].intra_op_threads, list(feeds.by_batch), feeds.sizes)
@@ -181,7 +183,7 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         *conditions,
         "" if metric is None else metric.name,
         samples,
-        feeds.note,
+        "; ".join(notes),
         timer.seconds,
         engine_versions(configs),
         options=options.chosen,
@@ -261,20 +263,37 @@ def _choose_feeds(models: Sequence[_LoadedModel], make: Callable[[ModelSource], 
 
 
 def _with_accuracy(
-    result: ModelBenchmark, model: _LoadedModel, config: SessionConfig, examples: LabelledSet, metric: Metric
+    result: ModelBenchmark,
+    model: _LoadedModel,
+    config: SessionConfig,
+    examples: LabelledSet,
+    metric: Metric,
+    notes: dict[str, None],
 ) -> ModelBenchmark:
     """The benchmark with the accuracy, if the model runs."""
     if result.measured.failure or model.model is None:
         return structs.replace(result, accuracy_failure=result.measured.failure or model.load_error)
     try:
-        return structs.replace(result, accuracy=accuracy_of(model.source, config, examples, metric))
+        return structs.replace(result, accuracy=accuracy_of(model.source, config, examples, metric, notes))
     except EvaluationError as e:
         return structs.replace(result, accuracy_failure=format_error(e))
 
 
-def accuracy_of(source: ModelSource, config: SessionConfig, examples: LabelledSet, metric: Metric) -> float:
-    """The value of a metric for a model's outputs on a labelled set, as `accuracy`, in a process of its own."""
+def accuracy_of(
+    source: ModelSource,
+    config: SessionConfig,
+    examples: LabelledSet,
+    metric: Metric,
+    notes: dict[str, None] | None = None,
+) -> float:
+    """The value of a metric for a model's outputs on a labelled set, which it runs on in a process of its own.
+
+    `notes` get those about outputs. Raises as `labelled_outputs` does.
+    """
     model = source.load()
+    inputs = input_specs(model)
     with RemoteBackend(config) as remote:
-        outputs = [v.name for v in model.graph.outputs]
-        return accuracy(remote(source.loadable()), input_specs(model), outputs, examples, metric)
+        found = labelled_outputs(remote(source.loadable()), inputs, [v.name for v in model.graph.outputs], examples)
+    if notes is not None:
+        notes |= dict.fromkeys(notes_about(found))
+    return metric(found, examples.labels(inputs))

@@ -22,7 +22,7 @@ from ...core.verify.given_inputs import KEPT_BYTES
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.kept_values import value_bytes
 from ...core.verify.sample_rows import batch_symbol, fixed_batch
-from .accuracy import LabelledSet, labelled_outputs, load_metric, rows_of
+from .accuracy import LabelledSet, labelled_outputs, load_metric, notes_about, rows_of
 from .agreement import Agreement, OutputUses, Score, figure_name
 from .ready_metrics import Metric
 
@@ -111,11 +111,7 @@ class MetricCriterion:
                 found = labelled_outputs(remote(model), self.inputs, self.outputs, self.examples)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
-        self.notes = [
-            f"{name} has no batch axis: a metric gets a list of what each run gives"
-            for name, value in found.items()
-            if isinstance(value, list) and value and isinstance(value[0], np.ndarray)
-        ]
+        self.notes = notes_about(found)
         figure = self.metric(found, self.examples.labels(self.inputs))
         if not isfinite(figure):
             return Score(-inf, inf, failure=f"its {self.name} is {figure}")

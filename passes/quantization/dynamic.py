@@ -25,6 +25,7 @@ from .weight_rounding import (
     gram_of,
     quantization_spec,
     require_min_weights,
+    require_sums_in_int32,
     rounded_weights,
 )
 
@@ -35,7 +36,9 @@ def integer_weights(weights: Array, spec: QuantizationSpec, *, per_channel: bool
     """Weights, of which columns are output channels, rounded with one zero point for all."""
     zero = 128 if spec.weights == TensorProto.UINT8 else 0
     grid = Grid(zero - spec.weight_limit, zero + spec.weight_limit, zero, 0 if per_channel else -1)
-    return rounded_weights(weights, grid, spec.rounding, gram)
+    rounded = rounded_weights(weights, grid, spec.rounding, gram)
+    require_sums_in_int32(rounded.integers - zero, (-2,), "the weights")
+    return rounded
 
 
 @rule(

@@ -43,7 +43,17 @@ from ..support.operand_queries import (
     required_scalar,
     unless_declined,
 )
-from .weight_rounding import HUGE, PER_CHANNEL_OPSET, TINY, float_weights, quantization_spec, required_spec
+from .weight_rounding import (
+    HUGE,
+    MAX_BYTE,
+    MAX_SUM,
+    PER_CHANNEL_OPSET,
+    TINY,
+    float_weights,
+    quantization_spec,
+    require_sums_in_int32,
+    required_spec,
+)
 
 MAX_BIAS = 1 << 30  # as an int32, with a bit to spare for what is added to it
 UNBOUNDED = ValueRange()
@@ -276,10 +286,13 @@ def quantized_operands(g: RewriteBuilder, x: Value, w: Array, axis: int | None, 
     spec or the opset wants that.
     """
     spec = required_spec(g)
-    varying = quantized(g, x)
+    varying, channels = quantized(g, x), axis
     axis = axis if spec.per_channel and g.opset >= PER_CHANNEL_OPSET else None
     x_scale = scale_of(varying)
     scales = usable_scales(weight_scales(w, spec.weight_limit, axis), x_scale, bias)
+    summed = (max(w.ndim - 2, 0),) if channels is None else tuple(i for i in range(w.ndim) if i != channels)
+    divisors = scales.reshape([-1 if i == axis else 1 for i in range(w.ndim)])
+    require_sums_in_int32(w / divisors, summed, f"the weights for {x.name}")
     weights = quantized_weight(g, w, scales, axis)
     return [varying, weights] if bias is None else [varying, weights, quantized_bias(g, bias, x_scale * scales)]
 
@@ -393,6 +406,9 @@ def quantize_product(g: RewriteBuilder, product: Op, clamp: Op | None = None) ->
     x, y = operand(product), operand(product, 1)
     require(not y.is_const, "the second factor has weights")
     require(not (is_dequantized(g, x) and is_dequantized(g, y)), "it is quantized")
+    terms = y.known_shape[-2] if y.known_shape is not None and y.rank > 1 else 0
+    fits = not isinstance(terms, int) or MAX_BYTE**2 * terms <= MAX_SUM
+    require(fits, f"sums of {terms} products of two integers may exceed 32 bits")
     factors = [quantized_constant(g, v) if v.is_const else quantized(g, v) for v in (x, y)]
     return product_output(g, matrix_product(g, product, *factors), product, clamp)
 

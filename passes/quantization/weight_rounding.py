@@ -18,6 +18,7 @@ from ..linear.products import PRODUCTS, Product, weighted_product
 from ..support.operand_queries import Array, known, operand, unless_declined
 
 PER_CHANNEL_OPSET = 13  # of DequantizeLinear with one scale for each index of an axis
+MAX_BYTE, MAX_SUM = 255, (1 << 31) - 1  # of activations less their zero point, and of an int32
 TINY, HUGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 
 
@@ -56,6 +57,17 @@ def product_of_constant(op: Op) -> Product:
         require(table.is_const and table.rank == 2, "the weights are not a constant matrix")
         return Product(operand(op), table, trans_b=True)
     return weighted_product(op, allow_other_uses=True)
+
+
+def require_sums_in_int32(integers: Array, axes: tuple[int, ...], name: str) -> None:
+    """Decline weights, less their zero point, whose sums along `axes` of products with bytes may exceed an int32.
+
+    onnxruntime's kernels wrap around or saturate there. Sums of the positive and of the negative ones bound all partial
+    sums, in any order.
+    """
+    largest = max(float(np.where(integers * sign > 0, integers * sign, 0).sum(axis=axes).max()) for sign in (1, -1))
+    count = prod(integers.shape[axis] for axis in axes)
+    require(MAX_BYTE * largest <= MAX_SUM, f"sums of {count} products of integers with {name} may exceed 32 bits")
 
 
 def gram_of(spec: QuantizationSpec, p: Product) -> Array | None:

@@ -374,3 +374,21 @@ def test_a_plugin_adds_a_rule_in_four_lines_that_runs_only_where_the_pipeline_qu
     (op,) = from_onnx(model).graph.ops()
     (failure,) = diagnose_match(halve_weights, op).failures
     assert failure.reason == "its contract is lossy, and the pipeline does not quantize"
+
+
+def test_sums_beyond_32_bits_stay_in_float() -> None:
+    """255 * 127 * 70,000 is more than an int32 holds; with weights of both signs the sums are half of that."""
+    for weights, kind in ((np.ones((70_000, 32)), "MatMul"), (normal(70_000, 32), "DynamicQuantizeMatMul")):
+        w = weights.astype(np.float32)
+        model = load("g (float[M,70000] x) => (float[M,32] y) { y = MatMul(x, w) }", 17, {"w": w})
+        x = np.ones((2, 70_000), np.float32)
+        operators, (got,) = loaded(quantized(model, replace(SPEC, weight_limit=127)), {"x": x})
+        assert operators == [kind]
+        assert decibels(run(model, {"x": x})[0], got) > 25
+    reason = "sums of 70000 products of integers with the weights may exceed 32 bits"
+    graph = from_onnx(load("g (float[M,70000] x) => (float[M,32] y) { y = MatMul(x, w) }", 17,
+                           {"w": np.ones((70_000, 32), np.float32)})).graph  # fmt: skip
+    graph.context.quantization = replace(SPEC, weight_limit=127)
+    (op,) = graph.ops()
+    found = diagnose_match(dynamic_rules.quantize_product_dynamically, op)
+    assert [f.reason for f in found.failures][-1:] == [reason]

@@ -325,6 +325,22 @@ def test_overridable_weights_stay_in_float() -> None:
     assert [v.name for v in to_onnx(made).graph.input] == ["x", "w"]
 
 
+def test_sums_beyond_32_bits_stay_in_float() -> None:
+    """Of weights, of convolutions too, and of two computed factors."""
+    ones = np.ones((70_000, 32), np.float32)
+    product = "g (float[1,70000] x) => (float[1,32] y) { y = MatMul(x, w) }"
+    conv = "g (float[1,70000,1,1] x) => (float[1,32,1,1] y) { y = Conv(x, w) }"
+    two = "g (float[1,1,40000] x, float[1,40000,1] v) => (float[1,1,1] y) { y = MatMul(x, v) }"
+    spec = replace(UNSIGNED, ranges={"x": Range(0, 1), "v": Range(0, 1), "y": Range(0, 70_000)}, weight_limit=127)
+    for text, w in ((product, ones), (conv, ones.T[:, :, None, None].copy()), (two, None)):
+        weights = {} if w is None else {"w": w}
+        pipeline = Pipeline("static", (QUANTIZE_STATIC,), quantization=spec)
+        assert not apply_passes(load(text, 17, weights), pipeline)[1].changes, text
+        signs = np.random.default_rng(0).choice(np.float32([-1, 1]), () if w is None else w.shape)
+        few = {} if w is None else {"w": w * signs}
+        assert apply_passes(load(text.replace("40000", "400"), 17, few), pipeline)[1].changes, text
+
+
 def test_shared_weights_are_written_once() -> None:
     made = quantized(as_model(f"{C} d = Conv<pads = [1, 1, 1, 1]>(c, w1, b1) y = Neg(d)", X, 17), {"x": X})
     made = to_onnx(apply_passes(made, MergeConstants())[0])

@@ -189,6 +189,7 @@ def test_late_choices_are_made_if_there_is_time(monkeypatch: pytest.MonkeyPatch)
     search.race.process_seconds = 60.0
     search.decide("pipelines", [], scheme)
     assert (search.chosen, [t.outcome for t in search.trials]) == ({}, [LIMITED])
+    assert finalists(search, [], ["dynamic"]) == [{}, {ONE_THREAD.decision: ONE_THREAD}]  # nor for the last race
 
 
 class Unlimited(LossLimit):

@@ -35,7 +35,7 @@ from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices, wit
 from .loss_limit import LossLimit, has_loss, has_own_loss
 from .objective import LEAST_SETS
 from .racing import LAST, RUNGS, RaceEntry, RaceResult, Rung
-from .search import Choices, DecisionResult, TuningSearch
+from .search import LIMITED, Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
 
@@ -61,7 +61,9 @@ def finalists(search: TuningSearch, pipelines: Iterable[str], schemes: Sequence[
     if found_session.is_lossy:
         single = EngineChoice(found_session.engine, SINGLE, found_session.provider_options)
         sessions += [{**session, ENGINE: choice} for choice in engine_choices([single], found_session)]
-    made = [{c.decision: c} for c in pipeline_choices([p for p in pipelines if p != ORIGINAL], schemes)]
+    tried = {t.choice for t in search.trials if t.outcome != LIMITED or t.raced is not None}
+    quantized = [c for c in pipeline_choices([], schemes) if str(c) in tried]  # others take long to make
+    made = [{c.decision: c} for c in (*pipeline_choices([p for p in pipelines if p != ORIGINAL], []), *quantized)]
     late = [*search.history[-MOST_LATE:], search.chosen]
     wanted: list[Choices] = [{**choice, **session} for session in sessions for choice in ({}, *made)]
     wanted += [choices for step in late for choices in (without_denormals(step), step)]

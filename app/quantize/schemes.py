@@ -146,7 +146,8 @@ class Calibration:
         sizes = gram_inputs(graph)
         kept = {name: n for name, n in sizes.items() if 8 * n * n * len(sizes) <= MAX_GRAM_BYTES}
         found = collect_statistics(self.source, [], self.feeds, grams=kept, histograms=False, progress=self.progress)
-        return joint_grams(graph, {name: s.gram for name, s in found.items() if s.gram is not None})
+        grams = {name: s.gram for name, s in found.items() if s.gram is not None}
+        return joint_grams(graph, grams, {name: found[name].count // len(gram) for name, gram in grams.items()})
 
     def after(self, change: Pass) -> Calibration | None:
         """The calibration of the model that a pass makes of the float model; None if it changes nothing."""

@@ -86,8 +86,8 @@ def gram_inputs(graph: Graph, min_weights: int = 0) -> dict[str, int]:
     return {p.a.name: p.extents[0] for p in _products_with_grams(graph) if prod(p.extents) >= min_weights}
 
 
-def joint_grams(graph: Graph, grams: Mapping[str, Array]) -> dict[str, Array]:
-    """Gram matrices by input, of which inputs that are multiplied by the same weights have the sum of theirs.
+def joint_grams(graph: Graph, grams: Mapping[str, Array], rows: Mapping[str, int]) -> dict[str, Array]:
+    """Gram matrices of so many rows by input, shrunk; inputs multiplied by the same weights have the sum of theirs.
 
     So such weights, which are in the file once, are rounded once. Tables of Gather that are weights as well have the
     sums of their products, by their own names.
@@ -101,9 +101,27 @@ def joint_grams(graph: Graph, grams: Mapping[str, Array]) -> dict[str, Array]:
             other += own
             groups |= dict.fromkeys(own, other)
     distinct = {id(group): group for group in groups.values() if grams.keys() >= set(group)}
-    sums = {key: reduce(np.add, (grams[name] for name in group)) for key, group in distinct.items()}
+    sums = {
+        key: shrunk_gram(reduce(np.add, (grams[name] for name in group)), sum(rows[name] for name in group))
+        for key, group in distinct.items()
+    }
     tables = {w.name: groups[name] for w, name in by_weights.items() if w.name and is_table(w)}
     return {name: sums[id(group)] for name, group in (groups | tables).items() if id(group) in sums}
+
+
+def shrunk_gram(gram: Array, rows: int) -> Array:
+    """A Gram matrix mixed with a multiple of the identity, so that few rows do not pass for all inputs.
+
+    The share of the latter is that of least expected error for normal inputs (OAS; Chen, Wiesel, Eldar and Hero, 2010).
+    Of independent inputs it is 1, and GPTQ rounds each weight alone.
+    """
+    size, trace, squares = len(gram), float(np.trace(gram)), float(np.square(gram).sum())
+    spread = squares - trace**2 / size
+    most = (rows + 1 - 2 / size) * spread
+    share = min(1.0, ((1 - 2 / size) * squares + trace**2) / most) if most > 0 else 1.0
+    shrunk = (1 - share) * gram
+    np.einsum("ii->i", shrunk)[:] += share * trace / size
+    return shrunk
 
 
 def is_table(w: Value) -> bool:

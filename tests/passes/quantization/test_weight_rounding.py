@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.quantization import weight_rounding
-from passwright.passes.quantization.weight_rounding import Grid, Rounded, rounded_weights
+from passwright.passes.quantization.weight_rounding import Grid, Rounded, rounded_weights, shrunk_gram
 from rewriting import each
 
 GRIDS = {
@@ -230,3 +230,18 @@ def test_rounding_to_fewer_weights_per_scale_is_better() -> None:
     w = weights(rows=128)
     errors = [((w - numbers(rounded_weights(w, g), g)) ** 2).sum() for b in (16, 64, 0) for g in (Grid(-8, 7, 0, b),)]
     assert errors == sorted(errors)
+
+
+def test_gptq_with_few_rows_is_no_worse_than_clipping() -> None:
+    """On unseen rows: without shrinking, it took 1.4 to 2.4 times the error on independent inputs."""
+    grid, size = Grid(-8, 7, 0, 32), 128
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(size, 32))
+    mixed = rng.normal(size=(size, size)) * np.where(np.arange(size) < 16, 1, 0.1)[:, None]
+    for mixing, most in ((np.eye(size), 1.01), (mixed, 0.8)):
+        unseen = rng.normal(size=(1000, size)) @ mixing
+        clipped = np.square(unseen @ (rounded_weights(weights, grid, "mse").weights(32) - weights)).sum()
+        for rows in (16, 24, 64, 256):
+            seen = rng.normal(size=(rows, size)) @ mixing
+            made = rounded_weights(weights, grid, "gptq", shrunk_gram(seen.T @ seen, rows))
+            assert np.square(unseen @ (made.weights(32) - weights)).sum() <= most * clipped, rows

@@ -419,7 +419,7 @@ def test_gptq_rounds_tied_tables_once() -> None:
     graph = from_onnx(model).graph
     assert gram_inputs(graph) == {"h": 128}
     gram = np.cov(normal(300, 128).T @ normal(300, 128)) + np.eye(128)
-    grams = joint_grams(graph, {"h": gram})
+    grams = joint_grams(graph, {"h": gram}, {"h": 300})
     assert grams.keys() == {"h", "w"}
     made = quantized(model, replace(FOUR, rounding="gptq", grams=grams))
     assert sum(a.nbytes for a in initializers(made).values()) <= 1.3 * 500 * 128 / 2

@@ -261,7 +261,8 @@ def _shape_of_known_rank(op: Op) -> Shape | None:
     except (MatchFailure, *INVALID_OPERAND_ERRORS):
         return None
     shape = (None,) * rank if isinstance(rank, int) and rank <= MAX_ELEMENTS_BY_AXIS else None
-    return broadcast([shape, op.inputs[0].recorded_type[1]]) if op.type == "Expand" and op.inputs[0] else shape
+    data = op.inputs[0]
+    return broadcast([shape, data.recorded_type[1]]) if op.type == "Expand" and data is not None else shape
 
 
 class _OutputType(Struct, frozen=True):
@@ -494,7 +495,7 @@ def beyond_ranks(op: Op) -> Value | None:
 
 def _may_overflow(op: Op, node: onnx.NodeProto) -> bool:
     """Whether numbers of an op are so large that sums and products of them may wrap around in int64."""
-    for v in filter(None, op.inputs):
+    for v in (v for v in op.inputs if v is not None):
         sizes = [d for d in v.recorded_type[1] or () if isinstance(d, int)]
         elements = (v.tensor.elements or ()) if v.tensor is not None else ()
         if prod(sizes) > MAX_PLAIN_NUMBER or any(abs(e) > MAX_PLAIN_NUMBER for e in elements):

@@ -177,6 +177,19 @@ def test_exceptions_of_passes_have_a_line_and_similar_names() -> None:
         run_pass(Raising(), from_onnx(load(TEXT)).graph, ChangeLog())
 
 
+@each("is_true", {"sign": lambda x: x > 0, "value": lambda x: x, "not": lambda x: not x})
+def test_a_value_is_neither_true_nor_false(is_true: Any) -> None:
+    @rule(lambda g, x: g.Neg(x))
+    def choose(g: RewriteBuilder, x: Value) -> Value:
+        """Neg(x) => Abs(x) where x > 0"""
+        return g.Abs(x) if is_true(x) else g.Neg(x)
+
+    with pytest.raises(
+        PassFailed, match=r"^rule choose failed at Neg a: a value is neither true .*g.Where.*\.py:\d+\)$"
+    ):
+        run_pass(RulePass("chooses", (choose,)), from_onnx(load(TEXT)).graph, ChangeLog())
+
+
 class DropSecond:
     """Abs(Abs(x)) => Abs(x), without requests: each of its runs is one change."""
 

@@ -66,6 +66,15 @@ def test_numbers_have_the_type_of_the_other_operands(dtype: str, number: Any, ma
     np.testing.assert_array_equal(found.const, made)
 
 
+@pytest.mark.parametrize("opset", [12, 17])
+def test_a_number_has_one_dim_where_the_operator_takes_a_list(opset: int) -> None:
+    g, x = builder(opset)
+    assert g.Unsqueeze(x, 0).shape == (1, "N", 4)
+    assert g.TopK(x, 2)[0].shape == ("N", 2)
+    assert g.Gather(x, 0, axis=1).shape == ("N",)
+    assert [v.const.ndim for v in g.constants if v.consumers] == [1] * (opset > 12) + [1, 0]
+
+
 @pytest.mark.parametrize(("dtype", "number"), [("int8", [1, 300]), ("int8", 0.5), ("float16", [1.0, 1e9])])
 def test_numbers_that_the_type_has_not_decline(dtype: str, number: Any) -> None:
     g, x = builder(dtype=dtype)

@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from onnx import TensorProto, helper, numpy_helper
-from passwright.core import EXACT, RewriteBuilder, Rule, Value, from_onnx, rule
+from passwright.core import EXACT, RewriteBuilder, Rule, RuleError, RulePass, Value, from_onnx, rule
 from passwright.testing import check_rule
-from rewriting import apply_passes, becomes, each, load, stays, to_onnx
+from rewriting import apply_passes, becomes, each, load, op_types, stays, to_onnx
 
 X = "float[2,3] x"
 
@@ -60,6 +61,34 @@ def take_first(g: RewriteBuilder, x: Value) -> Value:
 def test_becomes(chosen: Rule, before: str, after: str) -> None:
     head = f"g ({X}) => (float[{'3' if chosen is take_first else 'n,m'}] y)"
     becomes(f"{head} {before}", f"{head} {after}", chosen)
+
+
+@each(
+    ("pattern", "named"),
+    {
+        "what became an input": (lambda g, x: g.Squeeze(x, 0), r"axes of Squeeze .* so 0 never .*; axes=\[0\] does"),
+        "what always was one": (lambda g, x: g.TopK(x, 2), r"K of TopK has one dim, so 2 never matches; K=\[2\] does"),
+        "a list": (lambda g, x: g.TopK(x, [2]), r"K of TopK has one dim, so \[2\] never matches; K=\[2\] does"),
+        "a further one": (lambda g, x: g.Slice(x, 0, 1), r"starts of Slice .*; starts=\[0\] does"),
+        "a reduction": (lambda g, x: g.one_of("ReduceMax", "Max")(x, 1), r"axes=\[1\] does"),
+    },
+)  # fmt: skip
+def test_a_number_where_an_input_has_one_dim_is_refused(pattern: Any, named: str) -> None:
+    with pytest.raises(RuleError, match=named):
+        rule(pattern)(squeeze_first.build)
+
+
+@rule(lambda g, x: g.Squeeze(g.Abs(x), axes=[0]), contract=EXACT)
+def squeeze_first(g: RewriteBuilder, x: Value) -> Value:
+    """Squeeze(Abs(x), 0) => Abs(Squeeze(x, 0))"""
+    return g.Abs(g.Squeeze(x, [0]))
+
+
+@each("opset", {"attribute": 12, "input": 17})
+def test_an_input_by_name_is_matched_as_an_attribute_and_as_an_input(opset: int) -> None:
+    axes = ("", "<axes = [0]> (a)") if opset == 12 else ("<int64[1] k = {0}>", "(a, k)")
+    text = f"g (float[1,3] x) => (float[3] y) {axes[0]} {{ a = Abs(x) y = Squeeze {axes[1]} }}"
+    assert op_types(to_onnx(apply_passes(load(text, opset), RulePass("s", (squeeze_first,)))[0])) == ["Squeeze", "Abs"]
 
 
 @each(

@@ -90,8 +90,10 @@ def require_ops(chosen: Rule, before: str, after: str | None, head: str = "g (fl
     result, change_log = apply_passes(load(f"{head} => (float[n] y) {{ {before} }}"), chosen)
     assert bool(change_log.changes) == (after is not None)
     expected = from_onnx(load(f"{head} => (float[n] y) {{ {after or before} }}"))
-    found = [[(op.type, [v and v.producer and v.producer.type for v in op.inputs]) for op in m.graph.sorted_ops()]
-             for m in (result, expected)]  # fmt: skip
+    found: list[list[Any]] = []
+    for m in (result, expected):
+        operands = ((op, [None if v is None else v.producer for v in op.inputs]) for op in m.graph.sorted_ops())
+        found.append([(op.type, [None if p is None else p.type for p in makers]) for op, makers in operands])
     assert found[0] == found[1]
 
 

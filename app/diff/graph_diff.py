@@ -68,7 +68,9 @@ class _GraphDiffBuilder:
                 self._add_constant(f"output {v.name}", v, w, self.result.weights)
             elif self.matching.correspondence(v, w) is Correspondence.DIFFERENT:
                 twin = self.matching.partner(1, w)
-                self.result.interface.append(Delta(f"output {v.name} carries", v.name, (twin or w).name))
+                self.result.interface.append(
+                    Delta(f"output {v.name} carries", v.name, (w if twin is None else twin).name)
+                )
 
     def add_ops(self) -> None:
         """Add the changes of matched ops and the regions of ops without a partner, in order."""

@@ -39,7 +39,7 @@ def quantized_ops(built: BuiltCandidate, errors: ValueErrors | None = None) -> l
     stems = {_stem(v): v for v in computed.values()}
     found: list[QuantizedOp] = []
     for change in sorted(built.candidate.changes, key=lambda c: (known.get(c.place, len(known)), c.place)):
-        v = computed.get(change.place) or stems.get(change.place)
+        v = computed.get(change.place, stems.get(change.place))
         inner = [] if v is None else list(_group(v, known))
         bits, scale = (None, None) if v is None else _value_width(v, inner)
         weights = [pair for op in inner for pair in _weight_widths(op)]
@@ -105,7 +105,8 @@ def _value_width(value: Value, group: list[Op]) -> tuple[int | None, float | Non
 
 def _integer_bits(op: Op, integers: Value) -> int | None:
     """The bits of the integers of a QuantizeLinear or DequantizeLinear, whose zero point has their type."""
-    dtype = (op.input(2) or integers).known_dtype
+    zero_point = op.input(2)
+    dtype = (integers if zero_point is None else zero_point).known_dtype
     return element_bits(dtype) if dtype else None
 
 

@@ -200,6 +200,23 @@ def replaces_number(op_type: str, domain: str, name: str) -> bool:
     return stated is not None and stated.name in NUMBER_TYPES
 
 
+VECTORS = {("ConstantOfShape", "input"), ("Expand", "shape"), ("Tile", "repeats"), ("TopK", "K")}
+"""Inputs of one dim, as the operators' documents say, which were no attributes that are lists."""
+
+
+@cache
+def is_vector(op_type: str, index: int) -> bool:
+    """Whether an input of a standard operator always has one dim: it is a list of sizes, axes or positions."""
+    names = latest_input_names(op_type, ONNX_DOMAIN)
+    name, version = names[index] if index < len(names) else "", latest_opset_version(ONNX_DOMAIN)
+    while name and (spec := schema(op_type, ONNX_DOMAIN, version)) is not None:
+        declared: Any = spec.attributes[name].type if name in spec.attributes else None
+        if declared is not None:
+            return declared.name.endswith("S")
+        version = spec.since_version - 1
+    return (op_type, name) in VECTORS
+
+
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
     """`value` as an AttributeProto of the type that the schema declares, or else of the type that `value` suggests."""
     declared = spec.attributes.get(name) if spec else None

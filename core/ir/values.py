@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
@@ -57,6 +57,12 @@ class Value(PythonOperators["Value"]):
         if builder is None:
             raise UsageError(f"signs build ops in rules only; elsewhere, RewriteBuilder(graph, op).{op_type}(...) does")
         return getattr(builder, op_type)(*operands)
+
+    def __bool__(self) -> NoReturn:
+        raise UsageError(
+            "a value is neither true nor false, as its elements are computed when the model runs: build g.Where for a"
+            " choice by elements, and ask `x is None`, x.const or x.dtype for one by the graph"
+        )
 
     @property
     def consumers(self) -> Collection[Op]:

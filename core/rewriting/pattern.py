@@ -226,6 +226,8 @@ class PatternBuilder(OperatorPatterns):
         def describe(*inputs: Any, **attrs: Any) -> OpPattern:
             wanted = tuple([VariadicVar() if i is ... else i for i in inputs])
             least, most = 0, len(wanted) + len(attrs)
+            for index, want in enumerate(() if self._domain else wanted):
+                _require_no_vector(types, index, want)
             for want in wanted:
                 if isinstance(want, Var):
                     least += not want.optional
@@ -256,6 +258,16 @@ class PatternBuilder(OperatorPatterns):
             return self.one_of(op_type)
 
 
+def _require_no_vector(types: Sequence[str], index: int, want: object) -> None:
+    """Raise RuleError for a number or list where an input has one dim, which matches by name alone."""
+    for op_type in types if isinstance(want, NUMBERS_AND_LISTS) else ():
+        if op_schemas.is_vector(op_type, index):
+            name = op_schemas.latest_input_names(op_type, "")[index]
+            elements = f"[{str(want).strip('[]')}]"
+            raise RuleError(f"{name} of {op_type} has one dim, so {want} never matches; {name}={elements} does")
+
+
+NUMBERS_AND_LISTS = (int, float, list)
 SINGLE_INPUTS = (OpPattern, int, float, NoneType)
 SEVERAL_INPUTS = (VariadicVar, EachInput)
 INPUTS_IN_WORDS = "variables of the lambda, operators of g and numbers"

@@ -54,7 +54,8 @@ def fuse_norm(g: RewriteBuilder, d: Value, q: Value, eps: Value, mean: Op) -> Va
     require_polynomial(q, d, [0.0, 0.0, 1.0])
     epsilon = positive_epsilon(eps, mean.outputs[0])
     axis = first_normalized_axis(d, mean)
-    x = unless_declined(input_of_centring, d, axis) or d
+    centred = unless_declined(input_of_centring, d, axis)
+    x = d if centred is None else centred
     dims = normalized_extents(x, axis)
     require(prod(dims) <= MAX_WEIGHTS, "the new weights would be too large")
     normalization = g.RMSNormalization if x is d else g.LayerNormalization

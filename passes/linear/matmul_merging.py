@@ -258,7 +258,9 @@ def feeds_attention(branch: ProductBranch) -> bool:
         if seen == MAX_OPS:
             return False
         for op in v.consumers:
-            if op.type in ATTENTION_OPS or (op.type == "MatMul" and not any(i.is_const for i in op.inputs if i)):
+            if op.type in ATTENTION_OPS or (
+                op.type == "MatMul" and not any(i is not None and i.is_const for i in op.inputs)
+            ):
                 return True
             if op.type in PASSED_BEFORE_ATTENTION:
                 queue += op.outputs

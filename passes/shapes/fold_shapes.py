@@ -143,7 +143,7 @@ def concat_of_dims_to_shape(g: RewriteBuilder, xs: tuple[Value, ...]) -> Value:
         require(found is not None and v.rank == 1, "the elements are unknown")
         wanted += found or ()
     require(len(xs) > 1 and not all(isinstance(e, int) for e in wanted), "the elements are numbers already")
-    for source in dict.fromkeys(filter(None, map(_shape_source, xs))):
+    for source in dict.fromkeys(s for s in map(_shape_source, xs) if s is not None):
         for first in range(source.rank - len(wanted) + 1):
             run = source.shape[first : first + len(wanted)]
             if all(map(same_extent, run, wanted)):

@@ -422,7 +422,7 @@ def test_initializers_are_frozen_where_an_exporter_lists_them_all(
     given = {n: array.astype(np.float32) for n, array in others.items()}
     path = saved(load(f"g ({inputs}) => (float[N,4] y) {{ {read} {sums} }}", weights={**weights, **given}), tmp_path)
     made = optimize(path)
-    count = f"{frozen} initializers listed as inputs too, as exporters do, can no longer be overridden"
+    count = f"{frozen} initializers listed as inputs too, as exporters do, are taken for constants"
     assert [n.startswith(count) for n in made.report.notes] == [True] * (frozen > 0)
     assert [i.name for i in made.model.graph.input] == ["x", *names * (frozen == 0)]
     kept, all_frozen = optimize(path, freeze_initializers=False), optimize(path, freeze_initializers=True)

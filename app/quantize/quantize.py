@@ -57,6 +57,7 @@ from .schemes import (
     combined_schemes,
     lossy_passes,
     requested_schemes,
+    weight_settings,
 )
 from .search import TAKEN, BuiltCandidate, Goal, Limits, RaceRatios, Search, Variants, candidate_time
 from .sensitivity import orders_to_leave, value_errors
@@ -105,7 +106,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     a CalibrationDataReader of onnxruntime; without it, inputs are drawn from `seed`, and by default only schemes
     without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
     to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
-    `scheme`: "auto" or names. `goal`: latency, size or memory. `target`: this machine by default. `leave`: values or
+    `scheme`: "auto" or names. `goal`: latency, size or memory. `block_size` weights have one scale in
+    weights4 and weights8, and a zero point if `asymmetric`. `target`: this machine by default. `leave`: values or
     operators that stay in float. Rules of contract LOSSY of `plugin` run before the rules of each scheme. The search
     ends after so many scored `trials` or after `time` seconds; with a `journal`, an interrupted one goes on.
     `json`: a file for the report as JSON, `html`: for a page of HTML. Either, or `op_errors`, has the errors of
@@ -195,6 +197,7 @@ quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPaths:
     """The paths to write. Raises ModelError for those that cannot be, UsageError for unusable choices."""
     requested_schemes(options.scheme, options.calibrate, options.format, engine_to_measure(options)[1])
+    weight_settings(options)
     paths = OutputPaths.of(model=options.output, report=options.json, page=options.html, journal=options.journal)
     paths.require_distinct((*source.files, *options.input_files))
     return paths
@@ -228,7 +231,7 @@ class QuantizationContext(Struct, frozen=True):
         """The schemes to try, with their variants."""
         return chosen_schemes(
             options.scheme, self.floats, self.calibration, self.target.spec({}), options.calibrate, options.format,
-            self.plugins, self.source, self.racing.precisions,
+            self.plugins, self.source, self.racing.precisions, weight_settings(options),
         )  # fmt: skip
 
     def search(self, options: QuantizationOptions, folder: Path, timer: PhaseTimer, **settings: Any) -> Search:

@@ -72,6 +72,10 @@ class QuantizationOptions(
     )
     format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
     calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
+    block_size: int = option(
+        0, "Weights with one scale in weights4 and weights8: 16, 32, 64, 128 or 256.", "N", least=0
+    )
+    asymmetric: bool = option(default=False, help="A zero point for each scale in weights4 and weights8.")
     goal: Goal = search_option(
         "latency",
         "What is to be small: latency, size or memory.",

@@ -32,11 +32,12 @@ from ...passes.quantization.channel_scales import EqualizeChannels, SmoothActiva
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
-from ...passes.quantization.weights import CHANNEL_AXES, QUANTIZE_TABLES
+from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
 from ..measure.criterion import Feeds
 from ..registry.pass_sources import plugin_registries
 from .candidates import CandidateBuilder, Scheme
+from .quantize_options import QuantizationOptions
 from .search import BuiltCandidate, Variant, Variants
 
 UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
@@ -203,6 +204,20 @@ def requested_schemes(
     return schemes, methods
 
 
+def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
+    """The settings of options for the schemes of few-bit weights. Raises UsageError for unknown or unused ones."""
+    given: dict[str, Any] = {"block": options.block_size} if options.block_size else {}
+    given |= {"symmetric": False} if options.asymmetric else {}
+    if options.block_size and options.block_size not in BLOCKS:
+        raise UsageError(f"--block-size {options.block_size}: choose from {', '.join(map(str, BLOCKS))}")
+    users = [s.name for s in SCHEMES.values() if QUANTIZE_WEIGHTS in s.lossy]
+    names = {name.strip() for name in options.scheme.split(",")}
+    if given and AUTO not in names and not names & set(users):
+        flag = f"--block-size {options.block_size}" if options.block_size else "--asymmetric"
+        raise UsageError(f"{flag}: it is for the schemes {', '.join(users)}, which --scheme leaves out")
+    return given
+
+
 def chosen_schemes(
     text: str,
     source: ModelSource,
@@ -213,18 +228,20 @@ def chosen_schemes(
     plugins: Sequence[RulePass] = (),
     original: ModelSource | None = None,
     precisions: Sequence[str] = (),
+    weights: Mapping[str, Any] | None = None,
 ) -> dict[str, Variants]:
     """The schemes that `text` names, for `auto` all that the data allows, with their variants.
 
     `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
     become operators of integers. Passes of `plugins` run before the passes of each scheme. Schemes of `precisions` are
-    for the `original`, as it is. Raises UsageError as `requested_schemes` does, and for a scheme that needs data where
-    there are none.
+    for the `original`, as it is. `weights` are settings of the schemes of few-bit weights. Raises UsageError as
+    `requested_schemes` does, and for a scheme that needs data where there are none.
     """
     requested, methods = requested_schemes(text, calibrate, output_format, precisions)
     chosen: dict[str, Variants] = {}
     for s in requested:
-        scheme = s if s.precision else replace(s, lossy=(*plugins, *s.lossy))
+        settings = {**s.settings, **(weights or {})} if QUANTIZE_WEIGHTS in s.lossy else s.settings
+        scheme = s if s.precision else replace(s, lossy=(*plugins, *s.lossy), settings=settings)
         if scheme.precision:
             chosen[scheme.name] = list(_variants(scheme, original or source, None, spec))
         elif not scheme.needs_ranges:

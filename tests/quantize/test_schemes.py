@@ -13,7 +13,15 @@ from passwright.app.measure.benchmark import BenchmarkTarget
 from passwright.app.quantize.candidates import Candidate, replaced_operators
 from passwright.app.quantize.inventory import float_ops, quantized_ops
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
-from passwright.app.quantize.schemes import AUTO, SCHEMES, STORE_WEIGHTS, Calibration, chosen_schemes, lossy_passes
+from passwright.app.quantize.schemes import (
+    AUTO,
+    SCHEMES,
+    STORE_WEIGHTS,
+    Calibration,
+    chosen_schemes,
+    lossy_passes,
+    weight_settings,
+)
 from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.app.quantize.sensitivity import value_errors
 from passwright.core import EXACT, LOSSY, Op, Value, rule
@@ -318,3 +326,40 @@ def test_ops_in_float_are_those_of_the_model_that_no_change_made(scheme: str, tm
     wanted = ("Exp",) if scheme == "static" else ("Exp", "Add", "Relu")
     reasons = {operator: f"the scheme has no rule for {operator}" for operator in wanted}
     assert {op.operator: op.reason for op in float_ops(made)} == reasons
+
+
+@cases(
+    ("options", "expected"),
+    {
+        "blocks": ({"block_size": 64}, (64, True)),
+        "zero points": ({"asymmetric": True}, (32, False)),
+        "both": ({"block_size": 128, "asymmetric": True}, (128, False)),
+        "neither": ({}, (32, True)),
+    },
+)
+def test_block_size_and_zero_points(options: dict[str, Any], expected: tuple[int, bool]) -> None:
+    """In MatMulNBits of weights4, and in no other scheme."""
+    settings = weight_settings(QuantizationOptions(**options))
+    source = model_source(network(), inline=True)
+    variants = chosen_schemes("weights4,int8-weights", source, None, SPEC, weights=settings)
+    (first, *_), ((_, other), *_) = variants["weights4"], variants["int8-weights"]
+    builder, others = first[1](None), other(None)
+    assert builder is not None
+    assert others is not None
+    assert (others.spec.block, others.spec.symmetric) == (0, True)
+    nodes = [n for n in to_onnx(builder.build().model).graph.node if n.op_type == "MatMulNBits"]
+    found = {({a.name: a.i for a in n.attribute}["block_size"], len(n.input) < 4) for n in nodes}
+    assert found == {expected}
+
+
+@cases(
+    ("options", "message"),
+    {
+        "no such block": ({"block_size": 48}, "--block-size 48: choose from 16, 32, 64, 128, 256"),
+        "no scheme for blocks": ({"block_size": 32, "scheme": "static,half"}, "--block-size 32: it is for the schemes"),
+        "no scheme for zero points": ({"asymmetric": True, "scheme": "half"}, "--asymmetric: it is for the schemes"),
+    },
+)
+def test_blocks_that_no_scheme_uses(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        weight_settings(QuantizationOptions(**options))

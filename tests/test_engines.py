@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import ml_dtypes
 import numpy as np
@@ -16,23 +16,25 @@ import onnx
 import onnxruntime
 import pytest
 from msgspec import structs
+from passwright.app.cli.entry import app
 from passwright.app.compare.document import engine_table
 from passwright.app.listing.document import describe_all
 from passwright.app.listing.listing import EngineInfo, listing
 from passwright.app.measure import benchmark
 from passwright.app.report.document import Facts
 from passwright.app.verify.document import describe
-from passwright.core import Engine
+from passwright.core import Engine, EngineSession, EngineSettings, find_engine
 from passwright.core.errors import EvaluationError, ModelLoadError, PluginError, UsageError
 from passwright.core.io.files import split_model
-from passwright.core.ort import engines, session_source
+from passwright.core.ort import engines, session_source, sessions
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.engines import EngineChoice, parse_engine
 from passwright.core.ort.sessions import SessionConfig, library_devices
-from rewriting import each, load
+from rewriting import cases, each, load
 from simulated_races import SimulatedMachine
-from test_cli import UNVERIFIED, invoke
+from test_cli import UNVERIFIED, WRONG, invoke
 from tiers import needs_openvino
+from typer.testing import CliRunner
 
 import passwright
 
@@ -398,3 +400,97 @@ def test_libraries_of_providers_are_refused_in_one_line(tmp_path: Path) -> None:
     del devices[1:]
     with pytest.raises(ModelLoadError, match=r"junk\.so: it offers no device on this machine"):
         library_devices(ort, config)
+
+
+BROKEN = """
+import onnx
+from passwright.core import Engine, EngineSession, ValueFacts, find_engine
+
+class Session(EngineSession):
+    def __init__(self, model, settings):
+        self.session = find_engine("onnxruntime").load(model, settings)
+        self.inputs, self.outputs = self.session.inputs, self.session.outputs
+    def run(self, outputs, feeds):
+        {run}
+
+def load(model, settings):
+    session = Session(model, settings)
+    {load}
+
+def version():
+    {version}
+
+ENGINE = Engine("broken", load, version=version)
+"""
+FINE = {"run": "return self.session.run(outputs, feeds)", "load": "return session", "version": "return '1'"}
+
+
+@cases(
+    ("parts", "error"),
+    {
+        "load gives None": ({"load": "return None"}, "broken.py cannot load it: it gives None"),
+        "load raises": ({"load": "raise KeyError(0)"}, "broken.py cannot load it: KeyError: 0"),
+        "a session without run": ({"load": "return 7"}, "broken.py cannot load it: it gives 7, which has no run"),
+        "no inputs": ({"load": "del session.inputs; return session"}, "the inputs of its session are None"),
+        "no facts": ({"load": "session.outputs = ['y']; return session"}, "the outputs of its session are ['y'], not"),
+        "a type of NumPy": (
+            {"load": "session.outputs = [ValueFacts('y', 'float')]; return session"},
+            "broken.py cannot load it: the type of y is 'float', not one such as 'tensor(float)'",
+        ),
+        "run gives None": (
+            {"run": "return None"},
+            "broken.py cannot run it: its run gives NoneType, not a list of arr",
+        ),
+        "run gives too few": ({"run": "return []"}, "broken.py cannot run it: its run gives 0 values for 1 outputs"),
+        "run raises": ({"run": "raise KeyError(0)"}, "broken.py cannot run it: KeyError: 0"),
+        "version raises": ({"version": "raise KeyError(0)"}, "engine broken: its version is not known: KeyError: 0"),
+        "version is a number": ({"version": "return 1"}, "engine broken: its version is 1, not a text"),
+    },
+)
+def test_broken_engines_are_named_in_one_line(tmp_path: Path, parts: dict[str, str], error: str) -> None:
+    file = tmp_path / "broken.py"
+    code = BROKEN
+    for name, text in {**FINE, **parts}.items():
+        code = code.replace(f"{{{name}}}", text)
+    file.write_text(code)
+    onnx.save(load("g (float[2] x) => (float[2] y) { y = Relu(x) }"), tmp_path / "m.onnx")
+    model = str(tmp_path / "m.onnx")
+    result = CliRunner().invoke(app, ["verify", model, model, "--engine", str(file)])
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert error in " ".join(result.output.split()), result.output
+    assert result.exit_code > 0
+
+
+def test_models_of_engines_have_the_types_of_outputs() -> None:
+    model = load("g (float[N,2] x) => (float[N,2] y) { a = Relu(x) s = Shape(a) y = Neg(a) }")
+    del model.graph.output[:]
+    model.graph.output.extend(onnx.ValueInfoProto(name=n) for n in ("a", "s"))
+    given = list[onnx.ModelProto]()
+
+    def loads(data: bytes | Path, settings: EngineSettings) -> EngineSession:
+        assert isinstance(data, bytes)
+        given.append(onnx.load_from_string(data))
+        return find_engine("onnxruntime").load(data, settings)
+
+    with patch.object(sessions, "find_engine", lambda _: Engine("mine", loads)):
+        LoadedModel(model.SerializeToString(), SessionConfig(engine="mine"))
+    types = [o.type.tensor_type for o in given[0].graph.output]
+    assert [t.elem_type for t in types] == [onnx.TensorProto.FLOAT, onnx.TensorProto.INT64]
+    assert [[d.dim_value for d in t.shape.dim] for t in types] == [[0, 2], [2]]
+
+
+def test_what_an_engine_does_not_load_is_a_note_beside_a_failure(tmp_path: Path) -> None:
+    """Verdicts depend on values inside, which an engine may not give."""
+    code = BROKEN
+    raises = "assert [v.name for v in session.outputs] == ['y'], 'one output'; return session"
+    for name, text in {
+        **FINE,
+        "load": raises,
+        "run": "return [v + 1 for v in self.session.run(outputs, feeds)]",
+    }.items():
+        code = code.replace(f"{{{name}}}", text)
+    (tmp_path / "broken.py").write_text(code)
+    onnx.save(load("g (float[2] x) => (float[2] y) { a = Exp(x) y = Neg(a) }"), tmp_path / "m.onnx")
+    result = invoke("verify", tmp_path / "m.onnx", tmp_path / "m.onnx", "--engine", tmp_path / "broken.py", code=WRONG)
+    note = "note: the region of a was not compared: broken.py cannot load it: AssertionError: one output"
+    assert note in " ".join(result.output.split())

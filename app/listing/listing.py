@@ -165,6 +165,9 @@ def _engines(broken: dict[str, str]) -> Iterator[EngineInfo]:
             continue
         try:
             version, install = engine.installed_version(), ""
+        except PluginError as e:
+            broken[name] = str(e)
+            continue
         except UsageError:
             version, install = "", engine.install
         yield EngineInfo(name, source or own_label(), version, install, engine.precisions)

@@ -47,6 +47,7 @@ def describe(report: VerificationReport) -> Document:
         blocks.append(Lines(["measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
         rounds = bool(engine) and verdict.failure.difference is not None
         blocks.append(Lines(["measure an engine that rounds otherwise: --budget 1%"] * rounds, "hint"))
+        blocks.append(Lines(verdict.notes, "note"))
     elif verdict is not None:
         compared = f"{engine} was compared" if engine else "compared"
         text = f"{verdict_line(verdict)}; {compared} with {verdict.backend} without optimizations"

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError
+from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError, format_error
 from ..io.files import model_bytes
 from ..io.split_models import Loadable, SplitModel, message_of
 from ..ir.op_schemas import is_foreign, qualified_op_type
@@ -19,7 +19,7 @@ from ..processes.process_limits import memory_for_model
 from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, local_functions
 from .call_monitor import backend_call
-from .engines import EngineSession, ValueFacts
+from .engines import EngineSession, ValueFacts, checked_results
 from .kernel_session import KernelSession
 from .reference_evaluator import reference_evaluator
 from .sessions import UNOPTIMIZED, OrtSession, SessionConfig, create_session
@@ -60,7 +60,7 @@ class LoadedModel:
             if isinstance(e, PassesError) and (isinstance(e, ModelLoadError) or not isinstance(e, EvaluationError)):
                 raise
             known = f"{self.name} {OUT_OF_MEMORY}" if is_lack_of_memory(e) else missing_kernels(e, model)
-            raise ModelLoadError(known or f"{self.name} cannot load it: {backend_message(e)}") from e
+            raise ModelLoadError(known or f"{self.name} cannot load it: {self._message(e)}") from e
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds."""
@@ -69,13 +69,21 @@ class LoadedModel:
             call_after(timeout, self._session.cancel) as late,
         ):
             try:
-                return self._session.run(outputs, feeds)
+                found = self._session.run(outputs, feeds)
+                return found if self.config.is_onnxruntime else checked_results(found, outputs)
             except Exception as e:
                 if late.is_set():
                     raise EvaluationError(f"{self.name} does not end within {round(timeout or 0.0, 1):g} s") from e
                 if isinstance(e, EvaluationError) and not self.config.is_onnxruntime:  # of the engine
                     raise type(e)(f"{self.name} cannot run it: {e}") from e
+                if not (self.config.is_onnxruntime or is_lack_of_memory(e)):
+                    raise EvaluationError(f"{self.name} cannot run it: {self._message(e)}") from e
                 raise run_error(self.name, e) from e
+
+    def _message(self, error: Exception) -> str:
+        """The message of the engine; of an exception of Python in an engine of a plugin, with its type."""
+        is_plain = isinstance(error, EvaluationError) or type(error).__module__ != "builtins"
+        return backend_message(error) if self.config.is_onnxruntime or is_plain else format_error(error)
 
     @property
     def outputs(self) -> Sequence[ValueFacts]:

@@ -13,7 +13,7 @@ from typing import Any, Protocol, cast
 
 from msgspec import Struct
 
-from ..errors import PluginError, UnknownNameError, UsageError
+from ..errors import EvaluationError, PluginError, UnknownNameError, UsageError, plugin_failures
 from ..support.python_files import import_file, plugin_errors
 from ..support.suggestions import did_you_mean
 
@@ -27,9 +27,12 @@ SINGLE = "f32"
 SYNTAX = "name, name:precision or name:precision{option=text}"
 CHOICE = re.compile(r"(?P<name>.*?[^:{}])(:(?P<precision>[a-z0-9]+))?(\{(?P<options>[^{}]*)\})?", re.DOTALL)
 
+TYPE = re.compile(r"((tensor|seq|map|optional|sparse_tensor)\(.+\))?")
+"""A type as onnxruntime writes it."""
+
 
 class ValueFacts(Struct, frozen=True):
-    """An input or output of a session: its name, its type as onnxruntime writes it, and its shape.
+    """An input or output of a session: its name, its type as onnxruntime writes it, "" if unknown, and its shape.
 
     A dim is a number, a symbol, or None where nothing is known of it.
 
@@ -158,11 +161,15 @@ class Engine(Struct, frozen=True):
             raise PluginError(f"engine {name}: precisions={precisions!r} is not a tuple such as ('f32', 'bf16')")
 
     def installed_version(self) -> str:
-        """The version of its package. Raises UsageError if it is not installed."""
+        """The version of its package. Raises UsageError if it is not installed, PluginError for another failure."""
         try:
-            return self.version()
+            with plugin_failures(f"engine {self.name}: its version is not known", ImportError, PackageNotFoundError):
+                found: Any = self.version()
         except (ImportError, PackageNotFoundError) as e:
             raise UsageError(f"engine {self.name} is not installed here: {self.install or e}") from e
+        if not isinstance(found, str):
+            raise PluginError(f"engine {self.name}: its version is {found!r}, not a text")
+        return found
 
 
 class EngineChoice(Struct, frozen=True):
@@ -179,6 +186,29 @@ class EngineChoice(Struct, frozen=True):
 
     def __str__(self) -> str:
         return engine_label(self.name, self.precision)
+
+
+def require_session(session: Any) -> None:
+    """Raise EvaluationError unless what an engine loaded has all that a session has."""
+    if session is None or not callable(getattr(session, "run", None)):
+        raise EvaluationError(f"it gives {session!r}, which has no run" if session is not None else "it gives None")
+    for name in ("inputs", "outputs"):
+        found: Any = getattr(session, name, None)
+        if not isinstance(found, Sequence) or not all(isinstance(v, ValueFacts) for v in cast("Sequence[Any]", found)):
+            raise EvaluationError(f"the {name} of its session are {found!r}, not a list of ValueFacts")
+        for value in cast("Sequence[ValueFacts]", found):
+            if TYPE.fullmatch(value.type) is None:
+                raise EvaluationError(f"the type of {value.name} is {value.type!r}, not one such as 'tensor(float)'")
+
+
+def checked_results(found: Any, outputs: Sequence[str]) -> list[Any]:
+    """What a session of a plugin's engine gives. Raises EvaluationError unless that is a value for each output."""
+    if not isinstance(found, list | tuple):
+        raise EvaluationError(f"its run gives {type(found).__name__}, not a list of arrays")
+    values = list(cast("Sequence[Any]", found))
+    if len(values) != len(outputs):
+        raise EvaluationError(f"its run gives {len(values)} values for {len(outputs)} outputs")
+    return values
 
 
 def engine_label(name: str, precision: str) -> str:

@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
+from onnx import helper
 from onnx.external_data_helper import load_external_data_for_model
 
-from ..io.split_models import ALIGNMENT, Loadable, SplitModel, refer_to_file
+from ..io.convert import import_model
+from ..io.files import split_model
+from ..io.split_models import ALIGNMENT, Loadable, SplitModel, message_of, refer_to_file
 from ..ir.tensor import MappedFile, Tensor
+from ..serialization.proto_queries import copy_without
 from ..support.scratch_folder import ScratchFolder
 from .ort_values import Array, to_ortvalue
 
@@ -56,6 +60,27 @@ def _aligned_file(tensor: Tensor) -> Path | None:
     if mapped is None or not mapped.is_raw or mapped.begin % ALIGNMENT or not isinstance(mapped.file, MappedFile):
         return None
     return mapped.file.path.resolve()
+
+
+def with_output_types(model: Loadable) -> Loadable:
+    """The model with the types of its outputs, which parts of models do not have; a file as it is.
+
+    A type that is not known, as of a custom operator, stays open.
+    """
+    if isinstance(model, Path) or all(o.type.WhichOneof("value") for o in message_of(model).graph.output):
+        return model
+    split = split_model(model)
+    message, tensors = onnx.ModelProto(), split.tensors
+    message.CopyFrom(split.message)
+    initializers = [tensors.get(t.name) or Tensor.from_proto(t) for t in message.graph.initializer]
+    header, info = copy_without(message, "graph"), copy_without(message.graph, "node", "initializer")
+    graph = import_model(header, info, message.graph.node, initializers, Tensor.from_proto, inline=False).graph
+    for output, value in zip(message.graph.output, graph.outputs, strict=True):
+        if not output.type.WhichOneof("value") and value.known_dtype:
+            shape = value.known_shape
+            dims = None if shape is None else [d if isinstance(d, int) else None for d in shape]
+            output.type.CopyFrom(helper.make_tensor_type_proto(value.known_dtype, dims))
+    return SplitModel(message, tensors)
 
 
 def whole_model(model: Loadable, folder: Path | None, exits: ExitStack) -> bytes | Path:

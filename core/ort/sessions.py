@@ -15,7 +15,16 @@ from msgspec import Struct
 from ..errors import ModelLoadError
 from ..processes.custom_operators import custom_operators
 from ..support.printable_text import is_utf8
-from .engines import ONNXRUNTIME, SINGLE, EngineSession, EngineSettings, ValueFacts, engine_label, find_engine
+from .engines import (
+    ONNXRUNTIME,
+    SINGLE,
+    EngineSession,
+    EngineSettings,
+    ValueFacts,
+    engine_label,
+    find_engine,
+    require_session,
+)
 
 if TYPE_CHECKING:
     from ..io.split_models import Loadable
@@ -119,11 +128,14 @@ def _create_session(model: Loadable, config: SessionConfig, folder: Path | None 
     if added is not None and added.libraries:
         raise ModelLoadError(f"--custom-ops is for onnxruntime, not for {config.engine_name}")
     with ExitStack() as exits:
-        if not isinstance(model, bytes | Path) or folder is not None:
-            from .session_source import whole_model  # noqa: PLC0415 - imports onnx, which takes memory
+        from .session_source import whole_model, with_output_types  # noqa: PLC0415 - imports onnx, which takes memory
 
+        model = with_output_types(model)
+        if not isinstance(model, bytes | Path) or folder is not None:
             model = whole_model(model, folder, exits)
-        return find_engine(config.engine).load(model, engine_settings(config))
+        session = find_engine(config.engine).load(model, engine_settings(config))
+        require_session(session)
+        return session
 
 
 def engine_settings(config: SessionConfig) -> EngineSettings:

@@ -723,6 +723,16 @@ def test_a_rule_has_a_pattern() -> None:
         "starred parameter": (lambda g, *xs: g.Concat(*xs), "*xs has no star among the parameters"),
         "unknown name": (lambda g, x: g.Add(x, undefined), "name 'undefined' is not defined"),  # noqa: F821
         "arithmetic": (lambda g, x: g.Neg(x % 2), "a pattern calls operators of g"),
+        "an input and an attribute": (
+            lambda g, x: g.Elu(g.Relu(x), alpha=g.attr(x, lambda a: a > 0)),
+            "x is an attribute in one place and an input in another, which need two parameters",
+        ),
+        "an input and an op": (lambda g, x: g.Neg(g.Relu(x) @ x), "x is an input in one place and an op in another"),
+        "of two roots": (
+            lambda g, x, a: (g.Elu(x, alpha=a), g.Add(x, a)),
+            "a is an attribute in one place and an input in another",
+        ),
+        "with a star and without": (lambda g, x: g.Add(g.Concat(*x, axis=0), x), "x is an input in one place and seve"),
     },
 )
 def test_pattern_that_never_matches_is_an_error(pattern: Any, says: str) -> None:

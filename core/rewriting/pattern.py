@@ -340,6 +340,7 @@ def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence
         for name in alike.names:
             if taken[name] != own[name]:
                 raise RuleError(f"{name} is one value for each input in g.each, and cannot be elsewhere in the pattern")
+    _require_one_kind(roots)
     first, *others = roots
     bound = set(first.variables() if others else ())
     for other in others:
@@ -347,6 +348,19 @@ def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence
             raise RuleError("each root after the first has an input that an earlier one has: they share no variable")
         bound.update(other.variables())
     return replace(first, others=tuple(others)) if others else first, choices
+
+
+def _require_one_kind(roots: Iterable[OpPattern]) -> None:
+    """Raise RuleError for a variable that is, say, an input in one place and an attribute in another."""
+    kinds = dict[str, str]()
+    for part in (p for root in roots for p in root.walk()):
+        found = [(v.name, "an attribute") for _, v in part.attrs if isinstance(v, Var)]
+        found += [(v.name, "an input") for v in part.inputs if isinstance(v, Var)]
+        found += [(v.name, "several inputs") for v in part.inputs if isinstance(v, VariadicVar) and v.name]
+        found += [(part.bound_name, "an op")] if part.bound_name else []
+        for name, kind in found:
+            if (other := kinds.setdefault(name, kind)) != kind:
+                raise RuleError(f"{name} is {other} in one place and {kind} in another, which need two parameters")
 
 
 def _paths_to(p: OpPattern, bound: Collection[str]) -> Iterator[tuple[str, tuple[OpPattern, ...]]]:

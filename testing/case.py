@@ -27,7 +27,7 @@ class Case(Struct, frozen=True):
 class FaultKind(StrEnum):
     """Kinds of faults, as predicates of the rule."""
 
-    RAISED = "raises an exception other than MatchFailure"
+    RAISED = "fails"
     ENDLESS = "does not terminate"
     ENDLESS_WITH_OTHERS = "does not terminate together with other rules"
     INVALID = "leaves an invalid graph"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -23,10 +22,7 @@ from onnx import parser
 
 from ..core.errors import UsageError
 from ..core.ir.quantization_spec import QuantizationSpec, Range
-from ..core.ort.custom_operator_files import read_custom_operators
-from ..core.ort.python_kernels import is_kernel
 from ..core.plugins.networkx_pass import NetworkxPass
-from ..core.processes.custom_operators import with_custom_operators
 from ..core.proof.exhaustion import Exhaustion
 from ..core.proof.prover import ProofMethod, Prover, prove_rule
 from ..core.proof.replay import replay
@@ -41,6 +37,7 @@ from .fault_report import CheckResult
 from .fuzzing import RuleTester, Setting, fuzz_rule
 from .guided_search import Quantizer, no_quantization
 from .model_comparison import Comparer, MeasuredRanges, compare_models, measure_ranges
+from .rewriting import operators_of
 
 DEFAULT_BUDGET = 600
 MAX_RUNS = 60  # models on which it fired and that ran
@@ -116,7 +113,7 @@ def check_rule(
     """
     prover = default_prover() if prove else None
     require_type(rule, Rule, "check_rule", "a rule, as @rule makes it")
-    with _operators(rule, custom_ops, kernels):
+    with operators_of([rule], custom_ops, kernels):
         result = examine(
             rule,
             budget=budget,
@@ -148,14 +145,8 @@ def check_pass(
         True
     """
     require_type(item, Pass, "check_pass", "a pass, as RulePass(...) or an object with a name and run(graph, log)")
-    with _operators(rule_of_pass(item), custom_ops, kernels):
+    with operators_of([rule_of_pass(item)], custom_ops, kernels):
         return _require_sound(examine(item, budget=budget, seed=seed, examples=examples, quantization=quantization))
-
-
-def _operators(rule: Rule, libraries: Sequence[str | Path], kernels: Sequence[Any]) -> AbstractContextManager[None]:
-    """The custom operators of a check, with those for which the rule's module has kernels."""
-    own = [t for t in _module(rule).values() if is_kernel(t, rule.build.__module__)]
-    return with_custom_operators(read_custom_operators(libraries, [*own, *kernels]))
 
 
 def _require_sound(result: CheckResult) -> CheckResult:

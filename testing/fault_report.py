@@ -16,6 +16,7 @@ from onnx import printer
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
 from ..core.ort.backends import LoadedModel
+from ..core.processes.custom_operators import CustomOperators, custom_operators, with_custom_operators
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.author_errors import describe_exception
@@ -35,7 +36,7 @@ class CheckResult:
 
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
     if it never fired, `run_errors` the reasons for which models with it did not run. `example_notes` say which examples
-    of the author do not fire, and why. `fired_models` are the first models on which it fired and that ran; `proof` the
+    of the author do not fire, and why. `operators` are the custom operators of the check. `fired_models` are the first models on which it fired and that ran; `proof` the
     proof of the rule on them, if one was asked for.
 
     Examples:
@@ -53,6 +54,7 @@ class CheckResult:
     decline_counts: Counter[str] = field(default_factory=Counter[str])
     run_errors: Counter[str] = field(default_factory=Counter[str])
     example_notes: list[str] = field(default_factory=list[str])
+    operators: CustomOperators | None = field(default_factory=custom_operators, repr=False)
     fired_models: list[onnx.ModelProto] = field(default_factory=list[onnx.ModelProto], repr=False)
     proof: RuleProof | None = None
 
@@ -66,7 +68,8 @@ class CheckResult:
         """A full report of the fault, with a test; or one line on the result."""
         name = self.rule.name
         if self.fault is not None:
-            return "\n".join([format_fault(self.rule, self.fault), *self.proof_lines])
+            with with_custom_operators(self.operators):
+                return "\n".join([format_fault(self.rule, self.fault), *self.proof_lines])
         if self.is_sound:
             return "\n".join([f"{name} keeps its contract on {self.ran} models", *self.proof_lines])
         if self.fired:
@@ -117,8 +120,11 @@ def model_text(model: onnx.ModelProto) -> str:
 def pytest_snippet(rule: Rule, fault: Fault) -> str:
     """A test for pytest that checks the rule, or the pass, on this model first."""
     if not rule.patterns:
-        module, made = rule.build.__module__.removeprefix(FILE_MODULE_PREFIX), rule.build.__qualname__.partition(".")[0]
-        return _snippet([f"from {module} import {made}"], fault, made, f"check_pass({made}(), examples=[MODEL])")
+        module, (made, *method) = (
+            rule.build.__module__.removeprefix(FILE_MODULE_PREFIX), rule.build.__qualname__.split("."),
+        )  # fmt: skip
+        call = f"{made}()" if method else made  # of a class, or a function that @networkx_pass has made a pass
+        return _snippet([f"from {module} import {made}"], fault, made, f"check_pass({call}, examples=[MODEL])")
     others = f", other_rules=[{', '.join(r.name for r in fault.other_rules)}]" if fault.other_rules else ""
     sources = ((r.build.__module__.removeprefix(FILE_MODULE_PREFIX), r.name) for r in (rule, *fault.other_rules))
     imports = [f"from {module} import {name}" for module, name in sources]

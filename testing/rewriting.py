@@ -12,8 +12,10 @@ as arrays in `weights`, by name. In the expected graph, a name that nothing defi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from difflib import ndiff
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,12 +25,15 @@ from onnx import checker, numpy_helper, parser, printer
 
 from ..core import ChangeLog, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxReference
+from ..core.ort.custom_operator_files import read_custom_operators
+from ..core.ort.python_kernels import is_kernel
 from ..core.plugins.pass_registry import all_rules
+from ..core.processes.custom_operators import CustomOperators, custom_operators, with_custom_operators
 from ..core.rewriting.rules import CONDITIONAL
 from ..core.run.model_interface import ModelInterface
 from ..core.serialization.proto_queries import captured_names
 from ..core.serialization.provenance import with_conditions
-from ..core.support.author_errors import require_type
+from ..core.support.author_errors import is_each, require_argument, require_type
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
@@ -45,12 +50,26 @@ ANY = np.zeros((), np.float32)
 def load(
     text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None, domains: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
-    """The model that `text` describes, with `weights` as further initializers, and versions of other `domains`."""
+    """The model that `text` describes, with `weights` as further initializers, and versions of other `domains`.
+
+    The domains of kernels of custom operators are imported.
+    """
     require_type(text, str, "becomes or stays", "models as texts first")
-    imports = ", ".join(f'"{domain}" : {version}' for domain, version in {"": opset, **(domains or {})}.items())
+    added = custom_operators() or CustomOperators()
+    own = {k.domain: 1 for k in added.kernels} | {onnx.FunctionProto.FromString(f).domain: 1 for f in added.functions}
+    imports = ", ".join(f'"{domain}" : {version}' for domain, version in {"": opset, **own, **(domains or {})}.items())
     model = parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]> {text}")
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in (weights or {}).items())
     return model
+
+
+def operators_of(
+    rules: Iterable[Rule], libraries: Sequence[str | Path], kernels: Sequence[Any]
+) -> AbstractContextManager[None]:
+    """The custom operators of a check, with those for which the modules of the rules have kernels."""
+    modules = {r.build.__module__: getattr(r.build, "__globals__", {}) for r in rules}
+    own = [t for module, names in modules.items() for t in names.values() if is_kernel(t, module)]
+    return with_custom_operators(read_custom_operators(libraries, [*own, *kernels]))
 
 
 def apply_passes(model: onnx.ModelProto, *passes: Rule | Pass, exact_only: bool = False) -> tuple[Model, ChangeLog]:
@@ -100,11 +119,14 @@ def becomes(
     opset: int = OPSET,
     weights: Mapping[str, Any] | None = None,
     runs: bool = True,
+    custom_ops: Sequence[str | Path] = (),
+    kernels: Sequence[Any] = (),
 ) -> onnx.ModelProto:
     """Assert that rules and passes make the ops of `after` of `before`, with equal results; returns the result.
 
     Both are graphs as text, without header and of `opset`. In `after`, a name that nothing defines stands for a
-    constant. `weights` are further initializers of `before`. `runs=False`: no backend can run it.
+    constant. `weights` are further initializers of `before`. `runs=False`: no backend can run it. Custom operators have
+    `kernels`, or libraries for onnxruntime, as for `optimize`, and the kernels of the modules of rules.
 
     Examples:
         >>> head = "g (float[N] x) => (float[N] y)"
@@ -112,40 +134,56 @@ def becomes(
         >>> [node.op_type for node in made.graph.node]
         ['Abs']
     """
-    model = load(before, opset, weights)
-    result, change_log = apply_passes(model, *passes)
-    out = to_onnx(result)
-    checker.check_model(out)  # pyright: ignore[reportUnknownMemberType] - a parameter of it has no full type
-    if runs:
-        require_equivalent(model, out, exact=change_log.is_exact, finite_only=_has_condition(passes, change_log))
-    expected = load(after, result.graph.opsets.get("", opset))
-    expected.graph.initializer.extend(numpy_helper.from_array(ANY, n) for n in captured_names(expected.graph))
-    got, wanted = canonical_nodes(out.graph), canonical_nodes(to_onnx(from_onnx(expected)).graph)
-    assert got == wanted, "\n".join(("wanted (-) and got (+):", *ndiff(wanted, got)))
-    return out
+    with operators_of(_rules(passes), custom_ops, kernels):
+        model = load(before, opset, weights)
+        result, change_log = apply_passes(model, *passes)
+        out = to_onnx(result)
+        checker.check_model(out)  # pyright: ignore[reportUnknownMemberType] - a parameter of it has no full type
+        if runs:
+            require_equivalent(model, out, exact=change_log.is_exact, finite_only=_has_condition(passes, change_log))
+        expected = load(after, result.graph.opsets.get("", opset))
+        expected.graph.initializer.extend(numpy_helper.from_array(ANY, n) for n in captured_names(expected.graph))
+        got, wanted = canonical_nodes(out.graph), canonical_nodes(to_onnx(from_onnx(expected)).graph)
+        assert got == wanted, "\n".join(("wanted (-) and got (+):", *ndiff(wanted, got)))
+        return out
 
 
 def _has_condition(passes: Sequence[Rule | Pass], change_log: ChangeLog) -> bool:
     """Whether a rule that made a change is right on a condition only."""
-    rules = (r for item in passes for r in ((item,) if isinstance(item, Rule) else all_rules(item)))
-    conditional = {r.name for r in rules if r.contract.kind == CONDITIONAL}
+    conditional = {r.name for r in _rules(passes) if r.contract.kind == CONDITIONAL}
     return any(c.by in conditional for c in change_log.changes)
 
 
+def _rules(passes: Sequence[Rule | Pass]) -> list[Rule]:
+    require_argument(is_each(passes, (Rule, Pass)), "becomes or stays", "rules and passes", passes)
+    return [r for item in passes for r in ((item,) if isinstance(item, Rule) else all_rules(item))]
+
+
 def stays(
-    before: str, *passes: Rule | Pass, opset: int = OPSET, weights: Mapping[str, Any] | None = None, runs: bool = True
+    before: str,
+    *passes: Rule | Pass,
+    opset: int = OPSET,
+    weights: Mapping[str, Any] | None = None,
+    runs: bool = True,
+    custom_ops: Sequence[str | Path] = (),
+    kernels: Sequence[Any] = (),
 ) -> None:
     """Assert that `before`, which onnxruntime loads, does not change. `runs=False`: no backend can run it.
+
+    Custom operators are as for `becomes`.
 
     Examples:
         >>> stays("g (float[N] x) => (float[N] y) { a = Neg(x) y = Relu(a) }", drop_relu)
     """
-    model = load(before, opset, weights)
-    result, change_log = apply_passes(model, *passes)
-    assert not change_log.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in change_log.changes)}"
-    assert to_onnx(result) == model, "it was changed, but no change was recorded"
-    if runs:
-        SINGLE_THREADED(model.SerializeToString())
+    with operators_of(_rules(passes), custom_ops, kernels):
+        model = load(before, opset, weights)
+        result, change_log = apply_passes(model, *passes)
+        assert not change_log.changes, (
+            f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in change_log.changes)}"
+        )
+        assert to_onnx(result) == model, "it was changed, but no change was recorded"
+        if runs:
+            SINGLE_THREADED(model.SerializeToString())
 
 
 def canonical_nodes(

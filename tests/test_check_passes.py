@@ -22,6 +22,7 @@ from passwright.core import (
     Value,
     lossy,
     made_from,
+    networkx_pass,
     require,
     rule,
 )
@@ -66,6 +67,31 @@ def test_wrong_pass_is_shown_by_a_small_model_and_a_test() -> None:
     with pytest.raises(RuleIsWrong, match="subtract-negated changes the results of the model") as e:
         check_pass(SubtractNegated(is_right=False), budget=1, examples=[ADDS_NEGATED])
     assert "check_pass(SubtractNegated(), examples=[MODEL])" in str(e.value)
+
+
+@networkx_pass
+def drop_negations(net: Any) -> Any:
+    """Neg(x) => Abs(x)"""
+    for data in net.nodes.values():
+        if data.get("op_type") == "Neg":
+            data["op_type"] = "Abs"
+    return net
+
+
+def test_the_test_of_a_function_of_networkx_is_right() -> None:
+    with pytest.raises(RuleIsWrong, match=r"check_pass\(drop_negations, examples=\[MODEL\]\)"):
+        check_pass(drop_negations, budget=1, examples=["g (float[N] x) => (float[N] y) { y = Neg(x) }"])
+
+
+def test_a_pass_that_fails_is_not_said_to_raise() -> None:
+    class GivesNone:
+        name = "gives-none"
+
+        def run(self, _graph: Graph, _change_log: ChangeLog) -> Any:
+            return None
+
+    with pytest.raises(RuleIsWrong, match=r"gives-none fails: run\(\) returned None, not the number of changes"):
+        check_pass(GivesNone(), budget=1, examples=[ADDS_NEGATED])
 
 
 def test_pass_that_changes_nothing() -> None:

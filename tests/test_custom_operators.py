@@ -37,7 +37,7 @@ from passwright.core.ort.sessions import SessionConfig
 from passwright.core.processes.custom_operators import CustomOperators, KernelPlace, with_custom_operators
 from passwright.core.processes.watchdog import time_limit
 from passwright.core.support.python_files import import_file
-from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule
+from passwright.testing import CheckInconclusive, RuleIsWrong, becomes, check_rule, stays
 from rewriting import load
 from typer.testing import CliRunner
 
@@ -495,6 +495,28 @@ def test_check_rule_has_the_kernels_of_its_module() -> None:
         return g.Neg(g.domain(domain).Scale(x, factor=f))
 
     assert check_rule(negate_last, examples=[header + text], budget=40).ran > 5  # variants of the example run, too
+
+
+def test_becomes_and_stays_have_the_kernels_of_modules_and_take_others(folder: Path) -> None:
+    @rule(lambda g, x, f: g.domain("com.acme").Scale(g.Neg(x), factor=f), contract=EXACT)
+    def negate_last(g: RewriteBuilder, x: Value, f: float) -> Value:
+        return g.Neg(g.domain("com.acme").Scale(x, factor=f))
+
+    head = "g (float[N,3] x) => (float[N,3] y)"
+    last = f"{head} {{ a = com.acme.Scale<factor=-2.0>(x) y = Neg(a) }}"
+    becomes(f"{head} {{ a = Neg(x) y = com.acme.Scale<factor=-2.0>(a) }}", last, negate_last)
+    stays(last, negate_last)
+    other = f"{head} {{ y = com.acme.Gelu(x) }}"
+    with pytest.raises(ModelLoadError, match=r"there is no kernel for com\.acme\.Gelu"):
+        stays(other, negate_last)
+    stays(other, negate_last, kernels=[folder / "kernels.py"])
+
+
+def test_reports_of_wrong_rules_have_outputs_of_custom_operators(folder: Path) -> None:
+    (folder / "whole.py").write_text(RULES + KERNELS, encoding="utf-8")
+    text = passes(folder, "check", "whole.py", "wrong", "--budget", "20", code=3)
+    assert "before:\n    y = float32[" in text
+    assert "after:\n    y = float32[" in text
 
 
 def test_check_rule_takes_kernels(folder: Path) -> None:

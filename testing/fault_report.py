@@ -36,8 +36,8 @@ class CheckResult:
 
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
     if it never fired, `run_errors` the reasons for which models with it did not run. `example_notes` say which examples
-    of the author do not fire, and why. `operators` are the custom operators of the check. `fired_models` are the first models on which it fired and that ran; `proof` the
-    proof of the rule on them, if one was asked for.
+    of the author do not fire, and why. `operators` are the custom operators of the check, `fired_models` the first
+    models on which it fired and that ran, `proof` is the proof of the rule on them, if one was asked for.
 
     Examples:
         >>> result = examine(drop_relu, budget=20)

@@ -38,7 +38,7 @@ from rewriting import cases, each, load, op_types
 from rich.console import Console
 from typer.testing import CliRunner
 
-from passwright import optimize
+from passwright import optimize, replay
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
@@ -220,6 +220,20 @@ def test_check_has_the_kernels_of_installed_packages(install: Install, name: str
     install("scales", KERNELS)
     result = CliRunner().invoke(app, ["check", name, "--budget", "5"])
     assert result.exit_code == 0, result.output
+
+
+def test_reproducers_have_the_versions_of_packages(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = install("lone-scales", KERNELS, version="0.4")
+    file, model = str(tmp_path / "run.zip"), load("g (float[N] x) => (float[N] y) { y = Neg(x) }")
+    optimize(model, enable=["neg-behind"], reproducer=file)
+    assert replay(file).versions == {}
+    monkeypatch.setattr(sys, "path", [p for p in sys.path if p != str(site)])
+    monkeypatch.delitem(sys.modules, "lone_scales")
+    found = replay(file)
+    assert found.versions == {"lone-scales": ("0.4", "")}
+    assert "lone-scales: 0.4 in the recorded run, none here" in found.lines()
 
 
 def test_plugin_passes_can_be_selected(on_path: Path) -> None:

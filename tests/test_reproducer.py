@@ -188,6 +188,12 @@ def test_other_outcomes_and_versions_are_said(monkeypatch: pytest.MonkeyPatch) -
     assert "not the same as in the recorded run" in shown.stderr
 
 
+def test_a_replay_that_stops_early_says_so() -> None:
+    optimize("m.onnx", "drop-identity", reproducer="run.zip")
+    shown = invoke("run", "--replay", "run.zip", "--stop-after", "0", code=3)
+    assert "this run stops after 0 changes (--stop-after), that one did not" in " ".join(shown.stderr.split())
+
+
 def test_the_command_repeats_runs() -> None:
     shown = invoke("run", "m.onnx", "--plugin", "rules.py", "--reproducer", "run.zip", "--seed=3", "--check", code=3)
     shown = invoke("run", "--replay", "run.zip", code=2)

@@ -37,6 +37,8 @@ from ..optimize.reproducer import (
 )
 from ..optimize.run_options import RunOptions
 from ..options import Progress, options_of
+from ..registry.environment import installed_version
+from ..report.number_text import plural
 
 MAX_BYTES, MAX_RATIO = 1 << 30, 200
 """Bytes of all files in an archive, or a multiple of its own size, beyond which it is refused."""
@@ -53,7 +55,7 @@ class ReplayReport:
     """The outcome of a replay: whether it is the recorded one, both in words, and what differs in versions.
 
     `versions`: by name, the version of the recorded run and the version here. `report` of the run here, if it has a
-    result.
+    result. `stop_after`: the number of changes after which the run here was to end.
 
     Examples:
         >>> result = optimize(model, reproducer="run.zip")
@@ -67,6 +69,7 @@ class ReplayReport:
     found: str
     versions: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     report: Report | None = None
+    stop_after: int | None = None
 
     def lines(self) -> Iterator[str]:
         """The outcome in lines."""
@@ -74,6 +77,8 @@ class ReplayReport:
             yield f"the same as in the recorded run: {self.found}"
         else:
             yield f"not the same as in the recorded run: {self.found}, and there: {self.recorded}"
+            if self.stop_after is not None:
+                yield f"this run stops after {plural(self.stop_after, 'change')} (--stop-after), that one did not"
         for name, (there, here) in self.versions.items():
             yield f"{name}: {there or 'none'} in the recorded run, {here or 'none'} here"
         if not self.versions:
@@ -124,10 +129,11 @@ def replay_with(file: Path, here: RunOptions, *, trust_plugins: bool) -> ReplayR
         else:
             report, found = result.report, f"result {result.digest}"
             report.source = f"{file}, {model.name}"
-    there, now = manifest.versions, run_versions()
+    there = manifest.versions
+    now = {**{name: installed_version(name) for name in there}, **run_versions()}
     different = {name: (there.get(name, ""), now.get(name, "")) for name in {**there, **now}}
     different = {name: pair for name, pair in different.items() if pair[0] != pair[1]}
-    return ReplayReport(str(file), found == recorded, recorded, found, different, report)
+    return ReplayReport(str(file), found == recorded, recorded, found, different, report, here.stop_after)
 
 
 @contextmanager
@@ -143,8 +149,8 @@ def _importable(folder: Path | None) -> Generator[None]:
 
 def _merged(options: RunOptions, here: RunOptions) -> RunOptions:
     """The recorded options, with the places of results and reports that are chosen here."""
-    places = {name: getattr(here, name) for name in PLACES}
-    return replace(options, **{name: value for name, value in places.items() if value})
+    places, defaults = {name: getattr(here, name) for name in PLACES}, RunOptions()
+    return replace(options, **{name: value for name, value in places.items() if value != getattr(defaults, name)})
 
 
 PLACES = (

@@ -24,7 +24,7 @@ from ...core.plugins.pass_spec import PassSpec, parse_specs
 from ...core.support.printable_text import file_name, json_text, printable_line
 from ...core.support.toml_tables import read_tables
 from ..options import PIPELINES_FILE, options_of
-from ..registry.environment import versions
+from ..registry.environment import plugin_versions, versions
 from ..registry.pass_sources import modules_beside, package_root
 from .run_options import RunOptions
 
@@ -113,7 +113,14 @@ def recorded_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOp
                 with _disk_errors(options.reproducer):
                     contents.add_modules()
                     manifest = Manifest(
-                        FORMAT, name, chosen, contents.objects, contents.files, run_versions(), record.result, failure
+                        FORMAT,
+                        name,
+                        chosen,
+                        contents.objects,
+                        contents.files,
+                        {**run_versions(), **plugin_versions()},
+                        record.result,
+                        failure,
                     )
                     archive.writestr(MANIFEST, json_text(to_builtins(manifest)))
                     archive.close()

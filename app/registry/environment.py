@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,24 @@ def own_files() -> Iterator[Path]:
 def _version(package: str) -> str:
     """The version of an installed package, whose metadata take milliseconds to read."""
     return version(package)
+
+
+def plugin_versions() -> dict[str, str]:
+    """The versions of the packages of plugins that this process has imported, which it does where they are named."""
+    from ...core.ort.engines import ENGINE_GROUP  # noqa: PLC0415 - seldom needed
+    from ...core.plugins.pass_registry import ENTRY_POINT_GROUP  # noqa: PLC0415 - imports onnx
+
+    points = (p for group in (ENTRY_POINT_GROUP, ENGINE_GROUP) for p in entry_points(group=group))
+    found = {p.dist.name: p.dist.version for p in points if p.dist is not None and p.module in sys.modules}
+    return dict(sorted(found.items()))
+
+
+def installed_version(package: str) -> str:
+    """The version of a package; "" if it is not installed."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def versions() -> dict[str, str]:

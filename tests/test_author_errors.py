@@ -149,11 +149,24 @@ def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -
 @each(
     ("code", "message"),
     {
-        "renamed": ("from passwright.core import Ledger", "passwright.core has no Ledger any more: it is ChangeLog$"),
+        "renamed": ("from passwright.core import Ledger", r"has no Ledger any more: it is ChangeLog \(mine.py:1\)$"),
         "misspelt": ("from passwright.core import Grahp", "cannot import name 'Grahp' .*; did you mean Graph"),
         "of commands": ("from passwright import optimise", "cannot import name 'optimise'.* did you mean optimize"),
         "attribute": ("import passwright.core as c\nc.Grahp", "has no attribute 'Grahp'; did you mean Graph"),
-        "of another package": ("from json import dumpz", r"cannot import name 'dumpz' from 'json' \([^)]*\)$"),
+        "of another package": ("from json import dumpz", r"import name 'dumpz' from 'json' \([^)]*\) \(mine.py:1\)$"),
+        "one name twice": (
+            "from passwright.core import rule\n" + 2 * "@rule(lambda g, x: g.Abs(x))\ndef f(g, x): ...\n",
+            "two rules are named f, in mine.py:3 and mine.py:5$",
+        ),
+        "an exception": ("x = 1\ny = x / 0", r"mine.py: ZeroDivisionError: division by zero \(mine.py:2\)$"),
+        "asked of a variable": (
+            "from passwright.core import rule\n@rule(lambda g, x: g.Abs(x) if x.rank else g.Neg(x))\ndef f(g, x): ...",
+            "^.*the pattern of f: .*no attribute .rank.; a pattern asks nothing .* as in require",
+        ),
+        "asked of an operator": (
+            "from passwright.core import rule\n@rule(lambda g, x: g.Abs(g.Neg(x).shape))\ndef f(g, x): ...",
+            "the pattern of f: .*no attribute .shape.; a pattern asks nothing",
+        ),
         "no pattern": ("from passwright.core import rule\n@rule\ndef f(g, x): ...", "f has no pattern, as in"),
     },
 )  # fmt: skip

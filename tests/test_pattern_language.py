@@ -326,6 +326,12 @@ def test_signs_outside_of_rules() -> None:
         graph.inputs[0] * 2
 
 
+@rule(lambda g, x: (g.ReduceMax(x, keepdims=0), g.ReduceMin(x, keepdims=0)))
+def reduce_both(g: RewriteBuilder, x: Value) -> tuple[Value, Value]:
+    """ReduceMax(x), ReduceMin(x) => themselves, of which only the match is read"""
+    return g.ReduceMax(x, keepdims=0), g.ReduceMin(x, keepdims=0)
+
+
 SECOND = "the second input of Concat y comes from Abs"
 CONDITION = r"perm=\[1, 0, 2\], which does not fulfil the condition at test_pattern_language.py:\d+$"
 
@@ -336,6 +342,7 @@ CONDITION = r"perm=\[1, 0, 2\], which does not fulfil the condition at test_patt
         "condition": (negate_batches, "a = Transpose<perm=[1,0,2]>(x) y = Neg(a)", CONDITION),
         "each": (activate_once, "a = Relu(x) b = Abs(x) y = Concat<axis=0>(a, b)", SECOND),
         "root": (read_both, "y = Add(x, x)", "no other op that reads a value of the match is Mul"),
+        "nearly the root": (reduce_both, "y = ReduceMax<keepdims=0>(x) b = ReduceMin<keepdims=1>(x)", "keepdims"),
         "alternative": (activate, "a = Exp(x) y = Mul(x, a)", "Sigmoid"),
     },
 )

@@ -790,7 +790,7 @@ def test_file_and_its_imported_pass_run_together(tmp_path: Path) -> None:
 )
 def test_failing_file_is_reported(tmp_path: Path, content: str, what: str) -> None:
     (tmp_path / "my_file.py").write_text(content)
-    with pytest.raises(PluginError, match=rf"my_file\.py: {what}$"):
+    with pytest.raises(PluginError, match=rf"my_file\.py: {what} \(my_file\.py:\d\)$"):
         passes_from_file(tmp_path / "my_file.py")
 
 

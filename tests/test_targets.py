@@ -1,5 +1,6 @@
 """Targets, and the pipelines made of them."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from passwright.core.errors import UsageError
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
 from passwright.core.ort.sessions import SessionConfig, create_session
+from passwright.core.run.target import Misfit, TargetFit
 from passwright.passes.pipelines import PIPELINES, pipeline_for
 from passwright.passes.targets import ORT, QUANTIZATION_TARGETS, SEVEN_BITS, QuantizationTarget
 from rewriting import each, load, op_types
@@ -162,3 +164,10 @@ def test_sums_with_the_largest_weights_are_exact() -> None:
         assert abs(found - wanted) <= 5000, target.name
     found, wanted = sums_of_products(structs.replace(machine, weight_limit=SEVEN_BITS + 1))
     assert (abs(found - wanted) > 5000) == (machine.name == "x86"), "the limit is too low for this machine"
+
+
+def test_the_reason_is_said_where_names_are_long() -> None:
+    places = [f"/{'encoder/layer/' * 20}{i}/Mul_output_0" for i in range(3)]
+    fit = TargetFit("chip", [Misfit("MatMul", place, "rank 4 of A") for place in places])
+    assert re.search(r"3 MatMul at .{,100}Mul_output_0', \.\.\. \(rank 4 of A\)$", str(fit))
+    assert fit.lines() == [f"3 MatMul at '{places[0]}', '{places[1]}', ... (rank 4 of A)"]

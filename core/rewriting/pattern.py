@@ -260,11 +260,12 @@ class PatternBuilder(OperatorPatterns):
 
 def _require_no_vector(types: Sequence[str], index: int, want: object) -> None:
     """Raise RuleError for a number or list where an input has one dim, which matches by name alone."""
+    shown = str(want)
     for op_type in types if isinstance(want, NUMBERS_AND_LISTS) else ():
         if op_schemas.is_vector(op_type, index):
             name = op_schemas.latest_input_names(op_type, "")[index]
-            elements = f"[{str(want).strip('[]')}]"
-            raise RuleError(f"{name} of {op_type} has one dim, so {want} never matches; {name}={elements} does")
+            elements = f"[{shown.strip('[]')}]"
+            raise RuleError(f"{name} of {op_type} has one dim, so {shown} never matches; {name}={elements} does")
 
 
 NUMBERS_AND_LISTS = (int, float, list)
@@ -328,6 +329,9 @@ def _trace_once(pattern: Pattern, variables: Mapping[str, Var], chosen: Sequence
     traced: Any = pattern
     try:
         result: Any = traced(PatternBuilder(chosen=chosen, choices=choices), **variables)
+    except AttributeError as e:
+        why = f"{e}; a pattern asks nothing of its variables: the function does, as in require(x.rank == 2, ...)"
+        raise RuleError(why) from e
     except (NameError, TypeError) as e:
         raise RuleError(f"{e}; a pattern calls operators of g on parameters of its lambda") from e
     roots = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
@@ -457,7 +461,14 @@ def _match_other(want: OpPattern, root: Op, found: PartialMatch) -> Iterator[Par
             for here, more, _ in _match_at(want, op, (bound, covered, None)):
                 is_found = True
                 yield {**here, ROOTS: (*here[ROOTS], op)}, more, trace
-    if not is_found and trace is not None and (trace := trace.missing_root(root, want)) is not None:
+    if is_found or trace is None:
+        return
+    nearly = False
+    for op in ops:
+        for here, more, misfits in _match_at(want, op, (bound, covered, trace)) if op not in covered else ():
+            nearly = True
+            yield {**here, ROOTS: (*here[ROOTS], op)}, more, misfits
+    if not nearly and (trace := trace.missing_root(root, want)) is not None:
         yield bound, covered, trace
 
 

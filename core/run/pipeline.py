@@ -320,7 +320,9 @@ class Fixpoint:
                 return total
             size = total_op_count(graph)
             least, idle = (size, 0) if size < least else (least, idle + 1)
-        raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
+        advice = f'--skip {changed[-1]} leaves one out, and stage="final" runs one of a plugin once, after all others'
+        what = f"{', '.join(changed)}: still changing after {self.patience} idle rounds; {advice}"
+        raise NoFixpoint(what, changed[::-1])
 
 
 def fallback_of(p: Pass) -> str:

@@ -27,6 +27,7 @@ from ..support.toml_tables import read_tables
 from .pipeline import Pass
 
 MAX_BYTES = 1 << 20  # of a file with a target
+MIN_PLACES = 40  # letters of the places of a kind, where a reason is long
 MAX_SHOWN, MAX_LENGTH = 5, 120  # the kinds of misfits that a message lists, and the letters of each
 DTYPES = frozenset(map(element_type, KNOWN_DTYPES))
 DTYPE_ATTRIBUTES = frozenset({"dtype", "to"})  # the numbers of element types, of which lists have the names
@@ -190,22 +191,26 @@ class TargetFit(Struct, frozen=True):
     target: str
     misfits: Sequence[Misfit] = ()
 
-    def lines(self) -> list[str]:
-        """The misfits in words, those alike in one."""
+    def lines(self, max_length: int | None = None) -> list[str]:
+        """The misfits in words, those alike in one. Places, not reasons, are cut where one is longer than allowed."""
         found: list[str] = []
         kinds = sorted(self.misfits, key=lambda m: (m.op, m.reason, m.tried))
         for (op, reason, tried), alike in groupby(kinds, lambda m: (m.op, m.reason, m.tried)):
             places = [f"'{m.place}'" for m in alike]
             count = f"{len(places)} " if len(places) > 1 else ""
             more = ", ..." if len(places) > 2 else ""
-            text = f"{count}{op} at {', '.join(places[:2])}{more} ({reason})" if op else reason
+            where, what = ", ".join(places[:2]) + more, f"{count}{op} at "
+            room = len(where) if max_length is None else max(max_length - len(f"{what} ({reason})"), MIN_PLACES)
+            if len(where) > room:
+                where = f"'...{places[0][10 - room :]}" + (", ..." if len(places) > 1 else "")
+            text = f"{what}{where} ({reason})" if op else reason
             found.append("; ".join((text, *tried)))
         return found
 
     def __str__(self) -> str:
         if not self.misfits:
             return f"on target {self.target}"
-        lines, count = self.lines(), sum(bool(m.op) for m in self.misfits)
+        lines, count = self.lines(MAX_LENGTH), sum(bool(m.op) for m in self.misfits)
         left = [f"and {len(lines) - MAX_SHOWN} more kinds"] if len(lines) > MAX_SHOWN else []
         shown = [shorten(line, MAX_LENGTH, placeholder=" ...") for line in lines[:MAX_SHOWN]]
         start = f"{count} op{'s' * (count != 1)} left that {self.target} lacks" if count else f"not on {self.target}"

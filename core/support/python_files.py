@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from ..errors import PluginError
 from .author_errors import describe_exception
@@ -19,8 +19,11 @@ _IMPORTED: ContextVar[dict[Path, ModuleType] | None] = ContextVar("_IMPORTED", d
 
 
 @contextmanager
-def plugin_errors(source: str, what: str) -> Generator[None]:
-    """Convert exceptions of plugin code to PluginErrors with their `source`; redirect its output to standard error."""
+def plugin_errors(source: str, what: str, code: CodeType | None = None) -> Generator[None]:
+    """Convert exceptions of plugin code to PluginErrors with their `source`; redirect its output to standard error.
+
+    The message has the line in the file of `code`.
+    """
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -29,7 +32,7 @@ def plugin_errors(source: str, what: str) -> Generator[None]:
     except BaseException as e:
         if isinstance(e, PluginError) and source in str(e):
             raise
-        raise PluginError(f"{what}: {describe_exception(e)}") from e
+        raise PluginError(f"{what}: {describe_exception(e, code)}") from e
 
 
 @contextmanager
@@ -64,7 +67,8 @@ def import_file(path: Path) -> ModuleType:
 
 def _import(path: Path) -> ModuleType:
     if path.suffix != ".py":
-        raise PluginError(f"{path} is not a Python file")
+        hint = "" if path.suffix else f"; passes of an installed package are named by --enable, as in --enable {path}"
+        raise PluginError(f"{path} is not a Python file{hint}")
     try:
         open_regular(path).close()
     except OSError as e:
@@ -75,6 +79,6 @@ def _import(path: Path) -> ModuleType:
         raise PluginError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    with plugin_errors(str(path), str(path)), _without_bytecode():
+    with plugin_errors(str(path), str(path), compile("", str(path), "exec")), _without_bytecode():
         spec.loader.exec_module(module)
     return module

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .analyses.dominance import Dominance
     from .analyses.liveness import Liveness
     from .errors import (
+        EvaluationError,
         GraphError,
         InstrumentationError,
         MatchFailure,
@@ -63,6 +64,7 @@ _MODULES = {
     "analyses.dominance": ("Dominance",),
     "analyses.liveness": ("Liveness",),
     "errors": (
+        "EvaluationError",
         "GraphError",
         "InstrumentationError",
         "MatchFailure",
@@ -130,6 +132,7 @@ __all__ = [
     "Engine",
     "EngineSession",
     "EngineSettings",
+    "EvaluationError",
     "Fixpoint",
     "Graph",
     "GraphError",

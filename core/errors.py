@@ -135,7 +135,17 @@ class InterfaceError(PassesError):
 
 
 class EvaluationError(PassesError):
-    """No backend could run a model or a part of it."""
+    """A backend cannot load or run a model or a part of it. An engine raises it with its reason in one line.
+
+    Examples:
+        >>> def load(model, settings):
+        ...     raise EvaluationError("it needs a device")
+        >>> try:
+        ...     Engine("mine", load).load(model.SerializeToString(), EngineSettings())
+        ... except EvaluationError as reason:
+        ...     print(reason)
+        it needs a device
+    """
 
 
 OUT_OF_MEMORY = "needs more memory than there is"

@@ -351,6 +351,11 @@ def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None
     assert not out.exists()
 
 
+def test_a_name_in_place_of_a_plugin_is_for_enable(model: Path) -> None:
+    says = "chip_tools is not a Python file; a pass of an installed package is added by name: --enable"
+    assert says in run(model, "--plugin", "chip_tools", code=BAD).stderr
+
+
 @cases(
     ("options", "message"),
     {

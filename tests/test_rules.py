@@ -1,6 +1,7 @@
 """The rule language, with toy rules."""
 
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -31,9 +32,10 @@ from passwright.core import (
     rule_pass,
     to_onnx,
 )
-from passwright.core.errors import NoFixpoint, PassesError, RuleError
+from passwright.core.errors import NoFixpoint, PassesError, PluginError, RuleError
 from passwright.core.rewriting.change_log import BisectLimit, Exclusions
 from passwright.core.rewriting.driver import RuleIndex, try_build
+from passwright.core.support.python_files import import_file
 from passwright.testing.model_comparison import contract_in
 from rewrite_tables import Rewrites
 from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types
@@ -739,6 +741,23 @@ def test_pattern_that_never_matches_is_an_error(pattern: Any, says: str) -> None
     with pytest.raises(RuleError, match=r"^the pattern of break_down: ") as e:
         rule(pattern)(break_down.build)
     assert says in str(e.value)
+
+
+def test_two_rules_of_one_name_in_a_module_are_an_error(tmp_path: Path) -> None:
+    """The first one would vanish, but not where one is written in the other branch, or a module is loaded again."""
+    one = "@rule(lambda g, x: g.Neg(g.Neg(x)))\ndef drop(g, x):\n    return x\n"
+    head = "from passwright.core import rule\n"
+    (tmp_path / "twice.py").write_text(head + one + one.replace("Neg", "Abs"))
+    with pytest.raises(PluginError, match=r"twice\.py: .*two rules are named drop, in lines 2 and 5"):
+        import_file(tmp_path / "twice.py")
+    indented = one.replace("\n", "\n    ").rstrip(" ")
+    (tmp_path / "either.py").write_text(f"{head}if 1:\n    {indented}else:\n    {indented}")
+    module = import_file(tmp_path / "either.py")
+    (tmp_path / "either.py").write_text(f"{head}\n\n{one}")
+    assert module.__spec__ is not None
+    assert module.__spec__.loader is not None
+    module.__spec__.loader.exec_module(module)
+    assert module.drop.name == "drop"
 
 
 @each(

@@ -25,7 +25,7 @@ class Range(NamedTuple):
 
 
 class QuantizationSpec(Struct, frozen=True):
-    """The data that a pipeline gives to its rules of contract LOSSY, see `GraphContext.quantization`.
+    """The data that a pipeline gives to its rules of contract LOSSY, which have it as `g.graph.context.quantization`.
 
     `ranges` are ranges of values, by name. `activations` and `weights` are element types of TensorProto.DataType, int8
     or uint8; weights use integers up to `weight_limit` and, but for convolutions and products without `per_channel`,

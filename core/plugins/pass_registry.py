@@ -284,6 +284,8 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
 
 def registry_from_file(path: Path) -> PassRegistry:
     """The passes of a Python file; loose rules become a pass named after it. Raises PluginError."""
+    if path.suffix != ".py":
+        raise PluginError(f"{path} is not a Python file; a pass of an installed package is added by name: --enable")
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
         _require_distinct_rules(path)

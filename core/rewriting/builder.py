@@ -55,7 +55,8 @@ class RewriteBuilder(Operators):
     input. Numbers, lists and arrays are constants of the element type of the other operands: `g.Mul(x, 2.0)`,
     `g.Reshape(x, [0, -1])`. An operator or attribute that does not exist in the opset of the model, or takes no such
     types, declines (MatchFailure); one that no opset has, or a wrong number of inputs or outputs, raises RuleError.
-    One `of_rule` declines ops that the target of the pipeline does not take; what passes add without rules is replaced
+    `graph` is the graph of the match, and `added_ops` are the ops that were added so far, for passes. One `of_rule`
+    declines ops that the target of the pipeline does not take; what passes add without rules is replaced
     after them.
 
     Examples:

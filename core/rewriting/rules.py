@@ -8,6 +8,7 @@ def cancel_negations(g, x):
 
 from __future__ import annotations
 
+import inspect
 import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -340,6 +341,7 @@ def rule(
         require_argument(is_function, "rule", "a function of g and variables of the pattern", build)
         if not patterns:
             raise RuleError(f"{build.__name__} has no pattern")
+        _require_new_name(build)
         _require_contract(build.__name__, contract)
         taken = parameters_of(build)
         required = [name for name, has_default in taken.items() if not has_default]
@@ -366,6 +368,18 @@ def rule(
         )
 
     return wrap
+
+
+def _require_new_name(build: Build) -> None:
+    """Raise RuleError for the second rule of a name in a module, which would take the place of the first."""
+    old, frame = build.__globals__.get(build.__name__), inspect.currentframe()
+    if not isinstance(old, Rule) or old.build.__code__ == build.__code__:
+        return
+    caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    defined = caller.f_code.co_consts if caller is not None else ()
+    if old.build.__code__ in defined and build.__code__ in defined:  # neither of a module before it was loaded again
+        lines = [b.__code__.co_firstlineno for b in (old.build, build)]
+        raise RuleError(f"two rules are named {build.__name__}, in lines {lines[0]} and {lines[1]}")
 
 
 SIGNS: Mapping[str, tuple[str, ...]] = {"+": ("Add", "Sum"), "-": ("Sub", "Neg"), "*": ("Mul",), "/": ("Div",)}

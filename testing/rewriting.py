@@ -33,7 +33,7 @@ from ..core.rewriting.rules import CONDITIONAL
 from ..core.run.model_interface import ModelInterface
 from ..core.serialization.proto_queries import captured_names
 from ..core.serialization.provenance import with_conditions
-from ..core.support.author_errors import is_each, require_argument, require_type
+from ..core.support.author_errors import require_type
 from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
@@ -155,8 +155,9 @@ def _has_condition(passes: Sequence[Rule | Pass], change_log: ChangeLog) -> bool
 
 
 def _rules(passes: Sequence[Rule | Pass]) -> list[Rule]:
-    require_argument(is_each(passes, (Rule, Pass)), "becomes or stays", "rules and passes", passes)
-    return [r for item in passes for r in ((item,) if isinstance(item, Rule) else all_rules(item))]
+    """The rules among arguments, which are checked after the models."""
+    rules = (item for item in passes if isinstance(item, Rule))
+    return [*rules, *(r for item in passes if isinstance(item, Pass) for r in all_rules(item))]
 
 
 def stays(

@@ -748,7 +748,7 @@ def test_two_rules_of_one_name_in_a_module_are_an_error(tmp_path: Path) -> None:
     one = "@rule(lambda g, x: g.Neg(g.Neg(x)))\ndef drop(g, x):\n    return x\n"
     head = "from passwright.core import rule\n"
     (tmp_path / "twice.py").write_text(head + one + one.replace("Neg", "Abs"))
-    with pytest.raises(PluginError, match=r"twice\.py: .*two rules are named drop, in lines 2 and 5"):
+    with pytest.raises(PluginError, match=r"twice\.py: .*two rules are named drop, in twice\.py:2 and twice\.py:5"):
         import_file(tmp_path / "twice.py")
     indented = one.replace("\n", "\n    ").rstrip(" ")
     (tmp_path / "either.py").write_text(f"{head}if 1:\n    {indented}else:\n    {indented}")

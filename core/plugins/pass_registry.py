@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
@@ -288,7 +287,6 @@ def registry_from_file(path: Path) -> PassRegistry:
         raise PluginError(f"{path} is not a Python file; a pass of an installed package is added by name: --enable")
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
-        _require_distinct_rules(path)
         registry = registry_from_module(module, str(path))
     if not any((*registry, registry.targets, registry.analyses, registry.kernels)):
         own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
@@ -298,21 +296,6 @@ def registry_from_file(path: Path) -> PassRegistry:
         hint = f"; {bare[0]} has no pattern, as in @rule(lambda g, x: g.Relu(x))" if bare else hint
         raise PluginError(f"{path} defines neither a pass nor a rule{hint}")
     return registry
-
-
-def _require_distinct_rules(path: Path) -> None:
-    """Raise PluginError for two rules of one name in a file, of which Python keeps the second alone."""
-    first: dict[str, int] = {}
-    for node in ast.parse(path.read_bytes()).body:
-        made_by = node.decorator_list if isinstance(node, ast.FunctionDef) else ()
-        calls = [d.func for d in made_by if isinstance(d, ast.Call)]
-        if isinstance(node, ast.FunctionDef) and any(
-            "rule" in (getattr(f, "id", ""), getattr(f, "attr", "")) for f in calls
-        ):
-            if node.name in first:
-                where = f"in {path.name}:{first[node.name]} and {path.name}:{node.lineno}"
-                raise PluginError(f"{path}: two rules are named {node.name}, {where}")
-            first[node.name] = node.lineno
 
 
 def python_file(text: str) -> Path | None:

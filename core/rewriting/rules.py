@@ -13,6 +13,7 @@ import re
 import reprlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, Concatenate, cast
 
 from msgspec import Struct
@@ -378,8 +379,9 @@ def _require_new_name(build: Build) -> None:
     caller = frame.f_back.f_back if frame is not None and frame.f_back is not None else None
     defined = caller.f_code.co_consts if caller is not None else ()
     if old.build.__code__ in defined and build.__code__ in defined:  # neither of a module before it was loaded again
-        lines = [b.__code__.co_firstlineno for b in (old.build, build)]
-        raise RuleError(f"two rules are named {build.__name__}, in lines {lines[0]} and {lines[1]}")
+        codes = [b.__code__ for b in (old.build, build)]
+        places = " and ".join(f"{Path(c.co_filename).name}:{c.co_firstlineno}" for c in codes)
+        raise RuleError(f"two rules are named {build.__name__}, in {places}")
 
 
 SIGNS: Mapping[str, tuple[str, ...]] = {"+": ("Add", "Sum"), "-": ("Sub", "Neg"), "*": ("Mul",), "/": ("Div",)}

@@ -396,6 +396,15 @@ def test_memory_by_the_size_of_a_model() -> None:
         optimize(load(text % 500_000_000))
 
 
+def test_memory_by_the_values_of_a_model() -> None:
+    """A small file may compute large values, as networks of sound do, which two sessions hold several times."""
+    big = 100 << 20
+    text = f"""g (float[N,1] x) => (float[N,1] y) <int64[2] big = {{1,{big // 4}}}>
+        {{ a = Expand(x, big) b = Neg(a) c = Neg(b) y = ReduceMax<axes=[1]>(c) }}"""
+    spec = VerificationSpec.of(from_onnx(load(text)))
+    assert spec.memory == min(MODEL_MEMORY + 8 * 2 * big, default_memory())
+
+
 def test_memory_of_threads_and_of_users() -> None:
     """The stacks of threads count as allocated: a limit for the model alone would forbid sessions of many threads."""
     assert memory_for_model(1000, 64) == MODEL_MEMORY + stack_bytes(64)

@@ -20,6 +20,11 @@ CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memo
 MODEL_MEMORY, SMALL_MODEL = 1 << 30, 1_000_000
 """The bytes of memory for a process that runs models, and the bytes of the file up to which they suffice."""
 MEMORY_PER_BYTE = 64  # of a larger file, more
+MEMORY_PER_VALUE, MAX_VALUE_MEMORY = 8, 3 << 30
+"""So many times the bytes of the largest value, more, and at most so many bytes: two sessions hold several of them.
+
+A value that takes all the memory of a small model by itself raises nothing.
+"""
 STACK_BYTES = 8 << 20  # of a thread, unless the system says another size
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # of Linux's prctl
 IDLE_THREADS = {"OPENBLAS_THREAD_TIMEOUT": "4"}  # the logarithm of the cycles to spin
@@ -57,14 +62,16 @@ def given_memory(limit: int | None) -> Generator[None]:
         _GIVEN_MEMORY.reset(token)
 
 
-def memory_for_model(size: int, threads: int = 0) -> int:
+def memory_for_model(size: int, threads: int = 0, *, values: int = 0) -> int:
     """The limit, in bytes, of a process that runs a model whose file has so many bytes, and its rewritten forms.
 
-    The stacks of `threads`, beyond one on each core, are added.
+    `values` are the bytes of the largest value that it computes, as far as that is known. The stacks of `threads`,
+    beyond one on each core, are added.
     """
     wanted = _GIVEN_MEMORY.get()
     if wanted is None:
         wanted = MODEL_MEMORY + (MEMORY_PER_BYTE * size if size > SMALL_MODEL else 0)
+        wanted += min(MEMORY_PER_VALUE * values, MAX_VALUE_MEMORY) if values <= MODEL_MEMORY else 0
     wanted += stack_bytes(threads)
     return min(wanted, default_memory()) if sys.platform == "linux" else wanted
 

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import (
+    MORE_MEMORY,
     FailureKind,
     GraphError,
     InterfaceError,
@@ -483,7 +484,7 @@ class ChangeBisector(Struct, frozen=True):
 def _require_memory(failure: RewriteFailure) -> None:
     """Raise UnverifiableError if the failure, which no change explains, is a lack of memory."""
     if failure.mismatch is not None and failure.mismatch.lacks_memory:
-        raise UnverifiableError(failure.message)
+        raise UnverifiableError(f"{failure.message}; {MORE_MEMORY}")
 
 
 def _is_within(change: Change, region: frozenset[str]) -> bool:

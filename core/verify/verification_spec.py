@@ -82,7 +82,7 @@ class VerificationSpec(Struct, frozen=True):
         require_symbols(model.graph, dims)
         if memory is None:
             size = model.graph.context.weight_bytes + NODE_BYTES * total_op_count(model.graph)
-            memory = memory_for_model(size)
+            memory = memory_for_model(size, values=_largest_value(model.graph))
         _require_memory(model.graph, memory)
         require_nonempty_filters(model.graph)
         inputs = with_given_shapes(shapes, input_specs(model))
@@ -101,6 +101,13 @@ class VerificationSpec(Struct, frozen=True):
             COMBINED_PART,
             notes=notes,
         )
+
+
+def _largest_value(graph: Graph) -> int:
+    """The bytes of the largest value of the main graph, with unknown extents of 2. O(V)."""
+    values = (v for op in graph.ops() for v in op.outputs if v.type is None and v.known_dtype not in {0, STRING})
+    shapes = ((v.known_dtype, v.known_shape or ()) for v in values)
+    return max((prod(d if isinstance(d, int) else 2 for d in s) * element_bits(t) // 8 for t, s in shapes), default=0)
 
 
 def _require_memory(graph: Graph, limit: int) -> None:

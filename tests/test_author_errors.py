@@ -13,6 +13,7 @@ from passwright.core import (
     ChangeLog,
     Fixpoint,
     Graph,
+    Instrumentation,
     Pass,
     Pipeline,
     RewriteBuilder,
@@ -188,6 +189,25 @@ def test_exceptions_of_passes_have_a_line_and_similar_names() -> None:
         PassFailed, match=r"has no attribute 'shap'; did you mean shape.* \(test_author_errors.py:\d+\)$"
     ):
         run_pass(Raising(), from_onnx(load(TEXT)).graph, ChangeLog())
+
+
+def test_a_misspelt_hook_is_refused() -> None:
+    with pytest.raises(UsageError, match="Watch has no hook aftr: is it after"):
+        type("Watch", (Instrumentation,), {"aftr": lambda *_: None})
+    type("Counts", (Instrumentation,), {"restart": lambda *_: None, "after": lambda *_: None, "_aftr": lambda *_: None})
+
+
+def test_a_misspelt_element_type_is_refused() -> None:
+    x = operand()
+    assert x.dtype == "float32"
+    assert x.dtype != "string"
+    with pytest.raises(UsageError, match="no element type is named 'flaot32'; did you mean float32"):
+        assert x.dtype == "flaot32"
+
+
+def test_a_text_for_a_number_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"^alpha of LeakyRelu takes numbers, but got '0'$"):
+        builder().LeakyRelu(operand(), alpha="0")
 
 
 @each("is_true", {"sign": lambda x: x > 0, "value": lambda x: x, "not": lambda x: not x})

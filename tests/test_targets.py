@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 from onnx import TensorProto
 from passwright.app.registry import environment
-from passwright.core import NEVER, RewriteBuilder, RulePass, Support, Target, Value, rule
+from passwright.core import NEVER, RewriteBuilder, RulePass, Support, Target, Value, from_onnx, rule
 from passwright.core.errors import UsageError
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
@@ -171,3 +171,10 @@ def test_the_reason_is_said_where_names_are_long() -> None:
     fit = TargetFit("chip", [Misfit("MatMul", place, "rank 4 of A") for place in places])
     assert re.search(r"3 MatMul at .{,100}Mul_output_0', \.\.\. \(rank 4 of A\)$", str(fit))
     assert fit.lines() == [f"3 MatMul at '{places[0]}', '{places[1]}', ... (rank 4 of A)"]
+
+
+@pytest.mark.parametrize(("axis", "allowed", "is_taken"), [(1, -1, True), (-1, 1, True), (0, -1, False), (-2, 0, True)])
+def test_axes_are_counted_from_the_front(axis: int, allowed: int, is_taken: bool) -> None:
+    text = f"g (float[2,3] x) => (float[2,3] y) {{ y = Softmax<axis = {axis}>(x) }}"
+    op = next(from_onnx(load(text)).graph.ops("Softmax"))
+    assert list(Support(attributes={"axis": (allowed,)}).obstacles(op)) == ([] if is_taken else [f"axis {axis}"])

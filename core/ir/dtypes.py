@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 from onnx import TensorProto, helper
+
+from ..errors import UsageError
+from ..support.suggestions import did_you_mean
 
 
 class DataType(int):
@@ -41,6 +45,9 @@ class DataType(int):
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int):
             return int(self) == int(other)
+        if isinstance(other, str):
+            _require_known(other)
+            return bool(self) and (str(self) == other or self.numpy == other)
         return bool(self) and other is not None and bool(self.numpy == other)  # NumPy takes None for float64
 
     def __ne__(self, other: object) -> bool:
@@ -57,6 +64,17 @@ class DataType(int):
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+
+@cache
+def _require_known(name: str) -> None:
+    """Raise UsageError for a text that is the name of no element type, with which every comparison is false."""
+    known = {str(DATA_TYPES[n]) for n in TensorProto.DataType.values()}
+    if name not in known:
+        try:
+            np.dtype(name)
+        except TypeError as e:
+            raise UsageError(f"no element type is named {name!r}{did_you_mean(name, known)}") from e
 
 
 class _DataTypes(dict[int, DataType]):

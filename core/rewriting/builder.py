@@ -8,7 +8,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
-from onnx import TensorProto, defs, helper
+from onnx import AttributeProto, TensorProto, defs, helper
 
 from ..errors import MatchFailure, MissingOperator, RuleError, require
 from ..ir import op_schemas
@@ -32,6 +32,7 @@ FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
 ]}  # fmt: skip
 
 
+NUMERIC = (AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.FLOATS, AttributeProto.INTS)
 ARRAYS = (int, float, np.generic, np.ndarray)
 
 
@@ -202,6 +203,8 @@ class RewriteBuilder(Operators):
             del values[len(names) :]
         for name, value in list(attrs.items()):
             if name in declared:
+                is_text = isinstance(value, str) and declared[name] in NUMERIC
+                require_argument(not is_text, f"{name} of {spec.name}", "numbers", value)
                 attrs[name] = value.const.tolist() if isinstance(value, Value) else value
                 continue
             index = next((n.index(name) for n in (names, newer) if name in n), len(names))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from time import perf_counter
 from typing import Any
 
-from ..errors import InstrumentationError, PassFailed
+from ..errors import InstrumentationError, PassFailed, UsageError
 from ..io.model import Model
 from ..ir.graph import Graph, GraphContext
 from ..ir.op import Op
@@ -31,6 +32,13 @@ class Instrumentation:
         none 0 3
     """
 
+    def __init_subclass__(cls) -> None:
+        """Raise UsageError for a method that is nearly named as a hook, and that nothing would call."""
+        for name, given in vars(cls).items():
+            near = get_close_matches(name, HOOKS, n=1, cutoff=MISSPELT) if callable(given) and name not in HOOKS else ()
+            if near:
+                raise UsageError(f"{cls.__name__} has no hook {name}: is it {near[0]}? Methods of its own begin with _")
+
     def start(self, model: Model) -> None:
         """Called before the first pass, and again for each repetition, with the model that is rewritten."""
 
@@ -53,6 +61,7 @@ class Instrumentation:
         """Called for each match that a rule declined, and for a decline while it was matched."""
 
 
+MISSPELT = 0.85  # of difflib's ratio: aftr, befor_rule and decline are, restart is not
 HOOKS = ("start", "before", "after", "failed", "before_rule", "after_rule", "declined")
 PASS_HOOKS = HOOKS[:4]
 

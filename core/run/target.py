@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, starmap
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Literal, cast
@@ -27,6 +27,7 @@ from ..support.toml_tables import read_tables
 from .pipeline import Pass
 
 MAX_BYTES = 1 << 20  # of a file with a target
+AXIS_OF_RESULT = frozenset({"ConcatFromSequence", "OneHot"})  # whose `axis` is one of the output
 MIN_PLACES = 40  # letters of the places of a kind, where a reason is long
 MAX_SHOWN, MAX_LENGTH = 5, 120  # the kinds of misfits that a message lists, and the letters of each
 DTYPES = frozenset(map(element_type, KNOWN_DTYPES))
@@ -85,7 +86,9 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
             value = op.attr(name)
             if name in DTYPE_ATTRIBUTES and value in KNOWN_DTYPES:
                 value = element_type(value)
-            if value is not None and not any(_is_same(value, a) for a in allowed):
+            is_axis = name == "axis" and op.type not in AXIS_OF_RESULT
+            forms = [(value, a) if not is_axis else (_from_front(op, value), _from_front(op, a)) for a in allowed]
+            if value is not None and not any(starmap(_is_same, forms)):
                 yield f"{name} {value}"
         yield from (f"{name} is not constant" for name, v in given if name in self.constant and not v.is_const)
         yield from (f"{name} is given" for name, _ in given if name in self.omitted)
@@ -143,6 +146,13 @@ def _unlike(
             found = "unknown"
         if found not in wanted:
             yield f"{what} {found} of {name}"
+
+
+def _from_front(op: Op, axis: Any) -> Any:
+    """An axis of the first input, counted from the front where the rank is known: -1 of two dims is 1."""
+    data = op.input(0)
+    shape = None if data is None else data.known_shape
+    return axis + len(shape) if isinstance(axis, int) and axis < 0 and shape is not None else axis
 
 
 def _is_same(value: Any, allowed: Any) -> bool:

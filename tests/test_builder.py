@@ -28,7 +28,7 @@ def test_an_operator_gives_the_outputs_that_it_must_have() -> None:
 def test_outputs_gives_a_tuple() -> None:
     g, x = builder()
     assert [len(g.Split(x, axis=1, outputs=n)) for n in (1, 2)] == [1, 2]
-    with pytest.raises(RuleError, match="Relu has 1 to 1 outputs, not 2"):
+    with pytest.raises(RuleError, match="Relu has 1 output, not 2"):
         getattr(g, "Relu")(x, outputs=2)  # noqa: B009 - a type checker refuses it
 
 

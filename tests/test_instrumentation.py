@@ -287,6 +287,7 @@ def test_large_weights_are_not_in_the_text(tmp_path: Path) -> None:
             {"dump_after": "sings", "dump_to": "d"},
             "no pass of the pipeline is named sings; did you mean signs?",
         ),
+        "a rule": ({"dump_after": "drop_abs", "dump_to": "d"}, "drop_abs is a rule: give its pass, signs"),
         "no folder": ({"dump_after": "signs"}, "--dump-after needs a folder to write to: give --dump-to"),
         "no pass": ({"dump_to": "d"}, "--dump-to is for --dump-after: name a pass, or give all or changed"),
         "full": (

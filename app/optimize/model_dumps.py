@@ -13,8 +13,9 @@ from ...core.io.model import Model, serialize
 from ...core.io.output_paths import require_writable_folder
 from ...core.io.writer import MAX_WHOLE_BYTES, write_model
 from ...core.ir.graph import Graph
+from ...core.plugins.pass_registry import all_rules
 from ...core.run.instrumentation import Instrumentation
-from ...core.run.pipeline import Fixpoint, Pass, Pipeline, nested_passes
+from ...core.run.pipeline import Fixpoint, Pass, Pipeline, leaves, nested_passes
 from ...core.serialization.exporter import unchanged_names
 from ...core.serialization.onnx_text import model_text, short_chunks
 from ...core.support.printable_text import file_name
@@ -53,6 +54,9 @@ class ModelDumps(Instrumentation):
         known = {ALL, CHANGED, pipeline.name, *(p.name for p in nested_passes(pipeline))}
         for name in names:
             if name not in known:
+                made_by = next((p.name for p in leaves(pipeline) if name in {r.name for r in all_rules(p)}), None)
+                if made_by is not None:
+                    raise UnknownNameError(f"{name} is a rule: give its pass, {made_by}")
                 near = did_you_mean(name, known) or f" (give passes of it, {ALL} or {CHANGED})"
                 raise UnknownNameError(f"no pass of the pipeline is named {name}{near}")
         require_writable_folder(folder)

@@ -85,7 +85,7 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
                 try:
                     recording = record_profile(file_path, config, next(iter(feeds.by_batch.values())), options.min_time)
                 except EvaluationError as e:
-                    raise EvaluationError(f"{label} cannot be profiled: {e}") from e
+                    raise EvaluationError(f"the model {label} optimization cannot be profiled: {e}") from e
                 recorded.append(build_profile(label, recording))
     trace = None if paths.trace is None else paths.trace.path
     before, *after = (replace(r.profile, trace=trace) for r in recorded)

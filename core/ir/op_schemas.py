@@ -178,7 +178,7 @@ def misuse(op_type: str, domain: str, inputs: tuple[int, int], names: frozenset[
     for name in sorted(unknown):
         return f"{label} has no attribute {name} at any opset{did_you_mean(name, similar)}"
     wanted = f"{fewest}" if fewest == most else f"{fewest} or more" if most >= VARIADIC else f"{fewest} to {most}"
-    return f"{label} takes {wanted} inputs, not {inputs[0] if inputs[0] > most else inputs[1]}"
+    return f"{label} takes {wanted} input{'s' * (wanted != '1')}, not {inputs[0] if inputs[0] > most else inputs[1]}"
 
 
 def decode_strings(value: Any) -> Any:

@@ -140,7 +140,10 @@ class RewriteBuilder(Operators):
             self._adapt_to_schema(spec, values, written)
             self._require_types(op_type, values)
             if outputs is not None and not spec.min_output <= outputs <= spec.max_output:
-                raise RuleError(f"{op_type} has {spec.min_output} to {spec.max_output} outputs, not {outputs}")
+                counts = dict.fromkeys(map(str, (spec.min_output, spec.max_output)))
+                raise RuleError(
+                    f"{op_type} has {' to '.join(counts)} output{'s' * (spec.max_output > 1)}, not {outputs}"
+                )
         elif op_schemas.latest_opset_version(self._domain):
             self._decline_missing(op_type)
         if self._of_rule:

@@ -223,6 +223,21 @@ def test_a_value_is_neither_true_nor_false(is_true: Any) -> None:
         run_pass(RulePass("chooses", (choose,)), from_onnx(load(TEXT)).graph, ChangeLog())
 
 
+class RemovesUsed:
+    name = "removes-used"
+
+    def run(self, graph: Graph, _log: ChangeLog) -> int:
+        graph.remove_op(next(graph.ops("Neg")))
+        return 1
+
+
+def test_misuse_in_a_pass_has_the_call_and_its_line() -> None:
+    with pytest.raises(
+        PassFailed, match=r"^cannot remove Neg a: .* \(graph.remove_op\(.*\) in test_author_errors.py:\d+\)$"
+    ):
+        run_pass(RemovesUsed(), from_onnx(load(TEXT)).graph, ChangeLog())
+
+
 class DropSecond:
     """Abs(Abs(x)) => Abs(x), without requests: each of its runs is one change."""
 

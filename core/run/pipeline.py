@@ -23,6 +23,7 @@ from ..errors import (
     RuleError,
     UnknownNameError,
     UnverifiableError,
+    UsageError,
 )
 from ..ir.cost_model import CostModel
 from ..ir.graph import Graph, Runs, total_op_count
@@ -32,7 +33,7 @@ from ..processes.watchdog import require_time
 from ..rewriting.change_log import ChangeLog
 from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.rules import Rule
-from ..support.author_errors import describe_exception, is_each, require_argument, require_type
+from ..support.author_errors import describe_exception, describe_failed_call, is_each, require_argument, require_type
 from ..support.suggestions import did_you_mean
 
 BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
@@ -119,7 +120,11 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
         is_named = isinstance(e, PassFailed) and (is_group or e.pass_name == p.name)
         code = getattr(type(p).run, "__code__", None)
-        failure = e if is_named else PassFailed(p.name, kind, describe_exception(e, code))
+        is_own = type(p).__module__.partition(".")[0] == __name__.partition(".")[0]  # a pass of this package
+        is_misuse = isinstance(e, GraphError | UsageError) or (isinstance(e, RuleError) and not e.rule)
+        describe = describe_exception if is_own or not is_misuse else describe_failed_call
+        what = describe(e, code)
+        failure = e if is_named else PassFailed(p.name, kind, what)
         change_log.call_hooks("failed", p, graph, failure)
         if failure is e:
             raise

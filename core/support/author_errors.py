@@ -42,8 +42,10 @@ def describe_exception(error: BaseException, code: CodeType | None = None) -> st
     return f"{text} ({Path(code.co_filename).name}:{lines[-1]})" if lines else text
 
 
-def describe_failed_call(error: BaseException, code: CodeType) -> str:
+def describe_failed_call(error: BaseException, code: CodeType | None) -> str:
     """As `describe_exception`; of an error of ours, with the call in `code` that raised it: `g.Add(x) in file.py:7`."""
+    if code is None:
+        return describe_exception(error)
     frames = extract_tb(error.__traceback__)
     own = [f for f in frames if f.filename == code.co_filename]
     if not isinstance(error, PassesError) or not own or own[-1] is frames[-1]:

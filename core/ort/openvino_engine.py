@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -164,7 +164,7 @@ def unsupported(model: bytes | Path) -> list[Unsupported]:
         return []
     nodes = [*all_nodes(_message(model).graph.node)]
     named = {name: node for node in nodes for name in (node.name, *node.output) if name}
-    left = (op for op in found.get_ops() if op.get_type_name() in UNCONVERTED)
+    left = (op for op in _all_ops(found) if op.get_type_name() in UNCONVERTED)
     names = ([op.get_friendly_name(), *(name for port in op.outputs() for name in port.get_names())] for op in left)
     known = {id(node): node for own in names if (node := next((named[n] for n in own if n in named), None)) is not None}
     return [
@@ -172,6 +172,16 @@ def unsupported(model: bytes | Path) -> list[Unsupported]:
         for n in nodes
         if id(n) in known
     ]
+
+
+def _all_ops(model: Any) -> Iterator[Any]:
+    """The ops of a model, and those of bodies."""
+    for op in model.get_ops():
+        yield op
+        if op.get_type_name() in WITH_BODIES:
+            is_if = op.get_type_name() == "If"
+            for body in (op.get_then_body(), op.get_else_body()) if is_if else (op.get_function(),):
+                yield from _all_ops(body)
 
 
 class OpenvinoSession(EngineSession):
@@ -196,21 +206,26 @@ class OpenvinoSession(EngineSession):
         self.outputs = [ValueFacts(name, f"tensor({kind})", _shape(port)) for name, port, kind in ports]
         self.precision = running_precision(compiled)
         self.threads = int(compiled.get_property("INFERENCE_NUM_THREADS"))
-        self._request: Any = compiled.create_infer_request()
+        self._requests = local()
+        self._last: Any = self._request()
 
     def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """Run once. Raises EvaluationError."""
-        self._start(self._request, feeds)
-        wanted = list(self._ports) if outputs is None else outputs
-        return [self._result(self._ports[name]) for name in wanted]
-
-    def _start(self, request: Any, feeds: Mapping[str, Any]) -> None:
+        request = self._last = self._request()
         try:
             request.infer(self._tensors(feeds), share_inputs=True, share_outputs=True)
         except EvaluationError:
             raise
         except Exception as e:
             raise EvaluationError(message_of(e)) from e
+        wanted = list(self._ports) if outputs is None else outputs
+        return [self._result(request, self._ports[name]) for name in wanted]
+
+    def _request(self) -> Any:
+        """The request of this thread."""
+        if not hasattr(self._requests, "own"):
+            self._requests.own = self._compiled.create_infer_request()
+        return self._requests.own
 
     def _tensors(self, feeds: Mapping[str, Any]) -> dict[Any, Any]:
         """The tensors of the inputs that the compiled model has."""
@@ -219,8 +234,8 @@ class OpenvinoSession(EngineSession):
                 raise EvaluationError(f"it takes {name} as a constant, whose default is not overridden")
         return {port: _tensor(feeds[name], kind, name) for name, (port, kind) in self._inputs.items()}
 
-    def _result(self, index: int) -> Array:
-        tensor, kind = self._request.get_output_tensor(index), self._output_types[index]
+    def _result(self, request: Any, index: int) -> Array:
+        tensor, kind = request.get_output_tensor(index), self._output_types[index]
         if _has_numpy_type(kind):
             return np.array(tensor.data)
         raw = np.array(tensor.data).tobytes()
@@ -229,19 +244,12 @@ class OpenvinoSession(EngineSession):
 
     def bind(self, feeds: Mapping[str, Any]) -> Callable[[], object]:
         """A call as users write it: inputs are shared, results are copied; each thread has a request of its own."""
-        requests, compiled, tensors = local(), self._compiled, self._tensors(feeds)
-
-        def call() -> object:
-            request = getattr(requests, "request", None)
-            if request is None:
-                request = requests.request = compiled.create_infer_request()
-            return request.infer(tensors, share_inputs=True, share_outputs=False)
-
-        return call
+        tensors = self._tensors(feeds)
+        return lambda: self._request().infer(tensors, share_inputs=True, share_outputs=False)
 
     def cancel(self) -> None:
         """Let OpenVINO end the run."""
-        self._request.cancel()
+        self._last.cancel()
 
     def op_times(self) -> list[OpTime]:
         """The time of each op of the compiled model in the last run."""
@@ -257,7 +265,7 @@ class OpenvinoSession(EngineSession):
                 p.real_time.total_seconds(),
                 tuple(name for name in originals.get(p.node_name, "").split(",") if name),
             )
-            for p in self._request.get_profiling_info()
+            for p in self._last.get_profiling_info()
             if str(p.status).endswith("EXECUTED")
         ]
 

@@ -62,7 +62,7 @@ def test_texts_name_engines(text: str, expected: EngineChoice) -> None:
     ("text", "error"),
     {
         "unknown": ("onnxruntim", "there is no engine onnxruntim; choose from onnxruntime, openvino"),
-        "near": ("onnxruntim", "did you mean onnxruntime?"),
+        "near": ("onnxruntim", "did you mean onnxruntime or openvino+onnxruntime?"),
         "precision": ("onnxruntime:bf16", "engine onnxruntime has no precision bf16; it has f32"),
         "no precision": ("onnxruntime:", "not of the form name, name:precision"),
         "no option": ("onnxruntime{a}", "not of the form"),
@@ -78,7 +78,7 @@ def test_texts_that_name_no_engine(text: str, error: str) -> None:
 def test_engines_of_packages_are_found_by_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("mine", "planted_engine:ENGINE", engines.ENGINE_GROUP)
     monkeypatch.setattr(engines, "entry_points", lambda **_: [point])
-    assert engines.engine_names() == ["onnxruntime", "openvino", "mine"]
+    assert engines.engine_names() == ["onnxruntime", "openvino", "openvino+onnxruntime", "mine"]
     assert engines._find_engine.__wrapped__("mine").name == "planted"
     broken = EntryPoint("mine", "planted_engine:LIMIT", engines.ENGINE_GROUP)
     monkeypatch.setattr(engines, "entry_points", lambda **_: [broken])
@@ -99,7 +99,7 @@ def test_engines_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         engines._find_engine.cache_clear()
     listed = {e.name: e for e in found.engines}
-    assert list(listed) == ["onnxruntime", "openvino", "lacking", "mine"]
+    assert list(listed) == ["onnxruntime", "openvino", "openvino+onnxruntime", "lacking", "mine"]
     assert listed["onnxruntime"].version == onnxruntime.__version__
     assert listed["openvino"].precisions == ("f32", "bf16", "f16")
     assert listed["mine"] == EngineInfo("mine", points["mine"], "1.0", "", ("f32", "bf16", "crash"))

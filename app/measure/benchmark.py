@@ -82,6 +82,11 @@ class WorkerProxy:
         with self._running() as worker:
             return worker.time_calls(batch, calls, seconds)
 
+    def is_divided(self, model: Path) -> bool:
+        """Whether parts of a model are for OpenVINO, and others for onnxruntime."""
+        with self._running() as worker:
+            return worker.is_divided(model.resolve())
+
     def provider_node_counts(self, feeds: Path) -> dict[str, int]:
         """The number of nodes by the provider that ran them. This unloads the model."""
         with self._running() as worker:

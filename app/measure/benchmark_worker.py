@@ -132,6 +132,12 @@ class BenchmarkWorker:
         is_on_core = self.is_single and sum(on_core) >= LEAST_ON_CORE * (elapsed - waited)
         return CallBlock(found, elapsed, waited, on_core if is_on_core else [])
 
+    def is_divided(self, model: Path) -> bool:
+        """Whether parts of a model are for OpenVINO, and others for onnxruntime. Raises EvaluationError."""
+        from ...core.ort.split_engine import division  # noqa: PLC0415 - imports OpenVINO, which takes memory
+
+        return division(model) is not None
+
     def provider_node_counts(self, feeds: Path, folder: Path) -> dict[str, int]:
         """The number of nodes by onnxruntime's provider, in a session of its own: recording takes time and memory.
 

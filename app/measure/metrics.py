@@ -93,7 +93,7 @@ class ModelMetrics:
 
     def in_precision(self, config: SessionConfig) -> ModelMetrics:
         """The metrics; a failure if the engine computed in another precision, for want of kernels."""
-        if self.failure or config.precision == self.precision:
+        if self.failure or config.precision == self.precision.partition(":")[0]:
             return self
         engine = engine_label(config.engine, SINGLE)
         return ModelMetrics(f"{engine} computes it in {self.precision} in place of {config.precision}")

@@ -54,7 +54,7 @@ class SessionSettings(Struct, frozen=True, forbid_unknown_fields=True):
     prepack_weights: bool = True
     provider: str = "cpu"
     provider_options: dict[str, str] = field(default_factory=dict[str, str])
-    engine: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,100}\Z")] = ONNXRUNTIME
+    engine: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_+-]{1,100}\Z")] = ONNXRUNTIME
     precision: Annotated[str, Meta(pattern=r"^[a-z0-9]{1,20}\Z")] = SINGLE
     streams: Threads = 0
 

@@ -17,7 +17,7 @@ from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
-from ...core.ort.engines import EngineChoice
+from ...core.ort.engines import SPLIT, EngineChoice
 from ...core.ort.kernels import highest_opset_of_onnxruntime
 from ...core.ort.value_files import write_value
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
@@ -161,6 +161,9 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
         search = TuningSearch(racing, objective, limits, start, progress=timer.progress, began=began)
         racing.progress = lambda text: timer.report(lambda: f"{text.rpartition(': ')[2]}; {search.learnt}")
         with timer.phase(SEARCHING):
+            if any(e.name == SPLIT for e in engines) and not _is_divided(original, folder):
+                engines = [e for e in engines if e.name != SPLIT]
+                notes += [f"{SPLIT} is not tried: the model is for one of them"] if options.engine else []
             search_in_stages(search, options, folder, loaded.graph.opsets.get("", 0), engines)
             decisions = search.ablate()
         checks = Checks(source, spec, given, options, timer, limit)
@@ -236,6 +239,17 @@ def search_in_stages(
             search.decide("optimizers", optimizer_choices(_modifying_optimizers(search, folder)))
         if search.chosen == before or search.is_exhausted:
             return
+
+
+def _is_divided(model: Path, folder: Path) -> bool:
+    """Whether OpenVINO has some parts of a model, and not all."""
+    worker = benchmark.WorkerProxy(folder / "engines", engine=SPLIT)
+    try:
+        return worker.is_divided(model)
+    except benchmark.MeasurementFailed:
+        return False
+    finally:
+        worker.terminate()
 
 
 def _modifying_optimizers(search: TuningSearch, folder: Path) -> list[str]:

@@ -10,11 +10,12 @@ from msgspec.structs import replace as replace_fields
 
 from ...core.errors import UsageError
 from ...core.io.model import Model
-from ...core.io.model_source import model_source
+from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import element_bits
-from ...core.ort.engines import SINGLE
+from ...core.ort.engines import SINGLE, SPLIT
+from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import SessionConfig
 from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
@@ -108,7 +109,8 @@ def verify_models(
             proofs = proofs_of(models, timer.verification_seconds, exact=options.exact)
     report = VerificationReport(
         first.label, second.label, differences, verdict, accuracy, proofs, interfaces.obstacle, is_narrower,
-        "" if config is None else config.engine_name, precision,
+        "" if config is None else config.engine_name,
+        precision if config is None or verdict is None or verdict.failure else _precision_in(config, second),
         "" if config is None else _wrong_ops(rewritten, verdict), timer.seconds,
         engine_versions([] if config is None else [config]), options=options.chosen,
     )  # fmt: skip
@@ -124,6 +126,14 @@ def _compared_config(options: VerifyOptions) -> SessionConfig | None:
     if options.settings is not None:
         return read_tuned_settings(Path(options.settings)).session.config()
     return None if options.engine is None else compared_config(options.engine)
+
+
+def _precision_in(config: SessionConfig, model: ModelSource) -> str:
+    """The precision in an engine, and what runs where in an engine of several."""
+    if config.engine != SPLIT:
+        return config.precision
+    with RemoteBackend(config) as backend:
+        return backend(model.loadable()).precision
 
 
 def _wrong_ops(model: Model, verdict: Verdict | None) -> str:

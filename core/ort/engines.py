@@ -20,7 +20,10 @@ from ..support.suggestions import did_you_mean
 ENGINE_GROUP = "passwright.engines"
 """The group of entry points that name engines."""
 ONNXRUNTIME = "onnxruntime"
-BUILT_IN = MappingProxyType({ONNXRUNTIME: ".onnxruntime_engine", "openvino": ".openvino_engine"})
+SPLIT = "openvino+onnxruntime"
+BUILT_IN = MappingProxyType(
+    {ONNXRUNTIME: ".onnxruntime_engine", "openvino": ".openvino_engine", SPLIT: ".split_engine"}
+)
 """The modules of the engines of this package, which are imported when an engine is used."""
 SINGLE = "f32"
 """The precision in which a model of float32 is computed as it says."""
@@ -82,8 +85,9 @@ class OpTime(Struct, frozen=True):
 class EngineSession(Protocol):
     """A model loaded by an engine. A class that has it as base needs no more than `run`, `inputs` and `outputs`.
 
-    `precision` is the precision in which it really computes, and `threads` the number that compute an op, 0 if that is
-    not known. A session is called by one thread at a time, but what `bind` returns.
+    `precision` is the precision in which it really computes, before a colon and what runs where, if there is more than
+    one engine; `threads` is the number that compute an op, 0 if that is not known. A session is called by one thread at
+    a time, but what `bind` returns.
 
     Examples:
         >>> session = find_engine("onnxruntime").load(model.SerializeToString(), EngineSettings(threads=1))

@@ -284,3 +284,11 @@ def test_data_beside_labels_are_for_calibration_alone(tmp_path: Path) -> None:
     with_labels = read_samples(source, many, tmp_path / "labelled.npz", "", 0)
     assert with_labels.counts == {"calibration": 128, "search": 5, "report": 5}
     assert read_samples(source, many, None, "", 0).counts == {"calibration": 128, "search": 86, "report": 86}
+
+
+def test_counts_agree_with_the_note_on_drawn_samples() -> None:
+    source = model_source(load("g (float[N,2] x) => (float[N,2] y) { y = Neg(x) }"), inline=True)
+    found = read_samples(source, None, None, "", 0)
+    of, notes = found.counts, " ".join(found.notes)
+    assert of["calibration"] == len(found.drawn)
+    assert f"{of['calibration']} for calibration, {of['search']} for the search, {of['report']} for the report" in notes

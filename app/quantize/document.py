@@ -182,7 +182,7 @@ def trial_table(report: QuantizationReport) -> Table:
         for trial in report.trials
     ]
     return table(
-        "Trials", ("scheme", "ops", "bytes", report.figure, "time", "outcome"), rows, texts=["time", "outcome"]
+        "Trials", ("scheme", "changes", "bytes", report.figure, "time", "outcome"), rows, texts=["time", "outcome"]
     )
 
 

@@ -197,8 +197,9 @@ class Samples(Struct, frozen=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """The numbers of samples by part."""
-        return {"calibration": len(self.calibration), "search": len(self.search), "report": len(self.report)}
+        """The numbers of samples by part; those that are drawn for calibration count as well."""
+        calibration = self.calibration or self.drawn
+        return {"calibration": len(calibration), "search": len(self.search), "report": len(self.report)}
 
 
 def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple[LabelledSet, LabelledSet]:
@@ -240,5 +241,5 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
     (calibration, search, report), note = split_samples(data, seed)
     if given is not None:
         return Samples(calibration, search, report, calibration[0], [*given.notes, note], metric=metric)
-    without = "no data were given: accuracy is that on random inputs, and only schemes without calibration are tried"
+    without = "no data were given: accuracy is on random inputs, and by default no scheme with calibration is tried"
     return Samples([], search, report, None, [without, note], drawn=calibration, metric=metric)

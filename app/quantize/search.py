@@ -62,7 +62,7 @@ class Limits(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Trial:
-    """A candidate: its scheme, the variant of that, the number of ops changed and left in float, and the outcome.
+    """A candidate: its scheme, the variant of that, the changes it makes and those it leaves out, and the outcome.
 
     `score`, and `ratio` and `memory`, to the original's time and peak memory, are None where they were not measured;
     `bytes` is its size on disk.

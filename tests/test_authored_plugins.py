@@ -16,6 +16,7 @@ import onnx
 import pytest
 from executable_documents import PAGES, blocks, write_file
 from passwright.app.cli.entry import app
+from passwright.app.cli.exit_codes import UNVERIFIED
 from rewriting import op_types
 from typer.testing import CliRunner
 
@@ -96,7 +97,8 @@ def test_it_runs(name: str) -> None:
 def test_its_rules_and_passes_are_sound(plugin: Path) -> None:
     kernels = ["--kernels", str(plugin)] if "@kernel" in plugin.read_text() else []
     result = CliRunner().invoke(app, ["check", str(plugin), "--budget", "60", *kernels])
-    assert result.exit_code == 0, result.output
+    has_rules = plugin.stem != "transform"  # models say nothing of a transform
+    assert result.exit_code == (0 if has_rules else UNVERIFIED), result.output
     assert re.search(r" 0 wrong, 0 inconclusive", result.output)
 
 

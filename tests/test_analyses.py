@@ -106,7 +106,7 @@ def test_dominance_is_that_of_networkx(name: str) -> None:
     for net, found in ((before, dominance.immediate_dominator), (after.reverse(), dominance.immediate_postdominator)):
         dominators = nx.immediate_dominators(net, "")
         for node in net.nodes - {""}:
-            assert found(node) is (dominators[node] or None)
+            assert found(node) is (None if dominators[node] == "" else dominators[node])
 
 
 def test_dominates() -> None:

@@ -296,8 +296,9 @@ def test_edges_of_wide_ops_are_correct() -> None:
     graph.replace_uses(values[0], values[2])
     values = [values[2] if v is values[0] else v for v in values]
     graph.set_inputs(wide, values[1:])
+    assert values[1] is not None
     assert values[5] is not None
-    graph.replace_uses(values[5], values[1] or values[5])
+    graph.replace_uses(values[5], values[1])
     assert wide.inputs == tuple(values[1] if v is values[5] else v for v in values[1:])
     graph.prune(graph.ops("Sin", "Cos", "Exp", "Tan"))
     graph.validate()

@@ -169,6 +169,10 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "exchanges no sequence with Python",
     ),
     "an operator": ("g (float[2,2] x) => (float z) { y = Relu(x) z = Det(y) }", {}, "it has no Det, at z"),
+    "an operator in a body": (
+        """g (float[2,2] x, bool b) => (float z) { z = If(b) <then_branch = t () => (float p) { p = Det(x) },
+        else_branch = e () => (float q) { q = ReduceSum<keepdims=0>(x) }> }""", {}, "it has no Det, at p",
+    ),
     "a function": (FUNCTION, {}, "it has no own.F, at y; `passes run --pipeline none` puts"),
     "a named operator": ("g (float[2,2] x) => (float z) { [named] z = Det(x) }", {}, "it has no Det, at z"),
     "an initializer": (

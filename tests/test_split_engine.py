@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,16 @@ def test_parts_give_what_the_model_gives(
     assert [sorted(part.makes) for part in session._parts] == [sorted(made) for made in exchanged]
     assert [v.name for v in session.inputs] == [v.name for v in reference.get_inputs()]
     assert [v.type for v in session.outputs] == [v.type for v in reference.get_outputs()]
+
+
+def test_threads_may_call_a_session_side_by_side() -> None:
+    session, inputs = loaded(TAIL), np.random.default_rng(0).standard_normal((200, 3, 2), np.float32)
+    calls = [session.bind({"x": x}) for x in inputs]
+    want = [call() for call in calls]
+    with ThreadPoolExecutor(4) as pool:
+        got = [*pool.map(lambda call: call(), calls)]
+    for a, b in zip(got, want, strict=True):
+        assert all(np.array_equal(found, single) for found, single in zip(a, b, strict=True))
 
 
 def test_random_values_are_of_one_draw() -> None:

@@ -9,7 +9,7 @@ change of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -44,11 +44,11 @@ class Chain(Struct, frozen=True):
 class Plan(Struct, frozen=True):
     """The decompositions of an op that end on the target, and what others would need.
 
-    The cheapest is first, of rules before functions of the specification.
+    The cheapest is first, of rules before functions of the specification. `tried` is by rule; by "" if there is none.
     """
 
     chains: tuple[Chain, ...] = ()
-    tried: tuple[str, ...] = ()
+    tried: Mapping[str, str] = {}
 
     @property
     def cost(self) -> float:
@@ -91,7 +91,8 @@ class Legalize:
         with _free(graph):
             planner = _Planner(self, self.target.obstacle)
             lacking = [op for g in graph.with_subgraphs() for op in g.ops() if self.target.obstacle(op)]
-            tried = {op: _outcome(planner.plan(op)) for op in lacking if is_live(op)}
+            plans = {op: planner.plan(op) for op in lacking if is_live(op)}
+            tried = {op: tuple((_left_out(p.chains) or p.tried).values()) for op, p in plans.items()}
         fit = self.target.fit(graph, tried)
         if not 0 < self.target.opset < _opset(graph):
             return fit
@@ -143,18 +144,26 @@ class Legalize:
                 continue
             if change_log.stopped:
                 break
-            for chain in planner.plan(op).chains:
+            plan, place = planner.plan(op), op.outputs[0].name
+            declined = {**plan.tried, **_left_out(plan.chains)}
+            for i, chain in enumerate(plan.chains):
                 if (touched := apply_rule(chain.rule, op, change_log)) is not None:
                     made += 1
+                    others = [c.rule.name for c in plan.chains[i + 1 :]]
+                    declined |= {name: f"{name}: {chain.rule.name} was taken" for name in others}
+                    del declined[chain.rule.name]
+                    change_log.declines.get(chain.rule.name, {}).pop(place, None)
                     graph.prune([t for t in touched if t in t.graph])
                     work.add(t for t in touched if t in t.graph and planner.reason(t))
                     break
+            for name, reason in declined.items():
+                change_log.record_decline(name or self.name, place, reason)
         return made
 
 
-def _outcome(plan: Plan) -> Sequence[str]:
-    """Why none of the decompositions of an op that is left was applied."""
-    return [f"{c.rule.name} was left out: skipped, wrong or not exact" for c in plan.chains] or plan.tried
+def _left_out(chains: Sequence[Chain]) -> dict[str, str]:
+    """What is said, by rule, of decompositions that were possible and were not applied."""
+    return {c.rule.name: f"{c.rule.name} was left out: skipped, wrong or not exact" for c in chains}
 
 
 @contextmanager
@@ -191,7 +200,7 @@ class _Planner:
         key = _identity(op)
         if key not in self._plans:
             if key in self._pending or len(self._pending) >= MAX_DEPTH:
-                return Plan(tried=("its decompositions lead back to it",))
+                return Plan(tried={"": "its decompositions lead back to it"})
             self._pending.append(key)
             try:
                 self._plans[key] = self._planned(op)
@@ -201,21 +210,21 @@ class _Planner:
 
     def _planned(self, op: Op) -> Plan:
         chains: list[Chain] = []
-        tried: list[str] = []
+        tried: dict[str, str] = {}
         for r in self.legalize.candidates(op):
             try:
                 cost, missing = self._cost(r, op)
             except (MatchFailure, RuleError) as e:
-                tried.append(f"{r.name}: {e}")
+                tried[r.name] = f"{r.name}: {e}"
                 continue
             if missing:
-                tried.append(f"{r.name} would need {', '.join(missing)}")
+                tried[r.name] = f"{r.name} would need {', '.join(missing)}"
             else:
                 chains.append(Chain(r, cost))
         chains.sort(key=lambda c: (c.rule.build is expand, c.cost))  # bodies of functions may overflow or round more
         if not chains and not tried:
-            tried.append("no decomposition of it is known")
-        return Plan(tuple(chains), tuple(tried))
+            tried[""] = "no decomposition of it is known"
+        return Plan(tuple(chains), tried)
 
     def _cost(self, r: Rule, op: Op) -> tuple[float, list[str]]:
         """The cost of a decomposition, and what it would still need of the target. Declines if it does not apply."""

@@ -26,7 +26,7 @@ from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
 from ...core.run.failures import RejectedChange
 from ...core.run.phase_timer import PhaseTimer
-from ...core.run.pipeline import Pass, Pipeline, RemarkingPass, rule_names
+from ...core.run.pipeline import Pass, Pipeline, RemarkingPass, leaves, rule_names, selectable_rules
 from ...core.run.pipeline_run import PipelineRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
@@ -36,7 +36,7 @@ from ..optimize.run_options import plugin_files
 from ..optimize.run_setup import optional_transforms
 from ..options import with_process_options
 from ..registry.environment import versions
-from ..registry.pass_sources import find_subject
+from ..registry.pass_sources import Decompositions, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..report.descriptions import pass_doc
 from ..report.progress import phase_callback, with_keywords_after_two
@@ -139,7 +139,7 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
     paths = OutputPaths.of(report=options.json)
     inputs = [*source.files, *plugin_files(options.plugin), *options.custom_operator_files]
     paths.require_distinct(inputs)
-    choice = resolve_pipeline(options.pipeline, options.plugin, (), (), options.enabled)
+    choice = resolve_pipeline(options.pipeline, options.plugin, (), (), options.enabled, options.target)
     source = transformed_source(source, [*optional_transforms(options), *choice.transforms])
     subject = find_subject(name, choice.pipeline, options.plugin)
     with gc_paused(), timer.phase("loading"):
@@ -154,7 +154,7 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
     if (
         not options.as_is or subject.passes
     ):  # passes without patterns run on a copy of a model that is explained as it is
-        pipeline = replace(target, name="as it is", passes=subject.passes) if options.as_is else chosen
+        pipeline = replace(target, name="as it is", passes=_whole(subject.passes, chosen)) if options.as_is else chosen
         attempt = PipelineRun(source.load, pipeline, options.exact, timer, record_changes=True)
         result = attempt.rewrite(source.load() if options.as_is else original)
         explained, log = original if options.as_is else result.model, result.change_log
@@ -168,7 +168,7 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
                 p.name,
                 pass_doc(p).partition("\n")[0],
                 [c for c in made if _is_by(c, p)],
-                {place: why for place, why in run.declines.get(p.name, {}).items() if options.at in {"", place}},
+                _declines(p, name, run, options.at),
             )
             for p in subject.passes
         ]
@@ -179,7 +179,9 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
         with plugin_failures(f"{p.name} gives no remarks"):
             notes += (f"{p.name}: {remark}" for remark in p.remarks(run.model.graph, exact_only=options.exact))
     if not subject.in_pipeline:
-        notes.append(f"{name} is not in the pipeline {chosen.name}; `passes run` takes its pass with --enable")
+        targets = [p.name for _, p in subject.rules if isinstance(p, Decompositions)]
+        how = f"it with --target {targets[0]}" if targets else "its pass with --enable"
+        notes.append(f"{name} is not in the pipeline {chosen.name}; `passes run` takes {how}")
     if options.at and not _ops_named(run.model.graph, options.at):
         last = next((c for c in reversed(run.changes) if _concerns(c, options.at)), None)
         who = f": {last.by} {last.where} was the last to change it (#{last.ordinal})" if last is not None else ""
@@ -209,6 +211,25 @@ def _explain_rule(
         if not report.roots and not changes:
             report = structs.replace(report, remark=report.remark + _lost_roots(r, types, run))
     return RuleExplanation(r.name, p.name, r.equation, str(r.contract), changes, report)
+
+
+def _whole(passes: Sequence[Pass], pipeline: Pass) -> list[Pass]:
+    """The passes, those that legalize with all decompositions of the pipeline, as chains are planned with all."""
+    from ...passes.legalization import Legalize  # noqa: PLC0415 - few rules are explained in a file as it is
+
+    complete = {p.name: p for p in leaves(pipeline) if isinstance(p, Legalize)}
+    return [complete.get(p.name, p) for p in passes]
+
+
+def _declines(p: Pass, name: str, run: _RunOutcome, at: str) -> dict[str, str]:
+    """The reasons of a pass, or of its rule of that name, by place; those of several rules together."""
+    found: dict[str, list[str]] = {}
+    rules = [r.name for r in selectable_rules(p)]
+    for by in [name] if name in rules else [p.name, *rules]:
+        for place, why in run.declines.get(by, {}).items():
+            if at in {"", place}:
+                found.setdefault(place, []).append(why)
+    return {place: "; ".join(reasons) for place, reasons in found.items()}
 
 
 def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..optimize.run_options import RewriteOptions
-from ..options import option
+from ..options import TargetOptions, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(RewriteOptions):
+class ExplainOptions(TargetOptions, RewriteOptions):
     """The parameters of `explain` beside the model and the name, described there."""
 
     as_is: bool = option(False, "Match in the file as it is, not after the pipeline.")

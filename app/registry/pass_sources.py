@@ -94,6 +94,10 @@ def full_registry(registry: PassRegistry, installed: InstalledPlugins, broken: L
     return both
 
 
+class Decompositions(RulePass):
+    """The rules of a target, as a pass with its name: a run for the target plans with them, and no other has them."""
+
+
 def all_passes(registry: PassRegistry) -> list[Pass]:
     """The passes of a registry, those inside its pipelines, and those of its targets.
 
@@ -104,7 +108,7 @@ def all_passes(registry: PassRegistry) -> list[Pass]:
     inner += [leaf for target in targets for p in target.last for leaf in leaves(p)]
     known = {p.name for p in (*BUILT_IN, *OPTIONAL_PASSES)} | registry.passes.keys()
     own = {p.name: p for p in inner if p.name not in known}
-    decompositions = [RulePass(t.name, tuple(t.decompositions)) for t in targets if t.decompositions]
+    decompositions = [Decompositions(t.name, tuple(t.decompositions)) for t in targets if t.decompositions]
     return [*(found.item for found in registry.passes.values()), *own.values(), *decompositions]
 
 

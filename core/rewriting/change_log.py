@@ -215,7 +215,8 @@ class ChangeLog:
 
     `exact_only`: changes that round are refused. `record`: keep each change in `changes`, not just their `counts` by
     pass and rule, and in `declines`, by pass and place, the reasons of passes without rules for changes not made in
-    their last run. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
+    their last run, and by rule those of decompositions. `validates_graphs`: graphs are checked after each pass.
+    `accounting` records sizes of kept changes.
     `missing_operators`: the places at which rules declined for want of an operator, by that and the opset it came with.
     `type_changes`: by ordinal, outputs that changes replace by values of another type or rank, in words.
     `report` is called for each pass and each change, with a function that describes how far the run is. `hooks` are

@@ -21,7 +21,7 @@ from passwright.passes.pipelines import legalization_for, pipeline_for
 from passwright.testing.rewriting import apply_passes
 from rewriting import each, load, op_types, require_equivalent, to_onnx
 
-from passwright import optimize
+from passwright import explain, optimize
 
 pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 
@@ -333,6 +333,34 @@ def test_decompositions_that_are_left_out_are_named() -> None:
     for options in ({"exact": True}, {"skip": ["expand_Celu"]}):
         with pytest.raises(TargetError, match="1 op left that small lacks: Celu"):
             optimize(model, target=target, **options)
+
+
+@pytest.mark.parametrize("as_is", [False, True])
+def test_reasons_of_decompositions_are_explained(as_is: bool) -> None:
+    from passwright.core import RewriteBuilder, Value, rule
+
+    @rule(lambda g, x: g.Mish(x))
+    def mish_of_engine(g: RewriteBuilder, x: Value) -> Value:
+        """Mish(x) => x * Tanh(Softplus(x))"""
+        require(x.rank == 3, "it is no picture")
+        return g.Mul(x, g.Tanh(g.Softplus(x)))
+
+    def declines(name: str, model: onnx.ModelProto, target: Target) -> dict[str, str]:
+        return explain(model, name, target=target, as_is=as_is).passes[0].declines
+
+    lacking, mixed = without("Softplus", "NonMaxSuppression", "Log", opset=17), load(MIXED, 17)
+    needed = "split_softplus would need Log (opset 17, it takes none)"
+    assert declines("split_softplus", mixed, lacking) == {"y": needed}
+    assert declines("legalize", mixed, lacking)["kept"] == "no decomposition of it is known"
+    own = structs.replace(without("Mish", "Softplus"), decompositions=(mish_of_engine,))
+    flat, picture = (model_of(x, "Mish(x)", 18, "float") for x in ("x[2,8]", "x[2,8,8]"))
+    assert declines("mish_of_engine", flat, own) == {"y": "mish_of_engine: it is no picture"}
+    assert declines("mish_of_engine", picture, own) == {}
+    assert declines("expand_Mish", picture, own) == {"y": "expand_Mish: mish_of_engine was taken"}
+    (found,) = explain(picture, "mish_of_engine", target=own, as_is=as_is).passes
+    assert [c.place for c in found.changes] == ["y"]
+    (note,) = explain(picture, "mish_of_engine", plugin=[own], as_is=as_is).notes
+    assert note == "mish_of_engine is not in the pipeline basic; `passes run` takes it with --target small"
 
 
 def test_bodies_are_judged_and_changed() -> None:

@@ -37,6 +37,7 @@ class FaultKind(StrEnum):
     NOT_IDEMPOTENT = "changes its own result again"
     REFUSED = "makes a model that onnxruntime does not run, unlike the one before"
     WRONG = "changes the results of the model"
+    GAINED = "gives finite results instead of NaN or infinity"
 
 
 class Fault(Struct, frozen=True):

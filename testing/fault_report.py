@@ -36,8 +36,9 @@ class CheckResult:
 
     It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
     if it never fired, `run_errors` the reasons for which models with it did not run. `example_notes` say which examples
-    of the author do not fire, and why. `operators` are the custom operators of the check, `fired_models` the first
-    models on which it fired and that ran, `proof` is the proof of the rule on them, if one was asked for.
+    of the author do not fire, and why. `left_out` is the first difference that its contract allows and for which a run
+    leaves the rewrite out; "" if none was found. `operators` are the custom operators of the check, `fired_models` the
+    first models on which it fired and that ran, `proof` is the proof of the rule on them, if one was asked for.
 
     Examples:
         >>> result = examine(drop_relu, budget=20)
@@ -54,6 +55,7 @@ class CheckResult:
     decline_counts: Counter[str] = field(default_factory=Counter[str])
     run_errors: Counter[str] = field(default_factory=Counter[str])
     example_notes: list[str] = field(default_factory=list[str])
+    left_out: str = ""
     operators: CustomOperators | None = field(default_factory=custom_operators, repr=False)
     fired_models: list[onnx.ModelProto] = field(default_factory=list[onnx.ModelProto], repr=False)
     proof: RuleProof | None = None

@@ -154,6 +154,9 @@ class RuleTester(Struct, frozen=True):
         counts.ran += 1
         if len(counts.fired_models) < MAX_FIRED_MODELS:
             counts.fired_models.append(case.model)
+        if fault is not None and fault.kind is FaultKind.GAINED:
+            counts.left_out = counts.left_out or fault.message
+            return None
         return fault
 
     def reasons(self, case: Case) -> set[str]:

@@ -149,12 +149,22 @@ def compare_models(request: RewriteComparison) -> Discrepancy | None:
     if not is_known and (mismatch is None or mismatch.input_set is not None):
         raise UnverifiableError("the condition of the rule cannot be evaluated on this model")
     if mismatch is None:
-        return None
+        return _gain(oracle, request) if request.contract == ROUNDING.kind else None
     typical = (r for r in oracle.runs if r.input_set.kind == "normal")
     if request.contract != EXACT.kind and any(map(_nearly_overflows, typical)):
         raise UnverifiableError("the generated model overflows on ordinary numbers, or nearly")
     kind = FaultKind.REFUSED if mismatch.input_set is None else FaultKind.WRONG
     return Discrepancy(kind, str(mismatch), mismatch, exact)
+
+
+def _gain(oracle: Oracle, request: RewriteComparison) -> Discrepancy | None:
+    """A difference on NaN and infinite inputs alone, of results that become finite: runs leave such a rewrite out.
+
+    The contract allows it, as real numbers have neither.
+    """
+    others = [r.input_set for r in oracle.runs if not r.input_set.is_finite]
+    found = oracle.compare(request.after, ComparisonOptions(input_sets=others)).failure if others else None
+    return Discrepancy(FaultKind.GAINED, str(found), found) if found is not None and found.is_gain else None
 
 
 def _lossy_discrepancy(request: RewriteComparison, runs: Sequence[ReferenceRun]) -> Discrepancy | None:

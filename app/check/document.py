@@ -12,6 +12,7 @@ from ..report.finding import Finding, Level
 from ..report.number_text import duration, plural
 from .rule_check import CheckReport, result_word
 
+LEFT_OUT = "sound, but `passes run` leaves it out of a model that shows this, unless it is `conditional`"
 TONES = {"wrong": "wrong", "inconclusive": "open"}
 
 
@@ -36,6 +37,7 @@ def describe(report: CheckReport) -> Document:
             table("Rules", ("rule", "models", "fired", "ran", "result", "time"), rows),
             Preformatted("Reports", [*_report_lines(report)], on=TERMINAL),
             Lines([f"{c.rule.name}: {note}" for c in report.checked if c.is_sound for note in c.example_notes]),
+            Lines([f"{c.rule.name}: {LEFT_OUT}: {c.left_out}" for c in report.checked if c.is_sound and c.left_out]),
             Lines([f"{name} {unchecked}" for name in report.unchecked_passes]),
             Lines([f"{file} has nothing to check: it has {contents}" for file, contents in report.empty_files.items()]),
             Lines([f"{name} is not checked: interrupted" for name in report.unfinished]),

@@ -100,6 +100,7 @@ def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
         "declined": dict(checked.decline_counts.most_common()),
         "not_run": dict(checked.run_errors.most_common()),
         "examples": checked.example_notes,
+        "left_out": checked.left_out,
         "fault": None,
         "proof": _proof_data(checked.proof) if checked.proof is not None else None,
     }

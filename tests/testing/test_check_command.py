@@ -11,8 +11,10 @@ from passwright.app.cli.entry import app
 from passwright.core.errors import UnverifiableError
 from passwright.core.processes.worker_process import RequestFailed
 from passwright.testing.model_comparison import ComparisonProcess, RewriteComparison
-from rewriting import load
+from rewriting import load, op_types
 from typer.testing import CliRunner, Result
+
+from passwright import optimize
 
 pytestmark = pytest.mark.usefixtures("_checks_share_process")
 OK, BAD, USAGE, WRONG, INCONCLUSIVE = range(5)
@@ -92,6 +94,46 @@ def test_all_rules_of_file(rules: Path, tmp_path: Path) -> None:
 )
 def test_rules_by_name(rules: Path, names: list[str], code: int) -> None:
     invoke(rules, *names, "--budget", "60", code=code)
+
+
+GAINS = """
+from math import inf
+from passwright.core import conditional, require, rule
+
+def shrunk(g, x):  # 0 for NaN
+    require(x.dtype == "float32", "it is not of single precision")
+    return g.Shrink(x, lambd=0.5, bias=0.5)
+
+@rule(lambda g, x: g.Sub(x, g.Clip(x, -0.5, 0.5)))
+def as_rounding(g, x):
+    return shrunk(g, x)
+
+NUMBERS = conditional("all are numbers", each=lambda g, v: g.LessOrEqual(g.Abs(v), inf))
+
+@rule(lambda g, x: g.Sub(x, g.Clip(x, -0.5, 0.5)), contract=NUMBERS)
+def as_conditional(g, x):
+    return shrunk(g, x)
+
+@rule(lambda g, x: g.Add(x, x))
+def alike(g, x):
+    return x * 2.0
+"""
+
+
+def test_rule_that_a_run_leaves_out_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "gains.py"
+    file.write_text(GAINS, encoding="utf-8")
+    output = invoke(file, "--budget", "30", "--json", tmp_path / "report.json").output
+    (line,) = (line for line in output.splitlines() if "passes run" in line)
+    assert line.startswith("as_rounding: sound, but ")
+    assert "are finite instead of NaN, on " in line
+    noted = {r["name"]: bool(r["left_out"]) for r in json.loads((tmp_path / "report.json").read_text())["rules"]}
+    assert noted == {"as_rounding": True, "as_conditional": False, "alike": False}
+    model = load(
+        "g (float[N,4] x) => (float[N,4] y) <float a = {-0.5}, float b = {0.5}> { c = Clip(x, a, b) y = Sub(x, c) }"
+    )
+    for name, kept in (("as_rounding", ["Clip", "Sub"]), ("as_conditional", ["Shrink"])):
+        assert op_types(optimize(model, only=[name], plugin=[file]).model) == kept
 
 
 def test_built_in_rule_by_name() -> None:

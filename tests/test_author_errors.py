@@ -162,7 +162,19 @@ def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -
         "an exception": ("x = 1\ny = x / 0", r"mine.py: ZeroDivisionError: division by zero \(mine.py:2\)$"),
         "asked of a variable": (
             "from passwright.core import rule\n@rule(lambda g, x: g.Abs(x) if x.rank else g.Neg(x))\ndef f(g, x): ...",
-            "^.*the pattern of f: .*no attribute .rank.; a pattern asks nothing .* as in require",
+            r"^.*the pattern of f: .*no attribute .rank.; a pattern asks nothing .* as in require.* \(mine.py:2\)$",
+        ),
+        "in a line of a lambda": (
+            "from passwright.core import rule\n@rule(\n  lambda g, x: g.Abs(\n  g.Neg(x, alpha=1)))\ndef f(g, x): ...",
+            r"the pattern of f: .* Neg has no attribute alpha at any opset \(mine.py:4\)$",
+        ),
+        "of a lambda without operators": (
+            "from passwright.core import rule\n@rule(\n    lambda g, x: x\n)\ndef f(g, x): ...",
+            r"the pattern of f: a pattern must be an operator, .* \(mine.py:3\)$",
+        ),
+        "of an assumption": (
+            "from passwright.core import conditional\nC = conditional(\n    'none',\n    assume=lambda g, x: x.rank)",
+            r"no attribute .rank.; a pattern asks nothing .* \(mine.py:4\)$",
         ),
         "asked of an operator": (
             "from passwright.core import rule\n@rule(lambda g, x: g.Abs(g.Neg(x).shape))\ndef f(g, x): ...",

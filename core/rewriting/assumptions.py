@@ -13,6 +13,7 @@ from ..errors import MatchFailure, RuleError, UsageError
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
+from ..support.author_errors import describe_in
 from .builder import RewriteBuilder
 from .pattern import OpPattern, Pattern, Var, trace_pattern
 
@@ -71,7 +72,7 @@ def trace_assumption(expression: Pattern, *, each: bool = False) -> Assumption:
     try:
         spellings, names = trace_pattern(expression)
     except (RuleError, UsageError) as e:
-        raise RuleError(f"{ALLOWED}: {e}") from e
+        raise RuleError(f"{ALLOWED}: {describe_in(expression, e)}") from e
     found = spellings[0]
     for part in found.walk():
         is_plain = len(part.types) == 1 and not part.bound_name and not part.others

@@ -26,7 +26,7 @@ from ..ir.dtypes import DataType
 from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
-from ..support.author_errors import is_each, require_argument, require_type
+from ..support.author_errors import describe_in, is_each, require_argument, require_type
 from .assumptions import Assumption, trace_assumption
 from .builder import RewriteBuilder
 from .pattern import ROOTS, UNBOUND, OpPattern, Pattern, match_op, parameters_of, trace_pattern
@@ -352,7 +352,7 @@ def rule(
             try:
                 spellings, _ = trace_pattern(pattern)
             except (RuleError, UsageError) as e:
-                raise RuleError(f"the pattern of {build.__name__}: {e}") from e
+                raise RuleError(f"the pattern of {build.__name__}: {describe_in(pattern, e)}") from e
             for root in spellings:
                 names = list(dict.fromkeys(root.variables()))
                 _require_bound(build.__name__, required, names)

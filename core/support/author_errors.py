@@ -42,6 +42,16 @@ def describe_exception(error: BaseException, code: CodeType | None = None) -> st
     return f"{text} ({Path(code.co_filename).name}:{lines[-1]})" if lines else text
 
 
+def describe_in(function: object, error: BaseException) -> str:
+    """The text of an error of ours about a function, with the last line in its file that led there; else its first."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None:
+        return format_error(error)
+    frames = [*extract_tb(error.__traceback__), *(extract_tb(error.__cause__.__traceback__) if error.__cause__ else ())]
+    lines = [f.lineno for f in frames if f.filename == code.co_filename]
+    return f"{format_error(error)} ({Path(code.co_filename).name}:{lines[-1] if lines else code.co_firstlineno})"
+
+
 def describe_failed_call(error: BaseException, code: CodeType | None) -> str:
     """As `describe_exception`; of an error of ours, with the call in `code` that raised it: `g.Add(x) in file.py:7`."""
     if code is None:

@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 from unittest.mock import Mock, patch
 
 import ml_dtypes
@@ -463,6 +463,23 @@ def test_broken_engines_are_named_in_one_line(tmp_path: Path, parts: dict[str, s
     assert isinstance(result.exception, SystemExit), result.exception
     assert error in " ".join(result.output.split()), result.output
     assert result.exit_code > 0
+
+
+def test_a_session_of_any_class_has_the_rest_of_a_session(tmp_path: Path) -> None:
+    """The documents ask for no more than inputs, outputs and run."""
+    code = BROKEN.replace("class Session(EngineSession)", "class Session")
+    code = code.replace("def load(", "    precision = property(lambda self: 'f32: here')\n\ndef load(")
+    for name, text in FINE.items():
+        code = code.replace(f"{{{name}}}", text)
+    (tmp_path / "plain.py").write_text(code)
+    model = load("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    onnx.save(model, tmp_path / "m.onnx")
+    result = invoke("verify", tmp_path / "m.onnx", "--engine", tmp_path / "plain.py", "--effort", "quick")
+    assert "verified: no difference seen" in result.output
+    session = sessions.create_session(model.SerializeToString(), SessionConfig(engine=str(tmp_path / "plain.py")))
+    assert (session.precision, session.threads, session.op_times(), session.cancel()) == ("f32: here", 0, [], None)
+    (y,) = cast("list[np.ndarray]", session.bind({"x": np.array([-1, 2], np.float32)})())
+    assert y.tolist() == [0, 2]
 
 
 def test_models_of_engines_have_the_types_of_outputs() -> None:

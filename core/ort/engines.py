@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points
 from pathlib import Path
-from types import MappingProxyType
+from types import FunctionType, MappingProxyType, MethodType
 from typing import Any, Protocol, cast
 
 from msgspec import Struct
@@ -83,7 +83,7 @@ class OpTime(Struct, frozen=True):
 
 
 class EngineSession(Protocol):
-    """A model loaded by an engine. A class that has it as base needs no more than `run`, `inputs` and `outputs`.
+    """A model loaded by an engine: any object with `run`, `inputs` and `outputs`. What else it lacks is as here.
 
     `precision` is the precision in which it really computes, before a colon and what runs where, if there is more than
     one engine; `threads` is the number that compute an op, 0 if that is not known. A session is called by one thread at
@@ -192,8 +192,21 @@ class EngineChoice(Struct, frozen=True):
         return engine_label(self.name, self.precision)
 
 
-def require_session(session: Any) -> None:
-    """Raise EvaluationError unless what an engine loaded has all that a session has."""
+class _CompletedSession:
+    """A session of a class without the base `EngineSession`, with that base's default for each part that it lacks."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(self._session, name):
+            return getattr(self._session, name)
+        default = getattr(EngineSession, name)
+        return MethodType(default, self) if isinstance(default, FunctionType) else default
+
+
+def completed_session(session: Any) -> EngineSession:
+    """What an engine loaded, with all that a session has. Raises EvaluationError without run, inputs and outputs."""
     if session is None or not callable(getattr(session, "run", None)):
         raise EvaluationError(f"it gives {session!r}, which has no run" if session is not None else "it gives None")
     for name in ("inputs", "outputs"):
@@ -203,6 +216,7 @@ def require_session(session: Any) -> None:
         for value in cast("Sequence[ValueFacts]", found):
             if TYPE.fullmatch(value.type) is None:
                 raise EvaluationError(f"the type of {value.name} is {value.type!r}, not one such as 'tensor(float)'")
+    return session if EngineSession in type(session).__mro__ else cast("EngineSession", _CompletedSession(session))
 
 
 def checked_results(found: Any, outputs: Sequence[str]) -> list[Any]:

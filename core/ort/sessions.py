@@ -21,9 +21,9 @@ from .engines import (
     EngineSession,
     EngineSettings,
     ValueFacts,
+    completed_session,
     engine_label,
     find_engine,
-    require_session,
 )
 
 if TYPE_CHECKING:
@@ -133,9 +133,7 @@ def _create_session(model: Loadable, config: SessionConfig, folder: Path | None 
         model = with_output_types(model)
         if not isinstance(model, bytes | Path) or folder is not None:
             model = whole_model(model, folder, exits)
-        session = find_engine(config.engine).load(model, engine_settings(config))
-        require_session(session)
-        return session
+        return completed_session(find_engine(config.engine).load(model, engine_settings(config)))
 
 
 def engine_settings(config: SessionConfig) -> EngineSettings:

@@ -3,8 +3,8 @@
 Decompositions are rules with one op in their pattern: rules of the target, rules of this package, and one for each
 operator that the specification defines as a function (see `function_bodies`). One op is planned in depth: a
 decomposition is built in the graph, its ops that the target lacks are planned in the same way, and all are removed
-again. The cheapest chain to ops that the target takes, of rules before functions, is then applied, each step as a
-change of its own.
+again. The cheapest chain to ops that the target takes, of the target's rules before those of this package and these
+before functions, is then applied, each step as a change of its own.
 """
 
 from __future__ import annotations
@@ -30,21 +30,33 @@ from .decompositions import DECOMPOSITIONS
 from .function_bodies import expand, function_rules
 
 MAX_DEPTH = 8  # of decompositions of what decompositions make
+OWN, BUILT_IN, FUNCTION = range(3)  # the sources of decompositions, in the order in which they are taken
 Lacks = Callable[[Op], str]
 """Why an op is to be replaced, in words; "" for one that may stay."""
 
 
 class Chain(Struct, frozen=True):
-    """A decomposition of an op into ops that the target takes, at that cost: the number of ops that it leaves."""
+    """A decomposition of an op into ops that the target takes, at that cost: the number of ops that it leaves.
+
+    `source` is OWN for a rule of the target, then come rules of this package and functions of the specification.
+    """
 
     rule: Rule
+    source: int
     cost: float
+
+    def advantage(self, other: Chain) -> str:
+        """Why it comes before another."""
+        if self.source < other.source:
+            return "as it is of the target" if self.source == OWN else "as functions may overflow or round more"
+        is_equal = self.cost == other.cost
+        return "as it is listed first" if is_equal else f"with {self.cost:g} ops in place of {other.cost:g}"
 
 
 class Plan(Struct, frozen=True):
     """The decompositions of an op that end on the target, and what others would need.
 
-    The cheapest is first, of rules before functions of the specification. `tried` is by rule; by "" if there is none.
+    They are in the order of their sources, the cheapest of each first. `tried` is by rule; by "" if there is none.
     """
 
     chains: tuple[Chain, ...] = ()
@@ -149,8 +161,9 @@ class Legalize:
             for i, chain in enumerate(plan.chains):
                 if (touched := apply_rule(chain.rule, op, change_log)) is not None:
                     made += 1
-                    others = [c.rule.name for c in plan.chains[i + 1 :]]
-                    declined |= {name: f"{name}: {chain.rule.name} was taken" for name in others}
+                    for c in plan.chains[i + 1 :]:
+                        reason = f"{c.rule.name}: {chain.rule.name} was taken, {chain.advantage(c)}"
+                        declined[c.rule.name] = reason
                     del declined[chain.rule.name]
                     change_log.declines.get(chain.rule.name, {}).pop(place, None)
                     graph.prune([t for t in touched if t in t.graph])
@@ -220,8 +233,9 @@ class _Planner:
             if missing:
                 tried[r.name] = f"{r.name} would need {', '.join(missing)}"
             else:
-                chains.append(Chain(r, cost))
-        chains.sort(key=lambda c: (c.rule.build is expand, c.cost))  # bodies of functions may overflow or round more
+                is_own = r in self.legalize.target.decompositions
+                chains.append(Chain(r, OWN if is_own else FUNCTION if r.build is expand else BUILT_IN, cost))
+        chains.sort(key=lambda c: (c.source, c.cost))
         if not chains and not tried:
             tried[""] = "no decomposition of it is known"
         return Plan(tuple(chains), tried)

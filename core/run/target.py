@@ -243,7 +243,7 @@ class Target(Struct, frozen=True, dict=True):
 
     `avoided` are operators, or forms of them, that it takes and that no rewrite adds; of other domains none is added
     that is not listed. `costs` serve the rewrites that trade ops for moved data or for one op with a slow kernel.
-    `decompositions` are rules of its own, tried before others, for ops that it lacks. `last` are passes after the
+    `decompositions` are rules of its own, for ops that it lacks, which come before others. `last` are passes after the
     passes of `basic`. `fallback` is the pipeline to use where the result of its own turns out to be slower than the
     original (`passes run --check-speed`).
 

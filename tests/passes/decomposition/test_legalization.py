@@ -10,7 +10,7 @@ import onnx
 import pytest
 from msgspec import structs
 from onnx import defs
-from passwright.core import NEVER, Support, Target, from_onnx, require
+from passwright.core import NEVER, Rule, Support, Target, from_onnx, require
 from passwright.core.errors import PassFailed, TargetError
 from passwright.core.ir.op_schemas import qualified_op_type
 from passwright.core.rewriting.rules import CONDITIONAL
@@ -356,11 +356,50 @@ def test_reasons_of_decompositions_are_explained(as_is: bool) -> None:
     flat, picture = (model_of(x, "Mish(x)", 18, "float") for x in ("x[2,8]", "x[2,8,8]"))
     assert declines("mish_of_engine", flat, own) == {"y": "mish_of_engine: it is no picture"}
     assert declines("mish_of_engine", picture, own) == {}
-    assert declines("expand_Mish", picture, own) == {"y": "expand_Mish: mish_of_engine was taken"}
+    assert declines("expand_Mish", picture, own) == {
+        "y": "expand_Mish: mish_of_engine was taken, as it is of the target"
+    }
     (found,) = explain(picture, "mish_of_engine", target=own, as_is=as_is).passes
     assert [c.place for c in found.changes] == ["y"]
     (note,) = explain(picture, "mish_of_engine", plugin=[own], as_is=as_is).notes
     assert note == "mish_of_engine is not in the pipeline basic; `passes run` takes it with --target small"
+
+
+def test_decompositions_of_a_target_come_first_whatever_their_size() -> None:
+    """A package's own HardSwish of four ops lost to the built-in one of two."""
+    from passwright.core import RewriteBuilder, Value, rule
+
+    @rule(lambda g, x: g.HardSwish(x))
+    def hard_swish_of_dsp(g: RewriteBuilder, x: Value) -> Value:
+        """HardSwish(x) => x * Clip(x / 6 + 0.5, 0, 1)"""
+        return g.Mul(x, g.Clip(x * (1 / 6) + 0.5, 0.0, 1.0))
+
+    @rule(lambda g, x: g.HardSwish(x))
+    def short_hard_swish_of_dsp(g: RewriteBuilder, x: Value) -> Value:
+        """HardSwish(x) => HardSigmoid(x) * x"""
+        return g.Mul(g.HardSigmoid(x, alpha=1 / 6, beta=0.5), x)
+
+    model = model_of("x[2,8]", "HardSwish(x)", 17, "float")
+
+    def others(*own: Rule) -> dict[str, str]:
+        """What is said of the decompositions that were not taken."""
+        target = structs.replace(without("HardSwish"), decompositions=own)
+        names = ["split_hard_swish", "expand_HardSwish", *(r.name for r in own)]
+        found = [explain(model, name, target=target).passes[0] for name in names]
+        return {name: reason for p in found for reason in p.declines.values() for name in [reason.partition(":")[0]]}
+
+    reason = "split_hard_swish was taken, as functions may overflow or round more"
+    assert others() == {"expand_HardSwish": f"expand_HardSwish: {reason}"}
+    built_in, longer, shorter = ("split_hard_swish", "expand_HardSwish"), hard_swish_of_dsp, short_hard_swish_of_dsp
+    reason = "hard_swish_of_dsp was taken, as it is of the target"
+    assert others(longer) == {name: f"{name}: {reason}" for name in built_in}
+    reason = "short_hard_swish_of_dsp was taken, as it is of the target"
+    found = {name: f"{name}: {reason}" for name in built_in}
+    reason = "hard_swish_of_dsp: short_hard_swish_of_dsp was taken, with 2 ops in place of 4"
+    assert others(longer, shorter) == {**found, "hard_swish_of_dsp": reason}
+    target = structs.replace(without("HardSwish"), decompositions=(longer,))
+    (found,) = explain(model, longer.name, target=target).passes
+    assert [c.place for c in found.changes] == ["y"]
 
 
 def test_bodies_are_judged_and_changed() -> None:

@@ -121,26 +121,11 @@ def _method(spec: Any, inputs: list[str], keywords: list[str], result: str) -> s
 def _pattern_method(spec: Any) -> str:
     """A method of a pattern: any inputs, for `...` takes any number of them, and no attribute is required."""
     named = {name: f"{kind.removesuffix(' | None')} | Var | Predicate" for name, (kind, _) in _attributes(spec).items()}
-    for former in _former_attributes(spec) - named.keys():
-        named[former] = "Any"
+    inputs = [] if spec.domain == CONTRIB_DOMAIN else [i for i in spec.inputs if not str(i.option).endswith("Variadic")]
+    named |= {i.name: "Any" for i in inputs if i.name not in named}
     return _method(
         spec, ["*inputs: PatternInput"], [f"{name}: {kind} = ..." for name, kind in sorted(named.items())], "OpPattern"
     )
-
-
-def _former_attributes(spec: Any) -> set[str]:
-    """Attributes of earlier versions that are inputs in the newest, which a pattern may name."""
-    if spec.domain == CONTRIB_DOMAIN:
-        return set()
-    inputs, found, version = {i.name for i in spec.inputs}, set[str](), spec.since_version - 1
-    while version > 0:
-        try:
-            earlier = defs.get_schema(spec.name, version, spec.domain)
-        except defs.SchemaError:
-            break
-        found |= inputs & earlier.attributes.keys()
-        version = earlier.since_version - 1
-    return found
 
 
 def _inputs(spec: Any) -> list[str]:

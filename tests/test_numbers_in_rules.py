@@ -91,6 +91,90 @@ def test_an_input_by_name_is_matched_as_an_attribute_and_as_an_input(opset: int)
     assert op_types(to_onnx(apply_passes(load(text, opset), RulePass("s", (squeeze_first,)))[0])) == ["Squeeze", "Abs"]
 
 
+def drop_activation(g: Any, x: Any, w: Any) -> Any:
+    return g.MatMul(x, w)
+
+
+@each(
+    ("pattern", "inner"),
+    {
+        "values": (lambda g, x, w: g.MatMul(A=g.Relu(x), B=w), "y = MatMul(r, w)"),
+        "a constant": (lambda g, x, w: g.MatMul(g.Relu(x), B=g.const(w)), "y = MatMul(r, k)"),
+        "a computed one": (lambda g, x, w: g.MatMul(w, B=g.Relu(x)), "y = MatMul(w, r)"),
+        "a number": (lambda g, x, w: g.MatMul(g.Mul(A=g.Relu(x), B=2.0), w), "m = Mul(r, two) y = MatMul(m, w)"),
+        "one behind another that is left out": (
+            lambda g, x, w: g.MatMul(g.Clip(g.Relu(x), max=g.const(w)), ...),
+            "m = Clip(r, , one) y = MatMul(m, w)",
+        ),
+    },
+)
+def test_values_by_name_match_as_by_position(pattern: Any, inner: str) -> None:
+    head = "g (float[3,3] x, float[3,3] w) => (float[3,3] y) <float[3,3] k = {1, 2, 3, 4, 5, 6, 7, 8, 9}"
+    text = f"{head}, float two = {{2}}, float one = {{1}}> {{ r = Relu(x) {inner} }}"
+    applied = apply_passes(load(text, 17), RulePass("n", (rule(pattern)(drop_activation),)))[0]
+    assert "Relu" not in op_types(to_onnx(applied))
+
+
+@each(
+    ("pattern", "why"),
+    {
+        "twice": (lambda g, x, w: g.Conv(x, w, W=w), "W of Conv is given twice, by position and by name"),
+        "a gap": (lambda g, x, w: g.Conv(x, B=w), "it never matches, as Conv has an input W before those that are"),
+        "behind several": (lambda g, w: g.Conv(..., B=w), "B of Conv has no one position"),
+        "a list for a number": (lambda g, x, w: g.OneHot(x, w, depth=[4]), r"so \[4\] never matches; depth=4 does"),
+        "a number for a list": (lambda g, x: g.TopK(x, K=2), r"K of TopK is a list, .*; K=\[2\] does"),
+    },
+)
+def test_inputs_by_name_that_never_match_are_refused(pattern: Any, why: str) -> None:
+    with pytest.raises(RuleError, match=why):
+        rule(pattern)(drop_activation)
+
+
+SCALARS: list[Any] = []
+
+
+@rule(lambda g, x, p, c=None: g.Pad(g.Abs(x), pads=p, constant_value=c), contract=EXACT)
+def pad_before_abs(g: RewriteBuilder, x: Value, p: list[int], c: float | None) -> Value:
+    """Pad(Abs(x), c) => Abs(Pad(x, c)), where c is not negative"""
+    SCALARS.append(c)
+    return g.Abs(g.Pad(x, pads=p, constant_value=[2.0] if c else c))
+
+
+@rule(lambda g, x, d, v: g.OneHot(g.Abs(x), depth=d, values=v), contract=EXACT)
+def drop_abs(g: RewriteBuilder, x: Value, d: int, v: list[float]) -> Value:
+    """OneHot(Abs(x), d, v) => OneHot(x, d, v), for indices that are not negative"""
+    SCALARS.append((d, v))
+    return g.OneHot(x, depth=d, values=v)
+
+
+@each(
+    ("chosen", "text", "bound"),
+    {
+        "a scalar": (pad_before_abs, "<int64[4] p = {0, 1, 0, 0}, float c = {2}> { a = Abs(x) y = Pad(a, p, c) }", 2.0),
+        "one with a dim": (
+            pad_before_abs,
+            "<int64[4] p = {0, 1, 0, 0}, float[1] c = {2}> { a = Abs(x) y = Pad(a, p, c) }",
+            2.0,
+        ),
+        "none": (pad_before_abs, "<int64[4] p = {0, 1, 0, 0}> { a = Abs(x) y = Pad(a, p) }", None),
+        "depth": (
+            drop_abs,
+            "<int64[1] d = {4}, float[2] v = {0, 1}> { a = Abs(x) y = OneHot(a, d, v) }",
+            (4, [0.0, 1.0]),
+        ),
+    },
+)
+def test_a_number_by_name_is_no_list(chosen: Rule, text: str, bound: Any) -> None:
+    SCALARS.clear()
+    head = f"g ({X}) => (float[{'n,m,k' if chosen is drop_abs else 'n,m'}] y)"
+    graph = apply_passes(load(f"{head} {text}", 17), RulePass("s", (chosen,)))[0].graph
+    assert [bound] == SCALARS
+    (made,) = (op for op in graph.ops() if op.type in {"Pad", "OneHot"})
+    number = made.input(2 if chosen is pad_before_abs else 1)
+    assert made.inputs[0] is graph.inputs[0]
+    assert (None if number is None else number.const.shape) == (None if bound is None else ())
+
+
 @each(
     ("chosen", "text"),
     {

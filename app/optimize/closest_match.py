@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
+from ...core.ir.op_schemas import input_kind
 from ...core.ir.values import Value
 from ...core.operators.operands import attribute_or_input
 from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
@@ -126,6 +127,9 @@ class NearMatch(Struct, frozen=True):
         """Add that an attribute, an input at this opset, is not constant."""
         value = attribute_or_input(op, name)
         why = f"{name} of {op.label} is not constant: it {describe_origin(value, self.graph)}"
+        if isinstance(value, Value) and value.is_const:
+            wanted = "number" if input_kind(op.type, op.domain, name) == "number" else "list"
+            why = f"{name} of {op.label} is a constant of shape {list(value.const.shape)}, not a {wanted}"
         return self._add_attribute(MismatchKind.CONSTANT, op, why)
 
     def wrong_attribute(self, op: Op, name: str, have: Any, want: Any, var: Var | None) -> NearMatch | None:
@@ -167,8 +171,11 @@ class NearMatch(Struct, frozen=True):
         why = f"{want.name} would be bound to two values: {_value_label(known)} and, as {here}, {_value_label(value)}"
         return found.with_failure(MismatchKind.VARIABLE, op, why)
 
-    def wrong_number(self, op: Op, index: int, want: float, value: Value | None) -> NearMatch | None:
-        """Add that an input is not the number of the pattern, which adds no dims."""
+    def wrong_number(self, op: Op, index: int, want: float | None, value: Value | None) -> NearMatch | None:
+        """Add that an input is not the number of the pattern, which adds no dims, or is not omitted for None."""
+        if want is None and value is not None:
+            why = f"{op.label} has a {ordinal(index)} input, {value.name}, which the pattern leaves out"
+            return self.with_failure(MismatchKind.INPUTS, op, why)
         origin = f"is {value.name}" if value is not None and value.is_const else describe_origin(value, self.graph)
         why = f"the {ordinal(index)} input of {op.label} is not the number {want}, which adds no dims: it {origin}"
         return self.with_failure(MismatchKind.CONSTANT, op, why)

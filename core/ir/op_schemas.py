@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import inf
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import onnx
 from onnx import defs, helper
@@ -191,30 +191,62 @@ def decode_strings(value: Any) -> Any:
 NUMBER_TYPES: Mapping[str, Callable[[Any], Any]] = {"FLOAT": float, "INT": int}
 
 
-@cache
-def replaces_number(op_type: str, domain: str, name: str) -> bool:
-    """Whether the input `name` is an attribute of one number in the first version of an operator."""
-    spec = schema(op_type, domain, since_versions(domain).get(op_type, 0))
-    declared = spec.attributes.get(name) if spec else None
-    stated: Any = declared.type if declared is not None else None
-    return stated is not None and stated.name in NUMBER_TYPES
-
-
-VECTORS = {("ConstantOfShape", "input"), ("Expand", "shape"), ("Tile", "repeats"), ("TopK", "K")}
+VECTORS = {
+    ("AffineGrid", "size"), ("CenterCropPad", "shape"), ("Col2Im", "block_shape"), ("Col2Im", "image_shape"),
+    ("ConstantOfShape", "input"), ("Expand", "shape"), ("MaxUnpool", "output_shape"), ("OneHot", "values"),
+    ("Pad", "axes"), ("Resize", "roi"), ("Resize", "scales"), ("Resize", "sizes"), ("Slice", "steps"),
+    ("Tile", "repeats"), ("TopK", "K"),
+}  # fmt: skip
 """Inputs of one dim, as the operators' documents say, which were no attributes that are lists."""
 
+NUMBERS = {
+    ("BlackmanWindow", "size"), ("CumProd", "axis"), ("CumSum", "axis"), ("DFT", "dft_length"),
+    ("Dropout", "training_mode"), ("HammingWindow", "size"), ("HannWindow", "size"),
+    *(("MelWeightMatrix", name) for name in (
+        "num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")),
+    *(("NonMaxSuppression", name) for name in ("max_output_boxes_per_class", "iou_threshold", "score_threshold")),
+    ("OneHot", "depth"), ("Pad", "constant_value"), ("STFT", "frame_length"), ("STFT", "frame_step"),
+    *(("Range", name) for name in ("start", "limit", "delta")),
+    *((op_type, "position") for op_type in ("SequenceAt", "SequenceErase", "SequenceInsert")), ("Trilu", "k"),
+}  # fmt: skip
+"""Inputs that are one number, as the operators' documents say, which were no attributes."""
+
 
 @cache
-def is_vector(op_type: str, index: int) -> bool:
-    """Whether an input of a standard operator always has one dim: it is a list of sizes, axes or positions."""
-    names = latest_input_names(op_type, ONNX_DOMAIN)
-    name, version = names[index] if index < len(names) else "", latest_opset_version(ONNX_DOMAIN)
-    while name and (spec := schema(op_type, ONNX_DOMAIN, version)) is not None:
-        declared: Any = spec.attributes[name].type if name in spec.attributes else None
-        if declared is not None:
-            return declared.name.endswith("S")
+def input_kind(op_type: str, domain: str, name: str) -> Literal["list", "number", "value", ""]:
+    """What the input of a name is: a list or a number that parametrizes the operator, or a value that it computes with.
+
+    It is a parameter where an opset has an attribute of that name. "": the operator has no such input.
+    """
+    is_input, version = False, latest_opset_version(domain)
+    while version > 0 and (spec := schema(op_type, domain, version)) is not None:
+        if name in spec.attributes:
+            declared: Any = spec.attributes[name].type
+            return "" if not is_input else "list" if declared.name.endswith("S") else "number"
+        is_input |= any(i.name == name for i in spec.inputs)
         version = spec.since_version - 1
-    return (op_type, name) in VECTORS
+    if not is_input:
+        return ""
+    key = op_type, name
+    return "value" if domain else "list" if key in VECTORS else "number" if key in NUMBERS else "value"
+
+
+@cache
+def input_index(op_type: str, domain: str, name: str) -> int:
+    """The position of the input of a name, in the newest opset that has it. Raises ValueError if none has."""
+    version = latest_opset_version(domain)
+    while version > 0 and (spec := schema(op_type, domain, version)) is not None:
+        if name in (names := input_names(op_type, domain, version)):
+            return names.index(name)
+        version = spec.since_version - 1
+    raise ValueError(f"{op_type} has no input {name}")
+
+
+@cache
+def kind_at(op_type: str, domain: str, index: int) -> str:
+    """The `input_kind` at a position of the newest version of an operator; "" behind its inputs."""
+    names = latest_input_names(op_type, domain)
+    return input_kind(op_type, domain, names[index]) if index < len(names) else ""
 
 
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:

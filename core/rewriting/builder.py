@@ -239,8 +239,9 @@ class RewriteBuilder(Operators):
                 dtypes = [t for t in (*same, *dtypes, TensorProto.INT64) if f"tensor({element_type(t)})" in allowed]
             require(dtypes, f"the type of {what} is open")
             kind = helper.tensor_dtype_to_np_dtype(dtypes[0])
-        is_vector = spec is not None and not spec.domain and op_schemas.is_vector(spec.name, index)
-        given = np.atleast_1d(data) if is_vector else np.asarray(data)
+        kind_of_input = "" if spec is None else op_schemas.kind_at(spec.name, spec.domain, index)
+        given = np.atleast_1d(data) if kind_of_input == "list" else np.asarray(data)
+        given = given.reshape(()) if kind_of_input == "number" and given.size == 1 else given
         with np.errstate(over="ignore"):  # refused below
             made = given.astype(kind, copy=False)
         if kind.kind in "biu":

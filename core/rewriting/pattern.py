@@ -225,9 +225,12 @@ class PatternBuilder(OperatorPatterns):
 
         def describe(*inputs: Any, **attrs: Any) -> OpPattern:
             wanted = tuple([VariadicVar() if i is ... else i for i in inputs])
-            least, most = 0, len(wanted) + len(attrs)
             for index, want in enumerate(() if self._domain else wanted):
                 _require_no_vector(types, index, want)
+            if any(_may_stand_for_value(want) for want in attrs.values()):
+                wanted, attrs = _with_named_values(types, self._domain, wanted, attrs)
+            _require_kinds(types, self._domain, attrs)
+            least, most = 0, len(wanted) + len(attrs)
             for want in wanted:
                 if isinstance(want, Var):
                     least += not want.optional
@@ -262,10 +265,57 @@ def _require_no_vector(types: Sequence[str], index: int, want: object) -> None:
     """Raise RuleError for a number or list where an input has one dim, which matches by name alone."""
     shown = str(want)
     for op_type in types if isinstance(want, NUMBERS_AND_LISTS) else ():
-        if op_schemas.is_vector(op_type, index):
+        if op_schemas.kind_at(op_type, "", index) == "list":
             name = op_schemas.latest_input_names(op_type, "")[index]
             elements = f"[{shown.strip('[]')}]"
             raise RuleError(f"{name} of {op_type} has one dim, so {shown} never matches; {name}={elements} does")
+
+
+def _require_kinds(types: Sequence[str], domain: str, attrs: Mapping[str, Any]) -> None:
+    """Raise RuleError for a number by name where an input is a list, and a list where it is a number."""
+    for name, want in attrs.items():
+        shown = str(want)
+        for op_type in types if isinstance(want, NUMBERS_AND_LISTS) else ():
+            kind, is_list = op_schemas.input_kind(op_type, domain, name), isinstance(want, list)
+            if kind == ("number" if is_list else "list"):
+                right = shown.strip("[]") if is_list else f"[{shown}]"
+                raise RuleError(f"{name} of {op_type} is a {kind}, so {shown} never matches; {name}={right} does")
+
+
+def _may_stand_for_value(want: object) -> bool:
+    """Whether a pattern given by name may be one of a value, and not of its elements."""
+    return isinstance(want, OpPattern | int | float) or (isinstance(want, Var) and want.accepts is None)
+
+
+def _with_named_values(
+    types: Sequence[str], domain: str, inputs: tuple[Any, ...], attrs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The patterns by position, with those that `attrs` give by the names of inputs that are values; and the others.
+
+    Ops and constants, as in `g.Clip(x, min=g.const(lo))`, are values for each input. Raises RuleError for an input
+    that is given twice or has no one position.
+    """
+    placed, others = list(inputs), dict(attrs)
+    for name, want in attrs.items():
+        kinds = {op_schemas.input_kind(t, domain, name) for t in types}
+        is_value = isinstance(want, OpPattern) or (isinstance(want, Var) and want.constant)
+        if "" in kinds or not _may_stand_for_value(want) or not (is_value or kinds == {"value"}):
+            continue
+        del others[name]
+        label, indices = f"{name} of {types[0]}", {op_schemas.input_index(t, domain, name) for t in types}
+        if len(indices) > 1 or any(isinstance(i, SEVERAL_INPUTS) for i in inputs):
+            raise RuleError(f"{label} has no one position, as several inputs or operators are before it: give it there")
+        index = indices.pop()
+        if index < len(inputs):
+            raise RuleError(f"{label} is given twice, by position and by name")
+        placed += [None] * (index + 1 - len(placed))
+        placed[index] = want
+    for t in types if len(others) < len(attrs) else ():
+        (least, _), _ = op_schemas.operand_counts(t, domain, op_schemas.latest_opset_version(domain))
+        for i, name in enumerate(op_schemas.latest_input_names(t, domain)[len(inputs) : len(placed)], len(inputs)):
+            if placed[i] is None and i < least and name not in others:
+                raise RuleError(f"it never matches, as {t} has an input {name} before those that are named")
+    return tuple(placed), others
 
 
 NUMBERS_AND_LISTS = (int, float, list)
@@ -407,8 +457,8 @@ class Trace(Protocol):
     def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> Trace | None:
         """The input of `op` at `index` is missing, not constant, or not the value that `want` already has."""
 
-    def wrong_number(self, op: Op, index: int, want: float, value: Value | None) -> Trace | None:
-        """The input of `op` at `index` is not a constant that is the number `want`."""
+    def wrong_number(self, op: Op, index: int, want: float | None, value: Value | None) -> Trace | None:
+        """The input of `op` at `index` is not a constant that is the number `want`, or is not omitted for None."""
 
     def wrong_inputs(self, op: Op, want: VariadicVar) -> Trace | None:
         """Inputs of `op` are not those that `want` already has."""
@@ -562,8 +612,9 @@ def _attribute_or_input(op: Op, name: str, values: Operands) -> tuple[bool, Any,
     others = (*values[:index], None, *values[index + 1 :])
     if value is None:
         return True, None, others
-    if value.is_const and value.const.size == 1 and op_schemas.replaces_number(op.type, op.domain, name):
-        return True, value.const.item(), others  # of any rank
+    if op_schemas.input_kind(op.type, op.domain, name) == "number":
+        is_number = value.is_const and value.const.size == 1
+        return is_number, value.const.item() if is_number else None, others  # of any rank
     if not value.is_const or value.const.ndim > 1:
         return False, None, others
     return True, value.const.reshape(-1).tolist(), others  # onnxruntime takes one axis as a scalar too
@@ -620,10 +671,10 @@ def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: Parti
 def _match_number(
     site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch
 ) -> Iterator[tuple[int, PartialMatch]]:
-    """The match of a number with the input at `index`."""
+    """The match of a number with the input at `index`, or of None with an omitted one."""
     bound, covered, trace = found
     value = site.values[index] if index < len(site.values) else None
-    if is_number(value, wanted[0], site.op):
+    if value is None if wanted[0] is None else is_number(value, wanted[0], site.op):
         yield index + 1, found
     elif trace is not None and (trace := trace.wrong_number(site.op, index, wanted[0], value)) is not None:
         yield index + 1, (bound, covered, trace)

@@ -824,6 +824,9 @@ class InfoOptions(DimOptions, ReportOptions):
         takes="the name of a target, or a Target",
     )
     plugin: Sequence[PluginLike] = plugin_option()
+    analysis: Sequence[str] = selection_option(
+        (), "Show this analysis of an installed package, by its name; may be repeated.", "NAME", repeated=True
+    )
 
 
 @mixed_in

@@ -352,7 +352,8 @@ def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None
 
 
 def test_a_name_in_place_of_a_plugin_is_for_enable(model: Path) -> None:
-    says = "chip_tools is not a Python file; a pass of an installed package is added by name: --enable"
+    by_name = "what an installed package provides has names for other options, such as --enable and --analysis"
+    says = f"chip_tools is not a Python file; {by_name}"
     assert says in run(model, "--plugin", "chip_tools", code=BAD).stderr
 
 

@@ -30,15 +30,15 @@ from passwright.app.registry.pass_sources import (
     plugin_registries,
 )
 from passwright.app.report.terminal import Terminal
-from passwright.core import Fixpoint, Pipeline, RulePass, leaves
-from passwright.core.errors import FailureKind, PluginError, UnverifiableError
+from passwright.core import Fixpoint, Pipeline, Plugin, RulePass, leaves
+from passwright.core.errors import FailureKind, PluginError, UnknownNameError, UnverifiableError
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors, PassEntry
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import cases, each, load, op_types
 from rich.console import Console
 from typer.testing import CliRunner
 
-from passwright import optimize, replay
+from passwright import info, optimize, replay
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
@@ -213,6 +213,29 @@ def test_kernels_of_installed_packages_are_used_with_their_passes(install: Insta
     assert optimize(model, **options).report.verification is not None
     with pytest.raises(UnverifiableError, match=r"no kernel for com\.acme\.Scale"):
         optimize(model)
+
+
+ANALYSES = "from passwright.core import Plugin\nPLUGIN = Plugin(analyses={'ops in all': len, %r: str})"
+
+
+def test_analyses_of_installed_packages_are_shown_by_name(install: Install, tmp_path: Path) -> None:
+    install("counts", ANALYSES % "counts text")
+    onnx.save(load("g (float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }"), tmp_path / "m.onnx")
+    result = CliRunner().invoke(app, ["info", str(tmp_path / "m.onnx"), "--analysis", "ops in all"])
+    (row,) = (line for line in result.output.splitlines() if "ops in all" in line)
+    assert row.strip("│ ").split("│")[1].strip() == "2"
+    assert "counts text" not in result.output
+    with pytest.raises(UnknownNameError, match="no analysis is named ops in al; did you mean ops in all"):
+        info(tmp_path / "m.onnx", analysis=["ops in al"])
+    mine = Plugin(analyses={"mine": lambda graph: len(graph.inputs)})
+    (found,) = info(tmp_path / "m.onnx", analysis=["ops in all"], plugin=[mine]).models
+    assert found.analyses == {"mine": "1", "ops in all": "2"}
+    install("others", "from passwright.core import Plugin\nPLUGIN = Plugin(analyses={'ops in all': repr})")
+    with pytest.raises(PluginError, match="two analyses are named ops in all"):
+        info(tmp_path / "m.onnx", analysis=["ops in all"])
+    install("broken", "1 / 0")
+    with pytest.raises(PluginError, match=r"broken 0\.9.*ZeroDivisionError"):
+        info(tmp_path / "m.onnx", analysis=["broken"])
 
 
 @pytest.mark.parametrize("name", ["neg-behind", "neg_behind", "whole"])

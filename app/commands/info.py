@@ -33,7 +33,14 @@ def info(
 
     def read(o: InfoOptions) -> InfoReport:
         return read_models(
-            *models, dim=o.dim, shape=o.shape, target=o.target, plugin=o.plugin, json=o.json, progress=o.progress
+            *models,
+            dim=o.dim,
+            shape=o.shape,
+            target=o.target,
+            plugin=o.plugin,
+            analysis=o.analysis,
+            json=o.json,
+            progress=o.progress,
         )
 
     report = report_on(options, read, describe)

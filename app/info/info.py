@@ -166,6 +166,7 @@ def info(
     shape: Mapping[str, Sequence[int]] | None = None,
     target: str | Target | None = None,
     plugin: Sequence[PluginLike] = (),
+    analysis: Sequence[str] = (),
     json: str | Path | None = None,
     progress: Progress = None,
 ) -> InfoReport:
@@ -174,21 +175,23 @@ def info(
     A model that cannot be loaded is in `failures` of the report, and the others are reported. `dim`, `shape`: sizes of
     symbolic dims, and shapes of inputs, as for `optimize`. `target`: an engine, by
     name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets or
-    analyses.
+    analyses; `analysis`: names of analyses of installed packages.
     `json`: where to write the report as JSON. `progress`: as for `optimize`, with the name of each model.
 
     Examples:
         >>> info("model.onnx").models[0].ops
         {'Abs': 1, 'Add': 1, 'Relu': 1}
     """
-    options = InfoOptions(dim=dim, shape=shape, target=target, plugin=plugin, json=json, progress=progress)
+    options = InfoOptions(
+        dim=dim, shape=shape, target=target, plugin=plugin, analysis=analysis, json=json, progress=progress
+    )
     goal, analyses = None, NO_ANALYSES
-    if options.target or options.plugin:
+    if options.target or options.plugin or options.analysis:
         from ..registry.name_resolver import NameResolver  # noqa: PLC0415 - imports all passes
 
         names = NameResolver(options.plugin)
         goal = names.target_named(options.target) if options.target else None
-        analyses = names.registry.analyses
+        analyses = {**names.registry.analyses, **{name: names.analysis_named(name) for name in options.analysis}}
     sizes = Specialize(options.shape or {}, options.dim or {}) if options.shape or options.dim else None
     sources = [model_source(m, inline=False) for m in models]
     paths = OutputPaths.of(report=options.json)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
 from ...core.errors import PluginError, UnknownNameError, UsageError
+from ...core.ir.graph import Graph
 from ...core.plugins.pass_registry import InstalledPlugins, LoadErrors, PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.plugins.plugin import PluginLike
@@ -185,6 +186,15 @@ class NameResolver:
         if name in TARGET_NAMES:
             return shipped_target(name)
         return self._installed.target(name)
+
+    def analysis_named(self, name: str) -> Callable[[Graph], object]:
+        """The analysis of a name, of the caller or an installed package. Raises UnknownNameError and PluginError."""
+        found = self.registry.analyses.get(name) or self._installed.analysis(name)
+        if found is None:
+            known = list(dict.fromkeys([*self.registry.analyses, *self._installed.registry.analyses]))
+            hint = did_you_mean(name, known) or (f" (there are {', '.join(known)})" if known else "")
+            raise UnknownNameError(f"no analysis is named {name}{hint}")
+        return found
 
     def pass_named(self, name: str) -> PassEntry:
         """The pass of a name. Raises UsageError for a pipeline, and as `pipeline_from_text`."""

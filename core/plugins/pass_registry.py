@@ -131,8 +131,12 @@ class PassRegistry:
         for name, target in others.targets.items():
             self.add_target(target, others.target_sources[name])
         for name, analysis in others.analyses.items():
-            if self.analyses.setdefault(name, analysis) != analysis:
-                raise PluginError(f"two analyses are named {name}")
+            self.add_analysis(name, analysis)
+
+    def add_analysis(self, name: str, analysis: Callable[[Graph], object]) -> None:
+        """Add an analysis. Raises PluginError if another one has its name."""
+        if self.analyses.setdefault(name, analysis) != analysis:
+            raise PluginError(f"two analyses are named {name}")
 
     def add_target(self, target: Target, source: str) -> None:
         """Add a target. Raises PluginError if another one has its name."""
@@ -205,6 +209,13 @@ class InstalledPlugins:
             self.use_kernels({self.registry.target_sources[name]})
         return found
 
+    def analysis(self, name: str) -> Callable[[Graph], object] | None:
+        """The analysis of that name. Raises PluginError if its package does not load, or two have that name."""
+        self.load_all()
+        if name in self.load_errors:
+            raise self.load_errors[name]
+        return self.registry.analyses.get(name)
+
     def sources_of(self, passes: Iterable[str]) -> set[str]:
         """The packages that provide passes of these names, which may be inside others or decompositions of targets."""
         names = set(passes)
@@ -250,6 +261,11 @@ class InstalledPlugins:
                     self.registry.add_target(target, registry.target_sources[name])
                 except PluginError as e:
                     self.load_errors[name] = e
+            for name, analysis in registry.analyses.items():
+                try:
+                    self.registry.add_analysis(name, analysis)
+                except PluginError as e:
+                    self.load_errors[name] = e
 
 
 def _entry_point_error(entry: EntryPoint, names: Sequence[str]) -> PluginError:
@@ -284,7 +300,8 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
 def registry_from_file(path: Path) -> PassRegistry:
     """The passes of a Python file; loose rules become a pass named after it. Raises PluginError."""
     if path.suffix != ".py":
-        raise PluginError(f"{path} is not a Python file; a pass of an installed package is added by name: --enable")
+        by_name = "what an installed package provides has names for other options, such as --enable and --analysis"
+        raise PluginError(f"{path} is not a Python file; {by_name}")
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
         registry = registry_from_module(module, str(path))

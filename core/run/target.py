@@ -270,6 +270,17 @@ class Target(Struct, frozen=True, dict=True):
     last: Sequence[Pass] = ()
     fallback: str = "basic"
 
+    def __post_init__(self) -> None:
+        """Raise UsageError for a decomposition of several ops: those that it lacks are planned one by one."""
+        for r in self.decompositions:
+            for ops in (tuple(p.walk()) for p in r.patterns):
+                if len(ops) > 1:
+                    found = " and ".join("|".join(p.types) for p in ops)
+                    raise UsageError(
+                        f"target {self.name}: the decomposition {r.name} has {len(ops)} ops in its pattern, {found}; "
+                        "one replaces a single op: several are for a pass in last="
+                    )
+
     @cached_property
     def forms(self) -> Mapping[str, Sequence[Support]]:
         """The forms of each operator that is listed."""

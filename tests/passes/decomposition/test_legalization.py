@@ -10,8 +10,8 @@ import onnx
 import pytest
 from msgspec import structs
 from onnx import defs
-from passwright.core import NEVER, Rule, Support, Target, from_onnx, require
-from passwright.core.errors import PassFailed, TargetError
+from passwright.core import NEVER, Rule, Support, Target, from_onnx, require, rule
+from passwright.core.errors import PassFailed, TargetError, UsageError
 from passwright.core.ir.op_schemas import qualified_op_type
 from passwright.core.rewriting.rules import CONDITIONAL
 from passwright.passes.decompositions import DECOMPOSITIONS
@@ -236,6 +236,12 @@ def test_what_is_left_is_listed_with_the_reasons() -> None:
     )
     assert fit.misfits[1].tried == ("no decomposition of it is known",)
     assert str(fit).startswith("2 ops left that small lacks: NonMaxSuppression at 'kept'")
+
+
+def test_a_decomposition_of_several_ops_is_refused() -> None:
+    split = rule(lambda g, x: g.Neg(g.any_of(x, g.Softplus(x))))(lambda g, x: g.Sub(0.0, g.Softplus(x)))
+    with pytest.raises(UsageError, match=r"target small: the decomposition .* has 2 ops in its pattern, Neg and"):
+        without("Softplus", decompositions=(split,))
 
 
 def test_decompositions_that_need_each_other_end() -> None:

@@ -13,6 +13,7 @@ import pytest
 from passwright.core import NetworkxPass, from_networkx, from_onnx, networkx_pass, to_networkx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
+from passwright.testing import becomes
 from rewriting import apply_passes, cases, load, require_equivalent
 from tiers import GOLDEN_SAMPLE, slow_unless
 
@@ -170,6 +171,44 @@ def test_pass_that_reorders() -> None:
     result, change_log = apply_passes(load(text), reverse)
     assert [op.type for op in result.graph.sorted_ops()] == ["Abs", "Neg", "Add"]
     assert change_log.change_count == 1
+
+
+@networkx_pass(exact=True)
+def sink_transpose(net: Net[Any]) -> Net[Any]:
+    """Relu(Transpose(x)) => Transpose(Relu(x)), with the value between them under its old name."""
+    for op in [n for n, kind in net.nodes(data="op_type") if kind == "Relu"]:
+        (read,), (made,) = net.predecessors(op), net.successors(op)
+        (transpose,) = net.predecessors(read) if net.in_degree(read) else [op]
+        if net.nodes[transpose]["op_type"] == "Transpose":
+            (x,) = net.predecessors(transpose)
+            net.remove_edges_from([(x, transpose), (transpose, read), (read, op), (op, made)])
+            net.add_edges_from([(x, op, 0), (op, read, 0), (read, transpose, 0), (transpose, made, 0)])
+    return net
+
+
+def test_names_inside_may_get_another_meaning() -> None:
+    before = "g (float[N,3] x) => (float[3,N] y) { a = Transpose<perm=[1,0]>(x) b = Relu(a) y = Exp(b) }"
+    after = "g (float[N,3] x) => (float[3,N] y) { a = Relu(x) b = Transpose<perm=[1,0]>(a) y = Exp(b) }"
+    becomes(before, after, sink_transpose)
+    for more in ({}, {"strict": True}):
+        report = optimize(load(before), plugin=[sink_transpose], only=["sink-transpose"], **more).report
+        assert (report.rejected, report.passes[0].changes) == ([], 1)
+        note = "values inside were not compared by name: sink-transpose gave names other meanings"
+        assert note in report.verification.notes
+
+
+def test_wrong_outputs_of_a_pass_that_reuses_names_are_found() -> None:
+    @networkx_pass(exact=True)
+    def sink_and_negate(net: Net[Any]) -> Net[Any]:
+        net = sink_transpose(net)
+        for data in net.nodes.values():
+            data.update({"op_type": "Neg"} if data.get("op_type") == "Relu" else {})
+        return net
+
+    text = "g (float[N,3] x) => (float[3,N] y) { a = Transpose<perm=[1,0]>(x) b = Relu(a) y = Exp(b) }"
+    report = optimize(load(text), plugin=[sink_and_negate], only=["sink-and-negate"]).report
+    assert [q.by for q in report.rejected] == ["sink-and-negate"]
+    assert not [n for n in report.verification.notes if "by name" in n]
 
 
 def test_attributes_and_bodies_are_editable() -> None:

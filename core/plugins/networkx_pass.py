@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import onnx
 
@@ -27,7 +27,8 @@ NetRewrite = Callable[["nx.MultiDiGraph[Any]"], "nx.MultiDiGraph[Any]"]
 class NetworkxPass:
     """A function that rewrites the main graph as a graph of networkx; what it changes in a run is one change.
 
-    `is_exact`: results keep every bit; otherwise the change counts as a rounding.
+    `is_exact`: results keep every bit; otherwise the change counts as a rounding. It may give names of values inside
+    other meanings, `reuses_names`.
 
     Examples:
         >>> keep = NetworkxPass("keep", lambda net: net)
@@ -38,6 +39,7 @@ class NetworkxPass:
     name: str
     rewrite: NetRewrite
     is_exact: bool = False
+    reuses_names: ClassVar[bool] = True
 
     def __call__(self, net: nx.MultiDiGraph[Any]) -> nx.MultiDiGraph[Any]:
         """The result of the function."""

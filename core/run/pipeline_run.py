@@ -115,7 +115,7 @@ class PipelineRun:
 
     `conditional` are the rejected changes of rules whose contract has a condition, one for each rule, if the outputs
     differ only beyond finite numbers. Their rules are excluded until everything else is correct, then readmitted, and
-    results state their `conditions` from then on.
+    results state their `conditions` from then on. `reuses_names` are the passes that gave names other meanings.
     """
 
     load: Callable[[], Model]
@@ -138,14 +138,15 @@ class PipelineRun:
     conditions: list[str] = field(default_factory=list[str], init=False)
     replays: int = field(default=0, init=False)
     trusts_conditions: bool = field(default=True, init=False)
+    reuses_names: set[str] = field(default_factory=set[str], init=False)
     known_good: tuple[InputSet | None, int] = field(default=(None, -1), init=False)
     """An input set, and a change up to which it shows no fault."""
     _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]], init=False)
 
     @property
     def keeps_names(self) -> bool:
-        """Whether names keep their meaning: all changes so far were requested, so they are rewrites of the graph."""
-        return not self.exclusions.atomic_passes
+        """Whether names keep their meaning, as far as is known: all changes were requested, and none reuses names."""
+        return not (self.exclusions.atomic_passes or self.reuses_names)
 
     def rewrite(self, model: Model | None = None) -> RewriteResult:
         """Run the pipeline without the changes that raise, do not end or break the graph: all that are found so far.
@@ -226,17 +227,31 @@ class PipelineRun:
             model.header = with_conditions(model.header, self.conditions)
         return RewriteResult(model, change_log, failure)
 
-    def reject(self, failed: RewriteResult, compare: Comparer | None = None) -> RejectedChange:
+    def reject(self, failed: RewriteResult, compare: Comparer | None = None) -> RejectedChange | None:
         """Find the first wrong change, and exclude it from repetitions; wrong outputs are found by `compare`.
 
+        None if that is one of a pass that may give names other meanings, and no output was seen to differ: values of
+        the same name are then no longer compared.
         Raises VerificationError if no pass is the cause, or the change must not be left out.
         """
         with gc_paused(), self.timer.phase(BISECTING):
             fault = ChangeBisector(self, failed, compare).locate()
+            if self.keeps_names and self._reuses_names(fault, failed):
+                self.reuses_names.add(fault.change.pass_name)
+                return None
             found = self._conditional(fault) if fault.change.condition else self._reject(fault)
         if (self.strict or found.by in self.required) and not found.condition:
             raise VerificationError(f"{found.message}; first broken by {found.label}")
         return found
+
+    def _reuses_names(self, fault: BisectResult, failed: RewriteResult) -> bool:
+        """Whether a change may be right but for names inside, which its pass may give other meanings."""
+        failure = (fault.after or failed).failure or failed.failure
+        mismatch = None if failure is None else failure.mismatch
+        if mismatch is None or not mismatch.cut_point or mismatch.output != mismatch.cut_point:
+            return False
+        makers = (p for p in leaves(self.pipeline) if p.name == fault.change.pass_name)
+        return any(getattr(p, "reuses_names", False) for p in makers)
 
     def readmit_conditional(self) -> list[RejectedChange]:
         """Readmit the rules of `conditional`, return these, and let results state their conditions."""
@@ -275,6 +290,7 @@ class PipelineRun:
 
     def _exclude(self, found: RejectedChange) -> None:
         self.rejected.append(found)
+        self.reuses_names.discard(found.pass_name)
         bans = self.exclusions
         if found.ordinal is not None:
             # Ordinals of later changes shrink, so their exclusions start here too. One that raises is excluded always.

@@ -66,6 +66,10 @@ class Verifier(Struct, frozen=True):
             may_round=result.may_round,
         )
         verdict = writer.write_verified(exported, partial(self.compare, options=options))
+        if run.reuses_names:
+            names = ", ".join(sorted(run.reuses_names))
+            note = f"values inside were not compared by name: {names} gave names other meanings"
+            verdict = replace(verdict, notes=(*verdict.notes, note))
         if verdict.failure is not None:
             result = result.failing(RewriteFailure.of_mismatch(verdict.failure), exact=options.exact)
         return result, exported, verdict

@@ -8,6 +8,7 @@ assumed to hold: on ordinary numbers with finite results. Special values are lef
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -251,10 +252,19 @@ def _module(rule: Rule) -> Mapping[str, Any]:
 
 
 def declared_examples(rule: Rule) -> Sequence[Example]:
-    """The examples in the rule's module: EXAMPLES = {"name_of_rule": [model, ...]}. Raises UsageError."""
-    listed = _module(rule).get("EXAMPLES", {})
-    found: Any = cast("dict[Any, Any]", listed).get(rule.name, ()) if isinstance(listed, dict) else None
-    models = cast("Sequence[Any]", found if isinstance(found, list | tuple) else (None,))
-    if not all(isinstance(e, str | onnx.ModelProto) for e in models):
-        raise UsageError(f"{rule.build.__module__}.EXAMPLES: a dict of lists of ONNX texts or models, by name of rule")
+    """The examples in the rule's module and the packages around it: EXAMPLES = {"name_of_rule": [model, ...]}.
+
+    Raises UsageError.
+    """
+    module = _module(rule)
+    name, models = str(module.get("__name__", "")), list[Example]()
+    while name:
+        listed: Any = module.get("EXAMPLES", {})
+        found: Any = cast("dict[Any, Any]", listed).get(rule.name, ()) if isinstance(listed, dict) else None
+        given = cast("Sequence[Any]", found if isinstance(found, list | tuple) else (None,))
+        if not all(isinstance(e, str | onnx.ModelProto) for e in given):
+            raise UsageError(f"{name}.EXAMPLES: a dict of lists of ONNX texts or models, by name of rule")
+        models += given
+        name = name.rpartition(".")[0]
+        module = vars(sys.modules[name]) if name in sys.modules else {}
     return models

@@ -1,6 +1,8 @@
 """Checks of rules: the kinds of faults, and complete reports of them."""
 
 import itertools
+import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +258,32 @@ def test_examples_of_module_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "EXAMPLES", {"asks_too_much": text})
     with pytest.raises(UsageError, match="EXAMPLES: a dict of lists"):
         check_rule(asks_too_much, budget=1)
+
+
+def test_examples_of_the_package_around_a_module_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stand beside PLUGIN, in __init__.py."""
+    package = tmp_path / "long_names"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    code = """
+from passwright.core import EXACT, require, rule
+@rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
+def drop_named_negation(g, x):
+    "Abs(-x) => Abs(x)"
+    require(x.name == "of_example", "another name")
+    return g.Abs(x)
+"""
+    (package / "rules.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = import_module("long_names.rules").drop_named_negation
+    with pytest.raises(CheckInconclusive, match="never fired"):
+        check_rule(found, budget=5)
+    text = "g (float[2] of_example) => (float[2] y) { n = Neg(of_example) y = Abs(n) }"
+    monkeypatch.setattr(sys.modules["long_names"], "EXAMPLES", {"drop_named_negation": [text]}, raising=False)
+    assert check_rule(found, budget=5).fired > 0
+    monkeypatch.setattr(sys.modules["long_names"], "EXAMPLES", {"drop_named_negation": text})
+    with pytest.raises(UsageError, match=r"long_names\.EXAMPLES: a dict of lists"):
+        check_rule(found, budget=1)
 
 
 @each("budget", [0, -1])

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from onnx import checker, numpy_helper, parser, printer
 
 from ..core import ChangeLog, Model, Pass, Rule, RulePass, from_onnx, to_onnx
+from ..core.errors import UsageError
 from ..core.ort.backends import OnnxReference
 from ..core.ort.custom_operator_files import read_custom_operators
 from ..core.ort.python_kernels import is_kernel
@@ -52,13 +53,17 @@ def load(
 ) -> onnx.ModelProto:
     """The model that `text` describes, with `weights` as further initializers, and versions of other `domains`.
 
-    The domains of kernels of custom operators are imported.
+    The domains of kernels of custom operators are imported. A text with a header says all this itself.
     """
     require_type(text, str, "becomes or stays", "models as texts first")
     added = custom_operators() or CustomOperators()
     own = {k.domain: 1 for k in added.kernels} | {onnx.FunctionProto.FromString(f).domain: 1 for f in added.functions}
     imports = ", ".join(f'"{domain}" : {version}' for domain, version in {"": opset, **own, **(domains or {})}.items())
-    model = parser.parse_model(f"<ir_version: 10, opset_import: [{imports}]> {text}")
+    is_whole = text.lstrip().startswith("<")
+    try:
+        model = parser.parse_model(text if is_whole else f"<ir_version: 10, opset_import: [{imports}]> {text}")
+    except parser.ParseError as e:
+        raise UsageError(f"it is not ONNX text: {' '.join(str(e).split())}") from e
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in (weights or {}).items())
     return model
 
@@ -124,9 +129,10 @@ def becomes(
 ) -> onnx.ModelProto:
     """Assert that rules and passes make the ops of `after` of `before`, with equal results; returns the result.
 
-    Both are graphs as text, without header and of `opset`. In `after`, a name that nothing defines stands for a
-    constant. `weights` are further initializers of `before`. `runs=False`: no backend can run it. Custom operators have
-    `kernels`, or libraries for onnxruntime, as for `optimize`, and the kernels of the modules of rules.
+    Both are graphs as text of `opset`, or with a header such as `<ir_version: 10, opset_import: ["" : 17]>`. In
+    `after`, a name that nothing defines stands for a constant. `weights` are further initializers of `before`.
+    `runs=False`: no backend can run it. Custom operators have `kernels`, or libraries for onnxruntime, as for
+    `optimize`, and the kernels of the modules of rules.
 
     Examples:
         >>> head = "g (float[N] x) => (float[N] y)"

@@ -160,5 +160,10 @@ def test_analyses_of_plugins(models: tuple[Path, Path], tmp_path: Path) -> None:
     }
     with pytest.raises(PluginError, match=r"reading cannot analyse .*: AttributeError"):
         info(models[1], plugin=[Plugin(analyses={"reading": lambda g: g.nothing})])
+    lines = ["from passwright.core import Plugin", "class Depth:", "    def __init__(self, graph):", "        1 // 0"]
+    (tmp_path / "raising.py").write_text("\n".join([*lines, 'PLUGIN = Plugin(analyses={"depth": Depth})']))
+    message = r"depth cannot analyse .*: ZeroDivisionError: .* \(raising\.py:4\)"
+    with pytest.raises(PluginError, match=message):
+        info(models[1], plugin=[tmp_path / "raising.py"])
     with pytest.raises(PluginError, match="analysis depth is 3, not a function or class of a graph"):
         Plugin(analyses={"depth": 3})  # pyright: ignore[reportArgumentType] - as written by mistake

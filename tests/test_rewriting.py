@@ -4,7 +4,7 @@ import re
 
 import pytest
 from passwright.core import EXACT, ChangeLog, Graph, RewriteBuilder, RulePass, Value, rule
-from passwright.core.errors import VerificationError
+from passwright.core.errors import UsageError, VerificationError
 from passwright.testing.rewriting import becomes, canonical_nodes, load, stays
 from rewriting import cases
 
@@ -33,6 +33,14 @@ class Quiet:
         for op in tuple(graph.ops("Neg")):
             graph.set_inputs(op, graph.inputs)
         return 0
+
+
+def test_becomes_takes_models_with_a_header_and_says_what_is_no_model() -> None:
+    head = '<ir_version: 10, opset_import: ["" : 13]>'
+    made = becomes(f"{head} {NEGATIONS}", f"{head} {NOTHING}", cancel)
+    assert [(i.domain, i.version) for i in made.opset_import] == [("", 13)]
+    with pytest.raises(UsageError, match="it is not ONNX text: "):
+        becomes("g (float[N] x) => (float[N] y) { y = Neg( }", NOTHING, cancel)
 
 
 def test_becomes_accepts_rules_and_passes() -> None:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import onnx
 from msgspec import Struct, to_builtins
 
 from ...core.analyses.liveness import Liveness
-from ...core.errors import ModelError, plugin_failures
+from ...core.errors import ModelError
 from ...core.io.graph_interface import default_values, input_infos, output_infos, type_text
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
@@ -25,6 +26,7 @@ from ...core.run.report import Stats
 from ...core.run.target import Target, TargetFit
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
+from ...core.support.python_files import plugin_errors
 from ...core.transform.specialize import Specialize
 from ..options import InfoOptions, Progress
 from ..registry.environment import versions
@@ -107,7 +109,9 @@ class ModelInfo(Struct, frozen=True):
         peak = liveness.peak
         found: dict[str, str] = {}
         for name, analysis in analyses.items():
-            with plugin_failures(f"{name} cannot analyse {source.label}"):
+            function: Any = analysis.__init__ if isinstance(analysis, type) else analysis
+            what = f"{name} cannot analyse {source.label}"
+            with plugin_errors(name, what, getattr(function, "__code__", None)):
                 found[name] = str(graph.analysis(analysis))
         return cls(
             source.label,

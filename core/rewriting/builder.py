@@ -223,7 +223,9 @@ class RewriteBuilder(Operators):
 
         Declines numbers that are none of that type.
         """
-        _require_elements(spec.name if spec is not None else "an operator", data)
+        kind_of_input = "" if spec is None else op_schemas.kind_at(spec.name, spec.domain, index)
+        if not (kind_of_input == "number" and isinstance(data, str)):  # of Pad, which takes strings too
+            _require_elements(spec.name if spec is not None else "an operator", data)
         formal, what = "", str(data)
         if spec is not None and index >= len(spec.inputs):  # an attribute at this opset, an input at a later one
             spec = op_schemas.schema(spec.name, spec.domain, op_schemas.latest_opset_version(spec.domain))
@@ -239,7 +241,6 @@ class RewriteBuilder(Operators):
                 dtypes = [t for t in (*same, *dtypes, TensorProto.INT64) if f"tensor({element_type(t)})" in allowed]
             require(dtypes, f"the type of {what} is open")
             kind = helper.tensor_dtype_to_np_dtype(dtypes[0])
-        kind_of_input = "" if spec is None else op_schemas.kind_at(spec.name, spec.domain, index)
         given = np.atleast_1d(data) if kind_of_input == "list" else np.asarray(data)
         given = given.reshape(()) if kind_of_input == "number" and given.size == 1 else given
         with np.errstate(over="ignore"):  # refused below

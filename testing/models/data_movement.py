@@ -149,10 +149,15 @@ def _pad(site: OpSite) -> None:
     site.parameter("pads", pads, needed=True)
     if site.input_pattern(3) is not None:
         site.parameter("axes", lambda: axes)
-    if site.input_pattern(2) is not None:
+
+    def number() -> float:
         is_zero = site.choices.draw_below(3) or mode != "constant"
-        value = 0.0 if is_zero else site.generator.dictionary.draw_number(site.choices)
-        site.operand(2, (), array=site.input_array(2, value))
+        return 0.0 if is_zero else site.generator.dictionary.draw_number(site.choices)
+
+    if site.input_pattern(2) is not None:
+        site.operand(2, (), array=site.input_array(2, number()))
+    elif "constant_value" in dict(site.pattern.attrs):
+        site.parameter("constant_value", lambda: None if site.choices.one_in(4) else number())
     elif mode == "constant":
         site.pick("value", 0.0)
 

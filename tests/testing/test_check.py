@@ -159,6 +159,23 @@ def test_rule_that_never_fires_is_inconclusive() -> None:
         check_rule(asks_too_much, budget=BUDGET)
 
 
+@rule(lambda g, x, p, q, c: g.Pad(g.Pad(x, pads=p, constant_value=c), pads=q, constant_value=c), contract=EXACT)
+def pad_once(g: Any, x: Value, p: list[int], q: list[int], c: float | str | None) -> Value:
+    """Pad(Pad(x, p, c), q, c) => Pad(x, p + q, c)"""
+    require(c is not None, "it pads with zeros")
+    require(min(p + q) >= 0, "it cuts")
+    PADDED_WITH.add(c)
+    return g.Pad(x, pads=[m + n for m, n in zip(p, q, strict=True)], constant_value=c)
+
+
+PADDED_WITH = set[object]()
+
+
+def test_numbers_to_pad_with_are_drawn_by_name() -> None:
+    assert check_rule(pad_once, budget=BUDGET).is_sound
+    assert {type(c) for c in PADDED_WITH} >= {float, str}
+
+
 def test_seed_determines_report() -> None:
     first, second = (examine(relu_of_negated, budget=BUDGET, seed=3) for _ in range(2))
     assert first.report == second.report

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import onnx
 from msgspec.structs import replace
-from onnx import helper, shape_inference
+from onnx import helper
 from onnx.external_data_helper import load_external_data_for_model
 
 from ..errors import EvaluationError
@@ -18,6 +18,7 @@ from ..io.files import model_bytes
 from ..io.split_models import message_of
 from ..ir.op_schemas import canonical_domain
 from ..operators.effects import is_nondeterministic
+from ..processes.onnx_calls import infer_shapes
 from ..serialization.proto_queries import all_nodes, copy_without, has_subgraphs, opset_versions, read_names
 from .engines import ONNXRUNTIME, SPLIT, Engine, EngineSession, EngineSettings, OpTime, ValueFacts, find_engine
 from .openvino_engine import ELEMENT_TYPES, onnx_type
@@ -102,7 +103,7 @@ def _types(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
             graph.input.append(helper.make_tensor_value_info(t.name, t.data_type, t.dims))
     light = copy_without(model, "graph")
     light.graph.CopyFrom(graph)
-    return {v.name: v.type for v in (*graph.input, *shape_inference.infer_shapes(light).graph.value_info)}
+    return {v.name: v.type for v in (*graph.input, *infer_shapes(light).graph.value_info)}
 
 
 class SplitSession(PartedSession):

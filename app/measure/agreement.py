@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.graph import Graph
-from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
@@ -336,12 +335,8 @@ class Agreement:
 
 def scores_classes(output: Value) -> bool:
     """Whether rows of an output are made by a Softmax or a classifier, or an ArgMax or TopK chooses among them."""
-    maker, value = output.producer, output
-    movements = ops_with(Trait.MOVES_DATA) | {"Cast", "Identity"}
-    while maker is not None and maker.inputs and maker.inputs[0] is not None:
-        if maker.type in CLASSIFYING_OPS or maker.type not in movements:
-            break
-        value, maker = maker.inputs[0], maker.inputs[0].producer
+    value = _moved_from(output)
+    maker = value.producer
     if maker is not None and maker.type in CLASSIFYING_OPS:
         return not (len(value.known_shape or ()) == 2 and maker.attr("axis", 1) in {0, -2})
     return any(op.type in DECIDING_OPS for v in (output, value) for op in v.consumers)
@@ -352,8 +347,13 @@ def has_scores(output: Value) -> bool:
     shape = output.known_shape
     if shape is None or len(shape) < 2 or shape[-1] == 1:
         return False
-    maker: Op | None = output.producer
-    movements = ops_with(Trait.MOVES_DATA) | {"Cast", "Identity", "DequantizeLinear"}
-    while maker is not None and maker.type in movements and maker.inputs[0] is not None:
-        maker = maker.inputs[0].producer
+    maker = _moved_from(output, {"DequantizeLinear"}).producer
     return maker is not None and maker.type in SCORING_OPS
+
+
+def _moved_from(output: Value, others: Collection[str] = ()) -> Value:
+    """The value whose elements an output has, in other places or another type; also behind `others` of operators."""
+    value, movements = output, ops_with(Trait.MOVES_DATA) | {"Cast", "Identity", *others}
+    while (op := value.producer) is not None and op.type in movements and op.inputs and op.inputs[0] is not None:
+        value = op.inputs[0]
+    return value

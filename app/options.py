@@ -443,7 +443,7 @@ class PageOptions:
 
 @mixed_in
 class InitializerOptions:
-    """What initializers are that are also inputs."""
+    """The treatment of initializers that are also inputs."""
 
     freeze_initializers: bool | None = model_option(
         None,

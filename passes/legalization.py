@@ -175,7 +175,7 @@ class Legalize:
 
 
 def _left_out(chains: Sequence[Chain]) -> dict[str, str]:
-    """What is said, by rule, of decompositions that were possible and were not applied."""
+    """The notes, by rule, on decompositions that were possible and were not applied."""
     return {c.rule.name: f"{c.rule.name} was left out: skipped, wrong or not exact" for c in chains}
 
 

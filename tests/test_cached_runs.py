@@ -32,7 +32,7 @@ class CountingModel(LoadedModel):
 
 @pytest.mark.parametrize("name", ["gpt2", "llama_dynamo", "families/phi_past_ts17_eager"])
 def test_text_is_read_in_parts_with_the_cache(name: str) -> None:
-    """The scores of a text at once are those of a prefill and of decodes with the cache."""
+    """A text at once has the same scores as a prefill and decodes with the cache."""
     path = GOLDEN / f"{name}.onnx"
     tokens = RNG.integers(0, 100, (ROWS, LENGTH))
     examples = LabelledSet("text", {"input_ids": tokens, "labels": np.roll(tokens, -1, 1)})
@@ -60,7 +60,7 @@ def test_halves_have_no_past_of_their_own() -> None:
 
 
 def test_a_model_that_forgets_its_past_finds_other_tokens(tmp_path: Path) -> None:
-    """One model scores by the sum of all tokens so far, the other by that of the tokens of a run."""
+    """One model scores by the sum of all tokens so far, the other by the sum of the tokens of a run."""
     text = """g (int64[batch,sequence] input_ids, float[batch,1,past,1] past_key)
         => (float[batch,sequence,4] logits, float[batch,1,total,1] present_key)
         <int64[4] four = {0, 1, -1, 1}, int64[3] each = {0, -1, 1}, int64[3] all = {0, 1, 1}, int64[1] last = {2},

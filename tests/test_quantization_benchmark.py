@@ -110,7 +110,7 @@ def test_recipe_of_onnxruntime(quantization: Any, tmp_path: Path) -> None:
 
 
 def test_summary_is_of_unseen_rows(quantization: Any, tmp_path: Path) -> None:
-    """The figures are those of the search's report; the best of the others is within the budget."""
+    """The figures stand in the search's report; the best of the others is within the budget."""
     facts = result(ratio=[0.8, 0.7, 0.9])
     facts["made"][quantization.OURS] = {"file": str(tmp_path / "ours.onnx"), "failure": ""}
     facts["race"]["rows"][quantization.OURS] = row(ratio=[0.3, 0.2, 0.4], bytes=250_000)

@@ -222,7 +222,7 @@ def _whole(passes: Sequence[Pass], pipeline: Pass) -> list[Pass]:
 
 
 def _declines(p: Pass, name: str, run: _RunOutcome, at: str) -> dict[str, str]:
-    """The reasons of a pass, or of its rule of that name, by place; those of several rules together."""
+    """The reasons of a pass, or of its rule of that name, by place; the reasons of several rules together."""
     found: dict[str, list[str]] = {}
     rules = [r.name for r in selectable_rules(p)]
     for by in [name] if name in rules else [p.name, *rules]:

@@ -80,7 +80,7 @@ def present_name(past: str) -> str:
 class CachedSession(Struct, frozen=True):
     """A session that runs the tokens of rows in parts: the first half at once, then one at a time with its cache.
 
-    Outputs with a row for each token are those of all parts, others those of the last one.
+    Outputs with a row for each token come from all parts, others from the last one.
     """
 
     session: Session

@@ -87,7 +87,7 @@ class ModelMetrics:
 
     @property
     def loaded(self) -> LoadMetrics:
-        """What was measured when it ran alone."""
+        """The figures of the run of the model alone."""
         memory = (self.resident_bytes, self.peak_bytes)
         return LoadMetrics(self.creation_seconds, self.baseline_bytes, self.threads, *memory, self.precision)
 

@@ -201,7 +201,7 @@ def _report_bytes(timer: PhaseTimer, written: int, total: int) -> None:
 
 
 def frozen_note(model: Model) -> str:
-    """What is said of a model that lists all of its initializers as inputs, which become constants."""
+    """The note on a model that lists all of its initializers as inputs, which become constants."""
     count = plural(len(default_values(model.graph)), "initializer")
     return f"{count} listed as inputs too, as exporters do, are taken for constants: --keep-overridable keeps them"
 

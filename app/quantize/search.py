@@ -31,7 +31,7 @@ FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it 
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 Goal = Literal["latency", "size", "memory"]
-"""What is to be small. Of other goals than the latency, any time is accepted."""
+"""The figures that a search makes small. Where that is not the latency, any time is accepted."""
 GOALS: tuple[Goal, ...] = get_args(Goal)
 LIMITS = {"time": "ran out of time", "trials": "reached its number of trials"}
 """The limits of a search, and what one that reached them did."""

@@ -132,7 +132,7 @@ def _is_surely_worse(a: RaceEntry, b: RaceEntry) -> bool:
 
 
 def _last_rung(search: TuningSearch, count: int) -> Rung:
-    """The effort of the last race of so many: that of LAST, or less where the time is short."""
+    """The effort of the last race of so many: LAST, or less where the time is short."""
     if count == 1:
         return RUNGS[-1]
     of_set = search.race.expected_seconds(count, LAST) / LAST.sets

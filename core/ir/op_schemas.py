@@ -214,7 +214,7 @@ NUMBERS = {
 
 @cache
 def input_kind(op_type: str, domain: str, name: str) -> Literal["list", "number", "value", ""]:
-    """What the input of a name is: a list or a number that parametrizes the operator, or a value that it computes with.
+    """The kind of the input of a name: a list or a number, which parametrize the operator, or a value to compute with.
 
     It is a parameter where an opset has an attribute of that name. "": the operator has no such input.
     """

@@ -206,7 +206,7 @@ class _CompletedSession:
 
 
 def completed_session(session: Any) -> EngineSession:
-    """What an engine loaded, with all that a session has. Raises EvaluationError without run, inputs and outputs."""
+    """The session that an engine loaded, completed. Raises EvaluationError without run, inputs and outputs."""
     if session is None or not callable(getattr(session, "run", None)):
         raise EvaluationError(f"it gives {session!r}, which has no run" if session is not None else "it gives None")
     for name in ("inputs", "outputs"):
@@ -220,7 +220,7 @@ def completed_session(session: Any) -> EngineSession:
 
 
 def checked_results(found: Any, outputs: Sequence[str]) -> list[Any]:
-    """What a session of a plugin's engine gives. Raises EvaluationError unless that is a value for each output."""
+    """The results of a session of a plugin's engine. Raises EvaluationError unless that is a value for each output."""
     if not isinstance(found, list | tuple):
         raise EvaluationError(f"its run gives {type(found).__name__}, not a list of arrays")
     values = list(cast("Sequence[Any]", found))
@@ -300,7 +300,7 @@ def _source_of(point: EntryPoint) -> str:
 
 
 def engine_source(name: str) -> str:
-    """The package of an engine of an installed plugin, with its version; "" for those of this package."""
+    """The package of an engine of an installed plugin, with its version; "" for engines of this package."""
     point = None if name in BUILT_IN else _entry_point(name)
     return "" if point is None else _source_of(point)
 

@@ -47,7 +47,7 @@ NOISE = re.compile(
 )
 """Parts of its messages that say where in its source, and nothing about the model."""
 NAMING = "operation name"
-"""What a message has that names an op."""
+"""The part of a message that names an op."""
 WITH_BODIES = frozenset({"If", "Loop", "TensorIterator"})
 """The types of ops of a compiled model whose bodies it does not tell."""
 UNCONVERTED = frozenset({"NotSupportedONNXNode", "ONNXFrameworkNode"})
@@ -175,7 +175,7 @@ def unsupported(model: bytes | Path) -> list[Unsupported]:
 
 
 def _all_ops(model: Any) -> Iterator[Any]:
-    """The ops of a model, and those of bodies."""
+    """The ops of a model, and the ops of bodies."""
     for op in model.get_ops():
         yield op
         if op.get_type_name() in WITH_BODIES:

@@ -75,7 +75,7 @@ class DividedModel:
         return [replace(part, makes=tuple(name for name in part.makes if name in read)) for part in found]
 
     def part_model(self, part: Part, types: Mapping[str, onnx.TypeProto | None]) -> onnx.ModelProto:
-        """The model of a part, with the initializers and constants that it reads; `types` are those of its inputs."""
+        """The model of a part, with the initializers and constants that it reads; `types` are of its inputs."""
         model = onnx.ModelProto(ir_version=self.message.ir_version)
         model.opset_import.extend(self.message.opset_import)
         model.functions.extend(self.message.functions)
@@ -125,7 +125,7 @@ class PartedSession(EngineSession):
 
     @abstractmethod
     def _run_part(self, number: int, part: Part, values: Mapping[str, Any]) -> list[Any]:
-        """What a part makes of the values so far."""
+        """The values that a part computes from the values so far."""
 
     @abstractmethod
     def _engine_sessions(self) -> Iterable[EngineSession]:

@@ -172,7 +172,7 @@ class SplitSession(PartedSession):
         return [*self._sessions.values()]
 
     def op_times(self) -> list[OpTime]:
-        """The times of OpenVINO's ops, and those of the parts in onnxruntime."""
+        """The times of OpenVINO's ops, and of the parts in onnxruntime."""
         found = list[OpTime]()
         for number, part in enumerate(self._parts):
             place = f"part {number + 1}"
@@ -185,7 +185,7 @@ class SplitSession(PartedSession):
 
 
 def _where(parts: Sequence[Part]) -> str:
-    """What runs where: `212 ops; onnxruntime 1.31.1: 3 ops of ai.onnx.ml`."""
+    """The engine of each op: `212 ops; onnxruntime 1.31.1: 3 ops of ai.onnx.ml`."""
     counts = [sum(len(p.nodes) for p in parts if p.is_other == kind) for kind in (False, True)]
     ours, others = (f"{n} op{'s' * (n != 1)}" for n in counts)
     rest = {canonical_domain(n.domain) or "ai.onnx" for p in parts if p.is_other for n in p.nodes}

@@ -50,7 +50,7 @@ def float_weights(w: Value) -> Array:
 
 
 def product_of_constant(op: Op) -> Product:
-    """As `weighted_product`, of weights that may be used elsewhere; those of a MatMul also behind a Transpose."""
+    """As `weighted_product`, of weights that may be used elsewhere; the weights of a MatMul also behind a Transpose."""
     turn = operand(op, 1).producer
     if op.type == "MatMul" and turn is not None and turn.type == "Transpose" and not turn.domain:
         table = operand(turn)

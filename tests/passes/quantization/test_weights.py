@@ -397,7 +397,7 @@ TIED = {
 @each("calls", TIED)
 @each("spec", {"4 bits": FOUR, "8 bits": EIGHT, "4 bits with zero points": replace(FOUR, symmetric=False)})
 def test_tied_tables_are_stored_once(calls: str, spec: QuantizationSpec) -> None:
-    """A table that is the matrix of a product as well, even if the exporter wrote a transposed copy of it."""
+    """A table that is the matrix of a product as well, even if the exporter wrote a transposed copy."""
     text = f"g (int64[N] i) => (float[N,128] x, float[N,500] y) {{ x = Gather(w, i) h = Tanh(x) {calls} }}"
     table = normal(500, 128)
     model = load(text, 17, read_by(text, {"w": table, "c": table.T.copy()}))

@@ -58,7 +58,8 @@ def test_only_the_mistake_is_rejected(name: str) -> None:
     found = result.report.rejected
     assert {(q.by, q.place): str(q.failure_kind) for q in found} == bug.wrong
     assert len(found) == len(bug.wrong)
-    assert result.report.after.ops == bug.after
+    unchanged = {op_type: n for op_type, n in result.report.before.ops.items() if op_type != "Identity"}
+    assert result.report.after.ops == (unchanged if bug.after is None else bug.after)
     onnx.checker.check_model(result.model, full_check=True)
     assert list(result.model.graph.input) == list(bug.model.graph.input)
     assert list(result.model.graph.output) == list(bug.model.graph.output)

@@ -11,7 +11,6 @@ from planted.mistake import mistake
     " y = If(c) < then_branch = t () => (float[N] p) { a = Abs(x) p = Ceil(a) },"
     " else_branch = e () => (float[N] q) { q = Tanh(x) } > }",
     wrong="p",
-    after={"Abs": 1, "Ceil": 1, "Greater": 1, "If": 1, "Shape": 1, "Squeeze": 1, "Tanh": 1},
 )
 @rule(lambda g, x: g.Ceil(x), contract=EXACT)
 def branch_for_long_inputs(g: RewriteBuilder, x: Value) -> Value:
@@ -77,7 +76,6 @@ def constant_into_loop(graph: Graph, change_log: ChangeLog) -> int:
     " { y = If(c) < then_branch = t () => (float[4] p) { p = Neg(x) },"
     " else_branch = e () => (float[4] q) { q = Abs(x) } > a = Identity(x) z = Exp(a) }",
     wrong="y",
-    after={"Abs": 1, "Exp": 1, "If": 1, "Neg": 1},
     weights={"c": np.array([True]).reshape(())},
 )
 def if_with_default_condition(graph: Graph, change_log: ChangeLog) -> int:
@@ -96,7 +94,6 @@ def if_with_default_condition(graph: Graph, change_log: ChangeLog) -> int:
     " { y = Loop (n, t, x) <body = b (int64 i, bool c, float v) => (bool d, float w) { w = Add(v, one)"
     " d = Less(i, most) }> }",
     wrong="d",
-    after={"Add": 1, "Less": 1, "Loop": 1},
 )
 @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
 def less_dropped_after_32_trips(g: RewriteBuilder, a: Value, b: Value) -> Value:
@@ -123,7 +120,6 @@ def loop_at_least_once(g: RewriteBuilder, n: Value, c: Value) -> Value:
     " y = Loop (n, t, s) <body = b (int64 i, bool k, float v) => (bool d, float w) { w = Mul(v, two)"
     " d = Less(w, most) }> z = IsNaN(x) }",
     wrong="d",
-    after={"Exp": 1, "IsNaN": 1, "Less": 1, "Loop": 1, "Mul": 1, "ReduceMax": 1},
 )
 @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
 def loop_by_inequality(g: RewriteBuilder, a: Value, b: Value) -> Value:
@@ -136,7 +132,6 @@ def loop_by_inequality(g: RewriteBuilder, a: Value, b: Value) -> Value:
     " { y = Loop (n, t, x) <body = b (int64 i, bool c, float v) => (bool d, float w)"
     " <float limit = {1000.0}, float factor = {1.5}> { w = Mul(v, factor) d = Less(w, limit) }> }",
     wrong="d",
-    after={"Less": 1, "Loop": 1, "Mul": 1},
 )
 @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
 def loop_to_the_limit(g: RewriteBuilder, a: Value, b: Value) -> Value:

@@ -10,9 +10,7 @@ from planted.mistake import mistake
 
 
 @mistake(
-    "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Relu(x) a = Identity(x) z = Exp(a) }",
-    wrong={"y": "raised"},
-    after={"Exp": 1, "Relu": 1},
+    "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Relu(x) a = Identity(x) z = Exp(a) }", wrong={"y": "raised"}
 )
 @rule(lambda g, x: g.Relu(x))
 def adds_an_object(g: RewriteBuilder, x: Value) -> Value:
@@ -23,7 +21,6 @@ def adds_an_object(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (float[N,3] x, float[N,3] t) => (float[N,3] y, float[N,3] z) { y = Max(x, t) b = Identity(x) z = Exp(b) }",
     wrong={"": "endless"},
-    after={"Exp": 1, "Max": 1},
 )
 def asks_for_ever(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that asks the change log, changes, and looks again, without end."""
@@ -37,8 +34,7 @@ def asks_for_ever(graph: Graph, change_log: ChangeLog) -> int:
 
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Relu(x) a = Identity(x) z = Exp(a) }",
-    wrong={"y": "invalid"},
-    after={"Exp": 1, "Relu": 1},
+    wrong={"y": "raised"},
 )
 @rule(lambda g, x: g.Relu(x))
 def attribute_of_wrong_type(g: RewriteBuilder, x: Value) -> Value:
@@ -49,7 +45,6 @@ def attribute_of_wrong_type(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { a = Neg(x) y = Abs(a) b = Identity(x) z = Exp(b) }",
     wrong={"": "raised"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
 )
 def exits(graph: Graph, change_log: ChangeLog) -> int:
     """A pass ends the process, as a script does that was made a plugin."""
@@ -59,7 +54,6 @@ def exits(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { a = Abs(x) y = Neg(a) b = Identity(x) z = Exp(b) }",
     wrong={"": "endless"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
 )
 def grows_for_ever(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that never asks the change log puts another Identity in each round, which the next pass removes."""
@@ -73,7 +67,6 @@ def grows_for_ever(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { a = Abs(x) y = Neg(a) b = Identity(x) z = Exp(b) }",
     wrong={"": "endless"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
 )
 def never_settles(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that reports a change every time, whether it made one or not."""
@@ -120,7 +113,6 @@ def _depth(graph: Graph, op: Op) -> int:
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { a = Neg(x) y = Abs(a) b = Identity(x) z = Exp(b) }",
     wrong={"": "raised"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
 )
 def recurses_for_ever(graph: Graph, change_log: ChangeLog) -> int:
     """A pass follows the producers of a value and forgets to stop."""
@@ -131,7 +123,6 @@ def recurses_for_ever(graph: Graph, change_log: ChangeLog) -> int:
     "g (float[N,4] x) => (int64[N,1] y, float[N,4] z) <int64[1] one = {1}>"
     " { v, y = TopK<axis=1>(x, one) a = Identity(x) z = Exp(a) }",
     wrong={"": "raised"},
-    after={"Exp": 1, "TopK": 1},
 )
 def removes_what_is_used(graph: Graph, change_log: ChangeLog) -> int:
     """A pass removes an op whose second output is used; the graph refuses, and the pass does not catch that."""
@@ -146,7 +137,6 @@ def removes_what_is_used(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { a = Sigmoid(x) y = Relu(a) b = Identity(x) z = Exp(b) }",
     wrong={"y": "raised"},
-    after={"Exp": 1, "Relu": 1, "Sigmoid": 1},
 )
 @rule(lambda g, x: g.Relu(g.Sigmoid(x)))
 def returns_a_number(g: RewriteBuilder, x: Value) -> Value:
@@ -157,7 +147,6 @@ def returns_a_number(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { a = Abs(x) y = Abs(a) b = Identity(x) z = Exp(b) }",
     wrong={"": "raised"},
-    after={"Abs": 2, "Exp": 1},
 )
 def returns_nothing(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that forgets to say how much it changed."""
@@ -176,7 +165,6 @@ def returns_nothing(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { a = Abs(x) y = Neg(a) b = Identity(x) z = Exp(b) }",
     wrong={"": "raised"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
 )
 def silent_and_raises(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that never asks the change log raises when half of its work is done."""
@@ -191,7 +179,6 @@ def silent_and_raises(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x, float[N,3] t) => (float[N,3] y, float[N,3] z) { y = Max(x, t) b = Identity(x) z = Exp(b) }",
     wrong={"": "endless"},
-    after={"Exp": 1, "Max": 1},
 )
 def silent_without_end(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that never asks the change log turns the inputs of an op round and round, and never comes back."""
@@ -215,7 +202,6 @@ def stumbling_block(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Relu(x) a = Identity(x) z = Exp(a) }",
     wrong={"y": "refused"},
-    after={"Exp": 1, "Relu": 1},
 )
 @rule(lambda g, x: g.Relu(x))
 def unknown_operator(g: RewriteBuilder, x: Value) -> Value:
@@ -226,7 +212,6 @@ def unknown_operator(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { y = Mul(x, w) b = Identity(x) z = Add(b, v) }",
     wrong={"": "raised"},
-    after={"Add": 1, "Mul": 1},
     weights={"w": np.array([0.25, 1.5, -2.75], np.float32), "v": np.array([0.5, 1.25, 2], np.float32)},
 )
 def unlocks_weights(graph: Graph, change_log: ChangeLog) -> int:
@@ -244,7 +229,6 @@ def unlocks_weights(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Relu(x) a = Identity(x) z = Exp(a) }",
     wrong={"y": "invalid"},
-    after={"Exp": 1, "Relu": 1},
 )
 @rule(lambda g, x: g.Relu(x))
 def unwritable_attribute(g: RewriteBuilder, x: Value) -> Value:
@@ -255,7 +239,6 @@ def unwritable_attribute(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { y = Mul(x, w) b = Identity(x) z = Add(b, v) }",
     wrong={"": "raised"},
-    after={"Add": 1, "Mul": 1},
     weights={"w": np.array([0.25, 1.5, -2.75], np.float32), "v": np.array([0.5, 1.25, 2], np.float32)},
 )
 def writes_into_weights(graph: Graph, change_log: ChangeLog) -> int:

@@ -12,7 +12,6 @@ from planted.mistake import mistake
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z)"
     " { a = Neg(x) y = Abs(a) b = Sub(a, x) i = Identity(b) z = Exp(i) }",
     wrong={("changes_and_declines", "b"): "raised"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1, "Sub": 1},
 )
 @rule(lambda g, a, b, op: g.Sub(a, b) @ op, contract=EXACT)
 def changes_and_declines(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value:
@@ -25,7 +24,6 @@ def changes_and_declines(g: RewriteBuilder, a: Value, b: Value, op: Op) -> Value
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { a = Neg(x) y = Abs(a) b = Identity(x) z = Exp(b) }",
     wrong={"y": "invalid"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
 )
 def dangling_edge(graph: Graph, change_log: ChangeLog) -> int:
     """A pass writes to `Op.inputs` itself, so that values do not know their readers any more; it asks before."""
@@ -49,7 +47,6 @@ def dangling_edge(graph: Graph, change_log: ChangeLog) -> int:
     " { y = If(c) < then_branch = t () => (float[2] p) { p = Add(x, w) },"
     " else_branch = e () => (float[2] q) { q = Abs(x) } > a = Identity(x) z = Exp(a) }",
     wrong={"w": "invalid"},
-    after={"Abs": 1, "Add": 1, "Exp": 1, "If": 1},
 )
 def drops_a_captured_constant(graph: Graph, change_log: ChangeLog) -> int:
     """A constant that only the branch of an If reads is dropped, as if nothing read it."""
@@ -65,9 +62,7 @@ def drops_a_captured_constant(graph: Graph, change_log: ChangeLog) -> int:
 
 
 @mistake(
-    "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { a = Abs(x) y = Neg(a) b = Identity(x) z = Exp(b) }",
-    wrong="",
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
+    "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { a = Abs(x) y = Neg(a) b = Identity(x) z = Exp(b) }", wrong=""
 )
 def ignores_the_answer(graph: Graph, change_log: ChangeLog) -> int:
     """A pass asks the change log and goes ahead whatever it says."""
@@ -119,7 +114,6 @@ def keeps_state() -> list[Pass]:
     "g (float[N,3] x, float[N,3] t) => (float[N,3] y, float[N,3] z)"
     " { a = Add(x, t) y = Abs(a) b = Identity(x) z = Exp(b) }",
     wrong={"a": "invalid"},
-    after={"Abs": 1, "Add": 1, "Exp": 1},
 )
 def makes_a_cycle(graph: Graph, change_log: ChangeLog) -> int:
     """A pass feeds an op what is computed from its own output."""
@@ -151,7 +145,6 @@ def one_place_for_all(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { a = Neg(x) y = Abs(a) b = Identity(a) z = Exp(b) }",
     wrong={"y": "invalid"},
-    after={"Abs": 1, "Exp": 1, "Neg": 1},
 )
 def reuses_a_name(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that asks the change log gives a new value a name that another one has."""
@@ -169,7 +162,6 @@ def reuses_a_name(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { y = Mul(x, w) b = Identity(x) z = Add(b, v) }",
     wrong="",
-    after={"Add": 1, "Mul": 1},
     weights={"w": np.array([0.25, 1.5, -2.75], np.float32), "v": np.array([0.5, 1.25, 2], np.float32)},
 )
 def rounds_weights_unsaid(graph: Graph, change_log: ChangeLog) -> int:
@@ -183,7 +175,6 @@ def rounds_weights_unsaid(graph: Graph, change_log: ChangeLog) -> int:
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z)"
     " { a = Cast<to=6>(x) y = Cast<to=1>(a) n = Neg(x) b = Identity(n) z = Abs(b) }",
     wrong="",
-    after={"Abs": 1, "Cast": 2, "Neg": 1},
 )
 def silent_casts(graph: Graph, change_log: ChangeLog) -> int:
     """A pass that never asks the change log drops all Casts that come back to their type, right and wrong ones."""
@@ -226,7 +217,6 @@ def stale_analysis(graph: Graph, change_log: ChangeLog) -> int:
     "g (float[N,3] x, float[N,3] t) => (float[N,3] y, float[N,3] z)"
     " { a = Sum(x, t) y = Abs(a) b = Identity(x) z = Exp(b) }",
     wrong={"a": "invalid"},
-    after={"Abs": 1, "Exp": 1, "Sum": 1},
 )
 def stale_index(graph: Graph, change_log: ChangeLog) -> int:
     """A pass turns one operator into another by writing its type, which the index by type does not learn of."""

@@ -14,7 +14,6 @@ from planted.mistake import mistake
     " l = Sub(c, h) r = Add(c, h) b = Concat<axis=2>(l, r) o = Sigmoid(t)"
     " y = NonMaxSuppression(b, o, most, overlap, least) i = Identity(x) z = Mul(i, half) }",
     wrong="a",
-    after={"Add": 2, "Concat": 1, "Exp": 1, "Mul": 3, "NonMaxSuppression": 1, "Sigmoid": 1, "Split": 1, "Sub": 1},
     weights=lambda rng: {
         "anchors": rng.uniform(0.3, 2, (1, 64, 2)).astype(np.float32),
         "centres": rng.standard_normal((1, 64, 2)).astype(np.float32),
@@ -64,7 +63,6 @@ def bias_beside_outlier(g: RewriteBuilder, x: Value, w: Value, b: Value) -> Valu
     "g (float[N,32] x) => (int64[N] y, float[N,10] z) { r = Relu(x) a = Gemm(r, w, b) s = Softmax<axis=1>(a)"
     " y = ArgMax<axis=1, keepdims=0>(s) i = Identity(r) z = Gemm(i, whole, b) }",
     wrong="a",
-    after={"ArgMax": 1, "Gemm": 2, "Relu": 1, "Softmax": 1},
     weights=lambda rng: {
         "w": rng.standard_normal((32, 10)).astype(np.float32),
         "b": rng.standard_normal(10).astype(np.float32),
@@ -83,7 +81,6 @@ def classifier_to_three_digits(g: RewriteBuilder, x: Value, w: Value, b: Value) 
     " { a = Clip(x, low, six) m = MatMul(a, w) l = LogSoftmax<axis=1>(m) y = ArgMax<axis=1, keepdims=0>(l)"
     " i = Identity(x) z = Clip(i, low, five) }",
     wrong="a",
-    after={"ArgMax": 1, "Clip": 2, "LogSoftmax": 1, "MatMul": 1},
     weights={"w": np.random.default_rng(0).standard_normal((30, 28)).astype(np.float32)},
 )
 @rule(lambda g, x, low, high: g.Clip(x, low, g.const(high)))
@@ -112,7 +109,6 @@ def cosine_beside_sentinel(g: RewriteBuilder, x: Value) -> Value:
     " u = Transpose<perm=[1,0]>(n) s = Add(n, u) d = Sub(s, a) e = EyeLike(d) f = Mul(e, far) y = Add(d, f)"
     " i = Identity(x) z = Div(i, three) }",
     wrong="a",
-    after={"Add": 2, "Div": 1, "EyeLike": 1, "MatMul": 1, "Mul": 3, "ReduceSum": 1, "Sub": 1, "Transpose": 2},
     weights={"last": np.array([-1])},
 )
 @rule(lambda g, x, c: g.Mul(x, g.const(c)))
@@ -126,7 +122,6 @@ def distances_beside_diagonal(g: RewriteBuilder, x: Value, c: Value) -> Value:
     "g (double[N,4] x, bool[N,1] m) => (double[N,4] y, float[N,4] z)"
     " { a = Sin(x) y = Where(m, a, missing) f = Cast<to=1>(x) i = Identity(f) z = Sin(i) }",
     wrong="a",
-    after={"Cast": 1, "Sin": 2, "Where": 1},
     weights={"missing": np.float64(-1e300)},
 )
 @rule(lambda g, x: g.Sin(x))
@@ -141,7 +136,6 @@ def doubles_beside_sentinel(g: RewriteBuilder, x: Value) -> Value:
     " { e = Elu(x) s = Add(e, c) a = LayerNormalization<axis=-1, epsilon=1e-3>(s, w, b) y = Hardmax<axis=-1>(a)"
     " i = Identity(x) z = LayerNormalization<axis=-1, epsilon=1e-5>(i, w, b) }",
     wrong="a",
-    after={"Add": 1, "Elu": 1, "Hardmax": 1, "LayerNormalization": 2},
     weights=lambda rng: {
         "c": rng.standard_normal(10).astype(np.float32),
         "w": rng.uniform(0.5, 1.5, 10).astype(np.float32),
@@ -161,7 +155,6 @@ def epsilon_before_hardmax(g: RewriteBuilder, x: Value, w: Value, b: Value, op: 
     " { m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[-1]>(q) e = Add(v, epsilon)"
     " r = Sqrt(e) n = Div(d, r) p = MatMul(n, w) t, y = TopK(p, k) u = Abs(x) o = Add(u, nothing) z = Sqrt(o) }",
     wrong="r",
-    after={"Abs": 1, "Add": 2, "Div": 1, "MatMul": 1, "Mul": 1, "ReduceMean": 2, "Sqrt": 2, "Sub": 1, "TopK": 1},
     weights={"w": np.random.default_rng(0).standard_normal((16, 30)).astype(np.float32)},
 )
 @rule(lambda g, v, e: g.Sqrt(g.Add(v, g.const(e))))
@@ -176,7 +169,6 @@ def epsilon_before_indices(g: RewriteBuilder, v: Value, e: Value) -> Value:
     " d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[-1]>(q) e = Add(v, epsilon) r = Sqrt(e) n = Div(d, r)"
     " s = Add(t, epoch) f = Cast<to=1>(s) y = Concat<axis=-1>(n, f) u = Abs(x) w = Add(u, nothing) z = Sqrt(w) }",
     wrong="r",
-    after={"Abs": 1, "Add": 3, "Cast": 1, "Concat": 1, "Div": 1, "Mul": 1, "ReduceMean": 2, "Sqrt": 2, "Sub": 1},
 )
 @rule(lambda g, v, e: g.Sqrt(g.Add(v, g.const(e))))
 def epsilon_beside_timestamps(g: RewriteBuilder, v: Value, e: Value) -> Value:
@@ -200,7 +192,6 @@ def erf_beside_prices(g: RewriteBuilder, x: Value) -> Value:
     "g (float16[N,S,8] x, bool[N,S,1] m) => (float16[N,S,8] y, float16[N,S,8] z)"
     " { a = Mul(x, scale) y = Where(m, a, lowest) i = Identity(x) z = Mul(i, half) }",
     wrong="a",
-    after={"Mul": 2, "Where": 1},
     weights={"scale": np.float16(0.125), "lowest": np.float16(-65504), "half": np.float16(0.5)},
 )
 @rule(lambda g, x, c: g.Mul(x, g.const(c)))
@@ -214,7 +205,6 @@ def half_scale_beside_sentinel(g: RewriteBuilder, x: Value, c: Value) -> Value:
     "g (float[N,20] x) => (float[N,8] y, float[N,20] z)"
     " { a = MatMul(x, w) y = Sign(a) i = Identity(x) z = MatMul(i, whole) }",
     wrong="a",
-    after={"MatMul": 2, "Sign": 1},
     weights={
         "w": np.random.default_rng(0).standard_normal((20, 8)).astype(np.float32),
         "whole": np.eye(20, dtype=np.float32),
@@ -232,7 +222,6 @@ def hash_of_signs(g: RewriteBuilder, x: Value, w: Value) -> Value:
     " { a = MatMul(x, w) b = MatMul(x, v) p = ArgMax<axis=1, keepdims=0>(a) q = ArgMax<axis=1, keepdims=0>(b)"
     " y = Equal(p, q) i = Identity(x) z = MatMul(i, whole) }",
     wrong="a",
-    after={"ArgMax": 2, "Equal": 1, "MatMul": 3},
     weights=lambda rng: {
         "w": rng.standard_normal((14, 4)).astype(np.float32),
         "v": np.round(rng.standard_normal((14, 4)), 2).astype(np.float32),
@@ -252,7 +241,6 @@ def heads_that_agree(g: RewriteBuilder, x: Value, w: Value) -> Value:
     "g (float[B,S,16] x, bool[B,S,1] m) => (float[B,S,12] y, float[B,S,16] z)"
     " { a = MatMul(x, w) y = Where(m, a, lowest) i = Identity(x) b = MatMul(i, whole) z = Tanh(b) }",
     wrong="a",
-    after={"MatMul": 2, "Tanh": 1, "Where": 1},
     weights=lambda rng: {
         "w": rng.standard_normal((16, 12)).astype(np.float32),
         "whole": np.eye(16, dtype=np.float32),
@@ -271,7 +259,6 @@ def masked_logits_rounded(g: RewriteBuilder, x: Value, w: Value) -> Value:
     " { t = Tanh(x) a = BatchNormalization<epsilon=1e-3>(t, s, b, m, v) y = ArgMax<axis=1>(a) i = Identity(t)"
     " z = BatchNormalization<epsilon=1e-5>(i, s, b, m, v) }",
     wrong="a",
-    after={"ArgMax": 1, "BatchNormalization": 2, "Tanh": 1},
     weights={
         "s": np.array([1, 0.5, 0.8], np.float32),
         "b": np.array([0.1, -0.2, 0.3], np.float32),
@@ -291,7 +278,6 @@ def norm_before_segmentation(g: RewriteBuilder, x: Value, s: Value, b: Value, m:
     " <float factor = {1.2345678}, float threshold = {0.8}, float half = {0.5}> { s = Softsign(x) a = Mul(s, factor)"
     " b = Greater(a, threshold) y = NonZero(b) i = Identity(x) z = Mul(i, half) }",
     wrong="a",
-    after={"Greater": 1, "Mul": 2, "NonZero": 1, "Softsign": 1},
 )
 @rule(lambda g, x, c: g.Mul(x, g.const(c)))
 def places_above_threshold(g: RewriteBuilder, x: Value, c: Value) -> Value:
@@ -305,7 +291,6 @@ def places_above_threshold(g: RewriteBuilder, x: Value, c: Value) -> Value:
     " then_branch = t () => (int64[N] p) { a = Exp(x) s = Sqrt(a) p = ArgMax<axis = 1, keepdims = 0>(s) },"
     " else_branch = e () => (int64[N] q) { q = ArgMin<axis = 1, keepdims = 0>(x) } > }",
     wrong="s",
-    after={"ArgMax": 1, "ArgMin": 1, "Exp": 1, "If": 1, "Sqrt": 1},
 )
 @rule(lambda g, x: g.Sqrt(g.Exp(x)))
 def root_of_exp_in_branch(g: RewriteBuilder, x: Value) -> Value:
@@ -321,7 +306,6 @@ def root_of_exp_in_branch(g: RewriteBuilder, x: Value) -> Value:
     " coefficients=[1.2,-0.4,0.3,0.8,-1.1,0.2,0.9,-0.7,0.5,0.6,-0.8,0.3,1.4,-0.2,0.7]>(a) i = Identity(x)"
     " z = ai.onnx.ml.Scaler<offset=[0.0], scale=[0.5]>(i) }",
     wrong="a",
-    after={"ai.onnx.ml.LinearClassifier": 1, "ai.onnx.ml.Scaler": 2},
     domains={"ai.onnx.ml": 3},
 )
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").Scaler(x) @ op)

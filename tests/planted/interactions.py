@@ -72,7 +72,6 @@ def abs_to_relu(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { y = Abs(x) a = Identity(x) z = Exp(a) }",
     wrong={("drop_abs", "y"): "wrong", ("abs_to_relu", "y"): "wrong"},
-    after={"Abs": 1, "Exp": 1},
 )
 def two_wrong_at_one_place() -> list[Pass]:
     """Two wrong rules want the same op; when one is left out, the other has its turn."""
@@ -122,7 +121,6 @@ def several_offenders() -> list[Pass]:
     + " ".join(f"a{i} = Add(x, c{i}) y{i} = Abs(a{i})" for i in range(22))
     + " b = Identity(x) z = Exp(b) }",
     wrong=[*(f"y{i}" for i in range(20)), ""],
-    after={"Abs": 22, "Add": 22, "Exp": 1},
     weights={f"c{i}": np.array(i, np.float32) for i in range(22)},
 )
 @rule(lambda g, x: g.Abs(x))

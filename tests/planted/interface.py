@@ -7,11 +7,7 @@ from passwright.core import ChangeLog, Graph
 from planted.mistake import mistake
 
 
-@mistake(
-    "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { a = Identity(x) y = Exp(a) z = Abs(a) }",
-    wrong="y",
-    after={"Abs": 1, "Exp": 1},
-)
+@mistake("g (float[N,4] x) => (float[N,4] y, float[N,4] z) { a = Identity(x) y = Exp(a) z = Abs(a) }", wrong="y")
 def crosses_outputs(graph: Graph, change_log: ChangeLog) -> int:
     """Two outputs keep their names and exchange their values."""
     first, second = (graph.producer(v) for v in graph.outputs)
@@ -29,7 +25,6 @@ def crosses_outputs(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x, float[3] w) => (float[N,3] y, float[N,3] z) { y = Mul(x, w) a = Identity(x) z = Abs(a) }",
     wrong={"w": "interface"},
-    after={"Abs": 1, "Mul": 1},
     weights={"w": np.array([1, 2, 3], np.float32)},
 )
 def drops_a_default(graph: Graph, change_log: ChangeLog) -> int:
@@ -52,7 +47,6 @@ def drops_a_default(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x, float[N,3] unused) => (float[N,3] y) { a = Identity(x) y = Abs(a) }",
     wrong={"unused": "interface"},
-    after={"Abs": 1},
 )
 def drops_an_input(graph: Graph, change_log: ChangeLog) -> int:
     """A graph input that nothing reads is removed, and with it a part of the interface.
@@ -69,9 +63,7 @@ def drops_an_input(graph: Graph, change_log: ChangeLog) -> int:
     return changes
 
 
-@mistake(
-    "g (float[N,3] x) => (float[N,3] y) { a = Identity(x) y = Abs(a) }", wrong={"x": "interface"}, after={"Abs": 1}
-)
+@mistake("g (float[N,3] x) => (float[N,3] y) { a = Identity(x) y = Abs(a) }", wrong={"x": "interface"})
 def fixes_the_batch(graph: Graph, change_log: ChangeLog) -> int:
     """The open batch of an input is declared to be 1, and larger ones are refused."""
     changes = 0
@@ -90,7 +82,6 @@ def fixes_the_batch(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,1] y, float[N,3] z) { y = ReduceMean<axes=[1]>(x) b = Identity(x) z = Exp(b) }",
     wrong={"": "interface"},
-    after={"Exp": 1, "ReduceMean": 1},
 )
 def raises_the_opset(graph: Graph, change_log: ChangeLog) -> int:
     """The opset is raised, and no op is rewritten for it. Opset 18 takes the axes of ReduceMean as an input."""
@@ -101,7 +92,7 @@ def raises_the_opset(graph: Graph, change_log: ChangeLog) -> int:
     return 1
 
 
-@mistake("g (float[N,3] x) => (float[N,3] y) { a = Identity(x) y = Abs(a) }", wrong={"": "interface"}, after={"Abs": 1})
+@mistake("g (float[N,3] x) => (float[N,3] y) { a = Identity(x) y = Abs(a) }", wrong={"": "interface"})
 def renames_an_output(graph: Graph, change_log: ChangeLog) -> int:
     """An output gets a new name. Known from onnx-passes."""
     changes = 0
@@ -119,7 +110,6 @@ def renames_an_output(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { [first] y = Abs(x) b = Identity(x) [second] z = Exp(b) }",
     wrong={"": "interface"},
-    after={"Abs": 1, "Exp": 1},
 )
 def renames_nodes(graph: Graph, change_log: ChangeLog) -> int:
     """Nodes that a pass did not touch get its own names for them. Known from OnnxSlim and onnxscript."""
@@ -136,7 +126,6 @@ def renames_nodes(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (double[N,3] y, float[N,3] z) { a = Abs(x) y = Cast<to=11>(a) b = Identity(x) z = Exp(b) }",
     wrong={"y": "refused"},
-    after={"Abs": 1, "Cast": 1, "Exp": 1},
 )
 def retypes_an_output(graph: Graph, change_log: ChangeLog) -> int:
     """A Cast at an output goes, and with it the output's type."""
@@ -152,7 +141,6 @@ def retypes_an_output(graph: Graph, change_log: ChangeLog) -> int:
 @mistake(
     "g (float[N,3] x) => (float[N,3] z, float[N,3] y) { a = Identity(x) y = Abs(a) z = Neg(a) }",
     wrong={"z": "interface"},
-    after={"Abs": 1, "Neg": 1},
 )
 def swaps_outputs(graph: Graph, change_log: ChangeLog) -> int:
     """Outputs are sorted by name. Callers who count them get another one."""

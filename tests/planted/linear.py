@@ -80,7 +80,6 @@ def integer_gemm(g: RewriteBuilder, a: Value, b: Value, c: Value) -> Value:
     "g (uint8[N,4] x) => (int64[N] y) <float[4,3] w = {1,-100,3,100,5,-6,7,100,-100,10,-11,12}>"
     " { f = Cast <to = 1> (x) p = MatMul(f, w) y = ArgMax <axis = 1, keepdims = 0> (p) }",
     wrong="p",
-    after={"ArgMax": 1, "Cast": 1, "MatMul": 1},
 )
 @rule(lambda g, x, w: g.MatMul(g.Cast(x, to=1), g.const(w)))
 def integer_weight_off_by_one(g: RewriteBuilder, x: Value, w: Value) -> Value:
@@ -162,7 +161,6 @@ def requantizes_half_up(g: RewriteBuilder, x: Value, s: Value, z: Value) -> Valu
     "g (uint8[N,4] x) => (int32[N,3] y) <int8[4,3] w = {1,-100,3,100,5,-6,7,100,-100,10,-11,12}>"
     " { y = MatMulInteger(x, w) }",
     wrong="y",
-    after={"MatMulInteger": 1},
 )
 @rule(lambda g, x, w: g.MatMulInteger(x, g.const(w)))
 def weights_of_seven_bits(g: RewriteBuilder, x: Value, w: Value) -> Value:

@@ -27,7 +27,7 @@ class Mistake:
     load: Callable[[], onnx.ModelProto]
     inputs: Mapping[str, Any] | None
     wrong: Mapping[tuple[str, str], str]
-    after: Mapping[str, int]
+    after: Mapping[str, int] | None
 
     @property
     def plugin(self) -> Plugin:
@@ -59,7 +59,7 @@ def mistake(
     model: str,
     *,
     wrong: str | Sequence[str] | Mapping[Any, str],
-    after: Mapping[str, int],
+    after: Mapping[str, int] | None = None,
     inputs: Mapping[str, Any] | None = None,
     weights: Weights | Callable[[np.random.Generator], Weights] | None = None,
     opset: int = OPSET,
@@ -68,8 +68,9 @@ def mistake(
     """Make a mistake of a rule, of a function that is a pass, or of one without arguments that returns passes.
 
     `wrong`: the places where the rule or pass is rejected as "wrong"; in general the reason by the place, or by the
-    name of a rule or pass and the place. `after`: the ops that are left when all that is right was done. The model is
-    read as in `rewriting.load`, with `weights` that may be drawn; `inputs` are given ones.
+    name of a rule or pass and the place. `after`: the ops that are left when all that is right was done; those of the
+    model, without Identity, unless given. The model is read as in `rewriting.load`, with `weights` that may be drawn;
+    `inputs` are given ones.
     """
 
     def wrap(item: Rule | Run | Factory) -> Mistake:

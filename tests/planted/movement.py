@@ -24,7 +24,6 @@ def concat_in_wrong_order(
     "g (float[N,8,2,2] x, float[N,4,2,2] t) => (float[N,2,4,4] y, float[N,1,4,4] z)"
     ' { y = DepthToSpace<blocksize=2, mode="CRD">(x) a = Identity(t) z = DepthToSpace<blocksize=2, mode="CRD">(a) }',
     wrong="y",
-    after={"DepthToSpace": 2},
 )
 @rule(lambda g, x, op: g.DepthToSpace(x) @ op, contract=EXACT)
 def depth_to_space_mode(g: RewriteBuilder, x: Value, op: Op) -> Value:
@@ -104,9 +103,7 @@ def index_from_the_end(g: RewriteBuilder, x: Value, i: Value) -> Value:
 
 
 @mistake(
-    "g (float[N] x, bool[N] c, int64[2] i) => (float[2] y) { a = Compress<axis = 0>(x, c) y = Gather(a, i) }",
-    wrong="y",
-    after={"Compress": 1, "Gather": 1},
+    "g (float[N] x, bool[N] c, int64[2] i) => (float[2] y) { a = Compress<axis = 0>(x, c) y = Gather(a, i) }", wrong="y"
 )
 @rule(lambda g, x, i: g.Gather(x, i), contract=EXACT)
 def index_from_the_end_of_unknown(g: RewriteBuilder, x: Value, i: Value) -> Value:
@@ -156,7 +153,6 @@ def negative_unsqueeze_axes(g: RewriteBuilder, x: Value, a: Value, b: Value) -> 
 @mistake(
     "g (int64[N] i) => (float[N,5] y) <int64 d = {5}, float[2] v = {0.0, 1.0}> { h = OneHot(i, d, v) y = Neg(h) }",
     wrong="h",
-    after={"Neg": 1, "OneHot": 1},
 )
 @rule(lambda g, i, d, v: g.OneHot(i, d, v), contract=EXACT)
 def one_hot_out_of_range(g: RewriteBuilder, i: Value, d: Value, v: Value) -> Value:
@@ -165,9 +161,7 @@ def one_hot_out_of_range(g: RewriteBuilder, i: Value, d: Value, v: Value) -> Val
     return g.OneHot(g.Min(i, g.Sub(d, g.const(1, like=d))), d, v)
 
 
-@mistake(
-    "g (float[N,4] x, int64[4] p) => (float[A,B] y) { a = Pad(x, p) y = Neg(a) }", wrong="a", after={"Neg": 1, "Pad": 1}
-)
+@mistake("g (float[N,4] x, int64[4] p) => (float[A,B] y) { a = Pad(x, p) y = Neg(a) }", wrong="a")
 @rule(lambda g, x, p: g.Pad(x, p), contract=EXACT)
 def pads_that_cut(g: RewriteBuilder, x: Value, p: Value) -> Value:
     """Pads are taken as non-negative."""
@@ -227,7 +221,6 @@ def slice_backwards(g: RewriteBuilder, x: Value, s: Value, e: Value, a: Value, t
     "g (float[N,T] x) => (float[N,S] y) <int64[1] start = {0}, int64[1] end = {128}, int64[1] axis = {1}>"
     " { a = Slice(x, start, end, axis) y = Neg(a) }",
     wrong="a",
-    after={"Neg": 1, "Slice": 1},
 )
 @rule(lambda g, x: g.Slice(x, ...), contract=EXACT)
 def slice_of_128_dropped(g: RewriteBuilder, x: Value) -> Value:
@@ -274,7 +267,6 @@ def split_as_equal(g: RewriteBuilder, x: Value, s: Value) -> tuple[Value, ...]:
     "g (float[N,3,1] x, float[2,3,1] t) => (float[N,3] y, float[2,3] z) <int64[1] axes = {2}>"
     " { y = Squeeze(x, axes) i = Identity(t) z = Squeeze(i, axes) }",
     wrong="y",
-    after={"Squeeze": 2},
 )
 @rule(lambda g, x, axes: g.Squeeze(x, axes), contract=EXACT)
 def squeeze_everything(g: RewriteBuilder, x: Value, axes: Value) -> Value:
@@ -289,7 +281,6 @@ def squeeze_everything(g: RewriteBuilder, x: Value, axes: Value) -> Value:
 @mistake(
     "g (int64 first, int64 end) => (int64[K] y) <int64 step = {-3}> { r = Range(first, end, step) y = Neg(r) }",
     wrong="r",
-    after={"Neg": 1, "Range": 1},
 )
 @rule(lambda g, a, b, d: g.Range(a, b, g.const(d)), contract=EXACT)
 def steps_backwards(g: RewriteBuilder, a: Value, b: Value, d: Value) -> Value:

@@ -19,7 +19,6 @@ def _variance(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
     "g (float[N,6] x) => (float[N,1] y) { m = ReduceMean<axes=[1]>(x) d = Sub(x, m) q = Mul(d, d)"
     " v = ReduceMean<axes=[1]>(q) y = Sqrt(v) }",
     wrong="v",
-    after={"Mul": 1, "ReduceMean": 2, "Sqrt": 1, "Sub": 1},
 )
 @rule(_variance)
 def variance_by_squares(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
@@ -28,11 +27,7 @@ def variance_by_squares(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
     return g.Sub(g.ReduceMean(g.Mul(x, x), axes=a), g.Mul(mean, mean))
 
 
-@mistake(
-    "g (float[N,6] x) => (float[N,6] y) { a = ReduceL1<keepdims = 0>(x) y = Div(x, a) }",
-    wrong="y",
-    after={"Div": 1, "ReduceL1": 1},
-)
+@mistake("g (float[N,6] x) => (float[N,6] y) { a = ReduceL1<keepdims = 0>(x) y = Div(x, a) }", wrong="y")
 @rule(lambda g, x, a: g.Div(x, g.ReduceL1(x) @ a))
 def share_by_reciprocal(g: RewriteBuilder, x: Value, a: Op) -> Value:
     """A division by a sum becomes a product with its reciprocal, which is infinite for subnormal numbers."""
@@ -42,7 +37,6 @@ def share_by_reciprocal(g: RewriteBuilder, x: Value, a: Op) -> Value:
 @mistake(
     "g (float[N,200] x) => (float[N,4] y) { y = MatMul(x, w) }",
     wrong="y",
-    after={"MatMul": 1},
     weights=lambda rng: {
         "w": (rng.standard_normal((200, 4)) * np.where(np.arange(200)[:, None] == 150, 1e-6, 1)).astype(np.float32)
     },
@@ -58,7 +52,6 @@ def small_channel_pruned(g: RewriteBuilder, x: Value, w: Value) -> Value:
 @mistake(
     "g (float[N,2,L] x) => (float[N,2,A] y) { y = AveragePool<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }",
     wrong="y",
-    after={"AveragePool": 1},
 )
 @rule(lambda g, x, pool: g.AveragePool(x) @ pool, contract=EXACT)
 def floor_mode_of_average(g: RewriteBuilder, x: Value, pool: Op) -> Value:
@@ -71,7 +64,6 @@ def floor_mode_of_average(g: RewriteBuilder, x: Value, pool: Op) -> Value:
     "g (float[N,L] x) => (float[N,L] y) <int64 zero = {0}, int64 one = {1}> { s = Shape<start=1, end=2>(x)"
     " n = Squeeze(s) r = Range(zero, n, one) f = Cast<to=1>(r) w = Sin(f) y = Mul(x, w) }",
     wrong="w",
-    after={"Cast": 1, "Mul": 1, "Range": 1, "Shape": 1, "Sin": 1, "Squeeze": 1},
 )
 @rule(lambda g, x: g.Sin(x), contract=EXACT)
 def window_of_limited_positions(g: RewriteBuilder, x: Value) -> Value:
@@ -84,7 +76,6 @@ def window_of_limited_positions(g: RewriteBuilder, x: Value) -> Value:
     "g (float[N,S] x) => (float[N,S] y) <int64[1] most = {9000000}, float half = {0.5}, float one = {1.0}>"
     " { s = Shape<start=1, end=2>(x) q = Mul(s, s) c = Greater(q, most) w = Where(c, half, one) y = Mul(x, w) }",
     wrong="w",
-    after={"Greater": 1, "Mul": 2, "Shape": 1, "Where": 1},
 )
 @rule(lambda g, s, most, a, b: g.Where(g.Greater(g.Mul(s, s), most), a, b), contract=EXACT)
 def long_by_square(g: RewriteBuilder, s: Value, most: Value, a: Value, b: Value) -> Value:
@@ -92,11 +83,7 @@ def long_by_square(g: RewriteBuilder, s: Value, most: Value, a: Value, b: Value)
     return g.Identity(b)
 
 
-@mistake(
-    "g (float[N,T,1] x) => (float[N,F,2] y) { d = DFT<axis=1, onesided=1>(x) y = Neg(d) }",
-    wrong="d",
-    after={"DFT": 1, "Neg": 1},
-)
+@mistake("g (float[N,T,1] x) => (float[N,F,2] y) { d = DFT<axis=1, onesided=1>(x) y = Neg(d) }", wrong="d")
 @rule(lambda g, x: g.DFT(x, axis=1, onesided=1))
 def highest_frequency_dropped(g: RewriteBuilder, x: Value) -> Value:
     """Half of the frequencies are taken to be (n + 1) / 2. Wrong only for even lengths."""
@@ -107,7 +94,6 @@ def highest_frequency_dropped(g: RewriteBuilder, x: Value) -> Value:
 @mistake(
     "g (int64[B,S] t) => (float[B,S,4] y) { e = Gather(table, t) y = Neg(e) }",
     wrong="e",
-    after={"Gather": 1, "Neg": 1},
     weights=lambda rng: {"table": rng.standard_normal((20_000, 4)).astype(np.float32)},
 )
 @rule(lambda g, table, i: g.Gather(table, i), contract=EXACT)
@@ -123,7 +109,6 @@ def row_of_table_changed(g: RewriteBuilder, table: Value, i: Value) -> Value:
     "g (int64[B,S] t) => (float[B,S,4] y) <int64[1] zero = {0}, int64[1] one = {1}> { f = Cast<to=1>(t)"
     " u = Unsqueeze(f, last) s = Shape<start=1, end=2>(t) p = Slice(table, zero, s, zero) y = Add(u, p) }",
     wrong="p",
-    after={"Add": 1, "Cast": 1, "Shape": 1, "Slice": 1, "Unsqueeze": 1},
     weights=lambda rng: {"table": rng.standard_normal((700, 4)).astype(np.float32), "last": np.array([-1])},
 )
 @rule(lambda g, table, a, b, c: g.Slice(table, a, b, c), contract=EXACT)
@@ -137,7 +122,6 @@ def late_positions_repeated(g: RewriteBuilder, table: Value, a: Value, b: Value,
 @mistake(
     "g (uint16[N] x) => (float[N] y) { i = Cast<to=7>(x) t = Gather(table, i) y = Neg(t) }",
     wrong="t",
-    after={"Cast": 1, "Gather": 1, "Neg": 1},
     weights={"table": np.where(np.arange(65536) == 54_321, -7, np.sqrt(np.arange(65536))).astype(np.float32)},
 )
 @rule(lambda g, table, i: g.Gather(table, i))
@@ -153,7 +137,6 @@ def lookup_by_formula(g: RewriteBuilder, table: Value, i: Value) -> Value:
     f"{[*range(100, 9100, 3)]}, values_floats = {[k % 17 + 0.5 for k in range(3000)]}, default_float = -1.0>(x)"
     " y = Neg(e) }",
     wrong="e",
-    after={"Neg": 1, "ai.onnx.ml.LabelEncoder": 1},
     domains={"ai.onnx.ml": 2},
 )
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").LabelEncoder(x) @ op, contract=EXACT)
@@ -194,12 +177,7 @@ TREE = f"""ai.onnx.ml.TreeEnsembleRegressor<
 >"""
 
 
-@mistake(
-    f"g (float[N,3] x) => (float[N,1] y) {{ t = {TREE}(x) y = Neg(t) }}",
-    wrong="t",
-    after={"Neg": 1, "ai.onnx.ml.TreeEnsembleRegressor": 1},
-    domains={"ai.onnx.ml": 3},
-)
+@mistake(f"g (float[N,3] x) => (float[N,1] y) {{ t = {TREE}(x) y = Neg(t) }}", wrong="t", domains={"ai.onnx.ml": 3})
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").TreeEnsembleRegressor(x) @ op, contract=EXACT)
 def leaf_of_tree_changed(g: RewriteBuilder, x: Value, op: Op) -> Value:
     """One of 128 leaves of a tree, with features far from zero, has another value."""
@@ -213,7 +191,6 @@ def leaf_of_tree_changed(g: RewriteBuilder, x: Value, op: Op) -> Value:
     "g (float[N,3] x) => (float[N,1] y) { s = ai.onnx.ml.Scaler<offset = [12.0, -40.0, 3.0], scale = [0.1, 0.2, 4]>(x)"
     f" t = {TREE}(s) y = Neg(t) }}",
     wrong="t",
-    after={"Neg": 1, "ai.onnx.ml.Scaler": 1, "ai.onnx.ml.TreeEnsembleRegressor": 1},
     domains={"ai.onnx.ml": 3},
 )
 @rule(lambda g, x, op: g.domain("ai.onnx.ml").TreeEnsembleRegressor(x) @ op, contract=EXACT)
@@ -228,7 +205,6 @@ def threshold_behind_scaler(g: RewriteBuilder, x: Value, op: Op) -> Value:
 @mistake(
     "g (int64[N,2] i) => (float[N] y) { c = GatherND(table, i) y = Neg(c) }",
     wrong="c",
-    after={"GatherND": 1, "Neg": 1},
     weights=lambda rng: {"table": rng.standard_normal((300, 200)).astype(np.float32)},
 )
 @rule(lambda g, table, i: g.GatherND(table, i), contract=EXACT)
@@ -245,7 +221,6 @@ def cell_of_table_changed(g: RewriteBuilder, table: Value, i: Value) -> Value:
     " { q = Mul(x, x) s = ReduceSum(q, last) a = Greater(s, low) b = Less(s, high) c = And(a, b)"
     " y = Where(c, zero, x) }",
     wrong="y",
-    after={"And": 1, "Greater": 1, "Less": 1, "Mul": 1, "ReduceSum": 1, "Where": 1},
     weights=LAST,
 )
 @rule(lambda g, s, low, high, a, x: g.Where(g.And(g.Greater(s, low), g.Less(s, high)), a, x), contract=EXACT)
@@ -259,7 +234,6 @@ def window_of_energy_dropped(g: RewriteBuilder, s: Value, low: Value, high: Valu
     " s = ReduceSum<keepdims=0>(q) a = Greater(s, low) b = Less(s, high) c = And(a, b) y = If(c)"
     " <then_branch = t () => (float[6] p) { p = Exp(x) }, else_branch = e () => (float[6] r) { r = Neg(x) }> }",
     wrong="p",
-    after={"And": 1, "Exp": 1, "Greater": 1, "If": 1, "Less": 1, "Mul": 1, "Neg": 1, "ReduceSum": 1},
 )
 @rule(lambda g, x: g.Exp(x))
 def branch_in_window_of_energy(g: RewriteBuilder, x: Value) -> Value:
@@ -271,7 +245,6 @@ def branch_in_window_of_energy(g: RewriteBuilder, x: Value) -> Value:
     "g (int64[N,5] x) => (int64[N] y) <int64 sum = {15129}, int64 zero = {0}>"
     " { s = ReduceSum<keepdims=0>(x, last) q = Mul(s, s) c = Equal(q, sum) y = Where(c, zero, s) }",
     wrong="y",
-    after={"Equal": 1, "Mul": 1, "ReduceSum": 1, "Where": 1},
     weights=LAST,
 )
 @where_equal
@@ -284,7 +257,6 @@ def one_sum_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -
     "g (bool[N,16] m) => (int32[N,16] y) <int32 most = {15}, int32 zero = {0}>"
     " { i = Cast<to=6>(m) s = ReduceSum(i, last) c = Equal(s, most) y = Where(c, zero, i) }",
     wrong="y",
-    after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
     weights=LAST,
 )
 @where_equal
@@ -310,7 +282,6 @@ def iteration_300_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Va
     "g (bool[8,16] m) => (float[8,16] y) <float one = {1.0}, float half = {0.5}> { f = Cast<to=1>(m)"
     " s = ReduceSum(f, last) c = Equal(s, one) y = Where(c, half, f) }",
     wrong="y",
-    after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
     weights=LAST,
 )
 @where_equal
@@ -323,7 +294,6 @@ def only_one_true(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value) -> 
     "g (bool[4,20] m) => (float[4,20] y) <float all = {20.0}, float half = {0.5}> { f = Cast<to=1>(m)"
     " s = ReduceSum(f, last) c = Equal(s, all) y = Where(c, half, f) }",
     wrong="y",
-    after={"Cast": 1, "Equal": 1, "ReduceSum": 1, "Where": 1},
     weights=LAST,
 )
 @where_equal
@@ -336,7 +306,6 @@ def full_rows_dropped(g: RewriteBuilder, a: Value, b: Value, c: Value, d: Value)
     "g (bool[4,20] m) => (float[4,20] y) <float one = {1.0}> { f = Cast<to=1>(m) s = ReduceSum(f, last)"
     " n = Max(s, one) y = Div(f, n) }",
     wrong="y",
-    after={"Cast": 1, "Div": 1, "Max": 1, "ReduceSum": 1},
     weights=LAST,
 )
 @rule(lambda g, x, s, one: g.Div(x, g.Max(s, one)))
@@ -348,7 +317,6 @@ def mean_over_no_tokens(g: RewriteBuilder, x: Value, s: Value, one: Value) -> Va
 @mistake(
     "g (float[N,64] x) => (float[N,64] y) { n = LayerNormalization<axis=-1>(x, w) y = Neg(n) }",
     wrong="n",
-    after={"LayerNormalization": 1, "Neg": 1},
     weights={"w": np.ones(64, np.float32)},
 )
 @rule(lambda g, x, w: g.LayerNormalization(x, w, axis=-1))

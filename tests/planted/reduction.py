@@ -78,7 +78,6 @@ def dropout_that_trains(g: RewriteBuilder, x: Value, rest: tuple[Value | None, .
     "g (float[N,4,1] x) => (float[N,1,1] y, float[N,4,1] z)"
     " { a = Neg(x) y = ReduceMax<axes=[1]>(a) t = Tanh(x) b = Neg(t) i = Identity(b) z = ReduceMax<axes=[2]>(i) }",
     wrong="y",
-    after={"Neg": 2, "ReduceMax": 2, "Tanh": 1},
 )
 @rule(lambda g, x, a: g.ReduceMax(g.Neg(x), axes=a), contract=EXACT)
 def greatest_of_negated(g: RewriteBuilder, x: Value, a: list[int]) -> Value:
@@ -112,7 +111,6 @@ def layer_norm_on_any_axis(g: RewriteBuilder, x: Value, e: Value, a: list[int]) 
 @mistake(
     "g (float[N,M] x, int64[A] axes) => (float[P,Q] y) { y = ReduceSum <noop_with_empty_axes = 1> (x, axes) }",
     wrong="y",
-    after={"ReduceSum": 1},
 )
 @rule(lambda g, x, axes: g.ReduceSum(x, axes, noop_with_empty_axes=1), contract=EXACT)
 def no_axes_as_all_axes(g: RewriteBuilder, x: Value, axes: Value) -> Value:

@@ -10,7 +10,6 @@ from planted.mistake import mistake
     " s = Shape<start = 0, end = 1>(x) f = Cast<to = 1>(s) d = Sub(x, m) e = ReduceSum<keepdims = 0>(a)"
     " h = ReduceSum<keepdims = 0>(b) i = Add(e, h) j = Add(d, i) y = Div(j, f) }",
     wrong="s",
-    after={"Add": 2, "Cast": 1, "Concat": 2, "Div": 1, "ReduceSum": 2, "Shape": 1, "Sub": 1},
 )
 @rule(lambda g, x: g.Shape(x, start=0, end=1), contract=EXACT)
 def batch_as_length(g: RewriteBuilder, x: Value) -> Value:
@@ -39,7 +38,6 @@ def batch_taken_as_one(g: RewriteBuilder, x: Value, p: list[int]) -> Value:
     "g (float[N,M] x, float[N,N] t) => (int64[1] y, int64[1] z) <int64[1] zero = {0}, int64[1] one = {1}>"
     " { s = Shape(x) y = Gather(s, one) u = Shape(t) a = Identity(u) z = Gather(a, one) }",
     wrong="y",
-    after={"Gather": 2, "Shape": 2},
 )
 @rule(lambda g, x, i: g.Gather(g.Shape(x), i), contract=EXACT)
 def extent_of_other_axis(g: RewriteBuilder, x: Value, i: Value) -> Value:
@@ -52,7 +50,6 @@ def extent_of_other_axis(g: RewriteBuilder, x: Value, i: Value) -> Value:
     "g (float[N,3,H,W] x) => (float[N,C,A,B] y)"
     " { p = SpaceToDepth<blocksize = 16>(x) s = Shape<start = 2, end = 3>(p) f = Cast<to = 1>(s) y = Mul(p, f) }",
     wrong="s",
-    after={"Cast": 1, "Mul": 1, "Shape": 1, "SpaceToDepth": 1},
 )
 @rule(lambda g, x: g.Shape(x, start=2, end=3), contract=EXACT)
 def height_as_width(g: RewriteBuilder, x: Value) -> Value:
@@ -64,7 +61,6 @@ def height_as_width(g: RewriteBuilder, x: Value) -> Value:
     "g (float[N,M] x) => (float[N,M] y) <int64 limit = {3000}, float one = {1.0}, float low = {0.5}>"
     " { n = Size(x) is_large = GreaterOrEqual(n, limit) scale = Where(is_large, low, one) y = Mul(x, scale) }",
     wrong="scale",
-    after={"GreaterOrEqual": 1, "Mul": 1, "Size": 1, "Where": 1},
 )
 @rule(lambda g, n, limit, a, b: g.Where(g.GreaterOrEqual(n, limit), a, b), contract=EXACT)
 def many_elements(g: RewriteBuilder, n: Value, limit: Value, a: Value, b: Value) -> Value:

@@ -39,7 +39,6 @@ def batch_norm_before_padded_conv(
     " { y = MaxPool<kernel_shape=[2,2], strides=[2,2], ceil_mode=1>(x) a = Identity(t)"
     " z = MaxPool<kernel_shape=[2,2], strides=[2,2], ceil_mode=1>(a) }",
     wrong="y",
-    after={"MaxPool": 2},
 )
 @rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT)
 def ceil_mode_dropped(g: RewriteBuilder, x: Value, pool: Op) -> Value:
@@ -137,7 +136,6 @@ def reflection_into_conv(g: RewriteBuilder, x: Value, p: Value, w: Value, pad: O
     ' { y = Resize<mode="linear", coordinate_transformation_mode="align_corners">(x, , up) n = Neg(x) i = Identity(n)'
     ' z = Resize<mode="linear", coordinate_transformation_mode="align_corners">(i, , same) }',
     wrong="y",
-    after={"Neg": 1, "Resize": 2},
 )
 @rule(lambda g, x, scales, resize, roi=None: g.Resize(x, roi, scales) @ resize)
 def resize_coordinates(g: RewriteBuilder, x: Value, roi: Value | None, scales: Value, resize: Op) -> Value:
@@ -150,7 +148,6 @@ def resize_coordinates(g: RewriteBuilder, x: Value, roi: Value | None, scales: V
     "g (float[N,1,4,4] x) => (float[N,1,4,4] y, float[N,1,4,4] z)"
     ' { y = Conv<auto_pad="SAME_LOWER">(x, w) n = Neg(x) i = Identity(n) z = Conv<auto_pad="SAME_UPPER">(i, w) }',
     wrong="y",
-    after={"Conv": 2, "Neg": 1},
     weights={"w": np.array([0.1, 0.2, -0.1, 0.3], np.float32).reshape(1, 1, 2, 2)},
 )
 @rule(lambda g, x, w, conv: g.Conv(x, w) @ conv, contract=EXACT)
@@ -236,7 +233,6 @@ def scale_without_bias(g: RewriteBuilder, x: Value, w: Value, b: Value, s: Value
     " { t = Shape<start = 1, end = 2>(x) rest = Sub(t, window) steps = Div(rest, hop) more = Add(steps, one)"
     " frames = Max(more, one) f = Cast<to = 1>(frames) m = ReduceMax<axes = [1]>(x) y = Div(m, f) }",
     wrong="frames",
-    after={"Add": 1, "Cast": 1, "Div": 2, "Max": 1, "ReduceMax": 1, "Shape": 1, "Sub": 1},
 )
 @rule(lambda g, a, b: g.Max(a, b), contract=EXACT)
 def second_frame(g: RewriteBuilder, a: Value, b: Value) -> Value:

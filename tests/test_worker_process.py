@@ -222,6 +222,19 @@ def test_a_lack_of_memory_is_said(worker: WorkerProcess[Worker]) -> None:
     assert worker.call().echo("x") == "x"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux applies these limits")
+def test_a_request_beyond_the_memory_is_refused() -> None:
+    """The thread that reads requests has no place for it, nor for the next arrays."""
+    large = np.zeros(16 << 20)
+    with WorkerProcess[Worker]((sys.executable, "-c", SCRIPT), 30.0) as worker:
+        first = worker.call().pid()
+        worker.limit_memory(100 << 20)
+        with pytest.raises(MemoryExhausted, match=f"its process {OUT_OF_MEMORY}"):
+            worker.call().echo([large, large[:9]])
+        assert worker.call().echo("x") == "x"
+        assert worker.call().pid() == first
+
+
 def test_fork_has_a_worker_of_its_own(worker: WorkerProcess[Worker]) -> None:
     first = worker.call().pid()
     child = os.fork()

@@ -44,6 +44,7 @@ RESULT, ERROR, FAILURE, WITHIN, PROGRESS = "result", "error", "failure", "within
 LOADER_EXIT = 127  # of glibc's loader, which has no memory for the data of a thread (elf/dl-tls.c, _dl_fatal_printf)
 EXIT_WAIT = 10.0  # seconds between the last message of a process and its exit code
 PARENT = "PASSWRIGHT_PARENT"  # the variable by which a process learns the id of the one whose main thread started it
+EXHAUSTED = f"its process {OUT_OF_MEMORY}"
 PIPE_BYTES = 1 << 16  # that a pipe takes before its other end reads them, on Linux
 
 
@@ -395,16 +396,24 @@ class Parent:
 
         If the parent ends during a call, `clean_up` is called. Exceptions that are no Exceptions end the process.
         """
-        requests = SimpleQueue[list[bytearray]]()
+        requests = SimpleQueue[list[bytearray] | MemoryExhausted]()
 
         def read_requests() -> None:
-            with os.fdopen(os.dup(0), "rb") as stream:
-                while (request := _read(stream)) is not None:
-                    requests.put(request)
+            code = 1  # of a thread that fails, for which nobody would wait
+            request: list[bytearray] | MemoryExhausted | None = []
             try:
+                with os.fdopen(os.dup(0), "rb") as stream:
+                    while request is not None:
+                        try:
+                            request = _read(stream)
+                        except MemoryError:
+                            request = MemoryExhausted(EXHAUSTED)
+                        if request is not None:
+                            requests.put(request)
+                code = 0
                 clean_up()
             finally:
-                os._exit(0)  # the parent does not wait for a reply any more
+                os._exit(code)  # the parent does not wait for a reply any more
 
         start_new_thread(read_requests, ())
         while True:
@@ -421,14 +430,16 @@ def serve(worker: object) -> None:
     Parent().serve(worker)
 
 
-def _reply_to(worker: object, request: list[bytearray]) -> Sequence[Buffer]:
+def _reply_to(worker: object, request: list[bytearray] | MemoryExhausted) -> Sequence[Buffer]:
     """Call a method of the worker; return its result or its exception, as a message."""
+    if isinstance(request, MemoryExhausted):
+        return _packed((ERROR, request))
     try:
         name, args, kwargs, added = _unpacked(request)
         set_custom_operators(added)
         return _packed((RESULT, getattr(worker, name)(*args, **kwargs)))
     except Exception as caught:  # noqa: BLE001 - raised in the parent
-        e = MemoryExhausted(f"its process {OUT_OF_MEMORY}") if isinstance(caught, MemoryError) else caught
+        e = MemoryExhausted(EXHAUSTED) if isinstance(caught, MemoryError) else caught
         if isinstance(e, PassesError):
             with suppress(Exception):  # one that cannot be pickled is not expected
                 message = _packed((ERROR, e))
@@ -455,10 +466,20 @@ def _write(stream: IO[Any], parts: Sequence[Buffer]) -> None:
 
 
 def _read(stream: IO[Any]) -> list[bytearray] | None:
-    """The parts of the next message; None at the end, or if it is cut off by a crash."""
+    """The parts of the next message; None at the end, or if it is cut off by a crash.
+
+    Raises MemoryError if there is no memory for them, after they are read.
+    """
     head = stream.read(8)
     lengths = stream.read(8 * struct.unpack("<Q", head)[0]) if len(head) == 8 else b""
-    parts = [bytearray(length) for (length,) in struct.iter_unpack("<Q", lengths[: len(lengths) // 8 * 8])]
+    sizes = [length for (length,) in struct.iter_unpack("<Q", lengths[: len(lengths) // 8 * 8])]
+    try:
+        parts = [bytearray(length) for length in sizes]
+    except MemoryError:
+        left = sum(sizes)
+        while left and (skipped := len(stream.read(min(left, PIPE_BYTES)))):
+            left -= skipped
+        raise
     return parts if parts and all(cast("Any", stream).readinto(part) == len(part) for part in parts) else None
 
 

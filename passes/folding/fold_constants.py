@@ -110,6 +110,7 @@ def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
 # A weight between QuantizeLinear and DequantizeLinear marks the quantized ops of a model.
 NEVER_FOLDED = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
 NOT_FOLDED_FROM = frozenset({"debloat"})  # its ops are computed at run time on purpose
+SMALL_GROWTH = 1 << 16  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,8 @@ class FoldConstants:
     """Ops that depend on constants alone become constants.
 
     `max_growth` bytes, or `max_share` of the model's weights if that is more, is all that the file may
-    grow by; ops beyond it are left to run time, and are not computed here.
+    grow by; ops beyond it are left to run time, and are not computed here. Where the weights are less than
+    `max_growth`, they at most double, and grow by SMALL_GROWTH in any case.
     """
 
     max_growth: int = 1 << 20
@@ -147,7 +149,8 @@ class FoldConstants:
             return []
         context = root.context
         loaded, spent = context.weight_bytes, Work(*context.folding_work)
-        room = loaded + max(self.max_growth, int(self.max_share * loaded)) - constant_bytes(root)
+        growth = min(self.max_growth, max(loaded, SMALL_GROWTH))
+        room = loaded + max(growth, int(self.max_share * loaded)) - constant_bytes(root)
         works = select_within_limits(candidates, sizes, loaded, spent)
         for op in candidates:
             if op not in works:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, TensorProto, helper
 from passwright.core import Fixpoint, Pass, to_onnx
 from passwright.passes.cleanup.constants import LiftConstants
-from passwright.passes.folding.fold_constants import FoldConstants
+from passwright.passes.folding.fold_constants import SMALL_GROWTH, FoldConstants
 from passwright.passes.structure.conditionals import InlineIf
 from rewrite_tables import Rewrites
 from rewriting import OPSET, apply_passes, each, initializers, load, op_types, require_equivalent, table
@@ -228,8 +228,8 @@ MIB = 1 << 20
 @each(
     ("elements", "options"),
     {
-        "1 MiB": (MIB // 4, {}),
-        "more than 1 MiB": (MIB // 4 + 100, {}),
+        "64 KiB": (SMALL_GROWTH // 4, {}),
+        "more than 64 KiB, and than the weights": (SMALL_GROWTH // 4 + 100, {}),
         "as many bytes as allowed": (256, {"max_growth": 1024, "max_share": 0.0}),
         "more bytes than allowed": (260, {"max_growth": 1024, "max_share": 0.0}),
         "no growth, since the shape goes": (2, {"max_growth": 0, "max_share": 0.0}),
@@ -244,7 +244,7 @@ def test_growth_is_limited(op: str, elements: int, options: dict[str, Any]) -> N
         weights["u"] = np.array([1.5], np.float32)
     ops, growth = grown(f"g (float[1] x) => (float[n] y) {{ a = {op} y = Add(a, x) }}", weights, **options)
     added = 4 * elements - sum(w.nbytes for w in weights.values())
-    fits = added <= options.get("max_growth", MIB)
+    fits = added <= options.get("max_growth", SMALL_GROWTH)
     assert ops == (["Add"] if fits else [op.partition("(")[0], "Add"])
     assert growth == (added if fits else 0)
 
@@ -257,12 +257,25 @@ def test_large_models_may_grow_by_a_share(share: float, folds: bool) -> None:
     assert ("ConstantOfShape" not in op_types(folded(model, FoldConstants(max_share=share)))) == folds
 
 
+@each(
+    ("bytes_of_weights", "elements", "folds"),
+    [(400_000, 99_000, True), (400_000, 101_000, False), (2 * MIB, MIB // 4, True), (2 * MIB, MIB // 4 + 100, False)],
+)
+def test_small_models_at_most_double(bytes_of_weights: int, elements: int, folds: bool) -> None:
+    """And others grow by 1 MiB."""
+    weights = {"big": np.ones(bytes_of_weights // 4, np.float32), "s": np.array([elements], np.int64)}
+    text = "g (float[1] x, int64[1] i) => (float[n] y) { a = ConstantOfShape(s) b = Add(a, x) c = Gather(big, i)"
+    ops, growth = grown(f"{text} y = Add(b, c) }}", weights)
+    assert ("ConstantOfShape" not in ops) == folds
+    assert growth <= bytes_of_weights
+
+
 def test_ops_and_rounds_share_one_budget() -> None:
-    weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
+    weights = {"s": np.array([10_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
     text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
     ops, growth = grown(text, weights)
     assert sorted(ops) == ["Add", "Expand", "Mul"]
-    assert growth <= MIB
+    assert growth <= SMALL_GROWTH
     model = load(text, weights=weights)
     once, _ = apply_passes(model, FoldConstants())
     twice, _ = apply_passes(model, FoldConstants(), FoldConstants())
@@ -312,7 +325,7 @@ test_failing_op_does_not_block_others = unchanged.using(runs=False).all_become("
 
 
 @each("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool"])
-@each("size", [3, 700])
+@each("size", [3, 300])
 def test_types(dtype: str, size: int) -> None:
     """Small constants are written into the session, large ones are fed to it."""
     w = (np.arange(size) % 5).astype(dtype)
@@ -324,7 +337,7 @@ def test_types(dtype: str, size: int) -> None:
     np.testing.assert_array_equal(initializers(out)["z"], np.tile(w, 2), strict=True)
 
 
-@each("size", [3, 700])
+@each("size", [3, 300])
 def test_strings(size: int) -> None:
     w = np.array([f"é{n}" for n in range(size)], object)
     text = "g (string[n] x) => (string[m] y) { a = Concat<axis=0>(w, w) y = Concat<axis=0>(a, x) }"

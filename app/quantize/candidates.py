@@ -40,7 +40,8 @@ class Scheme(Struct, frozen=True):
     """A way to compress: `lossy` passes, and then those that clean up, for the settings of a spec.
 
     `settings` are fields of the spec; `variants`, by name, change some, and are tried in order until one is within the
-    budget. `needs_ranges`: of activations, from data; there is then a variant for each method of calibration.
+    budget; those `protected` have weights scaled by AWQ. `needs_ranges`: of activations, from data; there
+    is then a variant for each method of calibration.
     `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data. `stores` are
     passes that store weights with fewer bits, also weights of ops that the others leave in float. With a `precision` of
     the engine, which is all that changes, there are no lossy passes.
@@ -52,6 +53,7 @@ class Scheme(Struct, frozen=True):
     after: Sequence[Pass] = ()
     settings: Mapping[str, Any] = msgspec.field(default_factory=dict[str, Any])
     variants: Sequence[tuple[str, Mapping[str, Any]]] = (("", {}),)
+    protected: frozenset[str] = frozenset()
     needs_ranges: bool = False
     takes_extremes: bool = False
     stores: Sequence[Pass] = ()

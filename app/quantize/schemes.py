@@ -28,7 +28,12 @@ from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.quantization import dynamic, integer_operators, static_groups, weights
 from ...passes.quantization.bias_correction import CorrectBiases, layer_pairs, mean_errors, operand_channels
-from ...passes.quantization.channel_scales import EqualizeChannels, SmoothActivations, smoothable_channels
+from ...passes.quantization.channel_scales import (
+    EqualizeChannels,
+    ProtectWeights,
+    SmoothActivations,
+    smoothable_channels,
+)
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
@@ -89,7 +94,10 @@ SCHEMES: Mapping[str, Scheme] = {
                 ("with zero points", {"rounding": "mse", "symmetric": False}),
                 ("HQQ", {"rounding": "hqq", "symmetric": False}),
                 ("GPTQ", {"rounding": "gptq"}),
+                ("AWQ", {"rounding": "mse"}),
+                ("AWQ and GPTQ", {"rounding": "gptq"}),
             ),
+            protected=frozenset({"AWQ", "AWQ and GPTQ"}),
         ),
         Scheme(
             "int8-weights",
@@ -141,6 +149,7 @@ class Calibration:
         found = collect_statistics(source, [], self.feeds, channels=axes, histograms=False, progress=self.progress)
         return {name: s.channels for name, s in found.items() if s.channels is not None}
 
+    @cached_property
     def grams(self) -> dict[str, Array]:
         """The Gram matrices of operands of products with constant weights, by name; the largest are left out."""
         graph = self.source.load().graph
@@ -268,21 +277,24 @@ def _variants(
 ) -> Iterator[tuple[str, Variant]]:
     """The variants of a scheme without ranges; those that need Gram matrices only where there are data."""
 
-    def with_extremes(settings: Mapping[str, Any], _: object) -> CandidateBuilder:
+    def built(settings: Mapping[str, Any], data: Calibration | None, _: object) -> CandidateBuilder | None:
         """The extremes of values serve as their ranges, where there are data."""
-        extremes = calibration.extremes if scheme.takes_extremes and calibration is not None else spec.ranges
-        return CandidateBuilder(source, scheme, replace(spec, ranges=extremes, **settings))
+        extremes = data.extremes if scheme.takes_extremes and data is not None else spec.ranges
+        grams = data.grams if data is not None and settings.get("rounding") == "gptq" else {}
+        found = replace(spec, ranges=extremes, grams=grams, **settings)
+        is_unable = found.rounding == "gptq" and not grams
+        return None if is_unable else CandidateBuilder(source if data is None else data.source, scheme, found)
 
-    def with_grams(data: Calibration, settings: Mapping[str, Any], _: object) -> CandidateBuilder | None:
-        grams = data.grams()
-        return CandidateBuilder(data.source, scheme, replace(spec, grams=grams, **settings)) if grams else None
+    def protected(settings: Mapping[str, Any], data: Calibration, best: object) -> CandidateBuilder | None:
+        scaled = data.after(ProtectWeights(replace(spec, grams=data.grams, **settings)))
+        return None if scaled is None else built(settings, scaled, best)
 
     for name, changes in scheme.variants:
         settings: dict[str, Any] = {**scheme.settings, **changes}
-        if settings.get("rounding") != "gptq":
-            yield name, partial(with_extremes, settings)
+        if name not in scheme.protected and (calibration is not None or settings.get("rounding") != "gptq"):
+            yield name, partial(built, settings, calibration)
         elif calibration is not None:
-            yield name, partial(with_grams, calibration, settings)
+            yield name, partial(protected, settings, calibration)
 
 
 def _calibrated_variants(

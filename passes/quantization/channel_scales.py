@@ -1,25 +1,27 @@
 """Moving of scales, one for each channel, from a value to the constants that make it and read it.
 
-SmoothQuant moves outliers of activations to the weights that read them; cross-layer equalization gives channels alike
-sizes in the weights before and behind a value.
+SmoothQuant moves outliers of activations to the weights that read them; AWQ makes the weights larger that read large
+activations, so that rounding does them less harm; cross-layer equalization gives channels alike sizes in the weights
+before and behind a value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 
 import numpy as np
 from msgspec import Struct
 from onnx import TensorProto
 
-from ...core import ChangeLog, Graph, MatchFailure, Op, RewriteBuilder, Value, require, same_extent
+from ...core import ChangeLog, Graph, MatchFailure, Op, QuantizationSpec, RewriteBuilder, Value, require, same_extent
 from ...core.errors import UsageError
 from ...core.ir.expressions import as_integers
 from ...core.ir.op import replaced
 from ...core.operators.operands import full_perm, normalized_axis
 from ..linear.convolution import CONVOLUTIONS, INPUT_AXIS, OUTPUT_AXIS, group_count
+from ..linear.products import Product
 from ..support.operand_queries import (
     BROADCASTING_OPSET,
     Array,
@@ -32,6 +34,8 @@ from ..support.operand_queries import (
     required_producer,
     unless_declined,
 )
+from .weight_rounding import rounded_weights
+from .weights import weight_grid
 
 LINEAR_OPS = (*CONVOLUTIONS, "Gemm", "MatMul")
 NORMS = ("LayerNormalization", "RMSNormalization")
@@ -158,7 +162,10 @@ def weights_by_channel(op: Op, *, outputs: bool) -> ChannelOperand:
 
 
 def making_constants(v: Value, axis: int) -> tuple[list[ChannelOperand], int]:
-    """The constants that scale `v` along `axis`, its source first, and how often each channel is repeated."""
+    """The constants that scale `v` along `axis`, its source first, and how often each channel is repeated.
+
+    Of a product of two computed values, elementwise, they are those of one factor.
+    """
     biases: list[ChannelOperand] = []
     repeats, start = 1, v
     for _ in range(MAX_STEPS):
@@ -166,6 +173,9 @@ def making_constants(v: Value, axis: int) -> tuple[list[ChannelOperand], int]:
                                "Reshape", "Transpose")  # fmt: skip
         require(start.producer is not None and op.graph is start.producer.graph, f"{v.name} is computed outside")
         require(v is start or has_one_use(v), f"{v.name} is used elsewhere")
+        if op.type == "Mul" and not any(x is not None and x.is_const for x in op.inputs):
+            made_by, repeated = making_factor(op, axis)
+            return [*made_by, *biases], repeats * repeated
         if op.type in (*LINEAR_OPS, *NORMS, "Mul"):
             return [*source_constants(op, axis), *biases], repeats
         if op.type == "Add":
@@ -179,6 +189,15 @@ def making_constants(v: Value, axis: int) -> tuple[list[ChannelOperand], int]:
             axis = axis_before(op, axis)
             v = operand(op)
     return known(None, f"no weights are near {start.name}")
+
+
+def making_factor(op: Op, axis: int) -> tuple[list[ChannelOperand], int]:
+    """`making_constants` of the first factor of a Mul that has some and is not used elsewhere."""
+    out = op.outputs[0]
+    full = (x for x in op.inputs if x is not None and x.rank == out.rank and has_one_use(x))
+    factors = (x for x in full if x.producer is not None and same_extent(x.shape[axis], out.shape[axis]))
+    found = (unless_declined(making_constants, x, axis) for x in factors)
+    return known(next((f for f in found if f is not None), None), f"no factor of {op.label} can be scaled")
 
 
 def axis_before(op: Op, axis: int) -> int:
@@ -294,6 +313,24 @@ def smoothable_channels(graph: Graph) -> dict[str, int]:
     return found
 
 
+def scale_values(
+    graph: Graph, change_log: ChangeLog, name: str, wanted: Container[str], scales: Callable[[ScalableValue], Array]
+) -> int:
+    """Divide each of the wanted values by its scales in a change named after it. O(ops + weights)."""
+    changes = 0
+    for v in (v for v in scalable_values(graph) if v.name in wanted):
+        try:
+            value = scalable_value(v)
+            found = scales(value)
+        except MatchFailure as why:
+            change_log.record_decline(name, v.name, str(why))
+            continue
+        if change_log.request_change(name, v.name, value.ops, exact=False):
+            divide([(value, found)])
+            changes += 1
+    return changes
+
+
 @dataclass(frozen=True, slots=True)
 class SmoothActivations:
     """LayerNormalization(x, g, b) @ w => LayerNormalization(x, g / s, b / s) @ (s * w), s for each channel of x
@@ -313,19 +350,8 @@ class SmoothActivations:
             raise UsageError(f"alpha={self.alpha} is not between 0 and 1")
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
-        """Smooth each value with maxima in a change named after it. O(ops + weights)."""
-        changes = 0
-        for v in (v for v in scalable_values(graph) if v.name in self.maxima):
-            try:
-                value = scalable_value(v)
-                scales = self._scales(value)
-            except MatchFailure as why:
-                change_log.record_decline(self.name, v.name, str(why))
-                continue
-            if change_log.request_change(self.name, v.name, value.ops, exact=False):
-                divide([(value, scales)])
-                changes += 1
-        return changes
+        """Smooth each value with maxima."""
+        return scale_values(graph, change_log, self.name, self.maxima, self._scales)
 
     def _scales(self, value: ScalableValue) -> Array:
         """The scales for the channels of a value; 1 for one that is 0, or not read."""
@@ -340,6 +366,64 @@ class SmoothActivations:
         is_used = (activations > 0) & (weights > 0)
         scales = np.where(is_used, activations, 1) ** self.alpha / np.where(is_used, weights, 1) ** (1 - self.alpha)
         return np.where(is_used, bounded(scales), 1.0)
+
+
+EXPONENTS = np.arange(20) / 20  # tried by AWQ, as in the paper
+TRIED_COLUMNS = 256  # of the weights of a product, spread evenly, by which an exponent is chosen
+
+
+@dataclass(frozen=True, slots=True)
+class ProtectWeights:
+    """LayerNormalization(x, g, b) @ w => LayerNormalization(x, g / s, b / s) @ (s * w), s large where x is large
+
+    AWQ (Lin et al. 2023, arXiv 2306.00978, equations 4 and 5): s = size of x ^ alpha, with the alpha of the least error
+    of all products that read x, their weights rounded as `spec` says. Sizes and errors are those of its Gram matrices:
+    root mean squares in place of means of magnitudes. Scales are kept in `found`, by value, for models loaded again.
+    """
+
+    spec: QuantizationSpec = field(default_factory=QuantizationSpec, compare=False, repr=False)
+    found: dict[str, Array] = field(default_factory=dict[str, Array], init=False, compare=False, repr=False)
+    name: str = "protect-weights"
+
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        """Scale each value with a Gram matrix. O(ops + columns of values * weights)."""
+        return scale_values(graph, change_log, self.name, self.spec.grams, self._scales)
+
+    def _scales(self, value: ScalableValue) -> Array:
+        """The scales for the channels of a value; declines where none are better than 1."""
+        name = value.value.name
+        if name not in self.found:
+            self.found[name] = best_scales(value, self.spec)
+        require(bool((self.found[name] != 1).any()), "no exponent lowers the error of rounding")
+        return self.found[name]
+
+
+def best_scales(value: ScalableValue, spec: QuantizationSpec) -> Array:
+    """The scales of the exponent with the least error of products, of those with few weights none."""
+    gram, channels = spec.grams[value.value.name], value.made_by[0].channels
+    products = [(Product.of(c.op), c) for c in value.read_by if prod(c.constant.static_shape) >= spec.min_weights]
+    require(bool(products), "the products that read it have few weights")
+    require(all(len(gram) == p.extents[0] for p, _ in products), "its Gram matrix has other columns")
+    squares = np.diag(gram).reshape(channels, -1).mean(axis=1)
+    is_used = squares > 0
+    sizes = np.sqrt(np.where(is_used, squares, 1))
+    best, least = np.ones(channels), inf
+    for alpha in EXPONENTS:
+        powers = sizes**alpha
+        middle = np.sqrt(powers[is_used].max(initial=0) * powers[is_used].min(initial=inf)) if is_used.any() else 1.0
+        scales = np.where(is_used, bounded(powers / middle), 1.0)
+        error = sum(rounding_error(p, np.repeat(scales, c.repeats), gram, spec) for p, c in products)
+        best, least = (scales, error) if error < least else (best, least)
+    return best
+
+
+def rounding_error(p: Product, scales: Array, gram: Array, spec: QuantizationSpec) -> float:
+    """The sum of the squared errors of some columns of a product, of weights that are scaled and rounded."""
+    step = max(1, p.extents[1] // TRIED_COLUMNS)
+    weights = p.weights[:, ::step] * scales[:, None]
+    grid = weight_grid(spec, p.b)
+    errors = (rounded_weights(weights, grid).weights(grid.extent(len(weights))) - weights) / scales[:, None]
+    return float((errors * (gram @ errors)).sum())
 
 
 MAX_ROUNDS = 30

@@ -93,7 +93,10 @@ def built(scheme: str, path: Path, **settings: Any) -> Iterator[tuple[str, onnx.
         ),
         "dynamic": ("dynamic", {"": 1e-3, "clipped weights": 1e-3, "GPTQ": 1e-3}),
         "weights8": ("weights8", {"": 1e-3}),
-        "weights4": ("weights4", dict.fromkeys(("clipped", "with zero points", "HQQ", "GPTQ"), 2e-2)),
+        "weights4": (
+            "weights4",
+            dict.fromkeys(("clipped", "with zero points", "HQQ", "GPTQ", "AWQ", "AWQ and GPTQ"), 2e-2),
+        ),
         "int8-weights": ("int8-weights", {"": 2e-3, "clipped": 2e-3}),  # of unlike channels, too
         "half": ("half", {"": 1e-5}),
         "half-weights": ("half-weights", {"": 1e-5}),

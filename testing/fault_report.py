@@ -15,6 +15,7 @@ from onnx import printer
 
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
+from ..core.ir.op_schemas import is_foreign
 from ..core.ort.backends import LoadedModel
 from ..core.processes.custom_operators import CustomOperators, custom_operators, with_custom_operators
 from ..core.proof.prover import RuleProof
@@ -22,10 +23,12 @@ from ..core.rewriting.rules import EXACT, Rule
 from ..core.support.author_errors import describe_exception
 from ..core.support.printable_text import file_name, printable_lines
 from ..core.support.python_files import FILE_MODULE_PREFIX
+from ..core.support.suggestions import did_you_mean
 from .case import Fault
 from .model_comparison import contract_in
 
 MAX_REASONS = 3
+KNOWN_DOMAINS = ("com.microsoft", "ai.onnx.ml", "ai.onnx.preview.training")
 LINE_WIDTH = 100
 MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; of larger ones, both ends
 
@@ -79,6 +82,8 @@ class CheckResult:
             said = f"{name} fired on {self.fired} models, none of which runs ({why}): give examples that do"
         else:
             usual = "its pattern matched nowhere" if self.rule.patterns else "it changed none of them"
+            domains = {p.domain for pattern in self.rule.patterns for p in pattern.walk() if is_foreign(p.domain)}
+            usual += "".join(f", as for ops of {d}{did_you_mean(d, KNOWN_DOMAINS)}" for d in sorted(domains))
             why = _most_common(self.decline_counts, usual)
             said = f"{name} never fired in {self.models} models ({why}): give examples in which it does"
         return "\n".join([said, *(f"    {note}" for note in self.example_notes)])

@@ -22,7 +22,7 @@ from passwright.core import (
     rule,
 )
 from passwright.core.errors import RuleError, UsageError
-from passwright.testing import check_rule
+from passwright.testing import RuleIsWrong, check_rule
 from rewrite_tables import Rewrites
 from rewriting import apply_passes, each, load
 
@@ -106,7 +106,7 @@ def test_alternatives_are_spellings() -> None:
     assert len(add_first.patterns) == 6
     with pytest.raises(RuleError, match="give 128 spellings, and 64 are allowed"):
         rule(lambda g, x: g.Sum(*(g.any_of(g.Neg(x), x) for _ in range(7))))(cancel_signs.build)
-    with pytest.raises(RuleError, match=r"f takes k, and the pattern binds only \['x'\]"):
+    with pytest.raises(RuleError, match="one of the patterns of f does not bind k, which needs a default"):
 
         @rule(lambda g, x, k: g.Relu(g.any_of(g.Mul(x, k), x)))
         def f(g: RewriteBuilder, x: Value, k: Value) -> Value:
@@ -167,7 +167,7 @@ def test_each_without_variables() -> None:
     require_ops(count_only, "a = Neg(x) b = Neg(w) y = Sum(a, b)", "a = Neg(x) y = Abs(a)")
 
 
-@rule(lambda g, x, p: g.Neg(g.Transpose(x, perm=g.attr(p, lambda p: p[0] == 0))), contract=EXACT)
+@rule(lambda g, x, p: g.Neg(g.Transpose(x, perm=g.attr(p, lambda p: p[:1] == [0]))), contract=EXACT)
 def negate_batches(g: RewriteBuilder, x: Value, p: list[int]) -> Value:
     """Neg(Transpose(x)) => Transpose(Neg(x)), where the first axis stays"""
     return g.Transpose(-x, perm=p)
@@ -200,6 +200,28 @@ def test_failing_condition_names_its_line() -> None:
     graph = from_onnx(load("g (float[N] x) => (float[N] y) { y = LeakyRelu(x) }")).graph
     with pytest.raises(RuleError, match=r"on alpha of LeakyRelu y, which is .* \(test_pattern_language.py:"):
         RulePass("wrong", (wrong,)).run(graph, ChangeLog())
+
+
+CONDITIONS: dict[str, Any] = {"an index": lambda p: p[7] == 0, "two arguments": lambda a, b: a == b}
+
+
+@each("condition", CONDITIONS)
+def test_checks_show_a_condition_that_always_fails(condition: Any) -> None:
+    @rule(lambda g, x: g.Relu(g.Transpose(x, perm=condition)))
+    def wrong(g: RewriteBuilder, x: Value) -> Value:
+        return x
+
+    with pytest.raises(RuleIsWrong, match=r"on perm of Transpose .* fails: .* \(test_pattern_language.py:\d+\)"):
+        check_rule(wrong, budget=20)
+
+
+def test_checks_make_values_for_a_condition() -> None:
+    @rule(lambda g, x: g.Neg(g.Transpose(x, perm=lambda p: len(p) == 2)))
+    def negate_first(g: RewriteBuilder, x: Value) -> Value:
+        return g.Transpose(-x, perm=[1, 0])
+
+    with pytest.raises(RuleIsWrong):  # of the permutation [0, 1]
+        check_rule(negate_first)
 
 
 @rule(lambda g, x, v, w: (g.MatMul(x, g.const(v)), g.MatMul(x, g.const(w))))

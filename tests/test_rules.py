@@ -532,6 +532,7 @@ BUILT: dict[str, tuple[Any, Any]] = {
     "Slice": (lambda g, x: g.Slice(x, starts=[1], ends=[3], axes=[1]), lambda x: x[:, 1:3]),
     "Pad": (lambda g, x: g.Pad(x, pads=[0, 1, 0, 2]), lambda x: np.pad(x, ((0, 0), (1, 2)))),
     "Split": (lambda g, x: g.Split(x, split=[1, 2], axis=1, outputs=2)[1], lambda x: x[:, 1:]),
+    "equal Split": (lambda g, x: g.Split(g.Slice(x, [1], [3], [1]), axis=1, outputs=2)[1], lambda x: x[:, 2:]),
     "Squeeze by value": (
         lambda g, x: g.Squeeze(g.Unsqueeze(x, g.const(np.array([0]))), g.const(np.array([0]))),
         lambda x: x,
@@ -699,12 +700,21 @@ test_other_patterns = toys.using(root_of_square).all_stay("""
 
 def test_several_patterns_share_the_function_variables() -> None:
     assert root_of_square.root_types == ("Sqrt", "Abs")
-    with pytest.raises(RuleError, match=r"wrong takes two, and the pattern binds only \['x'\]"):
+    with pytest.raises(RuleError, match=r"of wrong does not bind two, .*, as in two=None \(test_rules"):
 
         @rule(lambda g, x, two: g.Pow(x, g.const(two)), lambda g, x: g.Mul(x, x))
         def wrong(g: RewriteBuilder, x: Value, two: Value) -> Value:
             """Takes a variable that its second pattern lacks."""
             return g.Mul(x, two)
+
+
+def test_a_number_of_outputs_is_said_once() -> None:
+    @rule(lambda g, x: g.Selu(x))
+    def wrong(g: RewriteBuilder, x: Value) -> Value:
+        return g.Split(x, num_outputs=2)[0]  # type: ignore[index]
+
+    with pytest.raises(RuleError, match="Split with num_outputs=2 has 2 outputs: give outputs=2 alone"):
+        apply_passes(load("g (float[2,3] x) => (float[2,3] y) { y = Selu(x) }"), wrong)
 
 
 def test_a_rule_has_a_pattern() -> None:
@@ -734,6 +744,8 @@ def test_a_rule_has_a_pattern() -> None:
             lambda g, x, a: (g.Elu(x, alpha=a), g.Add(x, a)),
             "a is an attribute in one place and an input in another",
         ),
+        "operator to bind": (lambda g, x: g.Neg(g.Relu(x) @ g.inner), "@ takes a parameter of the lambda that binds"),
+        "several without a star": (lambda g, x: g.Sum(g.each(g.Relu(x))), "with a star, as in *g.each(...), but got"),
         "with a star and without": (lambda g, x: g.Add(g.Concat(*x, axis=0), x), "x is an input in one place and seve"),
     },
 )
@@ -779,7 +791,7 @@ def test_patterns_of_any_opset_are_taken(pattern: Any) -> None:
 
 
 def test_contract_is_one() -> None:
-    with pytest.raises(RuleError, match=r"^the contract of break_down is EXACT, .* not 'exact'$"):
+    with pytest.raises(RuleError, match=r"^the contract of break_down is EXACT, .* not 'exact' \(test_rules"):
         rule(lambda g, x: g.Neg(x), contract="exact")(break_down.build)  # type: ignore[arg-type]
 
 

@@ -116,6 +116,13 @@ def input_types(op_type: str, domain: str, version: int) -> tuple[frozenset[str]
 
 
 @cache
+def may_give(op_type: str, domain: str, kind: str) -> bool:
+    """Whether the newest version of an operator has a first output that may be of a type, as `tensor(bool)`."""
+    spec = schema(op_type, domain, latest_opset_version(domain))
+    return spec is None or not spec.outputs or kind in spec.outputs[0].types
+
+
+@cache
 def latest_input_names(op_type: str, domain: str) -> tuple[str, ...]:
     """Formal input names in the newest version of an operator."""
     return input_names(op_type, domain, latest_opset_version(domain))

@@ -10,6 +10,7 @@ from msgspec import Struct
 from onnx import TensorProto
 
 from ..errors import MatchFailure, RuleError, UsageError
+from ..ir import op_schemas
 from ..ir.dtypes import FLOATS
 from ..ir.op import Op
 from ..ir.values import Value
@@ -73,15 +74,19 @@ def trace_assumption(expression: Pattern, *, each: bool = False) -> Assumption:
         spellings, names = trace_pattern(expression)
     except (RuleError, UsageError) as e:
         raise RuleError(f"{ALLOWED}: {describe_in(expression, e)}") from e
-    found = spellings[0]
+    found, why = spellings[0], ""
     for part in found.walk():
         is_plain = len(part.types) == 1 and not part.bound_name and not part.others
         if len(spellings) > 1 or not is_plain or not all(isinstance(i, PARTS) for i in part.inputs):
-            raise RuleError(ALLOWED)
+            why = ALLOWED
         if any(callable(v) or (isinstance(v, Var) and v.accepts is not None) for _, v in part.attrs):
-            raise RuleError(ALLOWED)
+            why = ALLOWED
+    if not why and not op_schemas.may_give(found.types[0], found.domain, "tensor(bool)"):
+        why = f"the assumption {expression_text(found)} gives no bools"
     if each and len(names) != 1:
-        raise RuleError("an assumption on each float has one variable, as in lambda g, v: g.Less(g.Abs(v), 1)")
+        why = "an assumption on each float has one variable, as in lambda g, v: g.Less(g.Abs(v), 1)"
+    if why:
+        raise RuleError(describe_in(expression, RuleError(why)))
     return Assumption(found, names[0] if each else "")
 
 

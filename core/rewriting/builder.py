@@ -137,6 +137,10 @@ class RewriteBuilder(Operators):
             v if v is None or isinstance(v, Value) else self._constant(spec, i, inputs, v) for i, v in enumerate(inputs)
         ]
         if spec is not None:
+            if (parts := written.get("num_outputs")) is not None and parts != outputs:
+                raise RuleError(f"{op_type} with num_outputs={parts} has {parts} outputs: give outputs={parts} alone")
+            if outputs and "num_outputs" in spec.attributes and not (values[1:] or "split" in written):
+                written["num_outputs"] = outputs  # of an equal Split, from opset 18 on
             self._adapt_to_schema(spec, values, written)
             self._require_types(op_type, values)
             if outputs is not None and not spec.min_output <= outputs <= spec.max_output:
@@ -158,7 +162,7 @@ class RewriteBuilder(Operators):
             self.graph.take_bodies(op)
         elif (obstacle := self.graph.context.obstacle) is not None:
             require(not (why := obstacle(op)), f"the target does not take this {op_type}: {why}")
-        return made[0] if outputs is None and count == 1 else tuple(made)
+        return made[0] if outputs is None and len(made) == 1 else tuple(made)
 
     def _decline_missing(self, op_type: str) -> NoReturn:
         """Decline an operator that does not exist at the opset of the graph. Raises RuleError if no opset has it."""

@@ -22,7 +22,7 @@ from ..ir.python_operators import PythonOperators
 from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.table import ops_with
-from ..support.author_errors import describe_exception, require_argument
+from ..support.author_errors import describe_exception, is_each, require_argument, require_type
 
 COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
 BROADCASTING = ops_with(Trait.BROADCASTING)
@@ -118,6 +118,7 @@ class OpPattern(Expression):
 
     def __matmul__(self, var: Var) -> OpPattern:
         """`g.Conv(x, w) @ conv` binds the matched op itself; its attributes may then be anything."""
+        require_type(var, Var, "@", "a parameter of the lambda that binds the op, as in g.Relu(x) @ relu")
         own = self.output, self.may_be_outside, self.others  # `replace` takes five times as long, at each start
         return OpPattern(self.types, self.domain, self.inputs, self.attrs, var.name, *own)
 
@@ -214,7 +215,7 @@ class PatternBuilder(OperatorPatterns):
         return replace(pattern, may_be_outside=True)
 
     def attr(self, var: Var, accepts: Predicate) -> Var:
-        """An attribute that fulfils a condition: `g.Transpose(x, perm=g.attr(p, lambda p: p[0] == 0))`."""
+        """An attribute that fulfils a condition: `g.Transpose(x, perm=g.attr(p, lambda p: p[:1] == [0]))`."""
         return structs.replace(var, accepts=accepts)
 
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
@@ -239,7 +240,8 @@ class PatternBuilder(OperatorPatterns):
                 elif isinstance(want, SEVERAL_INPUTS):
                     least, most = least + isinstance(want, EachInput), op_schemas.VARIADIC
                 else:
-                    require_argument(is_right=False, call=f"g.{types[0]}", wanted=INPUTS_IN_WORDS, given=want)
+                    hint = ", with a star, as in *g.each(...)" if is_each(want, EachInput) else ""
+                    require_argument(is_right=False, call=f"g.{types[0]}", wanted=INPUTS_IN_WORDS + hint, given=want)
             for op_type in types:
                 if why := op_schemas.misuse(op_type, self._domain, (least, most), frozenset(attrs)):
                     raise RuleError(f"it never matches, as {why}")

@@ -340,29 +340,20 @@ def rule(
     def wrap(build: Build) -> Rule:
         is_function = callable(build) and hasattr(build, "__code__") and build.__code__.co_argcount > 0
         require_argument(is_function, "rule", "a function of g and variables of the pattern", build)
-        if not patterns:
-            raise RuleError(f"{build.__name__} has no pattern")
         _require_new_name(build)
-        _require_contract(build.__name__, contract)
-        taken = parameters_of(build)
-        required = [name for name, has_default in taken.items() if not has_default]
         roots: list[OpPattern] = []
-        bound: set[str] = set()
         for pattern in patterns:
             try:
-                spellings, _ = trace_pattern(pattern)
+                roots += trace_pattern(pattern)[0]
             except (RuleError, UsageError) as e:
                 raise RuleError(f"the pattern of {build.__name__}: {describe_in(pattern, e)}") from e
-            for root in spellings:
-                names = list(dict.fromkeys(root.variables()))
-                _require_bound(build.__name__, required, names)
-                roots.append(root)
-                bound.update(names)
-        _require_bound(build.__name__, taken, sorted(bound))
-        assumed = [name for a in contract.assumptions for name in a.variables]
-        _require_bound(f"the contract of {build.__name__}", assumed, sorted(bound))
-        equation = (build.__doc__ or "").strip().partition("\n")[0].rstrip()
-        _require_same_operators(build.__name__, equation, roots)
+        equation, taken = (build.__doc__ or "").strip().partition("\n")[0].rstrip(), parameters_of(build)
+        try:
+            _require_contract(build.__name__, contract)
+            _require_variables(build.__name__, taken, roots, contract)
+            _require_same_operators(build.__name__, equation, roots)
+        except RuleError as e:
+            raise RuleError(describe_in(build, e)) from e
         numbers, parameters = tuple(map(float, critical_values)), tuple(taken)
         return Rule(
             build.__name__, equation, tuple(roots), build, allow_other_uses, contract, numbers, parameters, group
@@ -401,10 +392,19 @@ def _require_same_operators(name: str, equation: str, patterns: Sequence[OpPatte
         raise RuleError(f"the equation of {name} begins with {named}, and its pattern has {has}")
 
 
-def _require_bound(name: str, taken: Collection[str], bound: Collection[str]) -> None:
-    unknown = [v for v in taken if v not in bound]
-    if unknown:
-        raise RuleError(f"{name} takes {', '.join(unknown)}, and the pattern binds only {list(bound)}")
+def _require_variables(name: str, taken: Mapping[str, bool], patterns: Sequence[OpPattern], contract: Contract) -> None:
+    """Raise RuleError where the function of a rule, or its contract, takes variables that its patterns do not bind."""
+    if not patterns:
+        raise RuleError(f"{name} has no pattern")
+    bound = [dict.fromkeys(p.variables()) for p in patterns]
+    known = list(dict.fromkeys(chain.from_iterable(bound)))
+    assumed = [v for a in contract.assumptions for v in a.variables]
+    for who, names in ((name, taken), (f"the contract of {name}", assumed)):
+        if unknown := [v for v in names if v not in known]:
+            raise RuleError(f"{who} takes {', '.join(unknown)}, and the pattern binds only {known}")
+    for v, has_default in taken.items():
+        if not has_default and not all(v in names for names in bound):
+            raise RuleError(f"one of the patterns of {name} does not bind {v}, which needs a default, as in {v}=None")
 
 
 NO_VARIABLES = frozenset({UNBOUND, ROOTS})

@@ -32,14 +32,17 @@ def is_each(items: object, kinds: type | tuple[type, ...]) -> bool:
 
 
 def describe_exception(error: BaseException, code: CodeType | None = None) -> str:
-    """The text of an exception, with names similar to one that passwright lacks, and the line in the file of `code`."""
+    """The text of an exception, with names similar to one that passwright lacks, and the line in the file of `code`.
+
+    It is the first line of `code` for an exception of the call itself, as for a wrong number of arguments.
+    """
     text = format_error(error)
     if isinstance(error, AttributeError | ImportError):
         text += _similar_names(error)
     if code is None or isinstance(error, PassesError):
         return text
     lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == code.co_filename]
-    return f"{text} ({Path(code.co_filename).name}:{lines[-1]})" if lines else text
+    return f"{text} ({Path(code.co_filename).name}:{lines[-1] if lines else code.co_firstlineno})"
 
 
 def describe_in(function: object, error: BaseException) -> str:

@@ -21,7 +21,7 @@ MAX_REDUCTION_OPSET = 18  # of ScatterElements and ScatterND with the reductions
 def _transpose(site: OpSite) -> None:
     """Transpose, with an input that gives the hinted output shape if possible."""
     named: Any = dict(site.pattern.attrs).get("perm")
-    rank = None if named is None or isinstance(named, Var) else len(named)
+    rank = None if named is None or isinstance(named, Var) or callable(named) else len(named)
     shape = site.hint.shape if rank is None else site.hinted_shape(rank, rank)
     settled = site.existing_operand(0)
     if settled is not None:

@@ -275,10 +275,21 @@ MAX_DRAWN = 50  # values of an attribute, to find one that fulfils a condition
 
 
 def _accepted(make: Callable[[], Any], accepts: Predicate) -> Any:
-    """A value that fulfils a condition. Raises GenerationError if none of many does."""
-    for value in (make() for _ in range(MAX_DRAWN)):
-        if accepts(value):
-            return value
+    """A value that fulfils a condition; or the last of many, if it raises with all of them, as the rule then shows.
+
+    Raises GenerationError if none of many does.
+    """
+    answers, value = 0, None
+    for _ in range(MAX_DRAWN):
+        value = make()
+        try:
+            if accepts(value):
+                return value
+            answers += 1
+        except Exception:  # noqa: BLE001, S112 - of the author's code
+            continue
+    if not answers:
+        return value
     raise GenerationError("no value that was drawn fulfils the condition on an attribute")
 
 

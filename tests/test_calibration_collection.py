@@ -11,8 +11,8 @@ import pytest
 from passwright.core import from_onnx
 from passwright.core.calibration import collection
 from passwright.core.calibration.collection import _groups, _write_samples, collect_statistics
+from passwright.core.calibration.collection_worker import Observation, ObservedGraph
 from passwright.core.calibration.methods import METHODS, Method, calibrated_ranges
-from passwright.core.calibration.observed_graphs import Observation, ObservedGraph
 from passwright.core.calibration.statistics import StatisticsCollector, ValueStatistics
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source

@@ -24,7 +24,7 @@ from passwright.core.proof.smt_terms import Arithmetic, z3
 from passwright.core.proof.smt_worker import number_of
 from passwright.core.verify.noise import float_info
 from passwright.core.verify.reference.float64_evaluation import evaluate_in_float64
-from passwright.passes.folding.array_evaluation import evaluate_arrays
+from passwright.passes.folding.fold_constants import evaluate_arrays
 from rewriting import each, load
 from tiers import slow_unless
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from onnx import numpy_helper
 from passwright.app.cli.entry import app
 from passwright.app.measure.profile_trace import KernelExecution, ProfiledRun
-from passwright.app.profile.profile_builder import MAX_RUNS, build_profile, timeline
+from passwright.app.profile.profile import MAX_RUNS, build_profile, timeline
 from passwright.app.profile.profile_recording import Recording, record_profile
 from passwright.app.profile.profile_report import Profile
 from passwright.core.errors import EvaluationError, ModelError

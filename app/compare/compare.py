@@ -36,8 +36,7 @@ from ..report.verdict_text import input_sets_text
 from .compare_options import CompareOptions
 from .comparison_report import ORIGINAL, ComparisonReport, Row
 from .document import describe
-from .engine_rows import EngineRuns, with_measurements
-from .rows import RowVerifier, measure_rows, online_optimizations
+from .rows import EngineRuns, RowVerifier, measure_rows, online_optimizations, with_measurements
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 
 BASELINE_ROW = 1  # index of the original under ORT ALL

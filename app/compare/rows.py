@@ -1,9 +1,9 @@
-"""Verification and timing of the rows of a comparison."""
+"""Verification and timing of the rows of a comparison, of onnxruntime and of other engines."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -11,24 +11,84 @@ from pathlib import Path
 from sys import float_info
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ...core.errors import ModelError, ModelLoadError
+from ...core.errors import ModelError, ModelLoadError, PassesError, format_error
 from ...core.io.model import Model
-from ...core.io.model_source import model_source
+from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import CPU, LEVELS, SessionConfig
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
+from ...core.verify.verification_spec import VerificationSpec
 from ..measure import benchmark
 from ..measure.engine_verdict import compare_in_engine
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data
+from ..verify.accuracy_loss import measure_loss
 from ..verify.interfaces import Interfaces
-from .comparison_report import ORIGINAL, ComparisonVerdict, OnlineOptimization, Row, offline_online_pairs
+from ..verify.verify_options import DEFAULT_BUDGET, VerifyOptions
+from .comparison_report import ORIGINAL, ComparisonVerdict, EngineRow, OnlineOptimization, Row, offline_online_pairs
 from .tool_runs import OptimizerOutput
+
+
+class EngineRuns(Struct, frozen=True):
+    """The verification of models in other engines, under their `configs`, beside the `original`."""
+
+    configs: Sequence[SessionConfig]
+    original: ModelSource
+    verifier: RowVerifier
+    spec: VerificationSpec | None
+    timer: PhaseTimer
+    seed: int
+
+    def rows(self, outputs: Sequence[OptimizerOutput]) -> Iterator[tuple[EngineRow, SessionConfig]]:
+        """A row for each model that was made, and each engine and precision."""
+        for output in outputs:
+            for config in self.configs if not output.row.failure else ():
+                self.timer.progress(f"verifying {output.row.made_by} in {config.engine_name}")
+                row = EngineRow(output.row.made_by, config.engine_name, config.precision)
+                try:
+                    yield self._verified(row, output, config), config
+                except PassesError as e:
+                    yield replace(row, failure=format_error(e)), config
+
+    def _verified(self, row: EngineRow, output: OptimizerOutput, config: SessionConfig) -> EngineRow:
+        if config.is_lossy and self.spec is not None:
+            options = VerifyOptions(budget=DEFAULT_BUDGET, seed=self.seed, effort="quick")
+            model = model_source(output.file, inline=False)
+            loss, precision = measure_loss(self.original, model, self.spec, options, self.timer, config)
+            text = f"{loss.outcome}: {loss.figure_text}"
+            return replace(row, precision=precision, verdict=text, is_wrong=not loss.is_within)
+        failure, verdict = self.verifier.verify_file(output.file, config)
+        wrong = verdict.wrong if verdict is not None else ""
+        return replace(row, failure=failure, verdict=_words(verdict), is_wrong=bool(wrong))
+
+
+def _words(verdict: ComparisonVerdict | None) -> str:
+    if verdict is None:
+        return ""
+    if verdict.wrong:
+        return f"wrong: {verdict.wrong}"
+    text = "no difference seen" if verdict.is_exact else f"within tolerance ({verdict.share or 0:.0%} of it)"
+    return f"{text} where {' and '.join(verdict.limits)}" if verdict.limits else text
+
+
+def with_measurements(
+    rows: Sequence[EngineRow], measured: Sequence[ModelMetrics], baseline: ModelMetrics | None
+) -> list[EngineRow]:
+    """The rows with what was measured of each that has no failure, if anything was; ratios are to the `baseline`."""
+    left = iter(measured)
+    return [row if row.failure else _with_metrics(row, next(left, None), baseline) for row in rows]
+
+
+def _with_metrics(row: EngineRow, found: ModelMetrics | None, baseline: ModelMetrics | None) -> EngineRow:
+    if found is None or found.failure:
+        return row if found is None else replace(row, failure=found.failure)
+    return replace(row, measured=found, precision=found.precision, ratios=latency_ratios(found, baseline))
 
 
 @dataclass(slots=True)

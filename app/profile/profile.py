@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from statistics import median
+from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import EvaluationError
@@ -12,12 +17,16 @@ from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.run.phase_timer import CHOOSING_INPUTS, PhaseTimer
+from ...core.serialization.proto_queries import all_nodes
+from ...core.serialization.provenance import read_provenance
 from ...core.support.gc_pause import gc_paused
+from ...core.support.printable_text import json_text
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import sizes_from_shapes
 from ...core.verify.input_specs import input_specs
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import make_feeds
+from ..measure.profile_trace import KernelExecution, KernelKey, ProfiledRun
 from ..optimize.optimize import optimize
 from ..optimize.run_options import plugin_files
 from ..options import with_process_options
@@ -25,10 +34,163 @@ from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .document import MAX_NODES, describe
-from .profile_builder import RecordedProfile, build_profile, timeline
+from .node_attribution import NodeAttribution, attribute_nodes, eliminated_nodes
 from .profile_options import ProfileOptions
-from .profile_recording import record_profile
-from .profile_report import ProfileReport
+from .profile_recording import Recording, record_profile
+from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
+
+MAX_RUNS = 10  # runs of each model, from the median one on
+MICROSECONDS_PER_SECOND = 1e6
+
+
+class RecordedProfile(Struct, frozen=True):
+    """A profile, its runs, the index of the run that the timeline shows, and the nodes by the keys of kernels."""
+
+    profile: Profile
+    runs: Sequence[ProfiledRun]
+    timeline_run: int
+    nodes: Mapping[KernelKey, NodeTime]
+
+
+def build_profile(label: str, recording: Recording) -> RecordedProfile:
+    """The profile of a recording."""
+    runs = recording.runs
+    middle = median(r.seconds for r in runs)
+    shown = min(range(len(runs)), key=lambda i: abs(runs[i].seconds - middle))
+    file_nodes = [*all_nodes(recording.file_graph.node)]
+    if recording.attributions is not None:
+        attributions = list(recording.attributions)
+    elif recording.optimized_graph is not None:
+        attributions = attribute_nodes(recording.file_graph, recording.optimized_graph)
+    else:  # the provider cannot save the optimized model: only nodes that kept their names are known
+        attributions = [NodeAttribution(n.name, n.op_type, (n.name,)) for n in file_nodes]
+    provenance = {n.name: read_provenance(n) for n in file_nodes}
+    nodes = _node_times(runs, shown, _attributed_nodes(runs, attributions), provenance)
+    node_seconds = sum(n.seconds for n in nodes.values())
+    slowest = sorted(nodes.values(), key=lambda n: (-n.seconds, n.start))
+    profile = Profile(
+        label,
+        len(runs),
+        node_seconds + median(max(r.seconds - r.node_seconds, 0.0) for r in runs),
+        node_seconds,
+        slowest,
+        _type_times(slowest),
+        eliminated_nodes=tuple(eliminated_nodes(recording.file_graph, attributions)),
+        precision=recording.precision,
+    )
+    return RecordedProfile(profile, runs, shown, nodes)
+
+
+def _attributed_nodes(
+    runs: Iterable[ProfiledRun], attributions: Iterable[NodeAttribution]
+) -> dict[KernelKey, tuple[str, ...]]:
+    """The nodes of the file for each node that ran. Nodes with the same name are matched in graph order."""
+    named: dict[tuple[str, str], list[NodeAttribution]] = defaultdict(list)
+    for a in attributions:
+        named[a.name, a.op].append(a)
+    keys: dict[tuple[str, str], list[KernelKey]] = defaultdict(list)
+    for key in sorted({k.key for run in runs for k in run.kernels}, key=lambda k: k[3]):
+        name, op, _, index = key
+        is_nameless = (name, op) not in named and name == f"{op}_{index}"
+        keys["" if is_nameless else name, op].append(key)
+    return {
+        key: attribution.file_nodes
+        for name, same_named in keys.items()
+        for key, attribution in zip(same_named, named.get(name, []), strict=False)
+    }
+
+
+def _node_times(
+    runs: Sequence[ProfiledRun],
+    shown: int,
+    file_nodes: Mapping[KernelKey, tuple[str, ...]],
+    provenance: Mapping[str, tuple[str, Sequence[str]]],
+) -> dict[KernelKey, NodeTime]:
+    """The times of all nodes; `provenance` has the rule and the original nodes of each node of the file."""
+    seconds: dict[KernelKey, list[float]] = defaultdict(list)  # of each run with the node
+    calls: Counter[KernelKey] = Counter()
+    starts: dict[KernelKey, float] = {}
+    for run in (runs[shown], *runs):
+        first = run.kernels[0].start if run.kernels else 0.0
+        for k in run.kernels:
+            starts.setdefault(k.key, k.start - first)
+    for run in runs:
+        own: dict[KernelKey, float] = defaultdict(float)
+        for k in run.kernels:
+            own[k.key] += k.self_seconds
+            calls[k.key] += 1
+        for key, spent in own.items():
+            seconds[key].append(spent)
+    times: dict[KernelKey, NodeTime] = {}
+    for key, start in starts.items():
+        names = file_nodes.get(key, ())
+        rules = dict.fromkeys(provenance[n][0] for n in names if provenance[n][0])
+        origin = dict.fromkeys(o for n in names for o in provenance[n][1] or [n])
+        # A node may be in some runs only. A mean of its times would count other load of the machine.
+        spent = median(seconds[key]) * len(seconds[key]) / len(runs)
+        per_run = calls[key] / len(runs)
+        times[key] = NodeTime(*key[:3], spent, start, names, tuple(origin), ", ".join(rules), per_run)
+    return times
+
+
+def _type_times(nodes: Iterable[NodeTime]) -> list[TypeTime]:
+    by_op: dict[str, list[NodeTime]] = defaultdict(list)
+    for node in nodes:
+        by_op[node.op].append(node)
+    types = (TypeTime(op, len(n), sum(x.calls for x in n), sum(x.seconds for x in n)) for op, n in by_op.items())
+    return sorted(types, key=lambda t: (-t.seconds, t.op))
+
+
+def timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]) -> str:
+    """Some runs of each profile, all beginning at 0, in the JSON of chrome://tracing."""
+    events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
+    trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
+    return json_text(trace, indent=None)
+
+
+def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:
+    place = {"pid": process, "tid": process}
+    names = {"process_name": {"name": recorded.profile.label}, "thread_name": {"name": "nodes"}}
+    for name, args in (names | {"process_sort_index": {"sort_index": process}}).items():
+        yield {"ph": "M", "name": name, "ts": 0, **place, "args": args}
+    first = min(recorded.timeline_run, max(len(recorded.runs) - MAX_RUNS, 0))
+    chosen = recorded.runs[first : first + MAX_RUNS]
+    for number, run in enumerate(chosen, first):
+        begin = run.start - chosen[0].start
+        nodes = {"nodes": len(run.kernels)}
+        yield _span(f"run {number}", "run", begin, begin + run.seconds) | place | {"args": nodes}
+        for kernel, end in _kernel_ends(run):
+            span = _span(kernel.name, "node", begin + kernel.start, begin + end)
+            yield span | place | {"args": _kernel_args(recorded, run, kernel)}
+
+
+def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
+    """Each kernel with its end, cut to the end of the op whose body it is in: times are rounded to microseconds."""
+    ends = [run.seconds]
+    for kernel in run.kernels:
+        while len(ends) > 1 and ends[-1] <= kernel.start:
+            ends.pop()
+        ends.append(min(kernel.start + kernel.seconds, ends[-1]))
+        yield kernel, ends[-1]
+
+
+def _span(name: str, category: str, begin: float, end: float) -> dict[str, Any]:
+    start = round(begin * MICROSECONDS_PER_SECOND, 3)
+    duration = max(round(end * MICROSECONDS_PER_SECOND - start, 3), 0.0)
+    return {"ph": "X", "name": name, "cat": category, "ts": start, "dur": duration}
+
+
+def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExecution) -> dict[str, Any]:
+    node = recorded.nodes[kernel.key]
+    return {
+        "op": kernel.op,
+        "provider": kernel.provider,
+        "own_us": round(kernel.self_seconds * MICROSECONDS_PER_SECOND, 3),
+        "share": round(kernel.self_seconds / run.seconds if run.seconds else 0.0, 6),
+        "file_nodes": list(node.file_nodes),
+        "origin": list(node.origin),
+        "rule": node.rule,
+    }
 
 
 @with_process_options

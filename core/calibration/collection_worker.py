@@ -1,21 +1,256 @@
-"""Worker process that runs a model and keeps the statistics of its outputs, so that no value leaves it."""
+"""Worker process that runs a model, bodies of Loop and Scan included, and keeps the statistics of its values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from msgspec import Struct
+from onnx import helper
 
+from ..ir.op_schemas import canonical_domain
+from ..operators.declaration import OperatorCall
+from ..operators.table import OPERATORS
 from ..ort import value_files
+from ..ort.backends import LoadedModel
 from ..ort.sessions import UNOPTIMIZED, SessionConfig
 from ..processes.worker_process import serve
-from .observed_graphs import Observation, ObservedGraph
+from ..serialization.proto_queries import (
+    all_nodes,
+    captured_names,
+    copy_without,
+    has_subgraphs,
+    named_subgraphs,
+    needed_nodes,
+    opset_versions,
+    subgraphs,
+)
 from .statistics import Array, StatisticsCollector, ValueStatistics
+
+OPTIONAL_INPUTS_IR = 4  # the IR version since which initializers need not be inputs
+Constant = onnx.TensorProto | onnx.SparseTensorProto | onnx.NodeProto
+Observe = Callable[[str, Any], None]
+
+
+class Observation(Struct, frozen=True):
+    """The values to observe, by name, or only their shapes. `folder` has external weights of the model."""
+
+    names: Collection[str]
+    config: SessionConfig
+    folder: Path | None = None
+    shapes: bool = False
+
+
+@dataclass(slots=True)
+class ObservedGraph:
+    """A graph as a model of its own, and the bodies in it with values to observe, each again as such a model.
+
+    onnxruntime gives no values of bodies. So the model also outputs what these bodies read, and they run on that.
+    `header` is the model without graph. `graph` is changed, and empty once the model is loaded. `results` are the
+    values that a run returns. `constants` of enclosing graphs are copied where they are read; None for the main graph.
+    """
+
+    header: onnx.ModelProto
+    graph: onnx.GraphProto
+    observation: Observation
+    results: Sequence[str] = ()
+    constants: Mapping[str, Constant] | None = None
+    names: list[str] = field(init=False)
+    """The values to observe, those of bodies last; some may be there more than once."""
+    outer: list[str] = field(init=False)
+    """The values of enclosing graphs that a run needs."""
+    _nodes: list[_NodeWithBodies] = field(init=False)
+    _observed: dict[str, str] = field(init=False)  # by name: the output or input of the model
+    _needed: list[str] = field(init=False)  # outputs, or inputs
+    _session: LoadedModel | None = None
+
+    @classmethod
+    def of_model(cls, model: onnx.ModelProto, observation: Observation) -> ObservedGraph:
+        """The main graph of a model, which is changed."""
+        return cls(copy_without(model, "graph"), model.graph, observation)
+
+    def __post_init__(self) -> None:
+        graph = self.graph
+        defined = _defined_names(graph)
+        own = [name for name in defined if name in self.observation.names]
+        enclosing = {name: c for name, c in (self.constants or {}).items() if name not in defined}
+        nodes = (self._node_with_bodies(node, enclosing | _constants(graph)) for node in graph.node)
+        self._nodes = [node for node in nodes if node is not None]
+        bodies = [body for node in self._nodes for body in node.bodies.values()]
+        self.names = own + [name for body in bodies for name in body.names]
+        self._observed = _append_shapes(graph, own) if self.observation.shapes else dict(zip(own, own, strict=True))
+        read = (
+            *(name for node in self._nodes for name in node.node.input if name),
+            *(n for b in bodies for n in b.outer),
+        )
+        self._needed = list(dict.fromkeys((*self._observed.values(), *self.results, *read)))
+        del graph.output[:]
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in self._needed)
+        _keep_needed_nodes(graph)
+        free = captured_names(graph)
+        for name in free:
+            _add_constant(graph, enclosing.get(name))
+        self.outer = [name for name in free if name not in enclosing]
+
+    def _node_with_bodies(self, node: onnx.NodeProto, constants: Mapping[str, Constant]) -> _NodeWithBodies | None:
+        """A node of the graph with values to observe in its bodies; None for another one."""
+        version = opset_versions(self.header).get("", 0)
+        operator = OPERATORS.get(node.op_type) if has_subgraphs(node) and not canonical_domain(node.domain) else None
+        if operator is None or operator.meaning(version) is None:
+            return None
+        kept = (a for a in node.attribute if not a.name.startswith("scan_output_"))
+        attributes = {a.name: helper.get_attribute_value(a) for a in kept}
+        bodies = dict[str, ObservedGraph]()
+        for name, subgraph in named_subgraphs(node):
+            carried = subgraph.output[: _result_count(node, version)]
+            attributes[name] = onnx.GraphProto(input=subgraph.input, output=carried)
+            results = [o.name for o in carried]
+            observed = ObservedGraph(self.header, copy_without(subgraph), self.observation, results, constants)
+            if observed.names:
+                bodies[name] = observed
+        return _NodeWithBodies(node, version, attributes, bodies) if bodies else None
+
+    def run(self, feeds: Mapping[str, Any], observe: Observe) -> list[Any]:
+        """Run on the inputs and the `outer` values, call `observe` with names and values, and return the `results`.
+
+        Raises ModelLoadError and EvaluationError.
+        """
+        found = {**feeds, **self._computed(feeds)}
+        for name, output in self._observed.items():
+            observe(name, found[output])
+        for node in self._nodes:
+            node.run(found, observe)
+        return [found[name] for name in self.results]
+
+    def _computed(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs of the model that are not fed."""
+        outputs = [name for name in self._needed if name not in feeds]
+        if not outputs:
+            return {}
+        if self._session is None:
+            self._session = self._load(feeds)
+        return dict(zip(outputs, self._session.run(outputs, feeds), strict=True))
+
+    def _load(self, feeds: Mapping[str, Any]) -> LoadedModel:
+        """A session of the model. The model of a body takes the types of its inputs from their first values."""
+        model = copy_without(self.header)
+        model.graph.CopyFrom(self.graph)
+        model.graph.name = model.graph.name or "body"
+        if self.constants is not None:
+            model.ir_version = max(model.ir_version, OPTIONAL_INPUTS_IR)
+            declared = {v.name: v.type for v in self.graph.input}
+            del model.graph.input[:]
+            model.graph.input.extend(
+                onnx.ValueInfoProto(name=name, type=_type_of(value, declared.get(name)))
+                for name, value in feeds.items()
+            )
+        return LoadedModel(model.SerializeToString(), self.observation.config, folder=self.observation.folder)
+
+
+class _NodeWithBodies(Struct, frozen=True):
+    """A `node` of the opset `version` with values to observe in `bodies`, by attribute.
+
+    Bodies in its `attributes` are declarations of inputs, and of the results that the next iteration takes: others are
+    not kept.
+    """
+
+    node: onnx.NodeProto
+    version: int
+    attributes: Mapping[str, Any]
+    bodies: Mapping[str, ObservedGraph]
+
+    def run(self, found: Mapping[str, Any], observe: Observe) -> None:
+        """Run the bodies on values of the graph with the node, as often as the operator does."""
+
+        def run_body(graph: onnx.GraphProto, given: Sequence[Any]) -> list[Any]:
+            body = next((b for name, b in self.bodies.items() if self.attributes[name] is graph), None)
+            if body is None:
+                return []
+            outer = {name: found[name] for name in body.outer}
+            return body.run(
+                outer | {v.name: _as_declared(x, v) for v, x in zip(graph.input, given, strict=True)}, observe
+            )
+
+        call = OperatorCall(self.node, self.version, self.attributes, (), run_body)
+        OPERATORS[self.node.op_type].run(call, *(found[name] if name else None for name in self.node.input))
+
+
+def _result_count(node: onnx.NodeProto, version: int) -> int:
+    """The number of the first results of a body that the next iteration takes."""
+    if node.op_type == "Loop":
+        return max(1, len(node.input) - 1)
+    scanned = next((a.i for a in node.attribute if a.name == "num_scan_inputs"), len(node.input))
+    return len(node.input) - scanned - (node.op_type == "Scan" and version < 9)  # whose first input are lengths
+
+
+def _as_declared(value: Any, declared: onnx.ValueInfoProto) -> Any:
+    """A value for an input; a number in one dimension if that is declared, as onnxruntime gives it."""
+    if not hasattr(value, "dtype"):
+        return value
+    array: Array = np.asarray(value, order="C")
+    return array if array.ndim else array.reshape((1,) * len(declared.type.tensor_type.shape.dim))
+
+
+def _type_of(value: Any, declared: onnx.TypeProto | None) -> onnx.TypeProto:
+    """The type of a value, of any shape; lists that are empty and None have the `declared` one."""
+    if hasattr(value, "dtype"):
+        return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(value.dtype), None)
+    if declared is not None and declared.WhichOneof("value"):
+        return declared
+    return helper.make_sequence_type_proto(_type_of(value[0] if value else np.float32(0), None))
+
+
+def _defined_names(graph: onnx.GraphProto) -> dict[str, None]:
+    """The names that a graph defines, without its bodies, in order."""
+    initializers = (*(t.name for t in graph.initializer), *(s.values.name for s in graph.sparse_initializer))
+    names = chain((v.name for v in graph.input), initializers, *(node.output for node in graph.node))
+    return dict.fromkeys(filter(None, names))
+
+
+def _constants(graph: onnx.GraphProto) -> dict[str, Constant]:
+    """The constants of a graph, by name."""
+    found: dict[str, Constant] = {t.name: t for t in graph.initializer}
+    found |= {s.values.name: s for s in graph.sparse_initializer}
+    for v in graph.input:
+        found.pop(v.name, None)  # it can be overridden
+    nodes = (node for node in graph.node if node.op_type == "Constant" and not canonical_domain(node.domain))
+    return found | {node.output[0]: node for node in nodes}
+
+
+def _add_constant(graph: onnx.GraphProto, constant: Constant | None) -> None:
+    if isinstance(constant, onnx.NodeProto):
+        graph.node.insert(0, constant)
+    elif isinstance(constant, onnx.TensorProto):
+        graph.initializer.append(constant)
+    elif constant is not None:
+        graph.sparse_initializer.append(constant)
+
+
+def _append_shapes(graph: onnx.GraphProto, names: Iterable[str]) -> dict[str, str]:
+    """Append nodes with the shapes of values; the names of these by those of the values."""
+    graphs = [graph, *(g for node in all_nodes(graph.node) for g in subgraphs(node))]
+    used = {name for g in graphs for node in g.node for name in (*node.input, *node.output)}
+    used.update(name for g in graphs for name in _defined_names(g))
+    fresh = (name for i in count() if (name := f"shape{i}") not in used)
+    shapes = {name: next(fresh) for name in names}
+    graph.node.extend(helper.make_node("Shape", [name], [shape]) for name, shape in shapes.items())
+    return shapes
+
+
+def _keep_needed_nodes(graph: onnx.GraphProto) -> None:
+    """Remove the nodes that no output needs."""
+    kept = needed_nodes(graph.node, [o.name for o in graph.output])
+    if len(kept) < len(graph.node):
+        kept = [copy_without(node) for node in kept]
+        del graph.node[:]
+        graph.node.extend(kept)
+
 
 FLOAT_KINDS = frozenset({"float16", "bfloat16", "float32", "float64"})  # names of dtypes
 

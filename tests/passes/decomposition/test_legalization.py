@@ -15,8 +15,7 @@ from passwright.core.errors import PassFailed, TargetError, UsageError
 from passwright.core.ir.op_schemas import qualified_op_type
 from passwright.core.rewriting.rules import CONDITIONAL
 from passwright.passes.decompositions import DECOMPOSITIONS
-from passwright.passes.function_bodies import function_rules
-from passwright.passes.legalization import Legalize
+from passwright.passes.legalization import Legalize, function_rules
 from passwright.passes.pipelines import legalization_for, pipeline_for
 from passwright.testing.rewriting import apply_passes
 from rewriting import each, load, op_types, require_equivalent, to_onnx

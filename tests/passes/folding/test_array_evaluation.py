@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from passwright.core import Graph, evaluate, from_onnx
 from passwright.core.operators.table import OPERATORS
-from passwright.passes.folding.array_evaluation import evaluate_arrays
+from passwright.passes.folding.fold_constants import evaluate_arrays
 from rewriting import each, load
 
 MIB = 1 << 20

@@ -293,6 +293,8 @@ class Legalize:
                     break
             for name, reason in declined.items():
                 change_log.record_decline(name or self.name, place, reason)
+        for error in planner.errors:
+            change_log.note(error)
         return made
 
 
@@ -325,6 +327,7 @@ class _Planner:
     lacks: Lacks
     _plans: dict[object, Plan] = field(default_factory=dict[object, Plan])
     _pending: list[object] = field(default_factory=list[object])
+    errors: dict[str, None] = field(default_factory=dict[str, None])  # of decompositions that raise, in words
 
     def reason(self, op: Op) -> str:
         """Why an op is to be replaced; "" for one that may stay, or that is computed before the model runs."""
@@ -351,6 +354,8 @@ class _Planner:
                 cost, missing = self._cost(r, op)
             except (MatchFailure, RuleError) as e:
                 tried[r.name] = f"{r.name}: {e}"
+                if isinstance(e, RuleError):
+                    self.errors[f"a decomposition was left out: {e}"] = None
                 continue
             if missing:
                 tried[r.name] = f"{r.name} would need {', '.join(missing)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core import NetworkxPass, from_networkx, from_onnx, networkx_pass, to_networkx, to_onnx
-from passwright.core.errors import ModelError
+from passwright.core.errors import ModelError, UsageError
 from passwright.core.io.model_source import model_source
 from passwright.testing import becomes
 from rewriting import apply_passes, cases, load, require_equivalent
@@ -248,12 +249,13 @@ def test_attributes_and_bodies_are_editable() -> None:
         "a key that is no name": (
             lambda net: net.add_node(7, kind="value"), "value 7 has no name: its key is no text, so give it one"),
         "a wrong attribute": (
-            lambda net: net.nodes["Relu a"]["attributes"].update(p={}), "Relu : its attribute p cannot be {}"),
+            lambda net: net.nodes["Relu a"]["attributes"].update(p={}), "op 'Relu a': its attribute p cannot be {}"),
         "an attribute that no opset has": (
             lambda net: net.nodes["Relu a"]["attributes"].update(p=1), "Relu a: its attribute p is none of the"),
         "an undeclared input": (
             lambda net: net.add_node("z", kind="input"), "input z is not declared in net.graph['graph'].input"),
         "no message": (lambda net: net.graph.clear(), "net.graph has no GraphProto as 'graph'"),
+        "no output": (lambda net: net.remove_node("y"), "output y is provided by no node"),
         "an output that is gone": (lambda net: net.nodes["y"].update(name="z"), "output y is provided by no node"),
     },
 )  # fmt: skip
@@ -290,3 +292,26 @@ def test_interface_stays() -> None:
 
     report = optimize(load(TWICE), plugin=[NetworkxPass("cuts", rewrite)], only=["cuts"]).report
     assert "cuts: " in report.rejected[0].message
+
+
+def test_a_failing_function_names_its_line() -> None:
+    @networkx_pass(name="fails")
+    def fails(net: Net[Any]) -> Net[Any]:
+        net.remove_node("nowhere")
+        return net
+
+    (rejected,) = optimize(load(TWICE), plugin=[fails], only=["fails"]).report.rejected
+    assert re.search(r"The node nowhere is not in the digraph. \(test_networkx.py:\d+\)$", rejected.message)
+
+
+def test_a_misspelt_operator_and_a_wrong_decorator_are_explained() -> None:
+    def rewrite(net: Net[Any]) -> Net[Any]:
+        net.nodes["Relu a"]["op_type"] = "Rellu"
+        return net
+
+    (rejected,) = optimize(load(TWICE), plugin=[NetworkxPass("spoils", rewrite)], only=["spoils"]).report.rejected
+    assert "it brought in Rellu, which opset" in rejected.message
+    assert "did you mean Relu" in rejected.message
+    wrong: Any = networkx_pass
+    with pytest.raises(UsageError, match=r"^networkx_pass takes a function, or a name and exact=True by name, but got"):
+        wrong(True)

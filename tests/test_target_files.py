@@ -156,11 +156,17 @@ MISTAKES = {
     "a name": ('name = "t"\n[operators]\nSoftMax = {}', "no opset has an operator SoftMax; did you mean Softmax"),
     "an attribute": (
         'name = "t"\n[operators]\nResize = { attributes = { mod = [1] } }',
-        "Resize has no attribute mod at any opset; did you mean mode",
+        "Resize has no attribute or input mod at any opset; did you mean mode",
     ),
-    "an input": ('name = "t"\n[operators]\nConv = { constant = ["V"] }', "Conv has no attribute V at any opset"),
+    "an input": (
+        'name = "t"\n[operators]\nConv = { constant = ["V"] }',
+        "Conv has no attribute or input V at any",
+    ),
     "a type": ('name = "t"\n[operators]\nConv = { dtypes = ["float23"] }', "Conv: no element type float23"),
-    "a key": ('name = "t"\n[operators]\nConv = { rank = [4] }', "Object contains unknown field `rank`"),
+    "a key": (
+        'name = "t"\n[operators]\nConv = { rank = [4] }',
+        "field `rank` - at `$.operators[...]`; did you mean ranks?",
+    ),
     "no name": ("[operators]\nConv = {}", "Object missing required field `name`"),
     "no TOML": ("[operators", "target.toml:1: "),
 }

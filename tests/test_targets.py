@@ -1,8 +1,10 @@
 """Targets, and the pipelines made of them."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -178,3 +180,60 @@ def test_axes_are_counted_from_the_front(axis: int, allowed: int, is_taken: bool
     text = f"g (float[2,3] x) => (float[2,3] y) {{ y = Softmax<axis = {axis}>(x) }}"
     op = next(from_onnx(load(text)).graph.ops("Softmax"))
     assert list(Support(attributes={"axis": (allowed,)}).obstacles(op)) == ([] if is_taken else [f"axis {axis}"])
+
+
+ADD = "g (float[2] x) => (float[2] y) { y = Add(x, x) }"
+
+
+@each(
+    ("make", "message"),
+    {
+        "dtypes": (lambda: any_support(dtypes="float"), "^dtypes takes element types as in .* not 'float'$"),
+        "ranks": (lambda: any_support(ranks={"X": 4}), "^ranks takes ranks as in"),
+        "attributes": (lambda: any_support(attributes={"group": 1}), "^attributes takes lists of values by name"),
+        "constant": (lambda: any_support(constant="axes"), "^constant takes names of inputs"),
+        "condition": (lambda: any_support(condition=True), "^condition takes a function"),
+        "class": (lambda: any_target(operators={"Add": Support}), "^target t: operators takes forms by operator"),
+        "types": (lambda: any_target(operators={"Add": ("float",)}), "^target t: operators takes forms by operator"),
+        "list": (lambda: any_target(operators=["Add"]), r"forms by operator as in .*, not \['Add'\]$"),
+        "avoided": (lambda: any_target(avoided={"Add": (Support(),)}), "^target t: avoided takes forms"),
+        "others": (lambda: any_target(others="all"), "^target t: others takes 'none', 'standard' or a function"),
+        "last": (lambda: any_target(last=("drop-identity",)), "^target t: last takes a list of passes"),
+        "decompositions": (
+            lambda: any_target(decompositions=(len,)),
+            "^target t: decompositions takes a list",
+        ),
+    },
+)
+def test_arguments_of_other_types(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()
+
+
+def any_support(**given: Any) -> Support:
+    return Support(**given)
+
+
+def any_target(**given: Any) -> Target:
+    return Target("t", **given)
+
+
+def test_a_condition_declines_by_false_and_names_its_line_where_it_raises() -> None:
+    (add,) = from_onnx(load(ADD)).graph.ops()
+    assert Target("t", operators={"Add": Support(condition=lambda _: False)}).obstacle(add) == "its condition is false"
+    assert not Target("t", operators={"Add": Support(condition=lambda _: None)}).obstacle(add)
+    with pytest.raises(UsageError, match=r"on Add y fails: ZeroDivisionError: .* \(test_targets.py:\d+\)$"):
+        Target("t", operators={"Add": Support(condition=lambda _: 1 / 0)}).obstacle(add)
+
+
+def test_a_decomposition_that_raises_is_said() -> None:
+    @rule(lambda g, x: g.HardSwish(x))
+    def wrong(g: Any, x: Value) -> Value:
+        """HardSwish(x) => Relu(x), misspelt"""
+        return cast("Value", g.Rellu(x))
+
+    target = Target("t", operators={"HardSwish": Support(last=0)}, others="standard", decompositions=(wrong,))
+    found = optimize(load("g (float[2] x) => (float[2] y) { y = HardSwish(x) }", 17), target=target).report
+    assert found.target is not None
+    assert not found.target.misfits, "another decomposition was taken"
+    assert any("wrong failed at HardSwish y: no opset has an operator Rellu" in note for note in found.notes)

@@ -18,12 +18,14 @@ from ..inference import forget_inferred_types
 from ..ir.expressions import contradict
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op, inherit_name, set_origin
+from ..ir.op_schemas import since_versions
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, digest, tensors_equal
 from ..ir.values import Value, declared_shape
 from ..serialization.exporter import node_bytes
 from ..serialization.importer import Importer
 from ..serialization.node_attributes import NodeKey, node_key
 from ..serialization.proto_queries import opset_versions, undefined_operators, used_domains
+from ..support.suggestions import did_you_mean
 from .convert import from_onnx
 from .graph_interface import (
     Default,
@@ -370,4 +372,5 @@ def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str]
     for domain, kind in undefined_operators(model):
         if not any(op.domain == domain for g in graph.with_subgraphs() for op in g.ops(kind)):
             version = imports.get(domain, graph.opsets.get(domain))
-            raise InterfaceError(f"it brought in {kind}, which opset {version} of {domain or 'ai.onnx'} does not have")
+            where, hint = f"opset {version} of {domain or 'ai.onnx'}", did_you_mean(kind, since_versions(domain))
+            raise InterfaceError(f"it brought in {kind}, which {where} does not have{hint}")

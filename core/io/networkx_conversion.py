@@ -149,7 +149,9 @@ class NetReader:
         info = _require_net(net)
         names = _value_names(net)
         tensors = [_named_tensor(d["tensor"], names[key]) for key, d in net.nodes(data=True) if _has_tensor(d)]
-        declared = {i.name for i in info.input}
+        declared, there = {i.name for i in info.input}, set(names.values())
+        if (gone := next((o.name for o in info.output if o.name not in there), None)) is not None:
+            raise ModelError(f"output {gone} is provided by no node")
         for key, d in net.nodes(data=True):
             if d["kind"] == "input" and names[key] not in declared:
                 raise ModelError(f"input {names[key]} is not declared in net.graph['graph'].input")
@@ -173,7 +175,7 @@ class NetReader:
         schema = op_schemas.schema(node.op_type, op_schemas.canonical_domain(domain), self.versions.get(domain, 0))
         _require_inputs(key, inputs, schema)
         for name, value in data.get("attributes", {}).items():
-            node.attribute.append(self._attribute(name, value, old.get(name), node, schema))
+            node.attribute.append(self._attribute(name, value, old.get(name), key, schema))
         node.input.extend(inputs + [""] * (counts[0] - len(inputs)))
         node.output.extend(outputs + [""] * (counts[1] - len(outputs)))
         return node
@@ -183,7 +185,7 @@ class NetReader:
         name: str,
         value: Any,
         old: onnx.AttributeProto | None,
-        node: onnx.NodeProto,
+        op: Any,
         schema: onnx.defs.OpSchema | None,
     ) -> onnx.AttributeProto:
         """An attribute: as in the file, if it is equal."""
@@ -204,7 +206,7 @@ class NetReader:
         try:
             made = op_schemas.make_attribute(name, value, schema)
         except (TypeError, ValueError, AttributeError) as e:
-            raise ModelError(f"{node.op_type} {node.name}: its attribute {name} cannot be {value!r}") from e
+            raise ModelError(f"op {op!r}: its attribute {name} cannot be {value!r}") from e
         return made
 
     def _body(self, net: nx.MultiDiGraph[Any]) -> onnx.GraphProto:

@@ -15,6 +15,7 @@ from ..io.networkx_conversion import from_networkx, to_networkx
 from ..ir.graph import Graph
 from ..rewriting.change_log import ChangeLog
 from ..serialization.exporter import written_initializers
+from ..support.author_errors import require_argument
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -102,4 +103,6 @@ def networkx_pass(
     def decorate(function: NetRewrite) -> NetworkxPass:
         return NetworkxPass(name or getattr(function, "__name__", "").replace("_", "-"), function, exact)
 
+    wanted = "a function, or a name and exact=True by name"
+    require_argument(rewrite is None or callable(rewrite), "networkx_pass", wanted, rewrite)
     return decorate if rewrite is None else decorate(rewrite)

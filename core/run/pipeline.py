@@ -119,7 +119,7 @@ def run_pass(p: Pass, graph: Graph, change_log: ChangeLog) -> int:
     except BaseException as e:
         kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
         is_named = isinstance(e, PassFailed) and (is_group or e.pass_name == p.name)
-        code = getattr(type(p).run, "__code__", None)
+        code = getattr(getattr(p, "rewrite", type(p).run), "__code__", None)  # a function, or a pass written by hand
         is_own = type(p).__module__.partition(".")[0] == __name__.partition(".")[0]  # a pass of this package
         is_misuse = isinstance(e, GraphError | UsageError) or (isinstance(e, RuleError) and not e.rule)
         describe = describe_exception if is_own or not is_misuse else describe_failed_call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby, starmap
@@ -21,6 +22,7 @@ from ..ir.op_schemas import ONNX_DOMAIN, VARIADIC, input_names, misuse, qualifie
 from ..ir.tensor import KNOWN_DTYPES, element_type
 from ..ir.values import Value
 from ..rewriting.rules import Rule
+from ..support.author_errors import describe_exception
 from ..support.regular_files import read_text
 from ..support.suggestions import did_you_mean
 from ..support.toml_tables import read_tables
@@ -30,6 +32,7 @@ MAX_BYTES = 1 << 20  # of a file with a target
 AXIS_OF_RESULT = frozenset({"ConcatFromSequence", "OneHot"})  # whose `axis` is one of the output
 MIN_PLACES = 40  # letters of the places of a kind, where a reason is long
 MAX_SHOWN, MAX_LENGTH = 5, 120  # the kinds of misfits that a message lists, and the letters of each
+BY_INPUT = ("dtypes", "ranks")
 DTYPES = frozenset(map(element_type, KNOWN_DTYPES))
 DTYPE_ATTRIBUTES = frozenset({"dtype", "to"})  # the numbers of element types, of which lists have the names
 Facts = Collection[Any] | Mapping[str, Collection[Any]]
@@ -42,7 +45,8 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
     for the first input, or, in a mapping, for inputs by their names in the specification. `constant` names inputs that
     must be constants where they are given, `omitted` inputs that must not be given. `attributes` has the values that
     attributes may have, of `to` and `dtype` the names of types; defaults count. `outputs` is the highest number of
-    outputs that are used. `condition` is called with the op, and declines by `require` as a rule does.
+    outputs that are used. `condition` is called with the op, and declines by `require` as a rule does, or by False.
+    Raises UsageError for arguments of other types, and for a condition that raises.
 
     Examples:
         >>> relu = next(graph.ops("Relu"))
@@ -61,6 +65,23 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
     omitted: Collection[str] = ()
     outputs: int | None = None
     condition: Callable[[Op], object] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for arguments of other types."""
+        by_input = "a list, or lists by the names of inputs"
+        for name, kind, wanted in (
+            ("dtypes", str, f"element types as in ('float', 'int64'): {by_input}"),
+            ("ranks", int, f"ranks as in (2, 4): {by_input}"),
+            ("constant", str, "names of inputs as in ('axes',)"),
+            ("omitted", str, "names of inputs as in ('axes',)"),
+        ):
+            given: Any = getattr(self, name)
+            lists: Any = given.values() if name in BY_INPUT and hasattr(given, "values") else [given]
+            _require(all(_is_list(found, kind) for found in lists), f"{name} takes {wanted}", given)
+        values = self.attributes.values() if isinstance(self.attributes, Mapping) else (0,)  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
+        is_right = all(_is_list(found, object) for found in values)
+        _require(is_right, "attributes takes lists of values by name as in {'group': (1,)}", self.attributes)
+        _require(self.condition is None or callable(self.condition), "condition takes a function", self.condition)
 
     def covers(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
         """Whether it may hold of an op with inputs of these types, of which 0 is an unknown one."""
@@ -97,9 +118,13 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
             yield f"{used} outputs"
         if self.condition is not None:
             try:
-                self.condition(op)
+                if self.condition(op) is False:
+                    yield "its condition is false"
             except MatchFailure as e:
                 yield str(e)
+            except Exception as e:
+                what = describe_exception(e, getattr(self.condition, "__code__", None))
+                raise UsageError(f"the condition of a target on {op.label} fails: {what}") from e
 
     def has_opset(self, version: int) -> bool:
         """Whether it is of that opset."""
@@ -110,6 +135,16 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
         """The attributes and inputs of which it says something."""
         by_input = {*_by_input(self.dtypes, ()), *_by_input(self.ranks, ())} - {""}
         return frozenset((*by_input, *self.attributes, *self.constant, *self.omitted))
+
+
+def _is_list(given: object, kind: type) -> bool:
+    is_collection = isinstance(given, Collection) and not isinstance(given, str | bytes | Mapping)
+    return is_collection and all(isinstance(item, kind) for item in cast("Collection[object]", given))
+
+
+def _require(is_right: object, what: str, given: object) -> None:
+    if not is_right:
+        raise UsageError(f"{what}, not {reprlib.repr(given)}")
 
 
 def _range(first: int, last: int | None) -> str:
@@ -271,7 +306,21 @@ class Target(Struct, frozen=True, dict=True):
     fallback: str = "basic"
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a decomposition of several ops: those that it lacks are planned one by one."""
+        """Raise UsageError for arguments of other types, and for a decomposition of several ops: it replaces one."""
+        for name, listed in (("operators", self.operators), ("avoided", self.avoided)):
+            table: Any = listed if isinstance(listed, Mapping) else {"": None}  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
+            for operators, forms in table.items():
+                is_right = isinstance(forms, Support) or (name == "operators" and _is_list(forms, Support))
+                wanted = "forms by operator as in {'Add': Support()}"
+                given: Any = {operators: forms} if operators else listed
+                _require(is_right, f"target {self.name}: {name} takes {wanted}", given)
+        is_right = callable(self.others) or self.others in {"none", "standard"}
+        _require(is_right, f"target {self.name}: others takes 'none', 'standard' or a function", self.others)
+        for name, items, kind, wanted in (
+            ("decompositions", self.decompositions, Rule, "rules, as @rule makes them"),
+            ("last", self.last, Pass, "passes, as RulePass(...)"),
+        ):
+            _require(_is_list(items, kind), f"target {self.name}: {name} takes a list of {wanted}", items)
         for r in self.decompositions:
             for ops in (tuple(p.walk()) for p in r.patterns):
                 if len(ops) > 1:
@@ -339,7 +388,7 @@ class Target(Struct, frozen=True, dict=True):
             domain, op_type = split_op_type(name)
             for f in forms:
                 if why := misuse(op_type, domain, (0, VARIADIC), f.names):
-                    raise UsageError(f"target {self.name}: {why}")
+                    raise UsageError(f"target {self.name}: {why.replace(' attribute ', ' attribute or input ', 1)}")
                 facts = _by_input(f.dtypes, ()).values()
                 for dtype in (d for dtypes in facts for d in dtypes if d not in DTYPES):
                     raise UsageError(
@@ -364,7 +413,8 @@ def read_target(path: Path) -> Target:
     try:
         table = msgspec.convert(read_tables(path, read_text(path, MAX_BYTES)), _TargetTable)
     except msgspec.ValidationError as e:
-        raise UsageError(f"{path}: {e}") from e
+        fields = (*_TargetTable.__struct_fields__, *Support.__struct_fields__)
+        raise UsageError(f"{path}: {e}{did_you_mean(str(e).partition('`')[2].partition('`')[0], fields)}") from e
     except UnicodeDecodeError as e:
         raise UsageError(f"{path}:1: not a text in UTF-8") from e
     except OSError as e:

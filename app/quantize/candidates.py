@@ -24,6 +24,7 @@ from ...core.io.writer import write_model
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
+from ...core.ir.values import Value
 from ...core.rewriting.change_log import Change, ChangeKey, Exclusions
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
@@ -182,6 +183,20 @@ def replaced_names(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, f
         kinds = (kind for op in ops[1:] for kind in (op.type, operator_kind(op)))
         found[c.by, c.place] = frozenset((c.place, *computed, *kinds))
     return found
+
+
+def changed_weights(model: Model, changes: Sequence[Change]) -> dict[ChangeKey, list[Value]]:
+    """The constant weights of the ops that lossy changes are about, by key. `model` is the float model."""
+    makers = _makers(model)
+    ops = {(c.by, c.place): weighted_op(makers[c.place]) for c in changes if c.place in makers}
+    read = {key: [_before_transpose(v) for v in op.inputs if v is not None] for key, op in ops.items()}
+    return {key: [v for v in values if v.is_const and v.rank > 1] for key, values in read.items()}
+
+
+def _before_transpose(v: Value) -> Value:
+    turn = v.producer
+    inner = turn.inputs[0] if turn is not None and turn.type == "Transpose" else None
+    return v if inner is None else inner
 
 
 def _makers(model: Model) -> dict[str, Op]:

@@ -22,6 +22,7 @@ from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
 from ...core.ort.engines import SINGLE, find_engine
 from ...core.ort.sessions import SessionConfig
+from ...core.plugins.pass_registry import python_file
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
 from ...core.support.scratch_folder import ScratchFolder
@@ -227,6 +228,12 @@ class QuantizationContext(Struct, frozen=True):
         """Samples on which errors of single ops are measured."""
         return (self.samples.calibration or self.samples.drawn)[:SENSITIVITY_SAMPLES]
 
+    def scored_outputs(self, metric: str) -> list[str]:
+        """The outputs that decide the figure: of a ready metric on labelled rows the first, else all."""
+        is_ready = self.samples.labelled is not None and python_file(metric) is None
+        names = [v.name for v in self.source.load().graph.outputs]
+        return names[:1] if is_ready else names
+
     def schemes(self, options: QuantizationOptions) -> dict[str, Variants]:
         """The schemes to try, with their variants."""
         return chosen_schemes(
@@ -239,7 +246,7 @@ class QuantizationContext(Struct, frozen=True):
         return Search(
             self.criteria.searched,
             self.racing.ratios,
-            partial(orders_to_leave, feeds=self.sensitivity_feeds),
+            partial(orders_to_leave, feeds=self.sensitivity_feeds, outputs=self.scored_outputs(options.metric)),
             folder,
             self.source.size,
             Limits(options.trials, options.time),

@@ -20,7 +20,14 @@ from ...core.run.pipeline import Pass
 from ...core.support.confidence_intervals import AS_FAST, RatioInterval
 from ..measure.agreement import Score
 from ..measure.criterion import AS_USERS_RUN, Criterion
-from .candidates import Candidate, CandidateBuilder, by_operator, replaced_names, replaced_operators
+from .candidates import (
+    Candidate,
+    CandidateBuilder,
+    by_operator,
+    changed_weights,
+    replaced_names,
+    replaced_operators,
+)
 from .journal import Journal
 
 MAX_REBUILDS = 4  # to leave out groups that onnxruntime does not fuse
@@ -28,6 +35,7 @@ LESS = 0.97  # of the bytes of a candidate: its weights are stored with fewer bi
 SMALLER = 0.9  # of the original's bytes: a candidate that is as fast has to be at most as large
 LINEAR = frozenset({"Conv", "Gemm", "MatMul"})  # without which nothing else is quantized
 FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it stays in float
+WIDE = 8  # bits of weights whose rounding to 4 does most harm
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 Goal = Literal["latency", "size", "memory"]
@@ -109,6 +117,8 @@ class BuiltCandidate:
         return self.trial.outcome == WITHIN
 
 
+Leaving = Callable[[BuiltCandidate, Collection[ChangeKey]], BuiltCandidate | None]
+"""Makes a candidate without some changes, or None if it is over the budget."""
 WITHIN, TAKEN, LIMITED = "within the budget", "taken", "not tried: the search had ended"
 Variant = Callable[[Any], CandidateBuilder | None]
 """Makes a builder from the best candidate of the scheme so far, which the first variant does not need; None if it has
@@ -409,16 +419,18 @@ class Search:
         return built
 
     def _with_ops_left(self, over: BuiltCandidate) -> BuiltCandidate | None:
-        """The candidate with ops left in float that is within the budget.
+        """The candidate within the budget with weights of 4 bits in 8, or with ops left in float.
 
         Few ops of the first order, else parts of the model, else the fewest first ops of an order.
         """
-        self.progress(f"quantizing: {over.trial.scheme}, measuring the errors of single ops")
+        self.progress(f"quantizing: {over.trial.scheme}, measuring the losses of single ops")
         orders = [list(order) for order in self.rankings(over)]
+        first = orders[:1] if over.builder.spec.weight_bits < WIDE else []
+        wide = (self._with_first_left(over, order, len(order), self._widening) for order in first)
         few = (self._with_first_left(over, order, len(order) // FEW) for order in orders[:1])
         parts = (self._with_parts_left(over, order) for order in orders[-1:])
         many = (self._with_first_left(over, order, max(3 * len(order) // 4, 1)) for order in orders)
-        return next((built for built in chain(few, parts, many) if built is not None), None)
+        return next((built for built in chain(wide, few, parts, many) if built is not None), None)
 
     def _with_parts_left(self, over: BuiltCandidate, order: Sequence[ChangeKey]) -> BuiltCandidate | None:
         """The candidate without the changes of the parts of the model with which the loss is the greatest.
@@ -443,43 +455,61 @@ class Search:
                 return self._with_ops_put_back(over, together, built)
         return None
 
-    def _with_first_left(self, over: BuiltCandidate, order: Sequence[ChangeKey], most: int) -> BuiltCandidate | None:
+    def _with_first_left(
+        self, over: BuiltCandidate, order: Sequence[ChangeKey], most: int, leaving: Leaving | None = None
+    ) -> BuiltCandidate | None:
         """The candidate without the fewest first changes of an order, at most so many of them.
 
-        Their number is doubled until the budget is met, then bisected; then changes are made again in parts.
+        Their number is doubled until the budget is met, then bisected; then changes are made again in parts. `leaving`:
+        makes the candidate without some changes, if it is within the budget.
         """
+        leave = leaving or self._leaving
         best: BuiltCandidate | None = None
         low, count = 0, 1
         while best is None and low < most and not self._is_exhausted():
-            best = self._leaving(over, order[:count])
+            best = leave(over, order[:count])
             low, count = (low, count) if best is not None else (count, min(2 * count, most))
         while best is not None and count - low > 1 and not self._is_exhausted():
             middle = (low + count) // 2
-            found = self._leaving(over, order[:middle])
+            found = leave(over, order[:middle])
             best, low, count = (best, middle, count) if found is None else (found, low, middle)
-        return self._with_ops_put_back(over, order[:count], best) if best is not None else None
+        return self._with_ops_put_back(over, order[:count], best, leave) if best is not None else None
 
     def _with_ops_put_back(
-        self, over: BuiltCandidate, left: Sequence[ChangeKey], best: BuiltCandidate
+        self, over: BuiltCandidate, left: Sequence[ChangeKey], best: BuiltCandidate, leaving: Leaving | None = None
     ) -> BuiltCandidate:
         """The candidate with ever smaller parts of the `left` ops quantized again, as long as that is in the budget.
 
         Parts are an eighth of them at least.
         """
+        leave = leaving or self._leaving
         remaining, size = list(left), len(left) // 2
         while size >= len(left) / FEW and not self._is_exhausted():
             for part in list(_parts(remaining[:-1], size)):  # of an order, it was over the budget without the last
                 kept = [key for key in remaining if key not in part]
-                found = self._leaving(over, kept) if not self._is_exhausted() else None
+                found = leave(over, kept) if not self._is_exhausted() else None
                 best, remaining = (best, remaining) if found is None else (found, kept)
             size //= 2
         return best
+
+    def _widening(self, over: BuiltCandidate, keys: Collection[ChangeKey]) -> BuiltCandidate | None:
+        """The candidate with the weights of some ops in 8 bits, if it is within the budget."""
+        self.progress(f"quantizing: {over.trial.scheme}, {len(keys)} ops in {WIDE} bits")
+        weights = changed_weights(over.builder.source.load(), over.candidate.changes)
+        names = frozenset(v.name for key in keys for v in weights.get(key, ()))
+        builder = replace(over.builder, spec=replace(over.builder.spec, wide=names))
+        variant = f"{over.trial.variant}, {len(keys)} in {WIDE} bits"
+        return self._scored_like(over, self._build(over.trial.scheme, variant, builder, over.left))
 
     def _leaving(self, over: BuiltCandidate, keys: Collection[ChangeKey]) -> BuiltCandidate | None:
         """The candidate with further ops left in float, if it is within the budget."""
         self.progress(f"quantizing: {over.trial.scheme}, {len(keys)} ops in float")
         reasons = dict.fromkeys(keys, "with it quantized, the loss is over the budget")
         built = self._build(over.trial.scheme, over.trial.variant, over.builder, {**over.left, **reasons})
+        return self._scored_like(over, built)
+
+    def _scored_like(self, over: BuiltCandidate, built: BuiltCandidate | None) -> BuiltCandidate | None:
+        """A candidate that takes as long as another, if it is within the budget."""
         if built is None:
             return None
         built.trial.ratio, built.trial.memory = over.trial.ratio, over.trial.memory

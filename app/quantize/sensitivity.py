@@ -1,109 +1,250 @@
-"""Errors of quantized ops on real activations."""
+"""Errors of quantized ops on real activations, and what each op alone does to the outputs."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec import Struct
+from onnx import TensorProto, helper
 
-from ...core.io.model_source import ModelSource, model_source, transformed_source
-from ...core.io.split_models import Loadable
-from ...core.ir.graph import Graph
-from ...core.ir.op import Op
+from ...core.io.model import Model
+from ...core.io.model_source import ModelSource, TransformFunction, model_source, transformed_source
+from ...core.ir.dtypes import FLOATS
+from ...core.ir.values import Value, inferred_type_proto
 from ...core.ort.remote_backend import RemoteBackend
+from ...core.rewriting.builder import RewriteBuilder
 from ...core.rewriting.change_log import ChangeKey
-from ...core.transform.extract import keep_outputs
+from ...core.serialization.importer import declare_computed, declare_input
+from ...core.transform.extract import cut_inputs, keep_outputs
 from ..measure.agreement import OutputFigures
+from .candidates import changed_weights
 from .search import BuiltCandidate
 
 VALUES_AT_ONCE = 16  # of which all elements are in memory
 MAX_BYTES = 64 << 20  # of the elements of these; after the first sample, no more of them are compared
+SAMPLES_ALONE = 2  # on which each op alone is quantized
 Feeds = Mapping[str, Any]
 
 
 class ValueErrors(Struct, frozen=True):
-    """The power of the noise of values, relative to their signal: the `whole` of it, and the part of their `own`."""
+    """The power of the noise of values, relative to their signal: the `whole` of it, and the part of their `own`.
+
+    The latter is that of an op whose operands are those of the original.
+    """
 
     whole: Mapping[str, float]
     own: Mapping[str, float]
 
 
-def output_errors(
-    source: ModelSource, quantized: ModelSource, places: Sequence[str], feeds: Sequence[Feeds]
-) -> dict[str, float]:
-    """The power of the noise, relative to the signal, of each value that both models compute in the main graph.
+class ValuesAlone(NamedTuple):
+    """Values of the original on a sample, and what quantized ops compute of the original's operands, by name."""
 
-    Of large values only the first of `feeds` count.
-    """
-    known = set(main_values(quantized.load().graph)) & set(main_values(source.load().graph))
-    names = [name for name in dict.fromkeys(places) if name in known]
-    errors: dict[str, float] = {}
-    for part in (names[i : i + VALUES_AT_ONCE] for i in range(0, len(names), VALUES_AT_ONCE)):
-        noises = [OutputFigures() for _ in part]
-        compared = 0
-        with ExitStack() as exits:
-            runs = [exits.enter_context(closing(_values(model, part, feeds))) for model in (source, quantized)]
-            for wanted, found in zip(*runs, strict=True):
-                for noise, a, b in zip(noises, wanted, found, strict=True):
-                    noise.add(a, b)
-                compared += sum(getattr(a, "nbytes", 0) for a in wanted)
-                if compared > MAX_BYTES:
-                    break
-        errors |= {name: noise.relative_noise for name, noise in zip(part, noises, strict=True)}
-    return errors
-
-
-def _values(source: ModelSource, names: Sequence[str], feeds: Sequence[Feeds]) -> Generator[list[Any]]:
-    """Some values of a model for each of the feeds."""
-    exposed = transformed_source(source, [partial(keep_outputs, names=list(names))])
-    inputs = {v.name for v in exposed.load().graph.inputs}
-    loadable: Loadable = exposed.loadable()
-    with RemoteBackend() as remote:
-        session = remote(loadable)
-        for given in feeds:
-            yield session.run(names, {name: value for name, value in given.items() if name in inputs})
-
-
-def own_errors(graph: Graph, errors: Mapping[str, float]) -> dict[str, float]:
-    """The part of the error of each value that its operands do not bring: the error less the greatest of theirs.
-
-    `graph` is the graph of the float model. O(V + E).
-    """
-    carried: dict[str, float] = {}  # by value: the error of the nearest measured values before it
-    own: dict[str, float] = {}
-    for op in graph.sorted_ops():
-        before = max((carried.get(v.name, 0.0) for v in op.inputs if v is not None), default=0.0)
-        for v in op.outputs:
-            carried[v.name] = errors.get(v.name, before)
-            if v.name in errors:
-                own[v.name] = max(0.0, errors[v.name] - before)
-    return own
+    given: Feeds
+    wanted: Mapping[str, Any]
+    found: Mapping[str, Any]
 
 
 def value_errors(built: BuiltCandidate, feeds: Sequence[Feeds]) -> ValueErrors:
-    """The errors of the values that a candidate changed."""
-    source = built.builder.source
-    quantized = model_source(built.path, inline=True)
-    whole = output_errors(source, quantized, sorted(p for _, p in built.candidate.keys), feeds)
-    return ValueErrors(whole, own_errors(source.load().graph, whole))
+    """The errors of the values that a candidate changed. Of large values only the first of `feeds` count."""
+    source, quantized = built.builder.source, _quantized(built)
+    places = _places(built)
+    whole: dict[str, float] = {}
+    for part in (places[i : i + VALUES_AT_ONCE] for i in range(0, len(places), VALUES_AT_ONCE)):
+        with _values(source, part) as original, _values(quantized, part) as made:
+            whole |= _noises(part, ((original(given), made(given)) for given in feeds))
+    own: dict[str, float] = {}
+    for part, operands in _parts_alone(source, quantized, places):
+        alone = _values_alone(source, quantized, part, operands, feeds)
+        own |= _noises(part, ((list(v.wanted.values()), list(v.found.values())) for v in alone))
+    return ValueErrors(whole, own)
 
 
-def orders_to_leave(built: BuiltCandidate, feeds: Sequence[Feeds]) -> Iterator[list[ChangeKey]]:
-    """Orders of the changes of a candidate: that with the greatest error of its own first, and the last op first.
+def losses_alone(built: BuiltCandidate, feeds: Sequence[Feeds], outputs: Sequence[str]) -> dict[str, float]:
+    """By value that a candidate changed: the noise of the worst of the outputs if its op alone is quantized.
 
-    An error that is small beside a value may still be large in values that are computed of it, such as the boxes
-    and the scores of a detector. Changes without a measured error come last.
+    As the power relative to the signal, on the first samples.
     """
-    own = value_errors(built, feeds).own
-    yield sorted(built.candidate.keys, key=lambda key: (-own.get(key[1], -1.0), key))
-    position = {name: i for i, name in enumerate(main_values(built.builder.source.load().graph))}
-    yield sorted(built.candidate.keys, key=lambda key: (-position.get(key[1], -1), key))
+    source, quantized, places = built.builder.source, _quantized(built), _places(built)
+    noises = {place: [OutputFigures() for _ in outputs] for place in places}
+    stand_ins = {place: StandIn.of(v, i) for i, (place, v) in enumerate(_main_values(source, places).items())}
+    absent = {name: array for s in stand_ins.values() for name, array in s.absent.items()}
+    with _values(source, outputs, partial(_make_replaceable, stand_ins=stand_ins)) as replaced:
+        for part, operands in _parts_alone(source, quantized, places):
+            for values in _values_alone(source, quantized, part, operands, feeds[:SAMPLES_ALONE]):
+                wanted = replaced({**values.given, **absent})
+                for place, array in values.found.items():
+                    found = replaced({**values.given, **absent, **stand_ins[place].present(array)})
+                    for figures, a, b in zip(noises[place], wanted, found, strict=True):
+                        figures.add(a, b)
+    return {place: max((f.relative_noise for f in found), default=0.0) for place, found in noises.items()}
 
 
-def main_values(graph: Graph) -> list[str]:
-    """The names of the values of known type that ops of a graph compute."""
-    ops: Iterator[Op] = iter(graph.sorted_ops())
-    return [v.name for op in ops for v in op.outputs if v.name and v.known_dtype]
+def orders_to_leave(
+    built: BuiltCandidate, feeds: Sequence[Feeds], outputs: Sequence[str] = ()
+) -> Iterator[list[ChangeKey]]:
+    """Orders of the changes of a candidate: that with the greatest loss alone first, and the last op first.
+
+    Where the scheme is for products, a loss counts for each of its weights, which is what leaving it in float costs.
+    The loss is that of `outputs`, by default of all that are floats. Changes without a measured loss come last.
+    """
+    model = built.builder.source.load()
+    known = [v.name for v in model.graph.outputs if v.known_dtype in FLOATS]
+    losses = losses_alone(built, feeds, [name for name in outputs if name in known] or known)
+    worth = {key: losses.get(key[1], -1.0) for key in built.candidate.keys}
+    if not built.builder.scheme.needs_ranges:
+        for key, weights in changed_weights(model, built.candidate.changes).items():
+            worth[key] /= max(1, sum(prod(v.static_shape) for v in weights))
+    yield sorted(worth, key=lambda key: (-worth[key], key))
+    position = {name: i for i, name in enumerate(_main_values(built.builder.source))}
+    yield sorted(worth, key=lambda key: (-position.get(key[1], -1), key))
+
+
+class StandIn(Struct, frozen=True):
+    """Inputs that replace a value: the `data`, of a type and a rank, and whether they are to be taken."""
+
+    data: str
+    is_taken: str
+    dtype: int
+    rank: int
+
+    @classmethod
+    def of(cls, value: Value, number: int) -> StandIn:
+        """The inputs for a value."""
+        return cls(f"stand-in {number}", f"is taken {number}", value.dtype, value.rank)
+
+    @property
+    def absent(self) -> dict[str, Any]:
+        """Numbers that are not taken, which broadcast to the value."""
+        numbers = np.zeros([1] * self.rank, helper.tensor_dtype_to_np_dtype(self.dtype))
+        return {self.data: numbers, self.is_taken: np.array(False)}
+
+    def present(self, array: Any) -> dict[str, Any]:
+        """Numbers that are taken."""
+        return {self.data: array, self.is_taken: np.array(True)}
+
+
+def _make_replaceable(model: Model, stand_ins: Mapping[str, StandIn]) -> None:
+    """Make values of the main graph those of new inputs where other inputs say so."""
+    graph = model.graph
+    values = {v.name: v for op in graph.ops() for v in op.outputs}
+    for place, inputs in stand_ins.items():
+        made = values[place]
+        assert made.producer is not None  # it is the output of an op
+        build = RewriteBuilder(graph, made.producer)
+        protos = {
+            inputs.data: helper.make_tensor_type_proto(inputs.dtype, [None] * inputs.rank),
+            inputs.is_taken: helper.make_tensor_type_proto(TensorProto.BOOL, []),
+        }
+        data, is_taken = (declare_input(Value(name), proto, graph.context) for name, proto in protos.items())
+        graph.inputs = [*graph.inputs, data, is_taken]
+        infos = (helper.make_value_info(name, proto).SerializeToString() for name, proto in protos.items())
+        graph.declared.inputs += zip((data, is_taken), infos, strict=True)
+        graph.insert_behind(made, build.Where(is_taken, data, made), build.added_ops)
+
+
+def _quantized(built: BuiltCandidate) -> ModelSource:
+    """The candidate, with types of the float model where those behind operators of onnxruntime are unknown."""
+    types = {v.name: inferred_type_proto(v) for v in _main_values(built.builder.source).values()}
+
+    def declare(model: Model) -> None:
+        for v in (v for op in model.graph.sorted_ops() for v in op.outputs):
+            proto = types.get(v.name)
+            if proto is not None and (not v.known_dtype or v.known_shape is None):
+                declare_computed(v, proto, model.graph.context)
+
+    return transformed_source(model_source(built.path, inline=True), [declare])
+
+
+def _places(built: BuiltCandidate) -> list[str]:
+    """The values that a candidate changed and that both models compute in the main graph, in order."""
+    known, made = (_main_values(source) for source in (built.builder.source, _quantized(built)))
+    changed = {place for _, place in built.candidate.keys}
+    return [name for name in known if name in changed and name in made]
+
+
+def _main_values(source: ModelSource, names: Sequence[str] | None = None) -> dict[str, Value]:
+    """The values of known type and rank that ops of the main graph compute, by name in order; those of `names`."""
+    graph = source.load().graph
+    made = (v for op in graph.sorted_ops() for v in op.outputs)
+    found = {v.name: v for v in made if v.name and v.known_dtype and v.known_shape is not None}
+    return found if names is None else {name: found[name] for name in names}
+
+
+@contextmanager
+def _values(
+    source: ModelSource, names: Sequence[str], *transforms: TransformFunction
+) -> Generator[Callable[[Feeds], list[Any]]]:
+    """What some values of a model are for an input; the model is transformed when they are its outputs."""
+    exposed = transformed_source(source, [partial(keep_outputs, names=list(names)), *transforms])
+    inputs = {v.name for v in exposed.load().graph.inputs}
+    with RemoteBackend() as remote:
+        session = remote(exposed.loadable())
+        yield lambda given: session.run(names, {name: v for name, v in given.items() if name in inputs})
+
+
+def _parts_alone(
+    source: ModelSource, quantized: ModelSource, places: Sequence[str]
+) -> list[tuple[list[str], frozenset[str]]]:
+    """Places in parts, each with the values of the original that their ops read: none of the same part. O(V + E)."""
+    types = {name: v.known_dtype for name, v in _main_values(source).items()}
+    types |= {v.name: v.known_dtype for v in source.load().graph.inputs}
+    parts: list[tuple[list[str], frozenset[str]]] = []
+    for place, v in _main_values(quantized, places).items():
+        operands = _operands(v, types)
+        for i, (part, read) in enumerate(parts):
+            if len(part) < VALUES_AT_ONCE and place not in read and not operands.intersection(part):
+                part.append(place)
+                parts[i] = part, read | operands
+                break
+        else:
+            parts.append(([place], operands))
+    return parts
+
+
+def _operands(value: Value, types: Mapping[str, int]) -> frozenset[str]:
+    """The nearest values before another that are in `types`, by name, with the same element type."""
+    found: set[str] = set()
+    waiting, seen = [value], {value}
+    while waiting:
+        op = waiting.pop().producer
+        for v in () if op is None else op.inputs:
+            if v is None or v in seen:
+                continue
+            seen.add(v)
+            if types.get(v.name, 0) == v.known_dtype != 0:
+                found.add(v.name)
+            else:
+                waiting.append(v)
+    return frozenset(found)
+
+
+def _values_alone(
+    source: ModelSource, quantized: ModelSource, part: Sequence[str], operands: frozenset[str], feeds: Sequence[Feeds]
+) -> Generator[ValuesAlone]:
+    """The values of a part on each sample."""
+    inputs = {v.name for v in source.load().graph.inputs}
+    names = [*part, *sorted(operands - inputs)]
+    cut = partial(cut_inputs, names=sorted(operands))
+    with _values(source, names) as original, _values(quantized, part, cut) as alone:
+        for given in feeds:
+            values = dict(zip(names, original(given), strict=True))
+            found = alone({**given, **values})
+            yield ValuesAlone(given, {name: values[name] for name in part}, dict(zip(part, found, strict=True)))
+
+
+def _noises(names: Sequence[str], pairs: Iterable[tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, float]:
+    """The relative noise of values, by name; of large values only in the first pair."""
+    noises = [OutputFigures() for _ in names]
+    compared = 0
+    for wanted, found in pairs:
+        for noise, a, b in zip(noises, wanted, found, strict=True):
+            noise.add(a, b)
+        compared += sum(getattr(a, "nbytes", 0) for a in wanted)
+        if compared > MAX_BYTES:
+            break
+    return {name: noise.relative_noise for name, noise in zip(names, noises, strict=True)}

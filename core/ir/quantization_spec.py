@@ -34,7 +34,7 @@ class QuantizationSpec(Struct, frozen=True):
     by name, X^T X of all rows X that it has in the calibration data, (columns, columns) in float64. They leave products
     of fewer than `min_weights` weights in float, which onnxruntime computes as fast. Weight-only schemes use
     `weight_bits`, 4 or 8, one scale for each `block` weights of an output channel (0: for all of them), and the zero
-    point that fits each best unless `symmetric`.
+    point that fits each best unless `symmetric`. Weights named in `wide` have 8 bits all the same.
 
     Examples:
         >>> spec = QuantizationSpec(ranges={"x": Range(-1.0, 2.5)}, weight_limit=63)
@@ -54,3 +54,4 @@ class QuantizationSpec(Struct, frozen=True):
     weight_bits: int = 8
     block: int = 0
     symmetric: bool = True
+    wide: frozenset[str] = frozenset()

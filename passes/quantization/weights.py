@@ -21,6 +21,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from onnx import TensorProto, helper
 
 from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
@@ -49,6 +50,12 @@ CHANNEL_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": 1, **dict.f
 """The axis of the output channels of weights, by operator; of a Gemm of transposed weights it is 0."""
 
 
+def spec_of_weights(g: RewriteBuilder, operator: str, w: Value) -> QuantizationSpec:
+    """As `quantization_spec`, with the bits of some weights."""
+    spec = quantization_spec(g, operator)
+    return replace(spec, weight_bits=8) if w.name in spec.wide else spec
+
+
 def weight_grid(spec: QuantizationSpec, like: Value) -> Grid:
     """The grid of a weight-only scheme, with scales of the type of `like`."""
     floats = helper.tensor_dtype_to_np_dtype(like.dtype)
@@ -68,7 +75,7 @@ def weight_grid(spec: QuantizationSpec, like: Value) -> Grid:
 )
 def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Value:
     """MatMul(x, w) + b => MatMulNBits(x, wq, s, z) + b"""
-    spec, p = quantization_spec(g, product.type), product_of_constant(product)
+    p, spec = product_of_constant(product), spec_of_weights(g, product.type, w)
     require(w.rank == 2, f"{w.name} is not a matrix")
     require_min_weights(spec, w)
     block_rows(spec, p.extents[0])
@@ -130,7 +137,7 @@ def packed(integers: Array, bits: int) -> Array:
 @rule(lambda g, table, i, gather: g.Gather(g.const(table), i) @ gather, contract=LOSSY, group="quantize-weights")
 def pack_table(g: RewriteBuilder, table: Value, i: Value, gather: Op) -> Value:
     """Gather(table, i) => (Unpack(Gather(packed, i)) - z) * Gather(scales, i)"""
-    spec, rows = quantization_spec(g, "Gather"), table_rows(g, table, i, gather)
+    spec, rows = spec_of_weights(g, "Gather", table), table_rows(g, table, i, gather)
     width, bits = rows.shape[1], spec.weight_bits
     block = block_rows(spec, width)
     require(bits < 8 or width % block == 0, f"rows of {width} would be padded to blocks of {block}")

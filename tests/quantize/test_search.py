@@ -23,6 +23,7 @@ from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.quantization import static_groups
+from passwright.passes.quantization import weights as weight_rules
 from rewriting import cases, load, op_types, run
 from tiers import slow_unless
 
@@ -424,3 +425,47 @@ def test_the_number_of_trials_is_named_where_it_ended_the_search(tmp_path: Path)
     )
     assert not search.run(schemes)
     assert (search.scored, search.ended_by) == (1, "trials")
+
+
+@dataclass
+class HarmfulBits(HarmfulPlaces):
+    """A criterion by which some products do harm in 4 bits, and those `worse` in 8 bits, too."""
+
+    worse: Collection[str] = ()
+
+    def score(self, model: Path | bytes, _: Any = None) -> Score:
+        assert isinstance(model, Path)
+        bits = bits_of_products(model)
+        harm = sum(bits.get(name, 0) == 4 for name in self.harmful) + sum(name in bits for name in self.worse)
+        return Score(-harm, harm)
+
+
+def bits_of_products(path: Path) -> dict[str, int]:
+    nodes = [node for node in onnx.load(path).graph.node if node.op_type == "MatMulNBits"]
+    return {node.output[0]: next(a.i for a in node.attribute if a.name == "bits") for node in nodes}
+
+
+@pytest.mark.parametrize(
+    ("harmful", "worse"), [(["m2"], ()), (["m1", "m5"], ()), (["m1"], ["m4"])], ids=["one", "two", "one in float"]
+)
+def test_weights_have_8_bits_before_they_stay_in_float(
+    tmp_path: Path, harmful: Sequence[str], worse: Sequence[str]
+) -> None:
+    rng = np.random.default_rng(0)
+    text = " ".join(f"m{i} = MatMul({f'y{i - 1}' if i else 'x'}, w{i}) y{i} = Relu(m{i})" for i in range(LAYERS))
+    weights = {f"w{i}": rng.normal(size=(32, 32)).astype(np.float32) for i in range(LAYERS)}
+    source = model_source(
+        load(f"g (float[N,32] x) => (float[N,32] y{LAYERS - 1}) {{ {text} }}", 21, weights), inline=True
+    )
+    scheme = Scheme("weights4", "", (rule_pass(weight_rules, "quantize-weights"),))
+    four = QuantizationSpec(operators=frozenset({"MatMul"}), min_weights=0, weight_bits=4, block=32)
+    search, _ = built_search(tmp_path, HarmfulBits(harmful, worse=worse))
+    best = search.run({"weights4": [("clipped", lambda _: CandidateBuilder(source, scheme, four))]})[0]
+    bits = bits_of_products(best.path)
+    if worse:
+        assert set(bits.values()) == {4}
+        assert not {*harmful, *worse} & bits.keys()
+    else:
+        assert {name for name, n in bits.items() if n == 8} == set(harmful)
+        assert len(bits) == LAYERS
+        assert best.trial.variant == f"clipped, {len(harmful)} in 8 bits"

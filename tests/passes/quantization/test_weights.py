@@ -512,3 +512,21 @@ def test_weights_are_stored_once() -> None:
     text, weights, _ = STORED["Conv"]
     made = quantized_text(text, {**weights, "b": normal(32)}, EIGHT, 17, STORE_INT8_WEIGHTS)
     assert quantized(made, EIGHT, STORE_INT8_WEIGHTS) == made
+
+
+def test_weights_that_are_wide_have_8_bits() -> None:
+    """So has a table that is the matrix of a product, in both."""
+    text = """g (int64[M] i, float[M,80] x, float[M,64] v) => (float[M,24] y, float[M,96] z, float[M,64] e) {
+        y = MatMul(x, w) t = Transpose<perm=[1, 0]>(u) z = MatMul(v, t) e = Gather(u, i) }"""
+    constants = {"w": W, "u": normal(96, 64)}
+    feeds = {"i": np.array([3, 95, 0, 7, 7]), "x": X, "v": normal(5, 64, seed=1)}
+    wanted = run(load(text, 21, constants), feeds)
+    for wide in ("w", "u"):
+        made = quantized_text(text, constants, replace(FOUR, wide=frozenset({wide})))
+        products = [n for n in made.graph.node if n.op_type == "MatMulNBits"]
+        bits = [next(a.i for a in n.attribute if a.name == "bits") for n in products]
+        assert bits == ([8, 4] if wide == "w" else [4, 8])
+        y, z, e = (decibels(a, b) for a, b in zip(wanted, run(made, feeds), strict=True))
+        assert (y > 35, z > 35, e > 35) == (wide == "w", wide == "u", wide == "u")
+        integers = [a for a in initializers(made).values() if a.dtype == np.uint8 and a.ndim]
+        assert len(integers) == 2

@@ -294,6 +294,16 @@ def parse_batch(given: str | Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({1, *sizes})) if isinstance(given, str) else sizes
 
 
+def parse_batch_name(given: str | int) -> int | str:
+    """A number of rows from 1 on, or the name of a symbol. Raises ValueError for another."""
+    number = _size(given) if isinstance(given, str) else _integer(given)
+    is_name = number is None and isinstance(given, str) and given.isidentifier()
+    _check(
+        is_name or (number is not None and number > 0), f"{shown(given)}: not of the form 8, from 1 on, or rows, a name"
+    )
+    return given if number is None else number
+
+
 def _by_name(
     form: str, in_text: Callable[[str], Any], in_python: str, value_of: Callable[[Any], Any]
 ) -> Callable[[Any], dict[str, Any]]:

@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 CHANGES: dict[str, Any] = {
     "pipeline": "ort", "plugin": [], "only": ["fold-constants"], "skip": ["fold-constants"], "enable": ["debloat"],
     "debloat": True, "exact": True, "opset": 20, "dim": {"N": 2}, "shape": {"x": (2, 4)}, "outputs": ["b"],
-    "cut_inputs": ["b"], "drop_unused_inputs": True, "freeze_initializers": True, "keep_functions": True,
+    "batch": 2, "cut_inputs": ["b"], "drop_unused_inputs": True, "freeze_initializers": True, "keep_functions": True,
     "value_info": "keep", "external_data": 100, "inputs": ["y.npz"], "seed": 1, "verify": "quick", "strict": True,
     "prove": True, "dry_run": True, "stop_after": 3,
     "check_speed": True, "threads": 1, "min_time": 9.0, "memory": 1 << 30,

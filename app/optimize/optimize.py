@@ -123,10 +123,12 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     are removed first, and `drop_unused_inputs` removes inputs without consumers; `freeze_initializers` makes
     initializers that are inputs as well, which a caller may override, constants; by default only where nearly all are,
     False keeps these too. Verification then compares with the
-    transformed model. `only`, `skip`: passes and rules by name. `enable`: passes to add, or to set options of, as in
-    `my-pass{n=3}`. `opset`: the model is converted to it before all other passes, and nothing raises it further.
-    `exact` runs only rules that keep every bit. `target`: the engine that the result is for, by name or as a Target;
-    ops that it does not take are replaced by ops that it takes, and rewrites add no others.
+    transformed model. `batch` makes a fixed batch another number, or a symbol of that name, if each row stays what
+    the model computes for it alone; that is verified too. `only`, `skip`: passes and rules by name. `enable`:
+    passes to add, or to set options of, as in `my-pass{n=3}`. `opset`: the model is converted to it before all
+    other passes, and nothing raises it further. `exact` runs only rules that keep every bit. `target`: the engine
+    that the result is for, by name or as a Target; ops that it does not take are replaced by ops that it takes, and
+    rewrites add no others.
 
     A wrong change is found, left out and listed in `Result.report.rejected`; with `strict` it
     ends the run. `output`: where to write the verified model; `in_place`: in place of `model`, a path, if anything

@@ -28,6 +28,7 @@ from ..options import (
     model_option,
     option,
     output_option,
+    parse_batch_name,
     parse_dim,
     parse_external_data,
     parse_instrumentation,
@@ -126,6 +127,13 @@ class RunOptions(
         None, "Stop after this many changes, to find one by hand; the result is verified as any other.", "N", kind=int,
         least=0, is_typed=True,
     )  # fmt: skip
+    batch: int | str | None = model_option(
+        None,
+        "Make the fixed batch of a model another number, or a symbol of this name; each row stays what the model "
+        "computes for it alone.",
+        "BATCH",
+        parse=parse_batch_name,
+    )
     debloat: bool = model_option(False, "Write large repetitive constants as ops that compute them.")
     verify: bool | Effort = verification_option(
         True,

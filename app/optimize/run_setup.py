@@ -111,6 +111,10 @@ class RunSetup(Struct, frozen=True):
                 if options.verify or options.inputs is not None:  # given inputs are checked in any case
                     options = replace(options, inputs=read_given(options.inputs, original))
                     spec = VerificationSpec.of(original, options.inputs, effort=effort, memory=options.memory)
+            if options.batch is not None and options.verify:
+                from .batch_comparison import compare_rows  # noqa: PLC0415 - seldom needed
+
+                notes.append(compare_rows(source, options, timer))
         paths.require_distinct((*_files_to_keep(source, options), *read_files, *choice.read_files))
         statistics = RunStatistics() if options.statistics else None
         dumps = ModelDumps.of(
@@ -232,6 +236,10 @@ def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:
         transforms.append(KeepOutputs(tuple(given.outputs)))
     if given.drop_unused_inputs:
         transforms.append(DropUnusedInputs())
+    if given.batch is not None:
+        from ...core.transform.batch import ChangeBatch  # noqa: PLC0415 - seldom needed
+
+        transforms.append(ChangeBatch(given.batch))
     return list(map(RequestedTransform, transforms))
 
 

@@ -220,7 +220,7 @@ def test_kernels_in_python(folder: Path, text: str, inputs: dict[str, Any], expe
 @pytest.mark.parametrize(
     ("op", "message"),
     [
-        ("Raises", "the kernel com.acme.Raises of kernels.py failed: ValueError: no such thing"),
+        ("Raises", "the kernel com.acme.Raises of kernels.py failed: ValueError: no such thing (kernels.py:"),
         ("Exits", "the kernel com.acme.Exits of kernels.py failed: SystemExit: 3"),
         ("Double", "com.acme.Double gave double for y, declared as float"),
         ("Changes", "the kernel com.acme.Changes of kernels.py failed: ValueError: output array is read-only"),
@@ -264,6 +264,13 @@ def test_a_kernel_keeps_what_it_declares() -> None:
         )
         with pytest.raises(EvaluationError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
             session.run(["y"], {"x": X})
+
+
+def test_a_declared_input_that_a_node_lacks_is_named() -> None:
+    with with_custom_operators(read_custom_operators((), [kernel("com.acme.Scale", like=3)(np.negative)])):
+        model = load("g (float[2,3] x) => (float[2,3] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
+        with pytest.raises(EvaluationError, match="declares like=3, an input that the node does not have"):
+            LoadedModel(model).run(["y"], {"x": X})
 
 
 def test_an_operator_that_is_not_repeatable_is_named(folder: Path) -> None:
@@ -354,6 +361,25 @@ def test_unusable_kernels(given: Any, message: str) -> None:
 def test_a_kernel_has_a_domain(op: str) -> None:
     with pytest.raises(UsageError, match="not of the form com"):
         kernel(op)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: kernel(np.negative), "^kernel takes the name of an operator, as in @kernel"),  # type: ignore[arg-type]
+        (lambda: kernel("com.acme.Scale", like="x"), "^kernel takes the number of an input as like"),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments_of_a_kernel(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        make()
+
+
+def test_an_operator_has_one_kernel_in_a_file(tmp_path: Path) -> None:
+    one = "@kernel('com.acme.Scale')\ndef {}(x):\n    return x\n"
+    (tmp_path / "two.py").write_text("from passwright.core import kernel\n" + one.format("a") + one.format("b"))
+    with pytest.raises(UsageError, match=r"com.acme.Scale has two kernels in .*two.py: a and b"):
+        read_custom_operators((), [tmp_path / "two.py"])
 
 
 def test_kernels_of_a_module(folder: Path) -> None:

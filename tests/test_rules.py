@@ -38,7 +38,7 @@ from passwright.core.rewriting.driver import RuleIndex, try_build
 from passwright.core.support.python_files import import_file
 from passwright.testing.model_comparison import contract_in
 from rewrite_tables import Rewrites
-from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types
+from rewriting import apply_passes, becomes, cases, each, initializers, load, op_types, run
 
 from passwright import optimize
 
@@ -706,6 +706,17 @@ def test_several_patterns_share_the_function_variables() -> None:
         def wrong(g: RewriteBuilder, x: Value, two: Value) -> Value:
             """Takes a variable that its second pattern lacks."""
             return g.Mul(x, two)
+
+
+def test_arrays_keep_their_type_where_no_operand_has_one() -> None:
+    @rule(lambda g, x: g.Selu(x))
+    def dequantize(g: RewriteBuilder, x: Value) -> Value:
+        return g.Mul(x, g.DequantizeLinear(np.array([2, -4], np.int8), np.array(0.5, np.float32)))
+
+    result, _ = apply_passes(load("g (float[2] x) => (float[2] y) { y = Selu(x) }"), dequantize)
+    (found,) = (op for op in result.graph.ops("DequantizeLinear"))
+    assert found.operand(0).dtype == np.int8
+    assert run(to_onnx(result), {"x": np.float32([3, 1])})[0].tolist() == [3, -2]
 
 
 def test_a_number_of_outputs_is_said_once() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from msgspec import Struct, field
 from onnx import TensorProto
+
+from ..support.author_errors import require_argument
 
 Rounding = Literal["nearest", "mse", "hqq", "gptq"]
 
@@ -55,3 +57,14 @@ class QuantizationSpec(Struct, frozen=True):
     block: int = 0
     symmetric: bool = True
     wide: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for other types and numbers of bits, as authors may not check types."""
+        integers = {TensorProto.INT8: "INT8", TensorProto.UINT8: "UINT8"}
+        for name, allowed in (
+            ("activations", integers), ("weights", integers), ("weight_bits", (4, 8)), ("rounding", get_args(Rounding))
+        ):  # fmt: skip
+            given = getattr(self, name)
+            wanted = [f"TensorProto.{n}" for n in integers.values()] if allowed is integers else map(repr, allowed)
+            is_right = isinstance(given, str | int) and given in allowed
+            require_argument(is_right, f"QuantizationSpec({name}=...)", " or ".join(wanted), given)

@@ -48,6 +48,10 @@ def read_custom_operators(libraries: Iterable[str | Path], kernels: Iterable[Any
             functions |= {operator_of(f): f for f in called}
         else:
             place = _place_of(given)
+            other = places.setdefault((place.domain, place.op_type), place)
+            if other.file == place.file and other.name != place.name:
+                name = qualified_op_type(place.domain, place.op_type)
+                raise UsageError(f"{name} has two kernels in {place.file}: {other.name} and {place.name}")
             places[place.domain, place.op_type] = place
     for domain, op_type in (*places, *functions):
         if not domain or latest_opset_version(domain):

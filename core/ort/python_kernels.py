@@ -9,15 +9,17 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
 import onnx
 
-from ..errors import EvaluationError, UsageError, format_error
+from ..errors import EvaluationError, UsageError
 from ..ir.op_schemas import qualified_op_type, split_op_type
 from ..processes.custom_operators import CustomOperators, KernelPlace
 from ..serialization.proto_queries import all_nodes, local_functions, opset_versions
+from ..support.author_errors import describe_exception, require_type
 from ..support.python_files import import_file, plugin_errors
 
 KernelFunction = Callable[..., Any]
@@ -55,7 +57,8 @@ def kernel(op: str, *, like: int | None = None) -> Callable[[KernelFunction], Ke
 
     The function gets the inputs as NumPy arrays, which it may not change, None for an omitted one, and the attributes
     of the node by name. It gives an array, or a tuple of arrays for several outputs. `like`: the number of an input of
-    whose type and shape all outputs are, so that passes know them. Raises UsageError for a name without a domain.
+    whose type and shape all outputs are, so that passes know them. Raises UsageError for a name without a domain, and
+    for arguments of other types.
 
     Examples:
         >>> @kernel("com.acme.Scale", like=0)
@@ -64,6 +67,8 @@ def kernel(op: str, *, like: int | None = None) -> Callable[[KernelFunction], Ke
         >>> scale(np.float32([1, 2]), factor=2.0)
         array([2., 4.], dtype=float32)
     """
+    require_type(op, str, "kernel", "the name of an operator, as in @kernel('com.acme.Scale')")
+    require_type(like, (int, NoneType), "kernel", "the number of an input as like, as in like=0")
     domain, op_type = split_op_type(op)
     if not domain or not op_type:
         raise UsageError(f"@kernel({op!r}): not of the form com.acme.Scale, a domain and an operator")
@@ -107,7 +112,8 @@ def _operator_class(place: KernelPlace) -> type:
         except MemoryError:
             raise
         except (Exception, SystemExit) as e:
-            raise KernelFailed(f"{label} failed: {format_error(e)}") from e
+            code = found._run.__code__ if is_class else getattr(found.function, "__code__", None)  # noqa: SLF001
+            raise KernelFailed(f"{label} failed: {describe_exception(e, code)}") from e
         found_here = _outputs(label, given, list(self.onnx_node.output))
         if place.like is not None:
             _require_like(label, found_here, lent[place.like : place.like + 1], place.like)
@@ -162,9 +168,11 @@ def _outputs(label: str, given: Any, names: list[str]) -> tuple[Any, ...]:
 
 def _require_like(label: str, outputs: tuple[Any, ...], source: list[Any], number: int) -> None:
     """Raise KernelFailed for an output of another type or shape than the input of a number."""
+    if not source:
+        raise KernelFailed(f"{label} declares like={number}, an input that the node does not have")
     kinds = [(getattr(v, "dtype", None), getattr(v, "shape", None)) for v in (*source, *outputs)]
     for dtype, shape in kinds[1:]:
-        if source and (dtype, shape) != kinds[0]:
+        if (dtype, shape) != kinds[0]:
             wanted = f"like={number}, so {kinds[0][0]}{list(kinds[0][1] or ())}"
             raise KernelFailed(f"{label} gave {dtype}{list(shape or ())}, and declares {wanted}")
 

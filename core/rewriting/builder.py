@@ -13,6 +13,7 @@ from onnx import AttributeProto, TensorProto, defs, helper
 from ..errors import MatchFailure, MissingOperator, RuleError, require
 from ..ir import op_schemas
 from ..ir.cost_model import CostModel
+from ..ir.dtypes import DataType
 from ..ir.graph import Graph
 from ..ir.op import Op, without_trailing_omitted
 from ..ir.tensor import Tensor, element_type
@@ -225,6 +226,8 @@ class RewriteBuilder(Operators):
     def _constant(self, spec: defs.OpSchema | None, index: int, inputs: Sequence[Operand | None], data: Any) -> Value:
         """A constant of the type that the schema wants: of operands of the same formal type, or the first that fits.
 
+        An array has its own type where no operand has one that fits.
+
         Declines numbers that are none of that type.
         """
         kind_of_input = "" if spec is None else op_schemas.kind_at(spec.name, spec.domain, index)
@@ -242,7 +245,9 @@ class RewriteBuilder(Operators):
                 allowed = op_schemas.input_types(spec.name, spec.domain, spec.since_version)[index]
                 pairs = zip(spec.inputs, inputs, strict=False)
                 same = [v.dtype for i, v in pairs if i.type_str == formal and isinstance(v, Value)]
-                dtypes = [t for t in (*same, *dtypes, TensorProto.INT64) if f"tensor({element_type(t)})" in allowed]
+                own = [int(DataType(t))] if (t := getattr(data, "dtype", None)) is not None and t.kind != "O" else []
+                found = (*same, *dtypes, *own, TensorProto.INT64)
+                dtypes = [t for t in found if f"tensor({element_type(t)})" in allowed]
             require(dtypes, f"the type of {what} is open")
             kind = helper.tensor_dtype_to_np_dtype(dtypes[0])
         given = np.atleast_1d(data) if kind_of_input == "list" else np.asarray(data)

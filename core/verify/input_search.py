@@ -95,6 +95,7 @@ class InputSearch:
     combines: bool = True
     part: tuple[int, int] = (0, 1)
     accepted_sizes: list[Sizes] = field(default_factory=list[Sizes])
+    refusals: dict[str, str] = field(default_factory=dict[str, str])  # errors by the symbol whose size was changed
     record: KindRecord = field(default_factory=KindRecord)
 
     def runs(self) -> Iterator[ReferenceRun]:
@@ -317,8 +318,10 @@ class InputSearch:
         tried, most = [base], max(MIN_ASSIGNMENTS, MAX_ASSIGNED_SIZES // max(len(base), 1))
         others = islice(with_ones(self.inputs, base, kept), most), islice(with_more(self.inputs, base, kept), most)
         for sizes in chain(*others):
-            run, _ = self._first_accepted("normal", sizes, 1) if sizes not in tried else (None, "")
+            run, why = self._first_accepted("normal", sizes, 1) if sizes not in tried else (None, "")
             tried.append(sizes)
+            for s in (s for s in sizes if why and sizes[s] != base[s]):
+                self.refusals.setdefault(s, why)
             if run is not None:
                 yield run
                 if all(size == 1 for s, size in sizes.items() if s not in kept):
@@ -328,10 +331,11 @@ class InputSearch:
         kept = self._fixed_symbols()
         for symbol in (s for s in accepted[0] if s not in kept):
             seen = {p[symbol] for p in accepted}
+            why = f": {self.refusals[symbol]}" if symbol in self.refusals else ""
             if 1 not in seen:
-                self.notes.append(f"the original accepts no {symbol}=1")
+                self.notes.append(f"the original accepts no {symbol}=1{why}")
             elif len(seen) == 1:
-                self.notes.append(f"the original accepts no {symbol} but 1")
+                self.notes.append(f"the original accepts no {symbol} but 1{why}")
 
     def _first_accepted(
         self, kind: str, sizes: Sizes, number: int, inputs: list[InputSpec] | None = None, variant: int = 0

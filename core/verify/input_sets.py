@@ -15,10 +15,11 @@ from .input_specs import InputSpec
 NONFINITE_KINDS = frozenset({"nan", "inf", "nonfinite"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class InputSet:
     """One set of inputs: `kind` names the distribution of the numbers, `sizes` has the symbolic dims.
 
+    It is equal to itself alone; `content` is what its inputs have in common with others that are the same.
     `input_kinds` are the kinds of its inputs if they are not all of that kind.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from math import prod
 
 from msgspec import Struct
 from onnx import TensorProto
@@ -90,8 +91,12 @@ def einsum_to_mul(g: RewriteBuilder, a: Value, b: Value, e: str, op: Op) -> Valu
 
 @rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), group="simplify-einsum")
 def einsum_to_matmul(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
-    """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it"""
+    """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it, and its axes merged"""
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
+    for x, w, swapped in ((a, b, False), (b, a, True)):
+        axes = merged_axes(x, w, e, swapped=swapped)
+        if axes is not None:
+            return product_of_merged_axes(g, x, w, *axes)
     factors = matmul_factors(a, b, e)
     require_matmul_equivalent(*(tuple(v.shape[i] for i in perm) for v, perm in factors))
     return g.MatMul(*(v if perm == sorted(perm) else g.const(v.const.transpose(perm)) for v, perm in factors))
@@ -109,6 +114,35 @@ def einsum_to_gemm(g: RewriteBuilder, a: Value, b: Value, e: str) -> Value:
     require({*s} == {m, k} and {*t} == {k, n}, "it is not a product")
     require(same_extent(a.shape[s.index(k)], b.shape[t.index(k)]), "one factor may be stretched")
     return Product(a, b, trans_a=s != (m, k), trans_b=t != (k, n)).build(g)
+
+
+def merged_axes(x: Value, w: Value, e: str, *, swapped: bool) -> tuple[list[int], int] | None:
+    """The order of the axes of constant weights, the summed ones first, and the number of these; None if it is 1 of 2.
+
+    The summed axes are the last ones of `x`, in this order, and those that weights bring the last ones of the result.
+    """
+    eq = parse_equation(e, [w.rank, x.rank] if swapped else [x.rank, w.rank])
+    term, of_weights = eq.terms[::-1] if swapped else eq.terms
+    summed = tuple(label for label in term if label not in eq.result)
+    brought = tuple(label for label in eq.result if label not in term)
+    is_product = ends_with(term, summed) and eq.result == (*term[: len(term) - len(summed)], *brought)
+    is_of_own = w.is_const and not x.is_const and len(w.consumers) == 1
+    if not (is_product and is_of_own and summed and brought and {*of_weights} == {*summed, *brought}):
+        return None
+    order = [of_weights.index(label) for label in (*summed, *brought)]
+    return (order, len(summed)) if len(order) > 2 else None
+
+
+def product_of_merged_axes(g: RewriteBuilder, x: Value, w: Value, order: list[int], count: int) -> Value:
+    """The product of `x` with weights whose axes are merged to a matrix, `count` of them the summed ones."""
+    extents = [w.static_shape[i] for i in order]
+    rows, kept = prod(extents[:count]), [0] * (x.rank - count)
+    require(all(map(same_extent, x.shape[x.rank - count :], extents)), "an Einsum stretches a factor where it sums")
+    require(rows > 0 and prod(extents) > 0, "onnxruntime sums no numbers to anything")
+    require(g.opset >= 5, "shapes are attributes of Reshape")
+    matrix = g.const(w.const.transpose(order).reshape(rows, -1))
+    product = g.MatMul(x if count == 1 else g.Reshape(x, [*kept, rows]), matrix)
+    return product if len(order) == count + 1 else g.Reshape(product, [*kept, *extents[count:]])
 
 
 def matmul_factors(a: Value, b: Value, e: str) -> list[tuple[Value, list[int]]]:

@@ -34,9 +34,9 @@ def quantization_spec(g: RewriteBuilder, operator: str) -> QuantizationSpec:
     return spec
 
 
-def require_min_weights(spec: QuantizationSpec, *weights: Value) -> None:
-    """Decline fewer weights than the spec asks for. Does not read them."""
-    count = sum(prod(w.static_shape) for w in weights)
+def require_min_weights(spec: QuantizationSpec, *weights: Value, matrices: int = 1) -> None:
+    """Decline fewer weights in each of the matrices than the spec asks for. Does not read them."""
+    count = sum(prod(w.static_shape) for w in weights) // max(1, matrices)
     names = " and ".join(w.name for w in weights)
     require(count >= spec.min_weights, f"{names}: {count} weights are too few to gain from, under {spec.min_weights}")
 

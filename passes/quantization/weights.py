@@ -17,6 +17,7 @@ GRU 0.3 to 0.9 times.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -26,7 +27,6 @@ from onnx import TensorProto, helper
 
 from ...core import LOSSY, Op, QuantizationSpec, RewriteBuilder, RulePass, Value, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..linear.products import Product
 from ..support.operand_queries import Array, operand
 from .weight_rounding import (
     HUGE,
@@ -74,24 +74,38 @@ def weight_grid(spec: QuantizationSpec, like: Value) -> Grid:
     group="quantize-weights",
 )
 def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Value:
-    """MatMul(x, w) + b => MatMulNBits(x, wq, s, z) + b"""
+    """MatMul(x, w) + b => MatMulNBits(x, wq, s, z) + b; for each matrix of a batch of weights, as for experts"""
     p, spec = product_of_constant(product), spec_of_weights(g, product.type, w)
-    require(w.rank == 2, f"{w.name} is not a matrix")
-    require_min_weights(spec, w)
-    block_rows(spec, p.extents[0])
+    (rows, columns), count = p.extents, prod(w.static_shape[:-2])
+    require_min_weights(spec, w, matrices=count)
+    block_rows(spec, rows)
     float_weights(w)
-    rounded = rounded_weights(p.weights, weight_grid(spec, w), spec.rounding, gram_of(spec, p))
-    largest = float(rounded.scales.max()) * (p.extents[0] << spec.weight_bits)  # of sums of unsigned integers
+    x = p.left_factor(g)
+    parts = parts_of_batch(g, x, w, count)
+    gram = gram_of(spec, p) if w.rank == 2 else None
+    grid = weight_grid(spec, w)
+    rounded = [rounded_weights(m, grid, spec.rounding, gram) for m in p.weights.reshape(count, rows, columns)]
+    largest = max(float(r.scales.max()) for r in rounded) * (rows << spec.weight_bits)  # of sums of unsigned integers
     require(largest <= HUGE, f"{w.name} has weights so large that sums of their integers overflow")
-    return p.add_bias(g, product_of_bits(g, spec, p, rounded))
+    products = [product_of_bits(g, spec, part, r, w) for part, r in zip(parts, rounded, strict=True)]
+    return p.add_bias(g, products[0] if count == 1 else g.Concat(*products, axis=x.rank - 3))
 
 
-def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, p: Product, rounded: Rounded) -> Value:
-    """MatMulNBits of com.microsoft."""
-    matrix, (rows, columns) = packed_matrix(g, spec, rounded, p.b), p.extents
+def parts_of_batch(g: RewriteBuilder, x: Value, w: Value, count: int) -> Sequence[Value]:
+    """The parts of a factor for each of so many matrices of weights; itself for one."""
+    require(x.rank >= w.rank, f"{w.name} has axes that its factor lacks")
+    if count == 1:
+        return [x]
+    require(w.rank == 3 and x.shape[-3] == count, f"{w.name} has not one matrix for each of the factor")
+    return g.Split(x, [1] * count, axis=x.rank - 3, outputs=count)
+
+
+def product_of_bits(g: RewriteBuilder, spec: QuantizationSpec, x: Value, rounded: Rounded, like: Value) -> Value:
+    """MatMulNBits of com.microsoft, with scales of the type of `like`."""
+    matrix, (rows, columns) = packed_matrix(g, spec, rounded, like), rounded.integers.shape
     sizes = {"K": rows, "N": columns, "bits": spec.weight_bits, "block_size": block_rows(spec, rows)}
     inputs = [v for v in matrix if v is not None]
-    return g.domain("com.microsoft").MatMulNBits(p.left_factor(g), *inputs, **sizes, accuracy_level=INT8_ACCURACY)
+    return g.domain("com.microsoft").MatMulNBits(x, *inputs, **sizes, accuracy_level=INT8_ACCURACY)
 
 
 def block_rows(spec: QuantizationSpec, rows: int) -> int:

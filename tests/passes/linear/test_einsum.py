@@ -13,7 +13,8 @@ from weights import matrix
 
 SIMPLIFY_EINSUM = rule_pass(einsum, "simplify-einsum")
 
-WEIGHTS = {f"w{'x'.join(map(str, d))}": matrix(*d) for d in ((4, 3), (3, 4), (5, 4, 3), (3, 4, 5))}
+EXTENTS = ((4, 3), (3, 4), (5, 4, 3), (3, 4, 5), (4, 3, 5), (5, 3, 4))
+WEIGHTS = {f"w{'x'.join(map(str, d))}": matrix(*d) for d in EXTENTS}
 products = Rewrites("g (float[{a}] a, float[{b}] b) => (float[] y)", SIMPLIFY_EINSUM, weights=WEIGHTS, a="2,3", b="3,4")
 
 
@@ -82,6 +83,27 @@ test_constants_are_transposed = products.using(a="5,2,3").all_become(f"""
     left [a=5,3,2]: {E("bji,jk->bki", "a, w3x4")} => r = MatMul(k, a) {TURNED}
     batches: {E("bij,bkj->bik", "a, w5x4x3")} => r = MatMul(a, k) {TURNED}
     batches, all axes moved: {E("bij,jkb->bik", "a, w3x4x5")} => r = MatMul(a, k) {TURNED}
+""")
+MERGED = "p = MatMul(a, c0) r = Reshape(p, c1) y = Neg(r)"
+OF_MERGED = "m = Reshape(a, c0) r = MatMul(m, c1) y = Neg(r)"
+test_axes_of_constants_are_merged = products.using(a="B,T,3").all_become(f"""
+    heads of a projection: {E("btd,dhk->bthk", "a, w3x4x5")} => {MERGED}
+    axes in another order: {E("btd,kdh->bthk", "a, w4x3x5")} => {MERGED}
+    weights first: {E("dhk,btd->bthk", "w3x4x5, a")} => {MERGED}
+    heads summed [a=B,T,3,4]: {E("bthk,hkd->btd", "a, w3x4x5")} => {OF_MERGED}
+    heads summed, in another order [a=B,T,3,4]: {E("bthk,dhk->btd", "a, w5x3x4")} => {OF_MERGED}
+    all axes summed [a=3,4]: {E("hk,dhk->d", "a, w5x3x4")} => {OF_MERGED}
+    a vector [a=3]: {E("d,dhk->hk", "a, w3x4x5")} => {MERGED}
+    ellipsis: {E("...d,dhk->...hk", "a, w3x4x5")} => {MERGED}
+""")
+test_axes_of_constants_stay = products.all_stay(f"""
+    heads are not the last axes [a=B,3,T,4]: {E("bhtk,hkd->btd", "a, w3x4x5")}
+    heads in front of the result [a=B,T,3]: {E("btd,dhk->bhtk", "a, w3x4x5")}
+    an axis in both and the result [a=B,3,4]: {E("bhk,hkd->bhd", "a, w3x4x5")}
+    perhaps stretched where it sums [a=B,T,N]: {E("btd,dhk->bthk", "a, w3x4x5")}
+    stretched where it sums [a=B,T,1]: {E("btd,dhk->bthk", "a, w3x4x5")}
+    used elsewhere [graph=g (float[B,T,3] a) => (float[] y, float[] z)]: {E("btd,dhk->bthk", "a, w3x4x5")}
+        s = ReduceSum(w3x4x5) z = Mul(s, a)
 """)
 test_stays = products.all_stay(f"""
     constants, a product for each of another axis [a=2,5,3]: {E("ibj,bkj->ibk", "a, w5x4x3")}

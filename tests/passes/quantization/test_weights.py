@@ -280,7 +280,22 @@ def test_gram_matrix_of_another_value_is_declined() -> None:
 PRODUCT_STAYS = {
     "weights first": ("g (float[24,M] x) => (float[80,M] y) { y = MatMul(w, x) }", {"w": W}),
     "both computed": ("g (float[M,80] x, float[80,N] w) => (float[M,N] y) { y = MatMul(x, w) }", {}),
-    "batch of weights": ("g (float[2,M,80] x) => (float[2,M,24] y) { y = MatMul(x, w) }", {"w": normal(2, 80, 24)}),
+    "batch of weights for one factor": (
+        "g (float[M,80] x) => (float[2,M,24] y) { y = MatMul(x, w) }",
+        {"w": normal(2, 80, 24)},
+    ),
+    "batch of weights, each for one more factor": (
+        "g (float[1,M,80] x) => (float[2,M,24] y) { y = MatMul(x, w) }",
+        {"w": normal(2, 80, 24)},
+    ),
+    "batch of weights, perhaps for one factor": (
+        "g (float[B,M,80] x) => (float[B,M,24] y) { y = MatMul(x, w) }",
+        {"w": normal(2, 80, 24)},
+    ),
+    "axes that the factor lacks": (
+        "g (float[M,80] x) => (float[1,M,24] y) { y = MatMul(x, w) }",
+        {"w": normal(1, 80, 24)},
+    ),
     "double": ("g (double[M,80] x) => (double[M,24] y) { y = MatMul(x, w) }", {"w": W.astype(np.float64)}),
     "infinite": (MATMUL, {"w": np.where(W > 2, np.float32(np.inf), W)}),
     "sums of integers overflow": (MATMUL, {"w": np.where(W > 2, np.float32(3e38), W)}),
@@ -308,6 +323,23 @@ def test_stays(name: str) -> None:
 def test_stays_without_a_spec_for_it(spec: QuantizationSpec | None) -> None:
     model = load(MATMUL, 21, {"w": W})
     assert quantized(model, spec) == model
+
+
+@each("dims", ["1,M", "B,M", "2,M", "3,2,M", "B,2,M"])
+@each("opset", [13, 17, 21])
+def test_each_matrix_of_a_batch(dims: str, opset: int) -> None:
+    """A single one is the matrix of all; others are for the parts of the factor."""
+    count = 2 if "2" in dims else 1
+    w = normal(count, ROWS, COLUMNS)
+    text = f"g (float[{dims},80] x) => (float[{dims},24] y) {{ y = MatMul(x, w) }}"
+    model = load(text, opset, {"w": w})
+    x = normal(*(int(d) if d.isdigit() else 3 for d in dims.split(",")), ROWS)
+    for spec, least in ((EIGHT, 35), (FOUR, 17)):
+        made = quantized(model, spec)
+        assert op_types(made).count("MatMulNBits") == count
+        assert "MatMul" not in op_types(made)
+        assert decibels(x @ w, run(made, {"x": x})[0]) > least
+    assert quantized(model, replace(FOUR, min_weights=ROWS * COLUMNS + 1)) == model
 
 
 @given(

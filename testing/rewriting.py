@@ -39,6 +39,8 @@ from ..core.verify.comparison_options import ComparisonOptions
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.verification_spec import VerificationSpec
+from .case import Case
+from .guided_search import declines
 
 OPSET = 17
 COMBINED_PART = (0, 1)  # of the combined input sets: the first one, and the distance to the next
@@ -153,7 +155,10 @@ def becomes(
         expected = load(after, result.graph.opsets.get("", opset))
         expected.graph.initializer.extend(numpy_helper.from_array(ANY, n) for n in captured_names(expected.graph))
         got, wanted = canonical_nodes(out.graph), canonical_nodes(to_onnx(from_onnx(expected)).graph)
-        assert got == wanted, "\n".join(("wanted (-) and got (+):", *ndiff(wanted, got)))
+        if got != wanted:
+            reasons = ((r.name, why) for r in _rules(passes) for why in declines(r, Case(model, "")) if why)
+            declined = dict.fromkeys(f"{name} declined: {why}" for name, why in reasons)
+            raise AssertionError("\n".join(("wanted (-) and got (+):", *ndiff(wanted, got), *declined)))
         return out
 
 

@@ -446,7 +446,7 @@ FINE = {"run": "return self.session.run(outputs, feeds)", "load": "return sessio
             "broken.py cannot run it: its run gives NoneType, not a list of arr",
         ),
         "run gives too few": ({"run": "return []"}, "broken.py cannot run it: its run gives 0 values for 1 outputs"),
-        "run raises": ({"run": "raise KeyError(0)"}, "broken.py cannot run it: KeyError: 0"),
+        "run raises": ({"run": "raise KeyError(0)"}, "broken.py cannot run it: KeyError: 0 (broken.py:10)"),
         "version raises": ({"version": "raise KeyError(0)"}, "engine broken: its version is not known: KeyError: 0"),
         "version is a number": ({"version": "return 1"}, "engine broken: its version is 1, not a text"),
     },
@@ -463,6 +463,12 @@ def test_broken_engines_are_named_in_one_line(tmp_path: Path, parts: dict[str, s
     assert isinstance(result.exception, SystemExit), result.exception
     assert error in " ".join(result.output.split()), result.output
     assert result.exit_code > 0
+
+
+def test_a_version_is_a_function() -> None:
+    wrong: Any = Engine
+    with pytest.raises(PluginError, match=r"engine e: version='1\.0' is not a function"):
+        wrong("e", print, version="1.0")
 
 
 def test_a_session_of_any_class_has_the_rest_of_a_session(tmp_path: Path) -> None:

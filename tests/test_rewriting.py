@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from passwright.core import EXACT, ChangeLog, Graph, RewriteBuilder, RulePass, Value, rule
+from passwright.core import EXACT, ChangeLog, Graph, RewriteBuilder, RulePass, Value, require, rule
 from passwright.core.errors import UsageError, VerificationError
 from passwright.testing.rewriting import becomes, canonical_nodes, load, stays
 from rewriting import cases
@@ -41,6 +41,17 @@ def test_becomes_takes_models_with_a_header_and_says_what_is_no_model() -> None:
     assert [(i.domain, i.version) for i in made.opset_import] == [("", 13)]
     with pytest.raises(UsageError, match="it is not ONNX text: "):
         becomes("g (float[N] x) => (float[N] y) { y = Neg( }", NOTHING, cancel)
+
+
+def test_becomes_says_why_a_rule_declined() -> None:
+    @rule(lambda g, x: g.Relu(x))
+    def lower(g: RewriteBuilder, x: Value) -> Value:
+        require(x.rank == 2, f"{x.name} has rank {x.rank}")
+        return g.Abs(x)
+
+    head = "g (float[N] x) => (float[N] y)"
+    with pytest.raises(AssertionError, match="lower declined: x has rank 1"):
+        becomes(f"{head} {{ y = Relu(x) }}", f"{head} {{ y = Abs(x) }}", lower)
 
 
 def test_becomes_accepts_rules_and_passes() -> None:

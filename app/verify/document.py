@@ -45,7 +45,7 @@ def describe(report: VerificationReport) -> Document:
         )
         is_lossy = report.has_narrower_constants and verdict.failure.difference is not None
         blocks.append(Lines(["measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
-        rounds = bool(engine) and verdict.failure.difference is not None
+        rounds = bool(engine) and (d := verdict.failure.difference) is not None and d.error > 0
         blocks.append(Lines(["measure an engine that rounds otherwise: --budget 1%"] * rounds, "hint"))
         blocks.append(Lines(verdict.notes, "note"))
     elif verdict is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import onnx
@@ -81,9 +82,12 @@ class LoadedModel:
                 raise run_error(self.name, e) from e
 
     def _message(self, error: Exception) -> str:
-        """The message of the engine; of an exception of Python in an engine of a plugin, with its type."""
+        """The message of the engine; of an exception of Python in an engine of a plugin, with its type and place."""
         is_plain = isinstance(error, EvaluationError) or type(error).__module__ != "builtins"
-        return backend_message(error) if self.config.is_onnxruntime or is_plain else format_error(error)
+        if self.config.is_onnxruntime or is_plain:
+            return backend_message(error)
+        frame = extract_tb(error.__traceback__)[-1]
+        return f"{format_error(error)} ({Path(frame.filename).name}:{frame.lineno})"
 
     @property
     def outputs(self) -> Sequence[ValueFacts]:

@@ -161,6 +161,9 @@ class Engine(Struct, frozen=True):
         name, precisions = cast("Any", self.name), cast("Any", self.precisions)
         if not isinstance(name, str) or CHOICE.fullmatch(name) is None or not callable(self.load):
             raise PluginError(f"engine {name!r}: it needs a name without braces, and a function to load a model")
+        for what in ("version", "unsupported", "devices"):
+            if not callable(given := getattr(self, what)):
+                raise PluginError(f"engine {name}: {what}={given!r} is not a function, as lambda: {given!r}")
         if not isinstance(precisions, tuple) or not precisions:
             raise PluginError(f"engine {name}: precisions={precisions!r} is not a tuple such as ('f32', 'bf16')")
 

@@ -366,7 +366,7 @@ def trace_pattern(pattern: Pattern) -> tuple[list[OpPattern], list[str]]:
     parameters = parameters_of(pattern)
     for name in parameters:
         if name.startswith("*"):
-            raise RuleError(f"{name} has no star among the parameters, as in lambda g, x: g.Concat(*x)")
+            raise RuleError(f"the star of {name} belongs to the inputs, not the parameters: lambda g, x: g.Concat(*x)")
     variables = {name: Var(name, optional=has_default) for name, has_default in parameters.items()}
     first, choices = _trace_once(pattern, variables, ())
     if prod(choices) > MAX_SPELLINGS:

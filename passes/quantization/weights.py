@@ -92,7 +92,12 @@ def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Val
 
 
 def parts_of_batch(g: RewriteBuilder, x: Value, w: Value, count: int) -> Sequence[Value]:
-    """The parts of a factor for each of so many matrices of weights; itself for one."""
+    """The parts of a factor for each of so many matrices of weights; itself for one.
+
+    The rank of a factor behind another MatMulNBits may be unknown, which a single matrix does not need.
+    """
+    if w.rank == 2:
+        return [x]
     require(x.rank >= w.rank, f"{w.name} has axes that its factor lacks")
     if count == 1:
         return [x]

@@ -272,6 +272,13 @@ def test_gptq_with_collected_inputs() -> None:
     assert errors[1] < 0.7 * errors[0]
 
 
+def test_products_behind_products_whose_types_are_unknown() -> None:
+    weights = {"w": W, "u": normal(24, 24), "b": normal(24)}
+    text = "a = MatMul(x, w) s = Mul(a, a) c = MatMul(s, u) r = Relu(c) y = Gemm(r, u, b)"
+    made = quantized_text(f"g (float[M,80] x) => (float[M,24] y) {{ {text} }}", weights, EIGHT)
+    assert op_types(made).count("MatMulNBits") == 3
+
+
 def test_gram_matrix_of_another_value_is_declined() -> None:
     model = load(MATMUL, 21, {"w": W})
     assert quantized(model, replace(FOUR, rounding="gptq", grams={"x": np.eye(COLUMNS)})) == model

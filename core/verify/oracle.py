@@ -644,7 +644,7 @@ class Oracle:
             values,
             truths,
             lambda: [m[name] for m in self._sensitivity.moved_truths(run, is_bool=values[0].dtype == np.bool_)],
-            lambda: self._sensitivity.rounded(run).get(name),
+            lambda: (m[name] for m in self._sensitivity.recomputed(run) if name in m),
             rounds_on_purpose=rounds_on_purpose,
             least_error=kernel_error(changed.rewritten.model.message, values[0].dtype),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, cast
@@ -29,7 +29,7 @@ from .noise import (
     perturb_weights,
 )
 from .output_comparison import largest_magnitude, relative_noise_floor, to_64_bit
-from .reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
+from .reference.float64_evaluation import evaluate_in_float64, evaluate_rounded, evaluate_with_ordered_sums
 from .reference.judgement import changes_without_jumps, is_far_from_float64, mentions_16_bits
 from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
 from .size_assignments import CHEAP_ELEMENTS
@@ -62,6 +62,16 @@ def outputs_of_rounded_ops(model: SplitModel, names: list[str], feeds: Arrays) -
     return {}
 
 
+def outputs_with_ordered_sums(model: SplitModel, names: list[str], feeds: Arrays) -> list[Outputs]:
+    """Outputs of a model with sums added in several orders; none where the model is not evaluated."""
+    found = list[Outputs]()
+    if sum(t.size for t in model.tensors.values()) <= MAX_PERTURBED_WEIGHTS:
+        with suppress(EvaluationError):
+            for seed in range(PERTURBATION_RUNS):
+                found.append(dict(evaluate_with_ordered_sums(model.message, feeds, names, seed, arrays_of(model))))
+    return found
+
+
 def arrays_of(model: SplitModel) -> dict[str, Any]:
     """The tensors of a model as arrays by name."""
     return {name: t.array for name, t in model.tensors.items()}
@@ -88,6 +98,7 @@ class Sensitivity:
         self._more_perturbed_outputs = ValueCache[list[tuple[Outputs, int]]](budget / 2)
         self._truths = ValueCache[Outputs](budget / 4)
         self._rounded = ValueCache[Outputs](budget / 8)
+        self._ordered = ValueCache[list[Outputs]](budget / 8)
         self._moved_truths = {is_bool: ValueCache[list[Outputs]](budget / 8) for is_bool in (True, False)}
         self._typical_floors: dict[str, float] = {}
         self._min_scales: dict[str, float] = {}
@@ -125,6 +136,12 @@ class Sensitivity:
         """
         feeds = run.input_set.feeds
         return self._rounded.get(run, lambda: outputs_of_rounded_ops(self._split(), self.names, feeds))
+
+    def recomputed(self, run: ReferenceRun) -> Iterator[Outputs]:
+        """The outputs as the original may be computed as well: `rounded`, and with sums added in several orders."""
+        yield self.rounded(run)
+        feeds = run.input_set.feeds
+        yield from self._ordered.get(run, lambda: outputs_with_ordered_sums(self._split(), self.names, feeds))
 
     def moved_truths(self, run: ReferenceRun, *, is_bool: bool) -> list[Outputs]:
         """The outputs in float64 when weights move by an ulp, and inputs that do not lie on jumps on purpose.

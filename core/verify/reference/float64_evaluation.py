@@ -23,6 +23,7 @@ from ...operators.table import find_meaning, ops_with
 from ...processes.onnx_calls import OnnxError, function_body
 from ...serialization.proto_queries import needed_nodes, opset_versions, read_names
 from ..noise import NOISE_MULTIPLE
+from .sequential_sums import SequentialSums
 
 Policy = Callable[[Array, int, bool], Array]
 """Makes the result of an op, given in float64, the value that others read.
@@ -88,6 +89,7 @@ EXACT = (
     | {"Cast", "CastLike", "Constant", "Concat", "Where", "Max", "Min", "Clip"}
 )
 """Operators whose own results are numbers that they were given."""
+ROUNDOFF = 2.0**-52  # of float64
 NO_ARRAYS: Mapping[str, Any] = MappingProxyType({})
 FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 DTYPE_ATTRIBUTES = ("to", "dtype", "output_dtype")
@@ -99,7 +101,7 @@ class Float64Value(Struct, frozen=True):
     `out_of_range` says whether, or at which elements, float64 itself over- or underflowed on the way. `perturbed` gives
     it with the result of each op moved up or down at random, given a seed: by a share of itself, or by as much as it is
     rounded by in its type in the model where the share is None, and `of_rounded_ops` with 8 times as much in results of
-    ops that float32 cannot represent.
+    ops that float32 cannot represent. `of_ordered_sums` gives it as `evaluate_with_ordered_sums` does, given a seed.
     """
 
     value: Any
@@ -107,6 +109,7 @@ class Float64Value(Struct, frozen=True):
     out_of_range: bool | Array
     perturbed: Callable[[float | None, int], Any]
     of_rounded_ops: Callable[[int], Any]
+    of_ordered_sums: Callable[[int], Any]
 
 
 def evaluate_in_float64(
@@ -140,6 +143,10 @@ def evaluate_in_float64(
             return found
         return run(perturbation(share, seed, keep_numbers=True)).results  # a size was computed in floats
 
+    @cache
+    def of_ordered_sums(seed: int) -> Mapping[str, Any]:
+        return evaluate_with_ordered_sums(model, feeds, outputs, seed, initializers)
+
     done = run(unchanged)
     return {
         name: Float64Value(
@@ -148,6 +155,7 @@ def evaluate_in_float64(
             bool(done.flags),
             lambda share, seed, name=name: perturbed(share, seed)[name],
             lambda seed, name=name: of_rounded_ops(seed)[name],
+            lambda seed, name=name: of_ordered_sums(seed)[name],
         )
         for name, value in done.results.items()
     }
@@ -166,6 +174,35 @@ def evaluate_rounded(
     """
     done = _evaluation(model, feeds, outputs, initializers, rounded, of_matrices(rounded))
     return {name: narrowed(value, done.types[name]) for name, value in done.results.items()}
+
+
+def evaluate_with_ordered_sums(
+    model: onnx.ModelProto,
+    feeds: Mapping[str, Any],
+    outputs: Sequence[str] | Mapping[str, str],
+    seed: int,
+    initializers: Mapping[str, Tensor | Array] = NO_ARRAYS,
+) -> Mapping[str, Any]:
+    """Evaluate `outputs` with each sum added one after another in its type in the model, in an order by the seed.
+
+    What float64 rounds by is part of it: the result of each op is moved by as much. Raises EvaluationError.
+    """
+    move = perturbation(ROUNDOFF, seed, keep_numbers=True)
+
+    def constant(array: Array, element_type: int, is_exact: bool) -> Array:
+        return SequentialSums.of(array, element_type, seed)
+
+    def ordered(array: Array, element_type: int, is_exact: bool) -> Array:
+        return constant(
+            move(array, element_type, is_exact) if element_type == TensorProto.DOUBLE else array, element_type, is_exact
+        )
+
+    given = {
+        name: SequentialSums.of(v, _element_type(v), seed) if isinstance(v, np.ndarray) else v
+        for name, v in feeds.items()
+    }
+    found = _evaluation(model, given, outputs, initializers, ordered, constant).results
+    return {name: v.view(np.ndarray) if isinstance(v, np.ndarray) else v for name, v in found.items()}
 
 
 def evaluate_by_policy(

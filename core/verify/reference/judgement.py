@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Any, cast
@@ -30,14 +30,11 @@ from ..output_comparison import (
     noise_sample,
     to_64_bit,
 )
-from .float64_evaluation import EXACT, Float64Value
+from .float64_evaluation import EXACT, ROUNDOFF, Float64Value
 
 RARE_ONE_IN = 100  # one integer in so many may round to another one
 MAX_JUMPS = 4  # times as many elements may differ as move with the inputs
 FAR = 0.05  # share of the largest magnitude, at least `MIN_SCALE`, by which an original is far from its float64 value
-
-
-ROUNDOFF = 2.0**-52  # of float64
 SATURATED_TOLERANCE = 1e-3  # relative error of elements at which the original saturates
 MAX_SUBNORMAL_ULPS = 8  # ulps of the smallest numbers, which kernels may flush to zero
 
@@ -118,7 +115,7 @@ def differ_by_rounding(
     values: Sequence[Array],
     truths: Sequence[Any],
     moved: Callable[[], Sequence[Any]],
-    rounded: Callable[[], Any],
+    recomputed: Callable[[], Iterable[Any]],
     *,
     rounds_on_purpose: bool,
     least_error: float = 0.0,
@@ -127,27 +124,30 @@ def differ_by_rounding(
 
     That is as far and as many elements as it moves in float64 when inputs and weights of the original, `moved`, move by
     an ulp: no constant of the rewritten model is rounded there, so that what these lost counts. Nor may the output of
-    the rewritten model be much farther from float64 than the original's output is, in onnxruntime or where each op of
-    the original is `rounded` to its type, which gives None for a model without 16-bit floats, but for the `least_error`
-    of kernels. Where the original `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning
-    for elements far from it. What the models differ by in float64 is measured by the elements that differ, and by
-    others that are no larger.
+    the rewritten model be much farther from float64 than the original's output is, in onnxruntime or `recomputed`: with
+    each op rounded to its type of 16 bits, or with sums in other orders; but for the `least_error` of kernels. Where
+    the original `rounds_on_purpose`, as by adding and subtracting a constant, float64 has no meaning for elements far
+    from it. What the models differ by in float64 is measured by the elements that differ, and by others that are no
+    larger; an output of 64 bits, of which float64 rounds as much, may be off by what `recomputed` ones are.
     """
     (a, b), dtype = map(np.asarray, truths), values[0].dtype
     if any(_parts(t) is not None for t in truths) or a.dtype != b.dtype or not a.shape == b.shape == values[0].shape:
         return False
+    is_as_wide = dtype == a.dtype
     with np.errstate(all="ignore"):  # of infinities
         apart, least, alike = _deviations(a, b), 0.0, np.ones(a.shape, np.bool_)
         if a.dtype.kind in "fc":
             differs = (_deviations(*values) > 0) | (apart > min_tolerance(dtype) * np.abs(a))
             scale = float(np.abs(a[differs & np.isfinite(a)]).max(initial=0.0))
-            least, alike = min_tolerance(dtype) * scale, differs | (np.abs(a) <= scale)
+            least = max(min_tolerance(dtype) * scale, NOISE_MULTIPLE * least_error if is_as_wide else 0.0)
+            alike = differs | (np.abs(a) <= scale)
             before, after = (distances(a, to_64_bit(v)) for v in values)
             most = NOISE_MULTIPLE * float(before.max(initial=least_error))
-            in_16_bits = rounded() if (after > most).any() else None
-            if in_16_bits is not None and np.shape(in_16_bits) == a.shape:
-                farthest = float(distances(a, to_64_bit(np.asarray(in_16_bits))).max(initial=0.0))
-                most = max(most, NOISE_MULTIPLE * farthest)
+            if (after > most).any() or (is_as_wide and (apart > least)[alike].any()):
+                errors = [distances(a, to_64_bit(v)) for v in map(np.asarray, recomputed()) if v.shape == a.shape]
+                most = max(most, NOISE_MULTIPLE * max((float(e.max(initial=0.0)) for e in errors), default=0.0))
+                own = max((float(e[alike].max(initial=0.0)) for e in errors), default=0.0) if is_as_wide else 0.0
+                least = max(least, NOISE_MULTIPLE * own)
             apart = np.where(alike, apart, 0.0)
             most = max(most, min_tolerance(dtype) * float(np.abs(a[np.isfinite(a)]).max(initial=0.0)))
             apart = np.maximum(apart, np.where(after > most, after, 0.0))
@@ -286,6 +286,15 @@ class _Region(Struct, frozen=True):
         """The largest change of the original in float64, or of some of its elements, when each of its ops rounds."""
         return self._change(self.truth, path, None, where)
 
+    def change_by_order(self, path: tuple[Any, ...], where: Array) -> float:
+        """The largest change of elements of the original in float64 when its sums round, added in several orders."""
+        a = to_64_bit(np.asarray(_at(self.truth.value, path)))
+        found = [np.asarray(_at(self.truth.of_ordered_sums(seed), path)) for seed in range(PERTURBATION_RUNS)]
+        return max(
+            (float(distances(a, to_64_bit(m))[where].max(initial=0.0)) for m in found if m.shape == a.shape),
+            default=0.0,
+        )
+
     def change_by_inputs(self, path: tuple[Any, ...], where: Array) -> float:
         """The largest change of elements of the original in float64 when its inputs move by an ulp, without jumps."""
         a = to_64_bit(np.asarray(_at(self.truth.value, path)))
@@ -382,6 +391,12 @@ class _Floats(Struct, frozen=True):
             allowed_apart = NOISE_MULTIPLE * max(error_of_alike, epsilon * scale) + own
             if new_error <= allowed and apart <= allowed_apart:
                 return RIGHT
+        by_order = NOISE_MULTIPLE * self.region.change_by_order(self.path, alike)
+        allowed = max(allowed, by_order + base * scale + own)
+        if self.dtype == self.a.dtype:  # so float64 rounds as much
+            allowed_apart = max(allowed_apart, by_order + own)
+        if apart <= allowed_apart and new_error <= allowed:
+            return RIGHT
         by_inputs = NOISE_MULTIPLE * self.region.change_by_inputs(self.path, alike)
         if apart <= allowed_apart + by_inputs and new_error <= allowed + by_inputs:
             return RIGHT

@@ -160,9 +160,12 @@ class RuleTester(Struct, frozen=True):
         return fault
 
     def reasons(self, case: Case) -> set[str]:
-        """The reasons for which the rule declines its matches in a case, each with its line."""
+        """The reasons for which the rule declines its matches in a case, each with its line; those that a pass records."""
+        if self.setting.item is not None:
+            log = self.setting.run(case.model, self.rule).change_log
+            return {*log.notes, *(why for declined in log.declines.values() for why in declined.values())}
         found = (why for why in declines(self.rule, case, self.setting.quantize) if why is not None)
-        return {describe_decline(why, self.rule) for why in found} if self.setting.item is None else set()
+        return {describe_decline(why, self.rule) for why in found}
 
     def minimize(self, fault: Fault, choice_sequence: Sequence[int]) -> Fault:
         """A fault of the same kind on a case made by simpler choices than `choice_sequence`, if there is one."""

@@ -183,6 +183,26 @@ def test_example_that_does_not_fire_is_named() -> None:
         check_rule(ask_for_rank_seven, budget=1, examples=[text])
 
 
+@dataclass(frozen=True, slots=True)
+class KeepNegations:
+    """A pass that declines everything, and says why."""
+
+    name: str = "keep-negations"
+
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        """Record a decline for each Neg."""
+        for op in graph.ops("Neg"):
+            change_log.record_decline(self.name, op.label, "a Neg is kept")
+            change_log.note("there are Negs")
+        return 0
+
+
+def test_reasons_of_a_pass_for_its_example_are_named() -> None:
+    text = "g (float[N] x) => (float[N] y) { y = Neg(x) }"
+    with pytest.raises(CheckInconclusive, match="example 1 does not fire: a Neg is kept; there are Negs"):
+        check_pass(KeepNegations(), budget=1, examples=[text])
+
+
 @rule(lambda g, x: g.Ceil(x))
 def drop_ceil(g: RewriteBuilder, x: Value) -> Value:
     """Ceil(x) => x, on a type that no kernel has"""

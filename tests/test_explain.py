@@ -470,6 +470,26 @@ def test_pass_without_rules_names_its_reasons(tmp_path: Path) -> None:
     assert result.output.splitlines()[-2:] == ["    declined 1 change", f"        at a: {moves}"]
 
 
+class Around:
+    """A pass that runs another, with rules that it makes."""
+
+    name = "around"
+
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        """Run it to a fixpoint."""
+        return run_pass(RulePass("inside", (relu_to_mish,)), graph, change_log)
+
+
+def test_passes_that_a_pass_runs_are_explained_with_it() -> None:
+    model = load("g (float[2] x) => (float[2] y) { r = Relu(x) y = Exp(r) }", opset=18)
+    for as_is in (False, True):
+        found = explain(model, "around", plugin=[Around()], as_is=as_is)
+        assert [(r.name, r.pass_name, [c.place for c in r.changes]) for r in found.rules] == [
+            ("relu_to_mish", "inside", ["r"])
+        ]
+        assert [p.name for p in found.passes] == ["around"]
+
+
 @each(
     ("at", "made", "left"),
     {

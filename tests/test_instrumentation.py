@@ -183,6 +183,21 @@ def test_only_instrumentation_is_taken(given: Any) -> None:
         optimize(load(TEXT), PIPELINE, instrumentation=given)
 
 
+def test_statistics_count_passes_that_a_pass_runs() -> None:
+    class Around:
+        """A pass that runs another."""
+
+        name = "around"
+
+        def run(self, graph: Graph, change_log: ChangeLog) -> int:
+            return run_pass(Fixpoint("inside", (RulePass("signs", (cancel_negations, drop_abs)),)), graph, change_log)
+
+    around, signs = optimize(load(TEXT), Fixpoint("all", (Around(),)), statistics=True).report.statistics
+    assert (around.name, around.changes, around.rules, signs.name, signs.changes) == ("around", 0, [], "signs", 1)
+    counts = {r.name: (r.changes, [d.reason for d in r.declines]) for r in signs.rules}
+    assert counts == {"cancel_negations": (1, []), "drop_abs": (0, ["d may be negative"])}
+
+
 def test_statistics_count_tries_matches_changes_and_declines() -> None:
     report = optimize(load(TEXT), PIPELINE, statistics=True, exact=True).report
     signs, relus = report.statistics

@@ -25,8 +25,9 @@ from ...core.rewriting.change_log import Change
 from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
 from ...core.run.failures import RejectedChange
+from ...core.run.instrumentation import Instrumentation
 from ...core.run.phase_timer import PhaseTimer
-from ...core.run.pipeline import Pass, Pipeline, RemarkingPass, leaves, rule_names, selectable_rules
+from ...core.run.pipeline import Fixpoint, Pass, Pipeline, RemarkingPass, RulePass, leaves, rule_names, selectable_rules
 from ...core.run.pipeline_run import PipelineRun
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
@@ -36,7 +37,7 @@ from ..optimize.run_options import plugin_files
 from ..optimize.run_setup import optional_transforms
 from ..options import with_process_options
 from ..registry.environment import versions
-from ..registry.pass_sources import Decompositions, find_subject
+from ..registry.pass_sources import Decompositions, Subject, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..report.descriptions import pass_doc
 from ..report.progress import phase_callback, with_keywords_after_two
@@ -121,6 +122,37 @@ class _RunOutcome(Struct, frozen=True):
     rejected: Sequence[RejectedChange] = ()
 
 
+class _InnerPasses(Instrumentation):
+    """The passes that each pass runs itself by `run_pass`, in the last repetition of a run."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, dict[str, Pass]] = {}
+        self._running: list[Pass] = []
+
+    def start(self, model: Model) -> None:  # noqa: ARG002 - of the base class
+        """Forget an earlier repetition."""
+        self.by_name.clear()
+        self._running.clear()
+
+    def before(self, p: Pass, graph: Graph) -> None:  # noqa: ARG002 - of the base class
+        """Add a pass to all that run it, groups aside."""
+        for outer in (q for q in self._running if not isinstance(q, Pipeline | Fixpoint)):
+            self.by_name.setdefault(outer.name, {})[p.name] = p
+        self._running.append(p)
+
+    def after(self, p: Pass, graph: Graph, changes: int) -> None:  # noqa: ARG002 - of the base class
+        """Return to the pass outside."""
+        self._running.pop()
+
+    def extend(self, subject: Subject) -> Subject:
+        """The subject with the passes that its own ran, and their rules."""
+        inner = {name: p for q in subject.passes for name, p in self.by_name.get(q.name, {}).items()}
+        single = [p for p in inner.values() if not isinstance(p, Pipeline | Fixpoint)]
+        rules = tuple((r, p) for p in single if isinstance(p, RulePass) for r in p.rules)
+        others = tuple(p for p in single if not isinstance(p, RulePass))
+        return structs.replace(subject, rules=subject.rules + rules, passes=subject.passes + others)
+
+
 @with_process_options
 def explain_model(model: onnx.ModelProto | str | Path, name: str, options: ExplainOptions) -> Explanation:
     """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in the result.
@@ -155,8 +187,12 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
         not options.as_is or subject.passes
     ):  # passes without patterns run on a copy of a model that is explained as it is
         pipeline = replace(target, name="as it is", passes=_whole(subject.passes, chosen)) if options.as_is else chosen
-        attempt = PipelineRun(source.load, pipeline, options.exact, timer, record_changes=True)
+        inner = _InnerPasses()
+        attempt = PipelineRun(
+            source.load, pipeline, options.exact, timer, record_changes=True, instruments=[inner] * bool(subject.passes)
+        )
         result = attempt.rewrite(source.load() if options.as_is else original)
+        subject = inner.extend(subject)
         explained, log = original if options.as_is else result.model, result.change_log
         run = _RunOutcome(explained, log.changes, log.declines, attempt.rejected)
     with gc_paused(), timer.phase("explaining"), target.on_target(run.model.graph):

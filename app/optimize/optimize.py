@@ -264,7 +264,7 @@ def _report(
     if setup.options.stop_after is not None:
         report.stop = StopPoint.of(setup.options.stop_after, change_log)
     if setup.statistics is not None:
-        report.statistics = setup.statistics.records(run.pipeline, change_log)
+        report.statistics = setup.statistics.records(change_log)
     report.proofs = _proof_counts(setup, run, outcome) if setup.options.prove else None
     if setup.choice.target is not None:
         from ...passes.legalization import Legalize  # noqa: PLC0415 - few runs have a target

@@ -14,7 +14,7 @@ from ...core.ir.op import Op
 from ...core.rewriting.change_log import ChangeLog
 from ...core.rewriting.rules import Rule
 from ...core.run.instrumentation import Instrumentation
-from ...core.run.pipeline import Pass, leaves
+from ...core.run.pipeline import Fixpoint, Pass, Pipeline
 from ...core.run.report import DeclineReason, PassStatistics, RuleStatistics
 from ..report.number_text import plural
 
@@ -39,7 +39,7 @@ class _RuleCounts:
 
 
 class RunStatistics(Instrumentation):
-    """The counts of each rule in the last repetition of a run, by pass.
+    """The counts of each rule in the last repetition of a run, by pass, among them those that passes run themselves.
 
     Reasons for which it declined are of one kind if they differ only in numbers and in the names of operands.
     """
@@ -58,7 +58,7 @@ class RunStatistics(Instrumentation):
 
     def before(self, p: Pass, graph: Graph) -> None:  # noqa: ARG002 - of the base class
         """Count the run of a pass."""
-        self.runs[p.name] += 1
+        self.runs[p.name] += not isinstance(p, Pipeline | Fixpoint)
         self._running.append(p.name)
 
     def after(self, p: Pass, graph: Graph, changes: int) -> None:  # noqa: ARG002 - of the base class
@@ -86,18 +86,17 @@ class RunStatistics(Instrumentation):
     def _counts(self, r: Rule) -> _RuleCounts:
         return self.counts.setdefault(self._running[-1], {}).setdefault(r.name, _RuleCounts())
 
-    def records(self, pipeline: Pass, change_log: ChangeLog) -> list[PassStatistics]:
-        """The counts of each pass of the pipeline that ran, in order; rules that were not tried have none."""
+    def records(self, change_log: ChangeLog) -> list[PassStatistics]:
+        """The counts of each pass that ran, in order; rules that were not tried have none."""
         found = list[PassStatistics]()
-        for p in leaves(pipeline):
-            rules = [counts.record(name) for name, counts in self.counts.get(p.name, {}).items()]
+        for name, runs in (+self.runs).items():
+            rules = [counts.record(rule) for rule, counts in self.counts.get(name, {}).items()]
             kinds: dict[str, dict[str, str]] = {}
-            for place, reason in change_log.declines.get(p.name, {}).items():
+            for place, reason in change_log.declines.get(name, {}).items():
                 kinds.setdefault(NUMBER.sub("#", reason), {})[place] = reason
-            changes = sum(change_log.counts.get(p.name, Counter[str]()).values())
-            seconds = round(change_log.seconds.get(p.name, 0.0), 6)
-            if self.runs[p.name]:
-                found.append(PassStatistics(p.name, self.runs[p.name], changes, seconds, rules, _reasons(kinds)))
+            changes = sum(change_log.counts.get(name, Counter[str]()).values())
+            seconds = round(change_log.seconds.get(name, 0.0), 6)
+            found.append(PassStatistics(name, runs, changes, seconds, rules, _reasons(kinds)))
         return found
 
     def decline_lines(self) -> Iterator[str]:

@@ -160,7 +160,7 @@ class RuleTester(Struct, frozen=True):
         return fault
 
     def reasons(self, case: Case) -> set[str]:
-        """The reasons for which the rule declines its matches in a case, each with its line; those that a pass records."""
+        """The reasons for which the rule declines its matches in a case, each with its line; or what a pass records."""
         if self.setting.item is not None:
             log = self.setting.run(case.model, self.rule).change_log
             return {*log.notes, *(why for declined in log.declines.values() for why in declined.values())}

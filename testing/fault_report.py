@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
@@ -16,7 +16,7 @@ from onnx import printer
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
 from ..core.ir.op_schemas import is_foreign
-from ..core.ort.backends import LoadedModel
+from ..core.ort.backends import Arrays, LoadedModel
 from ..core.processes.custom_operators import CustomOperators, custom_operators, with_custom_operators
 from ..core.proof.prover import RuleProof
 from ..core.rewriting.rules import EXACT, Rule
@@ -24,6 +24,7 @@ from ..core.support.author_errors import describe_exception
 from ..core.support.printable_text import file_name, printable_lines
 from ..core.support.python_files import FILE_MODULE_PREFIX
 from ..core.support.suggestions import did_you_mean
+from ..core.verify.reference.float64_evaluation import evaluate_in_float64
 from .case import Fault
 from .model_comparison import contract_in
 
@@ -164,6 +165,7 @@ def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
     yield from _section(f"inputs ({fault.mismatch.input_set}):", _format_arrays(given.items()))
     outputs = [v.name for v in fault.case.model.graph.output]
     shown = [fault.mismatch.output] if fault.mismatch.output else outputs
+    made: list[Sequence[Any]] = []
     for title, model in (("before:", fault.case.model), ("after:", fault.after)):
         if model is None:
             continue
@@ -172,7 +174,25 @@ def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
         except EvaluationError as e:
             yield from _section(title, str(e))
         else:
+            made.append(results)
             yield from _section(title, _format_arrays(zip(shown, results, strict=True)))
+    if len(made) == 2 and _alone_follows_onnx(
+        fault.case.model, given, dict(zip(shown, zip(*made, strict=True), strict=True))
+    ):
+        yield "onnxruntime computes the model otherwise than ONNX defines it, and the rewritten model as defined:"
+        yield "    declare contract=ROUNDING, which is judged by the definition too, or decline these element types"
+
+
+def _alone_follows_onnx(model: onnx.ModelProto, feeds: Arrays, results: Mapping[str, tuple[Any, Any]]) -> bool:
+    """Whether of the integers or bools before and after, only the latter are those that ONNX defines."""
+    if any(np.asarray(before).dtype.kind not in "iub" for before, _ in results.values()):
+        return False
+    try:
+        defined = evaluate_in_float64(model, feeds, list(results))
+    except EvaluationError:
+        return False
+    follows = [tuple(np.array_equal(defined[n].value, v) for v in pair) for n, pair in results.items()]
+    return all(after for _, after in follows) and not all(before for before, _ in follows)
 
 
 def _format_arrays(named: Iterable[tuple[str, Any]]) -> str:

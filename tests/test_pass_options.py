@@ -145,7 +145,7 @@ def test_options_are_described() -> None:
     told = {o.name: (o.type, o.value) for o in options_of(Everything())}
     assert told["maybe"] == ("int or none", "none")
     assert told["pair"] == ("int:float", "1:2.0")
-    assert told["many"] == ("int:...", "")
+    assert told["many"] == ("int:int:...", "")
     assert told["mode"] == ("FAST or SAFE", "FAST")
     assert told["choice"] == ("a or b or 3", "a")
     assert told["flag"] == ("true or false", "false")

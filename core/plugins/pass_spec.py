@@ -68,7 +68,7 @@ def _parse_options(name: str, text: str) -> dict[str, str]:
     while text[at:].strip():
         m = OPTION_PATTERN.match(text, at)
         if m is None:
-            raise UsageError(f"{name}{{{text}}}: options are written {name}{{n=3,name=text}}")
+            raise UsageError(f"{name}{{{text}}}: options are written {name}{{n=3,name=text}}, and a list a:b:c")
         if m[1] in options:
             raise UsageError(f"{name}{{{text}}}: {m[1]} is given twice")
         options[m[1]] = m[2].strip()
@@ -98,9 +98,9 @@ def format_type(hint: Any) -> str:
     if get_origin(hint) in UNIONS:
         return _join_if_all(" or ", [format_type(a) for a in args])
     if get_origin(hint) is Literal:
-        return " or ".join(map(format_value, args))
+        return " or ".join(unquoted(format_value(a)) for a in args)
     if get_origin(hint) is tuple:
-        return _join_if_all(":", ["..." if a is ... else format_type(a) for a in args])
+        return _join_if_all(":", [f"{format_type(args[0])}:..." if a is ... else format_type(a) for a in args])
     if _is_enum(hint):
         return " or ".join(m.name for m in hint)
     return SCALAR_TYPE_NAMES.get(hint, "") if isinstance(hint, type) else ""

@@ -26,7 +26,7 @@ else:
     Operators = object
 
 Array = np.ndarray[Any, Any]
-Operand = Value | float | Sequence[float] | Array
+Operand = Value | float | np.number[Any] | np.bool_ | Sequence[float] | Array
 """An input of a new op: a value, or the elements of a constant, of the element type of the other operands."""
 FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
     ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),

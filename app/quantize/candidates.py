@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ...core.io.model_source import ModelSource
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.io.writer import write_model
+from ...core.ir.graph import FRESH_NAME_MARK, constant_bytes, defined_values
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
 from ...core.ir.tensor import chunk_bytes
@@ -34,6 +35,7 @@ from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
 
+SMALL_MODEL = 1 << 20  # bytes of weights
 MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
 
 
@@ -112,12 +114,36 @@ class Candidate:
 
     def stage(self, publication: Publication) -> None:
         """Add the model to the files of `publication`, with external weights as the original."""
+        self.shorten_texts()
         publication.add_model(self.model, external=self.is_external)
 
     def write(self, path: Path) -> int:
-        """Write the model to a new file in the same form, and return its bytes. Raises OSError."""
+        """Write the model to a new file in the same form, and return its bytes with short texts. Raises OSError."""
         data = write_model(self.model, path, external=self.is_external)
-        return sum(file.stat().st_size for file in (path, data) if file is not None)
+        size, before = sum(file.stat().st_size for file in (path, data) if file is not None), self._texts
+        self.shorten_texts()
+        return size - before + self._texts
+
+    @property
+    def _texts(self) -> int:
+        """The bytes of the model but for external weights, if it is small; else 0."""
+        return serialize(self.model).size if constant_bytes(self.model.graph) < SMALL_MODEL else 0
+
+    def shorten_texts(self) -> None:
+        """Of a small model, give short names to the values that rules made, and leave out the provenance of nodes.
+
+        They would be a quarter of the file. The names of values of the float model stay.
+        """
+        graphs = list(self.model.graph.with_subgraphs())
+        if not self.changes or constant_bytes(self.model.graph) >= SMALL_MODEL:
+            return
+        self.model.graph.context.has_provenance = False
+        made = [v for g in graphs for v in dict.fromkeys(defined_values(g)) if FRESH_NAME_MARK in v.name]
+        kept = {v.name for g in graphs for v in defined_values(g)} - {v.name for v in made}
+        interface = {*self.model.graph.inputs, *self.model.graph.outputs}
+        names = (name for n in count(1) if (name := f"{FRESH_NAME_MARK}{n}") not in kept)
+        for v in made:
+            v.name = v.name if v in interface else next(names)
 
     @cached_property
     def digest(self) -> str:

@@ -85,6 +85,7 @@ class QuantizationResult:
     @property
     def model(self) -> onnx.ModelProto:
         """The model as a message."""
+        self.candidate.shorten_texts()
         return to_onnx(self.candidate.model)
 
     def save(self, path: str | Path) -> None:

@@ -155,6 +155,7 @@ class GraphContext:
     obstacle: Callable[[Op], str] | None = None  # why the target does not take an op, "" if it does
     costs: CostModel = CPU  # of the target
     quantization: QuantizationSpec | None = None  # for rules that quantize; None: they decline
+    has_provenance: bool = True  # as metadata of the nodes that are written
 
     @property
     def initializers_are_inputs(self) -> bool:

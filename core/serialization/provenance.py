@@ -26,9 +26,12 @@ JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 def with_provenance(op: Op, node: bytes) -> bytes:
     """The serialized `node` of `op`, with its origin if a rewrite made it.
 
-    An op with the name of a node of the file has the doc string and metadata of that node too, before our own.
+    An op with the name of a node of the file has the doc string and metadata of that node too, before our own. Of a
+    model without provenance, a node has none of an earlier run either.
     """
     origin = op.origin
+    if not op.graph.context.has_provenance:
+        return _without_provenance(node) if RULE_KEY.encode() in node else node
     if not isinstance(origin, Origin):
         return node
     proto, namesake = onnx.NodeProto.FromString(node), onnx.NodeProto.FromString(origin.named_after)
@@ -38,6 +41,14 @@ def with_provenance(op: Op, node: bytes) -> bytes:
     del proto.metadata_props[:]
     for key, value in (*kept, (RULE_KEY, origin.by), (SOURCES_KEY, JSON_ENCODER.encode(source_names(origin)))):
         proto.metadata_props.add(key=key, value=value)
+    return proto.SerializeToString(deterministic=True)
+
+
+def _without_provenance(node: bytes) -> bytes:
+    proto = onnx.NodeProto.FromString(node)
+    kept = [p for p in proto.metadata_props if p.key not in PROVENANCE_KEYS]
+    del proto.metadata_props[:]
+    proto.metadata_props.extend(kept)
     return proto.SerializeToString(deterministic=True)
 
 

@@ -116,6 +116,40 @@ def test_variants_are_near_the_original(scheme: str, limits: dict[str, float], t
         assert errors["weights of 8 bits"] < 0.9 * errors["minmax"]
 
 
+def test_small_models_have_short_texts(tmp_path: Path) -> None:
+    """In the file that is written in the end; names of the model stay, and large models keep all."""
+    text = (
+        "g (float[1,32,2,2] x) => (float[1,32,2,2] z) { first_layer = Conv(x, v) y = Relu(first_layer) z = Conv(y, w) }"
+    )
+    for extent, is_small in ((1, True), (25, False)):
+        rng = np.random.default_rng(0)
+        weights = {n: rng.normal(0, 0.1, (32, 32, extent, extent)).astype(np.float32) for n in "vw"}
+        model = load(
+            text.replace("Conv(", f"Conv<auto_pad=\"SAME_UPPER\",kernel_shape=[{extent},{extent}]>("), weights=weights
+        )
+        model.graph.node[1].metadata_props.add(key="author", value="a")
+        model.graph.node[1].metadata_props.add(key="passwright.rule", value="of an earlier run")
+        source = model_source(model, inline=True)
+        feeds = [{"x": rng.normal(size=(1, 32, 2, 2)).astype(np.float32)} for _ in range(2)]
+        variants = dict(chosen_schemes("static", source, Calibration(source, feeds), SPEC)["static"])
+        found = built_first(variants, "static", tmp_path / "searched.onnx")
+        size = found.candidate.write(tmp_path / "again.onnx")
+        found.candidate.save(tmp_path / "saved.onnx")
+        searched, saved = (onnx.load(tmp_path / name) for name in ("searched.onnx", "saved.onnx"))
+        assert (tmp_path / "saved.onnx").stat().st_size == size
+        assert op_types(saved) == op_types(searched)
+        x = feeds[0]
+        np.testing.assert_array_equal(run(saved, x)[0], run(searched, x)[0], strict=True)
+        names = {name for n in saved.graph.node for name in n.output}
+        assert {"y", "z"} <= names
+        assert (saved == searched) != is_small
+        metadata = {p.key for n in saved.graph.node for p in n.metadata_props}
+        assert ("passwright.rule" in metadata) != is_small
+        assert any(name.startswith("y_pw") for name in names) != is_small
+        assert [n.name for n in onnx.load(tmp_path / "again.onnx").graph.node] == [n.name for n in saved.graph.node]
+        onnx.checker.check_model(saved)
+
+
 def shared_weights() -> onnx.ModelProto:
     """Six layers of the same weights and biases."""
     calls = "".join(

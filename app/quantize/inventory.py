@@ -15,11 +15,11 @@ from ...core.ir.values import Value
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ...passes.quantization.half import MIN_STORED_ELEMENTS
-from ...passes.quantization.weights import CHANNEL_AXES, store_int8_weights
+from ...passes.quantization.weights import CHANNEL_AXES
 from ..optimize.match_report import diagnose_match
 from .candidates import replaced_operators
 from .report import FloatOp, HighPrecisionWeight, QuantizedOp
-from .schemes import STORE_WEIGHTS
+from .schemes import STORE_INT8_WEIGHTS, STORE_WEIGHTS
 from .search import TAKEN, BuiltCandidate, Trial
 from .sensitivity import ValueErrors
 
@@ -144,7 +144,7 @@ def float_ops(built: BuiltCandidate) -> list[FloatOp]:
     rules = built.builder.scheme.rules
     if not rules:
         reasons |= built.candidate.declines
-    storing = {store_int8_weights.name} if len(rules) > 1 else set[str]()
+    storing = {r.name for r in STORE_INT8_WEIGHTS.rules} if not {*rules} <= {*STORE_INT8_WEIGHTS.rules} else set[str]()
     changed = {c.place for c in built.candidate.changes if c.by not in storing}
     before = list(built.builder.source.load().graph.with_subgraphs())
     floats = {v.name for g in before for v in defined_values(g) if v.known_dtype in FLOATS}

@@ -125,7 +125,7 @@ def test_small_models_have_short_texts(tmp_path: Path) -> None:
         rng = np.random.default_rng(0)
         weights = {n: rng.normal(0, 0.1, (32, 32, extent, extent)).astype(np.float32) for n in "vw"}
         model = load(
-            text.replace("Conv(", f"Conv<auto_pad=\"SAME_UPPER\",kernel_shape=[{extent},{extent}]>("), weights=weights
+            text.replace("Conv(", f'Conv<auto_pad="SAME_UPPER",kernel_shape=[{extent},{extent}]>('), weights=weights
         )
         model.graph.node[1].metadata_props.add(key="author", value="a")
         model.graph.node[1].metadata_props.add(key="passwright.rule", value="of an earlier run")

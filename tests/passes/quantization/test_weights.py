@@ -501,6 +501,11 @@ STORED = {
     "transB": ("g (float[5,6] x) => (float[5,48] y) { y = Gemm<transB=1>(x, w, b) }", {"w": normal(48, 6)}, 0),
     "RNN": ("g (float[5,2,6] x) => (float[5,1,2,48] y) { y = RNN<hidden_size=48>(x, w, r) }",
             {"w": normal(1, 48, 6), "r": normal(1, 48, 48)}, 1),
+    "table": ("g (float[5,6] x) => (float[5,40] y) { i = ArgMax<axis=1,keepdims=0>(x) y = Gather(w, i) }",
+              {"w": normal(32, 40)}, 0),
+    "positions": ("""g (float[N,6] x) => (float[1,N,6] y) { k = Constant<value = int64[3] {1, -1, 6}>()
+                  u = Reshape(x, k) z = Constant<value = int64[3] {0, 0, 0}>() s = Shape(u) y = Slice(w, z, s) }""",
+                  {"w": normal(1, 32, 40)}, 1),
 }  # fmt: skip
 
 
@@ -543,6 +548,8 @@ def test_weights_are_not_stored() -> None:
     assert quantized(model, None, STORE_INT8_WEIGHTS) == model
     few = load(text.replace("32", "2"), 17, {"w": normal(2, 6, 3, 3), "b": normal(2)})
     assert quantized(few, EIGHT, STORE_INT8_WEIGHTS) == few
+    small = load("g (int64[N] i) => (float[N,4] y) { y = Gather(w, i) }", 17, {"w": normal(8, 4)})
+    assert quantized(small, EIGHT, STORE_INT8_WEIGHTS) == small
     computed = load("g (float[1,6,9,9] x, float[8,6,3,3] w) => (float[1,8,7,7] y) { y = Conv(x, w) }", 17)
     assert quantized(computed, EIGHT, STORE_INT8_WEIGHTS) == computed
 

@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import onnx
@@ -66,6 +68,9 @@ from .sensitivity import orders_to_leave, value_errors
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 LARGER = "the result is larger than the original: scales and conversions take more than its weights save"
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
+LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
+RACE_SHARE = 0.3  # of the time that is left of a search, for the calls of a race
+LEAST_RACE_TIME = 0.1  # seconds of calls of a model, however little time is left
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
 
 
@@ -243,14 +248,15 @@ class QuantizationContext(Struct, frozen=True):
         )  # fmt: skip
 
     def search(self, options: QuantizationOptions, folder: Path, timer: PhaseTimer, **settings: Any) -> Search:
-        """A search that has not begun, with further `settings`."""
+        """A search that has not begun, with further `settings`, for the time that the phases before have left."""
+        seconds = max((1 - LAST_SHARE) * options.time - sum(timer.seconds.values()), 0.0)
         return Search(
             self.criteria.searched,
-            self.racing.ratios,
+            structs.replace(self.racing, end=monotonic() + seconds).ratios,
             partial(orders_to_leave, feeds=self.sensitivity_feeds, outputs=self.scored_outputs(options.metric)),
             folder,
             self.source.size,
-            Limits(options.trials, options.time),
+            Limits(options.trials, seconds),
             self.leave,
             fusion_check(self.target) if self.racing.session.is_onnxruntime else lambda _, __: {},
             session=self.racing.scoring,
@@ -389,7 +395,8 @@ def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Sequ
 class OriginalRace(Struct, frozen=True):
     """Races against the original in f32, under ORT ALL or in another engine, on common inputs by batch size.
 
-    Candidates run in the `session`, or in one of the `precisions`.
+    Candidates run in the `session`, or in one of the `precisions`. Where the search has little time until `end`, in
+    seconds of a monotonic clock, its races have fewer calls.
     """
 
     original: Path
@@ -397,6 +404,7 @@ class OriginalRace(Struct, frozen=True):
     options: QuantizationOptions
     session: SessionConfig
     precisions: Sequence[str] = ()
+    end: float = inf
 
     @property
     def scoring(self) -> SessionConfig:
@@ -409,7 +417,11 @@ class OriginalRace(Struct, frozen=True):
         With it, the peak memory.
         """
         batch = min(self.feeds.by_batch)
-        original, *others = self.measure(models, precisions, [batch], SEARCH_SETS)
+        share = RACE_SHARE * (self.end - monotonic()) / (1 + len(models))
+        is_short = share < self.options.min_time
+        options = replace(self.options, min_time=max(share, LEAST_RACE_TIME)) if is_short else self.options
+        sets = benchmark.MIN_SETS if is_short else SEARCH_SETS
+        original, *others = structs.replace(self, options=options).measure(models, precisions, [batch], sets)
         if original.failure:
             where = "under ORT ALL" if self.session.is_onnxruntime else f"in {self.session.engine}"
             raise UnverifiableError(f"the original does not run {where}: {original.failure}")

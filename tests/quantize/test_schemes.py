@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 import pytest
 from msgspec.structs import replace
-from passwright.app.measure.benchmark import BenchmarkTarget
+from passwright.app.measure import benchmark
+from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget
 from passwright.app.quantize.candidates import Candidate, replaced_operators
 from passwright.app.quantize.inventory import float_ops, quantized_ops
 from passwright.app.quantize.quantize import QuantizationOptions, quantize_model
@@ -31,7 +32,7 @@ from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import SessionConfig, create_session
 from passwright.passes.quantization.static_groups import quantized_weight, required_spec, usable_scales, weight_scales
 from passwright.passes.targets import QUANTIZATION_TARGETS
-from rewriting import cases, load, op_types, run
+from rewriting import cases, each, load, op_types, run
 from simulated_races import SimulatedMachine
 from tiers import needs_openvino, slow_unless
 
@@ -320,6 +321,25 @@ def test_a_result_that_is_larger_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     report = quantize_model(model, options).report
     assert report.result.bytes > report.original.bytes
     assert report.notes[-1].startswith("the result is larger than the original")
+
+
+@pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
+@each(("time", "searching"), [(1e4, (0.5, 3)), (0.0, (0.1, 2))])
+def test_races_are_short_where_little_time_is_left(
+    time: float, searching: tuple[float, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All but the last, which decides whether the result is faster."""
+    machine, efforts = SimulatedMachine(lambda _: 1e-3), list[tuple[float, int]]()
+
+    def run_benchmark(targets: Any, feeds: Any, config: BenchmarkConfig, *others: Any) -> Any:
+        efforts.append((config.min_time, config.process_sets))
+        return machine.run_benchmark(targets, feeds, config, *others)
+
+    monkeypatch.setattr(benchmark, "run_benchmark", run_benchmark)
+    options = QuantizationOptions(data=FEEDS * 3, scheme="half-weights", budget="5%", min_time=0.5, time=time)
+    report = quantize_model(network(), options).report
+    assert (set(efforts[:-1]), efforts[-1]) == ({searching}, (0.5, 5))
+    assert report.scheme == "half-weights"
 
 
 def test_ops_behind_an_lstm_of_integers_are_described(tmp_path: Path) -> None:

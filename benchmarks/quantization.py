@@ -36,7 +36,8 @@ FLOAT, OURS = "float32", "passes quantize"
 RUNS = {"passes run": ["run"], "passes run, ort": ["run", "--pipeline", "ort"]}
 OTHERS = (*OPTIMIZERS, *RECIPES)
 RECIPE_LABELS = (*OTHERS, *RUNS, OURS)
-SEARCH_SHARE = 0.5  # of the time limit; the rest is for the beginning and the end
+SEARCH_SHARE = 0.8  # of the time limit, for `--time`; what is begun then has the rest
+SMALL = 0.3  # of the size of the original
 BUDGET = 0.01  # of the float model's accuracy
 
 
@@ -173,7 +174,8 @@ GOOD = ("faster", "as fast", "original")
 def format_results(results: dict[str, Any]) -> Iterator[str]:
     """A line for each model, a table of all models and recipes, then the conclusions."""
     raced = {name: facts for name, facts in results.items() if facts.get("race")}
-    header = ["model", "MB", "figure", "unseen rows", "size", "latency", "outcome", "best of others", "its latency"]
+    header = ["model", "MB", "figure", "unseen rows", "size", "latency", "taken", "outcome", "best of others",
+              "its size", "its latency"]  # fmt: skip
     yield from markdown(header, (summary(name, facts) for name, facts in raced.items() if OURS in facts["made"]))
     yield ""
     header = ["model", "recipe", "MB", "size", "accuracy", "latency", "outcome", "seconds to make"]
@@ -182,6 +184,7 @@ def format_results(results: dict[str, Any]) -> Iterator[str]:
     for label in RECIPE_LABELS:
         if made := [facts for facts in raced.values() if label in facts["made"]]:
             yield conclusion(label, made)
+    yield from size_line(raced)
     yield from against_best_recipe(raced)
     yield from (f"- {name}, {line}" for name, facts in raced.items() for line in fault_lines(facts))
     yield from (f"- {name}: not measured: {facts['failure']}" for name, facts in results.items() if "failure" in facts)
@@ -193,14 +196,16 @@ def summary(name: str, facts: dict[str, Any]) -> list[str]:
     rows = facts["race"]["rows"]
     base, ours = rows[FLOAT], rows.get(OURS)
     best, latency = best_of_others(facts)
-    cells = ["", "", "", ""]
+    cells = ["", "", "", "", ""]
     if ours is not None:
         report = json.loads(Path(facts["made"][OURS]["file"]).with_suffix(".json").read_text())
         figures = [report[side]["score"]["figure"] for side in ("original", "result")]
+        taken = ", ".join(filter(None, (report["scheme"], report["variant"])))
         cells = [" to ".join(f"{figure:.4f}" for figure in figures), f"{ours['bytes'] / base['bytes']:.2f}",
-                 str(Ratio(*ours["ratio"]))]  # fmt: skip
+                 str(Ratio(*ours["ratio"])), taken]  # fmt: skip
         cells = [f"{base['accuracy']:.4f} to {ours['accuracy']:.4f}", *cells]
-    return [name, f"{base['bytes'] / MEGABYTE:.2f}", *cells, verdict(OURS, facts), best, str(latency)]
+    size = f"{rows.get(best, base)['bytes'] / base['bytes']:.2f}"
+    return [name, f"{base['bytes'] / MEGABYTE:.2f}", *cells, verdict(OURS, facts), best, size, str(latency)]
 
 
 def best_of_others(facts: dict[str, Any]) -> tuple[str, Ratio]:
@@ -235,6 +240,21 @@ def conclusion(label: str, models: list[dict[str, Any]]) -> str:
     latency = geometric_mean(r[label]["ratio"][0] for r in told)
     size = geometric_mean(r[label]["bytes"] / r[FLOAT]["bytes"] for r in told)
     return f"- {label}: {counts}; within the budget in the geometric mean latency {latency:.2f}, size {size:.2f}"
+
+
+def size_line(raced: dict[str, Any]) -> Iterator[str]:
+    """How many results of ours are within the budget and small, and which are not."""
+    ours = {name: facts for name, facts in raced.items() if OURS in facts["made"]}
+    large = [
+        name
+        for name, facts in ours.items()
+        if verdict(OURS, facts) not in {*GOOD, "slower"}
+        or facts["race"]["rows"][OURS]["bytes"] > SMALL * facts["race"]["rows"][FLOAT]["bytes"]
+    ]
+    if ours:
+        others = f"; not: {', '.join(large)}" if large else ""
+        count = f"{len(ours) - len(large)} of {len(ours)}"
+        yield f"- {OURS}: within the budget at {SMALL:g} of the size or less: {count}{others}"
 
 
 def against_best_recipe(raced: dict[str, Any]) -> Iterator[str]:

@@ -115,12 +115,18 @@ def test_summary_is_of_unseen_rows(quantization: Any, tmp_path: Path) -> None:
     facts["made"][quantization.OURS] = {"file": str(tmp_path / "ours.onnx"), "failure": ""}
     facts["race"]["rows"][quantization.OURS] = row(ratio=[0.3, 0.2, 0.4], bytes=250_000)
     facts["made"]["onnxsim"], facts["race"]["rows"]["onnxsim"] = {"failure": ""}, row(accuracy=0.1, ratio=[0.1] * 3)
-    report = {side: {"score": {"figure": figure}} for side, figure in (("original", 0.91), ("result", 0.905))}
+    sides = {side: {"score": {"figure": figure}} for side, figure in (("original", 0.91), ("result", 0.905))}
+    report = {**sides, "scheme": "static", "variant": "minmax"}
     (tmp_path / "ours.json").write_text(json.dumps(report))
     assert quantization.summary("a", facts) == [
-        "a", "1.00", "0.9000 to 0.9000", "0.9100 to 0.9050", "0.25", "**0.30 ± 0.10**", "faster", LABEL,
-        "**0.80 ± 0.10**",
+        "a", "1.00", "0.9000 to 0.9000", "0.9100 to 0.9050", "0.25", "**0.30 ± 0.10**", "static, minmax", "faster",
+        LABEL, "0.50", "**0.80 ± 0.10**",
     ]  # fmt: skip
+    large, wrong = (json.loads(json.dumps(facts)) for _ in range(2))
+    large["race"]["rows"][quantization.OURS]["bytes"] = 300_001
+    wrong["race"]["rows"][quantization.OURS]["accuracy"] = 0.5
+    (line,) = quantization.size_line({"a": facts, "large": large, "wrong": wrong})
+    assert line.endswith("at 0.3 of the size or less: 1 of 3; not: large, wrong")
 
 
 def test_commands_and_other_optimizers_make_models(quantization: Any, tmp_path: Path) -> None:

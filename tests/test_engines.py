@@ -471,6 +471,16 @@ def test_a_version_is_a_function() -> None:
         wrong("e", print, version="1.0")
 
 
+def test_an_engine_without_a_version_is_named_without_one(tmp_path: Path) -> None:
+    code = BROKEN
+    for name, text in {**FINE, "version": "return ''"}.items():
+        code = code.replace(f"{{{name}}}", text)
+    (tmp_path / "young.py").write_text(code)
+    onnx.save(load("g (float[2] x) => (float[2] y) { y = Relu(x) }"), tmp_path / "m.onnx")
+    report = passwright.verify(tmp_path / "m.onnx", engine=str(tmp_path / "young.py"), effort="quick")
+    assert report.engine_text == "young.py (f32)"
+
+
 def test_a_session_of_any_class_has_the_rest_of_a_session(tmp_path: Path) -> None:
     """The documents ask for no more than inputs, outputs and run."""
     code = BROKEN.replace("class Session(EngineSession)", "class Session")

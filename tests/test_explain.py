@@ -318,6 +318,20 @@ def test_reasons_around_op(r: Rule, text: str, at: str, why: str | None) -> None
     assert found.inside == (", inside If i" if at in "npq" else "")
 
 
+@rule(lambda g, x, n: g.TopK(x, k=n))
+def first_ones(g: RewriteBuilder, x: Value, n: int) -> tuple[Value, Value]:
+    """TopK(x, k=n), of opset 1"""
+    return g.TopK(x, [n])
+
+
+def test_attribute_that_became_an_input_of_another_name() -> None:
+    text = "g (float[4] x, int64[1] n) => (float[m] y, int64[m] i) { y, i = TopK(x, n) }"
+    (why,) = {m.reason for m in diagnosis(first_ones, text, at="y").failures}
+    assert why == (
+        "TopK y has a second input, n; the pattern has 1, as k is an attribute there; at opset 17 it is the input K"
+    )
+
+
 def test_another_domain() -> None:
     model = load("g (float[2] x) => (float[2] y) { a = my.Neg(x) y = Neg(a) }")
     model.opset_import.append(helper.make_opsetid("my", 1))

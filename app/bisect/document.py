@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...core.run.report import Report
 from ..report.document import Document, Lines, Preformatted
-from ..report.number_text import plural
+from ..report.number_text import plural, with_version
 from ..report.verdict_text import difference_lines, input_sets_text, verdict_line
 from .engine_bisect import EngineBisectReport
 from .ort_bisect import OrtBisectReport
@@ -44,8 +44,7 @@ def _wrong_lines(report: Report) -> Iterator[str]:
 
 def describe_engine(report: EngineBisectReport) -> Document:
     """The ops that an engine computes wrongly."""
-    name = report.engine.partition(":")[0]
-    subject = f"{report.engine} {report.versions.get(name, '')}".strip()
+    subject = with_version(report.engine, report.versions)
     lines = [f"    {op.op_type} {op.place}: {op.failure}" for op in report.wrong_ops]
     left_out = [note for note in report.notes if "not compared" in note]
     shown = [note for note in report.notes if note not in left_out[MAX_NOTES:]]

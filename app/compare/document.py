@@ -26,7 +26,7 @@ from ..report.document import (
     latency_tile,
     table,
 )
-from ..report.number_text import compact, duration, plural, ratio_with_bounds, time_against_original
+from ..report.number_text import compact, duration, plural, ratio_with_bounds, time_against_original, with_version
 from ..report.result_row import BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG
 from ..report.verdict_text import INVALID
 from ..report.visualization import Visualization
@@ -168,7 +168,7 @@ def engine_table(report: ComparisonReport) -> Table:
             for batch in report.batches
         ]
         name = row.engine.partition(":")[0]
-        engine = f"{name} {report.versions.get(name, '')} ({row.precision})"
+        engine = f"{with_version(name, report.versions)} ({row.precision})"
         verdict = row.failure or row.verdict or EMPTY_CELL
         tone = "wrong" if row.failure or row.is_wrong else ""
         cells.append(TableRow((row.made_by, engine, verdict, *times), tone))

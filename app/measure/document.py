@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.ort.sessions import short_name
 from ..report.document import TERMINAL, Document, Lines, Table, TableRow, table
-from ..report.number_text import compact, duration, plural, ratio_with_bounds
+from ..report.number_text import compact, duration, plural, ratio_with_bounds, with_version
 from .metrics import load_note
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
     counts = sorted({m.measured.threads for m in report.models if not m.measured.failure})
     threads = f"{' or '.join(map(str, counts))} thread{'s' * (counts != [1])}" if counts else "no threads"
     engines = [*dict.fromkeys(m.engine for m in report.models)]
-    others = [f"{name} {report.versions.get(name.partition(':')[0], '')}".strip() for name in engines]
+    others = [with_version(name, report.versions) for name in engines]
     if ONNXRUNTIME in engines:
         others[engines.index(ONNXRUNTIME)] += f" at level {report.level}"
     yield f"{', '.join(others)}, {threads}"

@@ -68,8 +68,9 @@ def session_configs(options: SessionOptions, engines: Sequence[str], level: str 
 
 
 def engine_versions(configs: Sequence[SessionConfig]) -> dict[str, str]:
-    """The versions of this package and its libraries, and of the engines of configs."""
-    return versions() | {engine_label(c.engine, SINGLE): find_engine(c.engine).installed_version() for c in configs}
+    """The versions of this package and its libraries, and of the engines of configs that say theirs."""
+    found = {engine_label(c.engine, SINGLE): find_engine(c.engine).installed_version() for c in configs}
+    return versions() | {name: version for name, version in found.items() if version}
 
 
 def compared_config(engine: str) -> SessionConfig:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
-from ...core.ir.op_schemas import input_kind
+from ...core.ir.op_schemas import input_kind, input_names
 from ...core.ir.values import Value
 from ...core.operators.operands import attribute_or_input
 from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
@@ -185,9 +185,12 @@ class NearMatch(Struct, frozen=True):
         why = f"{want.name} is bound to other inputs than {op.label} has"
         return self.with_failure(MismatchKind.VARIABLE, op, why)
 
-    def further_input(self, op: Op, index: int, value: Value) -> NearMatch | None:
-        """Add that the op has more inputs than the pattern."""
+    def further_input(self, p: OpPattern, op: Op, index: int, value: Value) -> NearMatch | None:
+        """Add that the op has more inputs than the pattern, perhaps one that was an attribute at another opset."""
         why = f"{op.label} has a {ordinal(index)} input, {value.name}; the pattern has {index or 'none'}"
+        formal = input_names(op.type, op.domain, op.version)[index : index + 1]
+        if former := [name for name, _ in p.attrs if name.casefold() in map(str.casefold, formal)]:
+            why += f", as {former[0]} is an attribute there; at opset {op.version} it is the input {formal[0]}"
         return self.with_failure(MismatchKind.INPUTS, op, why)
 
     def missing_root(self, op: Op, want: OpPattern) -> NearMatch | None:

@@ -12,7 +12,7 @@ from ...core.ort.engines import ONNXRUNTIME
 from ...core.run.report import Report
 from ..optimize.document import run_sections, run_tiles
 from ..report.document import TERMINAL, Block, Cell, Document, Lines, Section, Table, TableRow, Tile, Widget, table
-from ..report.number_text import duration, plural
+from ..report.number_text import duration, plural, with_version
 from ..report.visualization import Visualization
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
@@ -109,7 +109,7 @@ def node_table(report: ProfileReport, profile: Profile, limit: int) -> Table:
 def _engine_text(report: ProfileReport) -> str:
     """The engine with its version, and its precision, or the level and the provider of onnxruntime."""
     name = report.engine.partition(":")[0]
-    text = f"{name} {report.versions.get(name, '')}".strip()
+    text = with_version(name, report.versions)
     if report.engine == ONNXRUNTIME:
         return f"{text} at level {report.level} with {report.provider}"
     return f"{text} ({report.profiles[-1].precision})"

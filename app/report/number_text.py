@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ...core.support.confidence_intervals import RatioInterval
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
@@ -63,6 +65,11 @@ def _short(number: float) -> str:
     if not 5e-4 <= number < 999.5:
         return f"{number:.0e}"
     return f"{number:.3f}" if number < 0.0995 else three_digits(number)
+
+
+def with_version(name: str, versions: Mapping[str, str]) -> str:
+    """An engine, perhaps with settings, and its version if that is known: `openvino:GPU 2026.4`."""
+    return f"{name} {versions.get(name.partition(':')[0], '')}".strip()
 
 
 def plural(n: int, noun: str) -> str:

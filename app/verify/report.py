@@ -13,6 +13,7 @@ from ...core.proof.region_proofs import RegionProofs
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..report.notebook import report_card
+from ..report.number_text import with_version
 from ..report.result_row import UNVERIFIABLE, VERIFIED, WRONG, ResultRow, verdict_columns
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class VerificationReport:
     def engine_text(self) -> str:
         """The engine that ran the other model, with its version and precision; "" for the engine of the original."""
         name = self.engine.partition(":")[0]
-        return f"{name} {self.versions.get(name, '')} ({self.precision})" if self.engine else ""
+        return f"{with_version(name, self.versions)} ({self.precision})" if self.engine else ""
 
     @property
     def agrees(self) -> bool:

@@ -465,7 +465,7 @@ class Trace(Protocol):
     def wrong_inputs(self, op: Op, want: VariadicVar) -> Trace | None:
         """Inputs of `op` are not those that `want` already has."""
 
-    def further_input(self, op: Op, index: int, value: Value) -> Trace | None:
+    def further_input(self, p: OpPattern, op: Op, index: int, value: Value) -> Trace | None:
         """`op` has more inputs than the pattern."""
 
     def missing_root(self, op: Op, want: OpPattern) -> Trace | None:
@@ -664,7 +664,8 @@ def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: Parti
         return
     for value in site.values[index:]:
         if value is not None:
-            if trace is None or (trace := trace.further_input(site.op, site.values.index(value, index), value)) is None:
+            at = site.values.index(value, index)
+            if trace is None or (trace := trace.further_input(site.pattern, site.op, at, value)) is None:
                 return
             break
     yield bound, covered, trace

@@ -285,7 +285,7 @@ def test_engines_may_be_right_on_finite_inputs_alone(tmp_path: Path) -> None:
     assert any("differs on normal inputs with N=0" in note and "nothing is" in note for note in report.verdict.notes)
     given = np.full((1, 4), np.nan, np.float32)
     report = passwright.verify(path, engine=limited, effort="quick", inputs={"x": given})
-    assert describe(report).verdict.startswith(f"{path} in limited_engine.py  (f32) is wrong: y: 4 of 4 elements")
+    assert describe(report).verdict.startswith(f"{path} in limited_engine.py (f32) is wrong: y: 4 of 4 elements")
     row = passwright.compare(path, with_tools=(), engine=[limited], batch=(1,), min_time=0.01, threads=1).engines[0]
     assert (row.verdict.partition(" where no ")[0], row.is_wrong) == ("no difference seen", False)
 
@@ -469,16 +469,6 @@ def test_a_version_is_a_function() -> None:
     wrong: Any = Engine
     with pytest.raises(PluginError, match=r"engine e: version='1\.0' is not a function"):
         wrong("e", print, version="1.0")
-
-
-def test_an_engine_without_a_version_is_named_without_one(tmp_path: Path) -> None:
-    code = BROKEN
-    for name, text in {**FINE, "version": "return ''"}.items():
-        code = code.replace(f"{{{name}}}", text)
-    (tmp_path / "young.py").write_text(code)
-    onnx.save(load("g (float[2] x) => (float[2] y) { y = Relu(x) }"), tmp_path / "m.onnx")
-    report = passwright.verify(tmp_path / "m.onnx", engine=str(tmp_path / "young.py"), effort="quick")
-    assert report.engine_text == "young.py (f32)"
 
 
 def test_a_session_of_any_class_has_the_rest_of_a_session(tmp_path: Path) -> None:

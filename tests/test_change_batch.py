@@ -14,11 +14,12 @@ from passwright.core.io.files import ModelFile, in_memory
 from passwright.core.io.files import load as load_file
 from passwright.core.ort.sessions import UNOPTIMIZED, create_session
 from passwright.core.rewriting.builder import RewriteBuilder
-from passwright.core.transform.batch import BatchPlan, change_batch
+from passwright.core.transform.batch import BatchPlan
 from passwright.core.transform.batch_rules import BatchRules
 from passwright.core.transform.row_places import Place
 from passwright.core.transform.specialize import specialize
-from rewriting import each, load, table
+from passwright.passes.transforms.interface import ChangeBatch
+from rewriting import each, load, op_types, table
 from tiers import in_turn, slow_unless
 from typer.testing import CliRunner
 
@@ -129,7 +130,8 @@ REFUSED = table("""
         => DynamicQuantizeLinear z: it mixes the rows
     random numbers: g (float[1,4] x) => (float[1,4] z) { r = RandomNormalLike(x) z = Add(x, r) }
         => RandomNormalLike r: it draws random numbers
-    results of other sizes: g (float[1,4] x) => (int64[2,N] z) { z = NonZero(x) } => its results have another size
+    results of other sizes: g (float[1,4] x) => (int64[2,N] z) { z = NonZero(x) }
+        => size for each row; --outputs x ends before it
     indices of all rows: g (float[1,1,4] x) => (float[1,1,2] z, int64[1,1,2] i) {
         z, i = MaxPool<kernel_shape = [2], strides = [2]>(x) } => its indices count all rows
     a body: g (float[1,4] x, bool b) => (float[1,4] z) {
@@ -174,7 +176,7 @@ def joined(rows: list[Any], plan: BatchPlan, name: str) -> Any:
 def require_rows(model: onnx.ModelProto, batch: int | str, tolerance: float = 1e-5) -> BatchPlan:
     """Convert a model, and compare each row with the original on it, alone or in the first of its places."""
     original, converted = from_onnx(model, inline=True), from_onnx(model, inline=True)
-    plan = change_batch(converted, batch)
+    plan = ChangeBatch(batch).convert(converted)
     converted.graph.validate()
     made, rng = to_onnx(converted), np.random.default_rng(0)
     onnx.checker.check_model(made)
@@ -215,20 +217,20 @@ def test_rows(text: str, batch: int | str) -> None:
 @each(("text", "message"), REFUSED)
 def test_refused(text: str, message: str) -> None:
     with pytest.raises(ModelError, match="--batch") as caught:
-        change_batch(from_onnx(load(text, opset=18, domains={"com.microsoft": 1})), "rows")
+        ChangeBatch("rows").transform(from_onnx(load(text, opset=18, domains={"com.microsoft": 1})))
     assert message in str(caught.value)
 
 
 def test_names_of_other_dims() -> None:
     model = load("g (float[1,S] x) => (float[1,S] z) { z = Neg(x) }")
     with pytest.raises(ModelError, match="--batch S: S is another dim"):
-        change_batch(from_onnx(model), "S")
+        ChangeBatch("S").transform(from_onnx(model))
 
 
 def test_declared_shapes() -> None:
     text = "g (float[1,4] x, float[3] c) => (float[1,4] z, float[4] w, float[3] u) <int64[1] i = {0}> { z = Neg(x) w = Squeeze(x, i) u = Abs(c) }"  # noqa: E501
     model = from_onnx(load(text))
-    plan = change_batch(model, "rows")
+    plan = ChangeBatch("rows").convert(model)
     made = to_onnx(model)
     shapes = {
         v.name: [d.dim_param or d.dim_value for d in v.type.tensor_type.shape.dim]
@@ -290,6 +292,14 @@ def test_optimize(tmp_path: Path) -> None:
     eight = optimize(path, batch=8, verify=False)
     assert eight.model.graph.input[0].type.tensor_type.shape.dim[0].dim_value == 8
     assert not any("each row" in note for note in eight.report.notes)
+
+
+def test_branches_that_are_never_taken() -> None:
+    text = """g (float[1,4] x) => (float[1,4] z) <int64 i = {0}, int64 o = {1}> {
+        s = Shape(x) n = Gather(s, i) b = Equal(n, o)
+        z = If (b) <then_branch = t () => (float[1,4] u) { u = Neg(x) },
+            else_branch = e () => (float[1,4] v) { v = Abs(x) }> }"""
+    assert op_types(optimize(load(text), batch="rows").model) == ["Neg"]
 
 
 def test_wrong_conversion_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

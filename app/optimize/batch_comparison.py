@@ -10,11 +10,11 @@ from ...core.io.files import in_memory
 from ...core.io.model_source import ModelSource
 from ...core.run.phase_timer import COMPARING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.transforms import RequestedTransform
-from ...core.transform.batch import ChangeBatch
 from ...core.transform.row_reference import row_by_row
 from ...core.verify.comparison_options import ComparisonOptions
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
+from ...passes.transforms.interface import ChangeBatch
 from ..report.number_text import plural
 from .run_options import RunOptions
 

@@ -35,7 +35,7 @@ from ...core.transform.specialize import Specialize
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verification_spec import VerificationSpec
 from ...passes.structure.opset import ConvertOpset
-from ...passes.transforms.interface import CutInputs, DropUnusedInputs, FreezeInitializers, KeepOutputs
+from ...passes.transforms.interface import ChangeBatch, CutInputs, DropUnusedInputs, FreezeInitializers, KeepOutputs
 from ..options import InitializerOptions
 from ..registry.environment import versions
 from ..registry.python_data import read_given
@@ -237,8 +237,6 @@ def optional_transforms(options: RewriteOptions) -> list[RequestedTransform]:
     if given.drop_unused_inputs:
         transforms.append(DropUnusedInputs())
     if given.batch is not None:
-        from ...core.transform.batch import ChangeBatch  # noqa: PLC0415 - seldom needed
-
         transforms.append(ChangeBatch(given.batch))
     return list(map(RequestedTransform, transforms))
 

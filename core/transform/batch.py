@@ -41,21 +41,6 @@ class BatchPlan(Struct, frozen=True):
     outputs: Mapping[str, ResultRows]
 
 
-class ChangeBatch(Struct, frozen=True):
-    """Makes the batch of a model another number, or a symbol."""
-
-    batch: int | str
-    name: str = "batch"
-
-    def transform(self, model: Model) -> int:
-        """Convert the main graph; returns the number of inputs that change. Raises ModelError."""
-        return len(self.convert(model).inputs)
-
-    def convert(self, model: Model) -> BatchPlan:
-        """Convert the main graph, and say how. Raises ModelError."""
-        return change_batch(model, self.batch)
-
-
 def change_batch(model: Model, batch: int | str) -> BatchPlan:
     """Convert a model to another batch, a number or a new symbol. O(ops).
 

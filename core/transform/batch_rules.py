@@ -78,20 +78,18 @@ class BatchRules:
         self._elements: Mapping[Value, Elements | None] = {}
         graph = layout.graph
         for op in graph.sorted_ops():
-            self._fold_shape(op)
+            self._find_shape(op)
         values = [*graph.inputs, *graph.initializers, *(v for op in graph.ops() for v in op.outputs if v.name)]
         self._shapes: Mapping[Value, Shape | None] = {v: v.known_shape for v in values if v.type is None}
         self._elements = {v: v.known_elements for v in values}
 
-    def _fold_shape(self, op: Op) -> None:
-        """Make the shape that an op reads constant, and the integers that decide a shape that is not known."""
-        if op.type in {"Shape", "Size"} and not op.domain:
-            numbers = as_integers(op.operand().known_shape or (None,))
-            if numbers is not None:
-                chosen = numbers[slice(int(op.attr("start", 0)), op.attr("end"))]
-                array = np.array(chosen if op.type == "Shape" else prod(numbers), np.int64)
-                op.graph.make_constant(op.outputs[0], Tensor.from_array(array))
-                op.graph.discard([op])
+    def _find_shape(self, op: Op) -> None:
+        """Make a shape that is known now constant, and the integers that decide one which is not known."""
+        numbers = as_integers(op.operand().known_shape or (None,)) if op.type == "Shape" else None
+        if numbers is not None:
+            chosen = numbers[slice(int(op.attr("start", 0)), op.attr("end"))]
+            op.graph.make_constant(op.outputs[0], Tensor.from_array(np.array(chosen, np.int64)))
+            op.graph.discard([op])
             return
         if op.domain == "ai.onnx.ml" and (dims := op.operand().known_shape) is not None and len(dims) > 1:
             many = op.graph.context.new_unknown()
@@ -118,7 +116,10 @@ class BatchRules:
         rule = self._rule(op)
         if rule is None:
             why = MIXES if op.type in MIXING else "how it treats rows is not known"
-            raise MatchFailure("its results have another size for each row" if op.type in SELECTS_FEW else why)
+            if op.type in SELECTS_FEW:
+                names = ",".join(v.name for v in op.inputs if v in self.places)
+                why = f"its results have another size for each row; --outputs {names} ends before it"
+            raise MatchFailure(why)
         rule(op, g)
 
     def _rule(self, op: Op) -> Callable[[Op, RewriteBuilder], object] | None:

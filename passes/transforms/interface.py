@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import onnx
 from msgspec import Struct
@@ -18,6 +18,9 @@ from ...core.ir.graph import constant_bytes
 from ...core.ir.op_schemas import ONNX_DOMAIN
 from ...core.run.report import Hint, Report
 from ...core.transform.extract import cut_inputs, drop_unused_inputs, keep_outputs, require_known, unused_inputs
+
+if TYPE_CHECKING:
+    from ...core.transform.batch import BatchPlan
 
 CAST_OPSET = 6  # before, Cast names its type in text
 
@@ -66,6 +69,28 @@ class DropUnusedInputs(Struct, frozen=True):
         count = len(unused_inputs(model.graph))
         reads = "input that nothing reads" if count == 1 else "inputs that nothing reads"
         return Hint(f"{count} {reads}") if count else None
+
+
+class ChangeBatch(Struct, frozen=True):
+    """Makes the batch of a model another number, or a symbol, after branches that are never taken are gone."""
+
+    batch: int | str
+    name: str = "batch"
+
+    def transform(self, model: Model) -> int:
+        """Convert the main graph; returns the number of inputs that change. Raises ModelError."""
+        return len(self.convert(model).inputs)
+
+    def convert(self, model: Model) -> BatchPlan:
+        """Convert the main graph, and say how. Raises ModelError."""
+        from ...core.transform.batch import change_batch  # noqa: PLC0415 - seldom needed
+        from ..shapes.fold_shapes import FoldShapes  # noqa: PLC0415 - as above
+        from ..structure.conditionals import InlineIf  # noqa: PLC0415 - as above
+
+        FoldShapes().run(model.graph, ChangeLog())
+        while InlineIf().run(model.graph, ChangeLog()):
+            FoldShapes().run(model.graph, ChangeLog())
+        return change_batch(model, self.batch)
 
 
 class FreezeInitializers(Struct, frozen=True):

@@ -9,8 +9,10 @@ larger ones that `generated.py` makes.
 
     python benchmarks/tuning.py --json tuning.json --time 300
 
-With `--engine`, each model is tuned once for each of `--threads`, and the table has the engine, the precision and the
-model that were found, with the ratio to the original under ORT ALL in the last race of the search, and its seconds:
+With `--engine`, each model is tuned once for each of `--threads`, and the table has what was found: the engine and
+its precision, the model, by its pipeline or its scheme of quantization, and its loss, on the labelled rows that
+`golden_models/trained/make.py` writes beside a model; the time of a call, the ratio to the original under ORT ALL in
+the last race of the search, its seconds, and the load average of the machine:
 
     python benchmarks/tuning.py FOLDER --json engines.json --time 100 --threads 1 2 --budget 1% \\
         --engine onnxruntime --engine openvino --engine openvino:bf16
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -39,6 +42,8 @@ from passwright.app.registry.environment import machine_summary, versions
 from passwright.app.tune.objective import noise, widened
 from passwright.core.errors import PassesError
 from passwright.core.io.model_source import model_source
+from passwright.core.ort.engines import engine_label
+from quantization import Subject
 from speedup import write_results
 from table import markdown
 
@@ -47,7 +52,8 @@ from passwright import optimize, tune
 DEFAULT_GOLDEN = ("bert_dynamo", "gpt2", "resnet_dynamo", "mobilenet_dynamo", "crnn")
 ORIGINAL, ORT = "original", "pipeline ort"
 SETS = 7  # of processes in the last race
-ENGINE_HEADER = ("model", "MB", "engine", "precision", "model by", "time / original", "search")
+ENGINE_HEADER = ("model", "MB", "engine", "made by", "loss", "ms", "time / original", "search", "load")
+UNVERIFIED = "not verified as others are: "  # in a note, before the loss
 HEADER = ("model", "original", "tuned / original", "tuned / pipeline ort", "second / first", "found", "search")
 
 
@@ -102,6 +108,11 @@ def tune_in_engines(model: Path, threads: int, options: argparse.Namespace) -> d
     """Search once, in all engines; what was found, and its ratio to the original in the last race of the search."""
     start = perf_counter()
     found: dict[str, Any] = {"model": model.stem, "threads": threads, "bytes": model_source(model, inline=False).size}
+    labelled: dict[str, Any] = {}
+    if options.budget and model.with_name(f"{model.stem}_labelled.npz").exists():
+        subject = Subject.read(model.with_suffix(".json"))
+        labelled = {"data": subject.data("calibration"), "labelled": subject.data("labelled")}
+        labelled |= {"metric": subject.metric} if subject.metric else {}
     try:
         report = tune(
             model,
@@ -112,6 +123,7 @@ def tune_in_engines(model: Path, threads: int, options: argparse.Namespace) -> d
             trials=options.trials,
             min_time=options.min_time,
             progress=options.verbose,
+            **labelled,
         ).report
     except PassesError as e:
         return {**found, "failure": str(e), "seconds": perf_counter() - start}
@@ -119,9 +131,13 @@ def tune_in_engines(model: Path, threads: int, options: argparse.Namespace) -> d
     ratio = report.ratio
     return {
         **found,
-        "engine": session.engine,
-        "precision": session.precision,
-        "made_by": f"quantize {recipe.scheme}" if recipe.scheme else recipe.pipeline,
+        "engine": engine_label(session.engine, session.precision),
+        "made_by": f"quantize --scheme '{report.scheme}'" if recipe.scheme else f"--pipeline {recipe.pipeline}",
+        "loss": next(
+            (n.partition(UNVERIFIED)[2].partition(", on inputs")[0] for n in report.notes if UNVERIFIED in n), ""
+        ),
+        "latency": geometric_mean((report.result if ratio else report.original).seconds.values()),
+        "load": os.getloadavg()[2],
         "words": report.words,
         "ratio": [1.0, 1.0, 1.0] if ratio is None else [ratio.ratio, ratio.low, ratio.high],
         "sizes": report.sizes,
@@ -155,8 +171,8 @@ def engine_table(results: dict[str, Any]) -> Iterator[str]:
 
 
 def engine_row(facts: dict[str, Any]) -> list[str]:
-    made = [facts["engine"], facts["precision"], facts["made_by"]]
-    return [facts["model"], f"{facts['bytes'] / 1e6:.0f}", *made, cell(facts["ratio"]), f"{facts['seconds']:.0f} s"]
+    made = [facts["engine"], facts["made_by"], facts["loss"], f"{facts['latency'] * 1e3:.3g}", cell(facts["ratio"])]
+    return [facts["model"], f"{facts['bytes'] / 1e6:.0f}", *made, f"{facts['seconds']:.0f} s", f"{facts['load']:.0f}"]
 
 
 def race(model: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:

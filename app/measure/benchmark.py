@@ -6,10 +6,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 from random import Random
 from statistics import median
+from time import monotonic
 from typing import Any
 
 import psutil
@@ -187,7 +188,8 @@ class BenchmarkConfig(Struct, frozen=True):
     """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
     `timeout` is in seconds, for one reply of a process. `finds_providers`: the nodes by provider are counted, in one
-    more session. Raises UsageError for a `min_time` without an end.
+    more session. After `fewest_sets`, no set begins that would not end before `until`, a time of `monotonic`. Raises
+    UsageError for a `min_time` without an end.
     """
 
     min_time: float = 2.0
@@ -195,6 +197,8 @@ class BenchmarkConfig(Struct, frozen=True):
     seed: int = 0
     timeout: float = REPLY_TIMEOUT
     finds_providers: bool = True
+    fewest_sets: int = MIN_SETS
+    until: float = inf
 
     def __post_init__(self) -> None:
         """Check the time."""
@@ -226,13 +230,20 @@ def run_benchmark(
         if loaded := [run for run in runs if not run.failure]:
             first = loaded.index(runs[baseline]) if runs[baseline] in loaded else 0
             budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
-            for group in memory_groups([run.peak for run in loaded], budget, first):
+            groups = [*memory_groups([run.peak for run in loaded], budget, first)]
+            for index, group in enumerate(groups):
+                began, longest = monotonic(), 0.0
+                end = began + (config.until - began) / (len(groups) - index)
                 for number in range(config.process_sets):
+                    set_began = monotonic()
+                    if number >= config.fewest_sets and set_began + longest > end:
+                        break
                     progress(f"measuring: set {number + 1} of {config.process_sets}")
                     for run in loaded:
                         run.sets.append({})  # stays empty for targets that are not in this set
                         run.set_peaks.append(0)  # as above
                     _run_set([loaded[i] for i in group if not loaded[i].failure], config, number)
+                    longest = max(longest, monotonic() - set_began)
         return [run.metrics() for run in runs]
 
 

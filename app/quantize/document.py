@@ -291,11 +291,11 @@ def scheme_text(made: QuantizationReport | Trial) -> str:
     return f"{made.scheme} ({made.variant})" if made.variant else made.scheme
 
 
-def loss_text(made: QuantizationReport | Trial, figure: str, original: Score | None, result: Score | None) -> str:
-    """The scheme of a result, and its figure beside the figure of the original."""
+def loss_text(figure: str, original: Score | None, result: Score | None) -> str:
+    """The figure of a result beside the figure of the original."""
     before, after = score_text(figure, original), score_text(figure, result)
     against = f", the original's {before}" if before else ""
-    return f"{scheme_text(made)}, {figure} {after}{against}, on inputs that its search did not see"
+    return f"{figure} {after}{against}, on inputs that its search did not see"
 
 
 def time_text(ratio: RatioInterval | None, report: QuantizationReport) -> str:

@@ -44,7 +44,7 @@ from ..report.number_text import plural
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .candidates import Candidate
-from .document import describe, loss_text
+from .document import describe, loss_text, scheme_text
 from .excluded_names import excluded_names
 from .fused_groups import fusion_check
 from .inventory import compressed_before, float_ops, kept_high_precision, quantized_ops
@@ -266,8 +266,8 @@ class QuantizationContext(Struct, frozen=True):
         )
 
 
-def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> str:
-    """Write the fastest candidate within the budget, also on samples that its search did not see; its loss in words.
+def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> tuple[str, str]:
+    """Write the fastest candidate within the budget, also on samples that its search did not see: its scheme and loss.
 
     It is not raced against the original once more: that is left to the caller. Of `auto`, schemes that only store
     weights in fewer bits are left out. Raises PassesError if there is none that is faster.
@@ -285,7 +285,8 @@ def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> 
             if not excess:
                 built.candidate.save(path)
                 criterion = setup.criteria.reported
-                return loss_text(built.trial, criterion.name, Score(criterion.reference, 0.0), score)
+                loss = loss_text(criterion.name, Score(criterion.reference, 0.0), score)
+                return scheme_text(built.trial), loss
     raise PassesError("no candidate is within the budget, and faster")
 
 

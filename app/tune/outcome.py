@@ -33,15 +33,13 @@ from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_w
 from ..quantize.search import SMALLER
 from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices, with_engine_pipeline
 from .loss_limit import LossLimit, has_loss, has_own_loss
-from .objective import LEAST_SETS
-from .racing import LAST, RUNGS, RaceEntry, RaceResult, Rung
+from .racing import LAST, RUNGS, SHORTEST, RaceEntry, RaceResult
 from .search import LIMITED, Choices, DecisionResult, TuningSearch
 from .tune_options import TuneOptions
 from .tuned_models import TunedModels
 
 TIED = 1.005  # the ratio of figures up to which the earlier finalist is taken: the last race resolves no less
 CLOSE = 1.02  # the ratio to the best up to which a finalist is in the last race, too
-VERIFICATION_SHARE = 0.1  # of the time that is left before the last race
 MOST_LATE, MOST_CLOSE = 3, 3  # earlier results of the search, and finalists beside the original in the last race
 AS_IN_RUNS = ComparisonOptions(avoids_empty=True)
 
@@ -107,17 +105,21 @@ def race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
 
 
 def _race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
-    """Race all of these finalists, and the closest ones once more."""
-    if len(field) > 1 + MOST_CLOSE:
+    """Race all of these finalists, and the closest ones once more; only those best known where there is no time."""
+    count = 1 + MOST_CLOSE
+    if len(field) > count and search.may_end(len(field), RUNGS[0], count):
         first = search.race([search.configuration(c) for c in field], RUNGS[0])
         field = [
             c for n, (c, r) in enumerate(zip(field, first.raced, strict=True)) if not n or not _is_behind(r, first)
         ]
-    if len(field) > 1 + MOST_CLOSE:
-        rung = next((r for r in reversed(RUNGS[1:]) if search.may_race(len(field), r)), RUNGS[1])
+    longest_first = [*reversed(RUNGS[1:])] if len(field) > count else []
+    if rung := next((r for r in longest_first if search.may_end(len(field), r, count)), None):
         first = search.race([search.configuration(c) for c in field], rung)
         field = [field[n] for n in _closest(first.raced)]
-    raced = search.race([search.configuration(c) for c in field], _last_rung(search, len(field))).raced
+    count = next((n for n in range(count, 2, -1) if search.may_end(n, SHORTEST)), 2)
+    field = search.best_known(field, count)
+    rung = LAST if len(field) > 1 else RUNGS[-1]
+    raced = search.race([search.configuration(c) for c in field], rung, search.end).raced
     better = [n for n, r in enumerate(raced) if n and r.ratio is not None and r.ratio.high < 1 and search.is_allowed(r)]
     least = min(better, key=lambda n: _figure(raced[n]), default=0)
     best = next((n for n in better if _figure(raced[n]) <= TIED * _figure(raced[least])), 0)
@@ -129,16 +131,6 @@ def _race_finalists(search: TuningSearch, field: Sequence[Choices]) -> LastRace:
 def _is_surely_worse(a: RaceEntry, b: RaceEntry) -> bool:
     """Whether the intervals of two entries do not overlap, and `a` is the worse one."""
     return a.ratio is None or b.ratio is None or a.ratio.low > b.ratio.high
-
-
-def _last_rung(search: TuningSearch, count: int) -> Rung:
-    """The effort of the last race of so many: LAST, or less where the time is short."""
-    if count == 1:
-        return RUNGS[-1]
-    of_set = search.race.expected_seconds(count, LAST) / LAST.sets
-    left = search.seconds_left * (1 - VERIFICATION_SHARE)
-    sets = min(max(int(left / of_set if of_set else left * LAST.sets), LEAST_SETS), LAST.sets)
-    return Rung(sets, LAST.share * sets / LAST.sets)
 
 
 def _is_behind(raced: RaceEntry, first: RaceResult) -> bool:
@@ -184,13 +176,15 @@ class Checks:
                 self._verified[recipe] = models.verify(recipe, self.given, self.options.verify)
         path = models.get(recipe).path
         if has_loss(configuration):
-            loss = models.get(recipe).loss
+            made = models.get(recipe)
+            loss = made.loss
             if has_own_loss(configuration):
                 with self.timer.phase(COMPARING):
                     loss = self.limit.unseen_loss(path, session)
             how = session.engine_name if session.is_lossy else f"quantized in {session.engine_name}"
             how = "quantized" if session.is_onnxruntime else how
-            self.notes.append(f"{how} within {self.options.budget}, and not verified as others are: {loss}")
+            scheme = f"{made.scheme}, " if made.scheme else ""
+            self.notes.append(f"{how} within {self.options.budget}, and not verified as others are: {scheme}{loss}")
             return None
         with (
             self.timer.phase(COMPARING),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import product
+from math import inf
 from time import monotonic
 from typing import Any, cast
 
@@ -95,10 +96,14 @@ class Rung(Struct, frozen=True):
     share: float
 
 
+ALONE = Rung(1, 0.1)
+"""Of the original alone, which says how long a process takes."""
 RUNGS = (Rung(2, 0.25), Rung(LEAST_SETS, 0.5), Rung(5, 1.0))
 """Of successive halving: each has about half of the configurations of the one before."""
 LAST = Rung(11, 2.0)
 """Of the best finalists against the original."""
+SHORTEST = Rung(LEAST_SETS, LAST.share * LEAST_SETS / LAST.sets)
+"""Of the last race where there is no time for more."""
 
 
 def has_control(rung: Rung) -> bool:
@@ -125,13 +130,15 @@ class RaceEntry(Struct, frozen=True):
 class RaceResult(Struct, frozen=True):
     """The configurations of a race in order, and the first one against itself, if the race has enough sets.
 
-    `waited`: the largest share of the time that processes waited for a core.
+    `waited`: the largest share of the time that processes waited for a core. `process_seconds` is the time of one
+    process.
     """
 
     raced: tuple[RaceEntry, ...]
     control: RatioInterval | None
     sets: int
     waited: float = 0.0
+    process_seconds: float = 0.0
 
     @property
     def noise(self) -> float:
@@ -144,7 +151,7 @@ class Racing:
     """Races on common workloads; `results` are the results of all races so far, `journal` keeps them.
 
     With a `limit`, configurations whose loss is over it are not raced. What a configuration measures alone is measured
-    once, before its first race. `process_seconds` is the time of one process of the last race, 0 before there was one.
+    once, before its first race.
     """
 
     models: TunedModels
@@ -156,12 +163,17 @@ class Racing:
     progress: Callable[[str], None] = lambda _: None
     limit: LossLimit | None = None
     results: list[RaceResult] = field(default_factory=list[RaceResult], init=False)
-    process_seconds: float = field(default=0.0, init=False)
     _loaded: dict[str, LoadMetrics] = field(default_factory=dict[str, LoadMetrics], init=False)
 
+    @property
+    def process_seconds(self) -> float:
+        """The time of one process of the last race, 0 before there was one."""
+        return self.results[-1].process_seconds if self.results else 0.0
+
     def expected_seconds(self, count: int, rung: Rung) -> float:
-        """The time of a race of so many configurations, as far as it is known."""
-        return self.process_seconds * (count + has_control(rung)) * rung.sets
+        """The time of a race of so many configurations, as far as it is known; in a first round they run alone, too."""
+        alone = count if rung == RUNGS[0] else 0
+        return self.process_seconds * ((count + has_control(rung)) * rung.sets + alone)
 
     def identity(self, configuration: Configuration) -> str:
         """A digest of model and session. Raises PassesError if the model cannot be made, or loses too much."""
@@ -176,14 +188,17 @@ class Racing:
             self.limit.require_within(made.path, made.digest, configuration.session)
         return made
 
-    def __call__(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
-        """Race configurations with the first one; models that cannot be made have a failure."""
+    def __call__(self, configurations: Sequence[Configuration], rung: Rung, until: float = inf) -> RaceResult:
+        """Race configurations with the first one; models that cannot be made have a failure.
+
+        A race that would not end before `until` has fewer sets, but at least LEAST_SETS.
+        """
         identities = [self._identity_or_failure(c) for c in configurations]
         key = f"race {len(self.results)} {rung.sets} {rung.share} {' '.join(identities)}"  # each is a race of its own
         result = self.journal.result(
             key,
             RaceResult,
-            lambda: self._race(configurations, identities, rung),
+            lambda: self._race(configurations, identities, rung, until),
             lambda r: len(r.raced) == len(configurations),
         )
         self.results.append(result)
@@ -195,9 +210,11 @@ class Racing:
         except PassesError as e:
             return content_digest([configuration.key, str(e)])
 
-    def _race(self, configurations: Sequence[Configuration], identities: Sequence[str], rung: Rung) -> RaceResult:
-        began = monotonic()
+    def _race(
+        self, configurations: Sequence[Configuration], identities: Sequence[str], rung: Rung, until: float
+    ) -> RaceResult:
         made = [self._made(c) for c in configurations]
+        began = monotonic()
         if isinstance(made[0], str):
             return RaceResult((RaceEntry(failure=made[0]),) * len(made), None, rung.sets)
         found = zip(configurations, made, identities, strict=True)
@@ -208,11 +225,17 @@ class Racing:
             for c, m, i in raced
         ]
         feeds = {i: w.feeds for i, w in enumerate(self.workloads)}
-        effort = benchmark.BenchmarkConfig(self.min_time * rung.share, rung.sets, self.seed, finds_providers=False)
-        measured = benchmark.run_benchmark(targets, feeds, effort, self.progress)
-        self.process_seconds = (monotonic() - began) / (
-            len(targets) * rung.sets + sum(t.loaded is None for t in targets)
+        effort = benchmark.BenchmarkConfig(
+            self.min_time * rung.share,
+            rung.sets,
+            self.seed,
+            finds_providers=False,
+            fewest_sets=LEAST_SETS,
+            until=until,
         )
+        measured = benchmark.run_benchmark(targets, feeds, effort, self.progress)
+        processes = sum(sum(map(bool, m.set_peaks)) for m in measured) + sum(t.loaded is None for t in targets)
+        process_seconds = (monotonic() - began) / max(processes, 1)
         self._loaded |= {
             i: m.loaded for (_, _, i), m in zip(raced, measured, strict=True) if m.peak_bytes and not m.failure
         }
@@ -225,7 +248,7 @@ class Racing:
             RaceEntry(failure=m) if isinstance(m, str) else self._raced((next(measured), m.bytes), base, factors)
             for m in made
         )
-        return RaceResult(tuple(found), control, rung.sets, waited_share(metrics))
+        return RaceResult(tuple(found), control, rung.sets, waited_share(metrics), process_seconds)
 
     def _made(self, configuration: Configuration) -> MadeModel | str:
         try:

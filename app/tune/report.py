@@ -51,7 +51,7 @@ class TuneReport:
     `original` and `result` are figures of the last race, of fresh processes; `ratio` of the objective and `time` of a
     call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: the gain of each. `verdict`
     compares the result in its session with the original without optimizations; None for the original, or a quantized
-    model, whose accuracy is in the `notes`. `sizes` of the inputs, in words.
+    model, whose accuracy is in the `notes` and whose `scheme` is here in full. `sizes` of the inputs, in words.
 
     Examples:
         >>> report = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]}).report
@@ -76,6 +76,7 @@ class TuneReport:
     versions: dict[str, str] = field(default_factory=dict[str, str])
     written_to: list[str] = field(default_factory=list[str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    scheme: str = ""
 
     @property
     def is_original(self) -> bool:
@@ -91,8 +92,8 @@ class TuneReport:
     def words(self) -> list[str]:
         """The result in words: the model, and the settings of its session that are not the defaults."""
         recipe, callers = self.configuration.recipe, self.configuration.callers
-        model = f"quantize {recipe.scheme}" if recipe.scheme else recipe.pipeline
-        made = ["the original" if recipe.is_original else f"pipeline {model}"]
+        model = f"quantized, {self.scheme}" if recipe.scheme else f"pipeline {recipe.pipeline}"
+        made = ["the original" if recipe.is_original else model]
         made += [f"without {', '.join(recipe.skip)}"] if recipe.skip else []
         made += [f"with {', '.join(recipe.enable)}"] if recipe.enable else []
         made += [f"opset {recipe.opset}"] if recipe.opset is not None else []
@@ -104,7 +105,7 @@ class TuneReport:
         recipe = self.configuration.recipe
         return {
             "outcome": KEPT if self.is_original else TUNED,
-            "scheme": None if self.is_original else recipe.scheme or recipe.pipeline,
+            "scheme": None if self.is_original else self.scheme or recipe.pipeline,
             "bytes_before": self.original.bytes,
             "bytes_after": self.result.bytes,
             **verdict_columns(self.verdict),

@@ -17,15 +17,17 @@ from ..measure.tuned_settings import Configuration
 from ..quantize.search import Limits
 from .decisions import Choice, configured, with_engine_pipeline
 from .objective import Objective, inverse
-from .racing import LAST, RUNGS, RaceEntry, Racing, Rung
+from .racing import ALONE, LAST, RUNGS, SHORTEST, RaceEntry, RaceResult, Racing, Rung
 
 MAX_TOGETHER = 8  # choices of different decisions that are raced together
 EQUAL = 1.01  # the ratio of figures up to which the first choice, or fewer decisions, are taken: searches then agree
 PROMISING = 0.95  # of the figure so far, below which a choice is raced for longer where the interval is too wide
 FAR = 1.1  # of another figure, beyond which a configuration is not raced once more
 FINALISTS = 3  # of the last race, for which time is left
+MARGIN = 1.25  # of the expected time of a race that cannot be shortened
 MAKING = 20  # processes of the search for a quantized model, at least
-MOST_LEFT = 0.5  # of the time of a search, for the last race and the verification
+MOST_LEFT = 0.5  # of the time of a search, for a last race with more than the fewest sets
+CHECKING_SHARE = 0.1  # of the time of a search, for the verification of its result
 LEAST_KEPT = 3  # choices for the next round
 MAX_SELECTED = 3  # decisions of which all selections are raced
 TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
@@ -93,18 +95,32 @@ class TuningSearch:
         return self._raced >= self.limits.trials or not self._has_time(0.0)
 
     @property
-    def seconds_left(self) -> float:
-        """The seconds until the limit."""
-        return self.limits.seconds - (monotonic() - self.began)
+    def end(self) -> float:
+        """The time of `monotonic` at which the last race is to end."""
+        return self.began + self.limits.seconds - CHECKING_SHARE * abs(self.limits.seconds)
+
+    @property
+    def _end_of_search(self) -> float:
+        """The time of `monotonic` at which races before the last one are to end."""
+        shortest, longest = (self.race.expected_seconds(FINALISTS, rung) for rung in (SHORTEST, LAST))
+        return self.end - max(shortest, min(longest, MOST_LEFT * abs(self.limits.seconds)))
 
     def _has_time(self, seconds: float) -> bool:
         """Whether there are so many seconds besides those for the last race."""
-        last = self.race.expected_seconds(FINALISTS, LAST)
-        return self.seconds_left >= seconds + min(last, MOST_LEFT * abs(self.limits.seconds))
+        return monotonic() + seconds <= self._end_of_search
 
     def may_race(self, count: int, rung: Rung) -> bool:
-        """Whether a race of so many configurations fits into the time."""
-        return self._has_time(self.race.expected_seconds(count, rung))
+        """Whether a race of so many configurations fits into the time, even if processes take longer."""
+        return self._has_time(MARGIN * self.race.expected_seconds(count, rung))
+
+    def run_race(self, configurations: Sequence[Configuration], rung: Rung) -> RaceResult:
+        """Race configurations, with fewer sets of processes where that takes longer than expected."""
+        return self.race(configurations, rung, self._end_of_search)
+
+    def may_end(self, count: int, rung: Rung, then: int = 0) -> bool:
+        """Whether a race of so many ends in time, with a last race of `then` behind it."""
+        seconds = self.race.expected_seconds(count, rung) + self.race.expected_seconds(then, SHORTEST) * (then > 0)
+        return monotonic() + seconds <= self.end
 
     @property
     def incumbent(self) -> Configuration:
@@ -130,6 +146,8 @@ class TuningSearch:
         time.
         """
         alternatives = [*alternatives]
+        if not self.race.results and not self.is_exhausted:
+            self.run_race([self.start], ALONE)
         entries = self._distinct(stage, alternatives)
         order = [str(choice) for choice in (*alternatives, *late)]
         by_decision: dict[str, list[tuple[Choice, RaceTrial]]] = {}
@@ -185,6 +203,12 @@ class TuningSearch:
         least = min((k.high for k in known if k is not None), default=inf)
         return [c for n, (c, k) in enumerate(zip(field, known, strict=True)) if not n or not k or k.low <= FAR * least]
 
+    def best_known(self, field: Sequence[Choices], count: int) -> list[Choices]:
+        """The first of some finalists and, in order, the others that earlier races saw ahead: so many in all."""
+        known = [self._known.get(self.race.identity(self.configuration(c))) for c in field]
+        ahead = sorted(range(1, len(field)), key=lambda n: inf if (k := known[n]) is None else k.ratio)
+        return [field[n] for n in sorted([0, *ahead[: count - 1]])]
+
     def _with(self, *choices: Choice) -> Configuration:
         return self.configuration({**self.chosen, **{c.decision: c for c in choices}})
 
@@ -202,7 +226,9 @@ class TuningSearch:
                 entries = _without_dominated(sorted([*entries, *self._joining(stage, late)], key=_figure))
             if not entries or (number and self._is_decided(entries)):
                 break
-            if (number and self.is_exhausted) or not self.may_race(1 + len(entries), rung):
+            if not number:
+                entries = self._fitting(entries, rung)
+            if not entries or (number and self.is_exhausted) or not self.may_race(1 + len(entries), rung):
                 return self._seeming_best(entries)
             self.progress(f"tuning {stage}: round {number + 1}, racing {len(entries)}; {self.learnt}")
             self._race(entries, rung)
@@ -216,6 +242,13 @@ class TuningSearch:
             self.progress(f"tuning {stage}: racing {len(promising)} for longer; {self.learnt}")
             self._race(promising, LAST)
         return sorted((entry for entry in entries if self._is_better(entry)), key=_figure)
+
+    def _fitting(self, entries: list[tuple[Choice, RaceTrial]], rung: Rung) -> list[tuple[Choice, RaceTrial]]:
+        """The first alternatives, as many as there is time to race."""
+        count = next((n for n in range(len(entries), 0, -1) if self.may_race(1 + n, rung)), 0)
+        for _, trial in entries[count:]:
+            trial.outcome = LIMITED
+        return entries[:count]
 
     def _joining(self, stage: str, late: Sequence[Choice]) -> list[tuple[Choice, RaceTrial]]:
         """Those of the late alternatives that may win after a first round of their own."""
@@ -235,7 +268,7 @@ class TuningSearch:
 
     def _race(self, entries: Sequence[tuple[Choice, RaceTrial]], rung: Rung) -> None:
         """Race alternatives with the incumbent; their trials get the figures."""
-        result = self.race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
+        result = self.run_race([self.incumbent, *(self._with(choice) for choice, _ in entries)], rung)
         for (choice, trial), raced in zip(entries, result.raced[1:], strict=True):
             trial.raced = raced
             trial.outcome = f"invalid: {raced.failure}" if raced.failure else ""
@@ -281,16 +314,18 @@ class TuningSearch:
 
     def _take_together(self, stage: str, best: Sequence[tuple[Choice, RaceTrial]]) -> None:
         """Take the best choices alone or with the next ones, as far as they still gain in a race of their own."""
-        if len(best) == 1 and self._is_decided(best):
-            ((choice, trial),) = best
+        together = [[choice for choice, _ in best[: n + 1]] for n in range(len(best))]
+        rung = next((r for r in reversed(RUNGS[1:]) if self.may_race(1 + len(together), r)), None)
+        if rung is None or (len(best) == 1 and self._is_decided(best)):  # the last race is another one in any case
+            ((choice, trial), *others) = best
             assert trial.raced is not None
             self._take([choice], trial.raced)
             trial.outcome = TAKEN
+            for _, other in others:
+                other.outcome = LIMITED
             return
         self.progress(f"tuning {stage}: racing the best together; {self.learnt}")
-        together = [[choice for choice, _ in best[: n + 1]] for n in range(len(best))]
-        rung = next((r for r in reversed(RUNGS[1:]) if self.may_race(1 + len(together), r)), RUNGS[1])
-        result = self.race([self.incumbent, *(self._with(*choices) for choices in together)], rung)
+        result = self.run_race([self.incumbent, *(self._with(*choices) for choices in together)], rung)
         for choices, raced in zip(together, result.raced[1:], strict=True):
             self._learn(self._with(*choices), raced)
         taken, least = 0, inf
@@ -330,7 +365,7 @@ class TuningSearch:
             return [DecisionResult(c.decision, c.label, None, is_kept=True) for c in self.chosen.values()]
         self.progress(f"tuning: racing the result without each of its decisions; {self.learnt}")
         without = [{d: c for d, c in self.chosen.items() if d != left} for left in self.chosen]
-        result = self.race([self.incumbent, *map(self.configuration, without)], RUNGS[-1])
+        result = self.run_race([self.incumbent, *map(self.configuration, without)], RUNGS[-1])
         found: list[DecisionResult] = []
         for choice, raced in zip(self.chosen.values(), result.raced[1:], strict=True):
             brought = None if raced.ratio is None else inverse(raced.ratio)
@@ -346,7 +381,7 @@ class TuningSearch:
         fewer = [{d: c for d, c in self.chosen.items() if d in kept} for kept in names]
         if not self.may_race(1 + len(fewer), RUNGS[-1]):
             return [replace(d, is_kept=True) for d in found]
-        raced = self.race([self.incumbent, *map(self.configuration, fewer)], RUNGS[-1]).raced[1:]
+        raced = self.run_race([self.incumbent, *map(self.configuration, fewer)], RUNGS[-1]).raced[1:]
         ratios = ((n, r.ratio) for n, r in enumerate(raced) if r.ratio is not None and not r.ratio.inconclusive)
         if (least := next((n for n, ratio in ratios if ratio.low <= 1 and ratio.ratio < EQUAL), None)) is None:
             return [replace(d, is_kept=True) for d in found]

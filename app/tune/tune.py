@@ -34,7 +34,7 @@ from ..optimize.content_digests import content_digest, model_digest
 from ..optimize.run_setup import frozen_source
 from ..options import with_process_options
 from ..quantize.candidates import Candidate
-from ..quantize.document import kept_reason, loss_text
+from ..quantize.document import kept_reason, loss_text, scheme_text
 from ..quantize.journal import Journal
 from ..quantize.quantize import QuantizationOptions, fastest_quantized, quantize_model
 from ..quantize.samples import Criteria, read_samples
@@ -185,6 +185,7 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
             timer.seconds,
             engine_versions([start.session, outcome.configuration.session]),
             options=options.chosen,
+            scheme=models.get(outcome.configuration.recipe).scheme,
         )
         made = models.get(outcome.configuration.recipe).path
         settings = TunedSettings.of(
@@ -276,11 +277,11 @@ def _noise(racing: Racing) -> TimingNoise:
     return TimingNoise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0), waited)
 
 
-def _quantize(model: Path, options: TuneOptions, began: float, scheme: str, path: Path) -> str:
-    """Write the model of a scheme; its loss in words. For a time, its races are short: it is raced again here.
+def _quantize(model: Path, options: TuneOptions, began: float, scheme: str, path: Path) -> tuple[str, str]:
+    """Write the model of a scheme; the scheme in full, and its loss in words.
 
-    It is to be small in the figure of the search, or fast. Raises PassesError if none is within the budget and better
-    than the original.
+    For a time, its races are short, as it is raced again here. It is to be small in the figure of the search, or fast.
+    Raises PassesError if none is within the budget and better than the original.
     """
     assert options.budget is not None
     goal, is_time = options.objective.goal, options.objective.is_time
@@ -305,7 +306,7 @@ def _quantize(model: Path, options: TuneOptions, began: float, scheme: str, path
         raise PassesError(kept_reason(made.report))
     made.save(path)
     found = made.report
-    return loss_text(found, found.figure, found.original.score, found.result.score)
+    return scheme_text(found), loss_text(found.figure, found.original.score, found.result.score)
 
 
 def _criteria(source: ModelSource, original: Path, options: TuneOptions) -> Criteria:

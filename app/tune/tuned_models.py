@@ -18,20 +18,24 @@ from ..measure.tuned_settings import Recipe
 from ..optimize.content_digests import model_digest
 from ..optimize.optimize import optimize
 
-Quantize = Callable[[str, Path], str]
-"""Writes the model of a scheme to a file; its loss in words. Raises PassesError if there is none within the budget."""
+Quantize = Callable[[str, Path], tuple[str, str]]
+"""Writes the model of a scheme to a file; the scheme in full, and its loss in words.
+
+Raises PassesError if there is none within the budget.
+"""
 
 
 class MadeModel(Struct, frozen=True):
     """A model in a file: its bytes with external data, and a digest of its content.
 
-    `report` is the report of the run which made it; `loss`, in words, the loss of a quantized model.
+    `report` is the report of the run which made it; `scheme` and `loss`, in words, are of a quantized model.
     """
 
     path: Path
     bytes: int
     digest: str
     report: Report | None = None
+    scheme: str = ""
     loss: str = ""
 
 
@@ -87,8 +91,8 @@ class TunedModels:
             return MadeModel(self.original, self.source.size, model_digest(self.original))
         path = self._new_path()
         if recipe.scheme:
-            loss = self.quantize(recipe.scheme, path)
-            return MadeModel(path, _bytes(path), model_digest(path), loss=loss)
+            scheme, loss = self.quantize(recipe.scheme, path)
+            return MadeModel(path, _bytes(path), model_digest(path), None, scheme, loss)
         report = self._optimize(recipe, path, verify=False)
         return MadeModel(path, _bytes(path), model_digest(path), report)
 

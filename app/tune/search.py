@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
+from ...core.ort.engines import SINGLE
 from ...core.support.confidence_intervals import RatioInterval
 from ..measure.tuned_settings import Configuration
 from ..quantize.search import Limits
@@ -26,7 +27,7 @@ FAR = 1.1  # of another figure, beyond which a configuration is not raced once m
 FINALISTS = 3  # of the last race, for which time is left
 MARGIN = 1.25  # of the expected time of a race that cannot be shortened
 MAKING = 20  # processes of the search for a quantized model, at least
-MOST_LEFT = 0.5  # of the time of a search, for a last race with more than the fewest sets
+MOST_LEFT = 0.3  # of the time of a search, for a last race with more than the fewest sets
 CHECKING_SHARE = 0.1  # of the time of a search, for the verification of its result
 LEAST_KEPT = 3  # choices for the next round
 MAX_SELECTED = 3  # decisions of which all selections are raced
@@ -244,11 +245,12 @@ class TuningSearch:
         return sorted((entry for entry in entries if self._is_better(entry)), key=_figure)
 
     def _fitting(self, entries: list[tuple[Choice, RaceTrial]], rung: Rung) -> list[tuple[Choice, RaceTrial]]:
-        """The first alternatives, as many as there is time to race."""
+        """As many alternatives as there is time to race: those in other precisions, which gain most, and the first."""
         count = next((n for n in range(len(entries), 0, -1) if self.may_race(1 + n, rung)), 0)
-        for _, trial in entries[count:]:
+        ordered = sorted(entries, key=lambda entry: entry[0].session.get("precision", SINGLE) == SINGLE)
+        for _, trial in ordered[count:]:
             trial.outcome = LIMITED
-        return entries[:count]
+        return [entry for entry in entries if not entry[1].outcome]
 
     def _joining(self, stage: str, late: Sequence[Choice]) -> list[tuple[Choice, RaceTrial]]:
         """Those of the late alternatives that may win after a first round of their own."""

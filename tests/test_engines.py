@@ -101,7 +101,8 @@ def test_engines_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = {e.name: e for e in found.engines}
     assert list(listed) == ["onnxruntime", "openvino", "openvino+onnxruntime", "lacking", "mine"]
     assert listed["onnxruntime"].version == onnxruntime.__version__
-    assert listed["openvino"].precisions == ("f32", "bf16", "f16")
+    assert listed["openvino"].precisions == ("f32", "bf16", "f16", "int8")
+    assert listed["openvino+onnxruntime"].precisions == ("f32", "bf16", "f16")
     assert listed["mine"] == EngineInfo("mine", points["mine"], "1.0", "", ("f32", "bf16", "crash"))
     assert listed["lacking"] == EngineInfo("lacking", points["lacking"], "", "get it", ("f32", "f16"))
     assert "planted_engine:LIMIT" in found.broken["bad"]
@@ -213,6 +214,31 @@ def test_precisions_of_openvino() -> None:
         lossy = LoadedModel(model, SessionConfig(engine="openvino", precision=precision))
         error = np.abs(lossy.run(["y"], feeds)[0] - 3 * 1.001**2).max()
         assert (lossy.session.precision != "f32") == (error > 1e-4)
+
+
+@needs_openvino
+def test_int8_is_for_quantized_weights() -> None:
+    """In int8 OpenVINO rounds what is multiplied by weights of 8 bits, and in f32 nothing."""
+    inputs = "(float[16,256] x) => (float[16,256] y)"
+    constants = "float[256] s, int8[256] z, int8[256,256] w"
+    text = f"g {inputs} <{constants}> {{ f = DequantizeLinear<axis=1>(w, s, z) y = MatMul(x, f) }}"
+    random = np.random.default_rng(0)
+    weights = {"s": np.full(256, 0.01, np.float32), "z": np.zeros(256, np.int8)}
+    weights["w"] = random.integers(-127, 128, (256, 256)).astype(np.int8)
+    whole, plain = load(text, 20), load(f"g {inputs} <float[256,256] w> {{ y = MatMul(x, w) }}", 20)
+    for model, arrays in ((whole, weights), (plain, {"w": weights["w"] * np.float32(0.01)})):
+        del model.graph.initializer[:]
+        model.graph.initializer.extend(onnx.numpy_helper.from_array(array, name) for name, array in arrays.items())
+    x = random.normal(size=(16, 256)).astype(np.float32)
+    true = x @ (weights["w"] * np.float32(0.01))
+    errors: dict[str, float] = {}
+    for precision in ("f32", "int8"):
+        found = LoadedModel(whole.SerializeToString(), SessionConfig(engine="openvino", precision=precision))
+        assert found.session.precision == precision
+        errors[precision] = np.abs(found.run(["y"], {"x": x})[0] - true).max() / np.abs(true).max()
+    assert errors["f32"] < 1e-4 < errors["int8"] < 0.02
+    usual = LoadedModel(plain.SerializeToString(), SessionConfig(engine="openvino", precision="int8"))
+    assert usual.session.precision in {"bf16", "f32"}
 
 
 @needs_openvino

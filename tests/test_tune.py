@@ -713,7 +713,7 @@ def test_quantized_model_is_a_choice(tmp_path: Path, monkeypatch: pytest.MonkeyP
     """A scheme is raced as any pipeline, and its loss is the budget of the search in `quantize`."""
     made: list[str] = []
 
-    def quantize(_: Path, options: Any, __: float, scheme: str, path: Path) -> tuple[str, str]:
+    def quantize(_: Path, options: Any, __: float, ___: Any, scheme: str, path: Path) -> tuple[str, str]:
         made.append(f"{scheme} {options.budget}")
         if scheme == "weights8":
             raise PassesError("no candidate is within the budget, and faster or smaller")

@@ -175,7 +175,10 @@ class TunedSettings(Struct, frozen=True, forbid_unknown_fields=True):
         """The way to make the model. Raises UsageError for a quantized one, which is not verified as others are."""
         if self.run.scheme:
             scheme = self.run.scheme
-            raise UsageError(f"--settings: the model is quantized: `passes quantize --scheme {scheme}` makes it")
+            engine = f" --engine {self.session.engine}" if scheme == self.session.precision else ""
+            raise UsageError(
+                f"--settings: the model is quantized: `passes quantize --scheme {scheme}{engine}` makes it"
+            )
         return self.run
 
     def to_json(self) -> str:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from math import inf
 from pathlib import Path
 from time import monotonic
+from types import MappingProxyType
 from typing import Any
 
 import onnx
@@ -386,11 +387,15 @@ def model_notes(graph: Graph) -> list[str]:
     return notes
 
 
-def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Sequence[str]]:
-    """The session of candidates, and the precisions that are schemes: all, if none is named. Raises UsageError."""
+def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Mapping[str, str]]:
+    """The session of candidates, and the precisions that are schemes, with those of their weights.
+
+    They are all that the engine has, if none is named. Raises UsageError.
+    """
     (session,) = session_configs(SessionOptions(threads=options.threads), [options.engine])
-    lossy = [p for p in find_engine(session.engine).precisions if p != SINGLE]
-    return session, [session.precision] if session.is_lossy else lossy
+    engine = find_engine(session.engine)
+    lossy = [session.precision] if session.is_lossy else [p for p in engine.precisions if p != SINGLE]
+    return session, {p: engine.weight_schemes.get(p, "") for p in lossy}
 
 
 class OriginalRace(Struct, frozen=True):
@@ -404,7 +409,7 @@ class OriginalRace(Struct, frozen=True):
     feeds: Feeds
     options: QuantizationOptions
     session: SessionConfig
-    precisions: Sequence[str] = ()
+    precisions: Mapping[str, str] = MappingProxyType({})
     end: float = inf
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
@@ -185,13 +186,13 @@ def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:
 
 
 def requested_schemes(
-    text: str, calibrate: str, output_format: str, precisions: Sequence[str] = ()
+    text: str, calibrate: str, output_format: str, precisions: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[list[Scheme], list[Method]]:
     """The schemes and the methods of calibration that options name; raises UsageError for unknown or unused ones.
 
-    Each of the `precisions` of an engine is a scheme, too.
+    Each of the `precisions` of an engine is a scheme, too, with weights of another scheme if it needs such.
     """
-    known = {**SCHEMES, **{name: Scheme(name, f"arithmetic in {name}", (), precision=name) for name in precisions}}
+    known = {**SCHEMES, **{name: _in_precision(name, weights) for name, weights in precisions.items()}}
     names = list(known) if text == AUTO else list(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
         if name == AUTO:
@@ -211,6 +212,12 @@ def requested_schemes(
                 users = ", ".join(s.name for s in SCHEMES.values() if s.needs_ranges)
                 raise UsageError(f"{option} {value}: it is for the scheme {users}, which --scheme leaves out")
     return schemes, methods
+
+
+def _in_precision(name: str, weights: str) -> Scheme:
+    """The scheme of a precision, with the weights of another scheme, "" for those of the original."""
+    own = Scheme(name, f"arithmetic in {name}", (), precision=name)
+    return replace(SCHEMES[weights], name=name, description=own.description, precision=name) if weights else own
 
 
 def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
@@ -236,22 +243,23 @@ def chosen_schemes(
     output_format: str = "qdq",
     plugins: Sequence[RulePass] = (),
     original: ModelSource | None = None,
-    precisions: Sequence[str] = (),
+    precisions: Mapping[str, str] = MappingProxyType({}),
     weights: Mapping[str, Any] | None = None,
 ) -> dict[str, Variants]:
     """The schemes that `text` names, for `auto` all that the data allows, with their variants.
 
     `calibrate` is the one method of calibration to use; "": all, in their order. With `output_format` qoperator, groups
     become operators of integers. Passes of `plugins` run before the passes of each scheme. Schemes of `precisions` are
-    for the `original`, as it is. `weights` are settings of the schemes of few-bit weights. Raises UsageError as
-    `requested_schemes` does, and for a scheme that needs data where there are none.
+    for the `original`, as it is, but where they need quantized weights. `weights` are settings of the schemes of few-
+    bit weights. Raises UsageError as `requested_schemes` does, and for a scheme that needs data where there are none.
     """
     requested, methods = requested_schemes(text, calibrate, output_format, precisions)
     chosen: dict[str, Variants] = {}
     for s in requested:
         settings = {**s.settings, **(weights or {})} if QUANTIZE_WEIGHTS in s.lossy else s.settings
-        scheme = s if s.precision else replace(s, lossy=(*plugins, *s.lossy), settings=settings)
-        if scheme.precision:
+        is_original = bool(s.precision) and not s.lossy
+        scheme = s if is_original else replace(s, lossy=(*plugins, *s.lossy), settings=settings)
+        if is_original:
             chosen[scheme.name] = list(_variants(scheme, original or source, None, spec))
         elif not scheme.needs_ranges:
             chosen[scheme.name] = list(_variants(scheme, source, calibration, spec))

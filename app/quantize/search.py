@@ -257,7 +257,7 @@ class Search:
             trial.outcome = f"invalid: {format_error(e)}"
             return None
         trial.changed = len(candidate.changes)
-        if not candidate.changes and not builder.scheme.precision:
+        if not candidate.changes and (builder.scheme.lossy or not builder.scheme.precision):
             trial.outcome = "it changes no op"
             return None
         self._files += 1

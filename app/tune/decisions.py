@@ -126,14 +126,20 @@ def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[C
 
 
 def engine_choices(engines: Iterable[EngineChoice], now: SessionConfig) -> list[Choice]:
-    """Engines and precisions, except those of the session so far."""
+    """Engines and precisions, except those of the session so far; with their models where they need quantized ones."""
     made: list[Choice] = []
     for e in engines:
         session: dict[str, Any] = {"engine": e.name, "precision": e.precision}
         session |= {} if e.name == ONNXRUNTIME else {"provider_options": e.options}
         if any(getattr(now, name) != value for name, value in session.items()):
-            made.append(Choice(ENGINE, f"{e}{_option_text(e)}", session=session))
+            recipe = {"scheme": e.precision} if needs_quantized_weights(e) else {}
+            made.append(Choice(ENGINE, f"{e}{_option_text(e)}", recipe, session))
     return made
+
+
+def needs_quantized_weights(engine: EngineChoice) -> bool:
+    """Whether a precision is only for models with quantized weights."""
+    return engine.precision in find_engine(engine.name).weight_schemes
 
 
 def engine_session_choices(cores: int, *, is_concurrent: bool) -> list[Choice]:

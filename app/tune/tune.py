@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
-from ...core.ort.engines import SPLIT, EngineChoice
+from ...core.ort.engines import ONNXRUNTIME, SPLIT, EngineChoice, parse_engine
 from ...core.ort.kernels import highest_opset_of_onnxruntime
 from ...core.ort.value_files import write_value
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, PhaseTimer
@@ -25,6 +25,7 @@ from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
+from ...passes.targets import QUANTIZATION_TARGETS
 from ..bisect.ort_optimizers import modifying_optimizers
 from ..measure import benchmark
 from ..measure.criterion import Budget
@@ -50,6 +51,7 @@ from .decisions import (
     engine_session_choices,
     engines_to_try,
     installed_providers,
+    needs_quantized_weights,
     opset_choices,
     optimizer_choices,
     pipeline_choices,
@@ -152,7 +154,8 @@ def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> Tun
                 source, given, dict(options.dim or {}), dict(options.shape or {}), options.seed
             )
         journal.conditions = _conditions(original, options, workloads)
-        quantize = partial(_quantize, original, options, began)
+        with_weights = {e.precision: f"{e.name}:{e.precision}" for e in engines if needs_quantized_weights(e)}
+        quantize = partial(_quantize, original, options, began, with_weights)
         models = TunedModels(source, original, folder, quantize, options.seed, options.freeze_initializers)
         limit = LossLimit(partial(_criteria, source, original, options), options.budget or "")
         racing = Racing(models, workloads, objective, options.min_time, options.seed, journal, limit=limit)
@@ -217,9 +220,13 @@ def search_in_stages(
     for _ in range(ROUNDS):
         before = dict(search.chosen)
         of_engines = engine_choices(engines, search.incumbent.session) if goal != "size" else []
+        with_models = [choice for choice in of_engines if choice.is_of_model]
+        of_engines = [choice for choice in of_engines if not choice.is_of_model]
         own = engine_pipeline(search.incumbent.session)
         made, quantized = pipeline_choices([own] if own else pipelines, []), pipeline_choices([], options.schemes)
-        search.decide("engines and pipelines" if of_engines else "pipelines", [*of_engines, *made], quantized)
+        search.decide(
+            "engines and pipelines" if of_engines else "pipelines", [*of_engines, *made], [*with_models, *quantized]
+        )
         if (found := engine_pipeline(search.incumbent.session)) and found != own:
             search.decide("pipelines", pipeline_choices([found], []))
         is_concurrent, is_onnxruntime = goal == "throughput", search.incumbent.session.is_onnxruntime
@@ -277,14 +284,19 @@ def _noise(racing: Racing) -> TimingNoise:
     return TimingNoise(len(controlled), sum(f > LOUD for f in factors), max(factors, default=1.0), waited)
 
 
-def _quantize(model: Path, options: TuneOptions, began: float, scheme: str, path: Path) -> tuple[str, str]:
+def _quantize(
+    model: Path, options: TuneOptions, began: float, engines: Mapping[str, str], scheme: str, path: Path
+) -> tuple[str, str]:
     """Write the model of a scheme; the scheme in full, and its loss in words.
 
-    For a time, its races are short, as it is raced again here. It is to be small in the figure of the search, or fast.
-    Raises PassesError if none is within the budget and better than the original.
+    It is for onnxruntime, or for one of the `engines` if the scheme is a precision of that. For a time, its races are
+    short, as it is raced again here. It is to be small in the figure of the search, or fast. Raises PassesError if none
+    is within the budget and better than the original.
     """
     assert options.budget is not None
     goal, is_time = options.objective.goal, options.objective.is_time
+    seconds = max(options.time - (monotonic() - began), 0.0) * QUANTIZATION_SHARE
+    engine = engines.get(scheme, ONNXRUNTIME)
     chosen = QuantizationOptions(
         data=options.data,
         labelled=options.labelled,
@@ -293,7 +305,9 @@ def _quantize(model: Path, options: TuneOptions, began: float, scheme: str, path
         goal="latency" if goal == "throughput" else goal,
         budget=options.budget,
         freeze_initializers=options.freeze_initializers,
-        time=max(options.time - (monotonic() - began), 0.0) * QUANTIZATION_SHARE / len(options.schemes),
+        time=seconds / (len(options.schemes) + len(engines)),
+        engine=engine,
+        target=name if (name := parse_engine(engine).name) in QUANTIZATION_TARGETS else "",
         threads=options.threads,
         min_time=options.min_time * (RUNGS[0].share if is_time else 1.0),
         seed=options.seed,

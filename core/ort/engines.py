@@ -139,7 +139,8 @@ class Engine(Struct, frozen=True):
     EvaluationError with a reason in one line. `version` may raise ImportError; `install` then says what to install. Of
     the `precisions`, which are f32, bf16, f16 and others, the first is the default; any but f32 is measured as a lossy
     one. `unsupported` lists the ops of a model that do not run. `devices` are those of this machine. `script` has lines
-    of Python that make `session` of `model`, a path, without this package; None if there are none.
+    of Python that make `session` of `model`, a path, without this package; None if there are none. `weight_schemes` has
+    the precisions that are only for quantized weights, with the scheme of `quantize` that makes these.
 
     Examples:
         >>> ENGINE = Engine("mine", lambda model, settings: find_engine("onnxruntime").load(model, settings))
@@ -155,6 +156,7 @@ class Engine(Struct, frozen=True):
     devices: Callable[[], Sequence[str]] = lambda: ("CPU",)
     install: str = ""
     script: Callable[[EngineSettings], Sequence[str]] | None = None
+    weight_schemes: Mapping[str, str] = MappingProxyType({})
 
     def __post_init__(self) -> None:
         """Check arguments, as plugins may not be type-checked."""

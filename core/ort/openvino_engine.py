@@ -33,8 +33,10 @@ from .ort_values import packed_elements
 Array = np.ndarray[Any, Any]
 DEVICE = "CPU"
 TELEMETRY = "openvino_telemetry"
-PRECISIONS = MappingProxyType({"f32": "f32", "bf16": "bf16", "f16": "f16"})
-"""The precisions by their names here, and in OpenVINO's hint."""
+INT8 = "int8"
+"""The precision in which activations are quantized, in groups, before they are multiplied by weights of 8 or 4 bits."""
+PRECISIONS = (SINGLE, "bf16", "f16", INT8)
+GROUP = 64  # activations with one scale in int8: in larger groups it loses more, and is hardly faster
 ELEMENT_TYPES = MappingProxyType({
     "f32": "float", "f64": "double", "f16": "float16", "bf16": "bfloat16", "boolean": "bool", "i8": "int8",
     "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
@@ -48,6 +50,8 @@ NOISE = re.compile(
 """Parts of its messages that say where in its source, and nothing about the model."""
 NAMING = "operation name"
 """The part of a message that names an op."""
+OF_WEIGHTS = frozenset({"u8", "i8", "u4", "i4"})
+"""The runtime precisions of a product with weights of few bits."""
 WITH_BODIES = frozenset({"If", "Loop", "TensorIterator"})
 """The types of ops of a compiled model whose bodies it does not tell."""
 UNCONVERTED = frozenset({"NotSupportedONNXNode", "ONNXFrameworkNode"})
@@ -74,15 +78,21 @@ def _core() -> Any:
     return _library().Core()
 
 
+def _has_bf16() -> bool:
+    """Whether the processor has instructions for bfloat16, which are emulated otherwise."""
+    return "BF16" in _core().get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
+
+
 def compile_options(settings: EngineSettings) -> dict[str, Any]:
     """The options of `compile_model`."""
+    is_int8, usual = settings.precision == INT8, settings.precision
     return {
-        "INFERENCE_PRECISION_HINT": PRECISIONS[settings.precision],
+        "INFERENCE_PRECISION_HINT": ("bf16" if _has_bf16() else SINGLE) if is_int8 else usual,
         "PERFORMANCE_HINT": "THROUGHPUT" if settings.streams > 1 else "LATENCY",
         **({"INFERENCE_NUM_THREADS": settings.threads} if settings.threads else {}),
         **({"NUM_STREAMS": settings.streams} if settings.streams else {}),
         **({"PERF_COUNT": "YES"} if settings.profiles else {}),
-        "DYNAMIC_QUANTIZATION_GROUP_SIZE": 0,  # else it quantizes what is multiplied by 4-bit and 8-bit weights
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": GROUP if is_int8 else 0,  # its default is 32, in each precision
         **settings.options,
     }
 
@@ -311,11 +321,20 @@ def _tensor(value: Any, kind: str, name: str) -> Any:
 
 
 def running_precision(compiled: Any) -> str:
-    """The precision that a compiled model has really: its hint, if any op runs in that, or bodies may have such ops."""
+    """The precision that a compiled model has really: its hint, if any op runs in that, or bodies may have such ops.
+
+    It is int8 if it has quantized weights for that.
+    """
     hint = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
-    if hint == SINGLE:
+    is_int8 = int(compiled.get_property("DYNAMIC_QUANTIZATION_GROUP_SIZE")) == GROUP
+    if hint == SINGLE and not is_int8:
         return SINGLE
     facts = [op.get_rt_info() for op in compiled.get_runtime_model().get_ops()]
+    if is_int8 and any(
+        fact["layerType"].astype(str) == "FullyConnected" and fact["runtimePrecision"].astype(str).lower() in OF_WEIGHTS
+        for fact in facts
+    ):
+        return INT8
     kinds = {fact["runtimePrecision"].astype(str).lower() for fact in facts}
     has_bodies = any(fact["layerType"].astype(str) in WITH_BODIES for fact in facts)
     return hint if hint in kinds or has_bodies else SINGLE
@@ -325,7 +344,8 @@ ENGINE = Engine(
     "openvino",
     load,
     version=lambda: version("openvino"),
-    precisions=tuple(PRECISIONS),
+    precisions=PRECISIONS,
+    weight_schemes=MappingProxyType({INT8: "weights8"}),
     unsupported=unsupported,
     devices=lambda: list(_core().available_devices),
     install="pip install 'passwright[openvino]'",

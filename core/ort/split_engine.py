@@ -216,7 +216,7 @@ ENGINE = Engine(
     SPLIT,
     load,
     version=lambda: f"{OPENVINO.version()}+{ORT.version()}",
-    precisions=OPENVINO.precisions,
+    precisions=tuple(p for p in OPENVINO.precisions if p not in OPENVINO.weight_schemes),
     devices=OPENVINO.devices,
     install=OPENVINO.install,
 )

@@ -3,15 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
+from passwright.app.measure.tuned_settings import Recipe
 from passwright.app.quantize.document import describe
 from passwright.app.report.page import page_html
 from passwright.core.errors import UsageError
 from passwright.testing.rewriting import load
 from simulated_races import SimulatedMachine
 
-from passwright import quantize
+from passwright import quantize, tune
 
 pytestmark = pytest.mark.usefixtures("_commands_share_process", "_verifies_in_process")
 INEXACT = str(Path(__file__).parent.with_name("inexact_engine.py"))
@@ -60,3 +62,35 @@ def test_named_precision_is_the_precision_of_all_candidates(tmp_path: Path, monk
         quantized(tmp_path, monkeypatch, {}, **{**options, "scheme": "f8"})
     with pytest.raises(UsageError, match="--scheme bf16: choose from auto, static"):
         quantized(tmp_path, monkeypatch, {}, engine="onnxruntime", scheme="bf16")
+
+
+def test_precision_for_quantized_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A precision of quantized weights is a scheme that quantizes them as another scheme does, and tune tries both."""
+    engine, model = tmp_path / "weighted.py", tmp_path / "w.onnx"
+    source = Path(INEXACT).read_text().replace('"f8": 0.3', '"i8": 1e-4')
+    engine.write_text(source.replace("tuple(ERRORS)", 'tuple(ERRORS), weight_schemes={"i8": "weights8"}'))
+    message = load("g (float[N,256] x) => (float[N,256] y) <float[256,256] w> { a = MatMul(x, w) y = Relu(a) }", 20)
+    del message.graph.initializer[:]
+    weights = np.random.default_rng(0).normal(size=(256, 256)).astype(np.float32)
+    message.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(message, model)
+    times = {"f32": 1.0, "bf16": 0.6, "i8": 0.4}
+    SimulatedMachine(lambda target: times[target.config.precision]).replace_real_one(monkeypatch)
+    options: dict[str, Any] = {"min_time": 0.04, "threads": 1}
+    report = quantize(model, engine=str(engine), scheme="bf16,i8", **options).report
+    assert (report.scheme, report.precision) == ("i8", "i8")
+    assert report.result.bytes < 0.3 * report.original.bytes
+    options |= {
+        "engine": [str(engine)],
+        "budget": "1%",
+        "scheme": "half-weights",
+        "pipeline": ["none"],
+        "dim": {"N": [1]},
+    }
+    result = tune(model, verify="quick", **options)
+    found = result.report
+    assert found.configuration.recipe == Recipe(scheme="i8")
+    assert (found.configuration.session.precision, found.scheme) == ("i8", "i8")
+    assert found.result.bytes < 0.3 * found.original.bytes
+    with pytest.raises(UsageError, match=f"passes quantize --scheme i8 --engine {engine}` makes it"):
+        result.settings.recipe  # noqa: B018 - it raises

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .app.profile.profile_report import ProfileReport
     from .app.quantize.quantize import QuantizationReport, QuantizationResult, quantize
     from .app.registry.function_rules import rule_from_functions
+    from .app.tune.advice import AdviceReport, advise
     from .app.tune.tune import TuneReport, TuneResult, tune
     from .app.verify.verify import VerificationReport, verify
 
@@ -57,10 +58,12 @@ _MODULES = {
     "models.replay": ("ReplayReport", "replay"),
     "optimize.optimize": ("Result", "convert_opset", "optimize"),
     "registry.function_rules": ("rule_from_functions",),
+    "tune.advice": ("AdviceReport", "advise"),
     "tune.tune": ("TuneReport", "TuneResult", "tune"),
     "verify.verify": ("VerificationReport", "verify"),
 }
 __all__ = [
+    "AdviceReport",
     "BenchReport",
     "ComparisonReport",
     "DiffReport",
@@ -78,6 +81,7 @@ __all__ = [
     "TuneResult",
     "VerificationReport",
     "__version__",
+    "advise",
     "bench",
     "bisect_engine",
     "bisect_ort",

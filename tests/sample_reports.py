@@ -30,6 +30,8 @@ from passwright.app.report.page import page_html
 from passwright.app.report.picture import Box, BoxKind, Picture
 from passwright.app.report.result_row import ResultRow
 from passwright.app.report.visualization import GraphView, NodeView, Rewrite, Visualization
+from passwright.app.tune.advice import GAIN, NOT_TRIED, Advice, AdviceReport
+from passwright.app.tune.advice import describe as describe_advice
 from passwright.app.tune.document import describe as describe_tuning
 from passwright.app.tune.objective import Objective
 from passwright.app.tune.racing import RaceEntry
@@ -377,6 +379,15 @@ def tuning(names: Sequence[str]) -> TuneReport:
     )  # fmt: skip
 
 
+def advice(names: Sequence[str]) -> AdviceReport:
+    """A technique that pays, and one that was not tried."""
+    found = [
+        Advice(names[0], GAIN, RatioInterval(0.8, 0.75, 0.86), 40_000_000, command=names[1]),
+        Advice("accelerators", NOT_TRIED, reason=names[2], command=names[0]),
+    ]
+    return AdviceReport(names[0], found, tuning(names), names[1], 60.0, [names[2]])
+
+
 def documents(names: Sequence[str] = NAMES) -> dict[str, Document]:
     """A document of each kind, with the names in all places where a model, a user or an optimizer sets them."""
     first, second, third = names[0], names[1], names[2]
@@ -403,6 +414,7 @@ def documents(names: Sequence[str] = NAMES) -> dict[str, Document]:
         "bench": describe_bench(bench_report(names)),
         "quantize": describe_quantization(quantization(names)),
         "tune": describe_tuning(tuning(names)),
+        "advise": describe_advice(advice(names)),
         "verify": describe_verification(VerificationReport(first, second, [], verdict)),
         "wrong": describe_verification(VerificationReport(first, second, [], wrong)),
         "interface": describe_verification(VerificationReport(first, second, [third], None)),

@@ -94,9 +94,10 @@ def saved(folder: Path, **options: Any) -> Path:
 
 def test_package_exports() -> None:
     assert set(passwright.__all__) == {
-        "BenchReport", "ComparisonReport", "DiffReport", "EngineBisectReport", "Explanation", "InfoReport",
-        "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult", "ReplayReport",
-        "Result", "TuneReport", "TuneResult", "VerificationReport", "__version__", "bench", "bisect_engine",
+        "AdviceReport", "BenchReport", "ComparisonReport", "DiffReport", "EngineBisectReport", "Explanation",
+        "InfoReport", "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult",
+        "ReplayReport", "Result", "TuneReport", "TuneResult", "VerificationReport", "__version__", "advise", "bench",
+        "bisect_engine",
         "bisect_ort", "compare", "convert_opset", "diff", "explain", "info", "optimize", "profile", "quantize",
         "replay", "rule_from_functions", "show", "tune", "verify",
     }  # fmt: skip

@@ -25,8 +25,8 @@ MODULES = {m.__name__: m for m in (passwright.core, passwright.testing, passwrig
 PAGES = {name: DOCS / "api" / f"{name.rpartition('.')[2]}.md" for name in MODULES}
 NAMES = [(module, name) for module, m in MODULES.items() for name in m.__all__]
 MEASURING = {
-    "ComparisonReport", "QuantizationReport", "QuantizationResult", "TuneReport", "TuneResult", "bench", "compare",
-    "profile", "quantize", "tune",
+    "AdviceReport", "ComparisonReport", "QuantizationReport", "QuantizationResult", "TuneReport", "TuneResult",
+    "advise", "bench", "compare", "profile", "quantize", "tune",
 }  # fmt: skip
 """Names whose examples start several processes."""
 QUICK = [n for n in NAMES if n[1] not in MEASURING]

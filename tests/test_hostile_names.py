@@ -131,6 +131,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "info": ("FILE unknown.onnx", "FILE --json -", "EVIL"),
     "quantize": ("unknown.onnx -o q.onnx", "FILE -o q.onnx --leave EVIL"),
     "tune": ("unknown.onnx -o t.onnx", "FILE -o t.onnx --dim EVIL=2", "FILE -o t.onnx --journal wrong.onnx"),
+    "advise": ("unknown.onnx --time 5", "FILE --time 5 --dim EVIL=2"),
     "verify": ("FILE wrong.onnx", "wrong.onnx FILE --format github", "FILE wrong.onnx --json -", "FILE unknown.onnx"),
     "bisect": ("FILE --plugin plugin.py --enable evil", "FILE --ort EVIL"),
     "explain": ("basic FILE --as-is", "away FILE --plugin plugin.py", "basic FILE --at EVIL"),

@@ -41,6 +41,7 @@ COMMANDS = {
     "list": Entry(OPTIMIZE, "list_passes", "List passes, rules, pipelines and targets."),
     "quantize": Entry(OPTIMIZE, "quantize", "Compress a model within a budget of accuracy."),
     "tune": Entry(OPTIMIZE, "tune", "Find the fastest settings with correct results here."),
+    "advise": Entry(OPTIMIZE, "advise", "Say which techniques pay, and what to type."),
     "verify": Entry(VERIFY, "verify", "Compare the values of two models."),
     "bisect": Entry(VERIFY, "bisect", "Find wrong changes, or wrong optimizers of onnxruntime."),
     "info": Entry(INSPECT, "info", "Show operators, sizes and interfaces of models."),

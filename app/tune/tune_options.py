@@ -11,11 +11,13 @@ from ...core.ort.sessions import MAX_THREADS
 from ..options import (
     ENGINES,
     BudgetOptions,
+    CriterionOptions,
     DataOptions,
     EffortOptions,
     InitializerOptions,
     KernelPluginOptions,
     MeasuredInputOptions,
+    MemoryOptions,
     PageOptions,
     ReportOptions,
     SearchOptions,
@@ -23,6 +25,7 @@ from ..options import (
     ShapeOptions,
     TimingOptions,
     criterion_option,
+    mixed_in,
     model_option,
     option,
     output_option,
@@ -41,20 +44,33 @@ DEFAULT_PIPELINES = ("basic", "ort")
 AUTO = "auto"
 
 
+@mixed_in
+class RaceOptions(SeedOptions, KernelPluginOptions, MeasuredInputOptions, ShapeOptions, InitializerOptions):
+    """What is raced, on which inputs, in how many threads."""
+
+    dim: Mapping[str, Sequence[int]] | None = model_option(
+        None,
+        "Sizes of a symbolic dim to measure at, such as batch=1,8.",
+        "NAME=N,...",
+        repeated=True,
+        parse=parse_dim_sizes,
+    )
+    threads: int = speed_option(
+        0, "Threads that a session may have; 0 for one on each core.", "N", least=0, most=MAX_THREADS
+    )
+    engine: Sequence[str] | None = speed_option(
+        None,
+        "Engine to try beside onnxruntime, as openvino or openvino:bf16; may be repeated. All that are installed by "
+        "default; those that compute in other precisions only with --budget.",
+        "NAME",
+        repeated=True,
+        completes=(ENGINES,),
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class TuneOptions(
-    PageOptions,
-    EffortOptions,
-    SeedOptions,
-    DataOptions,
-    BudgetOptions,
-    TimingOptions,
-    KernelPluginOptions,
-    SearchOptions,
-    ShapeOptions,
-    MeasuredInputOptions,
-    InitializerOptions,
-    ReportOptions,
+    PageOptions, EffortOptions, DataOptions, BudgetOptions, TimingOptions, SearchOptions, RaceOptions, ReportOptions
 ):
     """The parameters of `tune` except the model, as documented there."""
 
@@ -76,16 +92,6 @@ class TuneOptions(
     pipeline: Sequence[str] = selection_option(
         DEFAULT_PIPELINES, "Pipelines to try, of basic and ort.", "NAMES", parse=parse_names, is_own=True
     )
-    dim: Mapping[str, Sequence[int]] | None = model_option(
-        None,
-        "Sizes of a symbolic dim to measure at, such as batch=1,8.",
-        "NAME=N,...",
-        repeated=True,
-        parse=parse_dim_sizes,
-    )
-    threads: int = speed_option(
-        0, "Threads that a session may have; 0 for one on each core.", "N", least=0, most=MAX_THREADS
-    )
     ep: Sequence[str] | None = speed_option(
         None,
         "Execution provider to try, with options, as in openvino{device_type=CPU}; may be repeated. All that are "
@@ -93,14 +99,6 @@ class TuneOptions(
         "NAME",
         repeated=True,
         runs_code=True,
-    )
-    engine: Sequence[str] | None = speed_option(
-        None,
-        "Engine to try beside onnxruntime, as openvino or openvino:bf16; may be repeated. All that are installed by "
-        "default; those that compute in other precisions only with --budget.",
-        "NAME",
-        repeated=True,
-        completes=(ENGINES,),
     )
     trials: int = 200
     time: float = search_option(
@@ -161,3 +159,10 @@ class TuneOptions(
 
         data = [*data_files(self.labelled), *data_files(self.data), *data_files(self.inputs)]
         return [*data, *self.custom_operator_files]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdviseOptions(PageOptions, CriterionOptions, MemoryOptions, RaceOptions, ReportOptions):
+    """The parameters of `advise` except the model, as documented there."""
+
+    time: float = search_option(60.0, "Seconds for all of it.", "SECONDS", kind=float, least=0)

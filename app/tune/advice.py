@@ -1,0 +1,225 @@
+"""`advise`: what the techniques of a checklist give for a model on this machine, and what to type."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from math import inf
+from pathlib import Path
+from time import monotonic
+
+import onnx
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
+
+from ...core.errors import UsageError
+from ...core.io.model_source import ModelSource, model_source
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication
+from ...core.ort.engines import engine_names, find_engine, parse_engine
+from ...core.support.confidence_intervals import RatioInterval
+from ...core.support.printable_text import json_text
+from ...core.verify.input_specs import input_specs
+from ...core.verify.sample_rows import batch_symbol
+from ..options import with_process_options
+from ..report.document import Document, Lines, Section, TableRow, table
+from ..report.notebook import report_card
+from ..report.number_text import change, ratio, ratio_with_bounds
+from ..report.page import page_html
+from ..report.progress import with_keywords
+from .decisions import ENGINE, PIPELINE, installed_providers
+from .report import TuneReport
+from .search import LIMITED, RaceTrial
+from .tune import tune_model
+from .tune_options import AdviseOptions, TuneOptions
+
+SCHEMES, SCHEMES_WITH_DATA = "dynamic,weights8", "static,dynamic,weights8"
+GAIN, NO_GAIN, SLOWER, INCONCLUSIVE = "gain", "no gain", "slower", "inconclusive"
+NOT_TRIED, IMPOSSIBLE = "not tried", "not possible"
+PIPELINE_TECHNIQUES = {"basic": "graph optimization", "ort": "graph optimization for onnxruntime"}
+
+
+class Advice(Struct, frozen=True):
+    """A technique: its time divided by the time of the original, the size of its file, the outcome, and what to type.
+
+    `bytes` is 0 where the file stays. `reason` says why it was not tried, or does not work.
+    """
+
+    technique: str
+    outcome: str
+    time: RatioInterval | None = None
+    bytes: int = 0
+    reason: str = ""
+    command: str = ""
+
+
+@dataclass(slots=True)
+class AdviceReport:
+    """The techniques that were raced, those that were not, and the search, whose result is all that pays together.
+
+    Examples:
+        >>> report = advise("model.onnx", time=5, threads=1, dim={"N": [1]})
+        >>> {a.outcome for a in report.advice} <= {"gain", "no gain", "slower", "not tried"}
+        True
+    """
+
+    source: str
+    advice: list[Advice]
+    tuned: TuneReport
+    command: str
+    seconds: float = 0.0
+    notes: list[str] = field(default_factory=list[str])
+
+    def to_json(self) -> str:
+        """The report as JSON text; times in seconds, sizes in bytes."""
+        names = ("source", "advice", "command", "seconds", "notes")
+        return json_text({n: to_builtins(getattr(self, n)) for n in names} | {"machine": self.tuned.machine})
+
+    _repr_html_ = report_card
+
+
+@with_process_options
+def advise_on(model: onnx.ModelProto | str | Path, options: AdviseOptions) -> AdviceReport:
+    """Measure what the techniques of practitioners' checklists give for a model on this machine.
+
+    They are raced by `tune` for `time` seconds: graph optimization, engines and precisions, schemes of `quantize`
+    within the `budget`, with `data` or `labelled` rows the static one too, and settings of sessions. The others are
+    listed with what they need. Each has the command that makes it. Nothing is written but `json` and `html`.
+
+    Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
+    runs on no inputs.
+
+    Examples:
+        >>> report = advise("model.onnx", time=5, threads=1, dim={"N": [1]})
+        >>> report.source
+        'model.onnx'
+    """
+    began = monotonic()
+    source = model_source(model, inline=True)
+    paths = OutputPaths.of(report=options.json, page=options.html)
+    paths.require_distinct(source.files)
+    has_data = options.data is not None or options.labelled is not None
+    taken = {f.name: getattr(options, f.name) for f in fields(options) if f.name not in {"json", "html"}}
+    scheme = SCHEMES_WITH_DATA if has_data else SCHEMES
+    chosen = TuneOptions(**taken, scheme=scheme, verify="quick", min_time=0.3)
+    tuned = tune_model(model, chosen).report
+    arguments = f"{shlex.quote(source.label)} -o out.onnx"
+    data = "".join(
+        f" --{name} {shlex.quote(str(given))}"
+        for name, given in (("data", options.data), ("labelled", options.labelled))
+        if given is not None
+    )
+    found = {a.technique: a for a in _raced(tuned, arguments, data, options.budget)}
+    advice = sorted(found.values(), key=lambda a: a.time.ratio if a.time is not None else inf)
+    advice += _not_tried(source, has_data=has_data)
+    whole = f"passes tune {arguments} --budget {options.budget}{data}"
+    report = AdviceReport(source.label, advice, tuned, whole, monotonic() - began, tuned.notes)
+    with Publication() as publication:
+        publication.add_text(paths.report, report.to_json)
+        publication.add_text(paths.page, lambda: page_html(describe(report)))
+        publication.publish()
+    return report
+
+
+advise = with_keywords(AdviseOptions, "advise")(advise_on)
+
+
+def _raced(tuned: TuneReport, arguments: str, data: str, budget: str) -> Iterator[Advice]:
+    """The techniques of a search, each with the last race in which it was."""
+    for trial in tuned.trials:
+        decision, _, label = trial.choice.partition(": ")
+        scheme = label.removeprefix("quantize ") if label.startswith("quantize ") else ""
+        technique, command = f"session: {decision} {label}", f"passes tune {arguments}"
+        if decision == ENGINE:
+            is_lossy = parse_engine(label).is_lossy
+            technique = f"engine {label}"
+            command += f" --engine {shlex.quote(label)}" + f" --budget {budget}{data}" * is_lossy
+        elif scheme:
+            technique, command = f"quantization: {scheme}", f"passes quantize {arguments} --scheme {scheme}{data}"
+        elif decision == PIPELINE:
+            technique = PIPELINE_TECHNIQUES.get(label, f"pipeline {label}")
+            command = f"passes run {arguments}" + f" --pipeline {label}" * (label != "basic")
+        found = measured_advice(trial, technique, command)
+        if found.time is not None or decision in {ENGINE, PIPELINE}:
+            yield found
+
+
+def measured_advice(trial: RaceTrial, technique: str, command: str) -> Advice:
+    """The advice that follows from the last race of a choice, or from why there was none."""
+    raced = trial.raced
+    if raced is None or raced.time is None or not trial.to_original:
+        is_late = trial.outcome == LIMITED
+        reason = "the time was over" if is_late else trial.outcome.removeprefix("invalid: ")
+        return Advice(technique, NOT_TRIED if is_late else IMPOSSIBLE, reason=reason, command=command)
+    time, factor = raced.time, trial.to_original / raced.time.ratio  # of a chain of races, from the original on
+    time = replace(time, ratio=time.ratio * factor, low=time.low * factor, high=time.high * factor)
+    outcome = GAIN if time.high < 1 else SLOWER if time.low > 1 else INCONCLUSIVE if time.inconclusive else NO_GAIN
+    return Advice(technique, outcome, time, raced.bytes, command=command)
+
+
+def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
+    """The techniques that need something that is not there."""
+    name = shlex.quote(source.label)
+    if not has_data:
+        reason = "integers for activations need a hundred typical inputs"
+        yield Advice(
+            "quantization: static", NOT_TRIED, reason=reason, command=f"passes advise {name} --data inputs.npz"
+        )
+    for engine in engine_names():
+        try:
+            find_engine(engine).installed_version()
+        except UsageError as e:
+            yield Advice(f"engine {engine}", NOT_TRIED, reason=str(e))
+    if not installed_providers():
+        reason = "the installed onnxruntime has kernels for the CPU alone"
+        yield Advice("accelerators", NOT_TRIED, reason=reason, command="pip install onnxruntime-gpu")
+    if batch_symbol(input_specs(source.load())) is None:
+        reason = "the batch is fixed; several requests together take less time each"
+        command = f"passes run {name} -o any.onnx --batch batch"
+        yield Advice("batches", NOT_TRIED, reason=reason, command=command)
+    reason = "pays on targets with float16 arithmetic; it halves the file"
+    yield Advice("float16", NOT_TRIED, reason=reason, command=f"passes quantize {name} -o half.onnx --scheme half")
+    reason = "the smallest file, however long it takes"
+    yield Advice("size", NOT_TRIED, reason=reason, command=f"passes quantize {name} -o small.onnx --for size")
+
+
+def describe(report: AdviceReport) -> Document:
+    """What pays, the table of all techniques, and what to type."""
+    tuned, size = report.tuned, report.tuned.original.bytes
+    verdict = "nothing that was tried is surely faster than onnxruntime's defaults"
+    if tuned.ratio is not None:
+        verdict = f"{ratio_with_bounds(tuned.ratio)} of the time together, verified: {', '.join(tuned.words)}"
+    rows = [
+        TableRow(
+            (
+                a.technique,
+                "" if a.time is None else ratio(a.time) if a.time.inconclusive else ratio_with_bounds(a.time),
+                change(size, a.bytes) if a.bytes and a.bytes != size else "",
+                a.outcome,
+            ),
+            "ours" if a.outcome == GAIN else "",
+        )
+        for a in report.advice
+        if a.outcome != NOT_TRIED
+    ]
+    pays = [f"{a.technique}: {a.command}" for a in report.advice if a.outcome == GAIN]
+    later: list[str] = []
+    for a in (a for a in report.advice if a.reason):
+        hint = f"; {a.command}" if a.outcome == NOT_TRIED and a.command else ""
+        later.append(f"{a.technique}: {a.outcome}, {a.reason}{hint}")
+    return Document(
+        "passes advise",
+        report.source,
+        verdict,
+        "good" if tuned.ratio is not None else "open",
+        summary=f"on {tuned.machine}, time of a call against the original in onnxruntime with its defaults",
+        evidence=[
+            Section("techniques", "Techniques", [table("Techniques", ("technique", "time", "file", "outcome"), rows)])
+        ],
+        blocks=[
+            Lines([*pays, f"all together: {report.command}"], "type"),
+            Lines([*later, *filter(None, [str(tuned.noise)]), *report.notes], "note"),
+        ],
+        footer=[f"{name} {version}" for name, version in tuned.versions.items()],
+    )

@@ -332,12 +332,6 @@ def test_values_decided_by_sizes_are_folded(columns: int, ops: list[str]) -> Non
     assert op_types(optimize(given, dim={"M": columns}).model) == ops
 
 
-def test_sizes_of_extracted_subgraph() -> None:
-    result = optimize(model(), dim={"N": 7}, outputs=["m"])
-    assert shapes_of(result.model) == {"x": [7, 4], "m": [7, 4]}
-    assert op_types(result.model) == ["MatMul"]
-
-
 def test_keep_functions() -> None:
     given = onnx.load(GOLDEN / "functions.onnx")
     kept = optimize(given, keep_functions=True).model

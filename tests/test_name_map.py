@@ -119,6 +119,12 @@ def test_map(text: str, passes: list[Pass], tensors: str, nodes: str) -> None:
         "rules by name": (
             G + "{ a = Transpose(x) b = Transpose(a) c = Identity(b) y = Abs(c) }",
             [BASIC], "", "a:merge_transposes b:merge_transposes c:drop_identity", ""),
+        "with an op that a rewrite made": (
+            G + "<float[2,1] u = {1,2}, float[1,3] v = {1,2,3}, float[3] w = {1,2,3}> {"
+            " a = MatMul(u, v) b = Add(a, w) d = Neg(b) y = Mul(x, d) }",
+            [FUSE_GEMM, FoldConstants()], "d:fold-constants",
+            "a:matmul_add_to_gemm b:matmul_add_to_gemm d:fold-constants",
+            "u:fold-constants v:fold-constants w:fold-constants"),
         "with the branch not taken": (IF_WITH_WEIGHT, [InlineIf()], "", "y:inline-if s:inline-if", "k:inline-if"),
     },
 )  # fmt: skip

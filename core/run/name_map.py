@@ -220,9 +220,8 @@ class _NameHistory:
         found: dict[Op, str | None] = {}
         last: str | None = None
         for op in self._log.removed_ops:
-            if op in self.tracker.labels:
-                change = self._change.get(self._label(op))
-                last = found[op] = change.by if change is not None else last
+            change = self._change.get(self._label(op))
+            last = found[op] = change.by if change is not None else last
         for op in self.tracker.names.ops:
             if op not in found and op not in self.current_names.ops:
                 owner = op.graph.owner  # the op in whose subgraph `op` was removed with it, if any

@@ -13,7 +13,7 @@ from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
 from ...core.calibration.methods import METHODS, Method, calibrated_ranges
-from ...core.calibration.statistics import ChannelStatistics, ValueStatistics
+from ...core.calibration.statistics import ChannelStatistics, Rows, ValueStatistics
 from ...core.errors import UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source, transformed_source
@@ -28,7 +28,6 @@ from ...passes.cleanup import quantization as no_op_quantization
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.quantization import dynamic, integer_operators, static_groups, weights
-from ...passes.quantization.bias_correction import CorrectBiases, layer_pairs, mean_errors, operand_channels
 from ...passes.quantization.channel_scales import (
     EqualizeChannels,
     ProtectWeights,
@@ -37,6 +36,7 @@ from ...passes.quantization.channel_scales import (
 )
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
+from ...passes.quantization.layer_rounding import RoundedLayer, RoundLayers, layer_pairs, rounded_layers
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
@@ -144,10 +144,9 @@ class Calibration:
         """The ranges of values by a method of calibration."""
         return calibrated_ranges(self.statistics, method)
 
-    def channels(self, axes: Mapping[str, int], model: ModelSource | None = None) -> dict[str, ChannelStatistics]:
-        """The maxima and means of channels of some values, by name; of another `model` if it is given."""
-        source = self.source if model is None else model
-        found = collect_statistics(source, [], self.feeds, channels=axes, histograms=False, progress=self.progress)
+    def channels(self, axes: Mapping[str, int]) -> dict[str, ChannelStatistics]:
+        """The maxima of channels of some values, by name."""
+        found = collect_statistics(self.source, [], self.feeds, channels=axes, histograms=False, progress=self.progress)
         return {name: s.channels for name, s in found.items() if s.channels is not None}
 
     @cached_property
@@ -156,9 +155,18 @@ class Calibration:
         graph = self.source.load().graph
         sizes = gram_inputs(graph)
         kept = {name: n for name, n in sizes.items() if 8 * n * n * len(sizes) <= MAX_GRAM_BYTES}
-        found = collect_statistics(self.source, [], self.feeds, grams=kept, histograms=False, progress=self.progress)
-        grams = {name: s.gram for name, s in found.items() if s.gram is not None}
-        return joint_grams(graph, grams, {name: found[name].count // len(gram) for name, gram in grams.items()})
+        rows = {name: [Rows(n)] for name, n in kept.items()}
+        grams = {name: s.grams[r] for name, s in self._grams(rows, self.source).items() for r in s.grams}
+        return joint_grams(graph, {n: g.sums[0] for n, g in grams.items()}, {n: g.rows for n, g in grams.items()})
+
+    def rounded_layers(self, best: BuiltCandidate) -> dict[str, RoundedLayer]:
+        """The integer weights of a candidate, rounded for their inputs in the float model that it was made of."""
+        source, quantized = best.builder.source, model_source(best.path, inline=True)
+        pairs = layer_pairs(source.load().graph, quantized.load().graph)
+        return rounded_layers(pairs, lambda rows: self._grams(rows, source))
+
+    def _grams(self, rows: Mapping[str, Collection[Rows]], source: ModelSource) -> dict[str, ValueStatistics]:
+        return collect_statistics(source, [], self.feeds, grams=rows, histograms=False, progress=self.progress)
 
     def after(self, change: Pass) -> Calibration | None:
         """The calibration of the model that a pass makes of the float model; None if it changes nothing."""
@@ -308,21 +316,18 @@ def _variants(
 def _calibrated_variants(
     scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, methods: Sequence[Method]
 ) -> Iterator[tuple[str, Variant]]:
-    """A variant for each method; then the best of them with corrected biases, and of a model with other scales."""
+    """A variant for each method; then the best of them with weights rounded by GPTQ; then models with other scales."""
 
     def calibrated(data: Calibration, base: QuantizationSpec, method: Method) -> CandidateBuilder:
         operators = base.operators | STORED_OPERATORS
         with_ranges = replace(base, ranges=data.ranges(method), operators=operators, **scheme.settings)
         return CandidateBuilder(data.source, scheme, with_ranges, method)
 
-    def with_corrected_biases(best: BuiltCandidate) -> CandidateBuilder | None:
-        """The best variant without the mean errors of its layers."""
-        builder, quantized = best.builder, model_source(best.path, inline=True)
-        pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
-        channels = calibration.channels(operand_channels(pairs), builder.source)
-        errors = mean_errors(pairs, {name: c.means for name, c in channels.items()})
-        corrected = replace(builder.scheme, after=(*builder.scheme.after, CorrectBiases(errors)))
-        return replace(builder, scheme=corrected) if errors else None
+    def with_rounded_layers(best: BuiltCandidate) -> CandidateBuilder | None:
+        """The best variant with weights that are rounded for their inputs."""
+        layers = calibration.rounded_layers(best)
+        scheme = replace(best.builder.scheme, after=(*best.builder.scheme.after, RoundLayers(layers)))
+        return replace(best.builder, scheme=scheme) if layers else None
 
     def after(change: Pass, best: BuiltCandidate) -> CandidateBuilder | None:
         """The best method of calibration for a model with other scales."""
@@ -341,7 +346,7 @@ def _calibrated_variants(
 
     for method in methods:
         yield method, lambda _, method=method: calibrated(calibration, spec, method)
-    yield "corrected biases", with_corrected_biases
+    yield "GPTQ", with_rounded_layers
     yield "equalized channels", partial(after, EqualizeChannels())
     yield "smoothed activations", with_smoothed_activations
     if spec.weight_limit < UNSIGNED_LIMIT:

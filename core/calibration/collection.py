@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from ..processes.worker_process import RequestFailed, WorkerExit, WorkerProcess,
 from ..support.scratch_folder import ScratchFolder
 from ..support.suggestions import did_you_mean
 from .collection_worker import CollectionWorker
-from .statistics import StatisticsCollector, ValueStatistics
+from .statistics import MAX_WINDOWS, Rows, StatisticsCollector, ValueStatistics
 
 MEMORY_BYTES = 512 << 20  # of the values that are kept at a time
 KEPT_SHARE = 4  # the part of the memory of the process for these values, of which it makes a copy
@@ -40,7 +40,7 @@ def collect_statistics(
     feeds: Iterable[Feeds],
     *,
     channels: Mapping[str, int] | None = None,
-    grams: Mapping[str, int] | None = None,
+    grams: Mapping[str, Collection[Rows]] | None = None,
     histograms: bool = True,
     memory_bytes: int = MEMORY_BYTES,
     config: SessionConfig = OPTIMIZED,
@@ -50,9 +50,10 @@ def collect_statistics(
 
     The feeds, inputs by name and perhaps of another shape each, are read once and kept in files. If the values need
     more than `memory_bytes` on the largest sample, the model is run on all samples several times, for some of the
-    values each. `channels`: axes along which to collect maxima and means, by name. `grams`: the numbers of columns of
-    values whose Gram matrix to collect, by name. Names may be of values in the bodies of If, Loop and Scan, where each
-    run of the body counts. Those of values that are not floats, and of other bodies, are left out.
+    values each. `channels`: axes along which to collect maxima and means, by name. `grams`: the rows of values whose
+    Gram matrices to collect, by name; of windows MAX_WINDOWS at most, as many of each sample. Names may be of values in
+    the bodies of If, Loop and Scan, where each run of the body counts. Those of values that are not floats, and of
+    other bodies, are left out.
 
     Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and for a
     value that is NaN unless an IsNaN of the model reads it, as in a softmax whose rows may be masked throughout.
@@ -71,10 +72,9 @@ def collect_statistics(
         largest = max(range(len(samples)), key=lambda i: samples[i].stat().st_size)
         with _collection_errors(largest):
             sizes = worker.sizes(list(dtypes), samples[largest])
-        needed = {
-            name: size * (8 if dtypes[name] == TensorProto.DOUBLE else 4) + 8 * grams.get(name, 0) ** 2
-            for name, size in sizes.items()
-        }
+        widths = {name: 8 if dtype == TensorProto.DOUBLE else 4 for name, dtype in dtypes.items()}
+        needed = {n: size * widths[n] + sum(r.gram_bytes for r in grams.get(n, ())) for n, size in sizes.items()}
+        windows = -(-MAX_WINDOWS // len(samples))
         groups = _groups(needed, min(memory_bytes, memory // KEPT_SHARE))
         collected: dict[str, ValueStatistics] = {}
         for number, group in enumerate(groups):
@@ -82,7 +82,14 @@ def collect_statistics(
             with _collection_errors():
                 worker.collect(
                     [
-                        StatisticsCollector(name, histograms, channels.get(name), name in tested_for_nan, name in grams)
+                        StatisticsCollector(
+                            name,
+                            histograms,
+                            channels.get(name),
+                            name in tested_for_nan,
+                            tuple(grams.get(name, ())),
+                            windows,
+                        )
                         for name in group
                     ]
                 )

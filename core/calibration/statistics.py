@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import floor, frexp, inf, isnan, ldexp
-from typing import Any
+from math import floor, frexp, inf, isnan, ldexp, prod
+from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from ..errors import ModelError
+from ..operators.window import windows_of
 
 Array = np.ndarray[Any, Any]
 
@@ -19,6 +22,7 @@ CHUNK_ELEMENTS = 1 << 18  # elements that are counted together, few enough to st
 FAR = (2.0**12, 2.0**29, 2.0**80)
 """Magnitudes from which numbers are counted apart, as they may be masks: -10000 and -65504, -1e9, -3.4e38."""
 POSITIVE_MASK_ORDER = 2  # in FAR, from which positive numbers may be masks too
+MAX_WINDOWS = 1 << 13  # of a Conv, of which a Gram matrix is made
 MASK_DISTANCE = 64.0  # of a mask from zero, in multiples of the magnitude of all other numbers
 
 
@@ -81,11 +85,64 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class ChannelStatistics:
-    """Statistics along an axis: for each channel the greatest magnitude and the mean of its finite elements."""
+    """Statistics along an axis: for each channel the greatest magnitude of its finite elements."""
 
     axis: int
     maxima: Array = field(repr=False)
-    means: Array = field(repr=False)
+
+
+class Rows(Struct, frozen=True):
+    """The rows of a value that an op multiplies with weights, of `columns` elements for each of `groups`.
+
+    Those along the last axis, or with a `kernel` the windows of a Conv with these attributes.
+    """
+
+    columns: int
+    groups: int = 1
+    kernel: tuple[int, ...] = ()
+    strides: tuple[int, ...] = ()
+    dilations: tuple[int, ...] = ()
+    pads: tuple[int, ...] = ()
+    auto_pad: str = "NOTSET"
+
+    @property
+    def gram_bytes(self) -> int:
+        """The bytes of their Gram matrices."""
+        return 8 * self.groups * self.columns**2
+
+    def of(self, array: Array, most: int) -> Iterator[Array]:
+        """The rows of an array in parts, each (rows, groups, columns); of windows at most so many, spread evenly.
+
+        None of an array that does not have such rows.
+        """
+        if not self.kernel:
+            rows = array.reshape(-1, 1, array.shape[-1] if array.ndim else 1)
+            step = max(1, CHUNK_ELEMENTS // rows.shape[2])
+            yield from (rows[i : i + step] for i in range(0, len(rows), step) if rows.shape[2] == self.columns)
+        elif array.ndim == len(self.kernel) + 2 and array.shape[1] * prod(self.kernel) == self.groups * self.columns:
+            yield self._windows(array, most)
+
+    def _windows(self, array: Array, most: int) -> Array:
+        windows = windows_of(
+            array.shape[2:], self.kernel, strides=self.strides, dilations=self.dilations, pads=self.pads,
+            auto_pad=self.auto_pad,
+        )  # fmt: skip
+        padded = np.moveaxis(windows.padded(array, 0), 1, -1)
+        count = len(array) * prod(windows.counts)
+        chosen = np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.intp))
+        sample, *starts = np.unravel_index(chosen, (len(array), *windows.counts))
+        taps = np.indices(self.kernel).reshape(len(self.kernel), 1, -1)
+        places = (s[:, None] * by + t * d for s, by, t, d in
+                  zip(starts, windows.strides, taps, windows.dilations, strict=True))  # fmt: skip
+        found = padded[(sample[:, None], *places)]  # (windows, taps, channels)
+        return np.moveaxis(found, 1, 2).reshape(len(chosen), self.groups, self.columns)
+
+
+class Gram(NamedTuple):
+    """Sums X^T X of rows X, (groups, columns, columns) in float64, and the number of these rows."""
+
+    sums: Array
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +152,7 @@ class ValueStatistics:
     `low` and `high` are those of the numbers that count; both are 0 if there are none. Left out of them and of the
     `histogram` are `infinities`, `nans`, and `masks`: finite numbers so far from all others that they only mark
     elements to be ignored. `lowest` and `highest` include the masks. `zeros` of the `count` elements are zero, and in
-    no bin. `samples` are those in which the value was computed. `gram` is X^T X of all rows X along the last axis,
-    (columns, columns) in float64, without rows that have infinities.
+    no bin. `samples` are those in which the value was computed. `grams` are of rows without infinities.
     """
 
     name: str
@@ -112,7 +168,7 @@ class ValueStatistics:
     samples: int = 0
     histogram: Histogram | None = field(default=None, repr=False)
     channels: ChannelStatistics | None = field(default=None, repr=False)
-    gram: Array | None = field(default=None, repr=False)
+    grams: Mapping[Rows, Gram] = field(default_factory=dict[Rows, Gram], repr=False)
 
     @property
     def has_masks(self) -> bool:
@@ -154,15 +210,16 @@ class StatisticsCollector:
     Masks are told from other numbers at the end. From a magnitude of 4096, numbers are counted apart by sign and order
     of magnitude (`FAR`). Such a cluster is one of masks if it is negative or beyond 5e8, and all of it at least 64
     times as far from zero as every number that counts: -10000 is a mask next to 100, and a number next to 200.
-    NaN is refused unless the value `allows_nan`. Channels and Gram matrix are left out where their size varies, as of
-    values of one name in two branches.
+    NaN is refused unless the value `allows_nan`. Channels are left out where their number varies, as of values of one
+    name in two branches. `rows`: of which to collect Gram matrices; of windows, at most `most_windows` of an array.
     """
 
     name: str
     has_histogram: bool = True
     channel_axis: int | None = None
     allows_nan: bool = False
-    has_gram: bool = False
+    rows: tuple[Rows, ...] = ()
+    most_windows: int = MAX_WINDOWS
     count: int = 0
     zeros: int = 0
     infinities: int = 0
@@ -171,8 +228,8 @@ class StatisticsCollector:
     _sample: int = -1  # the last one
     _near: _Cluster = field(default_factory=_Cluster)
     _far: dict[tuple[int, bool], _Cluster] = field(default_factory=dict[tuple[int, bool], _Cluster])
-    _channels: tuple[Array, Array, Array] | None = None
-    _gram: Array | None = None
+    _channels: Array | None = None
+    _grams: dict[Rows, Gram] = field(default_factory=dict[Rows, Gram])
 
     def add(self, array: Array, sample: int) -> None:
         """Add the elements of a float array, of any shape. Raises ModelError for NaN, and axes that do not fit.
@@ -185,8 +242,8 @@ class StatisticsCollector:
         self.count += array.size
         if self.channel_axis is not None:
             self._add_channels(array, self.channel_axis)
-        if self.has_gram:
-            self._add_gram(array)
+        for rows in self.rows:
+            self._add_gram(array, rows)
 
     def _add_elements(self, array: Array, sample: int) -> None:
         flat = array.reshape(-1)
@@ -237,34 +294,19 @@ class StatisticsCollector:
             raise ModelError(f"{self.name} of shape {array.shape} has no axis {axis}")
         others = tuple(i for i in range(array.ndim) if i != axis % array.ndim)
         wide = array if array.dtype == np.float64 else array.astype(np.float32, copy=False)
-        finite = np.isfinite(wide)
-        known = wide if finite.all() else np.where(finite, wide, 0)
-        found = (
-            np.abs(known).max(others, initial=0.0).astype(np.float64),
-            known.sum(others, dtype=np.float64),
-            finite.sum(others, dtype=np.int64),
-        )
-        if self._channels is None:
-            self._channels = found
-        elif len(self._channels[0]) != len(found[0]):
+        found = np.abs(wide).max(others, initial=0.0, where=np.isfinite(wide)).astype(np.float64)
+        if self._channels is not None and len(self._channels) != len(found):
             self.channel_axis = self._channels = None
         else:
-            maxima, sums, counts = self._channels
-            self._channels = np.maximum(maxima, found[0]), sums + found[1], counts + found[2]
+            self._channels = found if self._channels is None else np.maximum(self._channels, found)
 
-    def _add_gram(self, array: Array) -> None:
-        columns = array.shape[-1] if array.ndim else 1
-        if self._gram is None:
-            self._gram = np.zeros((columns, columns))
-        if len(self._gram) != columns:
-            self.has_gram, self._gram = False, None
-            return
-        rows = array.reshape(-1, columns)
-        step = max(1, CHUNK_ELEMENTS // columns)
-        for start in range(0, len(rows), step):
-            chunk = rows[start : start + step].astype(np.float64)
-            finite = chunk[np.isfinite(chunk).all(axis=1)]
-            self._gram += finite.T @ finite
+    def _add_gram(self, array: Array, rows: Rows) -> None:
+        for part in rows.of(array, self.most_windows):
+            wide = part.astype(np.float32 if rows.kernel else np.float64)  # of windows there are many
+            finite = wide[np.isfinite(wide).all(axis=(1, 2))].swapaxes(0, 1)
+            sums, count = self._grams.get(rows) or Gram(np.zeros((rows.groups, rows.columns, rows.columns)), 0)
+            sums += finite.swapaxes(1, 2) @ finite
+            self._grams[rows] = Gram(sums, count + finite.shape[1])
 
     def statistics(self) -> ValueStatistics:
         """The statistics of all samples so far."""
@@ -282,8 +324,7 @@ class StatisticsCollector:
         extremes = (lowest, highest) if kept.count or masks else (0.0, 0.0)
         channels = None
         if self._channels is not None and self.channel_axis is not None:
-            maxima, sums, counts = self._channels
-            channels = ChannelStatistics(self.channel_axis, maxima, sums / np.maximum(counts, 1))
+            channels = ChannelStatistics(self.channel_axis, self._channels)
         histogram = (kept.histogram or Histogram()) if self.has_histogram else None
         counted = (self.count, self.zeros, masks, self.infinities, self.nans, self.samples)
-        return ValueStatistics(self.name, *ends, *extremes, *counted, histogram, channels, self._gram)
+        return ValueStatistics(self.name, *ends, *extremes, *counted, histogram, channels, self._grams)

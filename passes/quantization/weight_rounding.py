@@ -297,7 +297,7 @@ def rounded_weights(weights: Array, grid: Grid, method: str = "nearest", gram: A
         flat = rounded_columns(weights.reshape(-1, 1), grid, find)
         return flat._replace(integers=flat.integers.reshape(weights.shape))
     if method == "gptq" and gram is not None:
-        return gptq(weights, grid, gram, find)
+        return gptq(weights, grid, gram, lambda blocks: find(blocks, grid))
     width = max(1, SLAB_ELEMENTS // max(1, len(weights)))
     slabs = [rounded_columns(weights[:, i : i + width], grid, find) for i in range(0, weights.shape[1], width)]
     return Rounded(*(np.concatenate(parts, axis=1) for parts in zip(*slabs, strict=True)))
@@ -318,11 +318,11 @@ def in_blocks(weights: Array, extent: int) -> Array:
     return np.pad(weights, ((0, missing), (0, 0))).reshape(-1, extent, columns)
 
 
-def gptq(weights: Array, grid: Grid, gram: Array, find: Callable[[Array, Grid], Parameters]) -> Rounded:
+def gptq(weights: Array, grid: Grid, gram: Array, parameters: Parameters | Callable[[Array], Parameters]) -> Rounded:
     """Rows rounded one after the other, the errors of each spread over the later ones (Frantar et al., 2022).
 
     The inverse of the Gram matrix of the rows left is read off the Cholesky factor of the whole inverse. The parameters
-    of a block are found when its first row is reached.
+    of a block are found when its first row is reached, unless they are given for all.
     """
     left, rows = weights.astype(np.float64), len(weights)
     upper = inverse_factor(gram)
@@ -333,7 +333,8 @@ def gptq(weights: Array, grid: Grid, gram: Array, find: Callable[[Array, Grid], 
         end = min(start + step, rows)
         if not found or grid.block > 0:
             block = left[start:end] if grid.block > 0 else left
-            found.append(find(in_blocks(block, step if grid.block > 0 else rows), grid))
+            blocks = in_blocks(block, step if grid.block > 0 else rows)
+            found.append(parameters(blocks) if callable(parameters) else parameters)
         (scales,), (zeros,) = found[-1]
         errors = np.empty((end - start, weights.shape[1]))
         for i in range(start, end):

@@ -89,7 +89,7 @@ def built(scheme: str, path: Path, **settings: Any) -> Iterator[tuple[str, onnx.
     {
         "static": (
             "static",
-            dict.fromkeys(("minmax", "percentile", "mse", "corrected biases", "weights of 8 bits"), 1e-2)
+            dict.fromkeys(("minmax", "percentile", "mse", "GPTQ", "weights of 8 bits"), 1e-2)
             | {"equalized channels": 2e-3},
         ),
         "dynamic": ("dynamic", {"": 1e-3, "clipped weights": 1e-3, "GPTQ": 1e-3}),

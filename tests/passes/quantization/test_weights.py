@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from passwright.app.quantize.candidates import MERGE_EQUAL
 from passwright.core import Pipeline, QuantizationSpec, RulePass, from_onnx, rule_pass
 from passwright.core.calibration.collection import collect_statistics
+from passwright.core.calibration.statistics import Rows
 from passwright.passes.quantization import dynamic
 from passwright.passes.quantization import weights as weights_rules
 from passwright.passes.quantization.weight_rounding import Grid, gram_inputs, joint_grams, rounded_weights
@@ -261,8 +262,8 @@ def test_gptq_with_collected_inputs() -> None:
     assert gram_inputs(graph, 600) == {"a": 80}
     mixing = normal(ROWS, ROWS, seed=5)
     feeds = [{"x": normal(n, ROWS, seed=n) @ mixing / 9, "c": np.array(True)} for n in (50, 150, 0, 100)]
-    found = collect_statistics(model, (), feeds, grams=gram_inputs(graph))
-    grams = {name: s.gram for name, s in found.items() if s.gram is not None}
+    found = collect_statistics(model, (), feeds, grams={name: [Rows(n)] for name, n in gram_inputs(graph).items()})
+    grams = {name: gram.sums[0] for name, s in found.items() for gram in s.grams.values()}
     rows = np.tanh(np.concatenate([f["x"] for f in feeds]).astype(np.float64))
     np.testing.assert_allclose(grams["a"], rows.T @ rows, rtol=1e-5, atol=1e-3)
     errors = [

@@ -63,7 +63,7 @@ from .schemes import (
     requested_schemes,
     weight_settings,
 )
-from .search import TAKEN, BuiltCandidate, Goal, Limits, RaceRatios, Search, Variants, candidate_time
+from .search import TAKEN, BuiltCandidate, Limits, RaceRatios, Search, Variants, candidate_time
 from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
@@ -163,7 +163,7 @@ def quantize_prepared(
     with timer.phase(SEARCHING):
         finalists = search.run(schemes)
     with timer.phase(MEASURING):
-        taken, before, after = measured_result(finalists, setup, options.goal)
+        taken, before, after = measured_result(finalists, setup, search)
     with timer.phase(DESCRIBING):
         has_errors = taken is not None and taken.candidate.changes and options.op_errors
         errors = value_errors(taken, setup.sensitivity_feeds) if taken is not None and has_errors else None
@@ -340,22 +340,24 @@ def prepare(
 
 
 def measured_result(
-    finalists: Sequence[BuiltCandidate], setup: QuantizationContext, goal: Goal
+    finalists: Sequence[BuiltCandidate], setup: QuantizationContext, search: Search
 ) -> tuple[BuiltCandidate | None, Measured, Measured]:
     """The first candidate that is within the budget on samples that the search did not see, and not slower once more.
 
-    It may be slower if another goal than the latency is given. With it, None for the original, the original and the
-    result as measured.
+    For one that is not within the budget there, a more accurate one is tried next. It may be slower if another goal
+    than the latency is given. With it, None for the original, the original and the result as measured.
     """
-    reference = Score(setup.criteria.reported.reference, 0.0)
-    for built in finalists:
+    reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
+    while waiting:
+        built = waiting.pop(0)
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"
+            waiting[:0] = search.more_accurate(built)[::-1]  # the smaller one first
             continue
         original, made = setup.racing.measure([built.path], [built.precision])
         ratios = latency_ratios(made, original)
-        if made.failure or (goal == "latency" and any(r.is_slower for r in ratios.values())):
+        if made.failure or (search.goal == "latency" and any(r.is_slower for r in ratios.values())):
             built.trial.outcome = made.failure or "slower in the last race"
             continue
         built.trial.outcome = TAKEN

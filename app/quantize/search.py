@@ -154,6 +154,7 @@ class Search:
     trials: list[Trial] = field(default_factory=list[Trial], init=False)
     scored: int = field(default=0, init=False)
     ended_by: str = field(default="", init=False)
+    _schemes: Mapping[str, Variants] = field(default_factory=dict[str, Variants], init=False)
     _start: float = field(default_factory=monotonic, init=False)
     _files: int = field(default=0, init=False)
 
@@ -176,6 +177,7 @@ class Search:
         """
         finalists: list[BuiltCandidate] = []
         over: list[BuiltCandidate] = []
+        self._schemes = schemes
         pending = dict(schemes)
         while pending and not (len(pending) < len(schemes) and self._is_exhausted()):
             for start in sorted(self._starts(pending), key=self._figure):
@@ -385,6 +387,32 @@ class Search:
         if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
         return self._with_ops_left(best)
+
+    def more_accurate(self, failed: BuiltCandidate) -> list[BuiltCandidate]:
+        """A candidate with less loss on the samples of the search than one that is over the budget on others.
+
+        It is a variant of the scheme that was not tried, or has few ops in float. With it, that with stored weights.
+        """
+        least = inf if failed.trial.score is None else failed.trial.score.loss
+        for built in self._next_candidates(failed):
+            found = self._scored_like(failed, built)
+            if found is not None and found.trial.score is not None and found.trial.score.loss < least:
+                return self._with_stored_weights(found)
+        return []
+
+    def _next_candidates(self, failed: BuiltCandidate) -> Iterator[BuiltCandidate | None]:
+        trial, tried = failed.trial, {t.variant for t in self.trials if t.scheme == failed.trial.scheme}
+        for name, variant in self._schemes[trial.scheme]:
+            if name not in tried and not self._is_exhausted():
+                self.progress(f"quantizing: {trial.scheme}, {name}")
+                builder = variant(failed)
+                yield None if builder is None else self._build(trial.scheme, name, builder, failed.left)
+        order = [] if self._is_exhausted() else list(next(iter(self.rankings(failed))))
+        count = 1
+        while count <= max(len(order) // FEW, 1) and not self._is_exhausted():
+            reasons = dict.fromkeys(order[:count], "with it quantized, the loss is over the budget")
+            yield self._build(trial.scheme, trial.variant, failed.builder, {**failed.left, **reasons})
+            count *= 2
 
     def _with_stored_weights(self, found: BuiltCandidate) -> list[BuiltCandidate]:
         """The candidate, and that with the weights that are floats stored in the first way within the budget.

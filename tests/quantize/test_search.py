@@ -1,5 +1,6 @@
 """The search for candidates within a budget, with accuracies and times that the tests decide."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,6 +110,33 @@ EVERYTHING = {*(f"y{i}" for i in range(LAYERS)), *(f"m{i}" for i in range(1, LAY
 def test_everything_is_quantized_where_nothing_does_harm(tmp_path: Path) -> None:
     (best,), search, _ = searched(tmp_path)
     assert (changed_places(best), search.scored) == (EVERYTHING, 1)
+
+
+def test_a_result_over_the_budget_on_other_samples_is_followed_by_a_more_accurate_one(tmp_path: Path) -> None:
+    """Each has less loss than that before, until nothing is left to try."""
+
+    class Mild(HarmfulPlaces):
+        def score(self, model: Path | bytes, _: Any = None) -> Score:
+            return replace_loss(super().score(model))
+
+    def replace_loss(score: Score) -> Score:
+        return structs.replace(score, loss=score.loss / 10)
+
+    search, schemes = built_search(tmp_path, Mild(("m1", "m3", "y7")))
+    ((_, variant),) = schemes["static"]
+    untried: Variants = [("minmax", variant), ("same", variant)]
+    (found,) = search.run({"static": untried})
+    losses = [found.trial.score.loss] if found.trial.score is not None else []
+    places = [changed_places(found)]
+    while closer := search.more_accurate(found):
+        (found,) = closer
+        assert found.trial.score is not None
+        losses.append(found.trial.score.loss)
+        places.append(changed_places(found))
+    assert losses == [0.3, 0.2, 0.1]
+    assert all(after < before for before, after in itertools.pairwise(places))
+    assert "same" in {t.variant for t in search.trials}
+    assert search.more_accurate(found) == []
 
 
 HARMFUL = [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")]

@@ -108,6 +108,9 @@ RIGHT = table("""
     shapes of other symbols: g (float[1,S,4] x) => (float[1,S,4] z, float[1,4,S] u) {
         s = Shape(x) c = ConstantOfShape(s) z = Add(x, c) t = Transpose<perm = [0, 2, 1]>(x)
         k = Shape(t) u = Reshape(x, k) }
+    extents that only a tensor has: g (float[1,4,S] x) => (float[1,4,T] z, float[4,T] w, float[1,V,1] u)
+        <int64[1] o = {0}, int64[1] e = {-1}, int64[1] a = {2}, int64[3] p = {1, -1, 2}> {
+        z = Slice(x, o, e, a) w = Squeeze(z, o) t = Reshape(w, p) u = Slice(t, o, e, a) }
     Dropout in inference: g (float[1,4] x) => (float[1,4] z) { z = Dropout(x) }
     QuantizeLinear: g (float[1,3] x) => (float[1,3] z) <float[3] s = {1, 2, 3}, uint8[3] o = {1, 2, 3}> {
         q = QuantizeLinear<axis = 1>(x, s, o) z = DequantizeLinear<axis = 1>(q, s, o) }

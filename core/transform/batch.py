@@ -16,7 +16,7 @@ from ..inference import forget_inferred_types
 from ..io.model import Model
 from ..ir.expressions import SymInt, divide
 from ..ir.graph import Graph
-from ..ir.values import Value, declared_shape
+from ..ir.values import Value
 from ..rewriting.builder import RewriteBuilder
 from .batch_rules import BatchRules
 from .row_places import Place, RowLayout, merged_place
@@ -125,16 +125,14 @@ def _with_dims(layout: RowLayout, value: Value, info: bytes) -> bytes:
         return info
     proto = onnx.ValueInfoProto.FromString(info)
     shape = proto.type.tensor_type.shape
-    names = {layout.batch: str(layout.batch)}
-    before = declared_shape(proto.type.tensor_type) or ()
+    kept = [d.dim_param for d in shape.dim]
     del shape.dim[:]
     for i, d in enumerate(layout.dims(value)):
+        factor = divide(d, layout.batch)
         if isinstance(d, int):
             shape.dim.add(dim_value=d)
-        elif isinstance(d, str):
-            shape.dim.add(dim_param=d)
+        elif isinstance(factor, int):
+            shape.dim.add(dim_param=str(layout.batch) if factor == 1 else f"{factor}*{layout.batch}")
         else:
-            kept = before[i] if i < len(before) and isinstance(before[i], str) and d != names else None
-            factor = divide(d, layout.batch)
-            shape.dim.add(dim_param=f"{factor}*{layout.batch}" if isinstance(factor, int) else kept or "")
+            shape.dim.add(dim_param=d if isinstance(d, str) else kept[i] if i < len(kept) else "")
     return proto.SerializeToString(deterministic=True)

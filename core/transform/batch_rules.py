@@ -17,7 +17,7 @@ from ..ir.tensor import TRACKED_DTYPES, Tensor
 from ..ir.values import Value
 from ..operators.declaration import Trait
 from ..operators.effects import is_random
-from ..operators.operands import attribute_or_input, full_perm
+from ..operators.operands import attribute_or_input, full_perm, pad_amounts, slice_bounds
 from ..operators.table import ops_with
 from ..ort.evaluation import evaluate
 from ..rewriting.builder import RewriteBuilder
@@ -452,12 +452,10 @@ class BatchRules:
         before, target = place.before(row), self._row(op.outputs[0])
         if self.size > 1:
             target, found = self._divided(target, before)
-        elif place.own and not any(d == 1 and prod(target[:i]) == before for i, d in enumerate(target)):
-            fits = (i for i in range(len(target) + 1) if prod(target[:i]) == before)
-            found = Place(next(fits, 0), own=True) if not target or before == 1 else None
-            found = found or merged_place(target, before)
+        elif not target or (place.own and before == 1 and target[0] != 1):
+            found = Place(0, own=True)
         else:
-            found = merged_place(target, before, place.axis) if target else Place(0, own=True)
+            found = merged_place(target, before, place.axis)
         have, want = self.layout.dims(value), found.extents(target, self.layout.batch)
         if op.type in {"Squeeze", "Unsqueeze"} and not place.own and not found.own:
             axes = self._list(op, "axes")
@@ -511,56 +509,37 @@ class BatchRules:
     def _slice(self, op: Op, g: RewriteBuilder) -> None:
         value = self._lone(op)
         place, row = self.places[value]
-        starts, ends, axes, steps = (attribute_or_input(op, name) for name in ("starts", "ends", "axes", "steps"))
-        count = len(self._numbers_or_unknown(starts))
-        named = [a % len(row) for a in self._numbers(axes) or range(count)]
-        strides = self._numbers(steps) or [1] * count
-        begin, end = self._numbers_or_unknown(starts), self._numbers_or_unknown(ends)
-        whole = [
-            b == 0 and n == 1 and sym.is_known_le(sym.multiply(row[a], self.size), e if e is not None else 0)
-            for a, b, e, n in zip(named, begin, end, strides, strict=True)
-        ]
-        if not place.own and place.axis in named and whole[named.index(place.axis)]:
-            kept = [i for i, a in enumerate(named) if a != place.axis]
-            if not kept:
-                self._replace(op, g.Identity(value), [place])
-                return
-            starts, ends = (g.Gather(v, kept) if isinstance(v, Value) else [v[i] for i in kept] for v in (starts, ends))
-            named, strides = [named[i] for i in kept], [strides[i] for i in kept]
-        free, place = self._free(g, value, named, mixing=False)
-        stride = None if all(n == 1 for n in strides) else np.array(strides, np.int64)
-        axes = np.array([place.physical(a) for a in named], np.int64)
-        starts, ends = (v if isinstance(v, Value) else np.array(v, np.int64) for v in (starts, ends))
-        if isinstance(starts, Value) and starts.known_dtype != TensorProto.INT64:
-            axes, stride = axes.astype(np.int32), None if stride is None else stride.astype(np.int32)
-        self._replace(op, g.Slice(free, starts, ends, axes, stride), [place])
-
-    def _numbers_or_unknown(self, given: Value | Sequence[int]) -> Sequence[SymInt | None]:
-        if not isinstance(given, Value):
-            return given
-        known = self._elements.get(given)
-        count = self._row(given)[0] if known is None else 0
-        return known if known is not None else [None] * (count if isinstance(count, int) else 0)
+        named = self._list(op, "axes")
+        if named and not place.own and place.axis not in {a % len(row) for a in named}:
+            self._keep(op, op.inputs, [place])
+            return
+        bounds = slice_bounds(op, len(row))
+        if not place.own and place.axis in bounds:
+            begin, end, step = bounds[place.axis]
+            if begin == 0 and step == 1 and sym.is_known_le(sym.multiply(row[place.axis], self.size), end):
+                del bounds[place.axis]
+        free, place = self._free(g, value, bounds, mixing=False)
+        if not bounds:
+            self._replace(op, g.Identity(value), [place])
+            return
+        starts, ends = (self.layout.vector(g, [b[i] for b in bounds.values()]) for i in (0, 1))
+        axes = np.array([place.physical(a) for a in bounds], np.int64)
+        steps = np.array([b[2] for b in bounds.values()], np.int64)
+        self._replace(op, g.Slice(free, starts, ends, axes, None if (steps == 1).all() else steps), [place])
 
     def _pad(self, op: Op, g: RewriteBuilder) -> None:
         value = self._lone(op)
         rank = len(self._row(value))
-        amounts = self._list(op, "paddings" if op.version < 2 else "pads") or []
-        axes = [a % rank for a in self._list(op, "axes") or range(rank)]
-        half = len(axes)
-        pads = {a: (amounts[i], amounts[i + half]) for i, a in enumerate(axes)}
-        free, place = self._free(g, value, {a for a, p in pads.items() if any(p)}, mixing=False)
+        amounts = pad_amounts(op, rank)
+        touched = {a for a in range(rank) if (amounts[a], amounts[a + rank]) != (0, 0)}
+        free, place = self._free(g, value, touched, mixing=False)
         if not place.own:
             self._keep(op, (free, *op.inputs[1:]), [place])
             return
-        both = [pads.get(a, (0, 0)) for a in range(rank)]
-        both.insert(place.axis, (0, 0))
-        flat = [b for b, _ in both] + [e for _, e in both]
-        if "pads" in op.attrs or "paddings" in op.attrs:
-            name = "paddings" if op.version < 2 else "pads"
-            self._replace(op, self._again(op, g, (free,), **{name: flat}), [place])
-        else:
-            self._replace(op, self._again(op, g, (free, np.array(flat, np.int64), op.input(2))), [place])
+        amounts.insert(rank + place.axis, 0)
+        amounts.insert(place.axis, 0)
+        made = self._again(op, g, (free, None, op.input(2)), pads=self.layout.vector(g, amounts))
+        self._replace(op, made, [place])
 
     def _along_common_axis(self, op: Op, g: RewriteBuilder) -> None:
         """Concat, GatherElements and ScatterElements: all inputs have the same axes."""

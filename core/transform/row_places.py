@@ -6,7 +6,8 @@ axis of its own or merged into one: an extent of 12 becomes 12 * n, with the bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..ir.values import Value
 from ..rewriting.builder import RewriteBuilder
 
 Extents = tuple[SymInt, ...]
+NO_DIMS: Mapping[SymInt, tuple[Value, int]] = MappingProxyType({})
 
 
 class Place(Struct, frozen=True):
@@ -122,8 +124,10 @@ class RowLayout:
             known = self._made[value, axis] = g.Gather(g.Shape(value), [axis])
         return known
 
-    def vector(self, g: RewriteBuilder, dims: Sequence[SymInt]) -> Value:
-        """A tensor of extents."""
+    def vector(
+        self, g: RewriteBuilder, dims: Sequence[SymInt], known: Mapping[SymInt, tuple[Value, int]] = NO_DIMS
+    ) -> Value:
+        """A tensor of extents, of which some are those of axes that are `known`."""
         numbers = sym.as_integers(dims)
         if numbers is not None:
             return g.const(_int64(numbers))
@@ -135,7 +139,7 @@ class RowLayout:
                 continue
             parts += [g.const(_int64(fixed))] * bool(fixed)
             fixed = []
-            parts.append(self.extent(g, d))
+            parts.append(self.dim_of(g, *known[d]) if d in known else self.extent(g, d))
         parts += [g.const(_int64(fixed))] * bool(fixed)
         return parts[0] if len(parts) == 1 else g.Concat(*parts, axis=0)
 
@@ -152,7 +156,8 @@ class RowLayout:
         if len(unknown) == 1:
             target[unknown[0]] = -1
             return g.Reshape(value, _int64(target))
-        return g.Reshape(value, g.const(_int64(target)) if not unknown else self.vector(g, want))
+        known: dict[SymInt, tuple[Value, int]] = {d: (value, i) for i, d in enumerate(have) if not isinstance(d, int)}
+        return g.Reshape(value, g.const(_int64(target)) if not unknown else self.vector(g, want, known))
 
     def at(self, g: RewriteBuilder, value: Value, place: Place, row: Extents | None = None) -> Value:
         """The value with the batch in a place, its rows reshaped to `row`; of one without rows, copies for all."""
@@ -182,24 +187,14 @@ class RowLayout:
         return self.reshape(g, value, have, want)
 
     def _copies(self, g: RewriteBuilder, value: Value, place: Place, row: Extents) -> Value:
-        a, rank, given = place.axis, len(row), _extents(value)
-        value = self.reshape(g, value, given, row)
-        ones: list[SymInt] = [1] * rank
-        if place.own:
-            made = g.Expand(g.Unsqueeze(value, [a]), self.vector(g, [*ones[:a], self.batch, *ones[a:]]))
-        elif row[a] == 1 or place.outer == 1:
+        a, ones = place.axis, [1] * len(row)
+        value = self.reshape(g, value, _extents(value), row)
+        if not place.own and (row[a] == 1 or place.outer == 1):
             repeats = self.vector(g, [*ones[:a], self.batch, *ones[a + 1 :]])
-            made = g.Expand(value, repeats) if row[a] == 1 else g.Tile(value, repeats)
-        else:
-            inner = sym.divide(row[a], place.outer)
-            require(inner is not None, "its batch is inside another axis")
-            apart = (*row[:a], place.outer, 1, inner or 1, *row[a + 1 :])
-            spread = (*row[:a], place.outer, self.batch, inner or 1, *row[a + 1 :])
-            many = g.Expand(
-                self.reshape(g, value, row, apart), self.vector(g, [*ones[:a], 1, self.batch, 1, *ones[a + 1 :]])
-            )
-            made = self.reshape(g, many, spread, place.extents(row, self.batch))
-        return self.put(made, place, row)
+            return self.put(g.Expand(value, repeats) if row[a] == 1 else g.Tile(value, repeats), place, row)
+        axis = a if place.own else 0
+        many = g.Expand(g.Unsqueeze(value, [axis]), self.vector(g, [*ones[:axis], self.batch, *ones[axis:]]))
+        return self.at(g, self.put(many, Place(axis, own=True), row), place)
 
 
 def _extents(value: Value) -> Extents:

@@ -58,7 +58,7 @@ class RewriteComparison(Struct, frozen=True):
     They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator, on a `combined_part` of the combined
     input sets (`VerificationSpec`). A `condition` is a model of the same inputs, whose outputs are all true where the
     contract applies; empty if the contract says none in an expression, None if that cannot be evaluated on this model.
-    A lossy contract has a `max_error`.
+    A lossy contract has a `max_error`. `compare_regions`: changed regions are compared, too, as in runs.
     """
 
     before: bytes
@@ -69,6 +69,7 @@ class RewriteComparison(Struct, frozen=True):
     condition: bytes | None = b""
     by_reference: bool = False
     max_error: float = 0.0
+    compare_regions: bool = False
 
 
 class Discrepancy(Struct, frozen=True):
@@ -98,7 +99,16 @@ def compare_case(
     condition = _condition(rule, case.model) if contract == CONDITIONAL else b""
     critical_values = (*rule.critical_values, *(n for a in rule.contract.assumptions for n in a.numbers))
     found = compare(
-        RewriteComparison(before, made, critical_values, contract, combined_part, condition, max_error=stated.max_error)
+        RewriteComparison(
+            before,
+            made,
+            critical_values,
+            contract,
+            combined_part,
+            condition,
+            max_error=stated.max_error,
+            compare_regions=contract == ROUNDING.kind and bool(rule.patterns),  # a pass may give names other meanings
+        )
     )
     if found is None:
         return None
@@ -144,7 +154,12 @@ def compare_models(request: RewriteComparison) -> Discrepancy | None:
     promised, is_known = _promised_inputs(oracle, request)
     if request.contract == LOSSY.kind:
         return _lossy_discrepancy(request, [r for r in oracle.runs if r.input_set in promised])
-    options = ComparisonOptions(exact=exact, may_round=request.contract != EXACT.kind, input_sets=promised)
+    options = ComparisonOptions(
+        exact=exact,
+        may_round=request.contract != EXACT.kind,
+        input_sets=promised,
+        compare_regions=request.compare_regions,
+    )
     mismatch = oracle.compare(request.after, options).failure if promised else None
     if not is_known and (mismatch is None or mismatch.input_set is not None):
         raise UnverifiableError("the condition of the rule cannot be evaluated on this model")

@@ -100,6 +100,12 @@ def relu_of_negated(g: Any, x: Value) -> Value:
     return g.Relu(x)
 
 
+@rule(lambda g, x: g.Exp(g.Neg(x)))
+def reciprocal_of_exp(g: Any, x: Value) -> Value:
+    """Exp(-x) => 1 / Exp(x), which is 0 where Exp(x) overflows"""
+    return g.Reciprocal(g.Exp(x))
+
+
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
 def asks_too_much(g: Any, x: Value) -> Value:
     """Relu(x) => x, under a condition that no generated model meets"""
@@ -117,6 +123,7 @@ def asks_too_much(g: Any, x: Value) -> Value:
         (in_another_domain, FaultKind.REFUSED),
         (every_other_time, FaultKind.NONDETERMINISTIC),
         (relu_of_negated, FaultKind.WRONG),
+        (reciprocal_of_exp, FaultKind.WRONG),
     ],
 )
 def test_faults(wrong: Any, kind: FaultKind) -> None:

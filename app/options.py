@@ -6,6 +6,7 @@ parameters of the function in Python. Classes in this module are mixed into the 
 
 from __future__ import annotations
 
+import os
 import reprlib
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -508,6 +509,11 @@ def _is_kernel(value: object) -> bool:
     return callable(value) or hasattr(value, "node")
 
 
+def _is_installed_name(kernels: object) -> bool:
+    """Whether kernels are given by the name of a pass, pipeline or entry point of an installed package."""
+    return isinstance(kernels, str | Path) and not {".", "/", os.sep} & set(str(kernels))
+
+
 @mixed_in
 class CustomOperatorOptions:
     """Operators that the user adds to the operators of ONNX and onnxruntime."""
@@ -523,7 +529,8 @@ class CustomOperatorOptions:
     )
     kernels: Sequence[Any] = model_option(
         (),
-        "A Python file with kernels of custom operators, or with functions of onnxscript; may be repeated.",
+        "A Python file with kernels of custom operators or functions of onnxscript, or a name in an installed plugin;"
+        " may be repeated.",
         "FILE",
         kind=Path,
         repeated=True,
@@ -542,7 +549,7 @@ class CustomOperatorOptions:
     def custom_operator_files(self) -> list[Path]:
         """The libraries and the Python files with kernels, and plugins."""
         given = (*self.custom_ops, *self.kernels, *self._plugins)
-        return [Path(item) for item in given if isinstance(item, str | Path)]
+        return [Path(item) for item in given if isinstance(item, str | Path) and not _is_installed_name(item)]
 
     @contextmanager
     def with_operators(self, plugins: Sequence[PluginLike] = ()) -> Generator[None]:
@@ -556,12 +563,16 @@ class CustomOperatorOptions:
                 yield
             return
         from ..core.ort.custom_operator_files import read_custom_operators  # noqa: PLC0415 - imports onnx
-        from ..core.plugins.pass_registry import kernels_of  # noqa: PLC0415 - as above
+        from ..core.plugins.pass_registry import InstalledPlugins, kernels_of  # noqa: PLC0415 - as above
         from ..core.support.python_files import imported_once  # noqa: PLC0415 - seldom needed
 
         with imported_once():
-            kernels = [*kernels_of(plugins), *self.kernels]
+            kernels = [*kernels_of(plugins), *(k for k in self.kernels if not _is_installed_name(k))]
             with with_custom_operators(read_custom_operators(self.custom_ops, kernels)):
+                installed = InstalledPlugins()
+                for name in filter(_is_installed_name, self.kernels):
+                    if not installed.use_kernels_of(str(name)):
+                        raise UsageError(f"--kernels {name}: it is no Python file, and nothing installed is named so")
                 yield
 
 

@@ -31,14 +31,14 @@ from passwright.app.registry.pass_sources import (
 )
 from passwright.app.report.terminal import Terminal
 from passwright.core import Fixpoint, Pipeline, Plugin, RulePass, leaves
-from passwright.core.errors import FailureKind, PluginError, UnknownNameError, UnverifiableError
+from passwright.core.errors import FailureKind, PluginError, UnknownNameError, UnverifiableError, UsageError
 from passwright.core.plugins.pass_registry import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors, PassEntry
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import cases, each, load, op_types
 from rich.console import Console
 from typer.testing import CliRunner
 
-from passwright import info, optimize, replay
+from passwright import info, optimize, replay, verify
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
@@ -213,6 +213,10 @@ def test_kernels_of_installed_packages_are_used_with_their_passes(install: Insta
     assert optimize(model, **options).report.verification is not None
     with pytest.raises(UnverifiableError, match=r"no kernel for com\.acme\.Scale"):
         optimize(model)
+    for name in ("scales", "scaled", "chip", "neg-behind"):
+        assert verify(model, model, kernels=[name]).agrees
+    with pytest.raises(UsageError, match="--kernels scale: it is no Python file, and nothing installed is named so"):
+        verify(model, model, kernels=["scale"])
 
 
 ANALYSES = "from passwright.core import Plugin\nPLUGIN = Plugin(analyses={'ops in all': len, %r: str})"

@@ -273,7 +273,7 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
     texts += [f"--target {shlex.quote(options.target)}"] if isinstance(options.target, str) else []
     plugins = [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
     operators = [
-        f"{name} {shlex.quote(str(Path(file).resolve()))}"
+        f"{name} {shlex.quote(str(Path(file).resolve() if Path(file).exists() else file))}"
         for name, files in {"--custom-ops": options.custom_ops, "--kernels": options.kernels}.items()
         for file in files
         if isinstance(file, str | Path)

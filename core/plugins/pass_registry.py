@@ -230,6 +230,13 @@ class InstalledPlugins:
             with plugin_errors(source, source):
                 add_custom_operators(read_custom_operators((), self._kernels[source]))
 
+    def use_kernels_of(self, name: str) -> bool:
+        """Use the kernels of the package of that name, or with such a pass, pipeline or target; return if there is."""
+        found = self.lookup(name) or self.target(name)
+        packages = {source for source in self._kernels if source.partition(" ")[0] == name}
+        self.use_kernels(packages)
+        return found is not None or bool(packages)
+
     def load_all(self) -> None:
         """Load all entry points."""
         self._load(list(self._entries()))

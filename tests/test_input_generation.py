@@ -1,6 +1,7 @@
 """Generated inputs: kinds of numbers, sizes of symbols, ranges of integers."""
 
 from collections.abc import Callable
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from passwright.core import from_onnx
 from passwright.core.errors import ModelError, UnverifiableError
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.verify.comparison_options import ComparisonOptions
-from passwright.core.verify.dim_expressions import extent
+from passwright.core.verify.dim_expressions import dim_symbols, extent
 from passwright.core.verify.input_generation import KINDS, distinct_kinds, generate_input_sets
 from passwright.core.verify.input_sets import InputSet
 from passwright.core.verify.input_specs import InputSpec, free_symbols, input_specs
@@ -697,3 +698,12 @@ def test_no_sizes_beyond_what_numpy_addresses() -> None:
     assert {sizes["K"] for sizes in found} > {2, 3}
     for sizes in found:
         np.empty([extent(d, sizes) for d in inputs[0].shape], np.complex64)
+
+
+def test_names_that_are_no_formula_are_read_in_linear_time() -> None:
+    """A name of exporters such as StatefulPartitionedCall.0 took twice as long for each letter before the dot."""
+    for name in ("a" * 150 + ".0", "1" * 150 + ".0", f"2 * {'a' * 150} + b:0"):
+        start = process_time()
+        assert dim_symbols(name) == [name]
+        assert process_time() - start < 1
+    assert sorted(dim_symbols("2 * a_b + (c1 - 3) // d")) == ["a_b", "c1", "d"]

@@ -1,6 +1,7 @@
 """Executable documents: their files are written, their code and commands run, and the output is compared.
 
-The blocks of a Markdown document run in order in a folder of its own that contains the repository's `golden_models`.
+The blocks of a Markdown document run in order in a folder of its own that contains the repository's `golden_models`
+and `benchmarks`.
 
 - A `python`, `toml` or `text` block whose first line is a comment with the name of a file is that file.
 - Any other `python` block is a program.
@@ -32,7 +33,7 @@ from typer.testing import CliRunner
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-MODELS = "golden_models"
+LINKED = ("golden_models", "benchmarks")
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
 TIMEOUT = 300.0  # seconds per command; measuring commands are slow on a busy machine
@@ -89,7 +90,8 @@ def run_document(document: Path, folder: Path, *, in_process: bool = True) -> in
 
     Raises AssertionError with the command and its output if the document shows another output.
     """
-    (folder / MODELS).symlink_to(ROOT / MODELS, target_is_directory=True)
+    for name in LINKED:
+        (folder / name).symlink_to(ROOT / name, target_is_directory=True)
     commands = 0
     for block in blocks(document):
         if block.file:
@@ -136,7 +138,7 @@ def require_output(command: str, expected: str, folder: Path, *, in_process: boo
             result = CliRunner(env=TERMINAL).invoke(app, arguments, prog_name=program)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         out, err = result.stdout, result.stderr
-    elif program == "python" and in_process and arguments[0] != "-m":
+    elif program == "python" and in_process and (arguments[0] == "-c" or len(arguments) == 1):
         if arguments[0] == "-c":
             out, err = run_program(arguments[1], folder), ""
         else:

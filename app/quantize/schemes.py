@@ -297,7 +297,7 @@ def _variants(
         """The extremes of values serve as their ranges, where there are data."""
         extremes = data.extremes if scheme.takes_extremes and data is not None else spec.ranges
         grams = data.grams if data is not None and settings.get("rounding") == "gptq" else {}
-        found = replace(spec, ranges=extremes, grams=grams, **settings)
+        found = replace(spec, ranges=extremes, grams=grams, remembered={}, **settings)
         is_unable = found.rounding == "gptq" and not grams
         return None if is_unable else CandidateBuilder(source if data is None else data.source, scheme, found)
 

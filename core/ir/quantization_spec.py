@@ -36,7 +36,8 @@ class QuantizationSpec(Struct, frozen=True):
     by name, X^T X of all rows X that it has in the calibration data, (columns, columns) in float64. They leave products
     of fewer than `min_weights` weights in float, which onnxruntime computes as fast. Weight-only schemes use
     `weight_bits`, 4 or 8, one scale for each `block` weights of an output channel (0: for all of them), and the zero
-    point that fits each best unless `symmetric`. Weights named in `wide` have 8 bits all the same.
+    point that fits each best unless `symmetric`. Weights named in `wide` have 8 bits all the same. In
+    `remembered`, rules keep what takes long and other candidates with the same weights need again.
 
     Examples:
         >>> spec = QuantizationSpec(ranges={"x": Range(-1.0, 2.5)}, weight_limit=63)
@@ -57,6 +58,7 @@ class QuantizationSpec(Struct, frozen=True):
     block: int = 0
     symmetric: bool = True
     wide: frozenset[str] = frozenset()
+    remembered: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def __post_init__(self) -> None:
         """Raise UsageError for other types and numbers of bits, as authors may not check types."""

@@ -19,6 +19,7 @@ GRU 0.3 to 0.9 times.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha1
 from math import prod
 from typing import Any, NamedTuple
 
@@ -44,6 +45,7 @@ from .weight_rounding import (
 
 BLOCKS = (16, 32, 64, 128, 256)  # of MatMulNBits
 CHANNEL_BLOCKS = (128, 64)  # into which a channel is split for MatMulNBits, all with one scale; others are slower
+SLOW_ROUNDING = {"gptq", "hqq"}
 INT8_ACCURACY = 4  # the accuracy_level of MatMulNBits at which it makes int8 of activations
 STORING_BYTES = 400  # about, of the ops, names and tensors that weights stored in int8 need
 RECURRENT_OPS = ("GRU", "LSTM", "RNN")
@@ -85,11 +87,23 @@ def quantize_weights_of_product(g: RewriteBuilder, w: Value, product: Op) -> Val
     parts = parts_of_batch(g, x, w, count)
     gram = gram_of(spec, p) if w.rank == 2 else None
     grid = weight_grid(spec, w)
-    rounded = [rounded_weights(m, grid, spec.rounding, gram) for m in p.weights.reshape(count, rows, columns)]
+    rounded = [remembered(spec, m, grid, gram) for m in p.weights.reshape(count, rows, columns)]
     largest = max(float(r.scales.max()) for r in rounded) * (rows << spec.weight_bits)  # of sums of unsigned integers
     require(largest <= HUGE, f"{w.name} has weights so large that sums of their integers overflow")
     products = [product_of_bits(g, spec, part, r, w) for part, r in zip(parts, rounded, strict=True)]
     return p.add_bias(g, products[0] if count == 1 else g.Concat(*products, axis=x.rank - 3))
+
+
+def remembered(spec: QuantizationSpec, weights: Array, grid: Grid, gram: Array | None) -> Rounded:
+    """Weights rounded as the spec says, found once for all candidates of a spec if that takes long."""
+    if spec.rounding not in SLOW_ROUNDING:
+        return rounded_weights(weights, grid, spec.rounding)
+    digests = (sha1(np.ascontiguousarray(a).data, usedforsecurity=False).digest() for a in (weights, gram) if a is not None)
+    key = (*digests, weights.shape, grid, spec.rounding)
+    if key not in spec.remembered:
+        found = rounded_weights(weights, grid, spec.rounding, gram)
+        spec.remembered[key] = found._replace(integers=found.integers.astype(np.int16))
+    return spec.remembered[key]
 
 
 def parts_of_batch(g: RewriteBuilder, x: Value, w: Value, count: int) -> Sequence[Value]:
@@ -162,7 +176,8 @@ def pack_table(g: RewriteBuilder, table: Value, i: Value, gather: Op) -> Value:
     block = block_rows(spec, width)
     require(bits < 8 or width % block == 0, f"rows of {width} would be padded to blocks of {block}")
     gram = spec.grams.get(table.name)
-    rounded = rounded_weights(rows.T, weight_grid(spec, table), spec.rounding, gram)
+    grid = weight_grid(spec, table)
+    rounded = remembered(spec, rows.T, grid, gram)
     matrix = packed_matrix(g, spec, rounded, table)
     blocks, kept = -(-width // block), [0] * i.rank  # of the dims of the indices
     integers = unpacked(g, g.Gather(matrix.integers, i), bits, [*kept, blocks, block], table)

@@ -248,6 +248,29 @@ def test_methods_of_rounding() -> None:
     assert errors["gptq"] < 0.7 * errors["mse"] < 0.7 * errors["nearest"]
 
 
+def test_slow_rounding_is_remembered_for_the_same_weights_and_inputs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounded: list[str] = []
+
+    def counted(weights: np.ndarray, *arguments: Any) -> Any:
+        rounded.append("")
+        return rounded_weights(weights, *arguments)
+
+    monkeypatch.setattr(weights_rules, "rounded_weights", counted)
+    grams = {"x": np.eye(ROWS) + 0.5, "a": np.eye(ROWS)}
+    spec = replace(FOUR, rounding="gptq", grams=grams, remembered={})
+    first = quantized_text(MATMUL, {"w": W}, spec)
+    assert quantized_text(MATMUL, {"w": W}, spec) == first
+    assert len(rounded) == 1
+    others = [
+        (MATMUL, W[::-1].copy(), spec),
+        (MATMUL, W, replace(spec, wide=frozenset({"w"}))),
+        (MATMUL.replace("x", "a"), W, spec),
+    ]
+    for i, (text, w, other) in enumerate(others):
+        assert quantized_text(text, {"w": w}, other) != first
+        assert len(rounded) == 2 + i
+
+
 def test_gptq_with_collected_inputs() -> None:
     model = load(
         """g (float[M,80] x, bool c) => (float[M,24] y, float[M,24] z) {

@@ -98,8 +98,8 @@ def remembered(spec: QuantizationSpec, weights: Array, grid: Grid, gram: Array |
     """Weights rounded as the spec says, found once for all candidates of a spec if that takes long."""
     if spec.rounding not in SLOW_ROUNDING:
         return rounded_weights(weights, grid, spec.rounding)
-    digests = (sha1(np.ascontiguousarray(a).data, usedforsecurity=False).digest() for a in (weights, gram) if a is not None)
-    key = (*digests, weights.shape, grid, spec.rounding)
+    known = (np.ascontiguousarray(a).data for a in (weights, gram) if a is not None)
+    key = (*(sha1(data, usedforsecurity=False).digest() for data in known), weights.shape, grid, spec.rounding)
     if key not in spec.remembered:
         found = rounded_weights(weights, grid, spec.rounding, gram)
         spec.remembered[key] = found._replace(integers=found.integers.astype(np.int16))

@@ -43,5 +43,5 @@ def compare_rows(source: ModelSource, options: RunOptions, timer: PhaseTimer) ->
         raise VerificationError(f"--batch {options.batch}: a row differs from that of the original: {verdict.failure}")
     sets = len(verdict.input_sets) + len(verdict.nonfinite_input_sets)
     alike = [v.name for v in converted.graph.outputs if v.name not in plan.outputs]
-    same = f"; {', '.join(alike)} has no rows" if alike else ""
+    same = f"; the same for all rows: {', '.join(alike)}" if alike else ""
     return f"batch {options.batch}: each row equals that of the original on {plural(sets, 'input set')}{same}"

@@ -83,10 +83,10 @@ def with_output_types(model: Loadable) -> Loadable:
     return SplitModel(message, tensors)
 
 
-def whole_model(model: Loadable, folder: Path | None, exits: ExitStack) -> bytes | Path:
+def whole_model(model: Loadable, folder: Path | None, exits: ExitStack, most: int = MAX_WHOLE_BYTES) -> bytes | Path:
     """A model as one message, or a file with its large weights beside it that goes with `exits`.
 
-    `folder` has the external weights of a model given as bytes.
+    `folder` has the external weights of a model given as bytes. Of a split one, up to `most` bytes are in a message.
     """
     if isinstance(model, Path):
         return model
@@ -95,7 +95,7 @@ def whole_model(model: Loadable, folder: Path | None, exits: ExitStack) -> bytes
         if folder is not None:
             load_external_data_for_model(message, str(folder))
         return message.SerializeToString()
-    if sum(t.nbytes for t in model.tensors.values()) <= MAX_WHOLE_BYTES:
+    if sum(t.nbytes for t in model.tensors.values()) <= most:
         return model.whole_message().SerializeToString()
     path = exits.enter_context(ScratchFolder()) / "model.onnx"
     message = onnx.ModelProto()

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace as replace_part
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import onnx
 from msgspec.structs import replace
 from onnx import helper
-from onnx.external_data_helper import load_external_data_for_model
 
 from ..errors import EvaluationError
-from ..io.files import model_bytes
-from ..io.split_models import message_of
+from ..io.files import split_model
+from ..io.split_models import SplitModel
 from ..ir.op_schemas import canonical_domain
+from ..ir.tensor import Tensor
 from ..operators.effects import is_nondeterministic
 from ..processes.onnx_calls import infer_shapes
 from ..serialization.proto_queries import all_nodes, copy_without, has_subgraphs, opset_versions, read_names
 from .engines import ONNXRUNTIME, SPLIT, Engine, EngineSession, EngineSettings, OpTime, ValueFacts, find_engine
 from .openvino_engine import ELEMENT_TYPES, onnx_type
 from .parted_session import DividedModel, Part, PartedSession, kind_of, type_of
+from .session_source import whole_model
 
 MOST_REGIONS = 4  # in OpenVINO: each costs calls and copies of values
-SMALL = 1024  # bytes of initializers whose elements shape inference may need
-LARGEST = 1 << 31  # bytes of a message
+IN_MESSAGE = 1 << 24  # bytes of weights of a part that is one message: files are mapped, and not copied
 WORK = frozenset({
     "Attention", "Conv", "ConvInteger", "ConvTranspose", "DeformConv", "Einsum", "GRU", "Gemm", "LSTM", "MatMul",
     "MatMulInteger", "MatMulNBits", "QLinearConv", "QLinearMatMul", "RNN",
@@ -41,13 +42,26 @@ def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
     return OPENVINO.load(model, settings) if found is None else SplitSession(*found, settings)
 
 
-def division(model: bytes | Path) -> tuple[DividedModel, list[Part], dict[str, onnx.TypeProto]] | None:
-    """The model in parts, the others being for onnxruntime, and the types of values; None if OpenVINO has all ops.
+class Division(NamedTuple):
+    """A model in parts, the others being for onnxruntime, its large weights by name, and the types of its values."""
+
+    model: DividedModel
+    parts: Sequence[Part]
+    tensors: Mapping[str, Tensor]
+    types: Mapping[str, onnx.TypeProto]
+
+
+def division(model: bytes | Path) -> Division | None:
+    """The parts of a model; None if OpenVINO has all ops.
 
     Raises EvaluationError if no part is worth to be in OpenVINO.
     """
-    message, lacking = message_of(model), {u.place for u in OPENVINO.unsupported(model)}
-    types, versions = _types(message), opset_versions(message)
+    split, lacking = split_model(model), {u.place for u in OPENVINO.unsupported(model)}
+    message, tensors = split.message, dict(split.tensors)
+    for proto in message.graph.initializer:
+        if proto.name in {o.name for o in message.graph.output} and proto.name in tensors:
+            proto.CopyFrom(tensors.pop(proto.name).to_proto(proto.name))
+    types, versions = _types(message, tensors), opset_versions(message)
 
     def is_lacking(node: onnx.NodeProto) -> bool:
         made = {name for n in all_nodes([node]) for name in n.output if name}
@@ -65,10 +79,6 @@ def division(model: bytes | Path) -> tuple[DividedModel, list[Part], dict[str, o
     others = {name for node in message.graph.node if is_lacking(node) for name in node.output if name}
     if not others:
         return None
-    if isinstance(model, Path):
-        if model_bytes(model) >= LARGEST:
-            raise EvaluationError(f"parts of models of 2 GB are not made; use {ONNXRUNTIME}")
-        load_external_data_for_model(message, str(model.parent))
     divided = DividedModel(message, is_constant)
     while True:
         parts = divided.parts(lambda node: not others.isdisjoint(node.output))
@@ -76,7 +86,7 @@ def division(model: bytes | Path) -> tuple[DividedModel, list[Part], dict[str, o
         if not regions:
             raise EvaluationError(f"no part with a product or a convolution is for OpenVINO; use {ONNXRUNTIME}")
         if _work(regions[0]) and len(regions) <= MOST_REGIONS:
-            return divided, parts, types
+            return Division(divided, parts, tensors, types)
         others.update(name for node in regions[0].nodes for name in node.output if name)
 
 
@@ -92,12 +102,12 @@ def _is_exchanged(kind: onnx.TypeProto) -> bool:
     return name != "string" and name in {*ELEMENT_TYPES.values(), "undefined"}
 
 
-def _types(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
-    """The types of inputs, and of the values of nodes as far as they follow from these."""
+def _types(model: onnx.ModelProto, tensors: Collection[str]) -> dict[str, onnx.TypeProto]:
+    """The types of inputs, and of the values of nodes as far as they follow from these; `tensors` have no elements."""
     graph = copy_without(model.graph, "initializer", "sparse_initializer", "value_info", "output")
     given = {i.name for i in graph.input}
     for t in model.graph.initializer:
-        if t.ByteSize() <= SMALL and t.data_location != t.EXTERNAL:
+        if t.name not in tensors:
             graph.initializer.append(t)
         elif t.name not in given:
             graph.input.append(helper.make_tensor_value_info(t.name, t.data_type, t.dims))
@@ -110,12 +120,17 @@ class SplitSession(PartedSession):
     """A session of each part, which is loaded in the first run where the ranks of its inputs do not follow before."""
 
     def __init__(
-        self, model: DividedModel, parts: Sequence[Part], types: Mapping[str, onnx.TypeProto], settings: EngineSettings
+        self,
+        model: DividedModel,
+        parts: Sequence[Part],
+        tensors: Mapping[str, Tensor],
+        types: Mapping[str, onnx.TypeProto],
+        settings: EngineSettings,
     ) -> None:
         super().__init__(model, parts)
         self._model: DividedModel | None = model
         self._settings, self._sessions = settings, dict[tuple[Hashable, ...], EngineSession]()
-        self._types = dict(types)
+        self._tensors, self._types = dict(tensors), dict(types)
         graph, self._seconds = model.message.graph, [0.0] * len(parts)
         self._last = dict[int, EngineSession]()
         self._nodes = [tuple(n.name or n.output[0] for n in part.nodes) for part in parts]
@@ -134,7 +149,8 @@ class SplitSession(PartedSession):
         self.inputs = [facts[name] for name in inputs]
         self.outputs = [facts.get(o.name, ValueFacts(o.name, *_facts(o.type))) for o in graph.output]
         if len(self._sessions) == len(parts):
-            self._model = None  # with all weights, as have their nodes
+            self._model = None
+            self._tensors.clear()
             self._types.clear()
             self._parts = [replace_part(part, nodes=()) for part in parts]
 
@@ -142,7 +158,11 @@ class SplitSession(PartedSession):
         assert self._model is not None
         part, settings = self._parts[cast("int", key[0])], self._settings
         engine, chosen = (ORT, EngineSettings(threads=settings.threads)) if part.is_other else (OPENVINO, settings)
-        session = self._sessions[key] = engine.load(self._model.part_model(part, types).SerializeToString(), chosen)
+        message = self._model.part_model(part, types)
+        own = {t.name: self._tensors[t.name] for t in message.graph.initializer if t.name in self._tensors}
+        with ExitStack() as exits:
+            source = whole_model(SplitModel(message, own), None, exits, IN_MESSAGE)
+            session = self._sessions[key] = engine.load(source, chosen)
         self.threads = max(self.threads, session.threads)
         if not part.is_other:
             self._precisions.add(session.precision)

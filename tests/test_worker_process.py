@@ -45,6 +45,8 @@ class Worker:
     def crash(self):
         parent.report("begun")
         os.abort()
+    def end(self, code):
+        os._exit(code)
     def fail(self):
         raise ValueError("no such thing")
     def refuse(self):
@@ -73,6 +75,7 @@ class Worker(Protocol):
     def hang(self) -> None: ...
     def take_back(self) -> str: ...
     def crash(self) -> None: ...
+    def end(self, code: int) -> None: ...
     def fail(self) -> None: ...
     def refuse(self) -> None: ...
     def refuse_locally(self) -> None: ...
@@ -259,7 +262,16 @@ def test_idle_worker_ends() -> None:
 def test_request_to_a_worker_that_is_ending_because_it_was_idle(tmp_path: Path) -> None:
     """It takes no request any more, but its process is still there."""
     ending, sent = tmp_path / "ending", tmp_path / "sent"
-    text = f"{SCRIPT}open(sys.argv[2], 'w').close()\nwhile not os.path.exists(sys.argv[3]): time.sleep(0.01)"
+    text = f"""
+import atexit, os, sys, time
+
+def wait():
+    open(sys.argv[2], "w").close()
+    while not os.path.exists(sys.argv[3]):
+        time.sleep(0.01)
+
+atexit.register(wait)
+{SCRIPT}"""
     with WorkerProcess[Worker]((sys.executable, "-c", text, "0.2", str(ending), str(sent)), 30.0) as worker:
         worker.start()
         wait_until(ending.exists)
@@ -267,6 +279,17 @@ def test_request_to_a_worker_that_is_ending_because_it_was_idle(tmp_path: Path) 
         worker.begin(worker.call().echo, "x")
         sent.touch()
         assert worker.reply() == "x"
+
+
+def test_request_that_ends_the_process_is_not_sent_again(tmp_path: Path) -> None:
+    """Whatever the exit code: code of a plugin may end the process as if all were well."""
+    with WorkerProcess[Worker]((sys.executable, "-c", SCRIPT), 30.0) as worker:
+        first = worker.call().pid()
+        for code in (0, 3):
+            worker.begin(worker.call().end, code)
+            with pytest.raises(WorkerExit, match=f"exit code {code}"):
+                worker.reply()
+        assert worker.call().pid() != first
 
 
 def test_request_to_a_worker_that_was_asked_to_end_is_not_sent_again(tmp_path: Path) -> None:

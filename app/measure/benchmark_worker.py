@@ -21,6 +21,7 @@ import psutil
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ...core.errors import EvaluationError, PassesError
 from ...core.ort.engines import EngineSession, find_engine
 from ...core.ort.kernel_session import KernelSession
 from ...core.ort.sessions import OrtSession, SessionConfig, create_session
@@ -88,10 +89,17 @@ class BenchmarkWorker:
         gc.collect()
         base, threads = self.process.memory_info().rss, self.process.num_threads()
         start = perf_counter()
-        self.session = create_session(self.model, self.config)
-        creation = perf_counter() - start
-        threads = self.process.num_threads() - threads + 1
-        self.session.bind(first)()
+        try:
+            self.session = create_session(self.model, self.config)
+            creation = perf_counter() - start
+            threads = self.process.num_threads() - threads + 1
+            self.session.bind(first)()
+        except (Exception, SystemExit) as e:  # code of a plugin may raise that
+            if config.is_onnxruntime or isinstance(e, PassesError | MemoryError):
+                raise
+            from ...core.ort.backends import engine_message  # noqa: PLC0415 - imports onnx, which takes memory
+
+            raise EvaluationError(engine_message(e, config)) from e
         resident = self.process.memory_info().rss
         peak = max(resident, peak_bytes(self.process))  # the kernel rounds them in different ways
         self.calls = {batch: self.session.bind(read_value(file)) for batch, file in feeds.items()}

@@ -57,11 +57,11 @@ class LoadedModel:
         try:
             with backend_call(LOAD_TIMEOUT):
                 self._session = create_session(model, config, folder)
-        except Exception as e:
+        except (Exception, SystemExit) as e:  # code of a plugin may raise that
             if isinstance(e, PassesError) and (isinstance(e, ModelLoadError) or not isinstance(e, EvaluationError)):
                 raise
             known = f"{self.name} {OUT_OF_MEMORY}" if is_lack_of_memory(e) else missing_kernels(e, model)
-            raise ModelLoadError(known or f"{self.name} cannot load it: {self._message(e)}") from e
+            raise ModelLoadError(known or f"{self.name} cannot load it: {engine_message(e, self.config)}") from e
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds."""
@@ -72,22 +72,14 @@ class LoadedModel:
             try:
                 found = self._session.run(outputs, feeds)
                 return found if self.config.is_onnxruntime else checked_results(found, outputs)
-            except Exception as e:
+            except (Exception, SystemExit) as e:  # as above
                 if late.is_set():
                     raise EvaluationError(f"{self.name} does not end within {round(timeout or 0.0, 1):g} s") from e
                 if isinstance(e, EvaluationError) and not self.config.is_onnxruntime:  # of the engine
                     raise type(e)(f"{self.name} cannot run it: {e}") from e
                 if not (self.config.is_onnxruntime or is_lack_of_memory(e)):
-                    raise EvaluationError(f"{self.name} cannot run it: {self._message(e)}") from e
+                    raise EvaluationError(f"{self.name} cannot run it: {engine_message(e, self.config)}") from e
                 raise run_error(self.name, e) from e
-
-    def _message(self, error: Exception) -> str:
-        """The message of the engine; of an exception of Python in an engine of a plugin, with its type and place."""
-        is_plain = isinstance(error, EvaluationError) or type(error).__module__ != "builtins"
-        if self.config.is_onnxruntime or is_plain:
-            return backend_message(error)
-        frame = extract_tb(error.__traceback__)[-1]
-        return f"{format_error(error)} ({Path(frame.filename).name}:{frame.lineno})"
 
     @property
     def outputs(self) -> Sequence[ValueFacts]:
@@ -144,13 +136,22 @@ class OnnxReference:
             raise run_error("onnx.reference", e) from e
 
 
+def engine_message(error: BaseException, config: SessionConfig) -> str:
+    """The message of the engine; of an exception of Python in an engine of a plugin, with its type and place."""
+    is_plain = isinstance(error, EvaluationError) or type(error).__module__ != "builtins"
+    if config.is_onnxruntime or is_plain:
+        return backend_message(error)
+    frame = extract_tb(error.__traceback__)[-1]
+    return f"{format_error(error)} ({Path(frame.filename).name}:{frame.lineno})"
+
+
 def is_lack_of_memory(error: BaseException) -> bool:
     """Whether `error` is one of Python or onnxruntime for lack of memory."""
     marks = (*MEMORY_ERRORS, OUT_OF_MEMORY)
     return isinstance(error, MemoryExhausted | MemoryError) or any(mark in str(error) for mark in marks)
 
 
-def run_error(backend: str, error: Exception) -> EvaluationError:
+def run_error(backend: str, error: BaseException) -> EvaluationError:
     """The error for a run that raised `error`."""
     if is_lack_of_memory(error):
         return MemoryExhausted(f"{backend} {OUT_OF_MEMORY}")

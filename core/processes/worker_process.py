@@ -42,6 +42,7 @@ P = ParamSpec("P")
 RESULT, ERROR, FAILURE, WITHIN, PROGRESS = "result", "error", "failure", "within", "progress"
 """The kinds of messages of a worker."""
 LOADER_EXIT = 127  # of glibc's loader, which has no memory for the data of a thread (elf/dl-tls.c, _dl_fatal_printf)
+IDLE = 64  # the exit code of a process that had no request for its time
 EXIT_WAIT = 10.0  # seconds between the last message of a process and its exit code
 PARENT = "PASSWRIGHT_PARENT"  # the variable by which a process learns the id of the one whose main thread started it
 EXHAUSTED = f"its process {OUT_OF_MEMORY}"
@@ -210,8 +211,8 @@ class WorkerProcess(Generic[T]):
         again, self._request = self._request, None
         if reply is None:
             self.terminate()
-            if again is not None and not waiting.has_begun and not waiting.is_late and process.returncode == 0:
-                self._send(again)  # that process was ending because it was idle
+            if again is not None and not waiting.has_begun and process.returncode == IDLE:
+                self._send(again)
                 return self.reply(timeout)
             log = self.log.read_text(encoding="utf-8", errors="replace") if self.log is not None else ""
             last_line = next((line for line in reversed(log.split("\n")) if line.strip()), "")
@@ -420,7 +421,7 @@ class Parent:
             try:
                 request = requests.get(timeout=idle_limit())
             except Empty:
-                return
+                sys.exit(IDLE)
             self._send(_reply_to(worker, request))
             del request
 

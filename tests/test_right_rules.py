@@ -9,7 +9,7 @@ import onnx
 import pytest
 from passwright.core import Op, RewriteBuilder, Rule, Value, require, rule
 from passwright.core.ort.kernels import saturates_sums_of_bytes
-from rewriting import cases, load
+from rewriting import cases, each, load
 from small_pipeline import SMALL_PIPELINE
 
 from passwright import optimize, verify
@@ -456,6 +456,23 @@ def test_two_sums_are_one_on_any_inputs() -> None:
     ]
     found = {seed: verify(*models, seed=seed).verdict.failure for seed in range(12)}
     assert {seed: failure for seed, failure in found.items() if failure is not None} == {}
+
+
+HALF = "h = Constant<value = double {0.5}>() t = Tanh(x) m = Mul(t, h)"
+
+
+@each(
+    ("before", "after"),
+    {
+        "digits": ("y = Identity(x)", "k = Constant<value = double {12345.0}>() s = Add(x, k) y = Sub(s, k)"),
+        "constant": (f"{HALF} y = Add(m, h)", f"{HALF.replace('0.5', '0.5000000000001')} y = Add(m, h)"),
+        "precision": ("y = Sigmoid(x)", "f = Cast<to = 1>(x) s = Sigmoid(f) y = Cast<to = 11>(s)"),
+    },
+)  # fmt: skip
+def test_doubles_that_lose_bits_are_wrong(before: str, after: str) -> None:
+    """Though float64 rounds as much as they do."""
+    models = [load(f"g (double[N,16] x) => (double[N,16] y) {{ {body} }}") for body in (before, after)]
+    assert not verify(*models).agrees
 
 
 @cases("right", {name: r for name, r in RIGHT.items() if r.saturates})

@@ -8,17 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli.entry import app
 from passwright.app.measure.agreement import Agreement, OutputFigures, OutputUses, Score
 from passwright.app.measure.criterion import AgreementCriterion, Budget
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.ort.sessions import UNOPTIMIZED, SessionConfig
 from rewriting import cases, load
-from typer.testing import CliRunner, Result
 
 from passwright import verify
 
@@ -52,10 +51,7 @@ def _runs_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"passwright.app.{module}.RemoteBackend", backend)
 
 
-def invoke(*arguments: str | Path, code: int = OK) -> Result:
-    result = CliRunner(env={"COLUMNS": "120"}).invoke(app, [*map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+invoke = partial(commands.invoke, env={"COLUMNS": "120"})
 
 
 def changed(text: str, change: float = 0.0, **replaced: str) -> onnx.ModelProto:

@@ -11,13 +11,12 @@ import numpy as np
 import onnx
 import pytest
 import typer
+from commands import invoke
 from onnx import numpy_helper
-from passwright.app.cli.entry import app
 from passwright.app.cli.exit_codes import one_line_errors
 from passwright.core import PassesError
 from rewriting import cases, load
 from tiers import slow_unless
-from typer.testing import CliRunner
 
 from passwright import optimize
 
@@ -46,8 +45,7 @@ def snapshot(folder: Path) -> dict[str, bytes | None]:
 def error(*options: str, code: int = BAD) -> str:
     """The error line of `passes run m.onnx -o out.onnx` with more options, which change no file of this folder."""
     before = snapshot(Path())
-    result = CliRunner().invoke(app, ["run", "m.onnx", *([] if "-o" in options else ["-o", "out.onnx"]), *options])
-    assert result.exit_code == code, result.output + repr(result.exception)
+    result = invoke("run", "m.onnx", *([] if "-o" in options else ["-o", "out.onnx"]), *options, code=code)
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1, result.stderr

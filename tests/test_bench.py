@@ -4,13 +4,14 @@ import json
 import platform
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli.entry import app
 from passwright.app.measure.accuracy import LabelledSet, labelled_outputs, load_metric
 from passwright.app.measure.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.measure.document import describe
@@ -25,7 +26,6 @@ from passwright.core.ort.sessions import CPU, SessionConfig
 from passwright.core.verify.input_specs import input_specs
 from rewriting import each, load
 from simulated_races import SimulatedMachine
-from typer.testing import CliRunner, Result
 
 from passwright import bench
 
@@ -52,10 +52,7 @@ def labelled(folder: Path, **arrays: Any) -> Path:
     return folder / "set.npz"
 
 
-def invoke(*arguments: str | Path, code: int = 0) -> Result:
-    result = CliRunner().invoke(app, ["bench", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result
+invoke = partial(commands.invoke, "bench")
 
 
 def test_command_prints_table_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

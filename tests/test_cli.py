@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli.entry import app
+from commands import invoke
 from passwright.app.listing.document import describe_all
 from passwright.app.listing.listing import listing
 from passwright.app.registry.environment import versions
@@ -21,7 +21,7 @@ from rewriting import cases, load, op_types
 from rewriting import run as answers
 from rich.console import Console
 from tiers import slow_unless
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
@@ -59,12 +59,6 @@ def plugin(folder: Path, name: str = "drop_relu", op: str = "Relu", contract: st
     path = folder / f"{name}_rule.py"
     path.write_text(RULE.format(name=name, op=op, contract=contract))
     return str(path)
-
-
-def invoke(*arguments: str | Path, code: int = OK) -> Result:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
 
 
 def run(*arguments: str | Path, code: int = OK) -> Result:
@@ -680,10 +674,8 @@ def test_operators_outside_the_standard_are_named(tmp_path: Path) -> None:
         '    return g.domain("com.microsoft").QuickGelu(x, alpha=1.0)\n'
     )
     onnx.save(load("g (float[N,4] x) => (float[N,4] y) { s = Sigmoid(x) y = Mul(x, s) }"), model)
-    result = CliRunner().invoke(app, ["run", str(model), "--plugin", str(plugin), "-o", str(output)])
-    assert result.exit_code == OK
+    result = invoke("run", model, "--plugin", plugin, "-o", output)
     assert "not in the ONNX standard, so other runtimes may not run it: com.microsoft.QuickGelu" in result.stdout
     assert op_types(onnx.load(output)) == ["QuickGelu"]
-    again = CliRunner().invoke(app, ["run", str(output), "-o", str(tmp_path / "again.onnx")])
-    assert again.exit_code == OK
+    again = invoke("run", output, "-o", tmp_path / "again.onnx")
     assert "not in the ONNX standard" not in again.stdout

@@ -10,9 +10,9 @@ import numpy as np
 import onnx
 import pytest
 import sample_reports as samples
+from commands import invoke
 from msgspec import structs
 from passwright.app.bisect.ort_bisect import bisect_ort
-from passwright.app.cli.entry import app
 from passwright.app.compare import tool_runs
 from passwright.app.compare.comparison_report import ComparisonVerdict, OnlineOptimization, Row
 from passwright.app.compare.document import describe, failure_lines, headline, operator_lines, verdict_word
@@ -30,7 +30,6 @@ from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import cases, load
 from simulated_races import SimulatedMachine
-from typer.testing import CliRunner
 
 from passwright import ComparisonReport, compare
 
@@ -374,8 +373,7 @@ def test_rows_with_same_failure_share_a_line(found: ComparisonReport) -> None:
 def test_unrunnable_model_is_counted_with_exit_code_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake("return onnx.load(path), True", tmp_path, monkeypatch)
     onnx.save(onnx.parser.parse_model(OPAQUE), tmp_path / "m.onnx")
-    result = CliRunner().invoke(app, ["compare", str(tmp_path / "m.onnx"), "--with", "onnxsim", "--json", "-"])
-    assert result.exit_code == 4, result.output
+    result = invoke("compare", tmp_path / "m.onnx", "--with", "onnxsim", "--json", "-", code=4)
     data = json.loads(result.stdout)
     assert data["is_verified"] is False
     assert data["verification"].startswith("nothing was verified: ")
@@ -388,8 +386,7 @@ def test_unrunnable_model_is_counted_with_exit_code_4(tmp_path: Path, monkeypatc
 @pytest.mark.slow  # docs/compare.md runs the same command on another model
 def test_command_on_golden_model(tmp_path: Path) -> None:
     arguments = ["--with", "ort", "--threads", "1", "--min-time", "0.05", "--json", str(tmp_path / "out.json")]
-    result = CliRunner().invoke(app, ["compare", str(GOLDEN / "cnn_training.onnx"), *arguments])
-    assert result.exit_code == 0, result.output
+    result = invoke("compare", GOLDEN / "cnn_training.onnx", *arguments)
     lines = result.stdout.splitlines()
     assert lines[1].startswith("passwright: 12 -> ")
     tables = [line for line in lines if line.startswith(" ")]
@@ -418,8 +415,7 @@ def test_usage_errors_are_one_line(
 ) -> None:
     written(SMALL, tmp_path)
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["compare", "m.onnx", *arguments])
-    assert result.exit_code == code, result.output
+    result = invoke("compare", "m.onnx", *arguments, code=code)
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from msgspec import structs
-from passwright.app.cli.entry import app
 from passwright.app.compare import quantized, tool_runs
 from passwright.app.compare.comparison_report import QuantizedRow
 from passwright.app.compare.quantized import compare_quantized, selected_quantizers, with_latency
@@ -27,7 +27,6 @@ from passwright.app.report.terminal import Terminal
 from passwright.core.errors import UsageError
 from rewriting import load
 from simulated_races import SimulatedMachine
-from typer.testing import CliRunner
 
 pytestmark = pytest.mark.usefixtures("_commands_share_process", "_few_combined_inputs", "_verifies_in_process")
 USAGE = 2
@@ -170,6 +169,5 @@ def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_options(arguments: Sequence[str], message: str, model: Path) -> None:
-    result = CliRunner().invoke(app, ["compare", str(model), *arguments])
-    assert result.exit_code == USAGE, result.output
+    result = invoke("compare", model, *arguments, code=USAGE)
     assert result.stderr == f"error: {message}\n"

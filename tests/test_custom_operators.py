@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli.entry import app
+from commands import invoke
 from passwright.app.measure.tuned_settings import Configuration
 from passwright.app.models.conditions import options_digest
 from passwright.app.optimize.run_options import RunOptions
@@ -39,7 +39,6 @@ from passwright.core.processes.watchdog import time_limit
 from passwright.core.support.python_files import import_file
 from passwright.testing import CheckInconclusive, RuleIsWrong, becomes, check_rule, stays
 from rewriting import load
-from typer.testing import CliRunner
 
 import passwright
 
@@ -408,9 +407,7 @@ def test_files_count_for_results(folder: Path) -> None:
 
 def passes(folder: Path, *arguments: str, code: int = 0) -> str:
     with chdir(folder):
-        result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result.output
+        return invoke(*arguments, code=code).output
 
 
 def test_run_with_a_library(folder: Path, compiled: Callable[[str], Path]) -> None:

@@ -12,8 +12,8 @@ from threading import Thread
 from typing import Any
 
 import pytest
+from commands import invoke
 from dask_cluster import DaskCluster, kill, wait_until
-from passwright.app.cli.entry import app
 from passwright.app.models import dask_pool
 from passwright.app.models.dask_pool import DaskPool
 from passwright.app.models.dask_worker import installed_versions
@@ -21,7 +21,6 @@ from passwright.core.errors import PassesError, UsageError
 from passwright.core.processes.worker_process import RequestFailed, WorkerExit
 from process_server import ProcessServer
 from rewriting import cases
-from typer.testing import CliRunner
 
 from passwright import optimize
 
@@ -170,8 +169,7 @@ def test_golden_models_are_those_of_single_runs(cluster: DaskCluster, tmp_path: 
     names = ("functions", "mixer_external")
     models = [str(GOLDEN / f"{name}.onnx") for name in names]
     options = ["--output-dir", str(tmp_path / "out"), "--no-verify", "--on", cluster.address]
-    result = CliRunner().invoke(app, ["batch", *models, *options])
-    assert result.exit_code == 0, result.output + repr(result.exception)
+    result = invoke("batch", *models, *options)
     assert "2 models: " in result.output
     for name, model in zip(names, models, strict=True):
         optimize(model, output=tmp_path / f"{name}.onnx", verify=False)

@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import onnx
 import pytest
@@ -13,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from operation_counts import count_calls
-from passwright.app.cli.entry import app
 from passwright.app.diff.diff_result import ChangedOp, ModelDifference, SubgraphChange
 from passwright.app.diff.document import difference_lines, summary
 from passwright.app.diff.model_diff import DiffReport
@@ -21,7 +22,6 @@ from passwright.core.errors import ModelError
 from random_models import models
 from rewriting import cases, each, load, table
 from tiers import GOLDEN_SAMPLE, slow_unless
-from typer.testing import CliRunner, Result
 
 from passwright import diff, optimize
 
@@ -521,10 +521,7 @@ def saved(path: Path, model: onnx.ModelProto, **options: Any) -> Path:
     return path
 
 
-def invoke(*arguments: str | Path, code: int = OK) -> Result:
-    result = CliRunner().invoke(app, ["diff", *map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+invoke = partial(commands.invoke, "diff")
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from commands import invoke
 from msgspec import structs
 from passwright.app.cli.entry import app
 from passwright.app.compare.document import engine_table
@@ -32,7 +33,7 @@ from passwright.core.ort.engines import EngineChoice, parse_engine
 from passwright.core.ort.sessions import SessionConfig, library_devices
 from rewriting import cases, each, load
 from simulated_races import SimulatedMachine
-from test_cli import UNVERIFIED, WRONG, invoke
+from test_cli import UNVERIFIED, WRONG
 from tiers import needs_openvino
 from typer.testing import CliRunner
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from hypothesis import given
 from onnx import TensorProto, helper
 from operation_counts import count_calls
@@ -603,8 +604,7 @@ def test_other_optimizers_outside_pipeline(tmp_path: Path, name: str, line: str)
     pytest.importorskip(name.partition(":")[0])
     path = tmp_path / "m.onnx"
     onnx.save(load("g (float[2] x) => (float[2] y) { t = Identity(x) y = Exp(t) }"), path)
-    result = CliRunner().invoke(app, ["explain", name, str(path), "--as-is"])
-    assert result.exit_code == 0, result.output
+    result = invoke("explain", name, path, "--as-is")
     assert line in map(str.strip, result.output.splitlines())
     assert "(no pattern to compare)" in result.output
     assert f"{name} is not in the pipeline basic" in result.output
@@ -625,8 +625,7 @@ def test_other_optimizers_outside_pipeline(tmp_path: Path, name: str, line: str)
     },
 )  # fmt: skip
 def test_command(path: Path, arguments: list[str], code: int, lines: list[str]) -> None:
-    result = CliRunner().invoke(app, ["explain", "matmul_add_to_gemm", str(path), *arguments])
-    assert result.exit_code == code, result.output
+    result = invoke("explain", "matmul_add_to_gemm", path, *arguments, code=code)
     printed = [line.strip() for line in result.output.splitlines()]
     assert set(lines) <= set(printed), result.output
 

@@ -14,9 +14,9 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import _get_all_tensors, set_external_data
-from passwright.app.cli.entry import app
 from passwright.core import EXACT, Model, RewriteBuilder, Value, rule
 from passwright.core.errors import ModelError
 from passwright.core.io import files, publishing, writer
@@ -31,7 +31,6 @@ from passwright.core.support import gc_pause
 from rewriting import cases
 from rewriting import load as text_model
 from tiers import slow_unless
-from typer.testing import CliRunner
 
 from passwright import optimize
 
@@ -280,15 +279,13 @@ def test_external_data_on_request(tmp_path: Path, external: bool) -> None:
     model = text_model(text, weights={"w": SQUARE, "small": np.ones(64, np.float32)})
     onnx.save(model, source, save_as_external_data=external, location="w.bin", size_threshold=0)
     for choice, names in {"always": {"w"}, "never": set[str](), "1": {"w", "small"}, "1MB": set[str]()}.items():
-        result = CliRunner().invoke(app, ["run", str(source), "-o", str(out), "--external-data", choice, "--no-verify"])
-        assert result.exit_code == 0, result.output
+        invoke("run", source, "-o", out, "--external-data", choice, "--no-verify")
         raw = onnx.load(out, load_external_data=False)
         assert {t.name for t in raw.graph.initializer if t.external_data} == names
         assert len(list(tmp_path.glob("*.data"))) == bool(names)
         np.testing.assert_array_equal(arrays(onnx.load(out))["w"], SQUARE)
     for wrong in ("sometimes", "-1", "0"):
-        refused = CliRunner().invoke(app, ["run", str(source), "--external-data", wrong])
-        assert refused.exit_code == 2
+        refused = invoke("run", source, "--external-data", wrong, code=2)
         assert "choose from auto, always, never, or give a size such as 1MB" in refused.stderr
     optimize(source, verify=False, output=out, external_data="always").save(tmp_path / "saved.onnx")
     assert data_of(tmp_path / "saved.onnx").stat().st_size >= SQUARE.nbytes

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli.entry import app
+from commands import invoke
 from passwright.app.cli.exit_codes import UNVERIFIED, WRONG
 from passwright.app.cli.outputs import Outputs
 from passwright.app.optimize.document import describe
@@ -23,7 +23,7 @@ from passwright.core.errors import UsageError
 from passwright.core.run.report import RunHint, TransformRecord
 from rewriting import each, load
 from sample_reports import report
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 
@@ -53,9 +53,7 @@ def folder(tmp_path: Path) -> Path:
 
 def passes(folder: Path, *arguments: str, code: int = 0) -> Result:
     with chdir(folder):
-        result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+        return invoke(*arguments, code=code)
 
 
 def sarif(text: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:

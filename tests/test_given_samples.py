@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from onnx import numpy_helper
 from passwright.app.cli.entry import app
 from passwright.app.measure.feeds import make_feeds
@@ -267,8 +268,7 @@ def test_the_sample_that_differs_is_named(signs: Path, kept: int, monkeypatch: p
         (["bisect", model, "--plugin", rule, "--inputs", data], 3),
         (["run", model, "--plugin", rule, "--inputs", data], 0),
     ):
-        result = CliRunner().invoke(app, command)
-        assert result.exit_code == code, result.output
+        result = invoke(*command, code=code)
         assert "on given (in.npz: second) inputs" in result.output
     assert "verified: bit-identical, on 3 given samples; 1 of 1 by proved rules\n" in result.stdout
 

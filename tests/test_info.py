@@ -3,16 +3,16 @@
 import json
 from pathlib import Path
 
+import commands
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.cli.entry import app
 from passwright.core import Plugin
 from passwright.core.errors import PluginError
 from passwright.core.ir.tensor import Tensor
 from rewriting import load
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from passwright import info, optimize
 
@@ -29,9 +29,7 @@ g (float[N] x) => (float[N] y) { a = local.twice(x) y = local.twice(a) }
 
 
 def invoke(*arguments: object, code: int = 0, width: int = 80) -> Result:
-    result = CliRunner(env={"COLUMNS": str(width), "NO_COLOR": "1"}).invoke(app, ["info", *map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+    return commands.invoke("info", *arguments, env={"COLUMNS": str(width), "NO_COLOR": "1"}, code=code)
 
 
 @pytest.fixture

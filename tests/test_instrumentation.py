@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from onnxruntime import InferenceSession
 from passwright.core import (
     EXACT,
@@ -32,7 +33,6 @@ from passwright.core import (
 from passwright.core.errors import InstrumentationError, PassesError, PassFailed, UsageError, VerificationError
 from passwright.core.run.instrumentation import Hooks
 from rewriting import cases, load
-from test_cli import invoke
 
 from passwright import optimize
 

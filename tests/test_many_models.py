@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from dask_cluster import DaskCluster, kill
 from page_parser import decompress_json
 from passwright.app.cli.entry import app
@@ -30,7 +32,7 @@ from passwright.core.processes.worker_process import RequestFailed, WorkerError,
 from rewriting import cases, load, op_types
 from sample_reports import comparison
 from tiers import slow_unless
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Relu(a) c = Relu(b) y = Mul(c, w) }"
@@ -91,19 +93,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str | Path, code: int = OK) -> Result:
-    """Call `passes run`."""
-    return call("run", *arguments, code=code)
-
-
-def batch(*arguments: str | Path, code: int = OK) -> Result:
-    return call("batch", *arguments, code=code)
-
-
-def call(*arguments: str | Path, code: int) -> Result:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+run, batch = partial(invoke, "run"), partial(invoke, "batch")
 
 
 def table(path: str | Path = f"out/{TABLE_NAME}") -> list[dict[str, str]]:
@@ -267,7 +257,7 @@ def test_refused_runs(folder: Path, arguments: str, message: str) -> None:
 @pytest.mark.parametrize("command", ["run", "batch"])
 def test_summary_of_a_folder(folder: Path, command: str) -> None:
     """The table and the page of a journal, of a batch or of `passes run`."""
-    shown = call(command, "zoo", "--output-dir", "out", "--no-verify", code=BAD).stdout
+    shown = invoke(command, "zoo", "--output-dir", "out", "--no-verify", code=BAD).stdout
     batch("--summarize", "out", "-q")
     before = {name: (folder / "out" / name).read_bytes() for name in (TABLE_NAME, PAGE_NAME)}
     assert cells("outcome") == {
@@ -669,8 +659,7 @@ def require_results_of_single_runs(models: Sequence[Path]) -> None:
     Path("single").mkdir()
     for model in models:
         single = Path("single", model.name)
-        result = CliRunner().invoke(app, ["run", str(model), "-o", str(single), "--verify", "quick"])
-        assert result.exit_code == OK
+        invoke("run", model, "-o", single, "--verify", "quick")
         assert single.read_bytes() == Path("out", model.name).read_bytes(), model
     data = [
         {p.name: p.read_bytes() for p in Path(folder).iterdir() if "data" in p.name} for folder in ("single", "out")

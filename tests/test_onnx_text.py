@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from onnx import TensorProto, helper, numpy_helper, parser
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
 from passwright.core.serialization.onnx_text import model_text
 from rewriting import cases, load
-from test_cli import invoke
 from tiers import GOLDEN_SAMPLE, slow_unless
 
 from passwright import show

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import invoke
 from msgspec import structs
 from passwright.app.cli.entry import COMMANDS, app
 from passwright.app.cli.parameters import options_from
@@ -18,7 +19,6 @@ from passwright.app.options import Option, arguments_of, options_of
 from passwright.app.tune.tune_options import TuneOptions
 from passwright.core.errors import PassesError, UsageError
 from rewriting import cases
-from test_cli import invoke
 from typer.main import get_command
 
 import passwright

@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 import psutil
 import pytest
+from commands import invoke
 from msgspec.structs import replace
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, ModelLoadError, UnverifiableError
@@ -26,7 +27,7 @@ from passwright.core.verify.oracle_process import OracleProcess
 from passwright.core.verify.oracle_start import ORACLE_WORKER
 from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import cases, load
-from test_cli import UNVERIFIED, invoke
+from test_cli import UNVERIFIED
 from test_signals import PATIENCE, RUN, is_gone, wait_until
 from tiers import slow_unless
 

@@ -1,14 +1,14 @@
 """`passes bisect --ort`: onnxruntime's own optimizers."""
 
 import json
+from functools import partial
 from pathlib import Path
 
+import commands
 import onnx
 import pytest
-from passwright.app.cli.entry import app
 from passwright.app.commands.bisect import with_default_level
 from rewriting import cases, load
-from typer.testing import CliRunner, Result
 
 from passwright import bisect_ort
 
@@ -24,10 +24,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path / "m.onnx"
 
 
-def bisect(*arguments: str | Path, code: int = OK) -> Result:
-    result = CliRunner().invoke(app, ["bisect", *map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+bisect = partial(commands.invoke, "bisect")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 import onnx
 import pytest
+from commands import invoke
 from pass_loading import make_pipeline
 from passwright.app.cli.entry import app
 from passwright.app.registry.name_resolver import NameResolver
@@ -501,9 +502,7 @@ def test_paths_are_relative_to_the_pipelines_file(folder: Path) -> None:
 
 
 def passes(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == code, result.output
-    return result.output
+    return invoke(*arguments, code=code).output
 
 
 def test_command_composes_pipelines(folder: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from pass_loading import installed_passes, make_pipeline, passes_from_file
 from passwright.app.check.rule_check import select_passes
 from passwright.app.cli.entry import app
@@ -245,8 +246,7 @@ def test_analyses_of_installed_packages_are_shown_by_name(install: Install, tmp_
 @pytest.mark.parametrize("name", ["neg-behind", "neg_behind", "whole"])
 def test_check_has_the_kernels_of_installed_packages(install: Install, name: str) -> None:
     install("scales", KERNELS)
-    result = CliRunner().invoke(app, ["check", name, "--budget", "5"])
-    assert result.exit_code == 0, result.output
+    invoke("check", name, "--budget", "5")
 
 
 def test_reproducers_have_the_versions_of_packages(
@@ -344,13 +344,11 @@ def test_repro_records_pass_options(
         options = [options[0], options[1].replace("drop-", "raising-")]
     options = ["--plugin", "raising.py", *options]
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["run", "m.onnx", *options, "--repro", "wrong"])
-    assert done.exit_code == 0, done.stderr
+    invoke("run", "m.onnx", *options, "--repro", "wrong")
     (folder,) = (tmp_path / "wrong").iterdir()
     command = next(line.strip() for line in (folder / "README.md").read_text().splitlines() if "passes bisect" in line)
     monkeypatch.chdir(folder)
-    again = CliRunner().invoke(app, shlex.split(command)[1:])
-    assert again.exit_code == 3, (command, again.stderr)
+    again = invoke(*shlex.split(command)[1:], code=3)
     assert again.stdout.startswith("raising-scales"), command
 
 
@@ -486,8 +484,7 @@ def test_broken_package_stops_only_its_users(
     install("broken-plugin", "import nowhere_at_all")
     install("good-plugin", code_of("fine"))
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, arguments)
-    assert done.exit_code == code, done.stderr
+    done = invoke(*arguments, code=code)
     assert done.stderr.count("\n") == bool(line)
     assert done.stderr.startswith(line)
 
@@ -646,8 +643,7 @@ def test_broken_pass_does_not_affect_its_package(install: Install) -> None:
 
 
 def listed(*arguments: str, code: int = 0) -> Any:
-    result = CliRunner().invoke(app, ["list", *arguments, "--json", "-"])
-    assert result.exit_code == code, result.output
+    result = invoke("list", *arguments, "--json", "-", code=code)
     return json.loads(result.stdout) if code == 0 else result.stderr
 
 
@@ -730,8 +726,7 @@ PLUGIN = Plugin(targets=(PHONE,))
 
 def test_list_reports_broken_packages(install: Install, tmp_path: Path) -> None:
     install("broken-plugin", "import nowhere_at_all")
-    result = CliRunner().invoke(app, ["list", "--json", str(tmp_path / "list.json")])
-    assert result.exit_code == 0
+    result = invoke("list", "--json", tmp_path / "list.json")
     assert result.stderr.startswith("warning: entry point broken-plugin = broken_plugin of broken-plugin 0.9: Module")
     broken = json.loads((tmp_path / "list.json").read_text())["broken"]
     assert list(broken) == ["broken-plugin"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from passwright.app.cli.entry import app
 from passwright.app.optimize.optimize import optimize
 from passwright.app.report import terminal as terminal_module
@@ -156,8 +157,7 @@ def test_ctrl_c_while_files_are_moved(model: Path, tmp_path: Path, monkeypatch: 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("passwright.core.io.publishing._adopt_permissions", interrupt)
-    result = CliRunner().invoke(app, ["run", str(model), "-o", str(out)])
-    assert result.exit_code == 130
+    result = invoke("run", model, "-o", out, code=130)
     assert re.fullmatch(
         rf"interrupted while (verifying|writing); {re.escape(str(out))} may be written\n", result.stderr
     )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from onnx import parser
 from pass_loading import passes_from_file
 from passwright.app.cli.entry import app
@@ -217,8 +218,7 @@ def test_strict_run_writes_a_repro(tmp_path: Path, rules: Path) -> None:
     model = tmp_path / "m.onnx"
     onnx.save(RELU, model)
     arguments = ["run", model, "--strict", "--plugin", rules, "--repro", tmp_path / "r", "-o", tmp_path / "o.onnx"]
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == 3
+    invoke(*arguments, code=3)
     assert not (tmp_path / "o.onnx").exists()
     assert [p.name for p in (tmp_path / "r").iterdir()] == ["01-drop_relu-y"]
 

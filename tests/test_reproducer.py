@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from passwright.core import ModelError, PassesError, Pipeline
 from passwright.core.errors import UsageError, VerificationError
 from rewriting import cases, load
-from test_cli import invoke
 
 from passwright import optimize, replay
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import onnx
 import pytest
+from commands import invoke
 from passwright.app.cli.entry import COMMANDS, app
 from passwright.app.cli.settings import MAX_BYTES, SettingsFile, checked_settings, find_settings, key_of, may_run_code
 from passwright.core.errors import UsageError
 from rewriting import load, op_types
-from test_cli import TEXT, WEIGHTS, invoke, plugin
+from test_cli import TEXT, WEIGHTS, plugin
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -47,8 +48,7 @@ def shown(*arguments: str) -> dict[str, tuple[object, str]]:
 
 def refusal(*arguments: str, code: int = USAGE) -> str:
     """The one line of an error."""
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == code, result.output
+    result = invoke(*arguments, code=code)
     assert result.stdout == ""
     first, *others = result.stderr.splitlines()
     assert all(line.startswith("(settings of ") for line in others)

@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import pytest
 import sample_reports as samples
+from commands import invoke
 from passwright.app.cli.entry import app
 from passwright.app.measure import benchmark
 from passwright.app.measure.benchmark import BenchmarkTarget
@@ -104,8 +105,7 @@ def test_slow_plugin_loses_to_the_original(
     (tmp_path / "slow.py").write_text(PLUGIN)
     out = tmp_path / "out.onnx"
     slow = ["run", str(model), "-o", str(out), "--plugin", str(tmp_path / "slow.py"), "--threads", "1"]
-    result = CliRunner().invoke(app, [*slow, "--check-speed", "--min-time", "0.3", "--json", str(tmp_path / "r.json")])
-    assert result.exit_code == 0, result.output
+    result = invoke(*slow, "--check-speed", "--min-time", "0.3", "--json", tmp_path / "r.json")
     assert onnx.load(out).graph == onnx.load(model).graph
     report = json.loads((tmp_path / "r.json").read_text())
     (race,) = report["speed"]["races"]
@@ -125,8 +125,7 @@ def test_race_on_a_busy_machine_decides_nothing(model: Path, tmp_path: Path, mon
 
     monkeypatch.setattr(benchmark, "run_benchmark", run_benchmark)
     arguments = ["run", str(model), "-o", str(tmp_path / "o.onnx"), "--json", str(tmp_path / "r.json"), "--check-speed"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
+    result = invoke(*arguments)
     assert op_types(onnx.load(tmp_path / "o.onnx")) == ["Elu"]
     assert "speed: with ORT ALL inconclusive (0.95-2.00) to the original's time, with 2 threads" in result.stdout
     assert "speed: the machine is busy: the processes waited 60% of the time for a core; measure" in result.stdout
@@ -227,8 +226,7 @@ def test_result_that_onnxruntime_refuses_is_left_out(model: Path, monkeypatch: p
 
 def test_result_is_taken_if_the_original_cannot_be_measured(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured_by(monkeypatch, lambda ops: 1.0 if "Celu" in ops else "a bad kernel")
-    result = CliRunner().invoke(app, ["run", str(model), "--check-speed"])
-    assert result.exit_code == 0
+    result = invoke("run", model, "--check-speed")
     assert "speed: not measured: the original does not run under ORT ALL: a bad kernel" in result.stdout
 
 

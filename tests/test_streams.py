@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli.entry import app
+from commands import invoke
 from passwright.app.cli.outputs import Outputs
 from passwright.app.models import single_run
 from passwright.app.models.display import Display
@@ -22,7 +22,6 @@ from passwright.app.optimize.optimize import Result
 from passwright.app.optimize.run_options import RunOptions
 from passwright.core.errors import UsageError
 from rewriting import cases, load, op_types
-from typer.testing import CliRunner
 
 if TYPE_CHECKING:
     from click.testing import Result as Outcome
@@ -42,9 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str, model: bytes = MODEL, code: int = OK) -> Outcome:
-    result = CliRunner().invoke(app, ["run", *arguments], input=model)
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+    return invoke("run", *arguments, input=model, code=code)
 
 
 def require_error(*arguments: str, model: bytes = MODEL, code: int = BAD) -> str:

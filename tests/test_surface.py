@@ -10,15 +10,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from onnx import helper
-from passwright.app.cli.entry import app
 from passwright.app.compare.document import describe as describe_comparison
 from passwright.app.measure.model_stats import compute_model_stats
 from passwright.app.report.terminal import Terminal
 from rewriting import cases, load
 from sample_reports import comparison
 from tiers import slow_unless
-from typer.testing import CliRunner
 
 import passwright
 
@@ -63,8 +62,7 @@ def show(surface: Surface, *arguments: str | Path, code: int = 0) -> Shown:
     """Run a command there, and require what holds for all of its output."""
     variables = {"COLUMNS": str(surface.columns), "TERM": "xterm-256color", **dict(surface.variables)}
     variables["TTY_COMPATIBLE"] = str(int(surface.is_terminal))
-    result = CliRunner(env=variables).invoke(app, [*map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
+    result = invoke(*arguments, env=variables, code=code)
     for text in (result.stdout, result.stderr):
         assert surface.is_terminal or "\x1b" not in text
         assert not surface.variables or not COLOUR.search(text)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import onnx
 import pytest
@@ -22,7 +24,7 @@ from passwright.core.verify.output_comparison import compare_outputs
 from passwright.passes.targets import TARGET_NAMES, shipped_target
 from rewriting import cases, load, op_types
 from tiers import needs_openvino, slow_unless
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from passwright import info, optimize
 
@@ -38,10 +40,7 @@ TEXT = """g (float[2,8] x, float[1,4,4] b, float[1,1,4] s) => (float[2,8] y, int
     y = Gelu(x) r = NonMaxSuppression(b, s) }"""
 
 
-def invoke(*arguments: object, code: int = 0) -> Result:
-    result = CliRunner(env={"NO_COLOR": "1"}).invoke(app, list(map(str, arguments)))
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+invoke = partial(commands.invoke, env={"NO_COLOR": "1"})
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from commands import invoke
 from onnx import TensorProto, helper
 from passwright.app.cli.entry import app
 from passwright.core import Model, ModelTransform, from_onnx
@@ -26,7 +27,7 @@ from passwright.passes.transforms.interface import (
 from passwright.passes.transforms.texts import ClearDocs, ClearMetadata, ShortNames, UniqueNodeNames
 from rewriting import cases, initializers, load, op_types, run, to_onnx
 from simulated_races import SimulatedMachine
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from passwright import compare, optimize, quantize, tune
 
@@ -61,12 +62,6 @@ def transformed(transform: ModelTransform, model: onnx.ModelProto, changes: int 
     onnx.checker.check_model(out, full_check=True)
     assert to_onnx(from_onnx(out)) == out
     return out
-
-
-def invoke(*arguments: object, code: int = 0) -> Result:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
 
 
 def saved(model: onnx.ModelProto, folder: Path) -> Path:

@@ -5,14 +5,13 @@ from typing import Any
 
 import onnx
 import pytest
+from commands import invoke
 from onnx import TensorProto, helper
-from passwright.app.cli.entry import app
 from passwright.core.errors import UsageError
 from passwright.core.serialization.proto_queries import all_nodes, subgraphs
 from passwright.testing.rewriting import load
 from rewriting import cases
 from tiers import slow_unless
-from typer.testing import CliRunner
 
 from passwright import optimize
 
@@ -159,8 +158,7 @@ def test_command_line(model: onnx.ModelProto, tmp_path: Path) -> None:
     path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(model, path)
     for more, expected in (([], {"f": ["N", 4]}), (["--value-info", "keep"], KEPT)):
-        result = CliRunner().invoke(app, ["run", str(path), "-o", str(out), *more])
-        assert result.exit_code == 0, result.output
+        invoke("run", path, "-o", out, *more)
         assert entries(onnx.load(out)) == expected
 
 
@@ -173,8 +171,7 @@ def test_command_line(model: onnx.ModelProto, tmp_path: Path) -> None:
 )
 def test_unknown_choices(model: onnx.ModelProto, tmp_path: Path, text: str, message: str) -> None:
     onnx.save(model, tmp_path / "m.onnx")
-    result = CliRunner().invoke(app, ["run", str(tmp_path / "m.onnx"), "--value-info", text])
-    assert result.exit_code == 2
+    result = invoke("run", tmp_path / "m.onnx", "--value-info", text, code=2)
     assert message in " ".join(result.output.split())
     with pytest.raises(UsageError, match="choose from"):
         optimize(model, value_info=text)

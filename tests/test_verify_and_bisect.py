@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.app.cli.entry import app
+from commands import invoke
 from rewriting import cases, load
-from typer.testing import CliRunner, Result
 
 from passwright import verify
 
@@ -33,12 +32,6 @@ def saved(folder: Path, name: str, text: str = MODEL, **weights: np.ndarray) -> 
     reads_w = "w)" in text and "] w)" not in text
     onnx.save(load(text, weights=weights or W if reads_w else {}), folder / name)
     return folder / name
-
-
-def invoke(*arguments: str | Path, code: int = OK) -> Result:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
 
 
 @cases(

@@ -2,17 +2,17 @@
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commands
 import pytest
 from msgspec.structs import replace
-from passwright.app.cli.entry import app
 from passwright.core.errors import UnverifiableError
 from passwright.core.processes.worker_process import RequestFailed
 from passwright.testing.model_comparison import ComparisonProcess, RewriteComparison
 from rewriting import load, op_types
-from typer.testing import CliRunner, Result
 
 from passwright import optimize
 
@@ -54,10 +54,7 @@ def rules(tmp_path: Path) -> Path:
     return path
 
 
-def invoke(*arguments: str | Path, code: int = OK) -> Result:
-    result = CliRunner().invoke(app, ["check", *map(str, arguments)])
-    assert result.exit_code == code, result.output + repr(result.exception)
-    return result
+invoke = partial(commands.invoke, "check")
 
 
 def test_all_rules_of_file(rules: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from commands import invoke
 from opset_cases import opset_of
 from passwright.app.cli.entry import app
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
@@ -115,8 +116,7 @@ def test_diff_shows_only_what_changed() -> None:
 def test_command(tmp_path: Path) -> None:
     model, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
     onnx.save(load(SUMS, 11), model)
-    run = CliRunner().invoke(app, ["run", str(model), "-o", str(out), "--enable", "raise-opset{to=21}"])
-    assert run.exit_code == 0, run.output
+    invoke("run", model, "-o", out, "--enable", "raise-opset{to=21}")
     assert opset_of(onnx.load(out)) == 21
     listed = CliRunner().invoke(app, ["list", "raise-opset"])
     assert "{to=0}" in listed.output
@@ -252,15 +252,13 @@ def test_option(tmp_path: Path) -> None:
     model, out = tmp_path / "m.onnx", tmp_path / "o.onnx"
     onnx.save(load(REGIONS, 16), model)
     for opset, code, text in (("20", 0, ""), ("22", 4, "error: opset 22 is not possible: RoiAlign y"), ("99", 2, "99")):
-        run = CliRunner().invoke(app, ["run", str(model), str(out), "--opset", opset])
-        assert run.exit_code == code, run.output
+        run = invoke("run", model, out, "--opset", opset, code=code)
         assert text in run.stderr
         assert run.stderr.count("\n") == bool(text)
         assert out.exists() is (code == 0)
         out.unlink(missing_ok=True)
-    checked = CliRunner().invoke(app, ["run", str(model), "--opset", "20", "--check"])
-    assert checked.exit_code == 3
+    checked = invoke("run", model, "--opset", "20", "--check", code=3)
     assert checked.stdout.startswith(f"{model}: opset 16 -> 20, 1 -> 1 nodes")
     tables = CliRunner().invoke(app, ["run", str(model), "--opset", "20", "-v", "--no-verify"]).stdout
     assert re.search(r"opset +│ +16 │ +20 │", tables)
-    assert CliRunner().invoke(app, ["run", str(model), "--opset", "16", "--check"]).exit_code == 0
+    invoke("run", model, "--opset", "16", "--check")

@@ -180,7 +180,8 @@ class Search:
         self._schemes = schemes
         pending = dict(schemes)
         while pending and not (len(pending) < len(schemes) and self._is_exhausted()):
-            for start in sorted(self._starts(pending), key=self._figure):
+            starts = self._starts(pending)
+            for start in sorted(starts, key=self._preference(starts)):
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
                     continue

@@ -447,6 +447,14 @@ def test_half_of_the_time_is_left_for_scores(tmp_path: Path, seconds: float, sec
     assert ((LIMITED, 0) in {(t.outcome, t.changed) for t in search.trials}) == (not second)
 
 
+@pytest.mark.parametrize(("noise", "scored"), [(0.01, "large"), (0.07, "small")])
+def test_the_smaller_one_of_equal_ones_is_scored_first(noise: float, scored: str, tmp_path: Path) -> None:
+    """So that a short search takes it."""
+    limits, race = Limits(1, 600), races(ratios(0.40, noise), ratios(0.45, noise))
+    search, schemes = schemes_of_sizes(tmp_path, race=race, limits=limits)
+    assert [b.trial.scheme for b in search.run(schemes)] == [scored]
+
+
 def test_the_number_of_trials_is_named_where_it_ended_the_search(tmp_path: Path) -> None:
     search, schemes = schemes_of_sizes(
         tmp_path, "ay", race=races(ratios(0.5, 0.01), ratios(0.4, 0.01)), limits=Limits(1, 600)

@@ -28,11 +28,11 @@ from ..report.notebook import report_card
 from ..report.number_text import change, ratio, ratio_with_bounds
 from ..report.page import page_html
 from ..report.progress import with_keywords
-from .decisions import ENGINE, PIPELINE, installed_providers
+from .decisions import ENGINE, PIPELINE, installed_providers, pipeline_choices
 from .report import TuneReport
 from .search import LIMITED, RaceTrial
 from .tune import tune_model
-from .tune_options import AdviseOptions, TuneOptions
+from .tune_options import DEFAULT_PIPELINES, AdviseOptions, TuneOptions
 
 SCHEMES, SCHEMES_WITH_DATA = "dynamic,weights8", "static,dynamic,weights8"
 GAIN, NO_GAIN, SLOWER, INCONCLUSIVE = "gain", "no gain", "slower", "inconclusive"
@@ -110,7 +110,7 @@ def advise_on(model: onnx.ModelProto | str | Path, options: AdviseOptions) -> Ad
         for name, given in (("data", options.data), ("labelled", options.labelled))
         if given is not None
     )
-    found = {a.technique: a for a in _raced(tuned, arguments, data, options.budget)}
+    found = {a.technique: a for a in _raced(tuned, arguments, scheme, data, options.budget)}
     advice = sorted(found.values(), key=lambda a: a.time.ratio if a.time is not None else inf)
     advice += _not_tried(source, has_data=has_data)
     whole = f"passes tune {arguments} --budget {options.budget}{data}"
@@ -125,18 +125,20 @@ def advise_on(model: onnx.ModelProto | str | Path, options: AdviseOptions) -> Ad
 advise = with_keywords(AdviseOptions, "advise")(advise_on)
 
 
-def _raced(tuned: TuneReport, arguments: str, data: str, budget: str) -> Iterator[Advice]:
-    """The techniques of a search, each with the last race in which it was."""
-    for trial in tuned.trials:
+def _raced(tuned: TuneReport, arguments: str, scheme: str, data: str, budget: str) -> Iterator[Advice]:
+    """The techniques of a search, each with the last race in which it was; models that it did not come to, too."""
+    known = {t.choice for t in tuned.trials}
+    models = pipeline_choices(DEFAULT_PIPELINES, scheme.split(","))
+    for trial in (*tuned.trials, *(RaceTrial("", str(c), LIMITED) for c in models if str(c) not in known)):
         decision, _, label = trial.choice.partition(": ")
-        scheme = label.removeprefix("quantize ") if label.startswith("quantize ") else ""
+        own = label.removeprefix("quantize ") if label.startswith("quantize ") else ""
         technique, command = f"session: {decision} {label}", f"passes tune {arguments}"
         if decision == ENGINE:
             is_lossy = parse_engine(label).is_lossy
             technique = f"engine {label}"
             command += f" --engine {shlex.quote(label)}" + f" --budget {budget}{data}" * is_lossy
-        elif scheme:
-            technique, command = f"quantization: {scheme}", f"passes quantize {arguments} --scheme {scheme}{data}"
+        elif own:
+            technique, command = f"quantization: {own}", f"passes quantize {arguments} --scheme {own}{data}"
         elif decision == PIPELINE:
             technique = PIPELINE_TECHNIQUES.get(label, f"pipeline {label}")
             command = f"passes run {arguments}" + f" --pipeline {label}" * (label != "basic")

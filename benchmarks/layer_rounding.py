@@ -1,4 +1,4 @@
-"""Noise of static quantization with weights rounded to the nearest, and for their inputs by GPTQ.
+"""Noise of static quantization and of stored weights, rounded to the nearest, and for their inputs by GPTQ.
 
 `python benchmarks/layer_rounding.py DIR NAME...` takes networks of `golden_models/trained/make.py --out DIR`. Prints
 the signal to noise of the worst output, in dB, on labelled inputs, which calibrate nothing, with weights of 8 and of 7
@@ -27,7 +27,7 @@ from passwright.passes.targets import QUANTIZATION_TARGETS
 from passwright import optimize
 
 CALIBRATING, COMPARED = 64, 64
-TARGETS = {8: "x86-vnni", 7: "x86"}
+KINDS = {"8 bits": ("static", "x86-vnni"), "7 bits": ("static", "x86"), "int8-weights": ("int8-weights", "x86")}
 Feeds = Mapping[str, Any]
 
 
@@ -44,7 +44,7 @@ def decibels(original: Path, made: Path, samples: Sequence[Feeds]) -> float:
 
 
 def measure(path: Path, folder: Path) -> list[float]:
-    """The figures of each number of bits, to the nearest and by GPTQ."""
+    """The figures of each kind, to the nearest and by GPTQ."""
     inputs = input_specs(model_source(path, inline=True).load())
     data, unseen = (
         read_calibration_data([str(path.with_name(f"{path.stem}_{kind}.npz"))], inputs, limit=limit)
@@ -54,17 +54,18 @@ def measure(path: Path, folder: Path) -> list[float]:
     optimize(path, "ort", inputs=data[0], verify=False).save(file)
     source = model_source(file, inline=True)
     calibration, figures = Calibration(source, data), []
-    for target in TARGETS.values():
-        spec = QUANTIZATION_TARGETS[target].spec({})
-        variants = dict(chosen_schemes("static", source, calibration, spec, calibrate="minmax")["static"])
+    for scheme, target in KINDS.values():
+        spec, method = QUANTIZATION_TARGETS[target].spec({}), "minmax" if scheme == "static" else ""
+        variants = dict(chosen_schemes(scheme, source, calibration, spec, calibrate=method)[scheme])
         best: BuiltCandidate | None = None
-        for name in ("minmax", "GPTQ"):
+        for name in (method, "GPTQ"):
             builder = variants[name](best)
             assert builder is not None
             candidate = builder.build()
-            best = BuiltCandidate(builder, candidate, folder / f"{name}.onnx", {}, Trial("static", name, 0, 0, 0))
-            candidate.save(best.path)
-            figures.append(decibels(file, best.path, list(islice(unseen, COMPARED))))
+            made = folder / f"{scheme}{name}.onnx"
+            best = BuiltCandidate(builder, candidate, made, {}, Trial(scheme, name, 0, 0, 0))
+            candidate.save(made)
+            figures.append(decibels(file, made, list(islice(unseen, COMPARED))))
     return figures
 
 
@@ -72,8 +73,8 @@ def main() -> None:
     for name in sys.argv[2:]:
         with TemporaryDirectory() as folder:
             figures = measure(Path(sys.argv[1]) / f"{name}.onnx", Path(folder))
-        pairs = zip(TARGETS, figures[::2], figures[1::2], strict=True)
-        text = "; ".join(f"{bits} bits {nearest:.1f}, by GPTQ {rounded:.1f} dB" for bits, nearest, rounded in pairs)
+        pairs = zip(KINDS, figures[::2], figures[1::2], strict=True)
+        text = "; ".join(f"{kind} {nearest:.1f}, by GPTQ {rounded:.1f} dB" for kind, nearest, rounded in pairs)
         print(f"{name}: {text}", flush=True)
 
 

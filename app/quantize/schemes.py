@@ -36,7 +36,7 @@ from ...passes.quantization.channel_scales import (
 )
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
-from ...passes.quantization.layer_rounding import RoundedLayer, RoundLayers, layer_pairs, rounded_layers
+from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
@@ -105,7 +105,6 @@ SCHEMES: Mapping[str, Scheme] = {
             "weights stored in int8, other constants in float16, arithmetic in float32",
             (STORE_INT8_WEIGHTS,),
             stores=STORE_WEIGHTS["int8-weights"][1:],
-            variants=(("", {}), ("clipped", {"rounding": "mse"})),
         ),
         Scheme(
             "half",
@@ -159,11 +158,13 @@ class Calibration:
         grams = {name: s.grams[r] for name, s in self._grams(rows, self.source).items() for r in s.grams}
         return joint_grams(graph, {n: g.sums[0] for n, g in grams.items()}, {n: g.rows for n, g in grams.items()})
 
-    def rounded_layers(self, best: BuiltCandidate) -> dict[str, RoundedLayer]:
-        """The integer weights of a candidate, rounded for their inputs in the float model that it was made of."""
-        source, quantized = best.builder.source, model_source(best.path, inline=True)
-        pairs = layer_pairs(source.load().graph, quantized.load().graph)
-        return rounded_layers(pairs, lambda rows: self._grams(rows, source))
+    def rounded(self, best: BuiltCandidate) -> CandidateBuilder | None:
+        """The builder of a candidate with integer weights that are rounded for their inputs in its float model."""
+        builder, quantized = best.builder, model_source(best.path, inline=True)
+        pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
+        layers = rounded_layers(pairs, lambda rows: self._grams(rows, builder.source))
+        scheme = replace(builder.scheme, after=(*builder.scheme.after, RoundLayers(layers)))
+        return replace(builder, scheme=scheme) if layers else None
 
     def _grams(self, rows: Mapping[str, Collection[Rows]], source: ModelSource) -> dict[str, ValueStatistics]:
         return collect_statistics(source, [], self.feeds, grams=rows, histograms=False, progress=self.progress)
@@ -270,7 +271,10 @@ def chosen_schemes(
         if is_original:
             chosen[scheme.name] = list(_variants(scheme, original or source, None, spec))
         elif not scheme.needs_ranges:
-            chosen[scheme.name] = list(_variants(scheme, source, calibration, spec))
+            variants = [*_variants(scheme, source, calibration, spec)]
+            if STORE_INT8_WEIGHTS in scheme.lossy and calibration is not None:
+                variants.append(("GPTQ", calibration.rounded))
+            chosen[scheme.name] = variants
         elif calibration is not None:
             formatted = replace(scheme, after=(*scheme.after, *FORMATS[output_format]))
             chosen[scheme.name] = list(_calibrated_variants(formatted, calibration, spec, methods))
@@ -323,12 +327,6 @@ def _calibrated_variants(
         with_ranges = replace(base, ranges=data.ranges(method), operators=operators, **scheme.settings)
         return CandidateBuilder(data.source, scheme, with_ranges, method)
 
-    def with_rounded_layers(best: BuiltCandidate) -> CandidateBuilder | None:
-        """The best variant with weights that are rounded for their inputs."""
-        layers = calibration.rounded_layers(best)
-        scheme = replace(best.builder.scheme, after=(*best.builder.scheme.after, RoundLayers(layers)))
-        return replace(best.builder, scheme=scheme) if layers else None
-
     def after(change: Pass, best: BuiltCandidate) -> CandidateBuilder | None:
         """The best method of calibration for a model with other scales."""
         changed = calibration.after(change)
@@ -346,7 +344,7 @@ def _calibrated_variants(
 
     for method in methods:
         yield method, lambda _, method=method: calibrated(calibration, spec, method)
-    yield "GPTQ", with_rounded_layers
+    yield "GPTQ", calibration.rounded
     yield "equalized channels", partial(after, EqualizeChannels())
     yield "smoothed activations", with_smoothed_activations
     if spec.weight_limit < UNSIGNED_LIMIT:

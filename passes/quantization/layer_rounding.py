@@ -21,6 +21,7 @@ from .channel_scales import replace_input
 from .weight_rounding import Grid, Rounded, float_weights, gptq, shrunk_gram
 
 MAX_COLUMNS = 4608  # of a layer: its Gram matrix takes 170 MB, the inverse of that seconds
+HALF, TINIEST_HALF = 2**-11, 2**-25  # by which scales differ at most that are stored as halves afterwards
 BYTES_AT_ONCE = 512 << 20  # of the Gram matrices in memory
 
 
@@ -36,8 +37,9 @@ class IntegerWeights(NamedTuple):
         """Read those behind DequantizeLinear, or behind Cast and Mul; declines others, and blocks."""
         maker = required_producer(operand(op, 1), "DequantizeLinear", "Mul")
         if maker.type == "Mul":
-            cast = required_producer(operand(maker), "Cast")
-            found = cls(cast, operand(maker, 1).const.astype(np.float64), 0)
+            scales = operand(maker, 1)
+            stored = scales if scales.is_const else operand(required_producer(scales, "Cast"))
+            found = cls(required_producer(operand(maker), "Cast"), stored.const.astype(np.float64), 0)
         else:
             scales, zeros, blocks, *_ = quantization(maker)
             require(blocks is None or not blocks[1], "its weights are quantized in blocks")
@@ -183,7 +185,8 @@ def rounded_layer(pair: LayerPair, grams: Sequence[Gram]) -> RoundedLayer:
     require(in_matrices(pair.quantized, found.integers).shape == exact.shape, "the weights have other shapes")
     require(all(g.sums.shape == (groups, columns, columns) for g in grams), "the Gram matrices have other shapes")
     require(found.scales.size in {1, groups * outputs}, "its scales are of other channels")
-    scales = np.broadcast_to(found.scales.reshape(-1), (groups * outputs,)).reshape(groups, 1, outputs)
+    steps = np.where(found.scales > 0, found.scales, 1).reshape(-1)  # one of zeros may be 0 as a half
+    scales = np.broadcast_to(steps, (groups * outputs,)).reshape(groups, 1, outputs)
     zeros = np.full((1, outputs), found.zero)
     limit = int(np.abs(found.integers.astype(np.int64) - found.zero).max(initial=0))
     grid = Grid(found.zero - limit, found.zero + limit, found.zero)
@@ -229,7 +232,8 @@ class RoundLayers:
                 continue
             try:
                 found = IntegerWeights.of(op)
-                is_same = found.integers.shape == layer.integers.shape and np.array_equal(found.scales, layer.scales)
+                is_same = found.scales.shape == layer.scales.shape and found.integers.shape == layer.integers.shape
+                is_same = is_same and np.allclose(layer.scales, found.scales, HALF, TINIEST_HALF)
                 require(is_same, "the weights have another shape, or other scales")
                 change_log.require_change(self.name, place, (op,), exact=False)
             except MatchFailure as why:

@@ -322,10 +322,13 @@ def gptq(weights: Array, grid: Grid, gram: Array, parameters: Parameters | Calla
     """Rows rounded one after the other, the errors of each spread over the later ones (Frantar et al., 2022).
 
     The inverse of the Gram matrix of the rows left is read off the Cholesky factor of the whole inverse. The parameters
-    of a block are found when its first row is reached, unless they are given for all.
+    of a block are found when its first row is reached, unless they are given for all. Without blocks, the rows of the
+    largest inputs come first, whose errors are then made up for by all others.
     """
-    left, rows = weights.astype(np.float64), len(weights)
-    upper = inverse_factor(gram)
+    rows = len(weights)
+    order = np.arange(rows) if grid.block > 0 else np.argsort(-np.diag(gram), kind="stable")
+    left = weights[order].astype(np.float64)
+    upper = inverse_factor(gram[np.ix_(order, order)])
     step = grid.extent(rows) if grid.block > 0 else GPTQ_ROWS
     integers = np.empty(weights.shape, np.int64)
     found: list[Parameters] = []
@@ -343,7 +346,7 @@ def gptq(weights: Array, grid: Grid, gram: Array, parameters: Parameters | Calla
             left[i + 1 : end] -= np.outer(upper[i, i + 1 : end], errors[i - start])
         left[end:] -= upper[start:end, end:].T @ errors
     scales, zeros = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Rounded(integers, scales, zeros)
+    return Rounded(integers[np.argsort(order)], scales, zeros)
 
 
 def inverse_factor(gram: Array) -> Array:

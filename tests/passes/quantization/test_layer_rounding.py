@@ -12,6 +12,7 @@ from passwright.core.calibration.collection import collect_statistics
 from passwright.core.calibration.statistics import Rows, ValueStatistics
 from passwright.core.rewriting.change_log import Exclusions
 from passwright.passes.quantization import weights as stored_weights
+from passwright.passes.quantization.half import StoreWeights
 from passwright.passes.quantization.layer_rounding import (
     IntegerWeights,
     RoundedLayer,
@@ -207,6 +208,26 @@ def test_weights_stored_in_int8_are_rounded_too() -> None:
     after, _ = rounded(model, made, feeds)
     unseen = images(32, 1000)
     assert decibels(run(model, unseen), run(after, unseen)) > decibels(run(model, unseen), run(made, unseen)) + 1.8
+
+
+def test_scales_may_be_stored_as_halves_afterwards() -> None:
+    """Those of a channel of zeros become 0."""
+    u = weights(1024, 4, 3, 3)
+    u[3] = 0
+    model = load(CONVS + "y = Conv(x, u) }", opset=17, weights={"u": u})
+    stored, spec = rule_pass(stored_weights, "store-int8-weights"), QuantizationSpec()
+    single, half = (
+        to_onnx(apply_passes(model, Pipeline("stored", passes, quantization=spec))[0])
+        for passes in ((stored,), (stored, StoreWeights()))
+    )
+    (scales,) = (IntegerWeights.of(op).scales for op in layers(from_onnx(half).graph))
+    assert scales.min() == 0
+    with np.errstate(all="raise"):
+        found = layers_of(model, half, [images(1, seed) for seed in range(8)])
+    assert not found["y"].integers[3].any()
+    result, change_log = apply_passes(single, RoundLayers(found))
+    assert change_log.counts[NAME][NAME] == 1
+    assert decibels(run(model, images(8, 99)), run(to_onnx(result), images(8, 99))) > 40
 
 
 def test_an_op_that_is_left_out_keeps_its_weights() -> None:

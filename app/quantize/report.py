@@ -32,8 +32,8 @@ class QuantizedOp(Struct, frozen=True):
 
     `bits` is the width of the value and `weight_bits` the width of weights, None where they stay as wide as they were;
     `scale` is the value's, `weight_scale` the greatest of the weights, None without one number for it. `error` is the
-    power of the value's noise on calibration data, divided by the power of the signal, and `own_error` the part that
-    its operands do not bring; None where they were not measured.
+    power of the value's noise on calibration data, divided by the power of the signal, and `own_error` that of
+    the op with the operands of the original; None where they were not measured.
     """
 
     value: str

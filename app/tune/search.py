@@ -103,7 +103,7 @@ class TuningSearch:
     @property
     def _end_of_search(self) -> float:
         """The time of `monotonic` at which races before the last one are to end."""
-        shortest, longest = (self.race.expected_seconds(FINALISTS, rung) for rung in (SHORTEST, LAST))
+        shortest, longest = self.race.expected_seconds(2, SHORTEST), self.race.expected_seconds(FINALISTS, LAST)
         return self.end - max(shortest, min(longest, MOST_LEFT * abs(self.limits.seconds)))
 
     def _has_time(self, seconds: float) -> bool:

@@ -548,30 +548,3 @@ def test_what_an_engine_does_not_load_is_a_note_beside_a_failure(tmp_path: Path)
     result = invoke("verify", tmp_path / "m.onnx", tmp_path / "m.onnx", "--engine", tmp_path / "broken.py", code=WRONG)
     note = "note: the region of a was not compared: broken.py cannot load it: AssertionError: one output"
     assert note in " ".join(result.output.split())
-
-
-@pytest.mark.usefixtures("_worker_processes_are_new")
-def test_engines_that_end_their_process(tmp_path: Path) -> None:
-    """An engine that exits in a run, whatever the code, is said to have done so in one line, in each command."""
-    model = tmp_path / "m.onnx"
-    onnx.save(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", 20), model)
-    texts = {"os._exit(0)": "engine.py ended with exit code 0", "raise SystemExit(3)": "SystemExit: 3 (engine.py:8)"}
-    for text, reason in texts.items():
-        engine = tmp_path / "engine.py"
-        engine.write_text(f"""import os
-from passwright.core import Engine, EngineSession, find_engine
-class Session(EngineSession):
-    def __init__(self, session):
-        self.session = session
-        self.inputs, self.outputs = session.inputs, session.outputs
-    def run(self, outputs, feeds):
-        {text}
-ENGINE = Engine("ending", lambda model, settings: Session(find_engine("onnxruntime").load(model, settings)))
-""")
-        result = CliRunner().invoke(app, ["verify", str(model), "--engine", str(engine), "--effort", "quick"])
-        assert (result.exit_code, reason in " ".join(result.stdout.split()), result.stderr) == (3, True, "")
-        options = ["--engine", "onnxruntime", "--engine", str(engine), "--batch", "1", "--min-time", "0.01"]
-        result = CliRunner().invoke(app, ["bench", str(model), *options])
-        (line,) = result.stderr.splitlines()
-        assert (result.exit_code, reason.removeprefix("engine.py ") in line) == (1, True)
-        engines._find_engine.cache_clear()

@@ -34,6 +34,7 @@ from passwright.core.io.function_inlining import with_inlined_functions
 from passwright.core.ir import op_schemas
 from passwright.core.ir.wire_format import encode_field
 from passwright.core.operators.ml import has_cyclic_tree
+from passwright.core.ort.engines import _find_engine
 from passwright.core.ort.sessions import ENABLE_ALL, SessionConfig
 from passwright.core.processes.process_limits import (
     MEMORY_PER_BYTE,
@@ -663,3 +664,30 @@ def test_unknown_domains_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> 
     model.opset_import.extend(helper.make_opsetid(f"d{n}", 1) for n in range(50))
     optimize(model, verify=False)
     assert sum(calls) == 1
+
+
+@pytest.mark.usefixtures("_worker_processes_are_new")
+def test_engines_that_end_their_process(tmp_path: Path) -> None:
+    """An engine that exits in a run, whatever the code, is said to have done so in one line, in each command."""
+    model = tmp_path / "m.onnx"
+    onnx.save(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", 20), model)
+    texts = {"os._exit(0)": "engine.py ended with exit code 0", "raise SystemExit(3)": "SystemExit: 3 (engine.py:8)"}
+    for text, reason in texts.items():
+        engine = tmp_path / "engine.py"
+        engine.write_text(f"""import os
+from passwright.core import Engine, EngineSession, find_engine
+class Session(EngineSession):
+    def __init__(self, session):
+        self.session = session
+        self.inputs, self.outputs = session.inputs, session.outputs
+    def run(self, outputs, feeds):
+        {text}
+ENGINE = Engine("ending", lambda model, settings: Session(find_engine("onnxruntime").load(model, settings)))
+""")
+        result = CliRunner().invoke(app, ["verify", str(model), "--engine", str(engine), "--effort", "quick"])
+        assert (result.exit_code, reason in " ".join(result.stdout.split()), result.stderr) == (3, True, "")
+        options = ["--engine", "onnxruntime", "--engine", str(engine), "--batch", "1", "--min-time", "0.01"]
+        result = CliRunner().invoke(app, ["bench", str(model), *options])
+        (line,) = result.stderr.splitlines()
+        assert (result.exit_code, reason.removeprefix("engine.py ") in line) == (1, True)
+        _find_engine.cache_clear()

@@ -49,7 +49,7 @@ def bash(line: str) -> list[str]:
         ("passes list fuse-gem", {"fuse-gemm"}),
         ("passes list --op Erf", {"Erf"}),
         ("passes check fuse-gem", {"fuse-gemm"}),
-        ("passes verify m.onnx --engine openvino:", {"openvino:bf16", "openvino:f16"}),
+        ("passes verify m.onnx --engine openvino:", {"openvino:bf16", "openvino:f16", "openvino:int8"}),
         ("passes bench --engine onnxruntime --engine onn", {"onnxruntime"}),
         ("passes tune --engine openvino:b", {"openvino:bf16"}),
         ("passes run --target web", {"webgpu"}),

@@ -1,4 +1,4 @@
-"""What the start of a session of onnxruntime consists of, and what settings and files save of it.
+"""The parts of the start of a session of onnxruntime, and the time that settings and files save.
 
 Sessions of each kind are made in turns, in one process with one thread; the times are medians of CPU time. Memory is
 the peak of a process that made a session and nothing else, beyond one that only imported onnxruntime (Linux).

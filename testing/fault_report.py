@@ -15,7 +15,7 @@ from onnx import printer
 
 from ..core.errors import EvaluationError, ModelError
 from ..core.io.writer import encode_text, write_files
-from ..core.ir.op_schemas import is_foreign
+from ..core.ir.op_schemas import is_foreign, known_domains
 from ..core.ort.backends import Arrays, LoadedModel
 from ..core.processes.custom_operators import CustomOperators, custom_operators, with_custom_operators
 from ..core.proof.prover import RuleProof
@@ -29,7 +29,6 @@ from .case import Fault
 from .model_comparison import contract_in
 
 MAX_REASONS = 3
-KNOWN_DOMAINS = ("com.microsoft", "ai.onnx.ml", "ai.onnx.preview.training")
 LINE_WIDTH = 100
 MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; of larger ones, both ends
 
@@ -84,7 +83,7 @@ class CheckResult:
         else:
             usual = "its pattern matched nowhere" if self.rule.patterns else "it changed none of them"
             domains = {p.domain for pattern in self.rule.patterns for p in pattern.walk() if is_foreign(p.domain)}
-            usual += "".join(f", as for ops of {d}{did_you_mean(d, KNOWN_DOMAINS)}" for d in sorted(domains))
+            usual += "".join(f", as for ops of {d}{did_you_mean(d, known_domains())}" for d in sorted(domains))
             why = _most_common(self.decline_counts, usual)
             said = f"{name} never fired in {self.models} models ({why}): give examples in which it does"
         return "\n".join([said, *(f"    {note}" for note in self.example_notes)])

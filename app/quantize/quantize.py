@@ -390,7 +390,7 @@ def model_notes(graph: Graph) -> list[str]:
 
 
 def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Mapping[str, str]]:
-    """The session of candidates, and the precisions that are schemes, with those of their weights.
+    """The session of candidates, and the precisions that are schemes, with the schemes of their weights.
 
     They are all that the engine has, if none is named. Raises UsageError.
     """

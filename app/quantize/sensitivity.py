@@ -34,7 +34,7 @@ Feeds = Mapping[str, Any]
 class ValueErrors(Struct, frozen=True):
     """The power of the noise of values, relative to their signal: the `whole` of it, and the part of their `own`.
 
-    The latter is that of an op whose operands are those of the original.
+    The latter is the noise of an op whose operands are the original's.
     """
 
     whole: Mapping[str, float]
@@ -90,7 +90,7 @@ def orders_to_leave(
     """Orders of the changes of a candidate: that with the greatest loss alone first, and the last op first.
 
     Where the scheme is for products, a loss counts for each of its weights, which is what leaving it in float costs.
-    The loss is that of `outputs`, by default of all that are floats. Changes without a measured loss come last.
+    The loss of `outputs` counts, by default of all that are floats. Changes without a measured loss come last.
     """
     model = built.builder.source.load()
     known = [v.name for v in model.graph.outputs if v.known_dtype in FLOATS]
@@ -129,7 +129,7 @@ class StandIn(Struct, frozen=True):
 
 
 def _make_replaceable(model: Model, stand_ins: Mapping[str, StandIn]) -> None:
-    """Make values of the main graph those of new inputs where other inputs say so."""
+    """Replace values of the main graph by new inputs where other inputs say so."""
     graph = model.graph
     values = {v.name: v for op in graph.ops() for v in op.outputs}
     for place, inputs in stand_ins.items():
@@ -168,7 +168,7 @@ def _places(built: BuiltCandidate) -> list[str]:
 
 
 def _main_values(source: ModelSource, names: Sequence[str] | None = None) -> dict[str, Value]:
-    """The values of known type and rank that ops of the main graph compute, by name in order; those of `names`."""
+    """The values in `names`, of known type and rank, that ops of the main graph compute, by name in order."""
     graph = source.load().graph
     made = (v for op in graph.sorted_ops() for v in op.outputs)
     found = {v.name: v for v in made if v.name and v.known_dtype and v.known_shape is not None}
@@ -179,7 +179,7 @@ def _main_values(source: ModelSource, names: Sequence[str] | None = None) -> dic
 def _values(
     source: ModelSource, names: Sequence[str], *transforms: TransformFunction
 ) -> Generator[Callable[[Feeds], list[Any]]]:
-    """What some values of a model are for an input; the model is transformed when they are its outputs."""
+    """The values of some names of a model for an input; the model is transformed when they are its outputs."""
     exposed = transformed_source(source, [partial(keep_outputs, names=list(names)), *transforms])
     inputs = {v.name for v in exposed.load().graph.inputs}
     with RemoteBackend() as remote:

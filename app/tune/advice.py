@@ -187,7 +187,7 @@ def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
 
 
 def describe(report: AdviceReport) -> Document:
-    """What pays, the table of all techniques, and what to type."""
+    """The techniques that pay, the table of all, and the commands to type."""
     tuned, size = report.tuned, report.tuned.original.bytes
     verdict = "nothing that was tried is surely faster than onnxruntime's defaults"
     if tuned.ratio is not None:

@@ -126,7 +126,7 @@ def pipeline_choices(pipelines: Sequence[str], schemes: Sequence[str]) -> list[C
 
 
 def engine_choices(engines: Iterable[EngineChoice], now: SessionConfig) -> list[Choice]:
-    """Engines and precisions, except those of the session so far; with their models where they need quantized ones."""
+    """Engines and precisions, except what the session has so far; with their models where they need quantized ones."""
     made: list[Choice] = []
     for e in engines:
         session: dict[str, Any] = {"engine": e.name, "precision": e.precision}

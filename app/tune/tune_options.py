@@ -46,7 +46,7 @@ AUTO = "auto"
 
 @mixed_in
 class RaceOptions(SeedOptions, KernelPluginOptions, MeasuredInputOptions, ShapeOptions, InitializerOptions):
-    """What is raced, on which inputs, in how many threads."""
+    """The choices that are raced, their inputs, and the number of threads."""
 
     dim: Mapping[str, Sequence[int]] | None = model_option(
         None,

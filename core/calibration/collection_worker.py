@@ -62,7 +62,7 @@ class ObservedGraph:
     results: Sequence[str] = ()
     constants: Mapping[str, Constant] | None = None
     names: list[str] = field(init=False)
-    """The values to observe, those of bodies last; some may be there more than once."""
+    """The values to observe, values in bodies last; some may be there more than once."""
     outer: list[str] = field(init=False)
     """The values of enclosing graphs that a run needs."""
     _nodes: list[_NodeWithBodies] = field(init=False)
@@ -233,7 +233,7 @@ def _add_constant(graph: onnx.GraphProto, constant: Constant | None) -> None:
 
 
 def _append_shapes(graph: onnx.GraphProto, names: Iterable[str]) -> dict[str, str]:
-    """Append nodes with the shapes of values; the names of these by those of the values."""
+    """Append nodes with the shapes of values; the names of the shapes by the names of the values."""
     graphs = [graph, *(g for node in all_nodes(graph.node) for g in subgraphs(node))]
     used = {name for g in graphs for node in g.node for name in (*node.input, *node.output)}
     used.update(name for g in graphs for name in _defined_names(g))

@@ -137,6 +137,11 @@ OWN_DOMAINS = ("com.microsoft", "com.ms.")
 """The beginnings of domains of onnxruntime."""
 
 
+def known_domains() -> tuple[str, ...]:
+    """The domains that onnx defines, but for the standard one, and the domain of onnxruntime."""
+    return (*filter(None, _history()), OWN_DOMAINS[0])
+
+
 def is_foreign(domain: str) -> bool:
     """Whether a domain is neither of ONNX nor of onnxruntime."""
     return not domain.startswith(OWN_DOMAINS) and not latest_opset_version(canonical_domain(domain))

@@ -1,4 +1,4 @@
-"""Another batch for a model that was exported for a fixed one, or a symbol in place of it.
+"""Another batch for a model that was exported for a fixed one, or a symbol in its place.
 
 Each row of the result is what the model computes for this row alone. Ops are converted in order by `batch_rules`, each
 with its operands where `row_places` has them; a model in which an op mixes rows is refused with the op.
@@ -23,7 +23,7 @@ from .row_places import Place, RowLayout, merged_place
 
 
 class ResultRows(Struct, frozen=True):
-    """Where the rows of an output are: in an `axis`, after `outer` of its indices; None for a number for each row."""
+    """The place of the rows of an output: in an `axis`, after `outer` of its indices; None for a number of each row."""
 
     rank: int
     axis: int | None
@@ -31,7 +31,7 @@ class ResultRows(Struct, frozen=True):
 
 
 class BatchPlan(Struct, frozen=True):
-    """What a conversion changed: the batch `size` before, the inputs with rows, and the rows of outputs by name.
+    """The changes of a conversion: the batch `size` before, the inputs with rows, and the rows of outputs by name.
 
     Outputs that are the same for all rows are not among them.
     """
@@ -104,7 +104,7 @@ def _finish_output(graph: Graph, layout: RowLayout, value: Value) -> ResultRows:
 
 
 def _declare(graph: Graph, layout: RowLayout, batch: int | str) -> None:
-    """Declare the new shapes of inputs and outputs; those of values between them are inferred."""
+    """Declare the new shapes of inputs and outputs; the shapes between them are inferred."""
     declared = graph.declared
     declared.inputs[:] = [(v, _with_dims(layout, v, info)) for v, info in declared.inputs]
     outputs = zip(graph.outputs, declared.outputs, strict=True)

@@ -200,7 +200,7 @@ class BatchRules:
         return self.layout.at(g, value, place, row)
 
     def _of_row(self, g: RewriteBuilder, value: Value, axis: int) -> Value:
-        """What a row reads of a value without rows. Declines a constant that differs between rows."""
+        """The part of a value without rows that a row reads. Declines a constant that differs between rows."""
         dims = self._row(value)
         if self.size == 1 or not 0 <= axis < len(dims) or dims[axis] == 1:
             return value

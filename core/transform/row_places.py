@@ -25,7 +25,7 @@ NO_DIMS: Mapping[SymInt, tuple[Value, int]] = MappingProxyType({})
 
 
 class Place(Struct, frozen=True):
-    """Where the batch is: an axis of its `own` before an `axis` of a row, or inside the `axis`, after `outer` of it."""
+    """The place of the batch: an axis of its `own` before an `axis` of a row, or inside it, after `outer` indices."""
 
     axis: int
     outer: SymInt = 1
@@ -127,7 +127,7 @@ class RowLayout:
     def vector(
         self, g: RewriteBuilder, dims: Sequence[SymInt], known: Mapping[SymInt, tuple[Value, int]] = NO_DIMS
     ) -> Value:
-        """A tensor of extents, of which some are those of axes that are `known`."""
+        """A tensor of extents, of which some belong to axes that are `known`."""
         numbers = sym.as_integers(dims)
         if numbers is not None:
             return g.const(_int64(numbers))

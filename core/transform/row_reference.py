@@ -92,7 +92,7 @@ class _Nodes:
         return self.constants[-1].name
 
     def join(self, name: str, rows: ResultRows | None) -> None:
-        """Compute an output from the results of all rows; without `rows` that of the first."""
+        """Compute an output from the results of all rows; without `rows`, from the first result."""
         stacked = STACKED + name
         if rows is None:
             self.add("Gather", [stacked, self.const(0)], [name])

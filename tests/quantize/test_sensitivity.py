@@ -52,7 +52,7 @@ def candidate(model: onnx.ModelProto, scheme: str, path: Path, variant: str = ""
     ("scheme", "variant"), [("dynamic", ""), ("weights4", "clipped"), ("static", "minmax")], ids=lambda v: v
 )
 def test_bad_ops_behind_bad_ops_come_first(scheme: str, variant: str, tmp_path: Path) -> None:
-    """What is behind the first bad op is all noise, which hid the second one."""
+    """All is noise behind the first bad op, which hid the second one."""
     built = candidate(chain(bad=(3, 8)), scheme, tmp_path / "made.onnx", variant)
     first, _ = orders_to_leave(built, FEEDS)
     assert [place for _, place in first[:2]] in (["m3", "m8"], ["m8", "m3"])

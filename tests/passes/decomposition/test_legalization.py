@@ -387,7 +387,7 @@ def test_decompositions_of_a_target_come_first_whatever_their_size() -> None:
     model = model_of("x[2,8]", "HardSwish(x)", 17, "float")
 
     def others(*own: Rule) -> dict[str, str]:
-        """What is said of the decompositions that were not taken."""
+        """The notes on the decompositions that were not taken."""
         target = structs.replace(without("HardSwish"), decompositions=own)
         names = ["split_hard_swish", "expand_HardSwish", *(r.name for r in own)]
         found = [explain(model, name, target=target).passes[0] for name in names]

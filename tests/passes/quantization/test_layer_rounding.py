@@ -35,7 +35,7 @@ def weights(*dims: int) -> np.ndarray[Any, Any]:
 
 
 def smooth(*dims: int, seed: int) -> np.ndarray[Any, Any]:
-    """Numbers of which neighbours along the last axes are alike, as those of images."""
+    """Numbers of which neighbours along the last axes are alike, as in images."""
     found = np.random.default_rng(seed).normal(0.3, 1, dims)
     for axis in range(1, len(dims)):
         found = np.cumsum(found, axis=axis) / np.sqrt(np.arange(1, dims[axis] + 1)).reshape(

@@ -399,7 +399,7 @@ def parse_verification(given: bool | Effort) -> bool | Effort:
     return given if isinstance(given, bool) else parse_effort(given)
 
 
-INPUTS = "an .npz, a folder of ONNX test data or of .npz, or file.py:function; may be repeated."
+INPUTS = "an .npz file, a folder of ONNX test data or .npz files, or file.py:function; may be repeated."
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=False)
@@ -458,9 +458,13 @@ class InitializerOptions:
 
     freeze_initializers: bool | None = model_option(
         None,
-        "Make initializers that are also inputs constants; by default only where nearly all are listed.",
+        "Turn initializers that are also inputs into constants; by default, only if nearly all initializers are "
+        "inputs.",
         kind=bool,
-        off=("--keep-overridable", "Keep all initializers that are also inputs, which a caller may override."),
+        off=(
+            "--keep-overridable",
+            "Never turn initializers that are also inputs into constants, so that callers can override them.",
+        ),
     )
 
 
@@ -468,7 +472,7 @@ class InitializerOptions:
 class SeedOptions:
     """The seed of generated inputs."""
 
-    seed: int = verification_option(0, "Seed of generated inputs.", "N", least=0)
+    seed: int = verification_option(0, "Seed of the generated inputs.", "N", least=0)
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -484,7 +488,9 @@ class InputOptions:
 class MeasuredInputOptions:
     """Inputs of the caller to measure with."""
 
-    inputs: Inputs | GivenSamples | None = source_option(None, f"Inputs to run, of several the first: {INPUTS}", "FILE")
+    inputs: Inputs | GivenSamples | None = source_option(
+        None, f"Inputs to run (the first, if there are several): {INPUTS}", "FILE"
+    )
 
 
 @mixed_in
@@ -529,8 +535,8 @@ class CustomOperatorOptions:
     )
     kernels: Sequence[Any] = model_option(
         (),
-        "A Python file with kernels of custom operators or functions of onnxscript, or a name in an installed plugin;"
-        " may be repeated.",
+        "A Python file with kernels of custom operators or onnxscript functions, or a name in an installed plugin; may "
+        "be repeated.",
         "FILE",
         kind=Path,
         repeated=True,
@@ -581,7 +587,7 @@ class KernelPluginOptions:
     """Plugins of which a command takes the kernels of custom operators alone."""
 
     plugin: Sequence[PluginLike] = plugin_option(
-        group=MODEL, help="A Python file with rules, passes or a Plugin, for its kernels; may be repeated."
+        group=MODEL, help="A Python file with a Plugin, for its kernels; may be repeated."
     )
 
 
@@ -591,7 +597,7 @@ class MemoryOptions(CustomOperatorOptions):
 
     memory: int | None = verification_option(
         None,
-        "Memory of a process that runs a model, such as 2GB; by default by its size.",
+        "Memory limit of a process that runs a model, such as 2GB; depends on the size of the model by default.",
         "SIZE",
         parse=parse_size,
     )
@@ -615,7 +621,8 @@ class LimitOptions(MemoryOptions):
 
     time_limit: float | None = verification_option(
         None,
-        "Time for everything; some inputs are left out to keep it, or nothing is written.",
+        "Time limit for the whole command; some inputs are skipped to meet it, and if that is not enough, nothing is "
+        "written.",
         "SECONDS",
         kind=float,
         least=0.001,
@@ -626,9 +633,7 @@ class LimitOptions(MemoryOptions):
 class ThreadOptions:
     """Threads of a session."""
 
-    threads: int = speed_option(
-        0, "Threads that compute an op; 0 for one on each core.", "N", least=0, most=MAX_THREADS
-    )
+    threads: int = speed_option(0, "Threads that compute an op; 0 for one per core.", "N", least=0, most=MAX_THREADS)
 
 
 @mixed_in
@@ -637,8 +642,8 @@ class VerifiedEngineOptions:
 
     engine: str | None = verification_option(
         None,
-        "Compare what this engine computes: openvino, openvino:bf16, onnxruntime with its optimizations, or of a "
-        "plugin.",
+        "Engine whose outputs are compared: openvino, openvino:bf16, onnxruntime (with its optimizations), or an "
+        "engine of a plugin.",
         "NAME",
         completes=(ENGINES,),
     )
@@ -650,13 +655,13 @@ class SessionOptions(ThreadOptions):
 
     ep: str = speed_option(
         "cpu",
-        "Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}.",
+        "Execution provider of onnxruntime, with options, such as cuda or openvino{device_type=CPU}.",
         "NAME",
         runs_code=True,
     )
     ep_library: str | Path | None = speed_option(
         None,
-        "Library of an execution provider for onnxruntime, which runs on the devices that it offers.",
+        "Shared library of an execution provider for onnxruntime; models run on the devices that it offers.",
         "LIB",
         kind=Path,
         reads=True,
@@ -670,7 +675,7 @@ class EngineOptions(SessionOptions):
 
     engine: str = speed_option(
         "onnxruntime",
-        "Engine that runs the model: onnxruntime, openvino, openvino:bf16, or of a plugin.",
+        "Engine that runs the model: onnxruntime, openvino, openvino:bf16, or an engine of a plugin.",
         "NAME",
         completes=(ENGINES,),
     )
@@ -682,7 +687,7 @@ class EnginesOptions(SessionOptions):
 
     engine: Sequence[str] = speed_option(
         ("onnxruntime",),
-        "Engine that runs the models: onnxruntime, openvino, openvino:bf16, or of a plugin; may be repeated.",
+        "Engine that runs the models: onnxruntime, openvino, openvino:bf16, or an engine of a plugin; may be repeated.",
         "NAME",
         repeated=True,
         completes=(ENGINES,),
@@ -694,7 +699,7 @@ class TunedSessionOptions:
     """The session that `passes tune` found."""
 
     settings: str | Path | None = speed_option(
-        None, "Settings that `passes tune` wrote.", "FILE", kind=Path, is_typed=True, excludes=TUNED
+        None, "File of settings that `passes tune` wrote.", "FILE", kind=Path, is_typed=True, excludes=TUNED
     )
 
     def require_no_session(self, **given: object) -> None:
@@ -720,7 +725,7 @@ class BatchSizeOptions:
     """Batch sizes of measurements."""
 
     batch: Sequence[int] = speed_option(
-        (1, 32), "Batch sizes to measure beside a single sample, such as 8,32.", "N,...", parse=parse_batch
+        (1, 32), "Batch sizes to measure in addition to a single sample, such as 8,32.", "N,...", parse=parse_batch
     )
 
 
@@ -729,7 +734,7 @@ class TimingOptions(MemoryOptions):
     """The time of a measurement, and its memory."""
 
     min_time: float = speed_option(
-        1.0, "Seconds of calls for each model and batch size.", "SECONDS", kind=float, least=0.01
+        1.0, "Seconds to run each model at each batch size.", "SECONDS", kind=float, least=0.01
     )
 
 
@@ -738,12 +743,17 @@ class MetricOptions:
     """Labelled data, and a metric."""
 
     labelled: str | Path | None = criterion_option(
-        None, "An .npz with inputs and labels, for an accuracy.", "FILE", kind=Path, reads=True, enables=("metric",)
+        None,
+        "An .npz file with inputs and labels, to measure accuracy.",
+        "FILE",
+        kind=Path,
+        reads=True,
+        enables=("metric",),
     )
     metric: str = criterion_option(
         "",
-        "Accuracy of outputs and labels: top1, top5, r2, snr, tokens, perplexity, wer, map, or file.py:function. Top-1 "
-        "by default, or R2 if labels are no classes.",
+        "Accuracy metric: top1, top5, r2, snr, tokens, perplexity, wer, map, or file.py:function. By default top1, or "
+        "r2 if the labels are not classes.",
         "NAME",
         reads=True,
     )
@@ -755,7 +765,7 @@ class DataOptions(MetricOptions):
 
     data: Any = source_option(
         None,
-        "Inputs to calibrate with: an .npz, a folder of ONNX test data, or file.py:reader; may be repeated.",
+        "Inputs to calibrate with: an .npz file, a folder of ONNX test data, or file.py:reader; may be repeated.",
         "FILE",
     )
 
@@ -764,7 +774,9 @@ class DataOptions(MetricOptions):
 class BudgetOptions(MetricOptions):
     """The loss of accuracy that is allowed."""
 
-    budget: str | None = criterion_option(None, "The loss allowed: 1% of the original's figure, or 0.5pt.", "LOSS")
+    budget: str | None = criterion_option(
+        None, "Accuracy loss allowed: a share of the original's accuracy, such as 1%, or points, such as 0.5pt.", "LOSS"
+    )
 
     def require_budget_for(self, **others: object) -> None:
         """Raise UsageError for options of accuracy, and for `others` that are given, if there is no budget."""
@@ -783,10 +795,10 @@ class CriterionOptions(DataOptions, BudgetOptions):
 class SearchOptions:
     """Limits of a search, and its journal."""
 
-    trials: int = search_option(60, "Trials at most.", "N", least=1)
-    time: float = search_option(600.0, "Seconds after which no trial is begun.", "SECONDS", kind=float, least=0)
+    trials: int = search_option(60, "Maximum number of trials.", "N", least=1)
+    time: float = search_option(600.0, "Seconds after which no trial is started.", "SECONDS", kind=float, least=0)
     journal: str | Path | None = search_option(
-        None, "Keep results of trials here; an interrupted search goes on.", "FILE", kind=Path
+        None, "Record the trials in this file, so that an interrupted search can be resumed.", "FILE", kind=Path
     )
 
 
@@ -796,7 +808,7 @@ class PipelineOptions:
 
     pipeline: str | Pass = selection_option(
         "basic",
-        "Pipelines and passes, run in this order, as in basic,mine{n=3,name=text}; or FILE.toml:NAME.",
+        "Pipelines and passes to run, in this order, such as basic,mine{n=3,name=text}; or FILE.toml:NAME.",
         "NAMES",
         completes=(PIPELINES, PASSES),
         is_list=True,
@@ -807,7 +819,7 @@ class PipelineOptions:
     _: KW_ONLY
     enable: Sequence[str] = selection_option(
         (),
-        "Add passes, or set options of passes of the pipeline, as in a,b{n=3,name=text}; may be repeated.",
+        "Add passes to the pipeline, or set options of its passes, such as a,b{n=3,name=text}; may be repeated.",
         "NAMES",
         repeated=True,
         completes=(PASSES,),
@@ -821,7 +833,8 @@ class TargetOptions:
 
     target: str | Target | None = selection_option(
         None,
-        "Make the result for this engine, or end with its misfits: ort, webgpu, openvino, FILE.toml, or of a plugin.",
+        "Optimize for this engine, and fail if it does not support the result: ort, webgpu, openvino, FILE.toml, or a "
+        "target of a plugin.",
         "NAME",
         completes=(TARGETS,),
         reads=True,
@@ -836,7 +849,7 @@ class InfoOptions(DimOptions, ReportOptions):
 
     target: str | Target | None = selection_option(
         None,
-        "List the ops that this engine does not take: ort, webgpu, openvino, FILE.toml, or of a plugin.",
+        "List the ops that this engine does not support: ort, webgpu, openvino, FILE.toml, or a target of a plugin.",
         "NAME",
         completes=(TARGETS,),
         reads=True,
@@ -846,7 +859,10 @@ class InfoOptions(DimOptions, ReportOptions):
     )
     plugin: Sequence[PluginLike] = plugin_option()
     analysis: Sequence[str] = selection_option(
-        (), "Show this analysis of an installed package, by its name; may be repeated.", "NAME", repeated=True
+        (),
+        "Show the analysis of this name, which an installed package provides; may be repeated.",
+        "NAME",
+        repeated=True,
     )
 
 
@@ -868,7 +884,7 @@ class EffortOptions:
 
     verify: Effort = verification_option(
         "default",
-        "Effort of verification: quick, default or thorough.",
+        "How thoroughly to verify: quick, default or thorough.",
         "CHOICE",
         parse=parse_effort,
         completes=(EFFORTS,),

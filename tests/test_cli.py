@@ -632,7 +632,7 @@ def test_phases_are_separated_from_passes(model: Path) -> None:
 @pytest.mark.parametrize("option", ["-h", "--help"])
 def test_run_help_lists_exit_codes(option: str) -> None:
     shown = " ".join(invoke("run", option).stdout.split())
-    assert "3 verification failed or not on the target, nothing written" in shown
+    assert "3 nothing written, as verification failed or the target does not support the result" in shown
 
 
 def test_installed_command(model: Path, out: Path) -> None:

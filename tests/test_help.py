@@ -55,7 +55,7 @@ def test_groups_of_run() -> None:
     assert text.startswith("Usage: passes run [OPTIONS] [FILE...]")
     assert re.search(r"^  -o, --output FILE +\w", text, re.MULTILINE)
     assert "[default: basic]" in " ".join(text.split())
-    assert re.search(r"--seed N +Seed of generated inputs. \[default: 0\]", text)
+    assert re.search(r"--seed N +Seed of the generated inputs. \[default: 0\]", text)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -19,15 +19,15 @@ class CheckOptions(CustomOperatorOptions, ReportOptions):
 
     plugin: Sequence[PluginLike] = plugin_option()
     built_in: bool = option(False, "Check all rules that come with passwright.")
-    budget: int = option(600, "Models made for each rule, at most.", "N", least=1)
+    budget: int = option(600, "Maximum number of models generated for each rule.", "N", least=1)
     seed: int = option(0, "Seed of the generated models and inputs.", "N", least=0)
     prove: bool = option(
         False,
-        "Prove the rules, too: over the reals, and bit for bit where they are exact.",
+        "Also prove the rules: in real arithmetic, and bit for bit where they are exact.",
         is_own=True,
         enables=("float32",),
     )
-    float32: bool = option(False, "With --prove, run exact rules on every float32, for minutes each.")
+    float32: bool = option(False, "With --prove: run exact rules on every float32 value, which takes minutes per rule.")
     repro: str | Path | None = report_option(
         None, "Write a model and inputs here for each wrong rule.", "FOLDER", kind=Path
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never written to.")]
+Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never modified.")]
 
 
 def path_of(value: str | Path | None) -> Path | None:

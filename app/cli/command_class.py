@@ -33,7 +33,7 @@ FILE = f"{__name__}.file"  # of settings, in the data of a context
 SHOW, TRUST = "--show-settings", "--trust-settings"
 CHOICES = {
     SHOW: "Print all options with their sources, and exit.",
-    TRUST: "Let settings name plugins and other code.",
+    TRUST: "Allow settings files to name plugins and other code.",
     IGNORE: f"Read neither {OWN_FILE} nor {PROJECT_FILE}.",
 }
 

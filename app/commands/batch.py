@@ -16,20 +16,20 @@ from .actions import ACTIONS, DEFAULT, WORKER
 from .batch_command import ARGUMENTS, ActionOptions, BatchCommand, action_options
 
 COMMAND_CLASS = BatchCommand
-EXIT_CODES = """Exit codes: 0 done; 2 usage; else the highest of all models, as of the command that is done: 1 a model
-failed, crashed or took too long; 3 a result is wrong; 4 one could not be verified."""
+EXIT_CODES = """Exit codes: 0 done; 2 usage error; otherwise the highest exit code of the models: 1 a model failed,
+crashed or took too long; 3 a result is wrong; 4 a result could not be verified."""
 EXAMPLES = {
     "passes batch models/ --output-dir small/": "optimizes each model",
-    "passes batch zoo.csv --do quantize --output-dir q/": "with options of each row",
-    "passes batch models/ --do verify --other small/ --output-dir checked/": "compares pairs of the same name",
+    "passes batch zoo.csv --do quantize --output-dir q/": "takes the options in each row",
+    "passes batch models/ --do verify --other small/ --output-dir checked/": "compares models of the same name",
     "passes batch --summarize small/": "writes the table and the page again",
 }
 Names = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="SOURCE",
-        help="Models, folders of them, patterns such as 'a/**/*.onnx', and tables (.csv) with a column model and one "
-        "for each option.",
+        help="Models, folders of models, patterns such as 'a/**/*.onnx', and .csv tables with a column `model` and a "
+        "column for each option.",
     ),
 ]
 
@@ -38,37 +38,48 @@ Names = Annotated[
 class BatchOptions(ReportOptions):
     """The options of `passes batch`."""
 
-    do: str = option(DEFAULT, f"{', '.join(ACTIONS)}; its options can be given, too.", "COMMAND")
+    do: str = option(DEFAULT, f"{', '.join(ACTIONS)}; options of that command can be given, too.", "COMMAND")
     output_dir: Path | None = output_option(
-        None, "Where to write results, a table and a page of them.", "DIR", kind=Path
+        None, "Where to write the results, with a table and a page of them.", "DIR", kind=Path
     )
     resume: bool = output_option(
-        False, "Keep results for which model, options and versions are the same.", is_typed=True
+        False, "Keep earlier results with the same model, options and versions.", is_typed=True
     )
     store: Path | None = output_option(
         None,
-        "A folder, or a URL such as s3://bucket/small, for the results; the other folder then has the journal, the "
+        "A folder, or a URL such as s3://bucket/small, for the results; --output-dir then gets only the journal, the "
         "table and the page.",
         "PLACE",
         kind=Path,
     )
     other: Path | None = output_option(
-        None, "For verify without --engine: the folder of the other models.", "DIR", kind=Path
+        None, "With --do verify, without --engine: the folder of the models to compare with.", "DIR", kind=Path
     )
     jobs: int | None = speed_option(
-        None, "Models at a time; one for each core, or one where times are measured.", "N", kind=int, least=1
+        None,
+        "Number of models to run at a time; by default one per core, or one where times are measured.",
+        "N",
+        kind=int,
+        least=1,
     )
     timeout: float = speed_option(
-        3600.0, "Time for a model, whose process is then ended.", "SECONDS", kind=float, least=0.001
+        3600.0, "Time limit for each model, after which its process is ended.", "SECONDS", kind=float, least=0.001
     )
     on: str = speed_option(
-        "", "The scheduler of a Dask cluster that does it, such as tcp://host:8786.", "ADDRESS", runs_code=True
+        "", "Run on the Dask cluster of this scheduler, such as tcp://host:8786.", "ADDRESS", runs_code=True
     )
     table: Path | None = report_option(
-        None, "The table, as .csv or .parquet: results.csv in the folder.", "FILE", kind=Path
+        None,
+        "Where to write the table, as .csv or .parquet; by default, results.csv in the output folder.",
+        "FILE",
+        kind=Path,
     )
-    html: Path | None = report_option(None, "The page: results.html in the folder.", "FILE", kind=Path)
-    summarize: Path | None = report_option(None, "Write the table and the page of earlier results.", "DIR", kind=Path)
+    html: Path | None = report_option(
+        None, "Where to write the page; by default, results.html in the output folder.", "FILE", kind=Path
+    )
+    summarize: Path | None = report_option(
+        None, "Write the table and the page again from the results in this folder.", "DIR", kind=Path
+    )
     quiet: bool = report_option(False, "Print only warnings and errors.", flags=("-q", "--quiet"))
 
 

@@ -26,12 +26,12 @@ from ..options import (
     require,
 )
 
-EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model, input or plugin; 2 usage;
-3 something is wrong, and was named; 4 could not be verified."""
+EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model, input or plugin; 2 usage error; 3 something is wrong,
+and was named; 4 could not be verified."""
 
 EXAMPLES = {
-    "passes bisect model.onnx": "finds changes that are wrong",
-    "passes bisect model.onnx --ort": "finds optimizers of onnxruntime that are",
+    "passes bisect model.onnx": "finds wrong changes of the pipeline",
+    "passes bisect model.onnx --ort": "finds wrong optimizers of onnxruntime",
     "passes bisect model.onnx --engine openvino": "finds ops that an engine computes wrongly",
 }
 
@@ -71,13 +71,13 @@ class BisectOptions(EffortOptions, LimitOptions, SeedOptions, InputOptions, Name
 
     ort: str | None = option(
         None,
-        "Bisect onnxruntime's own optimizers at basic, extended, layout or all.",
+        "Bisect onnxruntime's own optimizers at level basic, extended, layout or all.",
         "[LEVEL]",
         excludes=OF_PASSES,
     )
     engine: str | None = option(
         None,
-        "Bisect this engine: list the ops that openvino, openvino:bf16 or the engine of a plugin computes wrongly.",
+        "List the ops that this engine computes wrongly: openvino, openvino:bf16, or an engine of a plugin.",
         "NAME",
         completes=(ENGINES,),
         excludes=OF_PASSES,
@@ -88,7 +88,7 @@ class BisectOptions(EffortOptions, LimitOptions, SeedOptions, InputOptions, Name
 
 
 def bisect(model: Model, options: BisectOptions) -> int:
-    """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
+    """Find the changes of a pipeline, or the optimizers of onnxruntime, that break a model."""
     start_oracle_worker()
     from ..bisect.document import describe, describe_engine, describe_ort  # noqa: PLC0415 - imports onnx and numpy
     from ..bisect.engine_bisect import bisect_engine_model  # noqa: PLC0415 - imports onnx and numpy

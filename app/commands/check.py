@@ -19,9 +19,9 @@ from ..options import PASSES, RULES, FormatOptions
 if TYPE_CHECKING:  # imports onnx and numpy
     from ..check.rule_check import CheckReport
 
-EXIT_CODES = """Exit codes: 0 all are sound; 1 a file cannot be loaded; 2 usage; 3 a rule is wrong;
-4 a rule could not be tested, or there was nothing to test; 130 interrupted."""
-EXAMPLES = {"passes check rules.py": "tries the rules of a file"}
+EXIT_CODES = """Exit codes: 0 no rule is wrong; 1 a file cannot be loaded; 2 usage error; 3 a rule is wrong; 4 a rule
+could not be tested, or there was nothing to test; 130 interrupted."""
+EXAMPLES = {"passes check rules.py": "tests the rules in a file"}
 
 
 def check(
@@ -31,12 +31,12 @@ def check(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="Python files with rules, and names of rules and passes: of the files, or of all there are.",
+            help="Python files with rules, and names of rules and passes in them (or of all, without files).",
             autocompletion=complete_names(PASSES, RULES),
         ),
     ] = None,
 ) -> int:
-    """Try rules on models made from their own patterns, and show the smallest on which one is wrong."""
+    """Test rules on models generated from their patterns, and show the smallest model on which a rule is wrong."""
     from ..check.document import describe, result_line  # noqa: PLC0415 - imports onnx and numpy
     from ..check.rule_check import check_rules  # noqa: PLC0415 - imports onnx and numpy
     from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich

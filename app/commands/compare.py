@@ -7,9 +7,9 @@ from ..cli.exit_codes import UNVERIFIED
 from ..cli.report_output import report_on
 from ..compare.compare_options import CompareCommandOptions
 
-EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage;
-4 done, but nothing could be verified."""
-EXAMPLES = {"passes compare model.onnx": "tries all optimizers that are installed"}
+EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage error; 4
+done, but nothing could be verified."""
+EXAMPLES = {"passes compare model.onnx": "compares all optimizers that are installed"}
 
 
 def compare(model: Model, options: CompareCommandOptions) -> int:

@@ -16,24 +16,24 @@ from ..diff.diff_options import DiffOptions
 from ..options import FormatOptions, option
 
 DIFFERENT, BAD_INPUT = 1, USAGE
-EXIT_CODES = """Exit codes, as diff has them: 0 the same; 1 they differ; 2 bad model or usage."""
-EXAMPLES = {"passes diff model.onnx small.onnx": "lists the changes of any tool"}
+EXIT_CODES = """Exit codes, as of diff: 0 no differences; 1 differences; 2 bad model or usage error."""
+EXAMPLES = {"passes diff model.onnx small.onnx": "lists the changes that any tool made"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiffDisplayOptions(FormatOptions):
     """Formats, and the length of lists."""
 
-    limit: int = option(12, "Lines of each region, and names in each list, to show.", "N", least=1, is_own=True)
+    limit: int = option(12, "Show at most N lines of each region and N names in each list.", "N", least=1, is_own=True)
 
 
 def diff(
-    original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file before.")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file after.")],
+    original: Annotated[Path, typer.Argument(metavar="FILE", help="The original .onnx file.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The changed .onnx file.")],
     options: DiffOptions,
     shown: DiffDisplayOptions,
 ) -> int:
-    """List removed, added, replaced and changed nodes, by matching those that compute the same."""
+    """List the nodes that were removed, added, replaced or changed; nodes that compute the same are matched."""
     from ..diff.document import describe  # noqa: PLC0415 - imports onnx
     from ..diff.model_diff import compare_graphs  # noqa: PLC0415 - imports onnx and numpy
 

@@ -13,10 +13,10 @@ from ..cli.report_output import report_on
 from ..explain.explain_options import ExplainOptions
 from ..options import PASSES, PIPELINES, RULES
 
-EXIT_CODES = """Exit codes: 0 done; 1 bad model, place or plugin; 2 usage."""
+EXIT_CODES = """Exit codes: 0 done; 1 bad model, node or plugin; 2 usage error."""
 EXAMPLES = {
-    "passes explain fuse-gemm model.onnx": "says why a pass left nodes as they are",
-    "passes explain basic model.onnx": "does so for all rules",
+    "passes explain fuse-gemm model.onnx": "shows why a pass left nodes unchanged",
+    "passes explain basic model.onnx": "explains all rules of the pipeline",
 }
 
 
@@ -25,14 +25,14 @@ def explain(
         str,
         typer.Argument(
             metavar="RULE_OR_PASS",
-            help="A rule; a pass or a pipeline: all its rules.",
+            help="A rule, or a pass or pipeline, for all of its rules.",
             autocompletion=complete_names(RULES, PASSES, PIPELINES),
         ),
     ],
     model: Model,
     options: ExplainOptions,
 ) -> None:
-    """Say where a rule fires in a run, and why not elsewhere; no model is written, and nothing verified."""
+    """Show where a rule applies in a run, and why not elsewhere; nothing is written or verified."""
     from ..explain.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..explain.explain import explain_model  # noqa: PLC0415 - imports onnx and numpy
 

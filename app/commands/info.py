@@ -14,12 +14,12 @@ from ..options import InfoOptions
 if TYPE_CHECKING:
     from ..info.info import InfoReport
 
-EXIT_CODES = """Exit codes: 0 done; 1 a model could not be loaded, the others are shown; 2 usage; 3 a model is not on
-the target."""
+EXIT_CODES = """Exit codes: 0 done; 1 a model could not be loaded, the others are shown; 2 usage error; 3 the target
+does not support a model."""
 EXAMPLES = {
     "passes info model.onnx small.onnx": "shows two models side by side",
-    "passes info model.onnx --dim batch=8": "says how many bytes the computed values take",
-    "passes info model.onnx --target webgpu": "lists the ops that the engine does not take",
+    "passes info model.onnx --dim batch=8": "shows the memory that intermediate values take",
+    "passes info model.onnx --target webgpu": "lists the ops that the engine does not support",
 }
 
 

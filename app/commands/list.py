@@ -15,10 +15,10 @@ from ..cli.report_output import print_report
 from ..cli.standard_streams import STANDARD_OUTPUT
 from ..options import OPERATORS, PASSES, PIPELINES, RULES, ReportOptions, plugin_option, require, selection_option
 
-EXIT_CODES = """Exit codes: 0 done; 1 bad plugin; 2 usage, or an unknown name."""
+EXIT_CODES = """Exit codes: 0 done; 1 bad plugin; 2 usage error, or an unknown name."""
 EXAMPLES = {
     "passes list fuse-gemm": "describes a pass",
-    "passes list --search gelu": "finds passes and rules by words",
+    "passes list --search gelu": "finds passes and rules by keyword",
 }
 
 
@@ -46,7 +46,7 @@ def list_passes(
         ),
     ] = None,
 ) -> None:
-    """List all passes in order, with their stages, all pipelines and targets; or describe those named in full."""
+    """List all passes in order with their stages, all pipelines and all targets; or describe the named ones in full."""
     from ...core.io.output_paths import OutputPaths  # noqa: PLC0415 - imports onnx and numpy
     from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above
     from ..listing.document import describe_all, describe_details, describe_rules  # noqa: PLC0415 - as above

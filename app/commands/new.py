@@ -11,7 +11,7 @@ import typer
 
 from ..options import option
 
-EXIT_CODES = """Exit codes: 0 made; 1 could not be written; 2 usage: a name that is taken, a folder that exists."""
+EXIT_CODES = """Exit codes: 0 created; 1 could not be written; 2 usage error, such as a folder that exists."""
 EXAMPLES = {"passes new my-rules": "creates the folder my-rules"}
 
 
@@ -28,7 +28,7 @@ def new(
     ],
     options: NewOptions,
 ) -> None:
-    """Create a plugin: an installable package with a rule and a pass, their tests, types and workflow."""
+    """Create a plugin: an installable package with a rule, a pass, tests, types and a CI workflow."""
     from ..registry.plugin_writer import names_for, write_plugin  # noqa: PLC0415 - imports onnx and numpy
     from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 

@@ -10,8 +10,8 @@ from ..cli.report_output import report_on
 from ..options import option
 from ..profile.profile_options import ProfileOptions
 
-EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin, or onnxruntime does not run it; 2 usage;
-4 could not be verified."""
+EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin, or onnxruntime cannot run it; 2 usage error; 4
+could not be verified."""
 EXAMPLES = {
     "passes profile model.onnx": "lists the slowest nodes",
     "passes profile model.onnx --html p.html": "writes a page with charts",
@@ -22,11 +22,11 @@ EXAMPLES = {
 class ProfileDisplayOptions:
     """The length of the list that is printed."""
 
-    limit: int = option(15, "List at most so many nodes of each model.", "N", least=0, is_own=True)
+    limit: int = option(15, "List at most N nodes of each model.", "N", least=0, is_own=True)
 
 
 def profile(model: Model, options: ProfileOptions, shown: ProfileDisplayOptions) -> None:
-    """Show where the time goes in onnxruntime, op by op, before and after optimization; the result is not kept."""
+    """Show the time of each op in onnxruntime, before and after optimization; writes no model."""
     from ..profile.document import describe  # noqa: PLC0415 - imports onnx
     from ..profile.profile import profile_model  # noqa: PLC0415 - imports onnx and numpy
 

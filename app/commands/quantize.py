@@ -9,16 +9,16 @@ from ..cli.arguments import Model, path_of
 from ..cli.report_output import report_on
 from ..quantize.quantize_options import QuantizationOptions
 
-EXIT_CODES = """Exit codes: 0 done, with a compressed model or the original; 1 bad model, data or labels; 2 usage; 3 the
-optimized float model is wrong, nothing written; 4 the original runs on no inputs, nothing written."""
+EXIT_CODES = """Exit codes: 0 done, with a quantized model or the original; 1 bad model, data or labels; 2 usage
+error; 3 the optimized float model is wrong, nothing written; 4 the original fails on all inputs, nothing written."""
 EXAMPLES = {
-    "passes quantize model.onnx -o q.onnx": "measures on generated inputs",
-    "passes quantize model.onnx -o q.onnx --data x.npz --budget 0.5%": "measures on yours",
+    "passes quantize model.onnx -o q.onnx": "measures accuracy on generated inputs",
+    "passes quantize model.onnx -o q.onnx --data x.npz --budget 0.5%": "measures accuracy on your inputs",
 }
 
 
 def quantize(model: Model, options: QuantizationOptions) -> None:
-    """Make a model smaller and faster for onnxruntime, within a budget of accuracy and never slower."""
+    """Quantize a model for onnxruntime: smaller and never slower, within an accuracy budget."""
     from ..quantize.document import describe  # noqa: PLC0415 - imports numpy
     from ..quantize.quantize import quantize_model  # noqa: PLC0415 - imports onnx and numpy
 

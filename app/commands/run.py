@@ -19,15 +19,15 @@ from ..models.model_files import STREAM, ModelJob, model_jobs, single_job
 from ..optimize.run_options import RunOptions
 from ..options import TUNED, FormatOptions, output_option, report_option, require, selection_option
 
-EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed or not on the target,
-nothing written, or a change would be made, with --check, or the outcome of a --replay is another; 4 could not be
-verified, nothing written."""
+EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage error; 3 nothing written, as verification
+failed or the target does not support the result; with --check, a change would be made; with --replay, the outcome
+differs; 4 could not be verified, nothing written."""
 
 EXAMPLES = {
-    "passes run model.onnx": "prints the changes in three lines",
+    "passes run model.onnx": "prints a summary, writes nothing",
     "passes run model.onnx small.onnx": "writes the verified model",
     "passes run model.onnx --check": "exits with 3 if anything would change",
-    "passes run models/ --output-dir small/": "writes each of them",
+    "passes run models/ --output-dir small/": "writes the result of each model",
     "passes run --replay run.zip": "repeats a run that --reproducer recorded",
 }
 
@@ -35,8 +35,8 @@ Files = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="FILE",
-        help="A model, and after it the file for the result, if it does not exist yet. With --output-dir, --in-place, "
-        "--check or --dry-run: models, folders of them, and patterns such as 'a/**/*.onnx'. - is standard input, or "
+        help="A model, optionally followed by a new file for the result. With --output-dir, --in-place, --check or "
+        "--dry-run: models, folders of models, and patterns such as 'a/**/*.onnx'. - stands for standard input or "
         "output.",
     ),
 ]
@@ -48,21 +48,25 @@ class RunDisplayOptions(FormatOptions):
 
     output_dir: Path | None = output_option(None, "Where to write the results of several models.", "DIR", kind=Path)
     resume: bool = output_option(
-        False, "With --output-dir: keep results of runs that would be the same.", is_typed=True
+        False, "With --output-dir: keep earlier results whose run would be the same.", is_typed=True
     )
-    jobs: int | None = output_option(None, "Models that are run at a time; one for each core.", "N", kind=int, least=1)
+    jobs: int | None = output_option(
+        None, "Number of models to run at a time; one per core by default.", "N", kind=int, least=1
+    )
     limit: int | None = output_option(
         None, "List at most N changes in a dry run; 20 by default.", "N", kind=int, least=0, is_own=True
     )
     replay: Path | None = selection_option(
-        None, "Repeat the run that --reproducer recorded in this file, in place of a FILE, and compare.", "FILE.zip",
+        None, "Repeat the run that --reproducer recorded in this file, and compare; takes no FILE.", "FILE.zip",
         kind=Path, is_typed=True,
     )  # fmt: skip
-    trust_plugins: bool = selection_option(False, "Run plugins and other code in the file of --replay.", is_typed=True)
+    trust_plugins: bool = selection_option(
+        False, "Allow --replay to run plugins and other code from its file.", is_typed=True
+    )
     check: bool = output_option(False, "Write no model, and exit with 3 if any change would be made.")
     settings: Path | None = selection_option(
         None,
-        "Pipeline, rules and opset of settings that `passes tune` wrote.",
+        "Use the pipeline, rules and opset in this file, which `passes tune` wrote.",
         "FILE",
         kind=Path,
         is_typed=True,

@@ -10,7 +10,7 @@ from ..cli.report_output import full_disk_behind_standard_output
 from ..explain.show_options import ShowOptions
 from ..options import require
 
-EXIT_CODES = """Exit codes: 0 done; 1 bad model, or a region that it does not have; 2 usage."""
+EXIT_CODES = """Exit codes: 0 done; 1 bad model, or a region that it does not have; 2 usage error."""
 EXAMPLES = {
     "passes show model.onnx --max-elements 8": "prints its graph in the syntax that onnx.parser reads",
     "passes show model.onnx --region y": "prints the ops around the value y",
@@ -21,7 +21,7 @@ EXAMPLES = {
 def show(model: Model, options: ShowOptions) -> None:
     """Print a model in the text syntax of ONNX, which onnx.parser reads back.
 
-    Comments at the top say what that syntax lacks.
+    Comments at the top list what that syntax cannot express.
     """
     from ...core.io.output_paths import OutputPaths  # noqa: PLC0415 - imports onnx
     from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above

@@ -8,18 +8,18 @@ from ..cli.arguments import Model, path_of
 from ..cli.report_output import report_on
 from ..tune.tune_options import TuneOptions
 
-EXIT_CODES = """Exit codes: 0 done, with a better way or the original; 1 bad model, input or data; 2 usage;
-4 the original runs on no inputs, nothing written."""
+EXIT_CODES = """Exit codes: 0 done, with faster settings or the original; 1 bad model, input or data; 2 usage error;
+4 the original fails on all inputs, nothing written."""
 EXAMPLES = {
-    "passes tune model.onnx -o tuned.onnx": "for latency, in ten minutes",
-    "passes tune model.onnx -o tuned.onnx --for throughput --dim batch=1,8": "for samples a second",
+    "passes tune model.onnx -o tuned.onnx": "minimizes latency",
+    "passes tune model.onnx -o tuned.onnx --for throughput --dim batch=1,8": "maximizes samples per second",
 }
 
 
 def tune(model: Model, options: TuneOptions) -> None:
     """Find the fastest settings that still give correct results on this machine.
 
-    Tries pipelines, groups of rules, opsets and settings of onnxruntime, and never returns anything slower or wrong.
+    Tries pipelines, groups of rules, opsets and onnxruntime settings; never returns a model that is slower or wrong.
     """
     from ..tune.document import describe  # noqa: PLC0415 - imports onnx
     from ..tune.tune import tune_model  # noqa: PLC0415 - imports onnx and numpy

@@ -16,27 +16,32 @@ from ..cli.report_output import report_on
 from ..options import FormatOptions
 from ..verify.verify_options import VerifyOptions
 
-EXIT_CODES = """Exit codes: 0 they agree, with --budget within it, and an engine where no input is NaN, infinite or
-empty; 1 bad model or input; 2 usage; 3 they differ; 4 could not be verified, or the engine does not load it."""
+EXIT_CODES = """Exit codes: 0 they agree (with --budget: the loss is within it; with --engine: on all inputs without
+NaN, infinite and empty values); 1 bad model or input; 2 usage error; 3 they differ; 4 could not be verified, or the
+engine cannot load the model."""
 EXAMPLES = {
-    "passes verify model.onnx small.onnx": "says whether they compute the same",
-    "passes verify a.onnx b.onnx --inputs x.npz": "tries your inputs",
-    "passes verify a.onnx b.onnx --prove": "proves what it can of the regions that differ",
-    "passes verify a.onnx int8.onnx --budget 1%": "measures a model that differs on purpose",
+    "passes verify model.onnx small.onnx": "compares their outputs",
+    "passes verify a.onnx b.onnx --inputs x.npz": "compares them on your inputs",
+    "passes verify a.onnx b.onnx --prove": "also proves regions that differ",
+    "passes verify a.onnx int8.onnx --budget 1%": "measures the accuracy loss of a quantized model",
     "passes verify model.onnx --engine openvino": "compares an engine with onnxruntime",
 }
 
 
 def verify(
-    original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right.")],
+    original: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The .onnx file whose outputs are taken as correct.")
+    ],
     options: VerifyOptions,
     formats: FormatOptions,
     other: Annotated[
         Path | None,
-        typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, from any tool; with --engine, none."),
+        typer.Argument(
+            metavar="OTHER", help="The .onnx file to compare with it, from any tool; omitted with --engine."
+        ),
     ] = None,
 ) -> int:
-    """Compare two models, or two engines, on inputs that are generated to find mistakes; --budget measures a loss."""
+    """Compare the outputs of two models, or of two engines, on inputs that are generated to expose differences."""
     if options.budget is None:
         start_oracle_worker()
     from ..verify.document import describe  # noqa: PLC0415 - imports onnx

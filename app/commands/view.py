@@ -14,7 +14,7 @@ from ...core.support.printable_text import printable
 from ..cli.arguments import Model
 from ..options import option
 
-EXIT_CODES = """Exit codes: 0 done; 1 bad model, or a port that is taken; 2 usage, or no Netron."""
+EXIT_CODES = """Exit codes: 0 done; 1 bad model, or a port that is taken; 2 usage error, or Netron is not installed."""
 EXAMPLES = {"passes view model.onnx": "opens it in a browser"}
 
 
@@ -22,12 +22,12 @@ EXAMPLES = {"passes view model.onnx": "opens it in a browser"}
 class ViewOptions:
     """The options of `passes view`."""
 
-    port: int | None = option(None, "Port to serve at, instead of a free one.", "N", kind=int, least=1, most=65535)
-    no_browser: bool = option(False, "Serve it without opening a browser.")
+    port: int | None = option(None, "Port to serve on, instead of a free one.", "N", kind=int, least=1, most=65535)
+    no_browser: bool = option(False, "Serve the model without opening a browser.")
 
 
 def view(model: Model, options: ViewOptions) -> None:
-    """Show a model in Netron, if that is installed."""
+    """Open a model in Netron, if it is installed."""
     from ...core.io.files import ModelFile, load  # noqa: PLC0415 - imports onnx
 
     load(ModelFile(model), inline=False)  # raises ModelError unless it is a model

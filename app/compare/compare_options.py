@@ -52,8 +52,8 @@ class CompareOptions(
 
     with_tools: Sequence[str] | None = option(
         None,
-        "Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, and of ort, onnxsim, nncf to quantize, as a,b: all that "
-        "are installed.",
+        "Competitors, such as a,b: ort, onnxsim, onnxslim, onnxoptimizer and onnxscript, or ort, onnxsim and nncf with "
+        "--quantized. By default, all that are installed.",
         "NAMES",
         repeated=True,
         parse=parse_names,
@@ -75,7 +75,7 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
 
     quantized: bool = option(
         False,
-        "Compare tools for quantization instead, at one accuracy budget.",
+        "Compare quantization tools instead, at the same accuracy budget.",
         excludes=(
             "pipeline",
             "plugin",
@@ -92,7 +92,7 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
         enables=("data", "labelled", "metric", "budget", "time"),
     )
     time: float | None = criterion_option(
-        None, "Seconds after which `passes quantize` begins no candidate.", "SECONDS", kind=float, least=0
+        None, "Seconds after which `passes quantize` starts no candidate.", "SECONDS", kind=float, least=0
     )
 
     def __post_init__(self) -> None:

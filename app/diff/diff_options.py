@@ -11,4 +11,6 @@ from ..options import ReportOptions, option
 class DiffOptions(ReportOptions):
     """The parameters of `diff` except the models, as documented there."""
 
-    include_names: bool = option(False, "Names, doc strings, metadata of nodes and places of constants count too.")
+    include_names: bool = option(
+        False, "Also report differences in names, doc strings, metadata of nodes and positions of constants."
+    )

@@ -12,6 +12,6 @@ from ..options import TargetOptions, option
 class ExplainOptions(TargetOptions, RewriteOptions):
     """The parameters of `explain` beside the model and the name, described there."""
 
-    as_is: bool = option(False, "Match in the file as it is, not after the pipeline.")
-    at: str = option("", "Only at this node, or at the producer of this value.", "NAME")
-    limit: int = option(10, "List at most so many of each kind.", "N", least=0, is_own=True)
+    as_is: bool = option(False, "Match in the model as it is, not in the result of the pipeline.")
+    at: str = option("", "Explain only this node, or the producer of this value.", "NAME")
+    limit: int = option(10, "List at most N nodes of each kind.", "N", least=0, is_own=True)

@@ -52,21 +52,25 @@ class RewriteOptions(CustomOperatorOptions, DimOptions, PipelineOptions, ReportO
     """The options that `optimize` and `explain` share, as documented at `optimize`."""
 
     opset: int | None = model_option(
-        None, "Convert it to this opset of ONNX first, or end with the reason why not.", "N", kind=int, least=1
+        None,
+        "Convert the model to this opset of ONNX first, or fail with the reason why that is impossible.",
+        "N",
+        kind=int,
+        least=1,
     )
     shape: Mapping[str, Sequence[int]] | None = model_option(
         None,
-        "Fix the shape of an input, such as x:1,3,224,224, in the written model too.",
+        "Fix the shape of an input, such as x:1,3,224,224; the written model keeps it.",
         "NAME:N,...",
         repeated=True,
         parse=parse_shape,
     )
-    exact: bool = selection_option(False, "Only rewrites that keep every bit.")
-    keep_functions: bool = model_option(False, "Leave local functions as they are.")
+    exact: bool = selection_option(False, "Use only rewrites that keep every bit.")
+    keep_functions: bool = model_option(False, "Do not inline local functions.")
 
     dim: Mapping[str, int] | None = model_option(
         None,
-        "Fix the size of a symbolic dim, such as batch=1, in the written model too.",
+        "Fix the size of a symbolic dim, such as batch=1; the written model keeps it.",
         "NAME=N",
         repeated=True,
         parse=parse_dim,
@@ -84,19 +88,19 @@ class CutOptions(InitializerOptions):
 
     outputs: Sequence[str] = model_option(
         (),
-        "Values that become the outputs, as a,b; ops that they do not need are removed. May be repeated.",
+        "Values that become the outputs, such as a,b; ops that they do not need are removed. May be repeated.",
         "NAMES",
         repeated=True,
         parse=parse_names,
     )
     cut_inputs: Sequence[str] = model_option(
         (),
-        "Values that become inputs, as a,b; ops that only computed them are removed. May be repeated.",
+        "Values that become inputs, such as a,b; ops that only computed them are removed. May be repeated.",
         "NAMES",
         repeated=True,
         parse=parse_names,
     )
-    drop_unused_inputs: bool = model_option(False, "Drop the inputs that nothing reads.")
+    drop_unused_inputs: bool = model_option(False, "Remove inputs that no op reads.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,36 +112,36 @@ class RunOptions(
     output: str | Path | None = output_option(
         None, "Where to write the verified model.", "FILE", kind=Path, flags=("-o", "--output")
     )
-    in_place: bool = output_option(False, "Replace each model that changes by the verified result.", is_typed=True)
+    in_place: bool = output_option(False, "Overwrite each model that changes with the verified result.", is_typed=True)
     external_data: str | int = output_option(
         "auto",
-        "Weights in a file of their own: always, never, auto, as in the original, or a SIZE such as 1MB, for tensors "
-        "from that size on.",
+        "Store weights in a separate file: always, never, auto (as in the original), or a SIZE such as 1MB (tensors of "
+        "at least that size).",
         "CHOICE",
         parse=parse_external_data,
     )
     dry_run: bool = output_option(False, "List each change with its savings, and write no model.", enables=("limit",))
     value_info: str | None = model_option(
         None,
-        "Types and shapes of intermediate values: keep the declared ones, write all that are known, or strip them, the "
-        "default except for --pipeline none.",
+        "Types and shapes of intermediate values: keep (those that the model declares), write (all known ones) or "
+        "strip (none); strip is the default, except with --pipeline none.",
         "CHOICE",
     )
     stop_after: int | None = selection_option(
-        None, "Stop after this many changes, to find one by hand; the result is verified as any other.", "N", kind=int,
+        None, "Stop after N changes, to find a wrong one by hand; the result is verified as usual.", "N", kind=int,
         least=0, is_typed=True,
     )  # fmt: skip
     batch: int | str | None = model_option(
         None,
-        "Make the fixed batch of a model another number, or a symbol of this name; each row stays what the model "
-        "computes for it alone.",
+        "Change the fixed batch size of a model to this number, or to a symbol of this name; the result for each row "
+        "does not depend on the other rows.",
         "BATCH",
         parse=parse_batch_name,
     )
-    debloat: bool = model_option(False, "Write large repetitive constants as ops that compute them.")
+    debloat: bool = model_option(False, "Replace large repetitive constants with ops that compute them.")
     verify: bool | Effort = verification_option(
         True,
-        "Effort of verification: quick, default or thorough.",
+        "How thoroughly to verify: quick, default or thorough.",
         "CHOICE",
         kind=str,
         parse=parse_verification,
@@ -145,45 +149,43 @@ class RunOptions(
         off=("--no-verify", "Write without verification."),
     )
     strict: bool = verification_option(False, "Write nothing if any change is wrong, instead of leaving it out.")
-    prove: bool = verification_option(
-        False, "Prove the regions in which the result differs, as far as they are small enough."
-    )
+    prove: bool = verification_option(False, "Also prove the changed regions that are small enough.")
     check_speed: bool = speed_option(
         False,
-        "Race the result against the original in onnxruntime, and keep the original, or the result of the pipeline's "
-        "fallback, if it is slower.",
+        "Time the result against the original in onnxruntime; if it is slower, keep the original, or the result of the "
+        "pipeline's fallback.",
         enables=("threads", "min_time"),
     )
-    threads: int = speed_option(0, "Threads of the race; 0 for one on each core.", "N", least=0, most=MAX_THREADS)
+    threads: int = speed_option(0, "Threads for --check-speed; 0 for one per core.", "N", least=0, most=MAX_THREADS)
     min_time: float = speed_option(
-        2.0, "Seconds of calls for each model in the race.", "SECONDS", kind=float, least=0.01
+        2.0, "Seconds to run each model for --check-speed.", "SECONDS", kind=float, least=0.01
     )
     map: str | Path | None = report_option(
-        None, "Write the fate of each name, as JSON, to this file.", "FILE", kind=Path
+        None, "Write what became of each name in the original, as JSON, to this file.", "FILE", kind=Path
     )
     repro: str | Path | None = report_option(
         None, "Write a small model and inputs here for each wrong change.", "FOLDER", kind=Path
     )
     dump_after: Sequence[str] = report_option(
         (),
-        "Write the model after each run of this pass; after all passes; or after those that changed it. May be "
-        "repeated.",
+        "Write the model after each run of this pass, after all passes (all), or after those that changed it "
+        "(changed). May be repeated.",
         "NAME",
         repeated=True,
         completes=(PASSES, DUMPS),
         is_typed=True,
     )
     dump_to: str | Path | None = report_option(
-        None, "A new folder for these models, as .onnx files and as text.", "FOLDER", kind=Path
+        None, "A new folder for the models of --dump-after, as .onnx files and as text.", "FOLDER", kind=Path
     )
     reproducer: str | Path | None = report_option(
         None,
-        "Write all that repeats the run elsewhere, by --replay, to this file, also if it fails.",
+        "Write everything that --replay needs to repeat the run to this file, even if the run fails.",
         "FILE.zip",
         kind=Path,
     )
     statistics: bool = report_option(
-        False, "Count tries, matches, changes and declines, and their time, for each pass and rule."
+        False, "Count the tries, matches, changes and declines of each pass and rule, and measure their time."
     )
     visualize: bool = option(default=False)
     instrumentation: Sequence[Instrumentation] = option((), parse=parse_instrumentation)

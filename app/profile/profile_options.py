@@ -35,10 +35,8 @@ class ProfileOptions(
 ):
     """The parameters of `profile` except the model, as documented there."""
 
-    no_optimize: bool = option(
-        False, "Profile the model as it is, and no other.", excludes=("pipeline", "plugin", "enable")
-    )
-    batch: int = option(1, "Samples of one run, of generated inputs.", "N", least=1)
+    no_optimize: bool = option(False, "Profile only the model as it is.", excludes=("pipeline", "plugin", "enable"))
+    batch: int = option(1, "Batch size of the generated inputs.", "N", least=1)
     min_time: float = 2.0
     trace: str | Path | None = report_option(
         None, "Write the timeline, for Perfetto or chrome://tracing, to this file.", "FILE", kind=Path

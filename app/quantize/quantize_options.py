@@ -62,30 +62,49 @@ class QuantizationOptions(
         None, "Where to write the model.", "FILE", kind=Path, flags=("-o", "--output")
     )
     scheme: str = option(
-        "auto", "auto, or some of static, dynamic, weights8, weights4, half, and precisions of the engine.", "NAMES"
+        "auto",
+        "Schemes to try: auto for all, or names such as static,dynamic,weights8,weights4,half, and precisions of the "
+        "engine.",
+        "NAMES",
     )
     engine: str = speed_option(
         "onnxruntime",
-        "Engine that candidates are timed and measured in: onnxruntime, openvino, openvino:bf16, or of a plugin.",
+        "Engine that runs the candidates: onnxruntime, openvino, openvino:bf16, or an engine of a plugin.",
         "NAME",
         completes=(ENGINES,),
     )
-    format: str = option("qdq", "qdq, or qoperator for runtimes without QuantizeLinear fusions.", "FORMAT")
-    calibrate: str = option("", "minmax, percentile, entropy or mse; all in this order by default.", "METHOD")
-    block_size: int = option(
-        0, "Weights with one scale in weights4 and weights8: 16, 32, 64, 128 or 256.", "N", least=0
+    format: str = option(
+        "qdq", "Format of static: qdq, or qoperator for runtimes that do not fuse QuantizeLinear.", "FORMAT"
     )
-    asymmetric: bool = option(default=False, help="A zero point for each scale in weights4 and weights8.")
+    calibrate: str = option(
+        "", "Calibration method: minmax, percentile, entropy or mse; by default, all are tried in this order.", "METHOD"
+    )
+    block_size: int = option(
+        0,
+        "Number of weights that share a scale in weights4 and weights8: 16, 32, 64, 128 or 256; 0 for one scale per "
+        "channel.",
+        "N",
+        least=0,
+    )
+    asymmetric: bool = option(default=False, help="Use a zero point for each scale in weights4 and weights8.")
     goal: Goal = search_option(
         "latency",
-        "What is to be small: latency, size or memory.",
+        "What to minimize: latency, size or memory.",
         "GOAL",
         flags=("--for",),
         parse=_parse_goal,
         is_own=True,
     )
-    target: str = option("", "x86-vnni, x86, arm, portable or openvino; this machine by default.", "NAME", is_own=True)
-    leave: Sequence[str] = option((), "A value or operator to keep in float; may be repeated.", "NAME", repeated=True)
+    target: str = option(
+        "",
+        "Target of the quantized model: Target of the quantized model: x86-vnni, x86, arm, portable or openvino; this "
+        "machine by default.",
+        "NAME",
+        is_own=True,
+    )
+    leave: Sequence[str] = option(
+        (), "Value or operator to keep in floating point; may be repeated.", "NAME", repeated=True
+    )
     plugin: Sequence[PluginLike] = plugin_option()
     time: float = 1800.0
     batch: Sequence[int] = (1,)

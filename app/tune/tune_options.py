@@ -56,12 +56,12 @@ class RaceOptions(SeedOptions, KernelPluginOptions, MeasuredInputOptions, ShapeO
         parse=parse_dim_sizes,
     )
     threads: int = speed_option(
-        0, "Threads that a session may have; 0 for one on each core.", "N", least=0, most=MAX_THREADS
+        0, "Maximum number of threads of a session; 0 for one per core.", "N", least=0, most=MAX_THREADS
     )
     engine: Sequence[str] | None = speed_option(
         None,
-        "Engine to try beside onnxruntime, as openvino or openvino:bf16; may be repeated. All that are installed by "
-        "default; those that compute in other precisions only with --budget.",
+        "Engine to try in addition to onnxruntime, such as openvino or openvino:bf16; may be repeated. By default, all "
+        "installed engines; those that compute in another precision only with --budget.",
         "NAME",
         repeated=True,
         completes=(ENGINES,),
@@ -76,7 +76,7 @@ class TuneOptions(
 
     output: str | Path | None = output_option(
         None,
-        "Where to write the model; its settings and session go beside it.",
+        "Where to write the model; its settings and a session script are written next to it.",
         "FILE",
         kind=Path,
         flags=("-o", "--output"),
@@ -85,33 +85,39 @@ class TuneOptions(
         None, "Where to write the settings, instead of OUT_settings.json.", "FILE", kind=Path
     )
     script: str | Path | None = output_option(
-        None, "Where to write Python that makes the session, instead of OUT_session.py.", "FILE", kind=Path
+        None, "Where to write the Python script that creates the session, instead of OUT_session.py.", "FILE", kind=Path
     )
-    goal: str = option("latency", "latency, throughput, memory or size.", "GOAL", flags=("--for",))
-    quantile: str = option("p50", "Of the latency: p50 or p99.", "NAME")
+    goal: str = option(
+        "latency", "What to optimize: What to optimize: latency, throughput, memory or size.", "GOAL", flags=("--for",)
+    )
+    quantile: str = option("p50", "Latency quantile to optimize: p50 or p99.", "NAME")
     pipeline: Sequence[str] = selection_option(
-        DEFAULT_PIPELINES, "Pipelines to try, of basic and ort.", "NAMES", parse=parse_names, is_own=True
+        DEFAULT_PIPELINES, "Pipelines to try: basic, ort, or both.", "NAMES", parse=parse_names, is_own=True
     )
     ep: Sequence[str] | None = speed_option(
         None,
-        "Execution provider to try, with options, as in openvino{device_type=CPU}; may be repeated. All that are "
-        "installed by default.",
+        "Execution provider to try, with options, such as openvino{device_type=CPU}; may be repeated. By default, all "
+        "that are installed.",
         "NAME",
         repeated=True,
         runs_code=True,
     )
     trials: int = 200
     time: float = search_option(
-        240.0, "Seconds for all of it; what is left of them goes to the last race.", "SECONDS", kind=float, least=0
+        240.0,
+        "Time limit for the whole command; the time that the search leaves is spent on the final measurement.",
+        "SECONDS",
+        kind=float,
+        least=0,
     )
     budget: str | None = criterion_option(
         None,
-        "Try schemes of `passes quantize` and other precisions too, with this loss: 1%, or 0.5pt.",
+        "Also try the schemes of `passes quantize` and other precisions, with at most this accuracy loss: 1% or 0.5pt.",
         "LOSS",
         enables=("data", "labelled", "metric", "scheme"),
     )
     scheme: str = criterion_option(
-        AUTO, "Schemes to try, each as a model of its own; auto for the best one.", "NAMES", is_own=True
+        AUTO, "Schemes to try, each as a separate model; auto for the best one.", "NAMES", is_own=True
     )
 
     def __post_init__(self) -> None:
@@ -165,4 +171,4 @@ class TuneOptions(
 class AdviseOptions(PageOptions, CriterionOptions, MemoryOptions, RaceOptions, ReportOptions):
     """The parameters of `advise` except the model, as documented there."""
 
-    time: float = search_option(60.0, "Seconds for all of it.", "SECONDS", kind=float, least=0)
+    time: float = search_option(60.0, "Time limit for the whole command.", "SECONDS", kind=float, least=0)

@@ -47,15 +47,18 @@ class VerifyOptions(
     exact: bool = verification_option(False, "Require bit-identical outputs.", is_own=True)
     effort: Effort = verification_option(
         "default",
-        "Effort of verification: quick, default or thorough.",
+        "How thoroughly to verify: quick, default or thorough.",
         "CHOICE",
         parse=parse_effort,
         completes=(EFFORTS,),
     )
     budget: str | None = criterion_option(
-        None, "Measure a model that differs on purpose, and allow this loss: 1%, or 0.5pt.", "LOSS"
+        None,
+        "Accept a model that differs on purpose, such as a quantized one, with at most this accuracy loss: 1% or "
+        "0.5pt.",
+        "LOSS",
     )
-    prove: bool = verification_option(False, "Prove the regions in which the models differ, too.", is_own=True)
+    prove: bool = verification_option(False, "Also prove the regions in which the models differ.", is_own=True)
 
     def __post_init__(self) -> None:
         """Raise UsageError for a budget of another form, and for options that contradict each other."""

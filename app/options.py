@@ -752,8 +752,8 @@ class MetricOptions:
     )
     metric: str = criterion_option(
         "",
-        "Accuracy metric: top1, top5, r2, snr, tokens, perplexity, wer, map, or file.py:function. By default top1, or "
-        "r2 if the labels are not classes.",
+        "Accuracy metric: top1, top5, r2, snr, tokens, perplexity, loss, wer, map, or file.py:function. By default "
+        "top1, or r2 if the labels are not classes. `bench` takes several, as in top1,loss.",
         "NAME",
         reads=True,
     )

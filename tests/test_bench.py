@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.measure.accuracy import LabelledSet, labelled_outputs, load_metric
-from passwright.app.measure.bench import BenchReport, ModelBenchmark, accuracy_of
+from passwright.app.measure.bench import BenchReport, ModelBenchmark, figures_of
 from passwright.app.measure.document import describe
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.ready_metrics import top_1
@@ -35,6 +35,7 @@ SCORES = "g (float[{n},3] x) => (float[{n},3] y) {{ y = Softmax(x) }}"
 NAMES = "g (float[N,3] x) => (int64[N] c, float[N,3] x2) { c = ArgMax<axis=1,keepdims=0>(x) x2 = Identity(x) }"
 ROWS = np.array([[1, 0, 0], [0, 5, 1], [0, 1, 2], [3, 0, 0], [0, 0, 1]], np.float32)
 TRUTH = np.array([0, 1, 2, 0, 1])  # the last is wrong
+LOSS = np.mean(np.log(np.exp(ROWS).sum(1)) - ROWS[range(5), TRUTH])
 
 
 @pytest.fixture
@@ -61,20 +62,24 @@ def test_command_prints_table_and_writes_json(tmp_path: Path, monkeypatch: pytes
     twin = saved(tmp_path, SCORES.format(n="N"), "twin.onnx")
     output = invoke(
         path, twin, "--batch", "4", "--min-time", "0.02", "--threads", "1",
-        "--labelled", labelled(tmp_path, x=ROWS, labels=TRUTH), "--json", tmp_path / "r.json",
+        "--labelled", labelled(tmp_path, x=ROWS, labels=TRUTH), "--metric", "top1, loss", "--json", tmp_path / "r.json",
     ).output  # fmt: skip
-    for column in ("on disk", "session made in", "memory", "top-1", "median", "p95", "p99", "samples/s"):
+    columns = ["on disk", "session made in", "memory", "virtual", "top-1", "loss", "median", "p95", "p99", "samples/s"]
+    for column in columns:
         assert column in output
     assert output.count("0.8000") == 2
-    assert "top-1 over 5 labelled samples" in output
+    assert "top-1 and loss over 5 labelled samples" in output
     assert "at level all, 1 thread\n" in output
     assert "all nodes ran on cpu" in output
     assert re.search(r"twin\.onnx with a batch of 4: .*\(\d", output)
     data = json.loads((tmp_path / "r.json").read_text())
     assert (data["batches"], data["level"], data["provider"], data["metric"]) == ([1, 4], "all", CPU, "top-1")
+    assert data["further_metrics"] == ["loss"]
     for m in data["models"]:
         assert m["bytes"] == path.stat().st_size
         assert m["accuracy"] == 0.8
+        assert m["further_figures"] == {"loss": pytest.approx(LOSS, rel=1e-5)}
+        assert m["measured"]["virtual_bytes"] > m["measured"]["resident_bytes"]
         assert m["measured"]["providers"] == {CPU: 1}
         assert m["measured"]["resident_bytes"] > m["measured"]["baseline_bytes"] > 0
         four = m["measured"]["latencies"]["4"]
@@ -150,7 +155,8 @@ def test_invalid_batches(text: str) -> None:
 
 def accuracy(path: Path, examples: Path, metric: str = "") -> float:
     source = model_source(path, inline=False)
-    return accuracy_of(source, SessionConfig("ENABLE_ALL"), LabelledSet.read(examples), load_metric(metric))
+    (found,) = figures_of(source, SessionConfig("ENABLE_ALL"), LabelledSet.read(examples), [load_metric(metric)])
+    return found
 
 
 @pytest.mark.parametrize("batch", ["N", "1", "2", "3", "7"])

@@ -39,6 +39,11 @@ def figure(metric: str, outputs: Any, labels: Any, **arrays: Any) -> float:
         ("tokens", LOGITS, TOKENS, 1 / 3),
         ("perplexity", LOGITS, TOKENS, (0.5 * 0.1 * 0.4) ** (-1 / 3)),
         ("perplexity", 1000 + LOGITS, TOKENS, (0.5 * 0.1 * 0.4) ** (-1 / 3)),
+        ("loss", 1000 + LOGITS, TOKENS, -np.log(0.5 * 0.1 * 0.4) / 3),
+        ("loss", np.exp(LOGITS), TOKENS, -np.log(0.5 * 0.1 * 0.4) / 3),  # probabilities are taken as they are
+        ("loss", np.exp(LOGITS), np.eye(3)[[[0, 1], [2, 2]]], -np.log(0.5 * 0.1 * 0.1 * 0.4) / 4),
+        ("loss", [[0.5, 0.25], [1, 0]], [1, 1], np.log(1 + np.exp([0.25, 1])).mean()),  # no sums of 1: logits
+        ("loss", {"class": np.array([1]), "p": np.array([[1, 0]], np.float32)}, [1], -np.log(2**-23)),
     ],
 )
 def test_values(metric: str, outputs: Any, labels: Any, wanted: float) -> None:
@@ -94,7 +99,9 @@ def test_precision_of_boxes() -> None:
         ("r2", SCORES[:, 0], [0.5, 0.5, 0.5], "number 0 is the same in all labels: R2 is not defined"),
         ("r2", SCORES[:, 0], ["a", "b", "c"], "y is float32, the labels <U1; it needs numbers"),
         ("snr", SCORES[:, 0], [0.0, 0, 0], "the labels are all 0"),
-        ("tokens", LOGITS, TOKENS * 0 - 1, "all labels are negative, which stands for no token"),
+        ("tokens", LOGITS, TOKENS * 0 - 1, "all labels are negative, which stands for no class"),
+        ("loss", SCORES.argmax(1), [0, 1, 1], "y of shape (3,) does not score classes"),
+        ("loss", SCORES, [0, 1, 6], "label 6 is beyond the 6 scores of y"),
         ("perplexity", LOGITS, TOKENS[:, :1], "the labels have shape [2, 1]; it needs [2, 2] for y of [2, 2, 3]"),
     ],
 )

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.measure.accuracy import LabelledSet, load_metric
-from passwright.app.measure.bench import accuracy_of
+from passwright.app.measure.bench import figures_of
 from passwright.app.measure.ready_metrics import Metric
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import SessionConfig
@@ -30,7 +30,8 @@ def test_both_digit_models_are_there() -> None:
 def test_accuracy_is_that_of_the_recipe(path: Path) -> None:
     facts = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     labelled = LabelledSet.read(FOLDER / f"{path.stem}_labelled.npz")
-    found = accuracy_of(model_source(path, inline=False), SessionConfig(), labelled, metric(facts["metric"]))
+    metrics = [metric(facts["metric"])]
+    (found,) = figures_of(model_source(path, inline=False), SessionConfig(), labelled, metrics)
     assert found == pytest.approx(facts["float32"], abs=2e-3)
     assert found >= 0.97
 

@@ -41,7 +41,8 @@ from .tuned_settings import read_tuned_settings, settings_words
 class ModelBenchmark(Struct, frozen=True):
     """One model: its `bytes` on disk, its metrics, and its latency divided by the first one's, by batch size.
 
-    `accuracy` is None without a metric, or with `accuracy_failure`. `own_inputs`: whether it does not accept the inputs
+    `accuracy` is None without a metric, or with `accuracy_failure`; `further_figures` are those of further metrics, by
+    name. `own_inputs`: whether it does not accept the inputs
     of the first, and was measured with others. `engine` is the engine with the precision that was asked for; the
     metrics have the one that it ran in.
     """
@@ -51,6 +52,7 @@ class ModelBenchmark(Struct, frozen=True):
     measured: ModelMetrics
     ratios: dict[int, RatioInterval] = msgspec.field(default_factory=dict[int, RatioInterval])
     accuracy: float | None = None
+    further_figures: dict[str, float] = msgspec.field(default_factory=dict[str, float])
     accuracy_failure: str = ""
     own_inputs: bool = False
     engine: str = ONNXRUNTIME
@@ -61,7 +63,8 @@ class BenchReport:
     """All models, in the order given, under each engine, and the conditions of the measurement.
 
     `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
-    the accuracy, "" without one. `note` says why a requested batch size is missing, `session` the settings of a file.
+    the accuracy, "" without one, and `further_metrics` are those of further figures. `note` says why a requested batch
+    size is missing, `session` the settings of a file.
 
     Examples:
         >>> report = bench(["model.onnx"], batch=(1,), min_time=0.01, threads=1)
@@ -82,6 +85,7 @@ class BenchReport:
     versions: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     session: str = ""
+    further_metrics: list[str] = field(default_factory=list[str])
 
     @property
     def failed(self) -> list[ModelBenchmark]:
@@ -113,7 +117,8 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
     Each model has a result for each `engine`: onnxruntime, openvino, openvino:bf16, or of a plugin.
     All have the same inputs (`inputs`, or generated from `seed` at `shape` and `dim`) at each `batch`; a model that
     does not accept the inputs of the first has its own. `level`: disable, basic, extended, layout or all. `labelled`:
-    an .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels.
+    an .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels;
+    or several, as `top1,loss`.
 
     A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
     UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.
@@ -135,11 +140,12 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
     read = [*data_files(options.inputs), *data_files(options.labelled)]
     paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
     examples = LabelledSet.read(Path(options.labelled)) if options.labelled is not None else None
-    samples, metric = 0, None
+    samples, metrics = 0, list[Metric]()
     if examples is not None:  # an unusable set fails before anything is measured
         for m in (m.model for m in reversed(loaded) if m.model is not None):
             labels = examples.labels(input_specs(m))
-            samples, metric = len(labels), load_metric(options.metric, labels, examples.arrays)
+            samples, texts = len(labels), [t.strip() for t in options.metric.split(",")]
+            metrics = [load_metric(text, labels, examples.arrays) for text in texts]
             examples.feeds(input_specs(m), samples)
     with gc_paused(), timer.phase(CHOOSING_INPUTS):
         given: Inputs | GivenSamples | None = options.inputs
@@ -170,10 +176,10 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
     ]
     notes = dict.fromkeys([feeds.note] if feeds.note else [])
     results[1:] = [structs.replace(r, ratios=latency_ratios(r.measured, measured[0])) for r in results[1:]]
-    if examples is not None and metric is not None:
+    if examples is not None and metrics:
         with timer.phase("computing the accuracy"):
             results = [
-                _with_accuracy(r, m, config, examples, metric, notes)
+                _with_accuracy(r, m, config, examples, metrics, notes)
                 for r, (m, config) in zip(results, pairs, strict=True)
             ]
     level = options.level if tuned is None else tuned.level
@@ -181,13 +187,14 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
     report = BenchReport(
         results,
         *conditions,
-        "" if metric is None else metric.name,
+        metrics[0].name if metrics else "",
         samples,
         "; ".join(notes),
         timer.seconds,
         engine_versions(configs),
         options=options.chosen,
         session="" if tuned is None else ", ".join(settings_words(configs[0])),
+        further_metrics=[m.name for m in metrics[1:]],
     )
     publish_text(paths.report, report.to_json)
     return report
@@ -267,26 +274,28 @@ def _with_accuracy(
     model: _LoadedModel,
     config: SessionConfig,
     examples: LabelledSet,
-    metric: Metric,
+    metrics: Sequence[Metric],
     notes: dict[str, None],
 ) -> ModelBenchmark:
     """The benchmark with the accuracy, if the model runs."""
     if result.measured.failure or model.model is None:
         return structs.replace(result, accuracy_failure=result.measured.failure or model.load_error)
     try:
-        return structs.replace(result, accuracy=accuracy_of(model.source, config, examples, metric, notes))
+        accuracy, *further = figures_of(model.source, config, examples, metrics, notes)
     except EvaluationError as e:
         return structs.replace(result, accuracy_failure=format_error(e))
+    by_name = {m.name: figure for m, figure in zip(metrics[1:], further, strict=True)}
+    return structs.replace(result, accuracy=accuracy, further_figures=by_name)
 
 
-def accuracy_of(
+def figures_of(
     source: ModelSource,
     config: SessionConfig,
     examples: LabelledSet,
-    metric: Metric,
+    metrics: Sequence[Metric],
     notes: dict[str, None] | None = None,
-) -> float:
-    """The value of a metric for a model's outputs on a labelled set, which it runs on in a process of its own.
+) -> list[float]:
+    """The values of metrics for a model's outputs on a labelled set, which it runs on in a process of its own.
 
     `notes` get those about outputs. Raises as `labelled_outputs` does.
     """
@@ -296,4 +305,4 @@ def accuracy_of(
         found = labelled_outputs(remote(source.loadable()), inputs, [v.name for v in model.graph.outputs], examples)
     if notes is not None:
         notes |= dict.fromkeys(notes_about(found))
-    return metric(found, examples.labels(inputs))
+    return [metric(found, examples.labels(inputs)) for metric in metrics]

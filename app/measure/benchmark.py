@@ -348,6 +348,7 @@ class _TargetRun:
             latencies={b: summarize_latency(b, [s.get(b) for s in self.sets]) for b in self.feeds},
             threads=self.threads,
             set_peaks=tuple(self.set_peaks),
+            virtual_bytes=self.loaded.virtual,
         )
 
 

@@ -41,8 +41,8 @@ GROUP_SECONDS = 5e-4  # of calls between two readings of the time on a core, whi
 class LoadMetrics(Struct, frozen=True):
     """The `creation` of a session in seconds, and the threads that it starts.
 
-    In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`. `precision` is
-    that in which the engine really computes.
+    In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`; `virtual` is the
+    size of its address space after the run. `precision` is that in which the engine really computes.
     """
 
     creation: float
@@ -51,6 +51,7 @@ class LoadMetrics(Struct, frozen=True):
     resident: int
     peak: int
     precision: str
+    virtual: int = 0
 
 
 class CallBlock(Struct, frozen=True):
@@ -100,12 +101,13 @@ class BenchmarkWorker:
             from ...core.ort.backends import engine_message  # noqa: PLC0415 - imports onnx, which takes memory
 
             raise EvaluationError(engine_message(e, config)) from e
-        resident = self.process.memory_info().rss
+        memory = self.process.memory_info()
+        resident = memory.rss
         peak = max(resident, peak_bytes(self.process))  # the kernel rounds them in different ways
         self.calls = {batch: self.session.bind(read_value(file)) for batch, file in feeds.items()}
         threads = self.session.threads or threads
         self.is_single = threads == callers == 1
-        return LoadMetrics(creation, base, threads, resident, peak, self.session.precision)
+        return LoadMetrics(creation, base, threads, resident, peak, self.session.precision, memory.vms)
 
     def warm_up(self, batch: int) -> float:
         """Run until warm; the seconds of a call."""

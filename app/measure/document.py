@@ -29,7 +29,7 @@ def describe(report: BenchReport) -> Document:
         verdict,
         "bad" if report.failed else "good",
         errors=[f"{display_name(m, report)}: not measured: {m.measured.failure}" for m in report.failed],
-        evidence=[size_table(report), time_table(report)],
+        evidence=[size_table(report), memory_table(report), time_table(report)],
         blocks=[
             remarks,
             Lines([*condition_lines(report)], on=TERMINAL),
@@ -40,18 +40,28 @@ def describe(report: BenchReport) -> Document:
 
 
 def size_table(report: BenchReport) -> Table:
-    """The costs of a model before its first run, and its accuracy."""
+    """The costs of a model before its first run, and its figures on the labelled set."""
     rows = list[TableRow]()
     for model in report.models:
         m = model.measured
-        cells = [decimal(model.bytes), "-", "-", "-"]
-        if not m.failure:
-            cells[1:] = [duration(m.creation_seconds), decimal(m.resident_bytes), decimal(m.peak_bytes)]
+        cells = [decimal(model.bytes), "-" if m.failure else duration(m.creation_seconds)]
         if report.metric:
-            cells.append("-" if model.accuracy is None else f"{model.accuracy:.4f}")
+            figures = [model.accuracy, *map(model.further_figures.get, report.further_metrics)]
+            cells += ["-" if figure is None else f"{figure:.4f}" for figure in figures]
         rows.append(TableRow([display_name(model, report), *cells], "wrong" if m.failure else ""))
-    headings = ("model", "on disk", "session made in", "memory", "at most", *filter(None, [report.metric]))
-    return table("Sizes", headings, rows)
+    metrics = filter(None, [report.metric, *report.further_metrics])
+    return table("Sizes", ("model", "on disk", "session made in", *metrics), rows)
+
+
+def memory_table(report: BenchReport) -> Table:
+    """The memory of a process that ran one sample."""
+    measured = [(display_name(model, report), model.measured) for model in report.models]
+    rows = [
+        TableRow((name, *map(decimal, (m.resident_bytes, m.peak_bytes, m.virtual_bytes))))
+        for name, m in measured
+        if not m.failure
+    ]
+    return table("Memory", ("model", "memory", "at most", "virtual"), rows)
 
 
 def time_table(report: BenchReport) -> Table:
@@ -79,7 +89,8 @@ def model_lines(report: BenchReport) -> Iterator[str]:
 def condition_lines(report: BenchReport) -> Iterator[str]:
     """The conditions of the measurement."""
     if report.metric:
-        yield f"{report.metric} over {plural(report.samples, 'labelled sample')}"
+        names = " and ".join([report.metric, *report.further_metrics])
+        yield f"{names} over {plural(report.samples, 'labelled sample')}"
     counts = sorted({m.measured.threads for m in report.models if not m.measured.failure})
     threads = f"{' or '.join(map(str, counts))} thread{'s' * (counts != [1])}" if counts else "no threads"
     engines = [*dict.fromkeys(m.engine for m in report.models)]
@@ -95,7 +106,8 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
         yield f"sizes: {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
     base = max((m.measured.baseline_bytes for m in report.models), default=0)
     without_model = f", {decimal(base)} of it without a model" if base else ""
-    yield f"memory: of a process that ran one sample{without_model}; \N{PLUS-MINUS SIGN} and brackets: 95 % confidence"
+    ran = f"of a process that ran one sample{without_model}, virtual: its address space"
+    yield f"memory: {ran}; \N{PLUS-MINUS SIGN} and brackets: 95 % confidence"
 
 
 def ratio_lines(report: BenchReport) -> Iterator[str]:

@@ -68,10 +68,11 @@ class ModelMetrics:
     """The metrics of a model under one config, in fresh processes, or the `failure` in a line.
 
     `creation_seconds`: the time to create a session, the median over the processes. `resident_bytes`, `peak_bytes`:
-    memory of a process that loaded and ran the model with one sample, `baseline_bytes` the memory of one that has only
-    loaded the engine. `providers`: the number of nodes by onnxruntime's execution provider that ran them. `latencies`
-    by batch size. `threads` that compute an op, as observed in the process. `precision` is that in which the engine
-    really computes. `set_peaks`: the peak memory of each further process in bytes, 0 for a set without this model.
+    memory of a process that loaded and ran the model with one sample, `virtual_bytes` its address space,
+    `baseline_bytes` the memory of one that has only loaded the engine. `providers`: the number of nodes by
+    onnxruntime's execution provider that ran them. `latencies` by batch size. `threads` that compute an op, as observed
+    in the process. `precision` is that in which the engine really computes. `set_peaks`: the peak memory of each
+    further process in bytes, 0 for a set without this model.
     """
 
     failure: str = ""
@@ -84,12 +85,14 @@ class ModelMetrics:
     threads: int = 0
     precision: str = SINGLE
     set_peaks: tuple[int, ...] = field(default=(), repr=False)
+    virtual_bytes: int = 0
 
     @property
     def loaded(self) -> LoadMetrics:
         """The figures of the run of the model alone."""
         memory = (self.resident_bytes, self.peak_bytes)
-        return LoadMetrics(self.creation_seconds, self.baseline_bytes, self.threads, *memory, self.precision)
+        conditions = (self.creation_seconds, self.baseline_bytes, self.threads)
+        return LoadMetrics(*conditions, *memory, self.precision, self.virtual_bytes)
 
     def in_precision(self, config: SessionConfig) -> ModelMetrics:
         """The metrics; a failure if the engine computed in another precision, for want of kernels."""

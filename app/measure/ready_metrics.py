@@ -19,7 +19,8 @@ Array = np.ndarray[Any, Any]
 Outputs = Mapping[str, Any]
 CLASS_METRICS, NUMBER_METRICS = frozenset({"top1", "tokens"}), frozenset({"r2", "snr"})
 """Metrics that also compare a model with the original, without labels: the classes of rows, or numbers."""
-TOKENS_AT_ONCE = 64  # whose probabilities are in memory, in double precision
+ROWS_AT_ONCE = 64  # whose probabilities are in memory, in double precision
+SUM_TOLERANCE = 0.1  # of the sum of probabilities, which a quantized Softmax rounds
 BLANK = 0  # the class of CTC between two characters
 WORD_START = "\u2581"  # of SentencePiece
 
@@ -147,12 +148,12 @@ def top_5(outputs: Outputs, labels: Array) -> float:
     return float(np.mean(np.any(best == truth[:, None], 1) & ~np.isnan(scores).any(1)))
 
 
-def _next_tokens(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]:
-    """The scores of all tokens at the places where a label is, and these labels. Raises ModelError."""
+def _labelled_scores(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]:
+    """The scores of all classes at the places where a label is, and these labels. Raises ModelError."""
     scores, truth = _scores(metric, outputs, labels)
     is_there = truth >= 0
     if not is_there.any():
-        raise ModelError(f"--metric {metric}: all labels are negative, which stands for no token")
+        raise ModelError(f"--metric {metric}: all labels are negative, which stands for no class")
     return scores[is_there], truth[is_there]
 
 
@@ -161,20 +162,40 @@ def next_tokens(outputs: Outputs, labels: Array) -> float:
 
     Scores [rows, length, vocabulary]; labels [rows, length]: the token behind each one, negative for none.
     """
-    scores, truth = _next_tokens("tokens", outputs, labels)
+    scores, truth = _labelled_scores("tokens", outputs, labels)
     return float(np.mean((np.argmax(scores, -1) == truth) & ~np.isnan(scores).any(-1)))
 
 
 def perplexity(outputs: Outputs, labels: Array) -> float:
     """The inverse of the geometric mean of the probabilities of the tokens of a text; arrays are as above."""
-    scores, truth = _next_tokens("perplexity", outputs, labels)
+    return float(np.exp(_mean_loss(*_labelled_scores("perplexity", outputs, labels))))
+
+
+def cross_entropy(outputs: Outputs, labels: Array) -> float:
+    """The mean over the rows of -log of the probability of the class, a negative class being none.
+
+    The first output of floats has probabilities, which are between 0 and 1 with a sum of about 1, or else logits. As in
+    scikit-learn, a probability is at least the epsilon of its type.
+    """
+    arrays = {n: cast("Array", v) for n, v in outputs.items() if isinstance(v, np.ndarray)}
+    floats = {n: v for n, v in arrays.items() if v.dtype.kind in "fV"}
+    scores, truth = _labelled_scores("loss", floats or outputs, labels)
+    is_bounded = np.all((scores >= 0) & (scores <= 1))
+    if is_bounded and abs(np.median(np.sum(scores, -1, dtype=np.float64)) - 1) < SUM_TOLERANCE:
+        own = scores[np.arange(len(truth)), truth].astype(np.float64)
+        return float(np.mean(-np.log(np.maximum(own, np.finfo(scores.dtype).eps))))
+    return _mean_loss(scores, truth)
+
+
+def _mean_loss(scores: Array, truth: Array) -> float:
+    """The mean of -log of the probability of each class, of logits."""
     total = 0.0
-    for start in range(0, len(truth), TOKENS_AT_ONCE):
-        part = scores[start : start + TOKENS_AT_ONCE].astype(np.float64)
+    for start in range(0, len(truth), ROWS_AT_ONCE):
+        part = scores[start : start + ROWS_AT_ONCE].astype(np.float64)
         part -= np.max(part, -1, keepdims=True)
-        own = part[np.arange(len(part)), truth[start : start + TOKENS_AT_ONCE]]
-        total += float(np.sum(own - np.log(np.sum(np.exp(part), -1))))
-    return float(np.exp(-total / len(truth)))
+        own = part[np.arange(len(part)), truth[start : start + ROWS_AT_ONCE]]
+        total += float(np.sum(np.log(np.sum(np.exp(part), -1)) - own))
+    return total / len(truth)
 
 
 def _numbers(metric: str, outputs: Outputs, labels: Array) -> tuple[Array, Array]:
@@ -345,6 +366,7 @@ METRICS: Mapping[str, Metric] = {
     "snr": Metric("SNR (dB)", snr),
     "tokens": Metric("next tokens", next_tokens),
     "perplexity": Metric("perplexity", perplexity, less_is_better=True),
+    "loss": Metric("loss", cross_entropy, less_is_better=True),
     "wer": Metric("word accuracy", word_accuracy),
     "map": Metric("mAP", mean_average_precision),
 }

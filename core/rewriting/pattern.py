@@ -547,12 +547,12 @@ def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatc
 
 
 def _producers_can_match(p: OpPattern, op: Op) -> bool:
-    """Whether each operator that the pattern wants right above is there at all."""
+    """Whether each operator that the pattern wants above is there at all, at any depth."""
     producer_here = op.graph.producer
     for want in p.parts:
         for v in op.inputs:
             producer = v.producer if want.may_be_outside and v is not None else producer_here(v)
-            if producer is not None and producer.type in want.types:
+            if producer is not None and producer.type in want.types and _producers_can_match(want, producer):
                 break
         else:
             return False

@@ -608,7 +608,7 @@ def window_sizes(obligation: Obligation) -> tuple[Sizes, ...]:
 def _window_of(node: onnx.NodeProto) -> tuple[int, int]:
     """The common multiple of the strides of a window, and its largest extent."""
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    kernel = attributes.get("kernel_shape", [MAX_KERNEL])
+    kernel = attributes.get("kernel_shape", [MAX_KERNEL] * len(attributes.get("dilations", [1])))
     dilations = attributes.get("dilations", [1] * len(kernel))
     return lcm(*attributes.get("strides", [1])), max((k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True))
 

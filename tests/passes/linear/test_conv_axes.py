@@ -51,6 +51,28 @@ test_stays = convs.all_stay("""
     two axes already [w=64,64,3,3; x=N,64,L,M]: y = Conv(x, w, b)
     doubles [dtype=double; runs=False]: y = Conv(x, w)
     computed weights [graph=g (float[N,64,L] x, float[64,64,3] v) => (float[] y)]: y = Conv(x, v)
+    most outputs read padding [w=64,64,9; x=2,64,9]: y = Conv<pads=[4,4]>(x, w, b)
+""")
+columns = convs.using(x="N,2,32,1", w="4,2,16,1")
+test_columns_become = columns.all_become("""
+    pads: y = Conv<kernel_shape=[16,1], pads=[7,0,8,0]>(x, w, b)
+        => s = Squeeze(x, a) v = Conv<kernel_shape=[16], pads=[7,8], strides=[1], dilations=[1], group=1>(s, w, b)
+           y = Unsqueeze(v, a)
+    strides and groups [w=4,1,16,1]: y = Conv<pads=[8,0,0,0], strides=[2,3], dilations=[2,1], group=2>(x, w)
+        => s = Squeeze(x, a) v = Conv<kernel_shape=[16], pads=[8,0], strides=[2], dilations=[2], group=2>(s, w)
+           y = Unsqueeze(v, a)
+    auto_pad: y = Conv<auto_pad="SAME_UPPER", strides=[4,1]>(x, w, b)
+        => s = Squeeze(x, a) v = Conv<kernel_shape=[16], pads=[6,6], strides=[4], dilations=[1], group=1>(s, w, b)
+           y = Unsqueeze(v, a)
+""")
+test_columns_stay = columns.all_stay("""
+    no padding: y = Conv(x, w, b)
+    short [w=4,2,15,1]: y = Conv<pads=[7,0,7,0]>(x, w, b)
+    several columns [x=N,2,32,3]: y = Conv<pads=[7,0,8,0]>(x, w, b)
+    columns of an unknown number [x=N,2,32,W]: y = Conv<pads=[7,0,8,0]>(x, w, b)
+    padded columns: y = Conv<pads=[7,1,8,0]>(x, w, b)
+    along the last axis [x=N,2,1,32; w=4,2,1,16]: y = Conv<pads=[0,7,0,8]>(x, w, b)
+    doubles [dtype=double; runs=False]: y = Conv<pads=[7,0,8,0]>(x, w)
 """)
 
 

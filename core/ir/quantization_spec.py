@@ -34,10 +34,11 @@ class QuantizationSpec(Struct, frozen=True):
     one scale for each output channel. `operators` are computed on integers by the target.
     Dynamic and weight-only schemes round weights by `rounding`, where "gptq" takes `grams`: for the input of a product,
     by name, X^T X of all rows X that it has in the calibration data, (columns, columns) in float64. They leave products
-    of fewer than `min_weights` weights in float, which onnxruntime computes as fast. Weight-only schemes use
-    `weight_bits`, 4 or 8, one scale for each `block` weights of an output channel (0: for all of them), and the zero
-    point that fits each best unless `symmetric`. Weights named in `wide` have 8 bits all the same. In
-    `remembered`, rules keep what takes long and other candidates with the same weights need again.
+    of fewer than `min_weights` weights in float, which onnxruntime computes as fast; static schemes, convolutions of
+    images of fewer than `min_channels`. Weight-only schemes use `weight_bits`, 4 or 8, one scale for each `block`
+    weights of an output channel (0: for all of them), and the zero point that fits each best unless `symmetric`.
+    Weights named in `wide` have 8 bits all the same. In `remembered`, rules keep what takes long and other candidates
+    with the same weights need again.
 
     Examples:
         >>> spec = QuantizationSpec(ranges={"x": Range(-1.0, 2.5)}, weight_limit=63)
@@ -54,6 +55,7 @@ class QuantizationSpec(Struct, frozen=True):
     rounding: Rounding = "nearest"
     grams: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, np.ndarray[Any, Any]])
     min_weights: int = 1 << 15
+    min_channels: int = 1
     weight_bits: int = 8
     block: int = 0
     symmetric: bool = True

@@ -312,9 +312,10 @@ def product_output(g: RewriteBuilder, made: Value, op: Op, clamp: Op | None) -> 
 )
 def quantize_conv(g: RewriteBuilder, conv: Op, clamp: Op | None = None) -> Value:
     """Conv(x, w, b) => Quantized(Conv(Quantized(x), w as int8, b as int32)); so with a Relu or Clip behind it"""
-    quantization_spec(g, "Conv")
+    spec = quantization_spec(g, "Conv")
     (of, bounds), w, b = group_output(conv, clamp), operand(conv, 1), conv.input(2)
-    group_count(conv, w)
+    is_image = group_count(conv, w) == 1 and w.rank > 3
+    require(not is_image or w.static_shape[1] >= spec.min_channels, "its input has few channels: faster in float")
     bias = None if b is None else constant_bias(b)
     operands = quantized_operands(g, operand(conv), constant_weights(w), 0, bias)
     return quantized(g, g.Conv(*operands, **conv.attrs), of, bounds)
@@ -589,4 +590,19 @@ def keep_in_float(g: RewriteBuilder, v: Value, outer: Op) -> Value:
     required_producer(operand(op, 1 if op.type == "Where" else 0), "DequantizeLinear")
     is_wanted = operand(op, 1).is_const if op.type in WEIGHTED_OPS else op.type not in required_spec(g).operators
     require(is_wanted, "the weights are quantized, or the target computes it on integers")
+    return g.QuantizeLinear(g.Max(v), operand(outer, 1), outer.input(2), **outer.attrs)
+
+
+@rule(
+    lambda g, pool, outer: g.QuantizeLinear(g.MaxPool(...) @ pool, ...) @ outer,
+    allow_other_uses=True, contract=EXACT, group="keep-in-float",
+)  # fmt: skip
+def keep_pool_in_float(g: RewriteBuilder, pool: Op, outer: Op) -> Value:
+    """QuantizeLinear(MaxPool(x)) => QuantizeLinear(Max(MaxPool(x)))
+
+    onnxruntime quantizes before a MaxPool of floats, whose kernel for bytes takes ten times as long if nothing before
+    it is computed on integers. The Max of one value is a copy.
+    """
+    v, maker = pool.outputs[0], operand(pool).producer
+    require(maker is None or maker.type != "DequantizeLinear", "it is computed on integers")
     return g.QuantizeLinear(g.Max(v), operand(outer, 1), outer.input(2), **outer.attrs)

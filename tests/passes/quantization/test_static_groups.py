@@ -267,6 +267,46 @@ def test_onnxruntime_quantizes_no_op_that_stays_in_float(body: str, x: Any, kept
     assert np.abs(after - wanted).mean() < np.abs(before - wanted).mean()
 
 
+@cases(
+    ("body", "kept"),
+    {
+        "floats": ("c = Relu(x) y = MaxPool<kernel_shape = [2, 2]>(c)", "Relu MaxPool Max"),
+        "integers": (
+            "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) y = MaxPool<kernel_shape = [2, 2]>(d)",
+            "MaxPool",
+        ),
+    },
+)
+def test_onnxruntime_quantizes_behind_a_pool_of_floats(body: str, kept: str, tmp_path: Path) -> None:
+    text = f"g (float[1,3,8,8] x) => (uint8[a,b,c,d] r) {{ {body} r = QuantizeLinear(y, s, z) }}"
+    model = load(text, 17, {"s": np.float32(0.05), "z": np.uint8(128)})
+    keep = Pipeline("keep", (KEEP_IN_FLOAT,), quantization=UNSIGNED)
+    made = to_onnx(apply_passes(model, keep)[0])
+    assert np.array_equal(run(model, {"x": X})[0], run(made, {"x": X})[0])
+    assert fused_ops(made, tmp_path) == kept.split()
+    assert op_types(to_onnx(apply_passes(made, keep)[0])) == op_types(made)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_quantized"),
+    [
+        ("y = Conv(x, w1)", False),
+        ("y = Conv<group = 3>(x, w_each)", True),
+        ("s = Squeeze(x, zero) y = Conv(s, w_row)", True),
+    ],
+)
+def test_convolutions_of_images_of_few_channels_stay_in_float(body: str, *, is_quantized: bool) -> None:
+    more = {"w_each": WEIGHTS["w1"][:3, :1], "w_row": WEIGHTS["w1"][..., 0], "zero": np.array([0])}
+    text = f"g (float[1,3,8,8] x) => (float[] y) {{ {body} }}" if "Squeeze" not in body else (
+        f"g (float[1,1,3,8] x) => (float[] y) {{ {body} }}"
+    )  # fmt: skip
+    x = X if "Squeeze" not in body else X[:, :1, :3]
+    model = load(text, 17, read_by(text, WEIGHTS | more))
+    for channels, wanted in ((3, True), (4, is_quantized)):
+        made = quantized(model, {"x": x}, replace(UNSIGNED, min_channels=channels))
+        assert ("QuantizeLinear" in op_types(made)) == wanted
+
+
 # Failures of other tools, with what becomes of the same model here.
 
 

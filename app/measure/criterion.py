@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf, isfinite
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from msgspec import Struct
@@ -82,7 +82,10 @@ class Criterion(Protocol):
 
 @dataclass
 class MetricCriterion:
-    """A metric on labelled rows. `notes` say which outputs have no axis of rows."""
+    """A metric on labelled rows. `notes` say which outputs have no axis of rows.
+
+    The noise of scores is that of the outputs against the original's, if those take no more than KEPT_BYTES.
+    """
 
     metric: Metric
     examples: LabelledSet
@@ -91,6 +94,7 @@ class MetricCriterion:
     budget: Budget
     reference: float = field(init=False, default=0.0)
     notes: list[str] = field(init=False, default_factory=list[str])
+    _expected: dict[str, Any] = field(init=False, default_factory=dict[str, Any], repr=False)
 
     @property
     def name(self) -> str:
@@ -99,13 +103,13 @@ class MetricCriterion:
 
     def measure_original(self, model: Loadable) -> None:
         """Set the reference. Raises ModelError if the original does not run on the labelled set."""
-        score = self.score(model)
+        score = self.score(model, keeps=True)
         if score.failure:
             raise ModelError(f"{self.examples.name}: the original does not run on it: {score.failure}")
         self.reference = score.figure
 
-    def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
-        """The metric of a model, and its loss against the reference."""
+    def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN, *, keeps: bool = False) -> Score:
+        """The metric of a model, and its loss against the reference. `keeps` its outputs as the expected ones."""
         try:
             with RemoteBackend(config) as remote:
                 found = labelled_outputs(remote(model), self.inputs, self.outputs, self.examples)
@@ -115,8 +119,19 @@ class MetricCriterion:
         figure = self.metric(found, self.examples.labels(self.inputs))
         if not isfinite(figure):
             return Score(-inf, inf, failure=f"its {self.name} is {figure}")
+        if keeps and value_bytes(found) <= KEPT_BYTES:
+            self._expected = found
         lost = figure - self.reference if self.metric.less_is_better else self.reference - figure
-        return Score(figure, lost if self.budget.is_absolute else lost / (abs(self.reference) or 1.0))
+        loss = lost if self.budget.is_absolute else lost / (abs(self.reference) or 1.0)
+        return Score(figure, loss, None if keeps or not self._expected else self._snr(found))
+
+    def _snr(self, found: Mapping[str, Any]) -> float | None:
+        """The least signal-to-noise ratio of outputs with a row for each sample."""
+        wanted = {n: cast("Array", a) for n, a in self._expected.items() if isinstance(a, np.ndarray)}
+        names = [n for n, a in wanted.items() if a.dtype.kind == "f" and isinstance(found.get(n), np.ndarray)]
+        agreement = Agreement.of(names, OutputUses())
+        agreement.add([wanted[n] for n in names], [found[n] for n in names])
+        return agreement.score().snr if names else None
 
     def allows(self, score: Score) -> bool:
         """Whether the loss is within the budget."""

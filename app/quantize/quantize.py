@@ -349,11 +349,12 @@ def measured_result(
     """
     reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
     while waiting:
-        built = waiting.pop(0)
+        built = min(waiting, key=search.preference(waiting))
+        waiting.remove(built)
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"
-            waiting[:0] = search.more_accurate(built)[::-1]  # the smaller one first
+            waiting += search.more_accurate(built)
             continue
         original, made = setup.racing.measure([built.path], [built.precision])
         ratios = latency_ratios(made, original)

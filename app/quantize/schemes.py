@@ -320,7 +320,11 @@ def _variants(
 def _calibrated_variants(
     scheme: Scheme, calibration: Calibration, spec: QuantizationSpec, methods: Sequence[Method]
 ) -> Iterator[tuple[str, Variant]]:
-    """A variant for each method; then the best of them with weights rounded by GPTQ; then models with other scales."""
+    """A variant for each method; then the best of them with weights rounded by GPTQ; then models with other scales.
+
+    Each adds to the best one so far: scales to other scales, and rounding in the end to them.
+    """
+    calibrations = [calibration]
 
     def calibrated(data: Calibration, base: QuantizationSpec, method: Method) -> CandidateBuilder:
         operators = base.operators | STORED_OPERATORS
@@ -328,24 +332,36 @@ def _calibrated_variants(
         return CandidateBuilder(data.source, scheme, with_ranges, method)
 
     def after(change: Pass, best: BuiltCandidate) -> CandidateBuilder | None:
-        """The best method of calibration for a model with other scales."""
-        changed = calibration.after(change)
-        return None if changed is None else calibrated(changed, best.builder.spec, best.builder.method)
+        """The best method of calibration for the model of the best candidate with other scales."""
+        changed = calibration_of(best).after(change)
+        if changed is None:
+            return None
+        calibrations.append(changed)
+        return calibrated(changed, best.builder.spec, best.builder.method)
+
+    def calibration_of(best: BuiltCandidate) -> Calibration:
+        return next(c for c in calibrations if c.source is best.builder.source)
 
     def with_smoothed_activations(best: BuiltCandidate) -> CandidateBuilder | None:
-        axes = smoothable_channels(calibration.source.load().graph)
-        maxima = {name: c.maxima for name, c in calibration.channels(axes).items()}
+        data = calibration_of(best)
+        axes = smoothable_channels(data.source.load().graph)
+        maxima = {name: c.maxima for name, c in data.channels(axes).items()}
         return after(SmoothActivations(maxima), best)
+
+    def with_rounded_scales(best: BuiltCandidate) -> CandidateBuilder | None:
+        is_rounded = any(isinstance(p, RoundLayers) for p in best.builder.scheme.after)
+        return None if is_rounded else calibration.rounded(best)
 
     def with_unsigned_weights(best: BuiltCandidate) -> CandidateBuilder:
         """Unsigned weights, which all processors add exactly, but more slowly."""
         unsigned = replace(best.builder.spec, weights=TensorProto.UINT8, weight_limit=UNSIGNED_LIMIT)
-        return calibrated(calibration, unsigned, best.builder.method)
+        return calibrated(calibration_of(best), unsigned, best.builder.method)
 
     for method in methods:
         yield method, lambda _, method=method: calibrated(calibration, spec, method)
     yield "GPTQ", calibration.rounded
     yield "equalized channels", partial(after, EqualizeChannels())
     yield "smoothed activations", with_smoothed_activations
+    yield "other scales and GPTQ", with_rounded_scales
     if spec.weight_limit < UNSIGNED_LIMIT:
         yield "weights of 8 bits", with_unsigned_weights

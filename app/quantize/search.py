@@ -38,6 +38,9 @@ FASTER_WITHOUT = 0.97  # of the time with an operator quantized, below which it 
 WIDE = 8  # bits of weights whose rounding to 4 does most harm
 FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of the model after that
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
+OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
+REPAIRING = 0.5  # of the time that is left, for a scheme over the budget, if another one waits
+CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
 Goal = Literal["latency", "size", "memory"]
 """The figures that a search makes small. Where that is not the latency, any time is accepted."""
 GOALS: tuple[Goal, ...] = get_args(Goal)
@@ -157,6 +160,7 @@ class Search:
     _schemes: Mapping[str, Variants] = field(default_factory=dict[str, Variants], init=False)
     _start: float = field(default_factory=monotonic, init=False)
     _files: int = field(default=0, init=False)
+    _end: float = field(default=inf, init=False)
 
     @property
     def _elapsed(self) -> float:
@@ -164,7 +168,7 @@ class Search:
 
     def _is_exhausted(self) -> bool:
         """Whether the number of trials or the time is used up, which then ended the search."""
-        is_late = self._elapsed > self.limits.seconds
+        is_late = self._elapsed > min(self.limits.seconds, self._end)
         reached = "trials" if self.scored >= self.limits.trials else "time" if is_late else ""
         self.ended_by = self.ended_by or reached
         return bool(reached)
@@ -181,7 +185,7 @@ class Search:
         pending = dict(schemes)
         while pending and not (len(pending) < len(schemes) and self._is_exhausted()):
             starts = self._starts(pending)
-            for start in sorted(starts, key=self._preference(starts)):
+            for start in sorted(starts, key=self.preference(starts)):
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
                     continue
@@ -191,12 +195,13 @@ class Search:
                 else:
                     over.append(start)
         self.trials += [Trial(name, of[0][0], 0, 0, 0, outcome=LIMITED) for name, of in pending.items()]
-        for start in over:
+        for waiting, start in zip(range(len(over) - 1, -1, -1), over, strict=True):
+            self._end = self._elapsed + REPAIRING * (self.limits.seconds - self._elapsed) if waiting else inf
             found = None if self._rejection(start, finalists) else self._within_budget(start, schemes)
             finalists += [] if found is None else self._with_stored_weights(found)
         self.progress("racing the candidates within the budget")
         self._race([] if self.is_raced_after else finalists)
-        return sorted(filter(self._is_gain, finalists), key=self._preference(finalists))
+        return sorted(filter(self._is_gain, finalists), key=self.preference(finalists))
 
     def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
         """The figure that is to be small, divided by the original's; None if it was not measured."""
@@ -269,21 +274,29 @@ class Search:
         return BuiltCandidate(builder, candidate, path, left, trial)
 
     def _without_slow_operators(self, wholes: Sequence[BuiltCandidate], end: float) -> list[BuiltCandidate]:
-        """Each candidate after a race, without the operators that are faster in float; those are built until `end`."""
+        """Each candidate after a race, without the operators that are faster in float; those are built until `end`.
+
+        There are as many as can be raced in OPERATORS of the time that is left.
+        """
+        start = self._elapsed
+        self._race(wholes)
+        duration = (self._elapsed - start) / (1 + len(wholes))
+        room = OPERATORS * (self.limits.seconds - self._elapsed) - duration
         entries: list[list[BuiltCandidate]] = []
         for whole in wholes:
             entries.append([])
             operators = replaced_operators(whole.builder.source.load(), whole.candidate.changes)
             kinds = {kind: keys for kind, keys in by_operator(operators) if kind not in LINEAR}
             for kind, keys in kinds.items() if whole.builder.scheme.needs_ranges else ():
-                if self._elapsed > end:
+                room -= duration
+                if self._elapsed > end or room < 0:
                     self.ended_by = self.ended_by or "time"
                     break
                 slow = dict.fromkeys(keys, f"{kind} is faster in float here")
                 built = self._build(whole.trial.scheme, f"{kind} in float", whole.builder, {**whole.left, **slow})
                 if built is not None:
                     entries[-1].append(built)
-        self._race([*wholes, *(b for found in entries for b in found)])
+        self._race([b for found in entries for b in found])
         return [self._fastest(whole, others) for whole, others in zip(wholes, entries, strict=True)]
 
     def _fastest(self, whole: BuiltCandidate, others: Sequence[BuiltCandidate]) -> BuiltCandidate:
@@ -354,7 +367,7 @@ class Search:
             built.trial.outcome = "inconclusive: the machine is busy"
         return False
 
-    def _preference(self, finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[float, ...]]:
+    def preference(self, finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[float, ...]]:
         """The order of finalists: those as good as the best first, the smallest of them, and then by the figure.
 
         As good are those whose intervals overlap, and those within AS_FAST of the best: the same model loaded twice
@@ -384,20 +397,21 @@ class Search:
             if built is None:
                 continue
             built.trial.ratio, built.trial.memory = start.trial.ratio, start.trial.memory
-            best = min((best, self._scored(built)), key=lambda b: inf if b.trial.score is None else b.trial.score.loss)
+            best = min((best, self._scored(built)), key=_inaccuracy)
         if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
         return self._with_ops_left(best)
 
     def more_accurate(self, failed: BuiltCandidate) -> list[BuiltCandidate]:
-        """A candidate with less loss on the samples of the search than one that is over the budget on others.
+        """A candidate with less loss or noise on the samples of the search than one over the budget on others.
 
         It is a variant of the scheme that was not tried, or has few ops in float. With it, that with stored weights.
+        Of few samples, the loss is that of single ones: the noise then says more about others.
         """
-        least = inf if failed.trial.score is None else failed.trial.score.loss
+        loss, noise = _inaccuracy(failed)
         for built in self._next_candidates(failed):
             found = self._scored_like(failed, built)
-            if found is not None and found.trial.score is not None and found.trial.score.loss < least:
+            if found is not None and (_inaccuracy(found)[0] < loss or _inaccuracy(found)[1] < noise - CLOSER):
                 return self._with_stored_weights(found)
         return []
 
@@ -548,6 +562,12 @@ class Search:
 def _parts(keys: Sequence[ChangeKey], size: int) -> Iterator[frozenset[ChangeKey]]:
     for start in range(0, len(keys), size):
         yield frozenset(keys[start : start + size])
+
+
+def _inaccuracy(built: BuiltCandidate) -> tuple[float, float]:
+    """The loss, and the noise in dB of the signal; infinite where they were not measured."""
+    score = built.trial.score
+    return (inf, inf) if score is None else (score.loss, inf if score.snr is None else -score.snr)
 
 
 def candidate_time(built: BuiltCandidate) -> float:

@@ -139,6 +139,23 @@ def test_a_result_over_the_budget_on_other_samples_is_followed_by_a_more_accurat
     assert search.more_accurate(found) == []
 
 
+def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
+    """A figure of few samples cannot tell them apart."""
+
+    class Noisy(HarmfulPlaces):
+        def score(self, model: Path | bytes, _: Any = None) -> Score:
+            found = super().score(model)
+            return Score(1.0, 0.0, 20 - 2 * found.loss)
+
+    search, schemes = built_search(tmp_path, Noisy(("m1", "m3")))
+    (found,) = search.run(schemes)
+    noises: list[float | None] = []
+    while closer := search.more_accurate(found):
+        (found,) = closer
+        noises.append(found.trial.score.snr if found.trial.score is not None else None)
+    assert noises == [18, 20]
+
+
 HARMFUL = [("y0",), ("m5",), ("y0", "m5"), ("m1", "y2", "y7")]
 
 

@@ -849,7 +849,8 @@ class InfoOptions(DimOptions, ReportOptions):
 
     target: str | Target | None = selection_option(
         None,
-        "List the ops that this engine does not support: ort, webgpu, openvino, FILE.toml, or a target of a plugin.",
+        "List the ops that this engine does not support: ort, webgpu, openvino, FILE.toml, or a target of a plugin; of "
+        ".ort files those that a reduced build of onnxruntime lacks, by its FILE.config.",
         "NAME",
         completes=(TARGETS,),
         reads=True,
@@ -858,6 +859,9 @@ class InfoOptions(DimOptions, ReportOptions):
         takes="the name of a target, or a Target",
     )
     plugin: Sequence[PluginLike] = plugin_option()
+    required_operators: str | Path | None = report_option(
+        None, "Write the operators and types that a build of onnxruntime needs for these .ort files.", "FILE", kind=Path
+    )
     analysis: Sequence[str] = selection_option(
         (),
         "Show the analysis of this name, which an installed package provides; may be repeated.",

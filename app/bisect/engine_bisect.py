@@ -18,10 +18,10 @@ from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.verify.comparison_options import ComparisonOptions
+from ...core.verify.engine_verdict import compare_in_engine, ops_in
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verification_spec import VerificationSpec
-from ..measure.engine_verdict import compare_in_engine, ops_in
 from ..measure.execution_provider import compared_config, engine_versions
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given

@@ -18,7 +18,7 @@ EXAMPLES = {"passes bench model.onnx small.onnx": "compares the second with the 
 
 def bench(
     models: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="The .onnx files; the first is the baseline.")
+        list[Path], typer.Argument(metavar="FILE...", help="The .onnx or .ort files; the first is the baseline.")
     ],
     options: BenchOptions,
 ) -> int:

@@ -20,11 +20,14 @@ EXAMPLES = {
     "passes info model.onnx small.onnx": "shows two models side by side",
     "passes info model.onnx --dim batch=8": "shows the memory that intermediate values take",
     "passes info model.onnx --target webgpu": "lists the ops that the engine does not support",
+    "passes info model.ort --target build.config": "lists the ops that a reduced build of onnxruntime lacks",
 }
 
 
 def info(
-    models: Annotated[list[Path], typer.Argument(metavar="FILE...", help="The .onnx files; a column for each.")],
+    models: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="The .onnx or .ort files; a column for each.")
+    ],
     options: InfoOptions,
 ) -> int:
     """Show operators, sizes and interfaces of models, side by side, without reading their weights."""
@@ -38,6 +41,7 @@ def info(
             shape=o.shape,
             target=o.target,
             plugin=o.plugin,
+            required_operators=o.required_operators,
             analysis=o.analysis,
             json=o.json,
             progress=o.progress,

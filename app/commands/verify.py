@@ -37,7 +37,7 @@ def verify(
     other: Annotated[
         Path | None,
         typer.Argument(
-            metavar="OTHER", help="The .onnx file to compare with it, from any tool; omitted with --engine."
+            metavar="OTHER", help="The .onnx or .ort file to compare with it, from any tool; omitted with --engine."
         ),
     ] = None,
 ) -> int:

@@ -20,11 +20,11 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import CPU, LEVELS, SessionConfig
 from ...core.run.phase_timer import MEASURING, PhaseTimer
+from ...core.verify.engine_verdict import compare_in_engine
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..measure import benchmark
-from ..measure.engine_verdict import compare_in_engine
 from ..measure.metrics import ModelMetrics, latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..registry.tool_functions import needs_external_data

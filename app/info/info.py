@@ -17,18 +17,22 @@ from ...core.analyses.liveness import Liveness
 from ...core.errors import ModelError
 from ...core.io.graph_interface import default_values, input_infos, output_infos, type_text
 from ...core.io.model_source import ModelSource, model_source
+from ...core.io.ort_format import CONFIG_SUFFIX, WHOLE_FILE_DOMAIN, BuildConfig, OrtFile
+from ...core.io.ort_format import required_operators as required_operators_of
 from ...core.io.output_paths import OutputPaths
-from ...core.io.publishing import publish_text
+from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
+from ...core.ir.op_schemas import qualified_op_type
 from ...core.ir.tensor import element_type
 from ...core.plugins.plugin import PluginLike
 from ...core.run.report import Stats
-from ...core.run.target import Target, TargetFit
+from ...core.run.target import Misfit, Target, TargetFit
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.python_files import plugin_errors
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.transform.specialize import Specialize
-from ..options import InfoOptions, Progress
+from ..options import InfoOptions, Progress, require
 from ..registry.environment import versions
 from ..report.progress import shown_progress
 
@@ -85,12 +89,22 @@ class ModelInfo(Struct, frozen=True):
     def of(
         cls,
         source: ModelSource,
-        target: Target | None = None,
+        target: Target | BuildConfig | None = None,
         sizes: Specialize | None = None,
         analyses: Mapping[str, Callable[[Graph], object]] = NO_ANALYSES,
     ) -> ModelInfo:
-        """The data of a model, with `sizes`; its weights are not read. O(nodes + values). Raises ModelError."""
-        model = source.load()
+        """The data of a model, with `sizes`; its weights are not read. O(nodes + values). Raises ModelError.
+
+        Of a file in onnxruntime's own format, whose ops are fused, the target is the configuration of a build.
+        """
+        model, whole = source.load(), None
+        if source.is_ort:
+            whole = OrtFile.read(source.files[0])
+            require(sizes is None, f"{source.label}: the sizes of an .ort file are those of its .onnx file")
+        elif isinstance(target, BuildConfig):
+            raise ModelError(f"{source.label}: a configuration of a build is for .ort files, whose ops are fused")
+        if source.is_ort and isinstance(target, Target):
+            raise ModelError(f"{source.label}: a target is for .onnx files; for this one, give the .config of a build")
         functions = len(model.graph.context.functions)
         with suppress(ModelError):  # then calls count as ops
             model = replace(source, inline=True).load() if functions else model
@@ -99,14 +113,17 @@ class ModelInfo(Struct, frozen=True):
         graph, header = model.graph, model.header
         stats = Stats.of(model, source.size)
         weights: dict[str, list[int]] = {}
-        for _, tensor in model.written_initializers():
-            sums = weights.setdefault(element_type(tensor.dtype), [0, 0, 0])
-            sums[:] = (n + m for n, m in zip(sums, (1, tensor.size, tensor.nbytes), strict=True))
+        tensors = (
+            [(t.dtype, t.size, t.nbytes) for _, t in model.written_initializers()] if whole is None else whole.tensors
+        )
+        for dtype, elements, nbytes in tensors:
+            sums = weights.setdefault(element_type(dtype), [0, 0, 0])
+            sums[:] = (n + m for n, m in zip(sums, (1, elements, nbytes), strict=True))
         external = source.files[1:]
         defaults = default_values(graph)
         inputs = _types(input_infos(graph))
         liveness = graph.analysis(Liveness)
-        peak = liveness.peak
+        peak = liveness.peak if whole is None else None
         found: dict[str, str] = {}
         for name, analysis in analyses.items():
             function: Any = analysis.__init__ if isinstance(analysis, type) else analysis
@@ -115,14 +132,14 @@ class ModelInfo(Struct, frozen=True):
                 found[name] = str(graph.analysis(analysis))
         return cls(
             source.label,
-            stats.nodes,
-            stats.ops,
-            stats.parameters,
+            stats.nodes if whole is None else whole.ops.total(),
+            stats.ops if whole is None else dict(whole.ops.most_common()),
+            stats.parameters if whole is None else sum(elements for _, elements, _ in tensors),
             {name: Weights(*sums) for name, sums in sorted(weights.items(), key=lambda item: -item[1][2])},
             stats.bytes,
             sum(p.stat().st_size for p in external),
             [p.name for p in external],
-            {domain or "ai.onnx": version for domain, version in graph.opsets.items()},
+            {domain or "ai.onnx": version for domain, version in graph.opsets.items() if domain != WHOLE_FILE_DOMAIN},
             graph.context.ir_version,
             f"{header.producer_name} {header.producer_version}".strip(),
             functions,
@@ -131,9 +148,9 @@ class ModelInfo(Struct, frozen=True):
             list(defaults),
             {p.key: p.value for p in header.metadata_props},
             peak if isinstance(peak, int) or peak is None else str(peak),
-            len(liveness.unknown),
+            len(liveness.unknown) if whole is None else 0,
             found,
-            None if target is None else target.fit(graph),
+            None if target is None else target.fit(graph) if isinstance(target, Target) else _build_fit(target, source),
         )
 
 
@@ -171,6 +188,7 @@ def info(
     target: str | Target | None = None,
     plugin: Sequence[PluginLike] = (),
     analysis: Sequence[str] = (),
+    required_operators: str | Path | None = None,
     json: str | Path | None = None,
     progress: Progress = None,
 ) -> InfoReport:
@@ -180,6 +198,7 @@ def info(
     symbolic dims, and shapes of inputs, as for `optimize`. `target`: an engine, by
     name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets or
     analyses; `analysis`: names of analyses of installed packages.
+    `required_operators`: where to write the configuration of a build of onnxruntime for .ort files, by its own tool.
     `json`: where to write the report as JSON. `progress`: as for `optimize`, with the name of each model.
 
     Examples:
@@ -187,18 +206,31 @@ def info(
         {'Abs': 1, 'Add': 1, 'Relu': 1}
     """
     options = InfoOptions(
-        dim=dim, shape=shape, target=target, plugin=plugin, analysis=analysis, json=json, progress=progress
+        dim=dim,
+        shape=shape,
+        target=target,
+        plugin=plugin,
+        analysis=analysis,
+        required_operators=required_operators,
+        json=json,
+        progress=progress,
     )
-    goal, analyses = None, NO_ANALYSES
-    if options.target or options.plugin or options.analysis:
+    goal: Target | BuildConfig | None = None
+    analyses = NO_ANALYSES
+    if isinstance(options.target, str) and options.target.endswith(CONFIG_SUFFIX):
+        goal = BuildConfig.read(Path(options.target))
+    elif options.target or options.plugin or options.analysis:
         from ..registry.name_resolver import NameResolver  # noqa: PLC0415 - imports all passes
 
         names = NameResolver(options.plugin)
         goal = names.target_named(options.target) if options.target else None
         analyses = {**names.registry.analyses, **{name: names.analysis_named(name) for name in options.analysis}}
     sizes = Specialize(options.shape or {}, options.dim or {}) if options.shape or options.dim else None
-    sources = [model_source(m, inline=False) for m in models]
-    paths = OutputPaths.of(report=options.json)
+    sources = [model_source(m, inline=False, takes_ort=True) for m in models]
+    paths = OutputPaths.of(report=options.json, required_operators=options.required_operators)
+    if paths.required_operators is not None:
+        other = next((s.label for s in sources if not s.is_ort), "")
+        require(not other, f"--required-operators: {other} is no .ort file; `passes run -o model.ort` makes one")
     paths.require_distinct([p for s in sources for p in s.files])
     report = InfoReport(versions=versions())
     with shown_progress(options.progress) as show:
@@ -210,8 +242,20 @@ def info(
             except ModelError as e:
                 report.failures[source.label] = str(e)
     paths.require_distinct([p for s in sources for p in s.files])
-    publish_text(paths.report, report.to_json)
+    with Publication() as publication, ScratchFolder() as folder:
+        files = [file for s in sources for file in s.files[:1]]
+        publication.add_text(paths.required_operators, lambda: required_operators_of(files, folder).rstrip())
+        publication.add_text(paths.report, report.to_json)
+        publication.publish()
     return report
+
+
+def _build_fit(build: BuildConfig, source: ModelSource) -> TargetFit:
+    """Whether a build of onnxruntime has all that an .ort file needs."""
+    with ScratchFolder() as folder:
+        needed = BuildConfig.parse(required_operators_of(source.files[:1], folder))
+    lacks = build.lacks(needed)
+    return TargetFit(build.name, [Misfit("", "", f"{qualified_op_type(*key)} {why}") for key, why in lacks.items()])
 
 
 def _types(infos: Sequence[bytes]) -> dict[str, str]:

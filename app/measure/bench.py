@@ -219,7 +219,7 @@ class _LoadedModel:
     @classmethod
     def of(cls, path: Path) -> _LoadedModel:
         """Load a model. Raises ModelError if there is no such file."""
-        source = model_source(path, inline=False)
+        source = model_source(path, inline=False, takes_ort=True)
         try:
             open_regular(path).close()
         except OSError as e:

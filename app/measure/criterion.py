@@ -16,7 +16,7 @@ from ...core.errors import EvaluationError, ModelError, UsageError, format_error
 from ...core.io.split_models import Loadable
 from ...core.ort import value_files
 from ...core.ort.remote_backend import RemoteBackend, RemoteSession
-from ...core.ort.sessions import ENABLE_ALL, SessionConfig
+from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import KEPT_BYTES
 from ...core.verify.input_specs import InputSpec
@@ -30,8 +30,6 @@ Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
 LEAST_SNR = 10.0  # dB, of each output of a classifier; of other models, the budget bounds the noise
 ROWS_AT_ONCE = 8  # of labelled inputs
-AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True)
-"""Integer kernels are those of onnxruntime with all its optimizations, as users have them."""
 
 
 class Budget(Struct, frozen=True):

@@ -38,6 +38,7 @@ from ...core.run.verifier import Verifier
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text, printable
 from ...core.verify.oracle_start import start_oracle_worker
+from ...core.verify.ort_files import is_ort_place
 from ...core.verify.proof_guarantees import ProofCounts
 from ..options import Progress, require
 from ..registry.environment import versions
@@ -87,6 +88,7 @@ class Result:
         paths = OutputPaths.of(model=path)
         paths.require_distinct(self._source.files)
         with Publication(paths.model) as publication:
+            require(not is_ort_place(publication), f"{path}: give output= to optimize, which verifies an .ort file")
             self._exported.stage(publication)
             publication.publish()
 

@@ -15,12 +15,12 @@ import msgspec
 from msgspec import Struct
 
 from ...core.calibration.methods import Method
-from ...core.errors import PassesError
+from ...core.errors import PassesError, VerificationError
 from ...core.io.model import Model, serialize
-from ...core.io.model_source import ModelSource
+from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
-from ...core.io.writer import write_model
+from ...core.io.writer import write_for_sessions, write_model
 from ...core.ir.graph import FRESH_NAME_MARK, constant_bytes, defined_values
 from ...core.ir.op import Op
 from ...core.ir.quantization_spec import QuantizationSpec
@@ -30,12 +30,16 @@ from ...core.rewriting.change_log import Change, ChangeKey, Exclusions
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves
 from ...core.run.pipeline_run import PipelineRun
+from ...core.support.scratch_folder import ScratchFolder
+from ...core.verify.ort_files import different_bits, is_ort_place, write_ort
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
+from ..measure.feeds import drawn_feeds
 
 SMALL_MODEL = 1 << 20  # bytes of weights
+COMPARED_SAMPLES = 8  # on which a file of onnxruntime is compared with the session that wrote it
 MERGE_EQUAL = (MergeConstants(), MergeDuplicates())
 
 
@@ -113,9 +117,22 @@ class Candidate:
             publication.publish()
 
     def stage(self, publication: Publication) -> None:
-        """Add the model to the files of `publication`, with external weights as the original."""
+        """Add the model to the files of `publication`, with external weights as the original.
+
+        In onnxruntime's own format it has to compute the same bits as the session that wrote it, on drawn inputs.
+        Raises VerificationError.
+        """
         self.shorten_texts()
-        publication.add_model(self.model, external=self.is_external)
+        if not is_ort_place(publication):
+            publication.add_model(self.model, external=self.is_external)
+            return
+        path = publication.add_model(self.model, external=True, convert=write_ort)
+        with ScratchFolder() as folder:
+            write_for_sessions(self.model, folder / "model.onnx")
+            source = model_source(folder / "model.onnx", inline=True)
+            feeds, names = drawn_feeds(source, COMPARED_SAMPLES), [v.name for v in self.model.graph.outputs]
+            if difference := different_bits(source.loadable(), path, names, feeds):
+                raise VerificationError(f"{path.name}, as onnxruntime makes it, is wrong: {difference}")
 
     def write(self, path: Path) -> int:
         """Write the model to a new file in the same form, and return its bytes with short texts. Raises OSError."""

@@ -24,7 +24,7 @@ from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
 from ...core.ort.engines import SINGLE, find_engine
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
 from ...core.plugins.pass_registry import python_file
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
@@ -32,7 +32,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
 from ..measure.agreement import Score
-from ..measure.criterion import AS_USERS_RUN, Budget
+from ..measure.criterion import Budget
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio

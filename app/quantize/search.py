@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import PassesError, format_error
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
 from ...core.rewriting.change_log import ChangeKey
 from ...core.run.pipeline import Pass
 from ...core.support.confidence_intervals import AS_FAST, RatioInterval
 from ..measure.agreement import Score
-from ..measure.criterion import AS_USERS_RUN, Criterion
+from ..measure.criterion import Criterion
 from .candidates import (
     Candidate,
     CandidateBuilder,

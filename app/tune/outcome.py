@@ -23,12 +23,12 @@ from ...core.run.phase_timer import COMPARING, MEASURING, PhaseTimer
 from ...core.run.report import Report
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.comparison_options import ComparisonOptions
+from ...core.verify.engine_verdict import compare_in_engine
 from ...core.verify.given_inputs import GivenSamples
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..bisect.probe_process import probe, probe_process, write_case
-from ..measure.engine_verdict import compare_in_engine
 from ..measure.tuned_settings import ORIGINAL, Configuration, Recipe, settings_words
 from ..quantize.search import SMALLER
 from .decisions import ENGINE, ONE_THREAD, engine_choices, pipeline_choices, with_engine_pipeline

@@ -19,7 +19,7 @@ from ...core.io.model_source import ModelSource
 from ...core.operators.effects import uses_16_bit_floats
 from ...core.ort.engines import SINGLE
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.ort.sessions import UNOPTIMIZED, SessionConfig
+from ...core.ort.sessions import AS_USERS_RUN, UNOPTIMIZED, SessionConfig
 from ...core.processes.watchdog import time_limit_end
 from ...core.run.phase_timer import COMPARING, PhaseTimer
 from ...core.verify.input_specs import input_specs
@@ -38,7 +38,7 @@ from ..measure.agreement import (
     has_scores,
     score_text,
 )
-from ..measure.criterion import AS_USERS_RUN, LEAST_SNR, Budget, Feeds, LabelledPart, allows_agreement
+from ..measure.criterion import LEAST_SNR, Budget, Feeds, LabelledPart, allows_agreement
 from ..measure.feeds import drawn_feeds
 from ..report.number_text import plural
 from .verify_options import VerifyOptions

@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 from msgspec.structs import replace as replace_fields
 
-from ...core.errors import UsageError
+from ...core.errors import UnverifiableError, UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
@@ -16,18 +16,19 @@ from ...core.io.publishing import Publication
 from ...core.ir.tensor import element_bits
 from ...core.ort.engines import SINGLE, SPLIT
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
+from ...core.proof.region_proofs import RegionProofs
 from ...core.run.phase_timer import COMPARING, LOADING, PROVING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.comparison_options import ComparisonOptions
+from ...core.verify.engine_verdict import RANDOM_WHOLE, compare_in_engine, ops_in
 from ...core.verify.oracle_process import OracleProcess
 from ...core.verify.oracle_start import start_oracle_worker
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
-from ..measure.engine_verdict import compare_in_engine, ops_in
 from ..measure.execution_provider import compared_config, engine_versions
 from ..measure.tuned_settings import read_tuned_settings
-from ..options import with_process_options
+from ..options import require, with_process_options
 from ..registry.python_data import data_files, read_given
 from ..report.progress import phase_callback, with_keywords_after_one_or_two
 from .interfaces import Interfaces, comparable_original
@@ -64,7 +65,11 @@ def verify_models(
     config = _compared_config(options)
     if other is None and config is None:
         raise UsageError("give a second model, or an engine, as in --engine openvino")
-    first, second = (model_source(m, inline=False) for m in (original, original if other is None else other))
+    first = model_source(original, inline=False)
+    second = model_source(original if other is None else other, inline=False, takes_ort=True)
+    if second.is_ort:
+        require(not options.prove, f"--prove is for .onnx files, not for {second.label}")
+        config = replace_fields(config or AS_USERS_RUN, model_file=str(second.files[0].resolve()))
     paths = OutputPaths.of(report=options.json, page=options.html)
     data = (*data_files(options.inputs), *data_files(options.labelled))
     paths.require_distinct((*first.files, *second.files, *data, *options.custom_operator_files))
@@ -73,6 +78,8 @@ def verify_models(
         first, model, notes = comparable_original(first, rewritten)
         given = read_given(options.inputs, model)
         spec = VerificationSpec.of(model, given, options.shape or {}, effort=options.effort, memory=options.memory)
+        if second.is_ort and spec.random_outputs:
+            raise UnverifiableError(f"{second.label}: {RANDOM_WHOLE}")
         interfaces = Interfaces.of(model, rewritten)
         is_narrower = bool(_narrow_types(rewritten) - _narrow_types(model))
         spec, second = (
@@ -92,21 +99,10 @@ def verify_models(
 
         accuracy, precision = measure_loss(first, second, spec, options, timer, config)
     else:
-        with OracleProcess(first.loadable(), spec, options.seed, label=first.label, report=timer.report) as oracle:
-            with timer.phase(RUNNING_ORIGINAL):
-                oracle.wait()
-            with timer.phase(COMPARING):
-                demands = ComparisonOptions(exact=options.exact, compare_regions=config is not None)
-                compare = oracle.compare if config is None else partial(compare_in_engine, oracle, config=config)
-                verdict = compare(second.loadable(), demands)
+        verdict = _verdict(first, second, spec, options, timer, config)
     proofs = None
     if options.prove and verdict is not None and verdict.failure is None and not differences:
-        from ..optimize.region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
-
-        with timer.phase(PROVING):
-            rewrites = built_in_rewrites(first.load, model.graph.opsets)
-            models = ProvedModels(model, first.loadable(), second.loadable(), rewrites)
-            proofs = proofs_of(models, timer.verification_seconds, exact=options.exact)
+        proofs = _proofs(first, model, second, options, timer)
     report = VerificationReport(
         first.label, second.label, differences, verdict, accuracy, proofs, interfaces.obstacle, is_narrower,
         "" if config is None else config.engine_name,
@@ -119,6 +115,37 @@ def verify_models(
         publication.add_text(paths.page, partial(_page_text, report))
         publication.publish()
     return report
+
+
+def _verdict(
+    first: ModelSource,
+    second: ModelSource,
+    spec: VerificationSpec,
+    options: VerifyOptions,
+    timer: PhaseTimer,
+    config: SessionConfig | None,
+) -> Verdict:
+    """The verdict on the second model, in an engine if there is a config, which names a file of onnxruntime."""
+    with OracleProcess(first.loadable(), spec, options.seed, label=first.label, report=timer.report) as oracle:
+        with timer.phase(RUNNING_ORIGINAL):
+            oracle.wait()
+        with timer.phase(COMPARING):
+            has_ops = config is not None and not second.is_ort
+            demands = ComparisonOptions(exact=options.exact, compare_regions=has_ops)
+            compare = oracle.compare if config is None else partial(compare_in_engine, oracle, config=config)
+            return compare((first if second.is_ort else second).loadable(), demands)
+
+
+def _proofs(
+    first: ModelSource, model: Model, second: ModelSource, options: VerifyOptions, timer: PhaseTimer
+) -> RegionProofs:
+    """The proofs of the regions in which models that agree differ; `model` is the first."""
+    from ..optimize.region_proofs import ProvedModels, built_in_rewrites, proofs_of  # noqa: PLC0415 - imports z3
+
+    with timer.phase(PROVING):
+        rewrites = built_in_rewrites(first.load, model.graph.opsets)
+        models = ProvedModels(model, first.loadable(), second.loadable(), rewrites)
+        return proofs_of(models, timer.verification_seconds, exact=options.exact)
 
 
 def _compared_config(options: VerifyOptions) -> SessionConfig | None:

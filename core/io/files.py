@@ -26,8 +26,9 @@ from ..processes.watchdog import require_time
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ..serialization.proto_queries import inner_tensors
 from ..support.regular_files import open_regular, unreadable
-from .convert import import_model, opsets_of
+from .convert import from_onnx, import_model, opsets_of
 from .model import Model, SerializedModel, serialize, split
+from .ort_format import REFUSAL, OrtFile, is_ort_file
 from .split_models import Loadable, SplitModel
 
 MAX_JOINED_BYTES = 16 << 20  # bytes of weights up to which a session gets a model as one message
@@ -50,11 +51,12 @@ class ModelFile:
     """The file of a model and the files of external data to which it refers.
 
     They must stay as they are from the first time the model is loaded. A model with a `label` came from there, without
-    other files.
+    other files. `takes_ort`: of a file in onnxruntime's own format the interface is loaded, which is refused else.
     """
 
     path: Path
     label: str = ""
+    takes_ort: bool = False
     external_files: dict[Path, MappedFile] = field(default_factory=dict[Path, MappedFile])
     _versions: dict[Path, FileVersion | None] = field(default_factory=dict[Path, FileVersion | None], repr=False)
 
@@ -110,6 +112,10 @@ class ModelFile:
 def load(file: ModelFile, *, inline: bool = True) -> Model:
     """Load a model; nodes are parsed, weights are not. Raises ModelError with a one-line message."""
     with _one_line_errors(file.path, file.label):
+        if file.takes_ort and is_ort_file(file.path):
+            file.begin_use(file.path)
+            return from_onnx(OrtFile.read(file.path).interface)
+        _require_onnx(file.path)
         return _load(file, inline)
 
 
@@ -125,6 +131,7 @@ def split_model(model: Loadable) -> SplitModel:
 def split_file(file: ModelFile) -> SplitModel:
     """The model in a file, as of `split_model`; the versions of its files are recorded. Raises ModelError."""
     with _one_line_errors(file.path, file.label):
+        _require_onnx(file.path)
         file.begin_use(file.path)
         return _split(MappedFile(file.path), file)
 
@@ -144,11 +151,17 @@ def _split(source: MappedFile | MessageBytes, file: ModelFile | None) -> SplitMo
 def load_without_weights(path: Path) -> onnx.ModelProto:
     """The message of a model without the elements of large initializers. Raises ModelError with a one-line message."""
     with _one_line_errors(path):
+        _require_onnx(path)
         model, info, nodes, initializers = _read_parts(MappedFile(path))
         model.graph.CopyFrom(info)
         model.graph.node.extend(nodes)
         model.graph.initializer.extend(t.header(t.name) for t in initializers)
         return model
+
+
+def _require_onnx(path: Path) -> None:
+    if is_ort_file(path):
+        raise ModelError(REFUSAL)
 
 
 @contextmanager

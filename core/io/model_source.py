@@ -14,6 +14,7 @@ from ..errors import ModelError, PassesError
 from .convert import from_onnx
 from .files import ModelFile, in_memory, load
 from .model import Model, serialize
+from .ort_format import is_ort_file
 from .split_models import Loadable
 from .writer import write_for_sessions
 
@@ -83,6 +84,11 @@ class ModelSource:
             raise
 
     @property
+    def is_ort(self) -> bool:
+        """Whether it is a file in onnxruntime's own format, of which the interface is loaded."""
+        return isinstance(self.origin, ModelFile) and self.origin.takes_ort and is_ort_file(self.origin.path)
+
+    @property
     def is_external(self) -> bool:
         """Whether it keeps weights in other files."""
         return len(self.files) > 1
@@ -102,11 +108,13 @@ class ModelSource:
         return self.origin.ByteSize()
 
 
-def model_source(model: onnx.ModelProto | str | Path | ModelFile, *, inline: bool) -> ModelSource:
-    """The source for a message, or for a file or its path."""
+def model_source(
+    model: onnx.ModelProto | str | Path | ModelFile, *, inline: bool, takes_ort: bool = False
+) -> ModelSource:
+    """The source for a message, or for a file or its path. `takes_ort`: as of a ModelFile."""
     if isinstance(model, onnx.ModelProto):
         return ModelSource(model.graph.name or "model", model, inline)
-    file = model if isinstance(model, ModelFile) else ModelFile(Path(model))
+    file = model if isinstance(model, ModelFile) else ModelFile(Path(model), takes_ort=takes_ort)
     return ModelSource(file.name, file, inline)
 
 

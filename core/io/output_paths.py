@@ -100,7 +100,7 @@ class OutputPaths(Struct, frozen=True):
 
     `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile,
     `journal` the results of trials, `table` a row for each model, `settings` and `script` the settings and the script
-    of sessions; `reproducer` repeats the run.
+    of sessions; `reproducer` repeats the run. `required_operators` is the configuration of a build of onnxruntime.
     """
 
     model: OutputFile | None = None
@@ -114,6 +114,7 @@ class OutputPaths(Struct, frozen=True):
     settings: OutputFile | None = None
     script: OutputFile | None = None
     reproducer: OutputFile | None = None
+    required_operators: OutputFile | None = None
 
     @classmethod
     def of(cls, *, repro_folder: str | Path | None = None, **paths: str | Path | None) -> Self:
@@ -131,6 +132,7 @@ class OutputPaths(Struct, frozen=True):
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
         written |= {"page": self.page, "trace": self.trace, "journal": self.journal, "table": self.table}
         written |= {"settings": self.settings, "script": self.script, "reproducer": self.reproducer}
+        written["list of required operators"] = self.required_operators
         chosen = {what: f.path for what, f in written.items() if f is not None and f.folder is not None}
         if self.repro_folder is not None:
             chosen["repros"] = self.repro_folder

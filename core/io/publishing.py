@@ -77,17 +77,27 @@ class Publication:
         return f"nothing was written{f', {path} is unchanged' if path.exists() else ''}"
 
     def add_model(
-        self, model: Model | SerializedModel, *, external: bool = False, external_above: int = SMALL_TENSOR_BYTES
+        self,
+        model: Model | SerializedModel,
+        *,
+        external: bool = False,
+        external_above: int = SMALL_TENSOR_BYTES,
+        convert: Callable[[Path, Path], object] | None = None,
     ) -> Path:
         """Stage the model, see `write_model`; returns its file. Without a place, it is in the temporary folder.
 
-        Raises ModelError.
+        With `convert`, that makes the staged file of one of ONNX. Raises ModelError.
         """
 
         def write(path: Path) -> Path | None:
-            return write_model(
-                model, path, external=external, external_above=external_above, is_final=True, report=self._report
-            )
+            if convert is None:
+                return write_model(
+                    model, path, external=external, external_above=external_above, is_final=True, report=self._report
+                )
+            with ScratchFolder() as folder:
+                write_model(model, folder / "model.onnx", external=external, external_above=external_above)
+                convert(folder / "model.onnx", path)
+            return None
 
         return self._add(self.model, write)
 

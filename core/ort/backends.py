@@ -12,6 +12,7 @@ import onnx
 
 from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError, format_error
 from ..io.files import model_bytes
+from ..io.ort_format import is_ort_file
 from ..io.split_models import Loadable, SplitModel, message_of
 from ..ir.op_schemas import is_foreign, qualified_op_type
 from ..ir.tensor import first_line
@@ -172,7 +173,7 @@ UNKNOWN_OPERATORS = (
 def missing_kernels(error: BaseException, model: Loadable) -> str:
     """A hint on the operators of a model that a backend does not know; "" for another error."""
     found = next(filter(None, (re.search(pattern, str(error)) for pattern in UNKNOWN_OPERATORS)), None)
-    if found is None:
+    if found is None or (isinstance(model, Path) and is_ort_file(model)):
         return ""
     added, foreign = custom_operators() or CustomOperators(), dict.fromkeys(_foreign_operators(model))
     known = {(k.domain, k.op_type) for k in added.kernels}

@@ -62,7 +62,7 @@ class SessionConfig(Struct, frozen=True):
     `provider` is a full name; ops that it does not support run on the CPU. With a `provider_library` it is the provider
     of that library, on the devices that it offers. The optimized model is written to `optimized_model_path`, the times
     of each run to a file whose name starts with `profile_prefix`; "" for none. `save_external_data`: weights are saved
-    in a separate file, as is necessary beyond 2 GB.
+    in a separate file, as is necessary beyond 2 GB. `model_file`: a file that is loaded in place of the model.
     """
 
     optimization_level: str = DISABLE_ALL
@@ -87,6 +87,7 @@ class SessionConfig(Struct, frozen=True):
     precision: str = SINGLE
     streams: int = 0
     provider_library: str = ""
+    model_file: str = ""
 
     @property
     def engine_name(self) -> str:
@@ -105,6 +106,8 @@ class SessionConfig(Struct, frozen=True):
 
 
 UNOPTIMIZED = SessionConfig()
+AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True)
+"""Integer kernels are those of onnxruntime with all its optimizations, as users have them."""
 
 
 def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> EngineSession:
@@ -112,6 +115,8 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
 
     Raises the errors of the engine, and PluginError for a library of custom operators.
     """
+    if config.model_file:
+        model, folder = Path(config.model_file), None
     added = custom_operators()
     if added is not None and (added.kernels or added.functions):
         from .kernel_session import KernelSession, with_kernels  # noqa: PLC0415 - imports onnx, which takes memory

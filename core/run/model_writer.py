@@ -9,13 +9,14 @@ from pathlib import Path
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import FailureKind, GraphError
+from ..errors import FailureKind, GraphError, VerificationError
 from ..io.files import in_memory, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.publishing import Publication
 from ..io.split_models import Loadable
 from ..ir.tensor import SMALL_TENSOR_BYTES, chunk_bytes
 from ..support.gc_pause import gc_paused
+from ..verify.ort_files import is_ort_place, write_ort
 from ..verify.verdict import Verdict
 from .failures import RewriteFailure
 from .phase_timer import EXPORTING, WRITING, PhaseTimer
@@ -60,7 +61,10 @@ class ExportedModel(Struct, frozen=True):
         choice = self.external_data.choice
         is_external = weight_bytes(self.model) > MAX_MESSAGE_BYTES if choice is None else choice
         model = self.model if is_external else self.serialized
-        return publication.add_model(model, external=is_external, external_above=self.external_data.above)
+        convert = write_ort if is_ort_place(publication) else None
+        return publication.add_model(
+            model, external=is_external, external_above=self.external_data.above, convert=convert
+        )
 
 
 class RunOutcome(Struct, frozen=True):
@@ -102,11 +106,34 @@ class ModelWriter(Struct, frozen=True):
         self._stage_accepted(exported)
         return RunOutcome(result, exported)
 
-    def write_verified(self, exported: ExportedModel, compare: Callable[[Loadable], Verdict]) -> Verdict:
+    def write_verified(
+        self,
+        exported: ExportedModel,
+        compare: Callable[[Loadable], Verdict],
+        compare_file: Callable[[Loadable, Path], Verdict],
+    ) -> Verdict:
         """Compare a model with the original, and add it to the publication if it is right and accepted.
 
-        With more than 1 GB of weights it is written only then, as these are copied from file to file.
+        With more than 1 GB of weights it is written only then, as these are copied from file to file. A file in
+        onnxruntime's own format is made of a model that is right, and compared by `compare_file`. Raises
+        VerificationError if that file is wrong, as no change is to blame.
         """
+        if self.publication is not None and is_ort_place(self.publication):
+            verdict = compare(model := in_memory(exported.model, exported.serialized))
+            if verdict.failure is not None:
+                return verdict
+            with self.timer.phase(WRITING):
+                path = exported.stage(self.publication)
+            of_file = compare_file(model, path)
+            if of_file.failure is not None:
+                raise VerificationError(
+                    f"{path.name}, as onnxruntime makes it, is wrong: {of_file.failure.describe('it')}; the same model "
+                    "is right as an .onnx file"
+                )
+            if not self._keeps(path):
+                self.publication.discard_model()
+            size = f"{path.name}, of {path.stat().st_size:,} bytes, is what was compared"
+            return replace(of_file, changed_regions=verdict.changed_regions, notes=(*of_file.notes, size))
         if self.publication is None or weight_bytes(exported.model) > MAX_WRITTEN_FIRST_BYTES:
             verdict = compare(in_memory(exported.model, exported.serialized))
             if verdict.failure is None:

@@ -7,14 +7,15 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from ...core.io.split_models import Loadable
-from ...core.ir.graph import Graph
-from ...core.ort.sessions import SessionConfig
-from ...core.verify.comparison_options import USUAL, ComparisonOptions
-from ...core.verify.input_sets import InputSet
-from ...core.verify.oracle_process import OracleProcess
-from ...core.verify.verdict import Verdict
+from ..io.split_models import Loadable
+from ..ir.graph import Graph
+from ..ort.sessions import SessionConfig
+from .comparison_options import USUAL, ComparisonOptions
+from .input_sets import InputSet
+from .oracle_process import OracleProcess
+from .verdict import Verdict
 
+RANDOM_WHOLE = "outputs are random, and random ops in an .ort file get no seeds"
 LIMITS: Mapping[str, Callable[[InputSet], bool]] = MappingProxyType({
     "no input is NaN or infinite": lambda s: s.is_finite,
     "no size is 0": lambda s: 0 not in s.sizes.values(),

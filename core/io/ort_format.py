@@ -1,0 +1,248 @@
+"""Models in onnxruntime's own format, as mobile and web builds load them: what is in a file, and what it needs.
+
+Their nodes are as onnxruntime optimized them, so they are not loaded for rewriting: a model has their interface alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import struct
+import warnings
+from collections import Counter
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import onnx
+from msgspec import Struct
+
+from ..errors import ModelError, UsageError
+from ..ir.op_schemas import qualified_op_type
+from ..support.regular_files import read_text
+
+SUFFIX = ".ort"
+MARK, MARK_AT = b"ORTM", 4
+CONFIG_SUFFIX = ".config"
+MAX_CONFIG_BYTES = 1 << 24
+WHOLE_FILE_DOMAIN, WHOLE_FILE = "onnxruntime", "OrtFile"
+"""The operator of the only node of an interface: all that is in the file."""
+REFUSAL = (
+    "it is in onnxruntime's own format, which is not read back: give the .onnx file that it was made of "
+    "(bench, info, and verify as its second model, take .ort files)"
+)
+DAMAGED = (struct.error, IndexError, ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError)
+"""What the readers of onnxruntime's tools raise on a file that is not as its schema says."""
+FIXED, SYMBOLIC = 1, 2  # kinds of dims in the schema
+TENSOR, SEQUENCE = 1, 2  # kinds of types there
+ALL_OPERATORS = "!no_ops_specified_means_all_ops_are_required"
+ENTRY = re.compile(r"\s*(\w+)\s*")
+TypeLists = Mapping[str, Collection[Any]]
+
+
+def is_ort_format(data: bytes) -> bool:
+    """Whether the first bytes of a file are those of onnxruntime's format."""
+    return data[MARK_AT : MARK_AT + len(MARK)] == MARK
+
+
+def is_ort_file(path: Path) -> bool:
+    """Whether a file, if there is one, is in onnxruntime's format."""
+    with suppress(OSError), path.open("rb") as file:
+        return is_ort_format(file.read(MARK_AT + len(MARK)))
+    return False
+
+
+@dataclass(slots=True)
+class OrtFile:
+    """What a file in onnxruntime's format holds.
+
+    `interface` has its inputs and outputs, its opsets, and one node. `ops`: the numbers of ops by operator, bodies
+    included. `tensors`: the type, the number of elements and the bytes of each initializer.
+    """
+
+    interface: onnx.ModelProto
+    ops: Counter[str] = field(default_factory=Counter[str])
+    tensors: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+
+    @classmethod
+    def read(cls, path: Path) -> OrtFile:
+        """Read a file. Raises ModelError for a damaged one."""
+        fbs, data = _schema(), path.read_bytes()
+        with _one_line_errors():
+            found = fbs.InferenceSession.InferenceSession.GetRootAs(data, 0).Model()
+            graph, types = found.Graph(), dict[str, onnx.TypeProto]()
+            args = [graph.NodeArgs(i) for i in range(graph.NodeArgsLength())]
+            types = {arg.Name().decode(): arg.Type() for arg in args}
+            names = [
+                [read(i).decode() for i in range(length)]
+                for read, length in ((graph.Inputs, graph.InputsLength()), (graph.Outputs, graph.OutputsLength()))
+            ]
+            infos = [[onnx.ValueInfoProto(name=n, type=_type_proto(types[n])) for n in side] for side in names]
+            node = onnx.NodeProto(op_type=WHOLE_FILE, domain=WHOLE_FILE_DOMAIN, input=names[0], output=names[1])
+            message = onnx.ModelProto(
+                ir_version=found.IrVersion(),
+                producer_name=(found.ProducerName() or b"").decode(),
+                producer_version=(found.ProducerVersion() or b"").decode(),
+                graph=onnx.GraphProto(name=path.stem, node=[node], input=infos[0], output=infos[1]),
+            )
+            for entry in (found.OpsetImport(i) for i in range(found.OpsetImportLength())):
+                message.opset_import.add(domain=(entry.Domain() or b"").decode(), version=entry.Version())
+            message.opset_import.add(domain=WHOLE_FILE_DOMAIN, version=1)
+            whole = cls(message)
+            whole._add(graph)
+            return whole
+
+    def _add(self, graph: Any) -> None:
+        """Count the ops and initializers of a graph, and of bodies."""
+        for node in (graph.Nodes(i) for i in range(graph.NodesLength())):
+            self.ops[qualified_op_type((node.Domain() or b"").decode(), node.OpType().decode())] += 1
+            for attribute in (node.Attributes(i) for i in range(node.AttributesLength())):
+                if (body := attribute.G()) is not None:
+                    self._add(body)
+        for tensor in (graph.Initializers(i) for i in range(graph.InitializersLength())):
+            elements = prod(tensor.Dims(j) for j in range(tensor.DimsLength()))
+            self.tensors.append((tensor.DataType(), elements, tensor.RawDataLength()))
+
+
+def _schema() -> Any:
+    import_module("onnxruntime.tools.ort_format_model")  # which makes the modules of the schema known
+    return import_module("ort_flatbuffers_py.fbs")
+
+
+@contextmanager
+def _one_line_errors() -> Generator[None]:
+    try:
+        yield
+    except DAMAGED as e:
+        raise ModelError("a damaged file of onnxruntime's format") from e
+
+
+def _type_proto(info: Any) -> onnx.TypeProto:
+    """The type of a value. Raises ValueError for a map."""
+    fbs, kind, at = _schema(), info.ValueType(), info.Value()
+    made = onnx.TypeProto()
+    if kind == SEQUENCE:
+        inner = fbs.SequenceType.SequenceType()
+        inner.Init(at.Bytes, at.Pos)
+        made.sequence_type.elem_type.CopyFrom(_type_proto(inner.ElemType()))
+        return made
+    if kind != TENSOR:
+        raise ValueError(kind)
+    tensor = fbs.TensorTypeAndShape.TensorTypeAndShape()
+    tensor.Init(at.Bytes, at.Pos)
+    made.tensor_type.elem_type = tensor.ElemType()
+    if (shape := tensor.Shape()) is not None:
+        made.tensor_type.shape.SetInParent()
+        for dim in (shape.Dim(i).Value() for i in range(shape.DimLength())):
+            added = made.tensor_type.shape.dim.add()
+            if dim.DimType() == FIXED:
+                added.dim_value = dim.DimValue()
+            elif dim.DimType() == SYMBOLIC:
+                added.dim_param = dim.DimParam().decode()
+    return made
+
+
+def required_operators(files: Sequence[Path], folder: Path) -> str:
+    """The configuration of a build of onnxruntime that runs these files, by its own tool, with types.
+
+    `folder` is for a temporary file. Raises ModelError for a damaged file.
+    """
+    tool: Any = import_module("onnxruntime.tools.ort_format_model")
+    logging.getLogger("ort_format_model.utils").setLevel(logging.WARNING)
+    place = folder / f"required{CONFIG_SUFFIX}"
+    with _one_line_errors(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # it leaves files to the collector
+        tool.create_config_from_models(list(files), place, True)
+    return place.read_text(encoding="utf-8")
+
+
+class BuildConfig(Struct, frozen=True):
+    """What a reduced build of onnxruntime has: operators by domain and opset, and types of some of their arguments.
+
+    `types`: lists by argument, as in `inputs 0`, of operators that are limited; `all_types`: those of all operators.
+    `has_all`: it has each operator, and none is listed.
+    """
+
+    operators: Mapping[tuple[str, str], Collection[int]]
+    types: Mapping[tuple[str, str], TypeLists]
+    all_types: Collection[str] = ()
+    name: str = ""
+    has_all: bool = False
+
+    @classmethod
+    def read(cls, path: Path) -> BuildConfig:
+        """The configuration in a file. Raises UsageError for another file."""
+        try:
+            return cls.parse(read_text(path, MAX_CONFIG_BYTES), path.name)
+        except OSError as e:
+            raise UsageError(f"cannot read {path}: {e.strerror}") from e
+        except ValueError as e:
+            raise UsageError(f"{path}: no configuration of a build of onnxruntime: {e}") from e
+
+    @classmethod
+    def parse(cls, text: str, name: str = "") -> BuildConfig:
+        """The configuration in a text. Raises ValueError."""
+        operators, types, all_types = (
+            dict[tuple[str, str], set[int]](), dict[tuple[str, str], dict[str, list[Any]]](), list[str](),
+        )  # fmt: skip
+        for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+            if line.startswith("!globally_allowed_types;"):
+                all_types += [part.strip() for part in line.partition(";")[2].split(",")]
+            elif line and line[0] not in "#!":
+                domain, opsets, entries = [part.strip() for part in f"{line};;".split(";", 2)]
+                try:
+                    versions = {int(v) for v in opsets.split(",")}
+                    for op_type, lists in _entries(entries.removesuffix(";;")):
+                        key = ("" if domain == ONNX_NAME else domain, op_type)
+                        operators.setdefault(key, set()).update(versions)
+                        for argument, listed in lists.items():
+                            types.setdefault(key, {}).setdefault(argument, []).extend(listed)
+                except ValueError as e:
+                    raise ValueError(f"line {number} is not of the form domain;opset;operators") from e
+        return cls(operators, types, tuple(all_types), name, not operators and ALL_OPERATORS in text.split())
+
+    def lacks(self, needed: BuildConfig) -> dict[tuple[str, str], str]:
+        """The operators that are needed and not there, each with the reason."""
+        found = dict[tuple[str, str], str]()
+        for key, opsets in needed.operators.items():
+            reasons = list[str]()
+            if key not in self.operators and not self.has_all:
+                reasons.append("is missing")
+            elif not self.has_all and (missing := sorted(set(opsets).difference(self.operators[key]))):
+                has = ", ".join(map(str, sorted(self.operators[key])))
+                reasons.append(f"of opset {', '.join(map(str, missing))}, not {has}")
+            for argument, wanted in needed.types.get(key, {}).items():
+                allowed = self.types.get(key, {}).get(argument) or self.all_types
+                lacking = [str(t) for t in wanted if t not in allowed] if allowed else []
+                if lacking:
+                    reasons.append(f"of type {', '.join(lacking)} of {argument}")
+            if reasons:
+                found[key] = ", ".join(reasons)
+        return found
+
+
+ONNX_NAME = "ai.onnx"
+"""The standard domain in a configuration."""
+
+
+def _entries(text: str) -> Generator[tuple[str, dict[str, list[Any]]]]:
+    """The operators of a line, and the lists of types behind them. Raises ValueError."""
+    at, decoder = 0, json.JSONDecoder()
+    while at < len(text):
+        name = ENTRY.match(text, at)
+        if name is None:
+            raise ValueError(text[at:])
+        at, lists = name.end(), dict[str, list[Any]]()
+        if text[at : at + 1] == "{":
+            given, at = decoder.raw_decode(text, at)
+            for side, listed in given.items():
+                lists |= {f"{side} {n}": types for n, types in listed.items()} if side != "custom" else {side: listed}
+        if text[at : at + 1] not in {"", ","}:
+            raise ValueError(text[at:])
+        at += 1
+        yield name[1], lists

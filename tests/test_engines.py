@@ -490,6 +490,11 @@ def test_broken_engines_are_named_in_one_line(tmp_path: Path, parts: dict[str, s
     assert isinstance(result.exception, SystemExit), result.exception
     assert error in " ".join(result.output.split()), result.output
     assert result.exit_code > 0
+    if "run" in parts:
+        measured = CliRunner().invoke(app, ["bench", model, "--engine", str(file), "--batch", "1"])
+        assert measured.exit_code == 1
+        reason = error.partition("cannot run it: ")[2]
+        assert f"m.onnx on broken.py: not measured: {reason}" in " ".join(measured.output.split()), measured.output
 
 
 def test_a_version_is_a_function() -> None:

@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import EvaluationError, PassesError
-from ...core.ort.engines import EngineSession, find_engine
+from ...core.ort.engines import EngineSession, checked_results, find_engine
 from ...core.ort.kernel_session import KernelSession
 from ...core.ort.sessions import OrtSession, SessionConfig, create_session
 from ...core.ort.value_files import read_value
@@ -95,15 +95,19 @@ class BenchmarkWorker:
             creation = perf_counter() - start
             threads = self.process.num_threads() - threads + 1
             self.session.bind(first)()
+            memory = self.process.memory_info()
+            peak = peak_bytes(self.process)
+            if not config.is_onnxruntime:
+                names = [v.name for v in self.session.outputs]
+                checked_results(self.session.run(names, first), names)
         except (Exception, SystemExit) as e:  # code of a plugin may raise that
             if config.is_onnxruntime or isinstance(e, PassesError | MemoryError):
                 raise
             from ...core.ort.backends import engine_message  # noqa: PLC0415 - imports onnx, which takes memory
 
             raise EvaluationError(engine_message(e, config)) from e
-        memory = self.process.memory_info()
         resident = memory.rss
-        peak = max(resident, peak_bytes(self.process))  # the kernel rounds them in different ways
+        peak = max(resident, peak)  # the kernel rounds them in different ways
         self.calls = {batch: self.session.bind(read_value(file)) for batch, file in feeds.items()}
         threads = self.session.threads or threads
         self.is_single = threads == callers == 1

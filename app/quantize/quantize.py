@@ -71,6 +71,7 @@ LARGER = "the result is larger than the original: scales and conversions take mo
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
 RACE_SHARE = 0.3  # of the time that is left of a search, for the calls of a race
+RACE_END = 0.5  # of the time that is left of a search, after which no further processes of a race begin
 LEAST_RACE_TIME = 0.1  # seconds of calls of a model, however little time is left
 SEARCHING, OPTIMIZING, DESCRIBING = "searching", "optimizing the float model", "describing the result"
 
@@ -330,7 +331,9 @@ def prepare(
         criteria = samples.criteria(loaded, budget, file)
     with timer.phase(CHOOSING_INPUTS):
         feeds = make_feeds(source, samples.first, options.batch, seed=options.seed)
-        racing = OriginalRace(file, feeds, options, *engine)
+        racing = OriginalRace(
+            file, feeds, options, *engine, end=monotonic() + options.time - sum(timer.seconds.values())
+        )
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
     notes += [*frozen, *criteria.searched.notes, *model_notes(graph)]
@@ -404,8 +407,8 @@ def engine_to_measure(options: QuantizationOptions) -> tuple[SessionConfig, Mapp
 class OriginalRace(Struct, frozen=True):
     """Races against the original in f32, under ORT ALL or in another engine, on common inputs by batch size.
 
-    Candidates run in the `session`, or in one of the `precisions`. Where the search has little time until `end`, in
-    seconds of a monotonic clock, its races have fewer calls.
+    Candidates run in the `session`, or in one of the `precisions`. Where there is little time until `end`, in seconds
+    of a monotonic clock, races have fewer calls and sets.
     """
 
     original: Path
@@ -430,7 +433,9 @@ class OriginalRace(Struct, frozen=True):
         is_short = share < self.options.min_time
         options = replace(self.options, min_time=max(share, LEAST_RACE_TIME)) if is_short else self.options
         sets = benchmark.MIN_SETS if is_short else SEARCH_SETS
-        original, *others = structs.replace(self, options=options).measure(models, precisions, [batch], sets)
+        end = monotonic() + RACE_END * (self.end - monotonic())
+        racing = structs.replace(self, options=options, end=end)
+        original, *others = racing.measure(models, precisions, [batch], sets)
         if original.failure:
             where = "under ORT ALL" if self.session.is_onnxruntime else f"in {self.session.engine}"
             raise UnverifiableError(f"the original does not run {where}: {original.failure}")
@@ -453,6 +458,7 @@ class OriginalRace(Struct, frozen=True):
             sets or FINAL_SETS,
             self.options.seed,
             finds_providers=sets is None,  # the report has those of the last race
+            until=self.end,
         )
         progress = phase_callback(self.options.progress)
         named = [SINGLE, *(p or self.session.precision for p in precisions or [""] * len(models))]

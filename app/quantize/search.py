@@ -40,6 +40,7 @@ FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
 REPAIRING = 0.5  # of the time that is left, for a scheme over the budget, if another one waits
+RESERVE = 1.15  # times the seconds of a search, up to which candidates are scored if none is within the budget yet
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
 Goal = Literal["latency", "size", "memory"]
 """The figures that a search makes small. Where that is not the latency, any time is accepted."""
@@ -166,9 +167,9 @@ class Search:
     def _elapsed(self) -> float:
         return monotonic() - self._start
 
-    def _is_exhausted(self) -> bool:
-        """Whether the number of trials or the time is used up, which then ended the search."""
-        is_late = self._elapsed > min(self.limits.seconds, self._end)
+    def _is_exhausted(self, reserve: float = 1.0) -> bool:
+        """Whether the number of trials or `reserve` times the time is used up, which then ended the search."""
+        is_late = self._elapsed > min(reserve * self.limits.seconds, self._end)
         reached = "trials" if self.scored >= self.limits.trials else "time" if is_late else ""
         self.ended_by = self.ended_by or reached
         return bool(reached)
@@ -345,7 +346,7 @@ class Search:
             figures = ((self._interval(f), 0 if self.is_raced_after else f.trial.bytes) for f in finalists)
             if any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
                 return f"{word} than another" if self.is_raced_after else f"{word} and larger than another"
-        return LIMITED if self.scored and self._is_exhausted() else ""
+        return LIMITED if self.scored and self._is_exhausted(1.0 if finalists else RESERVE) else ""
 
     def _is_gain(self, built: BuiltCandidate) -> bool:
         """Whether it is better than the original: faster, or as fast and smaller; else smaller, or of less memory."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from msgspec.structs import replace
 from passwright.app.quantize.fused_groups import fusion_check, unfused_groups
 from passwright.app.registry.environment import quantization_target
 from passwright.core import ChangeLog, Fixpoint, Pipeline, QuantizationSpec, Range, from_onnx, rule_pass
@@ -29,7 +30,8 @@ PRODUCT = """g (float[B,S,8] x) => (float[B,S,8] y) {
 
 def quantized(model: onnx.ModelProto, target: str = "x86") -> tuple[onnx.ModelProto, list[tuple[str, str]]]:
     names = ["x", *(name for node in model.graph.node for name in node.output)]
-    spec: QuantizationSpec = QUANTIZATION_TARGETS[target].spec({name: Range(-1, 3) for name in names})
+    given: QuantizationSpec = QUANTIZATION_TARGETS[target].spec({name: Range(-1, 3) for name in names})
+    spec = replace(given, min_channels=1)
     clean = Fixpoint("clean", (SIMPLIFY_QUANTIZATION, MergeDuplicates()))
     made, change_log = from_onnx(model), ChangeLog(record=True)
     Pipeline("static", (QUANTIZE_STATIC, clean), quantization=spec).run(made.graph, change_log)
@@ -75,7 +77,7 @@ def test_signed_activations_with_two_readers_are_not_fused_on_x86(tmp_path: Path
     model = load(text, 17, {"w": WEIGHTS["w"]})
     names = ("x", "c", "s")
     for target, unfused in (("x86", set[str]()), ("arm", {"quantize_conv", "quantize_join"})):
-        spec = QUANTIZATION_TARGETS[target].spec({name: Range(-1, 3) for name in names})
+        spec = replace(QUANTIZATION_TARGETS[target].spec({name: Range(-1, 3) for name in names}), min_channels=1)
         made, change_log = from_onnx(model), ChangeLog(record=True)
         Pipeline("static", (QUANTIZE_STATIC,), quantization=spec).run(made.graph, change_log)
         changes = [(c.by, c.place) for c in change_log.changes]

@@ -87,6 +87,32 @@ def test_fused_nodes_list_file_nodes(found: ProfileReport) -> None:
     assert len(json.loads(found.to_json())["before"]["nodes"]) == len(before)
 
 
+def test_start_and_memory(found: ProfileReport) -> None:
+    for side in found.profiles:
+        assert side.loading is not None
+        assert min(side.loading.read, side.loading.initialize, side.loading.first_run) > 0
+        assert min(side.loading.optimize, side.loading.pack) >= 0
+        conv = next(n for n in side.nodes if "Conv" in n.op)
+        assert conv.written == 4 * 4 * 4 * 4
+        assert conv.allocated >= conv.written
+        assert side.peak >= conv.written
+        assert side.copies == []
+
+
+def test_copies_move_data_into_new_memory(tmp_path: Path) -> None:
+    """A Reshape of the result of an op is another view of its memory, a Transpose is not."""
+    text = """g (float[N,8,16] x) => (float[N,16,8] y) <int64[2] s = {0,-1}, int64[3] t = {0,8,16}> {
+        a = Exp(x) [flat] b = Reshape(a, s) c = Sin(b) [back] d = Reshape(c, t) e = Cos(d)
+        [turn] f = Transpose<perm=[0,2,1]>(e) y = Exp(f) }"""
+    onnx.save(onnx.parser.parse_model(f"{HEAD} {text}"), tmp_path / "m.onnx")
+    side = profile(tmp_path / "m.onnx", min_time=0.01, threads=1, level="disable", no_optimize=True).before
+    assert {n.name: n.written for n in side.nodes if n.op in {"Reshape", "Transpose"}} == dict.fromkeys(
+        ("flat", "back", "turn"), 512
+    )
+    assert [n.name for n in side.copies] == ["turn"]
+    assert side.peak >= 2 * 512
+
+
 @pytest.mark.parametrize("level", slow_unless({"disable"}, ["disable", "basic", "all"]))
 def test_levels(cnn: Path, level: str) -> None:
     found = profile(cnn, level=level, min_time=0.01, threads=1, no_optimize=True)
@@ -178,10 +204,13 @@ def require_trace(text: str) -> list[dict[str, Any]]:
     """The events of a file's text, checked against the Trace Event Format."""
     events = json.loads(text)["traceEvents"]
     for e in events:
-        assert e["ph"] in {"X", "M"}
+        assert e["ph"] in {"X", "M", "C"}
         assert isinstance(e["name"], str)
         assert {type(e[k]) for k in ("pid", "tid")} == {int}
-        assert e["ph"] == "M" or (e["ts"] >= 0 and e["dur"] >= 0 and isinstance(e["args"], dict))
+        assert isinstance(e["args"], dict)
+        assert e["ts"] >= 0
+        assert e["ph"] != "X" or e["dur"] >= 0
+        assert e["ph"] != "C" or all(type(value) is int for value in e["args"].values())
     return events
 
 
@@ -191,7 +220,7 @@ def require_nested(spans: list[dict[str, Any]]) -> None:
     for span in spans:
         while ends and ends[-1] <= span["ts"] + 1e-6:
             ends.pop()
-        assert bool(ends) == (span["cat"] == "node")
+        assert bool(ends) == (span["cat"] == "node"), span
         ends.append(span["ts"] + span["dur"])
         assert ends[-1] <= ends[0] + 1e-2
         assert len(ends) < 2 or ends[-1] <= ends[-2] + 1e-2
@@ -209,11 +238,18 @@ def test_the_timeline(found: ProfileReport) -> None:
     assert found.before.trace is not None
     events = require_trace(found.before.trace.read_text())
     assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["before", "after"]
-    for process in (1, 2):
+    begin = next(e["ts"] for e in events if e.get("cat") == "run" and e["name"] != "first run")
+    for process, side in enumerate(found.profiles, 1):
         own = [e for e in events if e["pid"] == process and e["ph"] == "X"]
-        runs = [e for e in own if e["cat"] == "run"]
-        assert runs[0]["ts"] == 0
+        first, *runs = [e for e in own if e["cat"] == "run"]
+        phases = [e for e in own if e["cat"] == "load"]
+        assert [e["name"] for e in phases] == ["read", "optimize", "initialize", "pack"]
+        assert phases[-1]["ts"] + phases[-1]["dur"] == pytest.approx(first["ts"], abs=0.01)
+        assert first["ts"] + first["dur"] == pytest.approx(begin, abs=0.01)
+        assert runs[0]["ts"] == begin
         assert len(runs) >= 3
+        memory = [e["args"]["bytes"] for e in events if e["pid"] == process and e["ph"] == "C"]
+        assert max(memory) == side.peak
         require_nested(own)
     made = [e["args"] for e in events if e["pid"] == 2 and "Conv" in e["args"].get("op", "")]
     assert all({"conv", "norm"} <= set(a["origin"]) and a["rule"] and a["file_nodes"] for a in made)
@@ -232,7 +268,17 @@ def test_command_writes_files(cnn: Path, tmp_path: Path, monkeypatch: pytest.Mon
     arguments = ("--dim", "N=3", "--json", tmp_path / "r.json", "--limit", 2, "--trace", "cnn.profile.json")
     result = passes(cnn, "--min-time", 0.01, "--threads", 1, *arguments)
     assert result.exit_code == 0, result.output
-    tables = ("node before", "node after", "in nodes", f"ran on {CPU}", "cnn.profile.json")
+    tables = (
+        "node before",
+        "node after",
+        "in nodes",
+        "in copies",
+        "memory at most",
+        "pack weights",
+        "first run",
+        f"ran on {CPU}",
+        "cnn.profile.json",
+    )
     assert [text for text in ("a batch of 3", "1 thread", *tables) if text not in result.stdout] == []
     require_trace((tmp_path / "cnn.profile.json").read_text())
     told = json.loads((tmp_path / "r.json").read_text())

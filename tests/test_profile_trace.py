@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from passwright.app.measure.profile_trace import ProfiledRun, parse_runs, read_trace
+from passwright.app.measure.profile_trace import ProfiledRun, loading_seconds, parse_runs, read_trace
 from passwright.app.profile.profile_recording import MAX_EVENTS, MAX_RUNS, MIN_RUNS, WARMUP_RUNS, max_runs, repeat
 from passwright.core.errors import EvaluationError
 from rewriting import cases
@@ -84,6 +84,19 @@ def test_kernel_fields_are_read() -> None:
     (kernel,) = found.kernels
     assert (kernel.name, kernel.op, kernel.provider, kernel.index) == ("a", "Conv", CPU, 7)
     assert (kernel.start, kernel.seconds, found.start, found.seconds) == pytest.approx((20e-6, 30e-6, 100e-6, 60e-6))
+
+
+def test_bytes_are_read() -> None:
+    told = {"output_size": "64", "mem_in_use_delta": "256", "mem_bytes_in_use": "1024"}
+    freed = {**told, "mem_in_use_delta": "-256", "output_size": ""}
+    kernels = parse_runs([node("a", 1, 2, **told), node("b", 4, 2, **freed), node("c", 7, 1), run(0, 9)])[0].kernels
+    assert [(k.written, k.allocated, k.held) for k in kernels] == [(64, 256, 1024), (0, 0, 1024), (0, 0, 0)]
+
+
+def test_seconds_to_load_are_those_of_all_parts() -> None:
+    read, other = ({"cat": "Session", "name": f"model_loading_{n}", "ts": 0, "dur": 3} for n in ("uri", "array"))
+    assert loading_seconds([*OTHER_EVENTS, read, other, run(9, 5)]) == pytest.approx((6e-6, 4e-6))
+    assert loading_seconds([run(9, 5), read]) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a": 1}', "3"])

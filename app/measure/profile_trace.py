@@ -2,7 +2,9 @@
 
 A run is a Session event `model_run`, the execution of an op a Node event `NAME_kernel_time`. Bodies run within the time
 of their op, on its thread. Other events, such as events of a GPU's own profiler, are ignored: on a GPU, times of nodes
-are times of launching them. Observed with onnxruntime 1.23.2 and 1.31.1.
+are times of launching them. Reading and initializing the model are Session events, too. A Node event has the bytes that
+the arena gave during the op: of the first run for each value, later for all of the run at once, as the plan of memory
+is known. Observed with onnxruntime 1.23.2, which says nothing of the arena, 1.30.0 and 1.31.1.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from ...core.errors import EvaluationError
 
 KERNEL_SUFFIX = "_kernel_time"
 RUN_EVENT = "model_run"
+READ_EVENT, INITIALIZE_EVENT = "model_loading_", "session_initialization"  # the first with the kind of the source
 UNESCAPED_NAME = re.compile(r'"name" :"(.*?)","args" :', re.DOTALL)
 MICRO = 1e-6
 KernelKey = tuple[str, str, str, int]
@@ -28,7 +31,8 @@ KernelKey = tuple[str, str, str, int]
 class KernelExecution(Struct, frozen=True):
     """One execution of a node: `start` in seconds from the beginning of the run, `self_seconds` without its subgraphs.
 
-    `index` is onnxruntime's number of the node in its graph, -1 if unknown.
+    `index` is onnxruntime's number of the node in its graph, -1 if unknown. In bytes: its results are `written`, for
+    which the arena `allocated` memory, and then had given `held`.
     """
 
     name: str
@@ -38,6 +42,9 @@ class KernelExecution(Struct, frozen=True):
     start: float
     seconds: float
     self_seconds: float
+    written: int = 0
+    allocated: int = 0
+    held: int = 0
 
     @property
     def key(self) -> KernelKey:
@@ -76,6 +83,14 @@ def read_events(path: Path) -> list[Any]:
     if not isinstance(events, list):
         raise EvaluationError("onnxruntime's profile is not a list of events")
     return cast("list[Any]", events)
+
+
+def loading_seconds(events: Iterable[Any]) -> tuple[float, float] | None:
+    """The seconds to read a model, and to initialize its session; None if there are no such events."""
+    timed = [(str(e.get("name")), e["dur"] * MICRO) for e in events if _is_timed(e) and e.get("cat") == "Session"]
+    read = [seconds for name, seconds in timed if name.startswith(READ_EVENT)]
+    initialized = [seconds for name, seconds in timed if name == INITIALIZE_EVENT]
+    return (sum(read), sum(initialized)) if read and initialized else None
 
 
 def parse_runs(events: Iterable[Any]) -> list[ProfiledRun]:
@@ -131,4 +146,10 @@ def _parse_kernel(event: Mapping[str, Any], begin: float, inside: float) -> Kern
         (event["ts"] - begin) * MICRO,
         event["dur"] * MICRO,
         max(event["dur"] - inside, 0) * MICRO,
+        *(_parse_bytes(known.get(name)) for name in ("output_size", "mem_in_use_delta", "mem_bytes_in_use")),
     )
+
+
+def _parse_bytes(text: Any) -> int:
+    """A number of bytes, 0 if it is not said, and where more was freed than allocated."""
+    return int(text) if str(text).isdecimal() else 0

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 from msgspec import to_builtins
+from rich.filesize import decimal
 
 from ...core.ort.engines import ONNXRUNTIME
 from ...core.run.report import Report
@@ -35,6 +36,7 @@ def describe(
     blocks: list[Block] = [
         Widget("timeline.html", {}, lambda: {"lanes": timeline_data(report)}),
         total_table(report),
+        *filter(None, [load_table(report)]),
         type_table(report),
         *(b for p in report.profiles for b in (node_table(report, p, limit), Lines([_summary_line(report, p)]))),
         Lines([report.note] * bool(report.note), "note"),
@@ -72,8 +74,30 @@ def total_table(report: ProfileReport) -> Table:
         TableRow((label, *(duration(getattr(p, name)) for p in report.profiles)))
         for label, name in {"in all": "seconds", "in nodes": "node_seconds", "outside nodes": "outside"}.items()
     ]
+    if any(p.peak for p in report.profiles):
+        copies = [(len(p.copies), sum(n.seconds for n in p.copies)) for p in report.profiles]
+        texts = [f"{duration(seconds)} in {plural(count, 'node')}" if count else "none" for count, seconds in copies]
+        rows.append(TableRow(("in copies", *texts)))
+        rows.append(TableRow(("copied", *(decimal(sum(n.written for n in p.copies)) for p in report.profiles))))
+        rows.append(TableRow(("memory at most", *(decimal(p.peak) for p in report.profiles))))
     rows.append(TableRow(("runs", *(str(p.runs) for p in report.profiles)), "muted"))
     return table("One run", ("one run", *(p.label for p in report.profiles)), rows)
+
+
+def load_table(report: ProfileReport) -> Table | None:
+    """The parts of the start of a session, which come before any run; None if the engine does not say them."""
+    found = [p.loading for p in report.profiles if p.loading is not None]
+    if len(found) < len(report.profiles):
+        return None
+    labels = {
+        "read the file": "read",
+        "optimize": "optimize",
+        "initialize": "initialize",
+        "pack weights": "pack",
+        "first run": "first_run",
+    }
+    rows = [TableRow((label, *(duration(getattr(x, name)) for x in found))) for label, name in labels.items()]
+    return table("Start of a session", ("start", *(p.label for p in report.profiles)), rows)
 
 
 def type_table(report: ProfileReport) -> Table:
@@ -87,18 +111,23 @@ def type_table(report: ProfileReport) -> Table:
 
 
 def node_table(report: ProfileReport, profile: Profile, limit: int) -> Table:
-    """The slowest nodes: time, share and calls, the original nodes whose work they do, and the rule that made them."""
+    """The slowest nodes: time, share, calls, new memory, the original nodes whose work they do, and the rule."""
     rules = any(node.rule for node in profile.nodes)
+    repeats = any(node.calls != 1 for node in profile.nodes)
     rows = list[tuple[Cell, ...]]()
     for node in profile.nodes[:limit]:
         rest = len(node.origin) - MAX_NAMES
         names = [*node.origin[:MAX_NAMES], *[f"and {rest} more"] * (rest > 0)]
         origin = "" if node.origin == (node.name,) else tuple(names)
         kernel = [node.provider] * (report.engine != ONNXRUNTIME)
-        rows.append((node.name, node.op, *kernel, *_time_cells(node, profile), origin, *[node.rule] * rules))
+        memory = [decimal(node.allocated) if node.allocated else ""] * bool(profile.peak)
+        time, share, calls = _time_cells(node, profile)
+        times = (time, share, *[calls] * repeats)
+        rows.append((node.name, node.op, *kernel, *times, *memory, origin, *[node.rule] * rules))
     name = f"node {profile.label}"
     kernel = ["kernel"] * (report.engine != ONNXRUNTIME)
-    headings = (name, "op", *kernel, "time", "%", "calls", "made from", *["rule"] * rules)
+    memory = ["memory"] * bool(profile.peak)
+    headings = (name, "op", *kernel, "time", "%", *["calls"] * repeats, *memory, "made from", *["rule"] * rules)
     title = f"By node, {profile.label}"
     if len(profile.nodes) > limit:
         title += f": the slowest {limit} of {len(profile.nodes):,}"

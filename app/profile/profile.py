@@ -16,6 +16,7 @@ from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
+from ...core.operators.table import MOVING
 from ...core.run.phase_timer import CHOOSING_INPUTS, PhaseTimer
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
@@ -34,22 +35,27 @@ from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .document import MAX_NODES, describe
-from .node_attribution import NodeAttribution, attribute_nodes, eliminated_nodes
+from .node_attribution import INSERTED_OPS, NodeAttribution, attribute_nodes, eliminated_nodes
 from .profile_options import ProfileOptions
 from .profile_recording import Recording, record_profile
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
 MAX_RUNS = 10  # runs of each model, from the median one on
 MICROSECONDS_PER_SECOND = 1e6
+COPYING_OPS = MOVING | INSERTED_OPS
 
 
 class RecordedProfile(Struct, frozen=True):
-    """A profile, its runs, the index of the run that the timeline shows, and the nodes by the keys of kernels."""
+    """A profile, its runs, the index of the run that the timeline shows, and the nodes by the keys of kernels.
+
+    `first_run` is that of a new session.
+    """
 
     profile: Profile
     runs: Sequence[ProfiledRun]
     timeline_run: int
     nodes: Mapping[KernelKey, NodeTime]
+    first_run: ProfiledRun | None = None
 
 
 def build_profile(label: str, recording: Recording) -> RecordedProfile:
@@ -65,7 +71,9 @@ def build_profile(label: str, recording: Recording) -> RecordedProfile:
     else:  # the provider cannot save the optimized model: only nodes that kept their names are known
         attributions = [NodeAttribution(n.name, n.op_type, (n.name,)) for n in file_nodes]
     provenance = {n.name: read_provenance(n) for n in file_nodes}
-    nodes = _node_times(runs, shown, _attributed_nodes(runs, attributions), provenance)
+    first = recording.first_run
+    every_run = runs if first is None else (first, *runs)
+    nodes = _node_times(runs, shown, first, _attributed_nodes(every_run, attributions), provenance)
     node_seconds = sum(n.seconds for n in nodes.values())
     slowest = sorted(nodes.values(), key=lambda n: (-n.seconds, n.start))
     profile = Profile(
@@ -77,8 +85,16 @@ def build_profile(label: str, recording: Recording) -> RecordedProfile:
         _type_times(slowest),
         eliminated_nodes=tuple(eliminated_nodes(recording.file_graph, attributions)),
         precision=recording.precision,
+        loading=recording.loading,
+        peak=max((k.held for k in first.kernels), default=0) - _held_before(first) if first is not None else 0,
     )
-    return RecordedProfile(profile, runs, shown, nodes)
+    return RecordedProfile(profile, runs, shown, nodes, first)
+
+
+def _held_before(run: ProfiledRun) -> int:
+    """The bytes in use before a run: weights."""
+    first = min(run.kernels, key=lambda k: k.start + k.seconds, default=None)
+    return first.held - first.allocated if first is not None else 0
 
 
 def _attributed_nodes(
@@ -103,10 +119,14 @@ def _attributed_nodes(
 def _node_times(
     runs: Sequence[ProfiledRun],
     shown: int,
+    first_run: ProfiledRun | None,
     file_nodes: Mapping[KernelKey, tuple[str, ...]],
     provenance: Mapping[str, tuple[str, Sequence[str]]],
 ) -> dict[KernelKey, NodeTime]:
-    """The times of all nodes; `provenance` has the rule and the original nodes of each node of the file."""
+    """The times of all nodes, and memory in the first run of a session.
+
+    `provenance` has the rule and the original nodes of each node of the file.
+    """
     seconds: dict[KernelKey, list[float]] = defaultdict(list)  # of each run with the node
     calls: Counter[KernelKey] = Counter()
     starts: dict[KernelKey, float] = {}
@@ -121,6 +141,10 @@ def _node_times(
             calls[k.key] += 1
         for key, spent in own.items():
             seconds[key].append(spent)
+    written, allocated = Counter[KernelKey](), Counter[KernelKey]()
+    for k in first_run.kernels if first_run is not None else ():
+        written[k.key] += k.written
+        allocated[k.key] += k.allocated
     times: dict[KernelKey, NodeTime] = {}
     for key, start in starts.items():
         names = file_nodes.get(key, ())
@@ -129,7 +153,9 @@ def _node_times(
         # A node may be in some runs only. A mean of its times would count other load of the machine.
         spent = median(seconds[key]) * len(seconds[key]) / len(runs)
         per_run = calls[key] / len(runs)
-        times[key] = NodeTime(*key[:3], spent, start, names, tuple(origin), ", ".join(rules), per_run)
+        is_copy = key[1] in COPYING_OPS and allocated[key] > 0
+        memory = (written[key], allocated[key], is_copy)
+        times[key] = NodeTime(*key[:3], spent, start, names, tuple(origin), ", ".join(rules), per_run, *memory)
     return times
 
 
@@ -142,26 +168,58 @@ def _type_times(nodes: Iterable[NodeTime]) -> list[TypeTime]:
 
 
 def timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]) -> str:
-    """Some runs of each profile, all beginning at 0, in the JSON of chrome://tracing."""
-    events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
+    """The start of a session, and some runs, of each profile, in the Trace Event Format of chrome://tracing.
+
+    Starts end, and runs begin, at the same time for all profiles.
+    """
+    begin = max(map(_start_seconds, profiles), default=0.0)
+    events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i, begin)]
     trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
     return json_text(trace, indent=None)
 
 
-def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:
+def _load_phases(recorded: RecordedProfile) -> list[tuple[str, float]]:
+    """The parts of a start before the first run, in the order of onnxruntime."""
+    found = recorded.profile.loading
+    if found is None:
+        return []
+    return [("read", found.read), ("optimize", found.optimize), ("initialize", found.initialize), ("pack", found.pack)]
+
+
+def _start_seconds(recorded: RecordedProfile) -> float:
+    phases = sum(seconds for _, seconds in _load_phases(recorded))
+    return phases + (recorded.first_run.seconds if recorded.first_run is not None else 0.0)
+
+
+def _events(recorded: RecordedProfile, process: int, origin: float) -> Iterator[dict[str, Any]]:
     place = {"pid": process, "tid": process}
     names = {"process_name": {"name": recorded.profile.label}, "thread_name": {"name": "nodes"}}
     for name, args in (names | {"process_sort_index": {"sort_index": process}}).items():
         yield {"ph": "M", "name": name, "ts": 0, **place, "args": args}
+    at = origin - _start_seconds(recorded)
+    for name, seconds in _load_phases(recorded):
+        yield _span(name, "load", at, at + seconds) | place | {"args": {}}
+        at += seconds
+    if recorded.first_run is not None:
+        yield from _run_events(recorded, recorded.first_run, "first run", at, place)
+        held = _held_before(recorded.first_run)
+        for kernel, end in _kernel_ends(recorded.first_run):
+            counted = {"ph": "C", "name": "memory", "ts": round((at + end) * MICROSECONDS_PER_SECOND, 3), **place}
+            yield counted | {"args": {"bytes": max(kernel.held - held, 0)}}
     first = min(recorded.timeline_run, max(len(recorded.runs) - MAX_RUNS, 0))
     chosen = recorded.runs[first : first + MAX_RUNS]
     for number, run in enumerate(chosen, first):
-        begin = run.start - chosen[0].start
-        nodes = {"nodes": len(run.kernels)}
-        yield _span(f"run {number}", "run", begin, begin + run.seconds) | place | {"args": nodes}
-        for kernel, end in _kernel_ends(run):
-            span = _span(kernel.name, "node", begin + kernel.start, begin + end)
-            yield span | place | {"args": _kernel_args(recorded, run, kernel)}
+        yield from _run_events(recorded, run, f"run {number}", origin + run.start - chosen[0].start, place)
+
+
+def _run_events(
+    recorded: RecordedProfile, run: ProfiledRun, name: str, begin: float, place: dict[str, int]
+) -> Iterator[dict[str, Any]]:
+    """A run with its nodes."""
+    yield _span(name, "run", begin, begin + run.seconds) | place | {"args": {"nodes": len(run.kernels)}}
+    for kernel, end in _kernel_ends(run):
+        span = _span(kernel.name, "node", begin + kernel.start, begin + end)
+        yield span | place | {"args": _kernel_args(recorded, run, kernel)}
 
 
 def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
@@ -181,7 +239,7 @@ def _span(name: str, category: str, begin: float, end: float) -> dict[str, Any]:
 
 
 def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExecution) -> dict[str, Any]:
-    node = recorded.nodes[kernel.key]
+    node = recorded.nodes.get(kernel.key, NodeTime(kernel.name, kernel.op, kernel.provider, 0.0, 0.0))
     return {
         "op": kernel.op,
         "provider": kernel.provider,
@@ -190,6 +248,8 @@ def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExec
         "file_nodes": list(node.file_nodes),
         "origin": list(node.origin),
         "rule": node.rule,
+        "written_bytes": node.written,
+        "allocated_bytes": node.allocated,
     }
 
 

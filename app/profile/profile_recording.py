@@ -20,17 +20,19 @@ from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
 from ...core.ort.backends import LoadedModel, is_lack_of_memory, session_memory
 from ...core.ort.engines import SINGLE, OpTime
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import DISABLE_ALL, SessionConfig
 from ...core.ort.value_files import with_arrays
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.serialization.proto_queries import all_nodes
 from ...core.support.scratch_folder import ScratchFolder
-from ..measure.profile_trace import KernelExecution, ProfiledRun, read_trace
+from ..measure.profile_trace import KernelExecution, ProfiledRun, loading_seconds, parse_runs, read_events, read_trace
 from .node_attribution import NodeAttribution
+from .profile_report import LoadTimes
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
 WORKER = module_command(__name__)
 WARMUP_RUNS = 3  # runs of a new session that are not recorded
+MAX_LOADS = 10  # sessions of each kind, to time their creation
 MIN_RUNS, MAX_RUNS = 3, 2000  # recorded runs
 TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler takes"
 MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
@@ -39,8 +41,9 @@ MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, a
 class Recording(Struct, frozen=True):
     """The runs after warming up, the graph of the file with a unique name for each node, and onnxruntime's graph.
 
-    `optimized_graph` is None if the provider cannot save it. Both graphs are without the bytes of weights. Of another
-    engine, `attributions` are the nodes that it says, and `precision` is that in which it computes.
+    `optimized_graph` is None if the provider cannot save it. Both graphs are without the bytes of weights. `first_run`
+    is that of a new session. Of another engine, `attributions` are the nodes that it says, and `precision` is that in
+    which it computes.
     """
 
     runs: tuple[ProfiledRun, ...]
@@ -48,6 +51,8 @@ class Recording(Struct, frozen=True):
     optimized_graph: onnx.GraphProto | None = None
     attributions: tuple[NodeAttribution, ...] | None = None
     precision: str = SINGLE
+    first_run: ProfiledRun | None = None
+    loading: LoadTimes | None = None
 
 
 def record_profile(
@@ -83,12 +88,14 @@ def record_profile(
             raise EvaluationError(f"{e}; {MORE_MEMORY}" if is_lack_of_memory(e) else str(e)) from e
         except WorkerExit as e:
             raise EvaluationError(f"the profiler of {config.engine_name} gave nothing: {e}") from e
-        runs = tuple(read_trace(profile.trace)[profile.warm_runs :])
+        recorded = read_trace(profile.trace)
+        runs = tuple(recorded[profile.warm_runs :])
         if not runs:
             raise EvaluationError(TOO_MANY_EVENTS)
         if profile.is_saved and saves.exists():
             graphs.append(load_without_weights(saves).graph)
-    return Recording(runs, graphs[0], graphs[1] if len(graphs) > 1 else None)
+    optimized = graphs[1] if len(graphs) > 1 else None
+    return Recording(runs, graphs[0], optimized, first_run=recorded[0], loading=profile.loading)
 
 
 def _engine_recording(times: EngineTimes, file_graph: onnx.GraphProto) -> Recording:
@@ -129,11 +136,15 @@ def make_node_names_unique(graph: Graph) -> None:
 
 
 class ProfileFile(Struct, frozen=True):
-    """The file of a profile, the number of its runs that only warm up, and whether the optimized model was saved."""
+    """The file of a profile, the number of its runs that only warm up, and whether the optimized model was saved.
+
+    `loading` is None if the profiler does not say how long that takes.
+    """
 
     trace: Path
     warm_runs: int
     is_saved: bool
+    loading: LoadTimes | None
 
 
 class EngineTimes(Struct, frozen=True):
@@ -184,11 +195,50 @@ class ProfileWorker:
         del pilot
         if not first:
             raise EvaluationError(TOO_MANY_EVENTS)
+        loading = self._load_times(model, unsaved, feeds, outputs, min_time)
         session = LoadedModel(model, unsaved)
         for _ in range(WARMUP_RUNS):
             session.run(outputs, feeds)
         repeat(lambda: session.run(outputs, feeds), min_time, max_runs(len(first[0].kernels)))
-        return ProfileFile(session.end_profile(), WARMUP_RUNS, saved)
+        return ProfileFile(session.end_profile(), WARMUP_RUNS, saved, loading)
+
+    def _load_times(
+        self, model: Path, config: SessionConfig, feeds: dict[str, Any], outputs: Sequence[str], seconds: float
+    ) -> LoadTimes | None:
+        """The times of the parts of a start, of sessions that are made in turns; None if the profiler does not say.
+
+        Optimizing takes what a session takes without it less, and so does packing. Of each kind the shortest time
+        counts, as others have waits in them.
+        """
+        unpacked = replace(config, prepack_weights=False)
+        kinds = (config, unpacked, replace(unpacked, optimization_level=DISABLE_ALL))
+        found: list[list[tuple[float, float]]] = [[] for _ in kinds]
+        first_runs: list[float] = []
+
+        def load_each() -> None:
+            for kind, own in zip(kinds, found, strict=True):
+                session = LoadedModel(model, kind)
+                if kind is config:
+                    session.run(outputs, feeds)
+                trace = session.end_profile()
+                del session
+                events = read_events(trace)
+                trace.unlink()
+                own.extend(filter(None, [loading_seconds(events)]))
+                first_runs.extend(run.seconds for run in parse_runs(events))
+
+        repeat(load_each, seconds, MAX_LOADS)
+        if not all(found) or not first_runs:
+            return None
+        whole, without_packing, bare = (min(initialized for _, initialized in times) for times in found)
+        bare, without_packing = min(bare, whole), min(without_packing, whole)
+        return LoadTimes(
+            min(read for times in found for read, _ in times),
+            max(without_packing - bare, 0.0),
+            whole - max(without_packing, bare),
+            bare,
+            min(first_runs),
+        )
 
 
 def max_runs(kernels: int) -> int:

@@ -20,7 +20,9 @@ class NodeTime(Struct, frozen=True):
 
     `file_nodes`: the nodes of the profiled file whose work it does; `origin`: the nodes of the original from which
     those were made; `rule`: the rewrite of ours that made it, or "". `start`: seconds after the first node of the run
-    in the timeline. `calls` in one run, which take `seconds` together.
+    in the timeline. `calls` in one run, which take `seconds` together. In bytes, in the first run of a session: its
+    results are `written`, and `allocated` is memory for them, less where it writes into that of an operand. `is_copy`:
+    it only moves data, into other memory.
     """
 
     name: str
@@ -32,6 +34,23 @@ class NodeTime(Struct, frozen=True):
     origin: tuple[str, ...] = ()
     rule: str = ""
     calls: float = 1.0
+    written: int = 0
+    allocated: int = 0
+    is_copy: bool = False
+
+
+class LoadTimes(Struct, frozen=True):
+    """The parts of the start of a session, in seconds: to `read` the file, to `optimize` the graph, to pack weights.
+
+    `initialize` is what is left: kernels, weights in their places, and the order of ops. The `first_run` also allocates
+    and plans memory.
+    """
+
+    read: float
+    optimize: float
+    pack: float
+    initialize: float
+    first_run: float
 
 
 class TypeTime(Struct, frozen=True):
@@ -49,7 +68,8 @@ class Profile(Struct, frozen=True):
     Times are medians over all `runs`, of each node and of the time outside nodes, and sums of those, so that other load
     does not count. `nodes` and `types` are sorted, the slowest first. `eliminated_nodes` are the nodes of the file to
     which no executed node corresponds: the engine folded them, merged them into equal ones or removed them.
-    `precision` is that in which the engine computes.
+    `precision` is that in which the engine computes. `loading` is the start of a session, and `peak` the bytes that its
+    first run has in use at a time, weights excluded; None and 0 if the engine does not say.
     """
 
     label: str
@@ -61,6 +81,13 @@ class Profile(Struct, frozen=True):
     trace: Path | None = None
     eliminated_nodes: tuple[str, ...] = ()
     precision: str = SINGLE
+    loading: LoadTimes | None = None
+    peak: int = 0
+
+    @property
+    def copies(self) -> list[NodeTime]:
+        """The nodes that only move data, into other memory."""
+        return [n for n in self.nodes if n.is_copy]
 
     @property
     def outside(self) -> float:

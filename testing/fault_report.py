@@ -68,6 +68,10 @@ class CheckResult:
         """Whether the rule ran on models without a fault."""
         return self.fault is None and self.ran > 0
 
+    def __bool__(self) -> bool:
+        """Whether the rule is sound."""
+        return self.is_sound
+
     @property
     def report(self) -> str:
         """A full report of the fault, with a test; or one line on the result."""

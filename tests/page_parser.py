@@ -6,6 +6,7 @@ from base64 import b64decode
 from html.parser import HTMLParser
 from typing import Any
 
+HEADINGS = {"h1", "h2", "h3"}
 VOID = {"meta", "link", "input", "br", "path", "circle", "rect", "hr", "img"}
 
 
@@ -19,6 +20,7 @@ class ParsedPage(HTMLParser):
         self.attributes: list[tuple[str, str, str]] = []
         self.scripts: dict[str, str] = {}
         self.text = ""
+        self.headings: list[str] = []
         self._open: list[str] = []
         self._id = ""
         self.feed(page)
@@ -46,6 +48,8 @@ class ParsedPage(HTMLParser):
             self.scripts[self._id] = data
         elif self._open and self._open[-1] != "style":
             self.text += data
+            if HEADINGS & {*self._open}:
+                self.headings.append(data)
 
 
 def decompress_json(letters: str) -> Any:

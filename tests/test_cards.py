@@ -83,6 +83,10 @@ def test_hints_in_notebooks_are_keywords(option: str, keyword: str) -> None:
 
 
 CARDS: dict[str, tuple[Callable[[], Any], str, str]] = {
+    "explain": (lambda: passwright.explain(load(TEXT), "drop_identity"), "good", "in a run of basic; not verified"),
+    "info": (lambda: passwright.info(load(TEXT)), "good", "g"),
+    "bisect ort": (lambda: passwright.bisect_ort(load(TEXT)), "good", "agrees with itself unoptimized"),
+    "bisect engine": (lambda: passwright.bisect_engine(load(TEXT), "onnxruntime"), "good", "agrees with onnxruntime"),
     "verify": (lambda: passwright.verify(load(TEXT), load(SMALLER)), "good", "verified: no difference seen"),
     "verify wrong": (lambda: passwright.verify(load(TEXT), load(WRONG)), "bad", "wrong: y: off by"),
     "verify renamed": (lambda: passwright.verify(load(TEXT), load(RENAMED)), "bad", "output y is missing"),
@@ -95,9 +99,12 @@ CARDS: dict[str, tuple[Callable[[], Any], str, str]] = {
 @pytest.mark.parametrize("name", CARDS)
 def test_cards_of_other_reports(name: str) -> None:
     make, tone, text = CARDS[name]
-    found = parsed(make()._repr_html_())
+    made = make()
+    found = parsed(made._repr_html_())
     assert text in found.text
     assert ("div", "class", f"verdict {tone}") in found.attributes
+    assert re.fullmatch(rf"<{type(made).__name__} [^\n]{{1,300}}>", repr(made))
+    assert bool(made) == (tone == "good")
 
 
 def test_cards_of_large_reports_are_cut() -> None:

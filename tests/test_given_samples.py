@@ -270,7 +270,7 @@ def test_the_sample_that_differs_is_named(signs: Path, kept: int, monkeypatch: p
     ):
         result = invoke(*command, code=code)
         assert "on given (in.npz: second) inputs" in result.output
-    assert "verified: bit-identical, on 3 given samples; 1 of 1 by proved rules\n" in result.stdout
+    assert "verified: bit-identical, on 3 given samples\n" in result.stdout
 
 
 def test_counts_and_names_are_in_the_report(signs: Path) -> None:

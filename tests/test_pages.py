@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from passwright.app.profile.document import timeline_data
 from passwright.app.report import number_text
 from passwright.app.report import page as page_module
 from passwright.app.report.charts import FONT_SIZE, Bar, BarChart, PairedBarChart
-from passwright.app.report.page import compress_json
+from passwright.app.report.page import compress_json, page_html
 from passwright.app.report.picture import svg
 from passwright.app.report.rewrite_sections import CHUNK_SIZE, PicturePool, rewrite_data, rewrites_by_rule
 from passwright.app.report.visualization import Visualization
@@ -29,6 +30,7 @@ from sample_reports import (
     HOSTILE,
     compare_page,
     comparison,
+    documents,
     picture,
     profile_page,
     profile_pair,
@@ -265,6 +267,12 @@ def test_failed_rows_state_reason_and_remedy() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("kind", documents())
+def test_no_heading_is_there_twice(kind: str) -> None:
+    headings = [" ".join(text.split()) for text in ParsedPage(page_html(documents()[kind])).headings]
+    assert [text for text, count in Counter(filter(None, headings)).items() if count > 1] == []
+
+
 @pytest.mark.parametrize(
     ("interval", "value", "tone"),
     [
@@ -292,6 +300,14 @@ def test_latency_tile_shows_only_measured_values(interval: RatioInterval, value:
         (number_text.duration, 4.2e-5, "42.0 µs"),
         (number_text.duration, 3e-10, "0.30 ns"),
         (number_text.duration, -0.5, "-500 ms"),
+        (lambda n: number_text.duration_range([n, 0.0, 2 * n]), 1e-5, "10.0-20.0 µs"),
+        (lambda n: number_text.duration_range([100 * n, n]), 4.2e-5, "42.0 µs-4.20 ms"),
+        (lambda n: number_text.duration_range([n, n]), 0.5, "500 ms"),
+        (lambda n: number_text.duration_range([n]), 0.0, ""),
+        (lambda n: number_text.ratio(RatioInterval(1.0, 0.9, n)), 1.1, "no difference"),
+        (lambda n: number_text.ratio(RatioInterval(1.0, 0.9, n)), 70.0, "inconclusive"),
+        (lambda n: number_text.ratio(RatioInterval(1.0, n, 1.02)), 0.049, "inconclusive"),
+        (lambda n: number_text.ratio(RatioInterval(0.5, 0.1, n)), 0.99, "0.50"),
         (number_text.compact, 999, "999"),
         (number_text.compact, 25_557_032, "25.6 M"),
         (number_text.compact, 999.6, "1.00 k"),

@@ -43,12 +43,12 @@ from passwright.app.tune.decisions import (
     session_choices,
     with_engine_pipeline,
 )
-from passwright.app.tune.document import describe
+from passwright.app.tune.document import comparison_rows, describe, summary_lines
 from passwright.app.tune.loss_limit import LossLimit
 from passwright.app.tune.objective import Objective, noise, widened
 from passwright.app.tune.outcome import LastRace, finalists, race_finalists
 from passwright.app.tune.racing import LAST, RUNGS, SHORTEST, RaceResult, Racing, Workload, make_workloads
-from passwright.app.tune.search import AGAIN, LIMITED, TuningSearch
+from passwright.app.tune.search import AGAIN, LIMITED, RaceTrial, TuningSearch
 from passwright.app.tune.session_script import session_script
 from passwright.app.tune.tuned_models import MadeModel
 from passwright.core.errors import ModelError, PassesError, UsageError
@@ -62,6 +62,8 @@ from passwright.passes.pipelines import BASIC, BUILT_IN, OPTIONAL_PASSES
 from passwright.passes.targets import ORT
 from passwright.passes.trades import OPTIONAL, TRADING
 from passwright.testing.rewriting import load, op_types
+from rewriting import cases
+from sample_reports import tuning
 from simulated_races import SimulatedMachine
 from tiers import needs_openvino
 from typer.testing import CliRunner
@@ -1018,3 +1020,35 @@ def test_optimizers_in_a_log() -> None:
         "[I:onnxruntime:, graph_transformer.cc:15 Apply] GraphTransformer MemcpyTransformer modified: 1",
     ]
     assert modifying_optimizers(log) == ["ConstantSharing"]
+
+
+KEPT = "the original with the defaults of onnxruntime is kept"
+
+
+def test_a_search_without_races_says_so() -> None:
+    found = tuning(("model.onnx", "a", "b"))
+    kept = replace(found, configuration=found.start, trials=[RaceTrial("sessions", "one thread", LIMITED)])
+    assert (found.is_undecided, kept.is_undecided) == (False, True)
+    assert summary_lines(kept) == [f"{KEPT}: the search ended before a choice was raced"]
+    raced = replace(found, configuration=found.start)
+    assert summary_lines(raced) == [f"{KEPT}: of 2 choices none was surely better"]
+    assert not raced.is_undecided
+
+
+@cases(
+    ("quantile", "sizes", "names"),
+    {
+        "one size": ("p50", ["batch=1"], ["p50, batch=1"]),
+        "tails": ("p99", ["batch=1"], ["p50, batch=1", "p99, batch=1"]),
+        "sizes": ("p50", ["batch=1", "batch=8"], ["p50, batch=1", "p50, batch=8", "p50, mean of all"]),
+    },
+)
+def test_no_time_is_shown_without_its_interval(quantile: Any, sizes: list[str], names: list[str]) -> None:
+    found = tuning(("model.onnx", "a", "b"))
+    both = [structs.replace(e, seconds=dict.fromkeys(sizes, 1e-3), tails=dict.fromkeys(sizes, 2e-3))
+            for e in (found.original, found.result)]  # fmt: skip
+    shown = replace(found, objective=Objective("latency", quantile), original=both[0], result=both[1], sizes=sizes)
+    rows = [row for row in comparison_rows(shown) if row[0].startswith("p")]
+    assert [row[0] for row in rows] == names
+    assert [row[3] for row in rows if row[3]] == ["0.80 (0.75-0.86)"] * (2 if quantile == "p99" else 1)
+    assert not any(row[3] for row in comparison_rows(replace(shown, configuration=shown.start)) if row[0][0] == "p")

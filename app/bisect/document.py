@@ -15,8 +15,12 @@ MAX_NOTES = 5
 """Ops that were not compared, of which each has a note."""
 
 
-def describe(report: Report) -> Document:
-    """The wrong changes, and the verdict on the others."""
+def describe(report: Report | EngineBisectReport | OrtBisectReport) -> Document:
+    """The wrong changes and the verdict on the others, the wrong ops of an engine, or wrong optimizers."""
+    if isinstance(report, EngineBisectReport):
+        return _describe_engine(report)
+    if isinstance(report, OrtBisectReport):
+        return _describe_ort(report)
     changes = sum(p.changes for p in report.passes)
     verdict = report.verification
     return Document(
@@ -42,7 +46,7 @@ def _wrong_lines(report: Report) -> Iterator[str]:
             yield f"    shown by {found.repro}"
 
 
-def describe_engine(report: EngineBisectReport) -> Document:
+def _describe_engine(report: EngineBisectReport) -> Document:
     """The ops that an engine computes wrongly."""
     subject = with_version(report.engine, report.versions)
     lines = [f"    {op.op_type} {op.place}: {op.failure}" for op in report.wrong_ops]
@@ -61,7 +65,7 @@ def describe_engine(report: EngineBisectReport) -> Document:
     return Document("passes bisect", subject, text, "bad", blocks=[title, notes])
 
 
-def describe_ort(report: OrtBisectReport) -> Document:
+def _describe_ort(report: OrtBisectReport) -> Document:
     """The wrong optimizers of onnxruntime."""
     subject, blame = f"onnxruntime {report.versions['onnxruntime']} at level {report.level}", report.blame
     if blame is None:

@@ -25,6 +25,7 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..measure.execution_provider import compared_config, engine_versions
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
+from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords
 from .bisect_options import EngineBisectOptions
 
@@ -65,9 +66,15 @@ class EngineBisectReport:
     versions: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    def __bool__(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.failure is None and not self.wrong_ops
+
     def to_json(self) -> str:
         """The report as JSON text."""
         return json_text(to_builtins(self))
+
+    __repr__, _repr_html_ = report_line, report_card
 
 
 @with_process_options

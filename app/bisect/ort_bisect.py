@@ -30,6 +30,7 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..options import with_process_options
 from ..registry.environment import versions
 from ..registry.python_data import data_files, read_given
+from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords
 from .bisect_options import OrtBisectOptions
 from .ort_optimizers import known_optimizers, logged_optimizers, merge_in_order
@@ -82,9 +83,15 @@ class OrtBisectReport:
     versions: dict[str, str] = field(default_factory=dict[str, str])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
+    def __bool__(self) -> bool:
+        """Whether nothing is wrong."""
+        return self.blame is None
+
     def to_json(self) -> str:
         """The report as JSON text."""
         return json_text(to_builtins(self))
+
+    __repr__, _repr_html_ = report_line, report_card
 
 
 @with_process_options

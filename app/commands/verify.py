@@ -53,4 +53,4 @@ def verify(
     failures = outputs.failures_of("passes verify", compared)
     with failures, time_limit(options.time_limit, lambda: f"{compared}: the comparison"):
         report = report_on(options, lambda o: verify_models(original, other, o), describe, outputs)
-    return 0 if report.agrees else UNVERIFIED if report.is_refused else WRONG
+    return 0 if report else UNVERIFIED if report.is_refused else WRONG

@@ -15,7 +15,7 @@ from ...core.support.printable_text import json_text
 from ..measure.agreement import Score
 from ..measure.metrics import ModelMetrics
 from ..measure.model_stats import ModelStats
-from ..report.notebook import report_card
+from ..report.notebook import report_card, report_line
 from ..report.result_row import COMPARED, NO_DIFFERENCE, UNVERIFIABLE, WITHIN_TOLERANCE, ResultRow, latency_columns
 
 ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
@@ -251,7 +251,7 @@ class ComparisonReport:
                     entry[name] |= {"nodes": stats.nodes, "is_portable": stats.is_portable}
         return json_text(data)
 
-    _repr_html_ = report_card
+    __repr__, _repr_html_ = report_line, report_card
 
 
 FAILS, INVALID, OVER_BUDGET, SLOWER, FASTER, AS_FAST = (

@@ -26,7 +26,15 @@ from ..report.document import (
     latency_tile,
     table,
 )
-from ..report.number_text import compact, duration, plural, ratio_with_bounds, time_against_original, with_version
+from ..report.number_text import (
+    compact,
+    duration,
+    duration_range,
+    plural,
+    ratio_with_bounds,
+    time_against_original,
+    with_version,
+)
 from ..report.result_row import BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG
 from ..report.verdict_text import INVALID
 from ..report.visualization import Visualization
@@ -51,7 +59,8 @@ def describe(
     tone = "bad" if not ours or any(row.is_unusable for row in ours) else "good" if report.is_verified else "open"
     legends = [
         "errors: divided by the largest magnitude of that output; in brackets, by the allowed error",
-        "time against: with its 95 % interval; where that holds 1, no difference was measured",
+        "time against: with its 95 % interval, inconclusive if that holds 1 and is long",
+        "p99: of each set of processes, the lowest and the highest",
     ]
     blocks: list[Block] = [
         Charts([*comparison_charts(report)], LEGEND),
@@ -198,7 +207,7 @@ def speed_table(report: ComparisonReport, batch: int) -> Table:
             for i, row in enumerate(report.rows)
             if row.online is online
         ]
-    headings = ("median", "95 %", "99 %", "samples\na second", "time against\noriginal, ORT ALL")
+    headings = ("median", "p99", "samples\na second", "time against\noriginal, ORT ALL")
     return table(f"Speed, {batch_text(batch)}", (f"Speed,\n{batch_text(batch)}", *headings), cells)
 
 
@@ -287,8 +296,8 @@ def batch_text(batch: int) -> str:
 
 
 def call_cells(latency: Latency) -> list[str]:
-    """The median time of a call, its 95th and 99th percentile, and samples a second."""
-    return [*map(duration, (latency.median, latency.p95, latency.p99)), compact(latency.throughput)]
+    """The median time of a call, the 99th percentiles of its sets of processes, and samples a second."""
+    return [duration(latency.median), duration_range(latency.tails), compact(latency.throughput)]
 
 
 def _row(row: Row, *cells: Cell) -> TableRow:
@@ -314,7 +323,7 @@ def _has_error(row: Row) -> bool:
 def _speed_cells(row: Row, batch: int, *, is_baseline: bool) -> list[str]:
     latency = row.measured.latencies.get(batch) if row.measured is not None else None
     if latency is None:
-        return [EMPTY_CELL] * 5
+        return [EMPTY_CELL] * 4
     ratio = "1" if is_baseline else ratio_with_bounds(row.ratios[batch]) if batch in row.ratios else EMPTY_CELL
     return [*call_cells(latency), ratio]
 

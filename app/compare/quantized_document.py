@@ -111,7 +111,7 @@ def speed_table(report: QuantizedComparison, batch: int) -> Table:
         if latency is not None:
             ratio = ratio_with_bounds(row.ratios[batch]) if batch in row.ratios else ""
             rows.append(TableRow([row.label, *call_cells(latency), ratio], row_tone(row)))
-    headings = (batch_text(batch), "p50", "p95", "p99", "samples\na second", "time")
+    headings = (batch_text(batch), "p50", "p99", "samples\na second", "time")
     return table(f"Speed, {batch_text(batch)}", headings, rows)
 
 

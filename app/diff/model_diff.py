@@ -26,7 +26,7 @@ from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ..registry.environment import versions
-from ..report.notebook import report_card
+from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords_after_two
 from .constants import Constants, constant_difference, constants_equal
 from .diff_options import DiffOptions
@@ -280,6 +280,10 @@ class DiffReport:
         """Whether nothing that counts differs."""
         return self.difference.is_identical if self.include_names else self.difference.is_empty
 
+    def __bool__(self) -> bool:
+        """Whether the models are equal."""
+        return self.is_equal
+
     def to_json(self) -> str:
         """The differences as JSON text, names and notes included. The same for the same models."""
         data = {
@@ -294,7 +298,7 @@ class DiffReport:
         }
         return json_text(data)
 
-    _repr_html_ = report_card
+    __repr__, _repr_html_ = report_line, report_card
 
 
 def compare_graphs(

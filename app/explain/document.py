@@ -11,6 +11,7 @@ from ..report.descriptions import join_truncated
 from ..report.document import Document, Lines, Preformatted
 from ..report.number_text import plural
 from .explain import NO_ROOTS, Explanation, RuleExplanation
+from .explain_options import ExplainOptions
 
 MISS_TEXTS = {
     MismatchKind.OPERATOR: "another op",
@@ -28,7 +29,7 @@ MISS_TEXTS = {
 }
 
 
-def describe(explanation: Explanation, limit: int) -> Document:
+def describe(explanation: Explanation, limit: int = ExplainOptions.limit) -> Document:
     """Each rule with its changes and near misses."""
     state = "as it is" if explanation.as_is else f"in a run of {explanation.pipeline}"
     around = f", around {explanation.at}" if explanation.at else ""

@@ -40,6 +40,7 @@ from ..registry.environment import versions
 from ..registry.pass_sources import Decompositions, Subject, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..report.descriptions import pass_doc
+from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords_after_two
 from .explain_options import ExplainOptions
 
@@ -111,6 +112,8 @@ class Explanation:
     def to_json(self) -> str:
         """The explanation as JSON text."""
         return json_text(to_builtins(self))
+
+    __repr__, _repr_html_ = report_line, report_card
 
 
 class _RunOutcome(Struct, frozen=True):

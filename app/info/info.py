@@ -34,6 +34,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.transform.specialize import Specialize
 from ..options import InfoOptions, Progress, require
 from ..registry.environment import versions
+from ..report.notebook import report_card, report_line
 from ..report.progress import shown_progress
 
 NO_ANALYSES: Mapping[str, Callable[[Graph], object]] = {}
@@ -179,6 +180,8 @@ class InfoReport:
     def to_json(self) -> str:
         """The report as JSON text."""
         return json_text(to_builtins(self))
+
+    __repr__, _repr_html_ = report_line, report_card
 
 
 def info(

@@ -26,7 +26,7 @@ from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
-from ..report.notebook import report_card
+from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords
 from . import benchmark
 from .accuracy import LabelledSet, labelled_outputs, load_metric, notes_about
@@ -97,7 +97,7 @@ class BenchReport:
         data = to_builtins(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
         return json_text(data)
 
-    _repr_html_ = report_card
+    __repr__, _repr_html_ = report_line, report_card
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.ort.sessions import short_name
 from ..report.document import TERMINAL, Document, Lines, Table, TableRow, table
-from ..report.number_text import compact, duration, plural, ratio_with_bounds, with_version
+from ..report.number_text import compact, duration, duration_range, plural, ratio_with_bounds, with_version
 from .metrics import load_note
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def time_table(report: BenchReport) -> Table:
             error = max(x.median_high / x.median, x.median / x.median_low) - 1
             median = f"{duration(x.median)} \N{PLUS-MINUS SIGN}{error:.0%}"
             name = "" if n else display_name(model, report)
-            rows.append((name, str(batch), median, duration(x.p95), duration(x.p99), compact(x.throughput)))
-    return table("Times", ("model", "batch", "median", "p95", "p99", "samples/s"), rows)
+            rows.append((name, str(batch), median, duration_range(x.tails), compact(x.throughput)))
+    return table("Times", ("model", "batch", "median", "p99", "samples/s"), rows)
 
 
 def model_lines(report: BenchReport) -> Iterator[str]:
@@ -106,8 +106,8 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
         yield f"sizes: {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
     base = max((m.measured.baseline_bytes for m in report.models), default=0)
     without_model = f", {decimal(base)} of it without a model" if base else ""
-    ran = f"of a process that ran one sample{without_model}, virtual: its address space"
-    yield f"memory: {ran}; \N{PLUS-MINUS SIGN} and brackets: 95 % confidence"
+    yield f"memory: of a process that ran one sample{without_model}, virtual: its address space"
+    yield "\N{PLUS-MINUS SIGN} and brackets: 95 % confidence; p99: of each set of processes, the lowest and the highest"
 
 
 def ratio_lines(report: BenchReport) -> Iterator[str]:

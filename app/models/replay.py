@@ -19,7 +19,7 @@ from msgspec import to_builtins
 
 from ...core.errors import ModelError, PassesError, UsageError
 from ...core.run.report import Report
-from ...core.support.printable_text import json_text
+from ...core.support.printable_text import json_text, printable
 from ...core.support.regular_files import unreadable
 from ...core.support.scratch_folder import ScratchFolder
 from ..cli.settings import all_texts, may_run_code
@@ -38,6 +38,8 @@ from ..optimize.reproducer import (
 from ..optimize.run_options import RunOptions
 from ..options import Progress, options_of
 from ..registry.environment import installed_version
+from ..report.document import Document, Lines
+from ..report.notebook import card_html
 from ..report.number_text import plural
 
 MAX_BYTES, MAX_RATIO = 1 << 30, 200
@@ -71,6 +73,10 @@ class ReplayReport:
     report: Report | None = None
     stop_after: int | None = None
 
+    def __bool__(self) -> bool:
+        """Whether the outcome is the recorded one."""
+        return self.is_same
+
     def lines(self) -> Iterator[str]:
         """The outcome in lines."""
         if self.is_same:
@@ -83,6 +89,16 @@ class ReplayReport:
             yield f"{name}: {there or 'none'} in the recorded run, {here or 'none'} here"
         if not self.versions:
             yield "all versions are those of the recorded run"
+
+    def __repr__(self) -> str:
+        """The outcome in a line."""
+        return printable(f"<ReplayReport {self.source}: {next(self.lines())}>")
+
+    def _repr_html_(self) -> str:
+        """The card that a notebook shows."""
+        verdict, *others = self.lines()
+        tone = "good" if self.is_same else "bad"
+        return card_html(Document("passes run --replay", self.source, verdict, tone, blocks=[Lines(others)]))
 
     def to_json(self) -> str:
         """The report as JSON text."""

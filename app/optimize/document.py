@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.filesize import decimal
 
 from ...core.run.report import ChangePlan, PipelineRace, Report, Savings
-from ..registry.guarantees import proved_text, recorded_guarantee
+from ..registry.guarantees import recorded_guarantee
 from ..report.charts import PairedBarChart
 from ..report.descriptions import join_truncated
 from ..report.document import (
@@ -71,7 +71,7 @@ def describe(
         text, tone = f"{WRONG}: {verdict.failure}", "bad"
     else:
         target = str(report.target) if report.target is not None else ""
-        text = "; ".join(filter(None, (verdict_line(verdict), proved_text(report.guarantees), target)))
+        text = "; ".join(filter(None, (verdict_line(verdict), target)))
         text, tone = (f"would change; {text}", "bad") if would_change else (text, "good" if verdict else "open")
     verdict_notes = verdict.notes if verdict is not None else ()
     hints = [f"{h.text}: {keyword_of(h.option) if in_notebook else h.option}" for h in report.hints[:MAX_HINTS]]

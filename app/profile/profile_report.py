@@ -11,6 +11,7 @@ from msgspec import Struct, to_builtins
 
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.support.printable_text import json_text
+from ..report.notebook import report_card, report_line
 
 
 class NodeTime(Struct, frozen=True):
@@ -138,3 +139,5 @@ class ProfileReport:
     def to_json(self) -> str:
         """The profiles as JSON text."""
         return json_text(to_builtins(self, enc_hook=str))
+
+    __repr__, _repr_html_ = report_line, report_card

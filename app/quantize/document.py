@@ -32,7 +32,15 @@ from ..report.document import (
     size_tile,
     table,
 )
-from ..report.number_text import change, duration, plural, ratio_with_bounds, three_digits, time_against_original
+from ..report.number_text import (
+    change,
+    duration,
+    duration_range,
+    plural,
+    ratio_with_bounds,
+    three_digits,
+    time_against_original,
+)
 from .report import QuantizationReport, QuantizedOp
 from .search import LIMITS, TAKEN, Goal, Trial
 
@@ -206,8 +214,7 @@ def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str,
         suffix = f", batch {batch}" if len(a.metrics.latencies) > 1 else ""
         ratio = b.ratios.get(batch)
         yield f"p50{suffix}", duration(x.median), duration(y.median), ratio_with_bounds(ratio) if ratio else ""
-        yield f"p95{suffix}", duration(x.p95), duration(y.p95), ""
-        yield f"p99{suffix}", duration(x.p99), duration(y.p99), ""
+        yield f"p99{suffix}, by set", duration_range(x.tails), duration_range(y.tails), ""
         yield f"samples/s{suffix}", three_digits(x.throughput), three_digits(y.throughput), ""
 
 
@@ -266,9 +273,9 @@ def kept_reason(report: QuantizationReport) -> str:
     gain = GAINS[report.goal]
     if not report.ended_by:
         return f"no candidate was within the budget and {gain}"
-    scored = sum(t.score is not None for t in report.trials)
-    if not scored:
+    if report.is_undecided:
         return f"the search {LIMITS[report.ended_by]} before a candidate that may be {gain} was scored"
+    scored = sum(t.score is not None for t in report.trials)
     found = f"none of the {plural(scored, 'candidate')} that it scored" if scored > 1 else "the one that it scored not"
     return f"the search {LIMITS[report.ended_by]}, {found} within the budget and {gain}"
 

@@ -28,6 +28,7 @@ from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
 from ...core.plugins.pass_registry import python_file
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
+from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
@@ -40,12 +41,12 @@ from ..optimize.optimize import optimize
 from ..optimize.run_setup import frozen_source
 from ..options import SessionOptions, with_process_options
 from ..registry.environment import quantization_target
-from ..report.notebook import card_html
+from ..report.notebook import report_card
 from ..report.number_text import plural
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .candidates import Candidate
-from .document import describe, loss_text, scheme_text
+from .document import describe, loss_text, scheme_text, summary_line
 from .excluded_names import excluded_names
 from .fused_groups import fusion_check
 from .inventory import compressed_before, float_ops, kept_high_precision, quantized_ops
@@ -99,9 +100,13 @@ class QuantizationResult:
         """Write the model to `path`, whole or not at all; with external data if the original has some."""
         self.candidate.save(path)
 
+    def __repr__(self) -> str:
+        """The result in a line."""
+        return printable(f"<QuantizationResult {summary_line(self.report)}>")
+
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        return card_html(describe(self.report))
+        return report_card(self.report)
 
 
 @with_process_options

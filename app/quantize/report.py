@@ -13,7 +13,7 @@ from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ..measure.agreement import Score
 from ..measure.metrics import ModelMetrics
-from ..report.notebook import report_card
+from ..report.notebook import report_card, report_line
 from ..report.result_row import COMPRESSED, KEPT, ResultRow, latency_columns
 from .search import Goal, Trial
 
@@ -111,6 +111,11 @@ class QuantizationReport:
         return not self.scheme
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether the search ended before a candidate was scored."""
+        return bool(self.ended_by) and self.is_original and all(t.score is None for t in self.trials)
+
+    @property
     def columns(self) -> ResultRow:
         """Its columns in tables."""
         return {
@@ -125,4 +130,4 @@ class QuantizationReport:
         """The report as JSON text; times in seconds; figures that are infinite or no numbers are null."""
         return json_text(to_builtins(self))
 
-    _repr_html_ = report_card
+    __repr__, _repr_html_ = report_line, report_card

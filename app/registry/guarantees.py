@@ -79,9 +79,3 @@ def guarantee_counts(passes: Iterable[PassRecord]) -> dict[str, int]:
         for name, changes in record.rules.items() if record.name not in BOOKKEEPING else ():
             found[recorded_guarantee(record.name, name)] += changes
     return dict(found.most_common())
-
-
-def proved_text(guarantees: Mapping[str, int]) -> str:
-    """The share of the changes of a run that were made by proved rules; "" without changes."""
-    total, proved = sum(guarantees.values()), sum(n for name, n in guarantees.items() if name in PROOFS)
-    return f"{proved} of {total} by proved rules" if total else ""

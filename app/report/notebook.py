@@ -19,10 +19,23 @@ MAX_LINES = 8  # of a list
 MAX_CELL, MAX_CODE, MAX_LINE = 60, 160, 240  # characters
 
 
-def report_card(report: object) -> str:
-    """The card of a report, which the function `describe` of the module `document` in its package describes."""
+def report_card(self: object) -> str:
+    """The card of a report: a method `_repr_html_`."""
+    return card_html(_document_of(self))
+
+
+def report_line(self: object) -> str:
+    """The subject and the verdict of a report, in a line: a method `__repr__`."""
+    document = _document_of(self)
+    text = document.verdict or document.summary
+    return printable(f"<{type(self).__name__} {document.subject}{f': {text}' if text else ''}>")
+
+
+def _document_of(report: object) -> Document:
+    """The document of a report, which the function `describe` of the module `document` in its package makes."""
     package = type(report).__module__.rpartition(".")[0]
-    return card_html(import_module(".document", package).describe(report))
+    document: Document = import_module(".document", package).describe(report)
+    return document
 
 
 def card_html(document: Document) -> str:
@@ -37,7 +50,7 @@ def _card(document: Document, max_rows: int) -> str:
         "card.html",
         document=document,
         subject=cut_end(printable(document.subject), MAX_LINE),
-        verdict=cut_end(printable(document.verdict), MAX_LINE),
+        verdict=cut_end(printable(document.verdict or document.summary), MAX_LINE),
         warnings=_first_lines(document.warnings),
         notes=_first_lines(card_lines(document)),
         folds=[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ...core.support.confidence_intervals import RatioInterval
 
@@ -20,6 +20,16 @@ def three_digits(number: float) -> str:
     """`1.23`, `12.3`, `123`, `1,230`."""
     size = abs(number)
     return f"{number:,.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
+
+
+def duration_range(seconds: Iterable[float]) -> str:
+    """The shortest and the longest of some times, but for those of 0: `89.7 µs-12.5 ms`, `5.31-6.12 µs`."""
+    times = sorted(filter(None, seconds))
+    if not times:
+        return ""
+    low, high = duration(times[0]), duration(times[-1])
+    same = low.rpartition(" ")[0] if low.split()[-1] == high.split()[-1] else low
+    return low if low == high else f"{same}-{high}"
 
 
 def compact(number: float) -> str:
@@ -49,10 +59,10 @@ def time_against_original(ratio: RatioInterval, where: str = "with ORT ALL") -> 
 
 
 def ratio(interval: RatioInterval) -> str:
-    """A ratio, unless its interval contains 1."""
-    if interval.inconclusive:
-        return "inconclusive"
-    return _short(interval.ratio) if interval.is_significant else "no difference"
+    """A ratio, unless its interval contains 1; a long one says nothing."""
+    if interval.is_significant:
+        return _short(interval.ratio)
+    return "no difference" if interval.is_alike else "inconclusive"
 
 
 def bounds(interval: RatioInterval) -> str:

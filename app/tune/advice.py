@@ -24,7 +24,7 @@ from ...core.verify.input_specs import input_specs
 from ...core.verify.sample_rows import batch_symbol
 from ..options import with_process_options
 from ..report.document import Document, Lines, Section, TableRow, table
-from ..report.notebook import report_card
+from ..report.notebook import report_card, report_line
 from ..report.number_text import change, ratio, ratio_with_bounds
 from ..report.page import page_html
 from ..report.progress import with_keywords
@@ -76,7 +76,7 @@ class AdviceReport:
         names = ("source", "advice", "command", "seconds", "notes")
         return json_text({n: to_builtins(getattr(self, n)) for n in names} | {"machine": self.tuned.machine})
 
-    _repr_html_ = report_card
+    __repr__, _repr_html_ = report_line, report_card
 
 
 @with_process_options

@@ -84,7 +84,7 @@ def ablation_charts(report: TuneReport) -> Iterator[Chart]:
     """The gain of each decision that was kept."""
     kept = [(d, d.brought) for d in report.decisions if d.is_kept and d.brought is not None]
     if kept:
-        title = "What each decision brought"
+        title = "Gain of each decision"
         bars = [Bar(f"{d.decision}: {d.label}", r.ratio, f"{r.ratio:.2f}", r.low, r.high, "ours") for d, r in kept]
         note = (
             f"{report.objective.figure} with it, divided by that without it, all others being the same; less is better"
@@ -122,7 +122,7 @@ def decision_table(report: TuneReport) -> Table:
         (
             d.decision,
             d.label,
-            "" if d.brought is None else ratio_with_bounds(d.brought),
+            "not measured" if d.brought is None else ratio_with_bounds(d.brought),
             "" if d.is_kept else "taken back",
         )
         for d in report.decisions
@@ -139,18 +139,18 @@ def comparison_table(report: TuneReport) -> Table:
 
 
 def comparison_rows(report: TuneReport) -> Iterator[tuple[str, str, str, str]]:
-    """A name, the original, the result, and the change from one to the other."""
+    """A name, the original, the result, and the change from one to the other, of times with its interval."""
     a, b = report.original, report.result
-    for size in (
-        a.seconds.keys() & b.seconds.keys() if len(a.seconds) < 2 else [s for s in report.sizes if s in a.seconds]
-    ):
-        yield (
-            f"p50, {size}",
-            duration(a.seconds[size]),
-            duration(b.seconds[size]),
-            change(a.seconds[size], b.seconds[size]),
-        )
-        yield f"p99, {size}", duration(a.tails[size]), duration(b.tails[size]), change(a.tails[size], b.tails[size])
+    sizes = [size for size in report.sizes if size in a.seconds.keys() & b.seconds.keys()]
+    figures = [("p50", a.seconds, b.seconds, b.time)]
+    if report.objective.quantile != "p50":
+        figures.append((report.objective.quantile, a.tails, b.tails, b.ratio))
+    for name, was, now, against in figures:
+        text = "" if against is None or report.is_original else ratio_with_bounds(against)
+        for size in sizes:
+            yield f"{name}, {size}", duration(was[size]), duration(now[size]), text if len(sizes) == 1 else ""
+        if len(sizes) > 1:
+            yield f"{name}, mean of all", "", "", text
     yield "memory, peak", decimal(a.peak), decimal(b.peak), change(a.peak, b.peak)
     yield "disk", decimal(a.bytes), decimal(b.bytes), change(a.bytes, b.bytes)
     yield "threads", str(a.threads), str(b.threads), ""
@@ -172,9 +172,9 @@ def summary_lines(report: TuneReport) -> list[str]:
     """The outcome in words."""
     tried = plural(sum(t.raced is not None for t in report.trials), "choice")
     if report.ratio is None:
-        return [
-            f"the original with the defaults of onnxruntime is kept: of {tried} none was surely better",
-        ]
+        none = f"of {tried} none was surely better"
+        why = "the search ended before a choice was raced" if report.is_undecided else none
+        return [f"the original with the defaults of onnxruntime is kept: {why}"]
     how = ", ".join(report.words)
     lines = [f"{ratio_with_bounds(report.ratio)} of the original's {report.objective.figure}: {how}; {tried} raced"]
     return [*lines, *([verdict_line(report.verdict)] if report.verdict is not None else [])]

@@ -267,7 +267,7 @@ def _is_computed_alike(a: Configuration, b: Configuration) -> bool:
 def _reason_against_chosen(search: TuningSearch, last: LastRace) -> str:
     """The reason why the last race decided against the result of the search; "" if it did not."""
     chosen = next((n for n, choices in enumerate(last.field) if choices == search.chosen), last.best)
-    if chosen == last.best:
+    if chosen in (0, last.best):
         return ""
     raced = last.raced[chosen]
     if raced.ratio is None or raced.ratio.high >= 1:

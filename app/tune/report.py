@@ -13,11 +13,11 @@ from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
 from ..measure.metrics import NOTED_WAITS
 from ..measure.tuned_settings import Configuration, SessionSettings, settings_words
-from ..report.notebook import report_card
+from ..report.notebook import report_card, report_line
 from ..report.result_row import KEPT, TUNED, ResultRow, latency_columns, verdict_columns
 from .objective import Objective
 from .racing import RaceEntry
-from .search import DecisionResult, RaceTrial
+from .search import LIMITED, DecisionResult, RaceTrial
 
 
 class TimingNoise(Struct, frozen=True):
@@ -84,6 +84,12 @@ class TuneReport:
         return self.configuration == self.start
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether the search ended before a choice was raced."""
+        is_cut = any(t.outcome == LIMITED for t in self.trials)
+        return is_cut and self.is_original and all(t.raced is None for t in self.trials)
+
+    @property
     def ratio(self) -> RatioInterval | None:
         """The objective of the result divided by the objective of the original."""
         return self.result.ratio if not self.is_original else None
@@ -132,4 +138,4 @@ class TuneReport:
             data[name]["session"] = to_builtins(SessionSettings.of(configuration.session))
         return json_text(data)
 
-    _repr_html_ = report_card
+    __repr__, _repr_html_ = report_line, report_card

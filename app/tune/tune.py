@@ -42,7 +42,7 @@ from ..quantize.samples import Criteria, read_samples
 from ..quantize.search import Limits
 from ..registry.environment import machine_summary, versions
 from ..registry.python_data import read_given
-from ..report.notebook import card_html
+from ..report.notebook import report_card
 from ..report.page import page_html
 from ..report.progress import phase_callback, with_keywords
 from .decisions import (
@@ -103,7 +103,7 @@ class TuneResult:
 
     def _repr_html_(self) -> str:
         """The card that a notebook shows."""
-        return card_html(describe(self.report))
+        return report_card(self.report)
 
 
 @with_process_options

@@ -65,6 +65,10 @@ class AccuracyLoss(Struct, frozen=True):
     outputs: dict[str, OutputFigures]
     notes: tuple[str, ...] = ()
 
+    def __bool__(self) -> bool:
+        """Whether the loss is within the budget."""
+        return self.is_within
+
     @property
     def outcome(self) -> str:
         """Whether the loss is within the budget, in words."""

@@ -12,7 +12,7 @@ from ...core.ort.engines import SINGLE
 from ...core.proof.region_proofs import RegionProofs
 from ...core.support.printable_text import json_text
 from ...core.verify.verdict import Verdict
-from ..report.notebook import report_card
+from ..report.notebook import report_card, report_line
 from ..report.number_text import with_version
 from ..report.result_row import UNVERIFIABLE, VERIFIED, WRONG, ResultRow, verdict_columns
 
@@ -63,6 +63,10 @@ class VerificationReport:
         """Whether the interfaces and the outputs of the models agree."""
         return not self.interface_differences and self.has_equal_values
 
+    def __bool__(self) -> bool:
+        """Whether the models agree."""
+        return self.agrees
+
     @property
     def is_refused(self) -> bool:
         """Whether the engine does not load the model."""
@@ -96,4 +100,4 @@ class VerificationReport:
         data["proofs"] = None if self.proofs is None else self.proofs.to_data()
         return json_text(data)
 
-    _repr_html_ = report_card
+    __repr__, _repr_html_ = report_line, report_card

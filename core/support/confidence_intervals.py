@@ -13,6 +13,7 @@ STUDENT_T_QUANTILES = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
 )  # fmt: skip
 SIGNIFICANCE = 0.05
+NEGLIGIBLE = 0.1  # the largest difference from 1 of an interval that shows that there is none that matters
 AS_FAST = 1.05  # of another time, up to which one counts as no longer: intervals are wide on busy machines
 
 
@@ -31,6 +32,12 @@ class RatioInterval(Struct, frozen=True):
     def is_significant(self) -> bool:
         """Whether a difference was measured: the interval does not contain 1."""
         return not self.low <= 1.0 <= self.high
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether no difference was measured, in an interval that is short enough to say that there is none."""
+        is_short = self.low >= 1 - NEGLIGIBLE and self.high <= 1 + NEGLIGIBLE
+        return is_short and not self.is_significant and not self.inconclusive
 
     @property
     def is_slower(self) -> bool:

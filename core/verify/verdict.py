@@ -134,6 +134,10 @@ class Verdict(Struct, frozen=True):
     conditions: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
 
+    def __bool__(self) -> bool:
+        """Whether no difference was found."""
+        return self.failure is None
+
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""
         data = to_builtins(replace(self, failure=None))

@@ -152,7 +152,9 @@ def test_original_without_changes_has_a_page(run: Run) -> None:
 def test_a_search_that_ended_early_says_so(run: Run, goal: Any, ended_by: str, scores: int, words: str) -> None:
     trials = [trial(0.5, 0.9, "over the budget")] * scores
     kept = replace(run.made, scheme="", result=run.made.original, quantized=[], trials=trials)
-    document = describe(replace(kept, goal=goal, ended_by=ended_by))
+    report = replace(kept, goal=goal, ended_by=ended_by)
+    document = describe(report)
+    assert report.is_undecided == (not scores)
     assert words in document.verdict
     page = ParsedPage(page_html(document))
     assert page.text.count(words) == 2  # the verdict, and the tile of the result

@@ -27,8 +27,10 @@ from passwright.app.models.pool import REPEATED, ProcessPool
 from passwright.app.models.results import PAGE_NAME, TABLE_NAME
 from passwright.app.models.tables import write_table
 from passwright.app.report.result_row import COLUMNS
+from passwright.app.verify.report import VerificationReport
 from passwright.core.io.output_paths import OutputFile
 from passwright.core.processes.worker_process import RequestFailed, WorkerError, WorkerExit
+from passwright.core.verify.verdict import Mismatch, Verdict
 from rewriting import cases, load, op_types
 from sample_reports import comparison
 from tiers import slow_unless
@@ -349,6 +351,21 @@ def test_an_engine_runs_each_model(folder: Path) -> None:
     engine = f"--engine={Path(__file__).parent / 'planted_engine.py'}"
     batch("zoo/c.onnx", "zoo/relu.onnx", "--do", "verify", engine, "--output-dir=checked", code=WRONG)
     assert cells("outcome", f"checked/{TABLE_NAME}") == {"c.onnx": "verified", "relu.onnx": "wrong"}
+
+
+@pytest.mark.usefixtures("in_process")
+def test_settings_are_searched_for_each_model(folder: Path) -> None:
+    """Several pipelines are options of one command."""
+    briefly = ("--pipeline", "basic,ort", "--trials", "1", "--time", "3", "--threads", "1")
+    batch("zoo/a.onnx", "zoo/c.onnx", "--do", "tune", *briefly, "--output-dir=tuned")
+    assert set(cells("outcome", f"tuned/{TABLE_NAME}")) == {"a.onnx", "c.onnx"}
+    assert (folder / "tuned/a.onnx").is_file()
+    assert (folder / "tuned/c_settings.json").is_file()
+
+
+def test_rows_of_a_comparison_say_on_which_inputs_it_fails() -> None:
+    verdict = Verdict("onnxruntime", True, (), {}, failure=Mismatch("", "there is no kernel", None, None))
+    assert VerificationReport("a", "b", [], verdict).columns["error"] == "it does not load: there is no kernel"
 
 
 @pytest.mark.usefixtures("in_process")

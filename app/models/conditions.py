@@ -66,8 +66,11 @@ def options_digest(action: str, options: Any) -> str:
     given: dict[str, Any] = json.loads(json_text(counted, indent=None, default=str))
     files = [(str(file), _file_digest(file)) for file in (*_named_files(given), PIPELINES_FILE)]
     plugin, only, skip, enable = (given.get(name) or () for name in ("plugin", "only", "skip", "enable"))
-    pipeline = resolve_pipeline(given.get("pipeline", "basic"), plugin, only, skip, enable)
-    return content_digest([action, given, files, source_digests(pipeline), versions(), *_machine(), *_packages()])
+    names = given.get("pipeline", "basic")
+    chosen: list[str] = [names] if isinstance(names, str) else names
+    pipelines = [resolve_pipeline(name, plugin, only, skip, enable) for name in chosen]
+    sources = [source_digests(pipeline) for pipeline in pipelines]
+    return content_digest([action, given, files, *sources, versions(), *_machine(), *_packages()])
 
 
 def source_digests(pipeline: ResolvedPipeline) -> Mapping[str, str]:

@@ -84,7 +84,7 @@ class VerificationReport:
     def columns(self) -> ResultRow:
         """Its columns in tables; the error is the difference."""
         failure = self.verdict.failure if self.verdict is not None else None
-        reasons = [*self.interface_differences, *([] if failure is None else [f"{failure.output}: {failure.reason}"])]
+        reasons = [*self.interface_differences, *([] if failure is None else [failure.describe("it")])]
         columns, outcome = verdict_columns(self.verdict), UNVERIFIABLE if self.is_refused else WRONG
         if self.accuracy is not None:
             columns: ResultRow = {"verdict": self.accuracy.outcome}

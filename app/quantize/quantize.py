@@ -22,14 +22,17 @@ from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
+from ...core.io.writer import write_model
 from ...core.ir.graph import Graph
 from ...core.ort.engines import SINGLE, find_engine
 from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
 from ...core.plugins.pass_registry import python_file
+from ...core.rewriting.change_log import ChangeLog
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
+from ...passes.quantization.widening import WidenHalves
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
 from ..measure.agreement import Score
@@ -319,6 +322,7 @@ def prepare(
         samples = read_samples(source, options.data, options.labelled, options.metric, options.seed)
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.leave else None
+        model, widened = with_wide_halves(model, source, folder)
         optimized = optimize(
             model,
             target.pipeline,
@@ -341,10 +345,22 @@ def prepare(
         )
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
     calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
-    notes += [*frozen, *criteria.searched.notes, *model_notes(graph)]
+    notes += [*frozen, *widened, *criteria.searched.notes, *model_notes(graph)]
     return QuantizationContext(
         model, source, floats, budget, target, plugins, samples, criteria, racing, calibration, leave, notes
     )
+
+
+def with_wide_halves(
+    model: onnx.ModelProto | str | Path, source: ModelSource, folder: Path
+) -> tuple[onnx.ModelProto | str | Path, list[str]]:
+    """The model with ops of half precision in single precision, and a note that says so; as it is without any."""
+    wide = source.load()
+    changes = WidenHalves().run(wide.graph, ChangeLog())
+    if not changes:
+        return model, []
+    write_model(wide, folder / "wide.onnx", external=source.is_external)
+    return folder / "wide.onnx", [f"{plural(changes, 'op')} of float16 computed in float32, which schemes compress"]
 
 
 def measured_result(
@@ -392,7 +408,7 @@ def model_notes(graph: Graph) -> list[str]:
     notes: list[str] = []
     if count := compressed_before(graph):
         notes.append(f"{plural(count, 'op')} quantized already in the model: only others are compressed")
-    results = (op.outputs[0] for g in graph.with_subgraphs() for op in g.ops() if op.outputs)
+    results = (op.outputs[0] for g in graph.with_subgraphs() for op in g.ops() if op.outputs and op.type != "Cast")
     if halves := sum(v.known_dtype == TensorProto.FLOAT16 for v in results):
         notes.append(f"{plural(halves, 'op')} with results of float16: schemes compress ops of float32")
     return notes

@@ -373,8 +373,7 @@ def measured_result(
     """
     reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
     while waiting:
-        built = min(waiting, key=search.preference(waiting))
-        waiting.remove(built)
+        built, *waiting = search.ordered(waiting)
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"

@@ -186,7 +186,7 @@ class Search:
         pending = dict(schemes)
         while pending and not (len(pending) < len(schemes) and self._is_exhausted()):
             starts = self._starts(pending)
-            for start in sorted(starts, key=self.preference(starts)):
+            for start in self.ordered(starts):
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
                     continue
@@ -202,7 +202,7 @@ class Search:
             finalists += [] if found is None else self._with_stored_weights(found)
         self.progress("racing the candidates within the budget")
         self._race([] if self.is_raced_after else finalists)
-        return sorted(filter(self._is_gain, finalists), key=self.preference(finalists))
+        return self.ordered(list(filter(self._is_gain, finalists)))
 
     def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
         """The figure that is to be small, divided by the original's; None if it was not measured."""
@@ -368,7 +368,15 @@ class Search:
             built.trial.outcome = "inconclusive: the machine is busy"
         return False
 
-    def preference(self, finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[float, ...]]:
+    def ordered(self, candidates: Sequence[BuiltCandidate]) -> list[BuiltCandidate]:
+        """Candidates, the best first; each is the best of those that are left."""
+        waiting, found = [*candidates], list[BuiltCandidate]()
+        while waiting:
+            key = self._preference(waiting)
+            found.append(waiting.pop(min(range(len(waiting)), key=lambda i: key(waiting[i]))))
+        return found
+
+    def _preference(self, finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[float, ...]]:
         """The order of finalists: those as good as the best first, the smallest of them, and then by the figure.
 
         As good are those whose intervals overlap, and those within AS_FAST of the best: the same model loaded twice

@@ -139,6 +139,16 @@ def test_a_result_over_the_budget_on_other_samples_is_followed_by_a_more_accurat
     assert search.more_accurate(found) == []
 
 
+def test_each_candidate_is_the_best_of_those_that_are_left(tmp_path: Path) -> None:
+    """Of two that are as fast as each other and slower than the best one, the smaller one is first."""
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    ((_, variant),) = schemes["static"]
+    builts = [b for name in "abc" if (b := search._first(name, [("", variant)])) is not None]
+    for built, (time, size) in zip(builts, ((0.95, 100), (0.96, 50), (0.3, 200)), strict=True):
+        built.trial.ratio, built.trial.bytes = RatioInterval(time, time - 0.05, time + 0.05), size
+    assert [b.trial.scheme for b in search.ordered(builts)] == ["c", "b", "a"]
+
+
 def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
     """A figure of few samples cannot tell them apart."""
 

@@ -42,7 +42,7 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
 from .builder import Operand
-from .pattern import OpPattern, PatternInput, Predicate, Var
+from .pattern import NamedInput, OpPattern, PatternInput, Predicate, Var
 
 class CustomOperators:
     """The operators of a domain whose schemas are not known."""
@@ -63,7 +63,7 @@ class CustomOperatorPatterns:
 
 class CustomOperatorPattern:
     """A pattern of an operator whose schema is not known: any inputs and attributes."""
-    def __call__(self, *inputs: PatternInput, **attributes: Any) -> OpPattern: ...
+    def __call__(self, *inputs: PatternInput, **attributes: NamedInput) -> OpPattern: ...
 '''
 
 
@@ -122,7 +122,7 @@ def _pattern_method(spec: Any) -> str:
     """A method of a pattern: any inputs, for `...` takes any number of them, and no attribute is required."""
     named = {name: f"{kind.removesuffix(' | None')} | Var | Predicate" for name, (kind, _) in _attributes(spec).items()}
     inputs = [] if spec.domain == CONTRIB_DOMAIN else [i for i in spec.inputs if not str(i.option).endswith("Variadic")]
-    named |= {i.name: "Any" for i in inputs if i.name not in named}
+    named |= {i.name: "NamedInput" for i in inputs if i.name not in named}
     return _method(
         spec, ["*inputs: PatternInput"], [f"{name}: {kind} = ..." for name, kind in sorted(named.items())], "OpPattern"
     )

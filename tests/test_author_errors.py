@@ -163,6 +163,14 @@ def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -
             r"two rules are named f, in mine\.py:2 and mine\.py:4",
         ),
         "an exception": ("x = 1\ny = x / 0", r"mine.py: ZeroDivisionError: division by zero \(mine.py:2\)$"),
+        "an argument of ours": (
+            "from passwright.core import Support\nS = [\n    Support(dtypes='float'),\n]",
+            r"^.*mine.py: dtypes takes element types .*, not 'float' \(mine.py:3\)$",
+        ),
+        "an error of their own": (
+            "from passwright.core import UsageError\nraise UsageError('give a name')",
+            r"mine.py: give a name$",
+        ),
         "asked of a variable": (
             "from passwright.core import rule\n@rule(lambda g, x: g.Abs(x) if x.rank else g.Neg(x))\ndef f(g, x): ...",
             r"^.*the pattern of f: .*no attribute .rank.; a pattern asks nothing .* as in require.* \(mine.py:2\)$",
@@ -186,10 +194,12 @@ def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -
         "no pattern": ("from passwright.core import rule\n@rule\ndef f(g, x): ...", "f has no pattern, as in"),
     },
 )  # fmt: skip
-def test_names_that_are_not_there(code: str, message: str, tmp_path: Path) -> None:
+def test_names_that_are_not_there(code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(code)
-    with pytest.raises(PluginError, match=message):
-        registry_from_file(tmp_path / "mine.py")
+    monkeypatch.chdir(tmp_path)
+    for place in (tmp_path / "mine.py", Path("mine.py")):
+        with pytest.raises(PluginError, match=message):
+            registry_from_file(place)
 
 
 class Raising:

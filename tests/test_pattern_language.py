@@ -328,6 +328,14 @@ def build(g: RewriteBuilder) -> Value:
         "each and elsewhere": (lambda g, x: g.Sum(x, *g.each(g.Neg(x))), "x is one value for each input in g.each"),
         "each in each": (lambda g, x: g.Sum(*g.each(g.Sum(*g.each(g.Neg(x))))), "g.each takes a pattern without"),
         "no alternative": (lambda g, x: g.Neg(g.any_of()), "g.any_of has no alternative"),
+        "alternatives as a list": (lambda g, x: g.any_of([g.Neg(x), g.Abs(x)]), "g.any_of takes patterns one by one"),
+        "operators for names": (lambda g, x: g.one_of(g.Neg, g.Abs)(x), "g.one_of takes names, as in"),
+        "attribute by its name": (lambda g, x: g.Sum(x, p=g.attr("p", bool)), "g.attr takes a parameter of the lambda"),
+        "attribute without a condition": (lambda g, x, p: g.Sum(x, p=g.attr(p, 3)), "g.attr takes a function"),
+        "constant by a number": (lambda g, x: g.Neg(g.const(3)), "g.const takes a parameter of the lambda"),
+        "variable outside": (lambda g, x: g.Neg(g.outer(x)), "g.outer takes an operator"),
+        "each variable": (lambda g, x: g.Sum(*g.each(x)), "g.each takes an operator"),
+        "variable as an op": (lambda g, x, m: g.Neg(g.any_of(x, g.Abs(x)) @ m), "@ binds an op, .* a variable alone"),
     },
 )  # fmt: skip
 def test_wrong_patterns(pattern: Any, message: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 from onnx import TensorProto
 from passwright.app.registry import environment
-from passwright.core import NEVER, RewriteBuilder, RulePass, Support, Target, Value, from_onnx, rule
+from passwright.core import NEVER, Op, RewriteBuilder, RulePass, Support, Target, Value, from_onnx, rule
 from passwright.core.errors import UsageError
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
@@ -193,6 +193,17 @@ ADD = "g (float[2] x) => (float[2] y) { y = Add(x, x) }"
         "attributes": (lambda: any_support(attributes={"group": 1}), "^attributes takes lists of values by name"),
         "constant": (lambda: any_support(constant="axes"), "^constant takes names of inputs"),
         "condition": (lambda: any_support(condition=True), "^condition takes a function"),
+        "first": (lambda: any_support(first="13"), "^first takes an opset as in 13, not '13'$"),
+        "last of a form": (lambda: any_support(last="17"), "^last takes an opset"),
+        "outputs": (lambda: any_support(outputs="1"), "^outputs takes a number of outputs"),
+        "opset": (lambda: any_target(opset="17"), "^target t: opset takes a number as in 17, not '17'$"),
+        "costs": (lambda: any_target(costs=3), "^target t: costs takes a CostModel, not 3$"),
+        "fallback": (lambda: any_target(fallback=5), "^target t: fallback takes the name of a pipeline"),
+        "unknown input": (
+            lambda: any_target(operators={"Conv": Support(ranks={"Y": (1,)})}),
+            "^target t: Conv has no attribute or input Y at any opset",
+        ),
+        "unknown operator": (lambda: any_target(avoided={"Reluu": Support()}), "no opset has an operator Reluu"),
         "class": (lambda: any_target(operators={"Add": Support}), "^target t: operators takes forms by operator"),
         "types": (lambda: any_target(operators={"Add": ("float",)}), "^target t: operators takes forms by operator"),
         "list": (lambda: any_target(operators=["Add"]), r"forms by operator as in .*, not \['Add'\]$"),
@@ -218,10 +229,18 @@ def any_target(**given: Any) -> Target:
     return Target("t", **given)
 
 
+def is_small(op: Op) -> bool:
+    return False
+
+
 def test_a_condition_declines_by_false_and_names_its_line_where_it_raises() -> None:
     (add,) = from_onnx(load(ADD)).graph.ops()
     assert Target("t", operators={"Add": Support(condition=lambda _: False)}).obstacle(add) == "its condition is false"
     assert not Target("t", operators={"Add": Support(condition=lambda _: None)}).obstacle(add)
+    named = Target("t", operators={"Add": Support(condition=is_small)})
+    assert named.obstacle(add) == "its condition is_small is false"
+    with pytest.raises(UsageError, match=r"others fails on Add: TypeError: .* \(test_targets.py:\d+\)$"):
+        any_target(others=lambda _: True).obstacle(add)
     with pytest.raises(UsageError, match=r"on Add y fails: ZeroDivisionError: .* \(test_targets.py:\d+\)$"):
         Target("t", operators={"Add": Support(condition=lambda _: 1 / 0)}).obstacle(add)
 

@@ -174,7 +174,6 @@ class NameResolver:
             names = [*TARGET_NAMES, *self.registry.targets, *self._installed.registry.targets]
             hint = did_you_mean(given, names) or f" (there are {', '.join(names)}; one in a file is FILE.toml)"
             raise UnknownNameError(f"no target is named {given}{hint}")
-        found.require_known()
         return found
 
     def find_target(self, name: str) -> Target | None:

@@ -10,7 +10,7 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
 from .builder import Operand
-from .pattern import OpPattern, PatternInput, Predicate, Var
+from .pattern import NamedInput, OpPattern, PatternInput, Predicate, Var
 
 class CustomOperators:
     """The operators of a domain whose schemas are not known."""
@@ -31,7 +31,7 @@ class CustomOperatorPatterns:
 
 class CustomOperatorPattern:
     """A pattern of an operator whose schema is not known: any inputs and attributes."""
-    def __call__(self, *inputs: PatternInput, **attributes: Any) -> OpPattern: ...
+    def __call__(self, *inputs: PatternInput, **attributes: NamedInput) -> OpPattern: ...
 
 
 class Operators:
@@ -537,407 +537,407 @@ class OperatorPatterns:
     @overload
     def domain(self, name: str, /) -> CustomOperatorPatterns:
         """The operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-    def Abs(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Abs(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Abs(X): Absolute takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where absolute ..."""
-    def Acos(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Acos(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Acos(input): Calculates the arccosine (inverse of cosine) of the given input tensor, element-wise."""
-    def Acosh(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Acosh(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Acosh(input): Calculates the hyperbolic arccosine of the given input tensor element-wise."""
-    def Add(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Add(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Add(A, B): Performs element-wise binary addition (with Numpy-style broadcasting support)."""
-    def AffineGrid(self, *inputs: PatternInput, align_corners: int | Var | Predicate = ..., size: Any = ..., theta: Any = ...) -> OpPattern:
+    def AffineGrid(self, *inputs: PatternInput, align_corners: int | Var | Predicate = ..., size: NamedInput = ..., theta: NamedInput = ...) -> OpPattern:
         """AffineGrid(theta, size): Generates a 2D or 3D flow field (sampling grid), given a batch of affine matrices theta ( An affine ..."""
-    def And(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def And(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """And(A, B): Returns the tensor resulted from performing the and logical operation elementwise on the input ..."""
-    def ArgMax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., select_last_index: int | Var | Predicate = ...) -> OpPattern:
+    def ArgMax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., select_last_index: int | Var | Predicate = ...) -> OpPattern:
         """ArgMax(data): Computes the indices of the max elements of the input tensor's element along the provided axis."""
-    def ArgMin(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., select_last_index: int | Var | Predicate = ...) -> OpPattern:
+    def ArgMin(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., select_last_index: int | Var | Predicate = ...) -> OpPattern:
         """ArgMin(data): Computes the indices of the min elements of the input tensor's element along the provided axis."""
-    def Asin(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Asin(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Asin(input): Calculates the arcsine (inverse of sine) of the given input tensor, element-wise."""
-    def Asinh(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Asinh(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Asinh(input): Calculates the hyperbolic arcsine of the given input tensor element-wise."""
-    def Atan(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Atan(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Atan(input): Calculates the arctangent (inverse of tangent) of the given input tensor, element-wise."""
-    def Atanh(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Atanh(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Atanh(input): Calculates the hyperbolic arctangent of the given input tensor element-wise."""
-    def Attention(self, *inputs: PatternInput, K: Any = ..., Q: Any = ..., V: Any = ..., attn_mask: Any = ..., is_causal: int | Var | Predicate = ..., kv_num_heads: int | Var | Predicate = ..., left_window_size: int | Var | Predicate = ..., nonpad_kv_seqlen: Any = ..., past_key: Any = ..., past_value: Any = ..., q_num_heads: int | Var | Predicate = ..., qk_matmul_output_mode: int | Var | Predicate = ..., right_window_size: int | Var | Predicate = ..., scale: float | Var | Predicate = ..., softcap: float | Var | Predicate = ..., softmax_precision: int | Var | Predicate = ...) -> OpPattern:
+    def Attention(self, *inputs: PatternInput, K: NamedInput = ..., Q: NamedInput = ..., V: NamedInput = ..., attn_mask: NamedInput = ..., is_causal: int | Var | Predicate = ..., kv_num_heads: int | Var | Predicate = ..., left_window_size: int | Var | Predicate = ..., nonpad_kv_seqlen: NamedInput = ..., past_key: NamedInput = ..., past_value: NamedInput = ..., q_num_heads: int | Var | Predicate = ..., qk_matmul_output_mode: int | Var | Predicate = ..., right_window_size: int | Var | Predicate = ..., scale: float | Var | Predicate = ..., softcap: float | Var | Predicate = ..., softmax_precision: int | Var | Predicate = ...) -> OpPattern:
         """Attention(Q, K, V, [attn_mask], [past_key], [past_value], [nonpad_kv_seqlen]): Computes scaled dot product attention on query, key and value tensors, using an optional attention ..."""
-    def AveragePool(self, *inputs: PatternInput, X: Any = ..., auto_pad: str | Var | Predicate = ..., ceil_mode: int | Var | Predicate = ..., count_include_pad: int | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def AveragePool(self, *inputs: PatternInput, X: NamedInput = ..., auto_pad: str | Var | Predicate = ..., ceil_mode: int | Var | Predicate = ..., count_include_pad: int | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """AveragePool(X): AveragePool consumes an input tensor X and applies average pooling across the tensor according to ..."""
-    def BatchNormalization(self, *inputs: PatternInput, B: Any = ..., X: Any = ..., epsilon: float | Var | Predicate = ..., input_mean: Any = ..., input_var: Any = ..., momentum: float | Var | Predicate = ..., scale: Any = ..., training_mode: int | Var | Predicate = ...) -> OpPattern:
+    def BatchNormalization(self, *inputs: PatternInput, B: NamedInput = ..., X: NamedInput = ..., epsilon: float | Var | Predicate = ..., input_mean: NamedInput = ..., input_var: NamedInput = ..., momentum: float | Var | Predicate = ..., scale: NamedInput = ..., training_mode: int | Var | Predicate = ...) -> OpPattern:
         """BatchNormalization(X, scale, B, input_mean, input_var): Carries out batch normalization as described in the paper  Depending on the mode it is being run ..."""
-    def Bernoulli(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: Any = ..., seed: float | Var | Predicate = ...) -> OpPattern:
+    def Bernoulli(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: NamedInput = ..., seed: float | Var | Predicate = ...) -> OpPattern:
         """Bernoulli(input): Draws binary random numbers (0 or 1) from a Bernoulli distribution."""
-    def BitCast(self, *inputs: PatternInput, input: Any = ..., to: int | Var | Predicate = ...) -> OpPattern:
+    def BitCast(self, *inputs: PatternInput, input: NamedInput = ..., to: int | Var | Predicate = ...) -> OpPattern:
         """BitCast(input): Reinterprets the binary representation of a tensor as a different data type, specified by the 'to' ..."""
-    def BitShift(self, *inputs: PatternInput, X: Any = ..., Y: Any = ..., direction: str | Var | Predicate = ...) -> OpPattern:
+    def BitShift(self, *inputs: PatternInput, X: NamedInput = ..., Y: NamedInput = ..., direction: str | Var | Predicate = ...) -> OpPattern:
         """BitShift(X, Y): Bitwise shift operator performs element-wise operation."""
-    def BitwiseAnd(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def BitwiseAnd(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """BitwiseAnd(A, B): Returns the tensor resulting from performing the bitwise and operation elementwise on the input ..."""
-    def BitwiseNot(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def BitwiseNot(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """BitwiseNot(X): Returns the bitwise not of the input tensor element-wise."""
-    def BitwiseOr(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def BitwiseOr(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """BitwiseOr(A, B): Returns the tensor resulting from performing the bitwise or operation elementwise on the input ..."""
-    def BitwiseXor(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def BitwiseXor(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """BitwiseXor(A, B): Returns the tensor resulting from performing the bitwise xor operation elementwise on the input ..."""
-    def BlackmanWindow(self, *inputs: PatternInput, output_datatype: int | Var | Predicate = ..., periodic: int | Var | Predicate = ..., size: Any = ...) -> OpPattern:
+    def BlackmanWindow(self, *inputs: PatternInput, output_datatype: int | Var | Predicate = ..., periodic: int | Var | Predicate = ..., size: NamedInput = ...) -> OpPattern:
         """BlackmanWindow(size): Generates a Blackman window as described in the paper."""
-    def Cast(self, *inputs: PatternInput, input: Any = ..., round_mode: str | Var | Predicate = ..., saturate: int | Var | Predicate = ..., to: int | Var | Predicate = ...) -> OpPattern:
+    def Cast(self, *inputs: PatternInput, input: NamedInput = ..., round_mode: str | Var | Predicate = ..., saturate: int | Var | Predicate = ..., to: int | Var | Predicate = ...) -> OpPattern:
         """Cast(input): The operator casts the elements of a given input tensor to a data type specified by the 'to' ..."""
-    def CastLike(self, *inputs: PatternInput, input: Any = ..., round_mode: str | Var | Predicate = ..., saturate: int | Var | Predicate = ..., target_type: Any = ...) -> OpPattern:
+    def CastLike(self, *inputs: PatternInput, input: NamedInput = ..., round_mode: str | Var | Predicate = ..., saturate: int | Var | Predicate = ..., target_type: NamedInput = ...) -> OpPattern:
         """CastLike(input, target_type): The operator casts the elements of a given input tensor (the first input) to the same data type as ..."""
-    def CausalConvWithState(self, *inputs: PatternInput, activation: str | Var | Predicate = ..., bias: Any = ..., input: Any = ..., past_state: Any = ..., weight: Any = ...) -> OpPattern:
+    def CausalConvWithState(self, *inputs: PatternInput, activation: str | Var | Predicate = ..., bias: NamedInput = ..., input: NamedInput = ..., past_state: NamedInput = ..., weight: NamedInput = ...) -> OpPattern:
         """CausalConvWithState(input, weight, [bias], [past_state]): Stateful causal 1D depthwise convolution."""
-    def Ceil(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Ceil(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Ceil(X): Ceil takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the ceil is, y ..."""
-    def Celu(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
+    def Celu(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
         """Celu(X): Continuously Differentiable Exponential Linear Units."""
-    def CenterCropPad(self, *inputs: PatternInput, axes: Sequence[int] | Var | Predicate = ..., input_data: Any = ..., shape: Any = ...) -> OpPattern:
+    def CenterCropPad(self, *inputs: PatternInput, axes: Sequence[int] | Var | Predicate = ..., input_data: NamedInput = ..., shape: NamedInput = ...) -> OpPattern:
         """CenterCropPad(input_data, shape): Center crop or pad an input to given dimensions."""
-    def Clip(self, *inputs: PatternInput, input: Any = ..., max: Any = ..., min: Any = ...) -> OpPattern:
+    def Clip(self, *inputs: PatternInput, input: NamedInput = ..., max: NamedInput = ..., min: NamedInput = ...) -> OpPattern:
         """Clip(input, [min], [max]): Clip operator limits the given input within an interval."""
-    def Col2Im(self, *inputs: PatternInput, block_shape: Any = ..., dilations: Sequence[int] | Var | Predicate = ..., image_shape: Any = ..., input: Any = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def Col2Im(self, *inputs: PatternInput, block_shape: NamedInput = ..., dilations: Sequence[int] | Var | Predicate = ..., image_shape: NamedInput = ..., input: NamedInput = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """Col2Im(input, image_shape, block_shape): The operator rearranges column blocks back into a multidimensional image Col2Im behaves similarly ..."""
-    def Compress(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., condition: Any = ..., input: Any = ...) -> OpPattern:
+    def Compress(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., condition: NamedInput = ..., input: NamedInput = ...) -> OpPattern:
         """Compress(input, condition): Selects slices from an input tensor along a given axis where condition evaluates to True for each ..."""
     def Concat(self, *inputs: PatternInput, axis: int | Var | Predicate = ...) -> OpPattern:
         """Concat(inputs): Concatenate a list of tensors into a single tensor."""
-    def ConcatFromSequence(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input_sequence: Any = ..., new_axis: int | Var | Predicate = ...) -> OpPattern:
+    def ConcatFromSequence(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input_sequence: NamedInput = ..., new_axis: int | Var | Predicate = ...) -> OpPattern:
         """ConcatFromSequence(input_sequence): Concatenate a sequence of tensors into a single tensor."""
     def Constant(self, *inputs: PatternInput, sparse_value: onnx.SparseTensorProto | Var | Predicate = ..., value: Tensor | onnx.TensorProto | Var | Predicate = ..., value_float: float | Var | Predicate = ..., value_floats: Sequence[float] | Var | Predicate = ..., value_int: int | Var | Predicate = ..., value_ints: Sequence[int] | Var | Predicate = ..., value_string: str | Var | Predicate = ..., value_strings: Sequence[str] | Var | Predicate = ...) -> OpPattern:
         """Constant(): This operator produces a constant tensor."""
-    def ConstantOfShape(self, *inputs: PatternInput, input: Any = ..., value: Tensor | onnx.TensorProto | Var | Predicate = ...) -> OpPattern:
+    def ConstantOfShape(self, *inputs: PatternInput, input: NamedInput = ..., value: Tensor | onnx.TensorProto | Var | Predicate = ...) -> OpPattern:
         """ConstantOfShape(input): Generate a tensor with given value and shape."""
-    def Conv(self, *inputs: PatternInput, B: Any = ..., W: Any = ..., X: Any = ..., auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def Conv(self, *inputs: PatternInput, B: NamedInput = ..., W: NamedInput = ..., X: NamedInput = ..., auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """Conv(X, W, [B]): The convolution operator consumes an input tensor and a filter, and computes the output."""
-    def ConvInteger(self, *inputs: PatternInput, auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ..., w: Any = ..., w_zero_point: Any = ..., x: Any = ..., x_zero_point: Any = ...) -> OpPattern:
+    def ConvInteger(self, *inputs: PatternInput, auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ..., w: NamedInput = ..., w_zero_point: NamedInput = ..., x: NamedInput = ..., x_zero_point: NamedInput = ...) -> OpPattern:
         """ConvInteger(x, w, [x_zero_point], [w_zero_point]): The integer convolution operator consumes an input tensor, its zero-point, a filter, and its ..."""
-    def ConvTranspose(self, *inputs: PatternInput, B: Any = ..., W: Any = ..., X: Any = ..., auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., output_padding: Sequence[int] | Var | Predicate = ..., output_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def ConvTranspose(self, *inputs: PatternInput, B: NamedInput = ..., W: NamedInput = ..., X: NamedInput = ..., auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., output_padding: Sequence[int] | Var | Predicate = ..., output_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """ConvTranspose(X, W, [B]): The convolution transpose operator consumes an input tensor and a filter, and computes the output."""
-    def Cos(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Cos(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Cos(input): Calculates the cosine of the given input tensor, element-wise."""
-    def Cosh(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Cosh(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Cosh(input): Calculates the hyperbolic cosine of the given input tensor element-wise."""
-    def CumProd(self, *inputs: PatternInput, axis: Any = ..., exclusive: int | Var | Predicate = ..., reverse: int | Var | Predicate = ..., x: Any = ...) -> OpPattern:
+    def CumProd(self, *inputs: PatternInput, axis: NamedInput = ..., exclusive: int | Var | Predicate = ..., reverse: int | Var | Predicate = ..., x: NamedInput = ...) -> OpPattern:
         """CumProd(x, axis): Performs cumulative product of the input elements along the given axis."""
-    def CumSum(self, *inputs: PatternInput, axis: Any = ..., exclusive: int | Var | Predicate = ..., reverse: int | Var | Predicate = ..., x: Any = ...) -> OpPattern:
+    def CumSum(self, *inputs: PatternInput, axis: NamedInput = ..., exclusive: int | Var | Predicate = ..., reverse: int | Var | Predicate = ..., x: NamedInput = ...) -> OpPattern:
         """CumSum(x, axis): Performs cumulative sum of the input elements along the given axis."""
-    def DFT(self, *inputs: PatternInput, axis: Any = ..., dft_length: Any = ..., input: Any = ..., inverse: int | Var | Predicate = ..., onesided: int | Var | Predicate = ...) -> OpPattern:
+    def DFT(self, *inputs: PatternInput, axis: NamedInput = ..., dft_length: NamedInput = ..., input: NamedInput = ..., inverse: int | Var | Predicate = ..., onesided: int | Var | Predicate = ...) -> OpPattern:
         """DFT(input, [dft_length], [axis]): Computes the discrete Fourier Transform (DFT) of the input."""
-    def DeformConv(self, *inputs: PatternInput, B: Any = ..., W: Any = ..., X: Any = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., mask: Any = ..., offset: Any = ..., offset_group: int | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def DeformConv(self, *inputs: PatternInput, B: NamedInput = ..., W: NamedInput = ..., X: NamedInput = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., mask: NamedInput = ..., offset: NamedInput = ..., offset_group: int | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """DeformConv(X, W, offset, [B], [mask]): Performs deformable convolution as described in  and  This operator specification supports the ..."""
-    def DepthToSpace(self, *inputs: PatternInput, blocksize: int | Var | Predicate = ..., input: Any = ..., mode: str | Var | Predicate = ...) -> OpPattern:
+    def DepthToSpace(self, *inputs: PatternInput, blocksize: int | Var | Predicate = ..., input: NamedInput = ..., mode: str | Var | Predicate = ...) -> OpPattern:
         """DepthToSpace(input): DepthToSpace rearranges (permutes) data from depth into blocks of spatial data."""
-    def DequantizeLinear(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., block_size: int | Var | Predicate = ..., output_dtype: int | Var | Predicate = ..., x: Any = ..., x_scale: Any = ..., x_zero_point: Any = ...) -> OpPattern:
+    def DequantizeLinear(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., block_size: int | Var | Predicate = ..., output_dtype: int | Var | Predicate = ..., x: NamedInput = ..., x_scale: NamedInput = ..., x_zero_point: NamedInput = ...) -> OpPattern:
         """DequantizeLinear(x, x_scale, [x_zero_point]): The linear dequantization operator."""
-    def Det(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Det(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Det(X): Det calculates determinant of a square matrix or batches of square matrices."""
-    def Div(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Div(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Div(A, B): Performs element-wise binary division (with Numpy-style broadcasting support)."""
-    def Dropout(self, *inputs: PatternInput, data: Any = ..., ratio: Any = ..., seed: int | Var | Predicate = ..., training_mode: Any = ...) -> OpPattern:
+    def Dropout(self, *inputs: PatternInput, data: NamedInput = ..., ratio: NamedInput = ..., seed: int | Var | Predicate = ..., training_mode: NamedInput = ...) -> OpPattern:
         """Dropout(data, [ratio], [training_mode]): Dropout takes an input floating-point tensor, an optional input ratio (floating-point scalar) and ..."""
-    def DynamicQuantizeLinear(self, *inputs: PatternInput, x: Any = ...) -> OpPattern:
+    def DynamicQuantizeLinear(self, *inputs: PatternInput, x: NamedInput = ...) -> OpPattern:
         """DynamicQuantizeLinear(x): A Function to fuse calculation for Scale, Zero Point and FP32->8Bit conversion of FP32 Input data."""
     def Einsum(self, *inputs: PatternInput, equation: str | Var | Predicate = ...) -> OpPattern:
         """Einsum(Inputs): An einsum of the form term1, term2 -> output-term produces an output tensor using the following ..."""
-    def Elu(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
+    def Elu(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
         """Elu(X): Elu takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the function ..."""
-    def Equal(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Equal(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Equal(A, B): Returns the tensor resulted from performing the equal logical operation elementwise on the input ..."""
-    def Erf(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Erf(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Erf(input): Computes the error function of the given input tensor element-wise."""
-    def Exp(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Exp(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Exp(input): Calculates the exponential of the given input tensor, element-wise."""
-    def Expand(self, *inputs: PatternInput, input: Any = ..., shape: Any = ...) -> OpPattern:
+    def Expand(self, *inputs: PatternInput, input: NamedInput = ..., shape: NamedInput = ...) -> OpPattern:
         """Expand(input, shape): Broadcast the input tensor following the given shape and the broadcast rule."""
-    def EyeLike(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: Any = ..., k: int | Var | Predicate = ...) -> OpPattern:
+    def EyeLike(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: NamedInput = ..., k: int | Var | Predicate = ...) -> OpPattern:
         """EyeLike(input): Generate a 2D tensor (matrix) with ones on the diagonal and zeros everywhere else."""
-    def Flatten(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: Any = ...) -> OpPattern:
+    def Flatten(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: NamedInput = ...) -> OpPattern:
         """Flatten(input): Flattens the input tensor into a 2D matrix."""
-    def Floor(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Floor(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Floor(X): Floor takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the floor is ..."""
-    def GRU(self, *inputs: PatternInput, B: Any = ..., R: Any = ..., W: Any = ..., X: Any = ..., activation_alpha: Sequence[float] | Var | Predicate = ..., activation_beta: Sequence[float] | Var | Predicate = ..., activations: Sequence[str] | Var | Predicate = ..., clip: float | Var | Predicate = ..., direction: str | Var | Predicate = ..., hidden_size: int | Var | Predicate = ..., initial_h: Any = ..., layout: int | Var | Predicate = ..., linear_before_reset: int | Var | Predicate = ..., sequence_lens: Any = ...) -> OpPattern:
+    def GRU(self, *inputs: PatternInput, B: NamedInput = ..., R: NamedInput = ..., W: NamedInput = ..., X: NamedInput = ..., activation_alpha: Sequence[float] | Var | Predicate = ..., activation_beta: Sequence[float] | Var | Predicate = ..., activations: Sequence[str] | Var | Predicate = ..., clip: float | Var | Predicate = ..., direction: str | Var | Predicate = ..., hidden_size: int | Var | Predicate = ..., initial_h: NamedInput = ..., layout: int | Var | Predicate = ..., linear_before_reset: int | Var | Predicate = ..., sequence_lens: NamedInput = ...) -> OpPattern:
         """GRU(X, W, R, [B], [sequence_lens], [initial_h]): Computes an one-layer GRU."""
-    def Gather(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: Any = ..., indices: Any = ...) -> OpPattern:
+    def Gather(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: NamedInput = ..., indices: NamedInput = ...) -> OpPattern:
         """Gather(data, indices): Given data tensor of rank r >= 1, and indices tensor of rank q, gather entries of the axis ..."""
-    def GatherElements(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: Any = ..., indices: Any = ...) -> OpPattern:
+    def GatherElements(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: NamedInput = ..., indices: NamedInput = ...) -> OpPattern:
         """GatherElements(data, indices): GatherElements takes two inputs data and indices of the same rank r >= 1 and an optional attribute ..."""
-    def GatherND(self, *inputs: PatternInput, batch_dims: int | Var | Predicate = ..., data: Any = ..., indices: Any = ...) -> OpPattern:
+    def GatherND(self, *inputs: PatternInput, batch_dims: int | Var | Predicate = ..., data: NamedInput = ..., indices: NamedInput = ...) -> OpPattern:
         """GatherND(data, indices): Given data tensor of rank r >= 1, indices tensor of rank q >= 1, and batch_dims integer b, this ..."""
-    def Gelu(self, *inputs: PatternInput, X: Any = ..., approximate: str | Var | Predicate = ...) -> OpPattern:
+    def Gelu(self, *inputs: PatternInput, X: NamedInput = ..., approximate: str | Var | Predicate = ...) -> OpPattern:
         """Gelu(X): Gelu takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the gaussian ..."""
-    def Gemm(self, *inputs: PatternInput, A: Any = ..., B: Any = ..., C: Any = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., transA: int | Var | Predicate = ..., transB: int | Var | Predicate = ...) -> OpPattern:
+    def Gemm(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ..., C: NamedInput = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., transA: int | Var | Predicate = ..., transB: int | Var | Predicate = ...) -> OpPattern:
         """Gemm(A, B, [C]): General Matrix multiplication:   A' = transpose(A) if transA else A * B' = transpose(B) if transB ..."""
-    def GlobalAveragePool(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def GlobalAveragePool(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """GlobalAveragePool(X): GlobalAveragePool consumes an input tensor X and applies average pooling across the values in the ..."""
-    def GlobalLpPool(self, *inputs: PatternInput, X: Any = ..., p: int | Var | Predicate = ...) -> OpPattern:
+    def GlobalLpPool(self, *inputs: PatternInput, X: NamedInput = ..., p: int | Var | Predicate = ...) -> OpPattern:
         """GlobalLpPool(X): GlobalLpPool consumes an input tensor X and applies lp pool pooling across the values in the same ..."""
-    def GlobalMaxPool(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def GlobalMaxPool(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """GlobalMaxPool(X): GlobalMaxPool consumes an input tensor X and applies max pooling across the values in the same ..."""
-    def Greater(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Greater(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Greater(A, B): Returns the tensor resulted from performing the greater logical operation elementwise on the input ..."""
-    def GreaterOrEqual(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def GreaterOrEqual(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """GreaterOrEqual(A, B): Returns the tensor resulted from performing the greater_equal logical operation elementwise on the ..."""
-    def GridSample(self, *inputs: PatternInput, X: Any = ..., align_corners: int | Var | Predicate = ..., grid: Any = ..., mode: str | Var | Predicate = ..., padding_mode: str | Var | Predicate = ...) -> OpPattern:
+    def GridSample(self, *inputs: PatternInput, X: NamedInput = ..., align_corners: int | Var | Predicate = ..., grid: NamedInput = ..., mode: str | Var | Predicate = ..., padding_mode: str | Var | Predicate = ...) -> OpPattern:
         """GridSample(X, grid): Given an input X and a flow-field grid, computes the output Y using X values and pixel locations ..."""
-    def GroupNormalization(self, *inputs: PatternInput, X: Any = ..., bias: Any = ..., epsilon: float | Var | Predicate = ..., num_groups: int | Var | Predicate = ..., scale: Any = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
+    def GroupNormalization(self, *inputs: PatternInput, X: NamedInput = ..., bias: NamedInput = ..., epsilon: float | Var | Predicate = ..., num_groups: int | Var | Predicate = ..., scale: NamedInput = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
         """GroupNormalization(X, scale, bias): A GroupNormalization function."""
-    def HammingWindow(self, *inputs: PatternInput, output_datatype: int | Var | Predicate = ..., periodic: int | Var | Predicate = ..., size: Any = ...) -> OpPattern:
+    def HammingWindow(self, *inputs: PatternInput, output_datatype: int | Var | Predicate = ..., periodic: int | Var | Predicate = ..., size: NamedInput = ...) -> OpPattern:
         """HammingWindow(size): Generates a Hamming window as described in the paper."""
-    def HannWindow(self, *inputs: PatternInput, output_datatype: int | Var | Predicate = ..., periodic: int | Var | Predicate = ..., size: Any = ...) -> OpPattern:
+    def HannWindow(self, *inputs: PatternInput, output_datatype: int | Var | Predicate = ..., periodic: int | Var | Predicate = ..., size: NamedInput = ...) -> OpPattern:
         """HannWindow(size): Generates a Hann window as described in the paper."""
-    def HardSigmoid(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ...) -> OpPattern:
+    def HardSigmoid(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ...) -> OpPattern:
         """HardSigmoid(X): HardSigmoid takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the ..."""
-    def HardSwish(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def HardSwish(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """HardSwish(X): HardSwish takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the ..."""
-    def Hardmax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: Any = ...) -> OpPattern:
+    def Hardmax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: NamedInput = ...) -> OpPattern:
         """Hardmax(input): The operator computes the hardmax values for the given input."""
-    def Identity(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Identity(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Identity(input): Identity operator."""
-    def If(self, *inputs: PatternInput, cond: Any = ..., else_branch: Graph | Var | Predicate = ..., then_branch: Graph | Var | Predicate = ...) -> OpPattern:
+    def If(self, *inputs: PatternInput, cond: NamedInput = ..., else_branch: Graph | Var | Predicate = ..., then_branch: Graph | Var | Predicate = ...) -> OpPattern:
         """If(cond): If conditional."""
-    def ImageDecoder(self, *inputs: PatternInput, encoded_stream: Any = ..., pixel_format: str | Var | Predicate = ...) -> OpPattern:
+    def ImageDecoder(self, *inputs: PatternInput, encoded_stream: NamedInput = ..., pixel_format: str | Var | Predicate = ...) -> OpPattern:
         """ImageDecoder(encoded_stream): Loads and decodes and image from a file."""
-    def InstanceNormalization(self, *inputs: PatternInput, B: Any = ..., epsilon: float | Var | Predicate = ..., input: Any = ..., scale: Any = ...) -> OpPattern:
+    def InstanceNormalization(self, *inputs: PatternInput, B: NamedInput = ..., epsilon: float | Var | Predicate = ..., input: NamedInput = ..., scale: NamedInput = ...) -> OpPattern:
         """InstanceNormalization(input, scale, B): Carries out instance normalization as described in the paper  y = scale * (x - mean) / ..."""
-    def IsInf(self, *inputs: PatternInput, X: Any = ..., detect_negative: int | Var | Predicate = ..., detect_positive: int | Var | Predicate = ...) -> OpPattern:
+    def IsInf(self, *inputs: PatternInput, X: NamedInput = ..., detect_negative: int | Var | Predicate = ..., detect_positive: int | Var | Predicate = ...) -> OpPattern:
         """IsInf(X): Map infinity to true and other values to false."""
-    def IsNaN(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def IsNaN(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """IsNaN(X): Returns which elements of the input are NaN."""
-    def LRN(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., bias: float | Var | Predicate = ..., size: int | Var | Predicate = ...) -> OpPattern:
+    def LRN(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., bias: float | Var | Predicate = ..., size: int | Var | Predicate = ...) -> OpPattern:
         """LRN(X): Local Response Normalization proposed in the AlexNet paper."""
-    def LSTM(self, *inputs: PatternInput, B: Any = ..., P: Any = ..., R: Any = ..., W: Any = ..., X: Any = ..., activation_alpha: Sequence[float] | Var | Predicate = ..., activation_beta: Sequence[float] | Var | Predicate = ..., activations: Sequence[str] | Var | Predicate = ..., clip: float | Var | Predicate = ..., direction: str | Var | Predicate = ..., hidden_size: int | Var | Predicate = ..., initial_c: Any = ..., initial_h: Any = ..., input_forget: int | Var | Predicate = ..., layout: int | Var | Predicate = ..., sequence_lens: Any = ...) -> OpPattern:
+    def LSTM(self, *inputs: PatternInput, B: NamedInput = ..., P: NamedInput = ..., R: NamedInput = ..., W: NamedInput = ..., X: NamedInput = ..., activation_alpha: Sequence[float] | Var | Predicate = ..., activation_beta: Sequence[float] | Var | Predicate = ..., activations: Sequence[str] | Var | Predicate = ..., clip: float | Var | Predicate = ..., direction: str | Var | Predicate = ..., hidden_size: int | Var | Predicate = ..., initial_c: NamedInput = ..., initial_h: NamedInput = ..., input_forget: int | Var | Predicate = ..., layout: int | Var | Predicate = ..., sequence_lens: NamedInput = ...) -> OpPattern:
         """LSTM(X, W, R, [B], [sequence_lens], [initial_h], [initial_c], [P]): Computes an one-layer LSTM."""
-    def LayerNormalization(self, *inputs: PatternInput, B: Any = ..., Scale: Any = ..., X: Any = ..., axis: int | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
+    def LayerNormalization(self, *inputs: PatternInput, B: NamedInput = ..., Scale: NamedInput = ..., X: NamedInput = ..., axis: int | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
         """LayerNormalization(X, Scale, [B]): This is layer normalization defined in ONNX as function."""
-    def LeakyRelu(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
+    def LeakyRelu(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
         """LeakyRelu(X): LeakyRelu takes input data (Tensor<T>) and an argument alpha, and produces one output data ..."""
-    def Less(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Less(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Less(A, B): Returns the tensor resulted from performing the less logical operation elementwise on the input ..."""
-    def LessOrEqual(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def LessOrEqual(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """LessOrEqual(A, B): Returns the tensor resulted from performing the less_equal logical operation elementwise on the ..."""
-    def LinearAttention(self, *inputs: PatternInput, beta: Any = ..., chunk_size: int | Var | Predicate = ..., decay: Any = ..., key: Any = ..., kv_num_heads: int | Var | Predicate = ..., past_state: Any = ..., q_num_heads: int | Var | Predicate = ..., query: Any = ..., scale: float | Var | Predicate = ..., update_rule: str | Var | Predicate = ..., value: Any = ...) -> OpPattern:
+    def LinearAttention(self, *inputs: PatternInput, beta: NamedInput = ..., chunk_size: int | Var | Predicate = ..., decay: NamedInput = ..., key: NamedInput = ..., kv_num_heads: int | Var | Predicate = ..., past_state: NamedInput = ..., q_num_heads: int | Var | Predicate = ..., query: NamedInput = ..., scale: float | Var | Predicate = ..., update_rule: str | Var | Predicate = ..., value: NamedInput = ...) -> OpPattern:
         """LinearAttention(query, key, value, [past_state], [decay], [beta]): Unified linear attention operator for autoregressive decoding (T=1) and prefill (T>1)."""
-    def Log(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Log(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Log(input): Calculates the natural log of the given input tensor, element-wise."""
-    def LogSoftmax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: Any = ...) -> OpPattern:
+    def LogSoftmax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: NamedInput = ...) -> OpPattern:
         """LogSoftmax(input): The operator computes the log of softmax values for the given input."""
-    def Loop(self, *inputs: PatternInput, M: Any = ..., body: Graph | Var | Predicate = ..., cond: Any = ...) -> OpPattern:
+    def Loop(self, *inputs: PatternInput, M: NamedInput = ..., body: Graph | Var | Predicate = ..., cond: NamedInput = ...) -> OpPattern:
         """Loop([M], [cond], v_initial): Generic Looping construct."""
-    def LpNormalization(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: Any = ..., p: int | Var | Predicate = ...) -> OpPattern:
+    def LpNormalization(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: NamedInput = ..., p: int | Var | Predicate = ...) -> OpPattern:
         """LpNormalization(input): Given a matrix, apply Lp-normalization along the provided axis."""
-    def LpPool(self, *inputs: PatternInput, X: Any = ..., auto_pad: str | Var | Predicate = ..., ceil_mode: int | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., p: int | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def LpPool(self, *inputs: PatternInput, X: NamedInput = ..., auto_pad: str | Var | Predicate = ..., ceil_mode: int | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., p: int | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """LpPool(X): LpPool consumes an input tensor X and applies Lp pooling across the tensor according to kernel ..."""
-    def MatMul(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def MatMul(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """MatMul(A, B): Matrix product that behaves like numpy.matmul."""
-    def MatMulInteger(self, *inputs: PatternInput, A: Any = ..., B: Any = ..., a_zero_point: Any = ..., b_zero_point: Any = ...) -> OpPattern:
+    def MatMulInteger(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ..., a_zero_point: NamedInput = ..., b_zero_point: NamedInput = ...) -> OpPattern:
         """MatMulInteger(A, B, [a_zero_point], [b_zero_point]): Matrix product that behaves like numpy.matmul."""
     def Max(self, *inputs: PatternInput) -> OpPattern:
         """Max(data_0): Element-wise max of each of the input tensors (with Numpy-style broadcasting support)."""
-    def MaxPool(self, *inputs: PatternInput, X: Any = ..., auto_pad: str | Var | Predicate = ..., ceil_mode: int | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., storage_order: int | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def MaxPool(self, *inputs: PatternInput, X: NamedInput = ..., auto_pad: str | Var | Predicate = ..., ceil_mode: int | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., storage_order: int | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """MaxPool(X): MaxPool consumes an input tensor X and applies max pooling across the tensor according to kernel ..."""
-    def MaxRoiPool(self, *inputs: PatternInput, X: Any = ..., pooled_shape: Sequence[int] | Var | Predicate = ..., rois: Any = ..., spatial_scale: float | Var | Predicate = ...) -> OpPattern:
+    def MaxRoiPool(self, *inputs: PatternInput, X: NamedInput = ..., pooled_shape: Sequence[int] | Var | Predicate = ..., rois: NamedInput = ..., spatial_scale: float | Var | Predicate = ...) -> OpPattern:
         """MaxRoiPool(X, rois): ROI max pool consumes an input tensor X and region of interests (RoIs) to apply max pooling across ..."""
-    def MaxUnpool(self, *inputs: PatternInput, I: Any = ..., X: Any = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., output_shape: Any = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def MaxUnpool(self, *inputs: PatternInput, I: NamedInput = ..., X: NamedInput = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., output_shape: NamedInput = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """MaxUnpool(X, I, [output_shape]): MaxUnpool essentially computes the partial inverse of the MaxPool op."""
     def Mean(self, *inputs: PatternInput) -> OpPattern:
         """Mean(data_0): Element-wise mean of each of the input tensors (with Numpy-style broadcasting support)."""
-    def MeanVarianceNormalization(self, *inputs: PatternInput, X: Any = ..., axes: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def MeanVarianceNormalization(self, *inputs: PatternInput, X: NamedInput = ..., axes: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """MeanVarianceNormalization(X): A MeanVarianceNormalization Function."""
-    def MelWeightMatrix(self, *inputs: PatternInput, dft_length: Any = ..., lower_edge_hertz: Any = ..., num_mel_bins: Any = ..., output_datatype: int | Var | Predicate = ..., sample_rate: Any = ..., upper_edge_hertz: Any = ...) -> OpPattern:
+    def MelWeightMatrix(self, *inputs: PatternInput, dft_length: NamedInput = ..., lower_edge_hertz: NamedInput = ..., num_mel_bins: NamedInput = ..., output_datatype: int | Var | Predicate = ..., sample_rate: NamedInput = ..., upper_edge_hertz: NamedInput = ...) -> OpPattern:
         """MelWeightMatrix(num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz): Generate a MelWeightMatrix that can be used to re-weight a Tensor containing a linearly sampled ..."""
     def Min(self, *inputs: PatternInput) -> OpPattern:
         """Min(data_0): Element-wise min of each of the input tensors (with Numpy-style broadcasting support)."""
-    def Mish(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Mish(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Mish(X): Mish."""
-    def Mod(self, *inputs: PatternInput, A: Any = ..., B: Any = ..., fmod: int | Var | Predicate = ...) -> OpPattern:
+    def Mod(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ..., fmod: int | Var | Predicate = ...) -> OpPattern:
         """Mod(A, B): Performs an element-wise binary modulo operation."""
-    def Mul(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Mul(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Mul(A, B): Performs element-wise binary multiplication (with Numpy-style broadcasting support)."""
-    def Multinomial(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: Any = ..., sample_size: int | Var | Predicate = ..., seed: float | Var | Predicate = ...) -> OpPattern:
+    def Multinomial(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: NamedInput = ..., sample_size: int | Var | Predicate = ..., seed: float | Var | Predicate = ...) -> OpPattern:
         """Multinomial(input): Generate a tensor of samples from a multinomial distribution according to the probabilities of each ..."""
-    def Neg(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Neg(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Neg(X): Neg takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where each element ..."""
-    def NegativeLogLikelihoodLoss(self, *inputs: PatternInput, ignore_index: int | Var | Predicate = ..., input: Any = ..., reduction: str | Var | Predicate = ..., target: Any = ..., weight: Any = ...) -> OpPattern:
+    def NegativeLogLikelihoodLoss(self, *inputs: PatternInput, ignore_index: int | Var | Predicate = ..., input: NamedInput = ..., reduction: str | Var | Predicate = ..., target: NamedInput = ..., weight: NamedInput = ...) -> OpPattern:
         """NegativeLogLikelihoodLoss(input, target, [weight]): A NegativeLogLikelihoodLoss operator computes (weighted) negative log likelihood loss."""
-    def NonMaxSuppression(self, *inputs: PatternInput, boxes: Any = ..., center_point_box: int | Var | Predicate = ..., iou_threshold: Any = ..., max_output_boxes_per_class: Any = ..., score_threshold: Any = ..., scores: Any = ...) -> OpPattern:
+    def NonMaxSuppression(self, *inputs: PatternInput, boxes: NamedInput = ..., center_point_box: int | Var | Predicate = ..., iou_threshold: NamedInput = ..., max_output_boxes_per_class: NamedInput = ..., score_threshold: NamedInput = ..., scores: NamedInput = ...) -> OpPattern:
         """NonMaxSuppression(boxes, scores, [max_output_boxes_per_class], [iou_threshold], [score_threshold]): Filter out boxes that have high intersection-over-union (IOU) overlap with previously selected boxes."""
-    def NonZero(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def NonZero(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """NonZero(X): Returns the indices of the elements that are non-zero (in row-major order - by dimension)."""
-    def Not(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Not(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Not(X): Returns the negation of the input tensor element-wise."""
-    def OneHot(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., depth: Any = ..., indices: Any = ..., values: Any = ...) -> OpPattern:
+    def OneHot(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., depth: NamedInput = ..., indices: NamedInput = ..., values: NamedInput = ...) -> OpPattern:
         """OneHot(indices, depth, values): Produces a one-hot tensor based on inputs."""
-    def Optional(self, *inputs: PatternInput, input: Any = ..., type: onnx.TypeProto | Var | Predicate = ...) -> OpPattern:
+    def Optional(self, *inputs: PatternInput, input: NamedInput = ..., type: onnx.TypeProto | Var | Predicate = ...) -> OpPattern:
         """Optional([input]): Constructs an optional-type value containing either an empty optional of a certain type specified ..."""
-    def OptionalGetElement(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def OptionalGetElement(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """OptionalGetElement(input): If the input is a tensor or sequence type, it returns the input."""
-    def OptionalHasElement(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def OptionalHasElement(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """OptionalHasElement([input]): Returns true if (1) the input is an optional-type and contains an element, or, (2) the input is a ..."""
-    def Or(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Or(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Or(A, B): Returns the tensor resulted from performing the or logical operation elementwise on the input ..."""
-    def PRelu(self, *inputs: PatternInput, X: Any = ..., slope: Any = ...) -> OpPattern:
+    def PRelu(self, *inputs: PatternInput, X: NamedInput = ..., slope: NamedInput = ...) -> OpPattern:
         """PRelu(X, slope): PRelu takes input data (Tensor<T>) and slope tensor as input, and produces one output data ..."""
-    def Pad(self, *inputs: PatternInput, axes: Any = ..., constant_value: Any = ..., data: Any = ..., mode: str | Var | Predicate = ..., pads: Any = ...) -> OpPattern:
+    def Pad(self, *inputs: PatternInput, axes: NamedInput = ..., constant_value: NamedInput = ..., data: NamedInput = ..., mode: str | Var | Predicate = ..., pads: NamedInput = ...) -> OpPattern:
         """Pad(data, pads, [constant_value], [axes]): Given a tensor containing the data to be padded (data), a tensor containing the number of start and ..."""
-    def Pow(self, *inputs: PatternInput, X: Any = ..., Y: Any = ...) -> OpPattern:
+    def Pow(self, *inputs: PatternInput, X: NamedInput = ..., Y: NamedInput = ...) -> OpPattern:
         """Pow(X, Y): Pow takes input data (Tensor<T>) and exponent Tensor, and produces one output data (Tensor<T>) ..."""
-    def QLinearConv(self, *inputs: PatternInput, B: Any = ..., auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ..., w: Any = ..., w_scale: Any = ..., w_zero_point: Any = ..., x: Any = ..., x_scale: Any = ..., x_zero_point: Any = ..., y_scale: Any = ..., y_zero_point: Any = ...) -> OpPattern:
+    def QLinearConv(self, *inputs: PatternInput, B: NamedInput = ..., auto_pad: str | Var | Predicate = ..., dilations: Sequence[int] | Var | Predicate = ..., group: int | Var | Predicate = ..., kernel_shape: Sequence[int] | Var | Predicate = ..., pads: Sequence[int] | Var | Predicate = ..., strides: Sequence[int] | Var | Predicate = ..., w: NamedInput = ..., w_scale: NamedInput = ..., w_zero_point: NamedInput = ..., x: NamedInput = ..., x_scale: NamedInput = ..., x_zero_point: NamedInput = ..., y_scale: NamedInput = ..., y_zero_point: NamedInput = ...) -> OpPattern:
         """QLinearConv(x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, [B]): The convolution operator consumes a quantized input tensor, its scale and zero point, a quantized ..."""
-    def QLinearMatMul(self, *inputs: PatternInput, a: Any = ..., a_scale: Any = ..., a_zero_point: Any = ..., b: Any = ..., b_scale: Any = ..., b_zero_point: Any = ..., y_scale: Any = ..., y_zero_point: Any = ...) -> OpPattern:
+    def QLinearMatMul(self, *inputs: PatternInput, a: NamedInput = ..., a_scale: NamedInput = ..., a_zero_point: NamedInput = ..., b: NamedInput = ..., b_scale: NamedInput = ..., b_zero_point: NamedInput = ..., y_scale: NamedInput = ..., y_zero_point: NamedInput = ...) -> OpPattern:
         """QLinearMatMul(a, a_scale, a_zero_point, b, b_scale, b_zero_point, y_scale, y_zero_point): Matrix product that behaves like numpy.matmul."""
-    def QuantizeLinear(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., block_size: int | Var | Predicate = ..., output_dtype: int | Var | Predicate = ..., precision: int | Var | Predicate = ..., saturate: int | Var | Predicate = ..., x: Any = ..., y_scale: Any = ..., y_zero_point: Any = ...) -> OpPattern:
+    def QuantizeLinear(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., block_size: int | Var | Predicate = ..., output_dtype: int | Var | Predicate = ..., precision: int | Var | Predicate = ..., saturate: int | Var | Predicate = ..., x: NamedInput = ..., y_scale: NamedInput = ..., y_zero_point: NamedInput = ...) -> OpPattern:
         """QuantizeLinear(x, y_scale, [y_zero_point]): The linear quantization operator consumes a high-precision tensor, a scale, and a zero point to ..."""
-    def RMSNormalization(self, *inputs: PatternInput, X: Any = ..., axis: int | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., scale: Any = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
+    def RMSNormalization(self, *inputs: PatternInput, X: NamedInput = ..., axis: int | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., scale: NamedInput = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
         """RMSNormalization(X, scale): This is RMS normalization defined in ONNX as function as described in the paper  The overall ..."""
-    def RNN(self, *inputs: PatternInput, B: Any = ..., R: Any = ..., W: Any = ..., X: Any = ..., activation_alpha: Sequence[float] | Var | Predicate = ..., activation_beta: Sequence[float] | Var | Predicate = ..., activations: Sequence[str] | Var | Predicate = ..., clip: float | Var | Predicate = ..., direction: str | Var | Predicate = ..., hidden_size: int | Var | Predicate = ..., initial_h: Any = ..., layout: int | Var | Predicate = ..., sequence_lens: Any = ...) -> OpPattern:
+    def RNN(self, *inputs: PatternInput, B: NamedInput = ..., R: NamedInput = ..., W: NamedInput = ..., X: NamedInput = ..., activation_alpha: Sequence[float] | Var | Predicate = ..., activation_beta: Sequence[float] | Var | Predicate = ..., activations: Sequence[str] | Var | Predicate = ..., clip: float | Var | Predicate = ..., direction: str | Var | Predicate = ..., hidden_size: int | Var | Predicate = ..., initial_h: NamedInput = ..., layout: int | Var | Predicate = ..., sequence_lens: NamedInput = ...) -> OpPattern:
         """RNN(X, W, R, [B], [sequence_lens], [initial_h]): Computes an one-layer simple RNN."""
     def RandomNormal(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., mean: float | Var | Predicate = ..., scale: float | Var | Predicate = ..., seed: float | Var | Predicate = ..., shape: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """RandomNormal(): Generate a tensor with random values drawn from a normal distribution."""
-    def RandomNormalLike(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: Any = ..., mean: float | Var | Predicate = ..., scale: float | Var | Predicate = ..., seed: float | Var | Predicate = ...) -> OpPattern:
+    def RandomNormalLike(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., input: NamedInput = ..., mean: float | Var | Predicate = ..., scale: float | Var | Predicate = ..., seed: float | Var | Predicate = ...) -> OpPattern:
         """RandomNormalLike(input): Generate a tensor with random values drawn from a normal distribution."""
     def RandomUniform(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., high: float | Var | Predicate = ..., low: float | Var | Predicate = ..., seed: float | Var | Predicate = ..., shape: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """RandomUniform(): Generate a tensor with random values drawn from a uniform distribution."""
-    def RandomUniformLike(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., high: float | Var | Predicate = ..., input: Any = ..., low: float | Var | Predicate = ..., seed: float | Var | Predicate = ...) -> OpPattern:
+    def RandomUniformLike(self, *inputs: PatternInput, dtype: int | Var | Predicate = ..., high: float | Var | Predicate = ..., input: NamedInput = ..., low: float | Var | Predicate = ..., seed: float | Var | Predicate = ...) -> OpPattern:
         """RandomUniformLike(input): Generate a tensor with random values drawn from a uniform distribution."""
-    def Range(self, *inputs: PatternInput, delta: Any = ..., limit: Any = ..., start: Any = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
+    def Range(self, *inputs: PatternInput, delta: NamedInput = ..., limit: NamedInput = ..., start: NamedInput = ..., stash_type: int | Var | Predicate = ...) -> OpPattern:
         """Range(start, limit, delta): Generate a tensor containing a sequence of numbers that begin at start and extends by increments of ..."""
-    def Reciprocal(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Reciprocal(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Reciprocal(X): Reciprocal takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the ..."""
-    def ReduceL1(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceL1(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceL1(data, [axes]): Computes the L1 norm of the input tensor's elements along the provided axes."""
-    def ReduceL2(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceL2(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceL2(data, [axes]): Computes the L2 norm of the input tensor's elements along the provided axes."""
-    def ReduceLogSum(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceLogSum(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceLogSum(data, [axes]): Computes the log sum of the input tensor's elements along the provided axes."""
-    def ReduceLogSumExp(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceLogSumExp(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceLogSumExp(data, [axes]): Computes the log sum exponent of the input tensor's elements along the provided axes."""
-    def ReduceMax(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceMax(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceMax(data, [axes]): Computes the max of the input tensor's elements along the provided axes."""
-    def ReduceMean(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceMean(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceMean(data, [axes]): Computes the mean of the input tensor's elements along the provided axes."""
-    def ReduceMin(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceMin(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceMin(data, [axes]): Computes the min of the input tensor's elements along the provided axes."""
-    def ReduceProd(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceProd(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceProd(data, [axes]): Computes the product of the input tensor's elements along the provided axes."""
-    def ReduceSum(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceSum(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceSum(data, [axes]): Computes the sum of the input tensor's elements along the provided axes."""
-    def ReduceSumSquare(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
+    def ReduceSumSquare(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., keepdims: int | Var | Predicate = ..., noop_with_empty_axes: int | Var | Predicate = ...) -> OpPattern:
         """ReduceSumSquare(data, [axes]): Computes the sum square of the input tensor's elements along the provided axes."""
-    def RegexFullMatch(self, *inputs: PatternInput, X: Any = ..., pattern: str | Var | Predicate = ...) -> OpPattern:
+    def RegexFullMatch(self, *inputs: PatternInput, X: NamedInput = ..., pattern: str | Var | Predicate = ...) -> OpPattern:
         """RegexFullMatch(X): RegexFullMatch performs a full regex match on each element of the input tensor."""
-    def Relu(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Relu(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Relu(X): Relu takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the rectified ..."""
-    def Reshape(self, *inputs: PatternInput, allowzero: int | Var | Predicate = ..., data: Any = ..., shape: Any = ...) -> OpPattern:
+    def Reshape(self, *inputs: PatternInput, allowzero: int | Var | Predicate = ..., data: NamedInput = ..., shape: NamedInput = ...) -> OpPattern:
         """Reshape(data, shape): Reshape the input tensor similar to numpy.reshape."""
-    def Resize(self, *inputs: PatternInput, X: Any = ..., antialias: int | Var | Predicate = ..., axes: Sequence[int] | Var | Predicate = ..., coordinate_transformation_mode: str | Var | Predicate = ..., cubic_coeff_a: float | Var | Predicate = ..., exclude_outside: int | Var | Predicate = ..., extrapolation_value: float | Var | Predicate = ..., keep_aspect_ratio_policy: str | Var | Predicate = ..., mode: str | Var | Predicate = ..., nearest_mode: str | Var | Predicate = ..., roi: Any = ..., scales: Any = ..., sizes: Any = ...) -> OpPattern:
+    def Resize(self, *inputs: PatternInput, X: NamedInput = ..., antialias: int | Var | Predicate = ..., axes: Sequence[int] | Var | Predicate = ..., coordinate_transformation_mode: str | Var | Predicate = ..., cubic_coeff_a: float | Var | Predicate = ..., exclude_outside: int | Var | Predicate = ..., extrapolation_value: float | Var | Predicate = ..., keep_aspect_ratio_policy: str | Var | Predicate = ..., mode: str | Var | Predicate = ..., nearest_mode: str | Var | Predicate = ..., roi: NamedInput = ..., scales: NamedInput = ..., sizes: NamedInput = ...) -> OpPattern:
         """Resize(X, [roi], [scales], [sizes]): Resize the input tensor."""
-    def ReverseSequence(self, *inputs: PatternInput, batch_axis: int | Var | Predicate = ..., input: Any = ..., sequence_lens: Any = ..., time_axis: int | Var | Predicate = ...) -> OpPattern:
+    def ReverseSequence(self, *inputs: PatternInput, batch_axis: int | Var | Predicate = ..., input: NamedInput = ..., sequence_lens: NamedInput = ..., time_axis: int | Var | Predicate = ...) -> OpPattern:
         """ReverseSequence(input, sequence_lens): Reverse batch of sequences having different lengths specified by sequence_lens."""
-    def RoiAlign(self, *inputs: PatternInput, X: Any = ..., batch_indices: Any = ..., coordinate_transformation_mode: str | Var | Predicate = ..., mode: str | Var | Predicate = ..., output_height: int | Var | Predicate = ..., output_width: int | Var | Predicate = ..., rois: Any = ..., sampling_ratio: int | Var | Predicate = ..., spatial_scale: float | Var | Predicate = ...) -> OpPattern:
+    def RoiAlign(self, *inputs: PatternInput, X: NamedInput = ..., batch_indices: NamedInput = ..., coordinate_transformation_mode: str | Var | Predicate = ..., mode: str | Var | Predicate = ..., output_height: int | Var | Predicate = ..., output_width: int | Var | Predicate = ..., rois: NamedInput = ..., sampling_ratio: int | Var | Predicate = ..., spatial_scale: float | Var | Predicate = ...) -> OpPattern:
         """RoiAlign(X, rois, batch_indices): Region of Interest (RoI) align operation described in the Mask R-CNN paper."""
-    def RotaryEmbedding(self, *inputs: PatternInput, X: Any = ..., cos_cache: Any = ..., interleaved: int | Var | Predicate = ..., num_heads: int | Var | Predicate = ..., position_ids: Any = ..., rotary_embedding_dim: int | Var | Predicate = ..., sin_cache: Any = ...) -> OpPattern:
+    def RotaryEmbedding(self, *inputs: PatternInput, X: NamedInput = ..., cos_cache: NamedInput = ..., interleaved: int | Var | Predicate = ..., num_heads: int | Var | Predicate = ..., position_ids: NamedInput = ..., rotary_embedding_dim: int | Var | Predicate = ..., sin_cache: NamedInput = ...) -> OpPattern:
         """RotaryEmbedding(X, cos_cache, sin_cache, [position_ids]): RotaryEmbedding is the implementation of rotary positional embeddings (RoPE) based on the paper  ..."""
-    def Round(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Round(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Round(X): Round takes one input Tensor and rounds the values, element-wise, meaning it finds the nearest ..."""
-    def STFT(self, *inputs: PatternInput, frame_length: Any = ..., frame_step: Any = ..., onesided: int | Var | Predicate = ..., signal: Any = ..., window: Any = ...) -> OpPattern:
+    def STFT(self, *inputs: PatternInput, frame_length: NamedInput = ..., frame_step: NamedInput = ..., onesided: int | Var | Predicate = ..., signal: NamedInput = ..., window: NamedInput = ...) -> OpPattern:
         """STFT(signal, frame_step, [window], [frame_length]): Computes the Short-time Fourier Transform of the signal."""
     def Scan(self, *inputs: PatternInput, body: Graph | Var | Predicate = ..., num_scan_inputs: int | Var | Predicate = ..., scan_input_axes: Sequence[int] | Var | Predicate = ..., scan_input_directions: Sequence[int] | Var | Predicate = ..., scan_output_axes: Sequence[int] | Var | Predicate = ..., scan_output_directions: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """Scan(initial_state_and_scan_inputs): Scan can be used to iterate over one or more scaninput tensors, constructing zero or more ..."""
-    def ScatterElements(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: Any = ..., indices: Any = ..., reduction: str | Var | Predicate = ..., updates: Any = ...) -> OpPattern:
+    def ScatterElements(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., data: NamedInput = ..., indices: NamedInput = ..., reduction: str | Var | Predicate = ..., updates: NamedInput = ...) -> OpPattern:
         """ScatterElements(data, indices, updates): ScatterElements takes three inputs data, updates, and indices of the same rank r >= 1 and an ..."""
-    def ScatterND(self, *inputs: PatternInput, data: Any = ..., indices: Any = ..., reduction: str | Var | Predicate = ..., updates: Any = ...) -> OpPattern:
+    def ScatterND(self, *inputs: PatternInput, data: NamedInput = ..., indices: NamedInput = ..., reduction: str | Var | Predicate = ..., updates: NamedInput = ...) -> OpPattern:
         """ScatterND(data, indices, updates): ScatterND takes three inputs data tensor of rank r >= 1, indices tensor of rank q >= 1, and updates ..."""
-    def Selu(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ..., gamma: float | Var | Predicate = ...) -> OpPattern:
+    def Selu(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ..., gamma: float | Var | Predicate = ...) -> OpPattern:
         """Selu(X): Selu takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the scaled ..."""
-    def SequenceAt(self, *inputs: PatternInput, input_sequence: Any = ..., position: Any = ...) -> OpPattern:
+    def SequenceAt(self, *inputs: PatternInput, input_sequence: NamedInput = ..., position: NamedInput = ...) -> OpPattern:
         """SequenceAt(input_sequence, position): Outputs a tensor copy from the tensor at 'position' in 'inputsequence'."""
     def SequenceConstruct(self, *inputs: PatternInput) -> OpPattern:
         """SequenceConstruct(inputs): Construct a tensor sequence containing 'inputs' tensors."""
     def SequenceEmpty(self, *inputs: PatternInput, dtype: int | Var | Predicate = ...) -> OpPattern:
         """SequenceEmpty(): Construct an empty tensor sequence, with given data type."""
-    def SequenceErase(self, *inputs: PatternInput, input_sequence: Any = ..., position: Any = ...) -> OpPattern:
+    def SequenceErase(self, *inputs: PatternInput, input_sequence: NamedInput = ..., position: NamedInput = ...) -> OpPattern:
         """SequenceErase(input_sequence, [position]): Outputs a tensor sequence that removes the tensor at 'position' from 'inputsequence'."""
-    def SequenceInsert(self, *inputs: PatternInput, input_sequence: Any = ..., position: Any = ..., tensor: Any = ...) -> OpPattern:
+    def SequenceInsert(self, *inputs: PatternInput, input_sequence: NamedInput = ..., position: NamedInput = ..., tensor: NamedInput = ...) -> OpPattern:
         """SequenceInsert(input_sequence, tensor, [position]): Outputs a tensor sequence that inserts 'tensor' into 'inputsequence' at 'position'. 'tensor' must ..."""
-    def SequenceLength(self, *inputs: PatternInput, input_sequence: Any = ...) -> OpPattern:
+    def SequenceLength(self, *inputs: PatternInput, input_sequence: NamedInput = ...) -> OpPattern:
         """SequenceLength(input_sequence): Produces a scalar(tensor of empty shape) containing the number of tensors in 'input_sequence'."""
-    def SequenceMap(self, *inputs: PatternInput, body: Graph | Var | Predicate = ..., input_sequence: Any = ...) -> OpPattern:
+    def SequenceMap(self, *inputs: PatternInput, body: Graph | Var | Predicate = ..., input_sequence: NamedInput = ...) -> OpPattern:
         """SequenceMap(input_sequence, additional_inputs): Applies a sub-graph to each sample in the input sequence(s)."""
-    def Shape(self, *inputs: PatternInput, data: Any = ..., end: int | Var | Predicate = ..., start: int | Var | Predicate = ...) -> OpPattern:
+    def Shape(self, *inputs: PatternInput, data: NamedInput = ..., end: int | Var | Predicate = ..., start: int | Var | Predicate = ...) -> OpPattern:
         """Shape(data): Takes a tensor as input and outputs an 1D int64 tensor containing the shape of the input tensor."""
-    def Shrink(self, *inputs: PatternInput, bias: float | Var | Predicate = ..., input: Any = ..., lambd: float | Var | Predicate = ...) -> OpPattern:
+    def Shrink(self, *inputs: PatternInput, bias: float | Var | Predicate = ..., input: NamedInput = ..., lambd: float | Var | Predicate = ...) -> OpPattern:
         """Shrink(input): Shrink takes one input data (Tensor<numeric>) and produces one Tensor output, having same datatype ..."""
-    def Sigmoid(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Sigmoid(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Sigmoid(X): Sigmoid takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the sigmoid ..."""
-    def Sign(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Sign(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Sign(input): Calculate the sign of the given input tensor element-wise."""
-    def Sin(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Sin(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Sin(input): Calculates the sine of the given input tensor, element-wise."""
-    def Sinh(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Sinh(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Sinh(input): Calculates the hyperbolic sine of the given input tensor element-wise."""
-    def Size(self, *inputs: PatternInput, data: Any = ...) -> OpPattern:
+    def Size(self, *inputs: PatternInput, data: NamedInput = ...) -> OpPattern:
         """Size(data): Takes a tensor as input and outputs a int64 scalar that equals to the total number of elements of ..."""
-    def Slice(self, *inputs: PatternInput, axes: Any = ..., data: Any = ..., ends: Any = ..., starts: Any = ..., steps: Any = ...) -> OpPattern:
+    def Slice(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ..., ends: NamedInput = ..., starts: NamedInput = ..., steps: NamedInput = ...) -> OpPattern:
         """Slice(data, starts, ends, [axes], [steps]): Produces a slice of the input tensor along multiple axes."""
-    def Softmax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: Any = ...) -> OpPattern:
+    def Softmax(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: NamedInput = ...) -> OpPattern:
         """Softmax(input): The operator computes the normalized exponential values for the given input."""
-    def SoftmaxCrossEntropyLoss(self, *inputs: PatternInput, ignore_index: int | Var | Predicate = ..., labels: Any = ..., reduction: str | Var | Predicate = ..., scores: Any = ..., weights: Any = ...) -> OpPattern:
+    def SoftmaxCrossEntropyLoss(self, *inputs: PatternInput, ignore_index: int | Var | Predicate = ..., labels: NamedInput = ..., reduction: str | Var | Predicate = ..., scores: NamedInput = ..., weights: NamedInput = ...) -> OpPattern:
         """SoftmaxCrossEntropyLoss(scores, labels, [weights]): Loss function that measures the softmax cross entropy between 'scores' and 'labels'."""
-    def Softplus(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Softplus(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Softplus(X): Softplus takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the ..."""
-    def Softsign(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Softsign(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Softsign(input): Calculates the softsign (x/(1+|x|)) of the given input tensor element-wise."""
-    def SpaceToDepth(self, *inputs: PatternInput, blocksize: int | Var | Predicate = ..., input: Any = ..., mode: str | Var | Predicate = ...) -> OpPattern:
+    def SpaceToDepth(self, *inputs: PatternInput, blocksize: int | Var | Predicate = ..., input: NamedInput = ..., mode: str | Var | Predicate = ...) -> OpPattern:
         """SpaceToDepth(input): SpaceToDepth rearranges blocks of spatial data into depth."""
-    def Split(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: Any = ..., num_outputs: int | Var | Predicate = ..., split: Any = ...) -> OpPattern:
+    def Split(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: NamedInput = ..., num_outputs: int | Var | Predicate = ..., split: NamedInput = ...) -> OpPattern:
         """Split(input, [split]): Split a tensor into a list of tensors, along the specified 'axis'."""
-    def SplitToSequence(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: Any = ..., keepdims: int | Var | Predicate = ..., split: Any = ...) -> OpPattern:
+    def SplitToSequence(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., input: NamedInput = ..., keepdims: int | Var | Predicate = ..., split: NamedInput = ...) -> OpPattern:
         """SplitToSequence(input, [split]): Split a tensor into a sequence of tensors, along the specified 'axis'."""
-    def Sqrt(self, *inputs: PatternInput, X: Any = ...) -> OpPattern:
+    def Sqrt(self, *inputs: PatternInput, X: NamedInput = ...) -> OpPattern:
         """Sqrt(X): Square root takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the ..."""
-    def Squeeze(self, *inputs: PatternInput, axes: Any = ..., data: Any = ...) -> OpPattern:
+    def Squeeze(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ...) -> OpPattern:
         """Squeeze(data, [axes]): Remove single-dimensional entries from the shape of a tensor."""
-    def StringConcat(self, *inputs: PatternInput, X: Any = ..., Y: Any = ...) -> OpPattern:
+    def StringConcat(self, *inputs: PatternInput, X: NamedInput = ..., Y: NamedInput = ...) -> OpPattern:
         """StringConcat(X, Y): StringConcat concatenates string tensors elementwise (with NumPy-style broadcasting support)."""
-    def StringNormalizer(self, *inputs: PatternInput, X: Any = ..., case_change_action: str | Var | Predicate = ..., is_case_sensitive: int | Var | Predicate = ..., locale: str | Var | Predicate = ..., stopwords: Sequence[str] | Var | Predicate = ...) -> OpPattern:
+    def StringNormalizer(self, *inputs: PatternInput, X: NamedInput = ..., case_change_action: str | Var | Predicate = ..., is_case_sensitive: int | Var | Predicate = ..., locale: str | Var | Predicate = ..., stopwords: Sequence[str] | Var | Predicate = ...) -> OpPattern:
         """StringNormalizer(X): StringNormalization performs string operations for basic cleaning."""
-    def StringSplit(self, *inputs: PatternInput, X: Any = ..., delimiter: str | Var | Predicate = ..., maxsplit: int | Var | Predicate = ...) -> OpPattern:
+    def StringSplit(self, *inputs: PatternInput, X: NamedInput = ..., delimiter: str | Var | Predicate = ..., maxsplit: int | Var | Predicate = ...) -> OpPattern:
         """StringSplit(X): StringSplit splits a string tensor's elements into substrings based on a delimiter attribute and a ..."""
-    def Sub(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Sub(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Sub(A, B): Performs element-wise binary subtraction (with Numpy-style broadcasting support)."""
     def Sum(self, *inputs: PatternInput) -> OpPattern:
         """Sum(data_0): Element-wise sum of each of the input tensors (with Numpy-style broadcasting support)."""
-    def SwiGLU(self, *inputs: PatternInput, A: Any = ..., B: Any = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
+    def SwiGLU(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
         """SwiGLU(A, B): SwiGLU is a gated activation that takes two inputs, a gate A and a linear (value) input B, and ..."""
-    def Swish(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
+    def Swish(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
         """Swish(X): Swish function takes one input data (Tensor<T>) and produces one output data (Tensor<T>) of the ..."""
-    def Tan(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Tan(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Tan(input): Calculates the tangent of the given input tensor, element-wise."""
-    def Tanh(self, *inputs: PatternInput, input: Any = ...) -> OpPattern:
+    def Tanh(self, *inputs: PatternInput, input: NamedInput = ...) -> OpPattern:
         """Tanh(input): Calculates the hyperbolic tangent of the given input tensor element-wise."""
-    def TensorScatter(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., mode: str | Var | Predicate = ..., past_cache: Any = ..., update: Any = ..., write_indices: Any = ...) -> OpPattern:
+    def TensorScatter(self, *inputs: PatternInput, axis: int | Var | Predicate = ..., mode: str | Var | Predicate = ..., past_cache: NamedInput = ..., update: NamedInput = ..., write_indices: NamedInput = ...) -> OpPattern:
         """TensorScatter(past_cache, update, [write_indices]): TensorScatter is a generic tensor update operation, motivated by the requirements for KV cache ..."""
-    def TfIdfVectorizer(self, *inputs: PatternInput, X: Any = ..., max_gram_length: int | Var | Predicate = ..., max_skip_count: int | Var | Predicate = ..., min_gram_length: int | Var | Predicate = ..., mode: str | Var | Predicate = ..., ngram_counts: Sequence[int] | Var | Predicate = ..., ngram_indexes: Sequence[int] | Var | Predicate = ..., pool_int64s: Sequence[int] | Var | Predicate = ..., pool_strings: Sequence[str] | Var | Predicate = ..., weights: Sequence[float] | Var | Predicate = ...) -> OpPattern:
+    def TfIdfVectorizer(self, *inputs: PatternInput, X: NamedInput = ..., max_gram_length: int | Var | Predicate = ..., max_skip_count: int | Var | Predicate = ..., min_gram_length: int | Var | Predicate = ..., mode: str | Var | Predicate = ..., ngram_counts: Sequence[int] | Var | Predicate = ..., ngram_indexes: Sequence[int] | Var | Predicate = ..., pool_int64s: Sequence[int] | Var | Predicate = ..., pool_strings: Sequence[str] | Var | Predicate = ..., weights: Sequence[float] | Var | Predicate = ...) -> OpPattern:
         """TfIdfVectorizer(X): This transform extracts n-grams from the input sequence and save them as a vector."""
-    def ThresholdedRelu(self, *inputs: PatternInput, X: Any = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
+    def ThresholdedRelu(self, *inputs: PatternInput, X: NamedInput = ..., alpha: float | Var | Predicate = ...) -> OpPattern:
         """ThresholdedRelu(X): ThresholdedRelu takes one input data (Tensor<T>) and produces one output data (Tensor<T>) where the ..."""
-    def Tile(self, *inputs: PatternInput, input: Any = ..., repeats: Any = ...) -> OpPattern:
+    def Tile(self, *inputs: PatternInput, input: NamedInput = ..., repeats: NamedInput = ...) -> OpPattern:
         """Tile(input, repeats): Constructs a tensor by tiling a given tensor."""
-    def TopK(self, *inputs: PatternInput, K: Any = ..., X: Any = ..., axis: int | Var | Predicate = ..., largest: int | Var | Predicate = ..., sorted: int | Var | Predicate = ...) -> OpPattern:
+    def TopK(self, *inputs: PatternInput, K: NamedInput = ..., X: NamedInput = ..., axis: int | Var | Predicate = ..., largest: int | Var | Predicate = ..., sorted: int | Var | Predicate = ...) -> OpPattern:
         """TopK(X, K): Retrieve the top-K largest or smallest elements along a specified axis."""
-    def Transpose(self, *inputs: PatternInput, data: Any = ..., perm: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def Transpose(self, *inputs: PatternInput, data: NamedInput = ..., perm: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """Transpose(data): Returns a transpose of the input tensor."""
-    def Trilu(self, *inputs: PatternInput, input: Any = ..., k: Any = ..., upper: int | Var | Predicate = ...) -> OpPattern:
+    def Trilu(self, *inputs: PatternInput, input: NamedInput = ..., k: NamedInput = ..., upper: int | Var | Predicate = ...) -> OpPattern:
         """Trilu(input, [k]): Given a 2-D matrix or batches of 2-D matrices, returns the upper or lower triangular part of the ..."""
-    def Unique(self, *inputs: PatternInput, X: Any = ..., axis: int | Var | Predicate = ..., sorted: int | Var | Predicate = ...) -> OpPattern:
+    def Unique(self, *inputs: PatternInput, X: NamedInput = ..., axis: int | Var | Predicate = ..., sorted: int | Var | Predicate = ...) -> OpPattern:
         """Unique(X): Find the unique elements of a tensor."""
-    def Unsqueeze(self, *inputs: PatternInput, axes: Any = ..., data: Any = ...) -> OpPattern:
+    def Unsqueeze(self, *inputs: PatternInput, axes: NamedInput = ..., data: NamedInput = ...) -> OpPattern:
         """Unsqueeze(data, axes): Insert single-dimensional entries to the shape of an input tensor (data)."""
-    def Where(self, *inputs: PatternInput, X: Any = ..., Y: Any = ..., condition: Any = ...) -> OpPattern:
+    def Where(self, *inputs: PatternInput, X: NamedInput = ..., Y: NamedInput = ..., condition: NamedInput = ...) -> OpPattern:
         """Where(condition, X, Y): Return elements, either from X or Y, depending on condition."""
-    def Xor(self, *inputs: PatternInput, A: Any = ..., B: Any = ...) -> OpPattern:
+    def Xor(self, *inputs: PatternInput, A: NamedInput = ..., B: NamedInput = ...) -> OpPattern:
         """Xor(A, B): Returns the tensor resulted from performing the xor logical operation elementwise on the input ..."""
 
 class MlOperators:
@@ -979,39 +979,39 @@ class MlOperators:
 
 class MlOperatorPatterns:
     """Patterns of the operators of ai.onnx.ml."""
-    def ArrayFeatureExtractor(self, *inputs: PatternInput, X: Any = ..., Y: Any = ...) -> OpPattern:
+    def ArrayFeatureExtractor(self, *inputs: PatternInput, X: NamedInput = ..., Y: NamedInput = ...) -> OpPattern:
         """ArrayFeatureExtractor(X, Y): Select elements of the input tensor based on the indices passed."""
-    def Binarizer(self, *inputs: PatternInput, X: Any = ..., threshold: float | Var | Predicate = ...) -> OpPattern:
+    def Binarizer(self, *inputs: PatternInput, X: NamedInput = ..., threshold: float | Var | Predicate = ...) -> OpPattern:
         """Binarizer(X): Maps the values of the input tensor to either 0 or 1, element-wise, based on the outcome of a ..."""
-    def CastMap(self, *inputs: PatternInput, X: Any = ..., cast_to: str | Var | Predicate = ..., map_form: str | Var | Predicate = ..., max_map: int | Var | Predicate = ...) -> OpPattern:
+    def CastMap(self, *inputs: PatternInput, X: NamedInput = ..., cast_to: str | Var | Predicate = ..., map_form: str | Var | Predicate = ..., max_map: int | Var | Predicate = ...) -> OpPattern:
         """CastMap(X): Converts a map to a tensor."""
-    def CategoryMapper(self, *inputs: PatternInput, X: Any = ..., cats_int64s: Sequence[int] | Var | Predicate = ..., cats_strings: Sequence[str] | Var | Predicate = ..., default_int64: int | Var | Predicate = ..., default_string: str | Var | Predicate = ...) -> OpPattern:
+    def CategoryMapper(self, *inputs: PatternInput, X: NamedInput = ..., cats_int64s: Sequence[int] | Var | Predicate = ..., cats_strings: Sequence[str] | Var | Predicate = ..., default_int64: int | Var | Predicate = ..., default_string: str | Var | Predicate = ...) -> OpPattern:
         """CategoryMapper(X): Converts strings to integers and vice versa."""
-    def DictVectorizer(self, *inputs: PatternInput, X: Any = ..., int64_vocabulary: Sequence[int] | Var | Predicate = ..., string_vocabulary: Sequence[str] | Var | Predicate = ...) -> OpPattern:
+    def DictVectorizer(self, *inputs: PatternInput, X: NamedInput = ..., int64_vocabulary: Sequence[int] | Var | Predicate = ..., string_vocabulary: Sequence[str] | Var | Predicate = ...) -> OpPattern:
         """DictVectorizer(X): Uses an index mapping to convert a dictionary to an array."""
     def FeatureVectorizer(self, *inputs: PatternInput, inputdimensions: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """FeatureVectorizer(X): Concatenates input tensors into one continuous output."""
-    def Imputer(self, *inputs: PatternInput, X: Any = ..., imputed_value_floats: Sequence[float] | Var | Predicate = ..., imputed_value_int64s: Sequence[int] | Var | Predicate = ..., replaced_value_float: float | Var | Predicate = ..., replaced_value_int64: int | Var | Predicate = ...) -> OpPattern:
+    def Imputer(self, *inputs: PatternInput, X: NamedInput = ..., imputed_value_floats: Sequence[float] | Var | Predicate = ..., imputed_value_int64s: Sequence[int] | Var | Predicate = ..., replaced_value_float: float | Var | Predicate = ..., replaced_value_int64: int | Var | Predicate = ...) -> OpPattern:
         """Imputer(X): Replaces inputs that equal one value with another, leaving all other elements alone."""
-    def LabelEncoder(self, *inputs: PatternInput, X: Any = ..., default_float: float | Var | Predicate = ..., default_int64: int | Var | Predicate = ..., default_string: str | Var | Predicate = ..., default_tensor: Tensor | onnx.TensorProto | Var | Predicate = ..., keys_floats: Sequence[float] | Var | Predicate = ..., keys_int64s: Sequence[int] | Var | Predicate = ..., keys_strings: Sequence[str] | Var | Predicate = ..., keys_tensor: Tensor | onnx.TensorProto | Var | Predicate = ..., values_floats: Sequence[float] | Var | Predicate = ..., values_int64s: Sequence[int] | Var | Predicate = ..., values_strings: Sequence[str] | Var | Predicate = ..., values_tensor: Tensor | onnx.TensorProto | Var | Predicate = ...) -> OpPattern:
+    def LabelEncoder(self, *inputs: PatternInput, X: NamedInput = ..., default_float: float | Var | Predicate = ..., default_int64: int | Var | Predicate = ..., default_string: str | Var | Predicate = ..., default_tensor: Tensor | onnx.TensorProto | Var | Predicate = ..., keys_floats: Sequence[float] | Var | Predicate = ..., keys_int64s: Sequence[int] | Var | Predicate = ..., keys_strings: Sequence[str] | Var | Predicate = ..., keys_tensor: Tensor | onnx.TensorProto | Var | Predicate = ..., values_floats: Sequence[float] | Var | Predicate = ..., values_int64s: Sequence[int] | Var | Predicate = ..., values_strings: Sequence[str] | Var | Predicate = ..., values_tensor: Tensor | onnx.TensorProto | Var | Predicate = ...) -> OpPattern:
         """LabelEncoder(X): Maps each element in the input tensor to another value."""
-    def LinearClassifier(self, *inputs: PatternInput, X: Any = ..., classlabels_ints: Sequence[int] | Var | Predicate = ..., classlabels_strings: Sequence[str] | Var | Predicate = ..., coefficients: Sequence[float] | Var | Predicate = ..., intercepts: Sequence[float] | Var | Predicate = ..., multi_class: int | Var | Predicate = ..., post_transform: str | Var | Predicate = ...) -> OpPattern:
+    def LinearClassifier(self, *inputs: PatternInput, X: NamedInput = ..., classlabels_ints: Sequence[int] | Var | Predicate = ..., classlabels_strings: Sequence[str] | Var | Predicate = ..., coefficients: Sequence[float] | Var | Predicate = ..., intercepts: Sequence[float] | Var | Predicate = ..., multi_class: int | Var | Predicate = ..., post_transform: str | Var | Predicate = ...) -> OpPattern:
         """LinearClassifier(X): Linear classifier."""
-    def LinearRegressor(self, *inputs: PatternInput, X: Any = ..., coefficients: Sequence[float] | Var | Predicate = ..., intercepts: Sequence[float] | Var | Predicate = ..., post_transform: str | Var | Predicate = ..., targets: int | Var | Predicate = ...) -> OpPattern:
+    def LinearRegressor(self, *inputs: PatternInput, X: NamedInput = ..., coefficients: Sequence[float] | Var | Predicate = ..., intercepts: Sequence[float] | Var | Predicate = ..., post_transform: str | Var | Predicate = ..., targets: int | Var | Predicate = ...) -> OpPattern:
         """LinearRegressor(X): Generalized linear regression evaluation."""
-    def Normalizer(self, *inputs: PatternInput, X: Any = ..., norm: str | Var | Predicate = ...) -> OpPattern:
+    def Normalizer(self, *inputs: PatternInput, X: NamedInput = ..., norm: str | Var | Predicate = ...) -> OpPattern:
         """Normalizer(X): Normalize the input."""
-    def OneHotEncoder(self, *inputs: PatternInput, X: Any = ..., cats_int64s: Sequence[int] | Var | Predicate = ..., cats_strings: Sequence[str] | Var | Predicate = ..., zeros: int | Var | Predicate = ...) -> OpPattern:
+    def OneHotEncoder(self, *inputs: PatternInput, X: NamedInput = ..., cats_int64s: Sequence[int] | Var | Predicate = ..., cats_strings: Sequence[str] | Var | Predicate = ..., zeros: int | Var | Predicate = ...) -> OpPattern:
         """OneHotEncoder(X): Replace each input element with an array of ones and zeros, where a single one is placed at the ..."""
-    def SVMClassifier(self, *inputs: PatternInput, X: Any = ..., classlabels_ints: Sequence[int] | Var | Predicate = ..., classlabels_strings: Sequence[str] | Var | Predicate = ..., coefficients: Sequence[float] | Var | Predicate = ..., kernel_params: Sequence[float] | Var | Predicate = ..., kernel_type: str | Var | Predicate = ..., post_transform: str | Var | Predicate = ..., prob_a: Sequence[float] | Var | Predicate = ..., prob_b: Sequence[float] | Var | Predicate = ..., rho: Sequence[float] | Var | Predicate = ..., support_vectors: Sequence[float] | Var | Predicate = ..., vectors_per_class: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def SVMClassifier(self, *inputs: PatternInput, X: NamedInput = ..., classlabels_ints: Sequence[int] | Var | Predicate = ..., classlabels_strings: Sequence[str] | Var | Predicate = ..., coefficients: Sequence[float] | Var | Predicate = ..., kernel_params: Sequence[float] | Var | Predicate = ..., kernel_type: str | Var | Predicate = ..., post_transform: str | Var | Predicate = ..., prob_a: Sequence[float] | Var | Predicate = ..., prob_b: Sequence[float] | Var | Predicate = ..., rho: Sequence[float] | Var | Predicate = ..., support_vectors: Sequence[float] | Var | Predicate = ..., vectors_per_class: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """SVMClassifier(X): Support Vector Machine classifier."""
-    def SVMRegressor(self, *inputs: PatternInput, X: Any = ..., coefficients: Sequence[float] | Var | Predicate = ..., kernel_params: Sequence[float] | Var | Predicate = ..., kernel_type: str | Var | Predicate = ..., n_supports: int | Var | Predicate = ..., one_class: int | Var | Predicate = ..., post_transform: str | Var | Predicate = ..., rho: Sequence[float] | Var | Predicate = ..., support_vectors: Sequence[float] | Var | Predicate = ...) -> OpPattern:
+    def SVMRegressor(self, *inputs: PatternInput, X: NamedInput = ..., coefficients: Sequence[float] | Var | Predicate = ..., kernel_params: Sequence[float] | Var | Predicate = ..., kernel_type: str | Var | Predicate = ..., n_supports: int | Var | Predicate = ..., one_class: int | Var | Predicate = ..., post_transform: str | Var | Predicate = ..., rho: Sequence[float] | Var | Predicate = ..., support_vectors: Sequence[float] | Var | Predicate = ...) -> OpPattern:
         """SVMRegressor(X): Support Vector Machine regression prediction and one-class SVM anomaly detection."""
-    def Scaler(self, *inputs: PatternInput, X: Any = ..., offset: Sequence[float] | Var | Predicate = ..., scale: Sequence[float] | Var | Predicate = ...) -> OpPattern:
+    def Scaler(self, *inputs: PatternInput, X: NamedInput = ..., offset: Sequence[float] | Var | Predicate = ..., scale: Sequence[float] | Var | Predicate = ...) -> OpPattern:
         """Scaler(X): Rescale input data, for example to standardize features by removing the mean and scaling to unit ..."""
-    def TreeEnsemble(self, *inputs: PatternInput, X: Any = ..., aggregate_function: int | Var | Predicate = ..., leaf_targetids: Sequence[int] | Var | Predicate = ..., leaf_weights: Tensor | onnx.TensorProto | Var | Predicate = ..., membership_values: Tensor | onnx.TensorProto | Var | Predicate = ..., n_targets: int | Var | Predicate = ..., nodes_falseleafs: Sequence[int] | Var | Predicate = ..., nodes_falsenodeids: Sequence[int] | Var | Predicate = ..., nodes_featureids: Sequence[int] | Var | Predicate = ..., nodes_hitrates: Tensor | onnx.TensorProto | Var | Predicate = ..., nodes_missing_value_tracks_true: Sequence[int] | Var | Predicate = ..., nodes_modes: Tensor | onnx.TensorProto | Var | Predicate = ..., nodes_splits: Tensor | onnx.TensorProto | Var | Predicate = ..., nodes_trueleafs: Sequence[int] | Var | Predicate = ..., nodes_truenodeids: Sequence[int] | Var | Predicate = ..., post_transform: int | Var | Predicate = ..., tree_roots: Sequence[int] | Var | Predicate = ...) -> OpPattern:
+    def TreeEnsemble(self, *inputs: PatternInput, X: NamedInput = ..., aggregate_function: int | Var | Predicate = ..., leaf_targetids: Sequence[int] | Var | Predicate = ..., leaf_weights: Tensor | onnx.TensorProto | Var | Predicate = ..., membership_values: Tensor | onnx.TensorProto | Var | Predicate = ..., n_targets: int | Var | Predicate = ..., nodes_falseleafs: Sequence[int] | Var | Predicate = ..., nodes_falsenodeids: Sequence[int] | Var | Predicate = ..., nodes_featureids: Sequence[int] | Var | Predicate = ..., nodes_hitrates: Tensor | onnx.TensorProto | Var | Predicate = ..., nodes_missing_value_tracks_true: Sequence[int] | Var | Predicate = ..., nodes_modes: Tensor | onnx.TensorProto | Var | Predicate = ..., nodes_splits: Tensor | onnx.TensorProto | Var | Predicate = ..., nodes_trueleafs: Sequence[int] | Var | Predicate = ..., nodes_truenodeids: Sequence[int] | Var | Predicate = ..., post_transform: int | Var | Predicate = ..., tree_roots: Sequence[int] | Var | Predicate = ...) -> OpPattern:
         """TreeEnsemble(X): Tree Ensemble operator."""
-    def ZipMap(self, *inputs: PatternInput, X: Any = ..., classlabels_int64s: Sequence[int] | Var | Predicate = ..., classlabels_strings: Sequence[str] | Var | Predicate = ...) -> OpPattern:
+    def ZipMap(self, *inputs: PatternInput, X: NamedInput = ..., classlabels_int64s: Sequence[int] | Var | Predicate = ..., classlabels_strings: Sequence[str] | Var | Predicate = ...) -> OpPattern:
         """ZipMap(X): Creates a map from the input and the attributes."""
 
 class PreviewOperators:
@@ -1021,7 +1021,7 @@ class PreviewOperators:
 
 class PreviewOperatorPatterns:
     """Patterns of the operators of ai.onnx.preview."""
-    def FlexAttention(self, *inputs: PatternInput, K: Any = ..., Q: Any = ..., V: Any = ..., prob_mod: Graph | Var | Predicate = ..., scale: float | Var | Predicate = ..., score_mod: Graph | Var | Predicate = ..., softmax_precision: int | Var | Predicate = ...) -> OpPattern:
+    def FlexAttention(self, *inputs: PatternInput, K: NamedInput = ..., Q: NamedInput = ..., V: NamedInput = ..., prob_mod: Graph | Var | Predicate = ..., scale: float | Var | Predicate = ..., score_mod: Graph | Var | Predicate = ..., softmax_precision: int | Var | Predicate = ...) -> OpPattern:
         """FlexAttention(Q, K, V): Computes scaled dot-product attention over rank-4 (batched, multi-head) inputs, with optional ..."""
 
 class TrainingOperators:
@@ -1053,13 +1053,13 @@ class TrainingOperators:
 
 class TrainingOperatorPatterns:
     """Patterns of the operators of ai.onnx.preview.training."""
-    def Adagrad(self, *inputs: PatternInput, R: Any = ..., T: Any = ..., decay_factor: float | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., norm_coefficient: float | Var | Predicate = ...) -> OpPattern:
+    def Adagrad(self, *inputs: PatternInput, R: NamedInput = ..., T: NamedInput = ..., decay_factor: float | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., norm_coefficient: float | Var | Predicate = ...) -> OpPattern:
         """Adagrad(R, T, inputs): Compute one iteration of ADAGRAD, a stochastic gradient based optimization algorithm."""
-    def Adam(self, *inputs: PatternInput, R: Any = ..., T: Any = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., norm_coefficient: float | Var | Predicate = ..., norm_coefficient_post: float | Var | Predicate = ...) -> OpPattern:
+    def Adam(self, *inputs: PatternInput, R: NamedInput = ..., T: NamedInput = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., epsilon: float | Var | Predicate = ..., norm_coefficient: float | Var | Predicate = ..., norm_coefficient_post: float | Var | Predicate = ...) -> OpPattern:
         """Adam(R, T, inputs): Compute one iteration of Adam, a stochastic gradient based optimization algorithm."""
     def Gradient(self, *inputs: PatternInput, xs: Sequence[str] | Var | Predicate = ..., y: str | Var | Predicate = ..., zs: Sequence[str] | Var | Predicate = ...) -> OpPattern:
         """Gradient(Inputs): Gradient operator computes the partial derivatives of a specific tensor w.r.t. some other tensors."""
-    def Momentum(self, *inputs: PatternInput, R: Any = ..., T: Any = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., mode: str | Var | Predicate = ..., norm_coefficient: float | Var | Predicate = ...) -> OpPattern:
+    def Momentum(self, *inputs: PatternInput, R: NamedInput = ..., T: NamedInput = ..., alpha: float | Var | Predicate = ..., beta: float | Var | Predicate = ..., mode: str | Var | Predicate = ..., norm_coefficient: float | Var | Predicate = ...) -> OpPattern:
         """Momentum(R, T, inputs): Compute one iteration of stochastic gradient update with momentum."""
 
 class ContribOperators:

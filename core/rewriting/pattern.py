@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from math import isfinite, prod
-from types import EllipsisType, FunctionType, NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+from types import EllipsisType, FunctionType, MethodType, NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar, cast
 
 import numpy as np
 from msgspec import Struct, structs
@@ -61,6 +61,10 @@ class Var(Expression, Struct, frozen=True):
     optional: bool = False
     constant: bool = False
     accepts: Predicate | None = None
+
+    def __matmul__(self, var: object) -> NoReturn:
+        """`@` binds the op of an operator alone."""
+        raise RuleError(f"@ binds an op, as in g.Relu(x) @ relu, and {self.name} is a variable alone")
 
     def __iter__(self) -> Iterator[VariadicVar]:
         yield VariadicVar(self.name)
@@ -166,6 +170,8 @@ else:
 
 Alternative = TypeVar("Alternative")
 PatternInput = Var | VariadicVar | EachInput | OpPattern | float | EllipsisType | None
+NamedInput = PatternInput | Sequence[Any] | Predicate
+"""An input by name, or an attribute whose type is not known."""
 
 
 class PatternBuilder(OperatorPatterns):
@@ -193,6 +199,9 @@ class PatternBuilder(OperatorPatterns):
         """One of several patterns, tried in order: `g.any_of(g.Sigmoid(x), g.HardSigmoid(x))`, or a variable alone."""
         if not alternatives:
             raise RuleError("g.any_of has no alternative")
+        given: Any = alternatives
+        is_right = len(given) > 1 or not isinstance(given[0], list | tuple)
+        require_argument(is_right, "g.any_of", "patterns one by one, as in g.any_of(g.Relu(x), g.Abs(x))", given)
         self._choices.append(len(alternatives))
         at = len(self._choices) - 1
         return alternatives[self._chosen[at] if at < len(self._chosen) else 0]
@@ -202,6 +211,9 @@ class PatternBuilder(OperatorPatterns):
 
         `x` is a tuple of the inputs of all Relus, and an op that is bound a tuple of ops.
         """
+        given: Any = pattern
+        is_right = isinstance(given, OpPattern | MethodType | FunctionType)
+        require_argument(is_right, "g.each", "an operator, as in *g.each(g.Relu(x))", given)
         alike = pattern if isinstance(pattern, OpPattern) else pattern(...)
         names = [p.bound_name for p in alike.walk() if p.bound_name]
         names += [i.name for p in alike.walk() for i in p.inputs if isinstance(i, Var)]
@@ -212,10 +224,13 @@ class PatternBuilder(OperatorPatterns):
 
     def outer(self, pattern: OpPattern) -> OpPattern:
         """An op that may be in an enclosing graph: `g.Mul(g.outer(g.Exp(x)), y)` in a body, of an Exp before it."""
+        require_type(pattern, OpPattern, "g.outer", "an operator, as in g.outer(g.Exp(x))")
         return replace(pattern, may_be_outside=True)
 
     def attr(self, var: Var, accepts: Predicate) -> Var:
         """An attribute that fulfils a condition: `g.Transpose(x, perm=g.attr(p, lambda p: p[:1] == [0]))`."""
+        require_type(var, Var, "g.attr", "a parameter of the lambda, as in perm=g.attr(p, lambda p: p[0] == 0)")
+        require_argument(callable(accepts), "g.attr", "a function of the attribute", accepts)
         return structs.replace(var, accepts=accepts)
 
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
@@ -223,6 +238,7 @@ class PatternBuilder(OperatorPatterns):
 
         `...` among the inputs takes any number of them: `g.Add(..., g.Conv(...) @ conv, ...) @ add`.
         """
+        require_argument(types and is_each(types, str), "g.one_of", 'names, as in g.one_of("Relu", "Abs")(x)', types)
 
         def describe(*inputs: Any, **attrs: Any) -> OpPattern:
             wanted = tuple([VariadicVar() if i is ... else i for i in inputs])
@@ -251,6 +267,7 @@ class PatternBuilder(OperatorPatterns):
 
     def const(self, var: Var) -> Var:
         """An input that holds a constant: `g.Mul(x, g.const(c))`."""
+        require_type(var, Var, "g.const", "a parameter of the lambda, as in g.Mul(x, g.const(c))")
         return structs.replace(var, constant=True)
 
     if not TYPE_CHECKING:

@@ -197,7 +197,7 @@ def by_dtype(dtypes: Iterable[int | DTypeLike], contract: Contract, *, otherwise
 
 def _require_contract(name: str, contract: object) -> None:
     if not isinstance(contract, Contract):
-        known = "EXACT, ROUNDING, LOSSY, conditional(...) or by_dtype(...)"
+        known = "EXACT, ROUNDING, LOSSY, lossy(...), conditional(...) or by_dtype(...)"
         raise RuleError(f"the contract of {name} is {known} of passwright.core, not {reprlib.repr(contract)}")
 
 

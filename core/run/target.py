@@ -82,6 +82,13 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
         is_right = all(_is_list(found, object) for found in values)
         _require(is_right, "attributes takes lists of values by name as in {'group': (1,)}", self.attributes)
         _require(self.condition is None or callable(self.condition), "condition takes a function", self.condition)
+        for name, kinds, wanted in (
+            ("first", int, "an opset as in 13"),
+            ("last", int | None, "an opset as in 17"),
+            ("outputs", int | None, "a number of outputs as in 1"),
+        ):
+            number: Any = getattr(self, name)
+            _require(isinstance(number, kinds), f"{name} takes {wanted}", number)
 
     def covers(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
         """Whether it may hold of an op with inputs of these types, of which 0 is an unknown one."""
@@ -119,7 +126,8 @@ class Support(Struct, frozen=True, forbid_unknown_fields=True):
         if self.condition is not None:
             try:
                 if self.condition(op) is False:
-                    yield "its condition is false"
+                    name = getattr(self.condition, "__name__", "<lambda>")
+                    yield "its condition is false" if name == "<lambda>" else f"its condition {name} is false"
             except MatchFailure as e:
                 yield str(e)
             except Exception as e:
@@ -306,7 +314,7 @@ class Target(Struct, frozen=True, dict=True):
     fallback: str = "basic"
 
     def __post_init__(self) -> None:
-        """Raise UsageError for arguments of other types, and for a decomposition of several ops: it replaces one."""
+        """Raise UsageError for arguments of other types, names that no opset has, and decompositions of several ops."""
         for name, listed in (("operators", self.operators), ("avoided", self.avoided)):
             table: Any = listed if isinstance(listed, Mapping) else {"": None}  # pyright: ignore[reportUnnecessaryIsInstance] - authors may not check types
             for operators, forms in table.items():
@@ -316,6 +324,13 @@ class Target(Struct, frozen=True, dict=True):
                 _require(is_right, f"target {self.name}: {name} takes {wanted}", given)
         is_right = callable(self.others) or self.others in {"none", "standard"}
         _require(is_right, f"target {self.name}: others takes 'none', 'standard' or a function", self.others)
+        for name, kind, wanted in (
+            ("opset", int, "a number as in 17"),
+            ("costs", CostModel, "a CostModel"),
+            ("fallback", str, "the name of a pipeline"),
+        ):
+            given = getattr(self, name)
+            _require(isinstance(given, kind), f"target {self.name}: {name} takes {wanted}", given)
         for name, items, kind, wanted in (
             ("decompositions", self.decompositions, Rule, "rules, as @rule makes them"),
             ("last", self.last, Pass, "passes, as RulePass(...)"),
@@ -329,6 +344,7 @@ class Target(Struct, frozen=True, dict=True):
                         f"target {self.name}: the decomposition {r.name} has {len(ops)} ops in its pattern, {found}; "
                         "one replaces a single op: several are for a pass in last="
                     )
+        self._require_known()
 
     @cached_property
     def forms(self) -> Mapping[str, Sequence[Support]]:
@@ -346,7 +362,11 @@ class Target(Struct, frozen=True, dict=True):
     def takes_other(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
         """Whether it takes an op whose operator is not listed."""
         if callable(self.others):
-            return self.others(op_type, domain, version, dtypes)
+            try:
+                return self.others(op_type, domain, version, dtypes)
+            except Exception as e:
+                what = describe_exception(e, getattr(self.others, "__code__", None))
+                raise UsageError(f"target {self.name}: others fails on {op_type}: {what}") from e
         return self.others == "standard" and not domain
 
     def may_add(self, op_type: str, domain: str, version: int, dtypes: Sequence[int]) -> bool:
@@ -382,7 +402,7 @@ class Target(Struct, frozen=True, dict=True):
                 found.append(Misfit(qualified_op_type(op.domain, op.type), place, reason, (tried or {}).get(op, ())))
         return TargetFit(self.name, found)
 
-    def require_known(self) -> None:
+    def _require_known(self) -> None:
         """Raise UsageError for a name in the list that no opset has, if onnx knows the domain."""
         for name, forms in (*self.forms.items(), *((n, (f,)) for n, f in self.avoided.items())):
             domain, op_type = split_op_type(name)
@@ -410,17 +430,32 @@ class _TargetTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 def read_target(path: Path) -> Target:
     """The target in a TOML file, whose keys are fields of Target. Raises UsageError for mistakes in it."""
+    tables: Mapping[str, Any] = {}
     try:
-        table = msgspec.convert(read_tables(path, read_text(path, MAX_BYTES)), _TargetTable)
+        tables = read_tables(path, read_text(path, MAX_BYTES))
+        table = msgspec.convert(tables, _TargetTable)
     except msgspec.ValidationError as e:
         fields = (*_TargetTable.__struct_fields__, *Support.__struct_fields__)
-        raise UsageError(f"{path}: {e}{did_you_mean(str(e).partition('`')[2].partition('`')[0], fields)}") from e
+        text = f"{e}{did_you_mean(str(e).partition('`')[2].partition('`')[0], fields)}"
+        raise UsageError(f"{path}: {text.replace('[...]', f'[{_wrong_entry(tables)}]', 1)}") from e
     except UnicodeDecodeError as e:
         raise UsageError(f"{path}:1: not a text in UTF-8") from e
     except OSError as e:
         raise UsageError(f"cannot read {path}: {e.strerror}") from e
     except ValueError as e:
         raise UsageError(str(e)) from e
-    target = Target(**structs.asdict(table))
-    target.require_known()
-    return target
+    try:
+        return Target(**structs.asdict(table))
+    except UsageError as e:
+        raise UsageError(f"{path}: {e}") from e
+
+
+def _wrong_entry(tables: Mapping[str, Any]) -> str:
+    """The operators whose form in a file is the first that is none; msgspec does not name them."""
+    for key in ("operators", "avoided"):
+        for names, form in tables.get(key, {}).items() if isinstance(tables.get(key), dict) else ():
+            try:
+                msgspec.convert(form, Support | list[Support])
+            except msgspec.ValidationError:
+                return f'"{names}"'
+    return "..."

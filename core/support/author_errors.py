@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 import reprlib
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from typing import Any, cast
 
 from ..errors import PassesError, UsageError, format_error
 from .suggestions import did_you_mean
+
+HAS_LINE = re.compile(r"\.py:\d+\)$")
 
 
 def require_argument(is_right: object, call: str, wanted: str, given: object) -> None:
@@ -34,15 +37,19 @@ def is_each(items: object, kinds: type | tuple[type, ...]) -> bool:
 def describe_exception(error: BaseException, code: CodeType | None = None) -> str:
     """The text of an exception, with names similar to one that passwright lacks, and the line in the file of `code`.
 
-    It is the first line of `code` for an exception of the call itself, as for a wrong number of arguments.
+    It is the first line of `code` for an exception of the call itself, as for a wrong number of arguments. An error of
+    ours has a line where ours was called and the text has none.
     """
     text = format_error(error)
     if isinstance(error, AttributeError | ImportError):
         text += _similar_names(error)
-    if code is None or isinstance(error, PassesError):
+    if code is None:
         return text
-    lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == code.co_filename]
-    return f"{text} ({Path(code.co_filename).name}:{lines[-1] if lines else code.co_firstlineno})"
+    frames = extract_tb(error.__traceback__)
+    own = [f for f in frames if f.filename == code.co_filename]
+    if isinstance(error, PassesError) and (not own or own[-1] is frames[-1] or HAS_LINE.search(text)):
+        return text
+    return f"{text} ({Path(code.co_filename).name}:{own[-1].lineno if own else code.co_firstlineno})"
 
 
 def describe_in(function: object, error: BaseException) -> str:

@@ -79,6 +79,7 @@ def _import(path: Path) -> ModuleType:
         raise PluginError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    with plugin_errors(str(path), str(path), compile("", str(path), "exec")), _without_bytecode():
+    code = compile("", str(spec.origin), "exec")  # of the absolute path, which the frames of the module have
+    with plugin_errors(str(path), str(path), code), _without_bytecode():
         spec.loader.exec_module(module)
     return module

@@ -1,4 +1,4 @@
-"""Patterns with signs, alternatives, inputs alike and a condition on an attribute."""
+"""Patterns with signs, alternatives, inputs alike and conditions on an attribute and on an input by name."""
 
 from __future__ import annotations
 
@@ -31,3 +31,12 @@ def double_later(g: RewriteBuilder, x: Value, p: list[int]) -> Value:
     """Transpose(2 x) => 2 Transpose(x), where the first dim keeps its place"""
     require(x.dtype == np.float32, "it is not in single precision")
     return g.Transpose(x, perm=p) * 2
+
+
+@rule(
+    lambda g, x: g.one_of("Abs", "Sign")(g.Unsqueeze(x, axes=lambda axes: axes == [0])),
+    contract=EXACT,
+)
+def expand_later(g: RewriteBuilder, x: Value) -> Value:
+    """Abs(Unsqueeze(x)) => Unsqueeze(Abs(x)), and Sign"""
+    return g.Unsqueeze(getattr(g, g.root.type)(x), [0])

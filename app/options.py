@@ -77,7 +77,7 @@ class Option(Struct, frozen=True):
     completes, in a list with commas if `is_list`.
 
     For settings: `reads` says that the text names a file to read, or may begin with one; `runs_code` that it may run
-    code; `is_typed`: it is for the command line alone; `is_own`: a setting for `passes run` does not count for it.
+    code; `is_typed`: it is only for the command line; `is_own`: a setting for `passes run` does not count for it.
     `excludes`: the options whose settings do not count if it is typed; `enables`: those that count only with it.
     """
 
@@ -110,8 +110,8 @@ class Option(Struct, frozen=True):
         except (TypeError, ValueError, OverflowError):
             number, is_right = 0, False
         self._check(value, is_right and (isinstance(value, str) or number == value))
-        _check(self.least is None or number >= self.least, f"{value}: it has to be {self.least} or more")
-        _check(self.most is None or number <= self.most, f"{value}: it has to be {self.most} or less")
+        _check(self.least is None or number >= self.least, f"{value}: it must be {self.least} or more")
+        _check(self.most is None or number <= self.most, f"{value}: it must be {self.most} or less")
         return number
 
     def converted(self, value: Any) -> Any:
@@ -137,7 +137,7 @@ class Option(Struct, frozen=True):
 
     def _check(self, value: object, is_right: bool) -> None:
         words = WORDS[self.kind] + ", or several" * self.repeated
-        _check(is_right, f"{shown(value)}: it has to be {self.takes or words}")
+        _check(is_right, f"{shown(value)}: it must be {self.takes or words}")
 
 
 def shown(value: object) -> str:
@@ -291,7 +291,7 @@ def _sizes(value: Any) -> tuple[int, ...] | None:
 def parse_batch(given: str | Sequence[int]) -> tuple[int, ...]:
     """The batch sizes in a text such as `1,32`, sorted, and 1; sizes from Python as they are. Raises ValueError."""
     sizes = (sizes_in(given) if isinstance(given, str) else _integers(given)) or (0,)
-    _check(min(sizes) > 0, f"{shown(given)}: not of the form 1,32, sizes from 1 on")
+    _check(min(sizes) > 0, f"{shown(given)}: not of the form 1,32, with sizes of at least 1")
     return tuple(sorted({1, *sizes})) if isinstance(given, str) else sizes
 
 
@@ -300,7 +300,8 @@ def parse_batch_name(given: str | int) -> int | str:
     number = _size(given) if isinstance(given, str) else _integer(given)
     is_name = number is None and isinstance(given, str) and given.isidentifier()
     _check(
-        is_name or (number is not None and number > 0), f"{shown(given)}: not of the form 8, from 1 on, or rows, a name"
+        is_name or (number is not None and number > 0),
+        f"{shown(given)}: not of the form 8 (a number of at least 1) or rows (a name)",
     )
     return given if number is None else number
 
@@ -381,7 +382,7 @@ def parse_instrumentation(given: Any) -> tuple[Instrumentation, ...]:
 
     found = tuple(cast("Iterable[Any]", given)) if isinstance(given, list | tuple) else (given,)
     is_right = all(isinstance(item, Instrumentation) for item in found)
-    _check(is_right, f"{shown(given)}: it has to be an Instrumentation of passwright.core, or a list of them")
+    _check(is_right, f"{shown(given)}: it must be an Instrumentation of passwright.core, or a list of them")
     return found
 
 
@@ -426,7 +427,7 @@ class ReportOptions:
                 except ValueError as e:
                     raise OptionError(name, str(e)) from e
         if not (self.progress is None or isinstance(self.progress, bool) or callable(self.progress)):
-            raise OptionError("progress", f"{shown(self.progress)}: it has to be a function, true or false")
+            raise OptionError("progress", f"{shown(self.progress)}: it must be a function, true or false")
 
     @property
     def chosen(self) -> dict[str, Any]:
@@ -578,7 +579,10 @@ class CustomOperatorOptions:
                 installed = InstalledPlugins()
                 for name in filter(_is_installed_name, self.kernels):
                     if not installed.use_kernels_of(str(name)):
-                        raise UsageError(f"--kernels {name}: it is no Python file, and nothing installed is named so")
+                        raise UsageError(
+                            f"--kernels {name}: it is not a Python file, and no installed plugin has kernels of that "
+                            "name"
+                        )
                 yield
 
 
@@ -705,7 +709,7 @@ class TunedSessionOptions:
     def require_no_session(self, **given: object) -> None:
         """Raise UsageError for other options of a session beside settings."""
         for name, value in given.items():
-            require(not (self.settings and value), f"--{name}: --settings {self.settings} says that")
+            require(not (self.settings and value), f"--{name}: --settings {self.settings} sets it already")
 
 
 @mixed_in
@@ -781,7 +785,7 @@ class BudgetOptions(MetricOptions):
     def require_budget_for(self, **others: object) -> None:
         """Raise UsageError for options of accuracy, and for `others` that are given, if there is no budget."""
         for name, value in {"labelled": self.labelled, "metric": self.metric, **others}.items():
-            require(self.budget or not value, f"--{name} is for models of another accuracy: give --budget")
+            require(self.budget or not value, f"--{name} needs --budget")
 
 
 @mixed_in

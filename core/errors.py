@@ -148,7 +148,7 @@ class EvaluationError(PassesError):
     """
 
 
-OUT_OF_MEMORY = "needs more memory than there is"
+OUT_OF_MEMORY = "ran out of memory"
 """The end of messages about a backend or a process without enough memory."""
 
 

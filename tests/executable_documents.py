@@ -1,7 +1,7 @@
 """Executable documents: their files are written, their code and commands run, and the output is compared.
 
-The blocks of a Markdown document run in order in a folder of its own that contains the repository's `golden_models`
-and `benchmarks`.
+The blocks of a Markdown document run in order in a folder of its own that contains the repository's `golden_models`,
+`benchmarks` and `examples`.
 
 - A `python`, `toml` or `text` block whose first line is a comment with the name of a file is that file.
 - Any other `python` block is a program.
@@ -33,7 +33,7 @@ from typer.testing import CliRunner
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-LINKED = ("golden_models", "benchmarks")
+LINKED = ("golden_models", "benchmarks", "examples")
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
 TIMEOUT = 300.0  # seconds per command; measuring commands are slow on a busy machine

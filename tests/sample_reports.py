@@ -372,7 +372,7 @@ def tuning(names: Sequence[str]) -> TuneReport:
         [
             RaceTrial("pipeline", "ort", TAKEN, last, 0.8),
             RaceTrial("session", names[2], "slower", entry(near, 2.1e-3, 99_000_000), 1.05),
-            RaceTrial("session", names[1], "the time was over"),
+            RaceTrial("session", names[1], "the time limit was reached"),
         ],
         ["batch=1"], VERIFIED, TimingNoise(3, 1, 1.2), [names[1]], "2 cores, 8 GB", versions=VERSIONS,
         written_to=["tuned.onnx"],

@@ -117,15 +117,15 @@ def test_verdicts(files: Path, line: str, code: int, shown: str) -> None:
     ("arguments", "message"),
     {
         "form": (("--budget", "1"), "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
-        "bits": (("--budget", "1%", "--exact"), "--exact and --budget: give one of them"),
-        "labels alone": (("--labelled", "x.npz"), "--labelled is for models of another accuracy: give --budget"),
+        "bits": (("--budget", "1%", "--exact"), "give only one of --exact and --budget"),
+        "labels alone": (("--labelled", "x.npz"), "--labelled needs --budget"),
         "metric alone": (
             ("--budget", "1%", "--metric", "m.py"),
-            "--metric m.py is for a labelled set: give --labelled",
+            "--metric m.py needs a labelled set: give --labelled",
         ),
         "two sets": (
             ("--budget", "1%", "--labelled", "x.npz", "--inputs", "x.npz"),
-            "--inputs and --labelled: give one of them",
+            "give only one of --inputs and --labelled",
         ),
     },
 )
@@ -172,7 +172,10 @@ def test_a_regressor_is_no_classifier(files: Path) -> None:
     onnx.save(load(text, weights={**weights, "w": weights["w"] * 0.5}), "halved.onnx")
     found = " ".join(invoke("verify", "scores.onnx", "halved.onnx", "--budget", "1%", code=WRONG).stdout.split())
     assert re.search(r"halved.onnx is over the budget of 1%: SNR [56]\.\d dB, noise 2[5-9]% of the signal", found)
-    assert "note: y counts as numbers, as nothing shows that it scores classes: if it does, give --metric top1" in found
+    assert (
+        "note: y is compared as numbers, as nothing shows that it contains class scores; if it does, give --metric top1"
+        in found
+    )
     other = invoke("verify", "scores.onnx", "halved.onnx", "--budget", "1%", "--metric", "top1").stdout
     assert "within the budget of 1%: agreement 1" in " ".join(other.split())
 
@@ -186,7 +189,7 @@ def test_classes_that_do_not_vary(files: Path) -> None:
 def test_hint_for_narrower_constants(files: Path) -> None:
     text = VALUES.replace("y = Mul(e, w)", "c = Cast<to=1>(w) y = Mul(e, c)")
     onnx.save(load(text, weights={"w": WEIGHTS[VALUES]["w"].astype(np.float16)}), "half.onnx")
-    hint = "hint: measure a model that differs on purpose: --budget 1%"
+    hint = "hint: to measure a model that differs on purpose: --budget 1%"
     assert hint in invoke("verify", "values.onnx", "half.onnx", code=WRONG).stdout
     assert "hint" not in invoke("verify", "values.onnx", "values_far.onnx", code=WRONG).stdout
 
@@ -201,7 +204,7 @@ def test_model_that_does_not_run(files: Path) -> None:
 @cases(
     ("body", "shown"),
     {
-        "overflow": ("y = Add(x, inf)", "y: 512 of 512 elements are NaN or infinite in one of the models alone"),
+        "overflow": ("y = Add(x, inf)", "y: 512 of 512 elements are NaN or infinite in only one of the models"),
         "not zero": ("y = Add(x, one)", "y: all elements of the original are 0, those of the other model are not"),
     },
 )
@@ -210,7 +213,7 @@ def test_noise_without_limit(files: Path, body: str, shown: str) -> None:
     onnx.save(load(f"{head} y = Sub(x, x) }}"), "zeros.onnx")
     onnx.save(load(f"{head} {body} }}", weights={"inf": np.float32(np.inf), "one": np.float32(1)}), "other.onnx")
     text = " ".join(invoke("verify", "zeros.onnx", "other.onnx", "--budget", "1%", code=WRONG).stdout.split())
-    assert "other.onnx is over the budget of 1%: noise without limit, on 128 samples drawn at random" in text
+    assert "other.onnx is over the budget of 1%: unbounded noise, on 128 samples drawn at random" in text
     assert shown in text
 
 

@@ -64,7 +64,7 @@ def test_command_prints_table_and_writes_json(tmp_path: Path, monkeypatch: pytes
         path, twin, "--batch", "4", "--min-time", "0.02", "--threads", "1",
         "--labelled", labelled(tmp_path, x=ROWS, labels=TRUTH), "--metric", "top1, loss", "--json", tmp_path / "r.json",
     ).output  # fmt: skip
-    columns = ["on disk", "session made in", "memory", "virtual", "top-1", "loss", "median", "p99", "samples/s"]
+    columns = ["on disk", "session created in", "memory", "virtual", "top-1", "loss", "median", "p99", "samples/s"]
     for column in columns:
         assert column in output
     assert output.count("0.8000") == 2
@@ -123,7 +123,7 @@ USAGE_ERRORS = [
     ("--batch a", 2, "--batch a"),
     ("--level most", 2, "--level most: unknown level; choose from disable, basic, extended, layout, all"),
     ("--ep nonesuch", 2, "no execution provider nonesuch"),
-    ("--metric m.py", 2, "--metric is for a labelled set"),
+    ("--metric m.py", 2, "--metric needs a labelled set"),
     ("--labelled none.npz", 1, "none.npz does not exist"),
     ("--inputs none.npz", 1, "none.npz does not exist"),
     ("--dim M=1", 1, "--dim M"),
@@ -254,7 +254,7 @@ METRIC_ERRORS = [
     ("none.py", PluginError, "none.py is not a Python file"),
     ("broken.py", PluginError, "ValueError: at once"),
     ("f.py:breaks", PluginError, "f.py:breaks: ZeroDivisionError"),
-    ("f.py:nothing", ModelError, "gives nan"),
+    ("f.py:nothing", ModelError, "returned nan"),
 ]
 
 
@@ -332,13 +332,13 @@ def test_outputs_without_rows_are_said(tmp_path: Path) -> None:
     )
     examples = labelled(tmp_path, x=ROWS, labels=TRUTH)
     report = bench([path], labelled=examples, batch=(1,), min_time=0.01, threads=1)
-    assert report.note.endswith("m has no batch axis: a metric gets a list of what each run gives")
+    assert report.note.endswith("m has no batch axis: a metric receives a list of the outputs of each run")
 
 
 MISMATCHED: list[tuple[dict[str, Any], str]] = [
     ({"x": ROWS, "labels": TRUTH[:4]}, "x has 5 rows, the labels have 4"),
     ({"labels": TRUTH}, "lack x"),
-    ({"x": ROWS}, "no array is called labels; there are only inputs"),
+    ({"x": ROWS}, "it has no array labels; there are only inputs"),
     ({"x": ROWS, "a": TRUTH, "b": TRUTH}, "any of a, b may be"),
     ({"x": ROWS.astype(np.float64), "labels": TRUTH}, "x of the labelled .* is float64; the model needs float32"),
     ({"x": ROWS, "labels": np.array(3)}, "labels has no rows"),

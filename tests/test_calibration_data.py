@@ -184,7 +184,7 @@ def test_samples_of_arrays(inputs: str, arrays: dict[str, Array], shapes: list[t
         ),
         "rank": ([{"x": ROWS[0]}], "x of the given (the data: sample 1) inputs has shape [2]; the model needs [N,2]"),
         "arrays without names": ([ROWS], "the data: sample 1: it is of type ndarray, not arrays by name"),
-        "number": (5, "the data: int is no source of samples; give files, or an iterable"),
+        "number": (5, "the data: int is not a source of samples; give files, or an iterable"),
     },
 )
 def test_errors(tmp_path: Path, data: Any, message: str) -> None:
@@ -208,7 +208,7 @@ def test_errors(tmp_path: Path, data: Any, message: str) -> None:
         "no iterator": ("data.py:iterable", "data.py:iterable: TypeError: iter() returned non-iterator of type 'int'"),
         "raises as an array": ("data.py:array", "data.py:array: KeyError: 'no array'"),
         "raises as a reader": ("data.py:get_next", "data.py:get_next: SystemExit: 0"),
-        "5": ("data.py:nothing", "data.py:nothing: int is no source of samples; give files, or an iterable"),
+        "5": ("data.py:nothing", "data.py:nothing: int is not a source of samples; give files, or an iterable"),
         "no name": ("data.py:a b", "data.py:a b: not of the form file.py:function"),
         "no file": ("other.py", "other.py is not a Python file: No such file or directory"),
     },
@@ -262,7 +262,7 @@ def test_parts_are_disjoint(count: int, sizes: tuple[int, ...]) -> None:
 def test_few_samples_are_shared() -> None:
     parts, note = split_samples(read_calibration_data({"x": ROWS[:1]}, BATCHED))
     assert list(map(firsts, parts)) == [[0]] * 3
-    assert note == "calibration, search and report share 1 sample of the data; give 3 or more to keep them apart"
+    assert note == "calibration, search and report use the same 1 sample of the data; give 3 or more to separate them"
 
 
 def test_drawn_samples() -> None:

@@ -322,10 +322,10 @@ def test_wrong_conversion_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 @each(
     ("batch", "message"),
     {
-        "no rows": ("0", "--batch 0: not of the form 8, from 1 on, or rows, a name"),
-        "a negative number": ("-1", "--batch -1: not of the form 8, from 1 on, or rows, a name"),
-        "no name": ("a b", "--batch a b: not of the form 8, from 1 on, or rows, a name"),
-        "a fraction": ("1.5", "--batch 1.5: not of the form 8, from 1 on, or rows, a name"),
+        "no rows": ("0", "--batch 0: not of the form 8 (a number of at least 1) or rows (a name)"),
+        "a negative number": ("-1", "--batch -1: not of the form 8 (a number of at least 1) or rows (a name)"),
+        "no name": ("a b", "--batch a b: not of the form 8 (a number of at least 1) or rows (a name)"),
+        "a fraction": ("1.5", "--batch 1.5: not of the form 8 (a number of at least 1) or rows (a name)"),
     },
 )
 def test_bad_options(batch: str, message: str) -> None:

@@ -120,7 +120,7 @@ def test_quiet_runs_print_warnings_alone(model: Path, out: Path, tmp_path: Path)
     result = run(model, "-q", "-o", out, "--plugin", plugin(tmp_path))
     assert result.stdout == ""
     assert result.stderr.startswith("warning: left out drop-relu-rule")
-    assert "exclude each other" in run(model, "-q", "-v", code=USAGE).stderr
+    assert "are mutually exclusive" in run(model, "-q", "-v", code=USAGE).stderr
 
 
 def test_check_writes_nothing(model: Path, out: Path) -> None:
@@ -482,7 +482,7 @@ def test_invalid_sizes(model: Path, out: Path, options: list[str], code: int, me
     ("options", "message"),
     {
         "unknown effort": (["--verify", "best"], "--verify best: choose from quick, default, thorough"),
-        "both": (["--verify", "quick", "--no-verify"], "--no-verify and --verify exclude each other"),
+        "both": (["--verify", "quick", "--no-verify"], "--no-verify and --verify are mutually exclusive"),
         "no size": (["--memory", "much"], "--memory much: not of the form 2GB, 512MiB or 1000000"),
         "no memory": (["--memory", "0"], "--memory 0: not of the form 2GB, 512MiB or 1000000"),
     },
@@ -509,7 +509,7 @@ def test_ort_bisect_sizes_input_sets(model: Path) -> None:
     assert {d.rpartition(" ")[2] for d in input_sets} == {"N=7"}
     assert "no such symbol" in invoke("bisect", model, "--ort", "basic", "--dim", "K=7", code=BAD).stderr
     result = invoke("bisect", model, "--ort", "basic", "--outputs", "y", code=USAGE)
-    assert result.stderr == "error: --ort takes the model as it is: cut it with `passes run`\n"
+    assert result.stderr == "error: --ort bisects the model as it is; cut it with `passes run` first\n"
     invoke("verify", model, model, "--dim", "N=7", code=USAGE)
 
 
@@ -595,7 +595,7 @@ def test_list_by_search(words: str, names: set[str]) -> None:
 def test_search_without_results() -> None:
     printed = invoke("list", "--search", "quux", code=2).stderr
     assert printed == "error: no pass or rule has 'quux' in its name, equation, description or operators\n"
-    assert "one of them" in invoke("list", "--search", "a", "--op", "Conv", code=2).stderr
+    assert "only one of" in invoke("list", "--search", "a", "--op", "Conv", code=2).stderr
 
 
 @pytest.mark.parametrize("width", [80, 40])
@@ -615,7 +615,7 @@ def test_list_with_plugin(tmp_path: Path) -> None:
     path = plugin(tmp_path)
     assert f"passes from {path}" in invoke("list", "--plugin", path).stdout.splitlines()
     printed = invoke("list", "drop-relu-rule", "--plugin", path).stdout.splitlines()
-    assert printed[0] == f"drop-relu-rule, a pass ({path}), where it is enabled"
+    assert printed[0] == f"drop-relu-rule, a pass ({path}), only if enabled"
     assert "        Relu(x) => x" in printed
 
 
@@ -662,7 +662,7 @@ def test_outputs_with_the_largest_errors(tmp_path: Path) -> None:
     assert all(0 < float(m[2]) < float(m[4]) for m in found)
     shares = [int(m[3]) for m in found]
     assert shares == sorted(shares, reverse=True)
-    assert "2 other outputs off by less of what is allowed" in lines
+    assert "2 other outputs with smaller errors relative to the tolerance" in lines
     assert "1 output with no difference" in lines
 
 

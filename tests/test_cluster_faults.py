@@ -221,7 +221,7 @@ def test_encrypted_cluster(
         assert errors == ""
         assert outcomes(out) == {"not verified": COUNT}
         _, errors = end(begin("zoo", *OPTIONS, "--on", cluster.address), code=2)
-        assert errors.startswith(f"error: {cluster.address} is no address of a Dask scheduler: TLS expects")
+        assert errors.startswith(f"error: {cluster.address} is not the address of a Dask scheduler: TLS expects")
         assert errors.count("\n") == 1
         _, errors = end(begin("zoo", *OPTIONS, "--on", cluster.address.replace("tls", "tcp")), code=1)
         assert errors.startswith("error: no Dask scheduler answers at tcp://")

@@ -143,7 +143,7 @@ def test_wrong_onnxruntime_rows_advise_bisection(found: ComparisonReport) -> Non
         assert row.advice == f"passes bisect {found.source} --ort {level}"
     assert not by_label["original"].is_unusable
     assert not by_label["passwright"].is_unusable
-    assert headline(found).endswith("; ORT ALL is wrong about original and passwright, so no time counts")
+    assert headline(found).endswith("; ORT ALL computes original and passwright incorrectly, so times are not compared")
     blame = bisect_ort(found.source, "basic").blame
     assert blame is not None
     assert blame.optimizers == ("Pad_Fusion",)
@@ -199,17 +199,17 @@ NOT_EQUIVALENT = {
     "wrong": (SMALL, SMALL.replace("Relu", "Abs"), "y: off by up to "),
     "output": (SMALL, SMALL.replace("y", "z"), "interface differs: output y is missing"),
     "input": (SMALL, SMALL.replace("x", "b"), "interface differs: input b is new; input x is missing"),
-    "type": (SMALL, DOUBLE, f"{DOUBLE_INPUT}; values agree otherwise"),
+    "type": (SMALL, DOUBLE, f"{DOUBLE_INPUT}; the values agree otherwise"),
     "type and values": (SMALL, DOUBLE.replace("Relu", "Abs"), f"{DOUBLE_INPUT}; y: off by up to "),
     "unused input": (
         SMALL.replace("x)", "x, float[N,4] u)", 1),
         SMALL,
-        "interface differs: input u is missing; values agree otherwise",
+        "interface differs: input u is missing; the values agree otherwise",
     ),
     "order": (
         SMALL,
         "g (float[N,4] x) => (float[N,4] z, float[N,4] y) { y = Relu(x) z = Neg(x) }",
-        "interface differs: the outputs come in another order: z, y; values agree otherwise",
+        "interface differs: the outputs are in a different order: z, y; the values agree otherwise",
     ),
 }
 
@@ -354,7 +354,7 @@ def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     ("ratio", "message"),
     [
         (RatioInterval(0.9, 0.85, 0.95), "with ORT ALL 0.90 (0.85-0.95) of the original's time"),
-        (RatioInterval(0.99, 0.95, 1.03), "with ORT ALL no difference (0.95-1.03) to the original's time"),
+        (RatioInterval(0.99, 0.95, 1.03), "with ORT ALL no difference (0.95-1.03) compared with the original's time"),
     ],
 )
 def test_headline(ratio: RatioInterval, message: str, found: ComparisonReport) -> None:

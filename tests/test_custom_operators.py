@@ -341,8 +341,11 @@ class _NoKernel:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (_NoKernel(), "an object of type _NoKernel is no kernel: it has to be a function of arrays behind @kernel"),
-        (Kernel(lambda x: x, "com.acme.Scale"), "the kernel com.acme.Scale has to be at the top of a module or a file"),
+        (_NoKernel(), "an object of type _NoKernel is no kernel: it must be a function of arrays behind @kernel"),
+        (
+            Kernel(lambda x: x, "com.acme.Scale"),
+            "the kernel com.acme.Scale must be at the top level of a module or file",
+        ),
         (Kernel(np.negative, "com.microsoft.Gelu"), ""),
         (Kernel(np.negative, "ai.onnx.ml.Scaler"), "a kernel for ai.onnx.ml.Scaler: ONNX defines the operators there"),
     ],

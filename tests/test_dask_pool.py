@@ -192,8 +192,8 @@ def test_versions_are_compared(cluster: DaskCluster, tmp_path: Path, monkeypatch
     ("address", "kind", "message"),
     {
         "none": ("tcp://127.0.0.1:{port}", PassesError, "no Dask scheduler answers at tcp://127.0.0.1"),
-        "scheme": ("bogus://127.0.0.1:1", UsageError, "is no address of a Dask scheduler: unknown"),
-        "no port": ("tcp://127.0.0.1", UsageError, "is no address of a Dask scheduler: missing port"),
+        "scheme": ("bogus://127.0.0.1:1", UsageError, " is not the address of a Dask scheduler: unknown"),
+        "no port": ("tcp://127.0.0.1", UsageError, " is not the address of a Dask scheduler: missing port"),
         "no certificates": ("tls://127.0.0.1:{port}", UsageError, "TLS"),
     },
 )
@@ -223,7 +223,7 @@ def test_server_that_is_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
 
         Thread(target=answer, daemon=True).start()
         port = server.getsockname()[1]
-        with pytest.raises(PassesError, match=f"at tcp://127.0.0.1:{port}: its answer is none of Dask"):
+        with pytest.raises(PassesError, match=f"at tcp://127.0.0.1:{port}: the answer is not from Dask"):
             list(DaskPool(COMMAND, f"tcp://127.0.0.1:{port}").replies([{}]))
 
 

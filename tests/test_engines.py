@@ -370,7 +370,7 @@ def test_profiles_of_openvino_name_the_nodes_of_the_file(tmp_path: Path) -> None
     convolution = next(node for node in report.before.nodes if "Conv" in node.op)
     assert set(convolution.file_nodes) == {"conv", "relu"}
     assert convolution.provider
-    with pytest.raises(EvaluationError, match=r"planted_engine\.py does not say the time of each op"):
+    with pytest.raises(EvaluationError, match=r"planted_engine\.py does not report the time of each op"):
         passwright.profile(path, engine=str(PLANTED), no_optimize=True, min_time=0.01)
 
 
@@ -409,14 +409,14 @@ def test_what_tune_returned_is_verified_and_benched_in_its_session(
     assert [(m.engine, m.measured.threads) for m in measured.models] == [("openvino", 1)]
     assert (measured.threads, measured.session) == (1, "engine openvino, 1 stream, 1 intra-op thread")
     for function, options in ((passwright.verify, {"engine": "openvino"}), (passwright.bench, {"threads": 2})):
-        with pytest.raises(UsageError, match=rf"--{min(options)}: --settings .*single.json says that"):
+        with pytest.raises(UsageError, match=rf"--{min(options)}: --settings .*single.json sets it already"):
             function([model] if function is passwright.bench else model, settings=single, **options)
 
 
 def test_libraries_of_providers_are_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "junk.so").write_text("junk")
     config = SessionConfig(provider_library=str(tmp_path / "junk.so"), provider="")
-    with pytest.raises(ModelLoadError, match=r"^junk\.so is no library of an execution provider: [^\n]*$"):
+    with pytest.raises(ModelLoadError, match=r"^junk\.so is not a library of an execution provider: [^\n]*$"):
         LoadedModel(load(RELU, 20).SerializeToString(), config)
     devices = [SimpleNamespace(ep_name=name) for name in ("CPUExecutionProvider", "AExecutionProvider", "B")]
     ort = Mock(

@@ -65,7 +65,7 @@ LOOP = (
         "memory": (
             "s = Abs(lots) n = ConstantOfShape(s)",
             EvaluationLimits(memory=1 << 30),
-            "ConstantOfShape n: onnxruntime needs more memory than there is",
+            "ConstantOfShape n: onnxruntime ran out of memory",
         ),
     },
 )

@@ -183,7 +183,7 @@ PATTERNS = {name: r for name, r in globals().items() if isinstance(r, Rule)}
           => c (x) is not constant: it is an input of the graph
     declines: scale => y = Mul(x, v) => 1 of 1 => c is not a scalar
     non-default attribute: gemm_of_gemm => s = Gemm(x, q) y = Gemm<alpha=0.5>(s, q) => 1 of 2
-          => Gemm y has alpha=0.5; the pattern does not name it, so it wants the default 1.0
+          => Gemm y has alpha=0.5; the pattern does not name it, so it must be the default 1.0
     more inputs: gemm_of_gemm => s = Gemm(x, q) y = Gemm(s, q, k) => 2 of 2
           => Gemm y has a third input, k; the pattern has 2
     any operand: difference_of_negation => a = Neg(x) y = Sub(w, a) => 2 of 2 => fires
@@ -455,7 +455,9 @@ def test_rules_of_pass_are_ranked() -> None:
 def test_remark_names_change_that_removed_roots() -> None:
     model = load("g (float[2] x) => (float[2] y) { e = Exp(x) y = Relu(e) }")
     _, report = only_rule(explain(model, "relu_to_mish", plugin=[relu_to_mish]))
-    assert report.remark == "no op at all is Relu; the file had 1, and the last went with drop_no_op_clamp at y (#0)"
+    assert (
+        report.remark == "no op at all is Relu; the file had 1, and the last was removed by drop_no_op_clamp at y (#0)"
+    )
 
 
 def test_pass_without_rules() -> None:
@@ -518,7 +520,7 @@ def test_explanation_at_value(at: str, made: list[str], left: list[str]) -> None
     found = explained(at=at)
     r, report = only_rule(found)
     assert ([c.place for c in r.changes], [f.value for f in report.near_misses]) == (made, left)
-    gone = ["m is not there any more: matmul_add_to_gemm at s was the last to change it (#0)"]
+    gone = ["m no longer exists: matmul_add_to_gemm at s was the last to change it (#0)"]
     assert found.notes == (gone if at == "m" else [])
 
 
@@ -538,7 +540,7 @@ def test_unknown_names(name: str, options: dict[str, Any], message: str) -> None
 
 
 def test_unknown_value() -> None:
-    with pytest.raises(PassesError, match="no node is named matmul, and none makes a value of that name"):
+    with pytest.raises(PassesError, match="no node or value is named matmul"):
         explained(at="matmul")
 
 
@@ -582,7 +584,7 @@ def test_json_is_complete(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-UNKNOWN = "error: no node is named matmul, and none makes a value of that name"
+UNKNOWN = "error: no node or value is named matmul"
 
 
 @pytest.fixture
@@ -616,7 +618,7 @@ def test_other_optimizers_outside_pipeline(tmp_path: Path, name: str, line: str)
         "in a run": ([], 0, ["fired once", "#0 at s, replacing Add s, MatMul m", "not at 1 op left: another op (1)",
                              "Add t: 1 of 2 ops fit"]),
         "as it is": (["--as-is"], 0, ["would fire at 1 op", "Add s", "not at 1 op: another op (1)"]),
-        "no root": (["--at", "y"], 0, ["nothing to start at is left: no op there is Add"]),
+        "no root": (["--at", "y"], 0, ["no op to start from is left: no op there is Add"]),
         "none listed": (["--limit", "0"], 0, ["... and 1 more (--limit)"]),
         "place": (["--at", "matmul"], 1, [UNKNOWN]),
         "negative limit": (["--limit", "-1"], 2, []),

@@ -192,7 +192,7 @@ def test_annotations_of_remaining_values_are_kept(wanted: str) -> None:
         "unknown": (["nothing"], "the model has no value named 'nothing'"),
         "of a body": (["w"], "w is inside a subgraph; only values of the main graph can be outputs"),
         "twice": (["y", "a", "y"], "output y is named twice"),
-        "none": ([], "no outputs are named, as in keep-outputs{names=a:b}"),
+        "none": ([], "no outputs are named, such as keep-outputs{names=a:b}"),
     },
 )
 def test_invalid_output_names(names: list[str], message: str) -> None:

@@ -279,12 +279,12 @@ def test_formats_are_parsed(texts: list[str], json_to: Path | None, outputs: Out
     ("texts", "json_to", "message"),
     [
         (["yaml"], None, "--format yaml: choose from text, json, github, markdown, sarif"),
-        (["sarif:"], None, "--format sarif:: name a file, as in sarif:FILE"),
-        (["text:a"], None, "--format text is for standard output alone"),
-        (["github", "sarif"], None, "standard output is for one format, not github and sarif: name files"),
-        (["sarif"], Path("-"), "standard output is for one format, not sarif and json"),
-        (["json:a"], Path("b"), "JSON goes to one place, not a and b"),
-        (["json"], Path("b"), "JSON goes to one place, not b and -"),
+        (["sarif:"], None, "--format sarif:: name a file, such as sarif:FILE"),
+        (["text:a"], None, "--format text can only go to standard output"),
+        (["github", "sarif"], None, "only one format can go to standard output, not github and sarif: name files"),
+        (["sarif"], Path("-"), "only one format can go to standard output, not sarif and json"),
+        (["json:a"], Path("b"), "JSON can go to only one place, not a and b"),
+        (["json"], Path("b"), "JSON can go to only one place, not b and -"),
     ],
 )
 def test_formats_that_exclude_each_other(texts: list[str], json_to: Path | None, message: str) -> None:
@@ -295,7 +295,7 @@ def test_formats_that_exclude_each_other(texts: list[str], json_to: Path | None,
 def test_files_of_formats_replace_no_others(folder: Path) -> None:
     for twice in (["--format", "sarif:before.onnx"], ["--format", "sarif:r", "--json", "./r"]):
         result = passes(folder, "verify", "before.onnx", "after.onnx", *twice, code=2)
-        assert "the command has another use for this file" in result.stderr
+        assert "the command already uses this file" in result.stderr
     result = passes(folder, "verify", "before.onnx", "after.onnx", "--format", "sarif:none/r", code=1)
     assert result.stderr.startswith("error: cannot write to none/r: ")
     assert result.stdout == ""
@@ -364,4 +364,4 @@ def test_many_models_share_one_report(folder: Path) -> None:
 
 def test_standard_output_is_for_one_thing(folder: Path) -> None:
     result = passes(folder, "run", "before.onnx", "-", "--format", "github", code=2)
-    assert "standard output is for the model: name a file, as in --format github:FILE" in result.stderr
+    assert "standard output is for the model: name a file, such as --format github:FILE" in result.stderr

@@ -178,7 +178,7 @@ def test_sources_that_cannot_be_read(folder: Path, given: str, message: str) -> 
 
 ROWS = np.arange(20, dtype=np.float32).reshape(10, 2)
 BATCHES_OF_2 = [f"rows {n} to {n + 1}" for n in range(0, 10, 2)]
-LAST_ROWS = "the last 2 of 10 rows were left out: they fill no batch of 4"
+LAST_ROWS = "the last 2 of 10 rows were skipped: they do not fill a batch of 4"
 
 
 @cases(
@@ -308,12 +308,12 @@ def endless(pause: float = 0.0) -> Iterator[dict[str, Array]]:
 def test_sources_without_an_end_are_cut() -> None:
     found = read_samples(endless(), inputs_of(TEXT), limit=5)
     assert len(found.samples) == 5
-    assert found.notes == ("of the given inputs, the first 5 samples were read, and no more",)
+    assert found.notes == ("only the first 5 samples of the given inputs were read",)
     with time_limit(2.0, lambda: "it"):
         found = read_samples(endless(0.05), inputs_of(TEXT))
     assert 1 <= len(found.samples) <= 20
     assert found.notes == (
-        f"of the given inputs, {len(found.samples)} samples were read in time; the others were left out",
+        f"of the given inputs, {len(found.samples)} samples were read in time; the others were skipped",
     )
 
 
@@ -322,7 +322,7 @@ def test_samples_are_left_out_without_time_for_them() -> None:
     spec = VerificationSpec.of(from_onnx(model), samples())
     oracle = Oracle(model.SerializeToString(), spec, deadline=monotonic())
     assert len(oracle.runs) == 1
-    assert oracle.compare(model.SerializeToString()).notes == ("2 of 3 samples were left out: runs took 0 s",)
+    assert oracle.compare(model.SerializeToString()).notes == ("2 of 3 samples were skipped: runs took 0 s",)
 
 
 def test_one_sample_is_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,5 +135,5 @@ def test_failure_leaves_everything(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("other", [{"output": "o.onnx"}, {}])
 def test_places_that_exclude_each_other(other: dict[str, str]) -> None:
-    with pytest.raises(UsageError, match="exclude each other" if other else "needs the path"):
+    with pytest.raises(UsageError, match="are mutually exclusive" if other else "needs the path"):
         optimize(message(), SMALL, in_place=True, **other)

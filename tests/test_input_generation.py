@@ -341,7 +341,7 @@ def test_sums_hold_at_special_sizes() -> None:
 def test_size_of_zero_is_tried_where_it_runs(text: str, want: list[dict[str, int]]) -> None:
     oracle = oracle_of(load(text))
     assert [a.input_set.sizes for a in oracle.runs if 0 in a.input_set.sizes.values()] == want
-    late = "combined input sets were left out: runs take too long"  # on a loaded machine
+    late = "combined input sets were skipped: runs take too long"  # on a loaded machine
     assert [n for n in oracle.notes if not n.endswith(late)] == []
 
 

@@ -323,14 +323,14 @@ def test_far_more_time_than_estimated_ends_a_search(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(run_budgets, "thread_time", lambda: next(clock))
     oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
     (note,) = oracle.notes
-    assert note.endswith("combined input sets were left out: runs take far longer than estimated")
+    assert note.endswith("combined input sets were skipped: runs take far longer than estimated")
 
 
 def test_left_out_sets_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RunCosts, "seconds", lambda *_: 1.0)
     oracle = oracle_of(load("g (float[N] x) => (y) { y = Relu(x) }"))
     (note,) = oracle.notes
-    assert note.endswith("combined input sets were left out: runs take too long")
+    assert note.endswith("combined input sets were skipped: runs take too long")
     assert all(a.input_set.kind not in COMBINED_KINDS for a in oracle.runs)
 
 

@@ -179,7 +179,7 @@ def test_hooks_that_fail_are_named(instrument: Instrumentation, message: str, tm
 
 @pytest.mark.parametrize("given", [3, "x", [Recorder], [Recorder(), None]], ids=["number", "text", "class", "None"])
 def test_only_instrumentation_is_taken(given: Any) -> None:
-    with pytest.raises(UsageError, match=r"it has to be an Instrumentation of passwright\.core, or a list of them$"):
+    with pytest.raises(UsageError, match=r"it must be an Instrumentation of passwright\.core, or a list of them$"):
         optimize(load(TEXT), PIPELINE, instrumentation=given)
 
 
@@ -304,7 +304,7 @@ def test_large_weights_are_not_in_the_text(tmp_path: Path) -> None:
         ),
         "a rule": ({"dump_after": "drop_abs", "dump_to": "d"}, "drop_abs is a rule: give its pass, signs"),
         "no folder": ({"dump_after": "signs"}, "--dump-after needs a folder to write to: give --dump-to"),
-        "no pass": ({"dump_to": "d"}, "--dump-to is for --dump-after: name a pass, or give all or changed"),
+        "no pass": ({"dump_to": "d"}, "--dump-to needs --dump-after: name a pass, or give all or changed"),
         "full": (
             {"dump_after": "all", "dump_to": "full"},
             "cannot write models to full: it is not empty; name a new folder",

@@ -235,11 +235,11 @@ def test_mistakes_of_this_program_end_one_run(monkeypatch: pytest.MonkeyPatch) -
 @cases(
     ("arguments", "message"),
     {
-        "map": ("--map m.json", "--map is for one model"),
-        "html": ("--html p.html", "--html is for one model"),
-        "repro": ("--repro r", "--repro is for one model"),
-        "-o": ("-o o.onnx", "-o and --output-dir exclude each other"),
-        "in place": ("--in-place", "--output-dir and --in-place exclude each other"),
+        "map": ("--map m.json", "--map works on a single model"),
+        "html": ("--html p.html", "--html works on a single model"),
+        "repro": ("--repro r", "--repro works on a single model"),
+        "-o": ("-o o.onnx", "-o and --output-dir are mutually exclusive"),
+        "in place": ("--in-place", "--output-dir and --in-place are mutually exclusive"),
         "race": ("--check-speed --jobs 2", "--check-speed runs one model at a time"),
         "no folder": ("--output-dir zoo/a.onnx/out", "cannot write to zoo/a.onnx/out"),
         "json": ("--json zoo/a.onnx", "zoo/a.onnx is a model or the place of a result"),
@@ -252,7 +252,7 @@ def test_refused_runs(folder: Path, arguments: str, message: str) -> None:
     assert result.stderr.startswith(f"error: {message}")
     assert result.stderr.count("\n") == 1
     assert not (folder / "out").exists()
-    assert "--resume is for --output-dir" in run("zoo/a.onnx", "--check", "--resume", code=USAGE).stderr
+    assert "--resume needs --output-dir" in run("zoo/a.onnx", "--check", "--resume", code=USAGE).stderr
 
 
 @pytest.mark.usefixtures("in_process")
@@ -396,11 +396,11 @@ OPTION = {name: f"model,{name}\nzoo/a.onnx,abc\n" for name in ("opset", "opsit",
         "both": ("zoo --summarize zoo", "--summarize takes no models"),
         "no journal": ("--summarize zoo", "zoo has no journal of results"),
         "no folder": ("--summarize none", "none is not a folder"),
-        "no place": ("zoo/a.onnx", "--output-dir DIR has to say"),
+        "no place": ("zoo/a.onnx", "give --output-dir DIR"),
         "no command": ("zoo --do nothing", "--do nothing: choose from run, quantize, "),
         "no other": ("zoo --do verify", "zoo/a.onnx: nothing to compare with: give --other"),
         "other of run": ("zoo --other x", "--other is for --do verify"),
-        "table": ("zoo --table t.xls", "t.xls: a table ends in .csv or .parquet"),
+        "table": ("zoo --table t.xls", "t.xls: the name of a table must end in .csv or .parquet"),
         "same files": ("zoo --table r.csv --html r.csv", "r.csv cannot hold both"),
         "html": ("zoo --html zoo/a.onnx", "zoo/a.onnx is a model or the place of"),
         "cluster": ("zoo --jobs 2 --on tcp://x:1", "--jobs is for this machine"),
@@ -418,14 +418,14 @@ def test_refused_batches(folder: Path, arguments: str, message: str) -> None:
     ("text", "message"),
     {
         "value": (OPTION["opset"], "t.csv, row 1: Invalid value for '--opset'"),
-        "column": (OPTION["opsit"], "the column opsit is no option"),
-        "not own": (OPTION["quiet"], "the column quiet is no option"),
+        "column": (OPTION["opsit"], "the column opsit is not an option"),
+        "not own": (OPTION["quiet"], "the column quiet is not an option"),
         "code": (OPTION["plugin"], "row 1: plugin may run code"),
         "flag": (OPTION["exact"], "row 1: exact is true or false"),
         "up": ("model,output\nzoo/a.onnx,../x\n", "is not below"),
         "twice": ("model\nzoo/a.onnx\nzoo/a.onnx\n", "is in t.csv, row 1, too"),
         "journal": (f"model,output\nzoo/a.onnx,{FILE}\n", "is the journal of the folder"),
-        "folder": ("model\nzoo\n", "t.csv, row 1: zoo is not one model"),
+        "folder": ("model\nzoo\n", "t.csv, row 1: zoo is not a single model"),
         "no model": ("name\nx\n", "t.csv, row 1: no model"),
         "two columns": ("model,model\na,b\n", "two columns are named model"),
         "no name": ("model,\na,b\n", "a column has no name"),

@@ -321,7 +321,7 @@ def test_waits_for_a_core_are_not_in_a_ratio() -> None:
     # Longer for caches of other processes.
     assert (found.low, found.high) == pytest.approx((2.0 * exp(-0.075), 2.0 * exp(0.075)), rel=0.01)
     note = load_note([ModelMetrics(latencies={1: x}) for x in latencies])
-    assert re.fullmatch(r"the machine is busy: .* waited 7\d% of the time for a core; the times are without that", note)
+    assert re.fullmatch(r"the machine is busy: .* waited 7\d% of the time for a core; the times exclude this", note)
 
 
 def test_blocks_without_waits_decide_for_more_threads() -> None:

@@ -258,7 +258,7 @@ def test_lowered(body: str, kinds: str, opset: str, version: str) -> None:
     upsample by computed scales: (float[1,1,2,2] x, float[4] s) => (y) { y = Upsample(x, s) } => scales are computed
         => 9 => 8
     upsample of images: (float[1,1,2,2] x) => (y) { y = Upsample<scales=[1.0,1.0,2.0,3.0]>(x) }
-        => height and width alone => 7 => 6
+        => only height and width => 7 => 6
     resize down: (float[1,1,2,2] x) => (y) <float[4] s = {1,1,2,0.5}> { y = Resize(x, s) } => before opset 10 enlarges
         => 10 => 9
     resize of computed scales: (float[1,1,2,2] x, float[4] s) => (y) { y = Resize(x, s) } => scales are computed

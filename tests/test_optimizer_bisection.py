@@ -218,8 +218,8 @@ def test_unknown_optimizer_is_remarked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ort_bisect, "logged_optimizers", lambda _: [])
     found = blamed(PAD_MODEL, "basic")
     assert found.optimizers == ()
-    assert found.remark.startswith("still wrong with every optimizer we know disabled: y: off by up to ")
-    assert found.remark.endswith("right with optimization off, so it is one that has no name here")
+    assert found.remark.startswith("still wrong with all known optimizers disabled: y: off by up to ")
+    assert found.remark.endswith("correct with optimization off, so the wrong optimizer is not known by name")
 
 
 SHAPES = {"w": (3, 4), "bias": (4,), "k": (4, 3, 1, 1), "offset": (4, 1, 1), "wide": (16, 8, 1, 1), "scale": ()}

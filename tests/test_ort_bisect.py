@@ -40,7 +40,7 @@ def test_a_zero_pad_before_a_max_pool(model: Path, level: list[str], name: str) 
     version = bisect_ort(model, "basic").versions["onnxruntime"]
     assert lines[0].startswith(f"onnxruntime {version} at level {name} is wrong: y: ")
     assert lines[1].startswith("    Pad_Fusion: y: ")
-    assert lines[2].startswith('right with disabled_optimizers=["Pad_Fusion"] (')
+    assert lines[2].startswith('correct with disabled_optimizers=["Pad_Fusion"] (')
 
 
 def test_correct_model_agrees(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_unknown_level_is_rejected(model: Path) -> None:
 
 def test_pass_options_are_rejected(model: Path, tmp_path: Path) -> None:
     result = bisect(model, "--ort", "--repro", tmp_path / "r", code=USAGE)
-    assert "leave out options of passes" in result.stderr
+    assert "options of passes do not apply" in result.stderr
 
 
 @cases(

@@ -363,7 +363,7 @@ def reduce_both(g: RewriteBuilder, x: Value) -> tuple[Value, Value]:
 
 
 SECOND = "the second input of Concat y comes from Abs"
-CONDITION = r"perm=\[1, 0, 2\], which does not fulfil the condition at test_pattern_language.py:\d+$"
+CONDITION = r"perm=\[1, 0, 2\], which does not satisfy the condition at test_pattern_language.py:\d+$"
 
 
 @each(

@@ -131,7 +131,7 @@ def test_unknown_names_cannot_be_selected(name: str, message: str) -> None:
 
 @pytest.mark.parametrize("what", ["plugin", "only", "skip", "enable"])
 def test_string_is_no_list_of_names(what: str) -> None:
-    with pytest.raises(UsageError, match=rf"{what} must be a list, as in {what}=\['fuse-gemm'\]"):
+    with pytest.raises(UsageError, match=rf"{what} must be a list, such as {what}=\['fuse-gemm'\]"):
         make_pipeline("basic", **{what: "fuse-gemm"})
 
 
@@ -190,7 +190,7 @@ def test_enabled_caller_pass_gets_options_and_position() -> None:
     ("enable", "message"),
     [
         (["option{n=1}", "option{n=2}"], "option: option n is given twice, as 1 and as 2"),
-        (["mine"], "mine is a pipeline: it is for --pipeline"),
+        (["mine"], "mine is a pipeline: give it to --pipeline"),
         (["basic"], "basic is a pipeline"),
         (["own{n=1}"], "own is a group of passes and has no options"),
         (["nothing"], "no pass or pipeline is named nothing"),
@@ -443,7 +443,7 @@ def test_file_is_read_only_for_unknown_names(folder: Path) -> None:
         "itself": ('[a]\npasses = ["a"]', "pipelines.toml:1: pipelines that include each other: a -> a"),
         "a name that is built in": (
             "[a]\npasses = []\n[basic]\npasses = []",
-            r"pipelines\.toml:3: basic is taken: that name comes from passwright 0\.1\.0",
+            r"pipelines\.toml:3: basic is taken: the name belongs to passwright 0\.1\.0",
         ),
         "option": ('[a]\npasses = ["fuse-gemm{n=3}"]', r"pipelines\.toml:1: fuse-gemm has no option n"),
     },
@@ -457,7 +457,7 @@ def test_bad_files_are_rejected(folder: Path, toml: str, message: str) -> None:
 
 def test_unreadable_files_are_rejected(folder: Path) -> None:
     (folder / "folder.toml").mkdir()
-    with pytest.raises(UnknownNameError, match=r"one that is in a file is named as in pipelines\.toml:NAME"):
+    with pytest.raises(UnknownNameError, match=r"one in a file is named pipelines\.toml:NAME"):
         make_pipeline("pipelines.toml")
     for name, message in (
         ("x\0", "Invalid argument"),
@@ -468,7 +468,7 @@ def test_unreadable_files_are_rejected(folder: Path) -> None:
             make_pipeline(f"{name}.toml:a")
     (folder / "latin.toml").write_bytes(b'[a]\npasses = ["\xe9"]')
     for name, message in (
-        ("latin", "latin.toml:1: not a text in UTF-8"),
+        ("latin", "latin.toml:1: not UTF-8 text"),
         ("gone", "cannot read gone.toml: No such file"),
     ):
         with pytest.raises(UsageError, match=message):

@@ -216,7 +216,9 @@ def test_kernels_of_installed_packages_are_used_with_their_passes(install: Insta
         optimize(model)
     for name in ("scales", "scaled", "chip", "neg-behind"):
         assert verify(model, model, kernels=[name]).agrees
-    with pytest.raises(UsageError, match="--kernels scale: it is no Python file, and nothing installed is named so"):
+    with pytest.raises(
+        UsageError, match="--kernels scale: it is not a Python file, and no installed plugin has kernels of that name"
+    ):
         verify(model, model, kernels=["scale"])
 
 
@@ -287,7 +289,7 @@ def test_command_finds_plugin_passes(example: Path, tmp_path: Path) -> None:
 def test_command_runs_plugin_passes(on_path: Path, tmp_path: Path) -> None:
     told = CliRunner().invoke(app, ["list", "hyperbolic", "drop-scales"]).stdout.splitlines()
     assert "    quotient_to_tanh  [conditional: Cosh(x) does not overflow]" in told
-    assert "drop-scales, a pass (passwright-example 1.2.3), where it is enabled, opsets 13 to 25" in told
+    assert "drop-scales, a pass (passwright-example 1.2.3), only if enabled, opsets 13 to 25" in told
     assert "    stage cleanup, after drop-identity" in told
     assert "    {tolerance=0.0}  float: how far a factor may be from 1" in told
     onnx.save(load(TEXT), tmp_path / "m.onnx")

@@ -1,6 +1,7 @@
 """The README: its length, numbers and rule. tests/test_docs.py runs its blocks."""
 
 from pathlib import Path
+from statistics import geometric_mean
 
 import pytest
 from executable_documents import ROOT, blocks, write_file
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 README, DOCS = ROOT / "README.md", ROOT / "docs"
 MAX_LINES = 150
 VERDICTS = ("wrong", "invalid", "fails")
+LATENCIES = ("passwright", "onnxsim", "onnxslim", "onnxoptimizer", "onnxscript", "ORT basic")  # in the README's order
 
 
 def file_of(document: Path, name: str, folder: Path) -> Path:
@@ -49,6 +51,22 @@ def test_verdicts_are_those_of_the_table_of_results() -> None:
     for document in (README.read_text(encoding="utf-8"), page):
         summary = document[document.index(f"| {' | '.join(VERDICTS)} |") :].partition("\n\n")[0].splitlines()[2:]
         assert [[int(cell) for cell in table_cells(line)[1:4]] for line in summary] == found
+
+
+def test_latencies_are_means_over_the_models_that_all_get_right() -> None:
+    page = (DOCS / "results.md").read_text(encoding="utf-8")
+    header, _, *rows = page[page.index("| model | original, ms |") :].partition("\n\n")[0].splitlines()
+    tools = [i for i, name in enumerate(table_cells(header)) if name in LATENCIES]
+    measured = [[table_cells(row)[i] for i in tools] for row in rows]
+    common = [row for row in measured if not set(row) & {*VERDICTS}]
+    assert f"over the {len(common)} models" in " ".join(README.read_text(encoding="utf-8").split())
+    shown = README.read_text(encoding="utf-8").partition("| latency | faster | slower |")[2].partition("\n\n")[0]
+    by_name = dict(zip((table_cells(header)[i] for i in tools), zip(*common, strict=True), strict=True))
+    for name, line in zip(LATENCIES, shown.splitlines()[2:], strict=True):
+        ratios = [float(cell.strip("*").partition(" ")[0]) for cell in by_name[name]]
+        surely = [ratio for ratio, cell in zip(ratios, by_name[name], strict=True) if cell.startswith("**")]
+        counts = [str(sum(r < 1 for r in surely)), str(sum(r > 1 for r in surely))]
+        assert table_cells(line)[4:] == [f"{geometric_mean(ratios):.2f}", *counts], name
 
 
 def test_rule_of_the_readme_runs(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_precision_of_boxes() -> None:
         ("top5", SCORES[:, :5], [0, 1, 2], "there are 5 classes, of which all are among five"),
         ("top5", SCORES, [0, 1], "the labels have shape [2]; it needs [3] for y of [3, 6]"),
         ("top5", SCORES, [0, 1, 6], "label 6 is beyond the 6 scores of y"),
-        ("top5", SCORES, [0, 1, -1], "label -1 is no class"),
+        ("top5", SCORES, [0, 1, -1], "label -1 is not a class"),
         ("top5", SCORES, [0.0, 1, 0.5], "the labels are float64; it needs integers"),
         ("top5", SCORES.argmax(1), [0, 1, 1], "y of shape (3,) does not score classes"),
         ("r2", SCORES, [0.5, 1, 2], "the labels have shape [3]; it needs that of y, [3, 6]"),

@@ -173,7 +173,9 @@ def test_models_and_inputs_in_memory_are_recorded() -> None:
 
 def test_objects_of_python_cannot_be_repeated() -> None:
     optimize("m.onnx", Pipeline("empty", ()), inputs=[{"x": np.ones((1, 4), np.float32)}], reproducer="run.zip")
-    with pytest.raises(UsageError, match="the run took objects of Python, which it does not hold: pipeline: Pipeline"):
+    with pytest.raises(
+        UsageError, match="the run used Python objects, which the file does not contain: pipeline: Pipeline"
+    ):
         replay("run.zip")
 
 
@@ -185,28 +187,29 @@ def test_other_outcomes_and_versions_are_said(monkeypatch: pytest.MonkeyPatch) -
     assert found.versions == {"onnx": ("1.0", onnx.__version__)}
     shown = invoke("run", "--replay", "run.zip", code=3)
     assert f"onnx: 1.0 in the recorded run, {onnx.__version__} here" in shown.stderr
-    assert "not the same as in the recorded run" in shown.stderr
+    assert "differs from the recorded run" in shown.stderr
 
 
 def test_a_replay_that_stops_early_says_so() -> None:
     optimize("m.onnx", "drop-identity", reproducer="run.zip")
     shown = invoke("run", "--replay", "run.zip", "--stop-after", "0", code=3)
-    assert "this run stops after 0 changes (--stop-after), that one did not" in " ".join(shown.stderr.split())
+    assert "this run stops after 0 changes (--stop-after), the recorded did not" in " ".join(shown.stderr.split())
 
 
 def test_the_command_repeats_runs() -> None:
     shown = invoke("run", "m.onnx", "--plugin", "rules.py", "--reproducer", "run.zip", "--seed=3", "--check", code=3)
     shown = invoke("run", "--replay", "run.zip", code=2)
     assert (
-        "holds code, which a replay runs: plugin files/0/rules.py; look at it, and add --trust-plugins" in shown.stderr
+        " contains code, which a replay runs: plugin files/0/rules.py; look at it, and add --trust-plugins"
+        in shown.stderr
     )
     shown = invoke("run", "--replay", "run.zip", "--trust-plugins", "-o", "o.onnx", "--statistics")
     assert "the same as in the recorded run: result " in shown.stdout
     assert shown.stdout.startswith("run.zip, m.onnx: 4 -> ")
     assert "drop_identity" in shown.stdout
     assert Path("o.onnx").exists()
-    assert "says --seed: leave that out" in invoke("run", "--replay", "run.zip", "--seed=4", code=2).stderr
-    assert "--check is not for --replay" in invoke("run", "--replay", "run.zip", "--check", code=2).stderr
+    assert "says --seed: leave it out" in invoke("run", "--replay", "run.zip", "--seed=4", code=2).stderr
+    assert "--check cannot be combined with --replay" in invoke("run", "--replay", "run.zip", "--check", code=2).stderr
     assert "--replay takes no model" in invoke("run", "m.onnx", "--replay", "run.zip", code=2).stderr
     assert "Missing argument 'FILE'" in invoke("run", code=2).stderr
 
@@ -263,13 +266,13 @@ def with_options(**options: Any) -> Callable[[], None]:
 @cases(
     ("damage", "message"),
     {
-        "cut": (cut, "run.zip is damaged, or no reproducer"),
-        "flipped": (damage, "run.zip is damaged, or no reproducer"),
-        "a parent": (add("files/../../x"), "it has files/../../x, which is no file in its folders"),
-        "absolute": (add("/tmp/x"), "it has /tmp/x, which is no file in its folders"),
-        "another folder": (add("x/y"), "it has x/y, which is no file in its folders"),
-        "of Windows": (add("files\\..\\x"), "which is no file in its folders"),
-        "a link": (add_link, "it has files/0/link, which is no file in its folders"),
+        "cut": (cut, "run.zip is damaged, or not a reproducer"),
+        "flipped": (damage, "run.zip is damaged, or not a reproducer"),
+        "a parent": (add("files/../../x"), "it has files/../../x, which is not a file in its folders"),
+        "absolute": (add("/tmp/x"), "it has /tmp/x, which is not a file in its folders"),
+        "another folder": (add("x/y"), "it has x/y, which is not a file in its folders"),
+        "of Windows": (add("files\\..\\x"), "which is not a file in its folders"),
+        "a link": (add_link, "it has files/0/link, which is not a file in its folders"),
         "twice": (add_twice, "run.zip"),
         "no manifest": (lambda: rewritten(lambda _: []), "manifest.json: Expected `object`, got `array`"),
         "a new format": (lambda: rewritten(lambda m: m | {"format": 9}), "its format is 9, and this version reads 1"),
@@ -277,12 +280,15 @@ def with_options(**options: Any) -> Callable[[], None]:
         "a model outside": (lambda: rewritten(lambda m: m | {"model": "model/../../m.onnx"}), "it has no model model/"),
         "an output": (with_options(output="/tmp/x"), "this version has no option output for a recorded run"),
         "no option": (with_options(nothing=1), "this version has no option nothing for a recorded run"),
-        "a value": (with_options(seed="x"), "run.zip is damaged: seed x: it has to be an integer"),
+        "a value": (with_options(seed="x"), "run.zip is damaged: seed x: it must be an integer"),
         "a file outside": (with_options(inputs=["/etc/passwd"]), "its option inputs names /etc/passwd"),
         "a file above": (with_options(inputs=["files/0/../../../x.npz"]), "its option inputs names files/0/../../../x"),
         "a plugin outside": (with_options(plugin=["rules.py"]), "its option plugin names rules.py"),
-        "code in a pipeline": (with_options(pipeline="onnxscript:os:x"), "holds code, which a replay runs: pipeline"),
-        "code of inputs": (with_options(inputs=["files/0/a.py:f"]), "holds code, which a replay runs: inputs"),
+        "code in a pipeline": (
+            with_options(pipeline="onnxscript:os:x"),
+            " contains code, which a replay runs: pipeline",
+        ),
+        "code of inputs": (with_options(inputs=["files/0/a.py:f"]), " contains code, which a replay runs: inputs"),
     },
 )
 def test_hostile_and_damaged_files_are_one_line(damage: Callable[[], None], message: str, folder: Path) -> None:

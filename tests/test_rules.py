@@ -957,7 +957,7 @@ def test_declines_have_no_names_that_rewrites_made(chosen: Rule, says: str) -> N
     ("log", "says"),
     [
         (ChangeLog(), ""),
-        (ChangeLog(exact_only=True), "it may round, and only exact changes are wanted"),
+        (ChangeLog(exact_only=True), "it may round, and only exact changes are allowed"),
         (ChangeLog(limit=BisectLimit(after_changes=0)), "the run was to end before this change"),
         (ChangeLog(limit=BisectLimit(before_change=0)), "the run was to end before this change"),
         (ChangeLog(exclusions=Exclusions(changes={("r", "y"): 0})), "this change was found wrong, and is left out"),

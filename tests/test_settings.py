@@ -152,26 +152,26 @@ def test_paths_are_relative_to_the_file(project: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("skp = 1", "passwright.toml: skp is no option; did you mean skip?"),
-        ("time_limit = 1", "passwright.toml: time_limit is no option; did you mean time-limit or limit?"),
+        ("skp = 1", "passwright.toml: skp is not an option; did you mean skip?"),
+        ("time_limit = 1", "passwright.toml: time_limit is not an option; did you mean time-limit or limit?"),
         ("seed = 'a'", "passwright.toml: seed must be an integer"),
         ("seed = true", "passwright.toml: seed must be an integer"),
         ("seed = 1.5", "passwright.toml: seed must be an integer"),
         ("seed = -1", "passwright.toml: seed: "),
         ("time-limit = 'a'", "passwright.toml: time-limit must be a number"),
         ("exact = 1", "passwright.toml: exact must be true or false"),
-        ("skip = [1]", "passwright.toml: skip must be a list of texts"),
-        ("skip = {a = 1}", "passwright.toml: skip must be a list of texts"),
+        ("skip = [1]", "passwright.toml: skip must be a list of strings"),
+        ("skip = {a = 1}", "passwright.toml: skip must be a list of strings"),
         ("pipeline = ['basic']", "passwright.toml: pipeline must be a text"),
-        ("inputs = 3", "passwright.toml: inputs must be a list of texts"),
-        ("output = 'o.onnx'", "passwright.toml: output is for the command line alone"),
-        ("json = '-'", "passwright.toml: json is for the command line alone"),
-        ("no-verify = true", "passwright.toml: no-verify is for the command line alone"),
-        ("[run]\nskp = 1", "passwright.toml: [run] skp is no option; did you mean skip?"),
-        ("[rum]\nskip = 1", "passwright.toml: rum is no option"),
+        ("inputs = 3", "passwright.toml: inputs must be a list of strings"),
+        ("output = 'o.onnx'", "passwright.toml: output can only be given on the command line"),
+        ("json = '-'", "passwright.toml: json can only be given on the command line"),
+        ("no-verify = true", "passwright.toml: no-verify can only be given on the command line"),
+        ("[run]\nskp = 1", "passwright.toml: [run] skp is not an option; did you mean skip?"),
+        ("[rum]\nskip = 1", "passwright.toml: rum is not an option"),
         (
             "ep = 'cuda'",
-            "passwright.toml: ep is no option of passes run: set it in [tune], [compare], [bench], [profile]",
+            "passwright.toml: ep is not an option of passes run: set it in [tune], [compare], [bench], [profile]",
         ),
         ("seed = ", "passwright.toml:1: "),
         ("seed = 1\nseed = 2", "passwright.toml:2: "),
@@ -189,7 +189,7 @@ def test_mistakes_are_one_line(project: Path, text: str, message: str) -> None:
 def test_refused_options_name_the_file(project: Path) -> None:
     settle('only = "no-such-pass"')
     result = CliRunner().invoke(app, ["run", "m.onnx"])
-    assert result.stderr.splitlines()[1] == "(settings of passwright.toml: only; --no-settings leaves them out)"
+    assert result.stderr.splitlines()[1] == "(settings of passwright.toml: only; --no-settings ignores them)"
 
 
 @pytest.mark.parametrize("name", ["passwright.toml", "pyproject.toml"])
@@ -197,10 +197,10 @@ def test_unreadable_files(project: Path, name: str) -> None:
     """A file that may have settings is read or refused, never passed over."""
     file = Path(name)
     text = f"[tool.passwright]\nexact = true # {'x' * MAX_BYTES}"
-    hint = "it may have settings, which --no-settings leaves out"
+    hint = "it may contain settings, which --no-settings ignores"
     for make, reason in (
-        (lambda: file.write_bytes(b"\xff"), "is not a text in UTF-8"),
-        (lambda: file.write_text("[tool.passwright]\nexact = true", encoding="utf-16"), "is not a text in UTF-8"),
+        (lambda: file.write_bytes(b"\xff"), "is not UTF-8 text"),
+        (lambda: file.write_text("[tool.passwright]\nexact = true", encoding="utf-16"), "is not UTF-8 text"),
         (lambda: file.write_text(text, encoding="utf-8"), "cannot be read: File too large"),
         (lambda: os.mkfifo(name), "cannot be read: Not a regular file"),
         (lambda: file.symlink_to(os.devnull), "cannot be read: Not a regular file"),
@@ -302,7 +302,7 @@ def test_options_that_write_are_no_settings() -> None:
         for p in command.params:
             is_scheme = (name, p.name) == ("quantize", "format")
             if p.param_type_name == "option" and p.name in WRITING and not is_scheme:
-                with pytest.raises(UsageError, match=r"is for the command line alone$"):
+                with pytest.raises(UsageError, match=r"can only be given on the command line$"):
                     checked_settings(SettingsFile(Path("f.toml"), {}), name, {key_of(p): "x"}, command, None)
                 refused.add(p.name)
     assert refused == WRITING

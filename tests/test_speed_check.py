@@ -113,7 +113,7 @@ def test_slow_plugin_loses_to_the_original(
     assert race["ratio"]["ratio"] >= race["ratio"]["low"] > 1.0
     assert report["verification"]["failure"] is None
     assert "left out the result of basic: with ORT ALL" in result.stderr
-    assert "speed: the original is taken, in place of basic's" in result.stdout
+    assert "speed: the original was kept instead of the result of basic" in result.stdout
     assert min(report["seconds"]["measuring"], report["seconds"]["comparing"]) > 0
 
 
@@ -127,7 +127,10 @@ def test_race_on_a_busy_machine_decides_nothing(model: Path, tmp_path: Path, mon
     arguments = ["run", str(model), "-o", str(tmp_path / "o.onnx"), "--json", str(tmp_path / "r.json"), "--check-speed"]
     result = invoke(*arguments)
     assert op_types(onnx.load(tmp_path / "o.onnx")) == ["Elu"]
-    assert "speed: with ORT ALL inconclusive (0.95-2.00) to the original's time, with 2 threads" in result.stdout
+    assert (
+        "speed: with ORT ALL inconclusive (0.95-2.00) compared with the original's time, with 2 threads"
+        in result.stdout
+    )
     assert "speed: the machine is busy: the processes waited 60% of the time for a core; measure" in result.stdout
     (race,) = json.loads((tmp_path / "r.json").read_text())["speed"]["races"]
     assert not race["is_lost"]
@@ -159,7 +162,7 @@ def test_results_that_are_taken(
     assert len(seen) == len(speed.races)
     assert result.report.verification is not None
     assert result.report.verification.failure is None
-    assert ("speed: the original is taken, in place of" in page.read_text()) is (taken == "none")
+    assert ("speed: the original was kept instead of" in page.read_text()) is (taken == "none")
     assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".")] == []
 
 
@@ -268,7 +271,7 @@ def test_original_keeps_its_value_info(model: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("option", ["--threads", "--min-time"])
 def test_options_of_the_race_need_it(model: Path, option: str) -> None:
     result = CliRunner().invoke(app, ["run", str(model), option, "1"])
-    assert (result.exit_code, result.stderr) == (2, "error: --threads and --min-time are for --check-speed\n")
+    assert (result.exit_code, result.stderr) == (2, "error: --threads and --min-time need --check-speed\n")
 
 
 def chain(pipeline: str | Pass, **options: Any) -> list[list[str]]:

@@ -97,7 +97,7 @@ def test_end_at_the_start_is_no_interruption(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 4
     assert errors.splitlines()[-1] == (
-        "error: the command ended as it started, perhaps for lack of memory or threads: see `ulimit -a`"
+        "error: the command ended while starting, perhaps for lack of memory or threads: see `ulimit -a`"
     )
 
 

@@ -65,7 +65,7 @@ def test_shipped_targets_name_what_onnx_has_and_their_source(name: str) -> None:
 def test_a_model_is_made_for_a_target_in_a_file(small: Path, tmp_path: Path) -> None:
     out, report = tmp_path / "out.onnx", tmp_path / "report.json"
     shown = invoke("run", gelu(tmp_path), "--target", small, "-o", out, "--json", report).output
-    assert "on target small" in shown
+    assert "supported by target small" in shown
     assert "Gelu" not in shown, "no hint of an opset that the target does not read"
     assert op_types(onnx.load(out)) == ["Div", "Erf", "Add", "Mul", "Mul"]
     found = json.loads(report.read_text())
@@ -77,7 +77,10 @@ def test_what_is_not_on_the_target_is_refused_with_its_list(small: Path, tmp_pat
     model, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
     onnx.save(load(TEXT, 20), model)
     shown = invoke("run", model, "--target", small, "-o", out, code=3).output
-    assert "1 op left that small lacks: NonMaxSuppression at 'r' (no NonMaxSuppression); no decomposition" in shown
+    assert (
+        "1 op left that small does not support: NonMaxSuppression at 'r' (no NonMaxSuppression); no decomposition"
+        in shown
+    )
     assert not out.exists()
     with pytest.raises(TargetError, match="1 op left"):
         optimize(model, target=small.as_posix())
@@ -91,7 +94,7 @@ def test_info_lists_all_that_is_not(small: Path, tmp_path: Path) -> None:
     assert "NonMaxSuppression at 'r' (no NonMaxSuppression)" in shown
     data = json.loads(invoke("info", model, "--target", small, "--json", "-", code=3).stdout)
     assert [m["op"] for m in data["models"][0]["target"]["misfits"]] == ["", "Gelu", "NonMaxSuppression"]
-    assert invoke("info", gelu(tmp_path), "--target", "ort").output.count("on target ort") == 1
+    assert invoke("info", gelu(tmp_path), "--target", "ort").output.count("supported by target ort") == 1
     assert info(model).models[0].target is None
 
 
@@ -100,7 +103,7 @@ def test_pipelines_run_for_a_target(small: Path, tmp_path: Path) -> None:
         result = optimize(gelu(tmp_path), pipeline, target=str(small))
         assert "Gelu" not in op_types(result.model)
         assert result.model.opset_import[0].version == 17
-    with pytest.raises(UsageError, match="pipeline ort is for a target itself"):
+    with pytest.raises(UsageError, match="pipeline ort has a target already"):
         optimize(gelu(tmp_path), "ort", target=str(small))
     assert op_types(optimize(gelu(tmp_path), "ort", target="ort").model) == ["Gelu"]
 
@@ -114,7 +117,7 @@ def test_a_pipeline_of_a_target_leaves_what_it_lacks(tmp_path: Path) -> None:
 
 def test_opsets_and_races_beside_a_target(small: Path, tmp_path: Path) -> None:
     assert optimize(gelu(tmp_path), target=structs.replace(read_target(small), opset=22), opset=21).model
-    with pytest.raises(UsageError, match="--opset 18: the target reads opset 17 at most"):
+    with pytest.raises(UsageError, match="--opset 18: the target supports opset 17 at most"):
         optimize(gelu(tmp_path), target=str(small), opset=18)
     with pytest.raises(UsageError, match="--check-speed may keep the original"):
         optimize(gelu(tmp_path), target=str(small), check_speed=True)
@@ -124,7 +127,7 @@ def test_a_target_of_settings_is_that_of_runs(tmp_path: Path, monkeypatch: pytes
     (tmp_path / "pyproject.toml").write_text('[tool.passwright]\ntarget = "webgpu"\n')
     model = gelu(tmp_path)
     monkeypatch.chdir(tmp_path)
-    assert "on target webgpu" in invoke("run", model, "--no-verify").output
+    assert "supported by target webgpu" in invoke("run", model, "--no-verify").output
     assert "webgpu" not in invoke("info", model).output
     assert "--target webgpu" not in CliRunner().invoke(app, ["quantize", "missing.onnx"]).output
 
@@ -139,11 +142,13 @@ def test_targets_of_plugins(tmp_path: Path) -> None:
     )
     shown = invoke("run", gelu(tmp_path), "--plugin", file, "--target", "phone", "--no-verify").output
     assert "1 -> 3 nodes" in shown
-    assert "not on phone" in invoke("info", gelu(tmp_path), "--plugin", file, "--target", "phone", code=3).output
+    assert (
+        "not supported by phone" in invoke("info", gelu(tmp_path), "--plugin", file, "--target", "phone", code=3).output
+    )
     relu = Target("relu", operators={"Relu": Support()})
     model = load("g (float[2] x) => (float[2] y) { y = Relu(x) }", 17)
     for plugin in (relu, Plugin(targets=(relu,))):
-        assert str(optimize(model, plugin=[plugin], target="relu").report.target) == "on target relu"
+        assert str(optimize(model, plugin=[plugin], target="relu").report.target) == "supported by target relu"
     with pytest.raises(PluginError, match="two targets are named relu"):
         optimize(model, plugin=[relu, Target("relu")], target="relu")
     with pytest.raises(PluginError, match="targets has 'relu', which is not a Target"):
@@ -201,7 +206,7 @@ def test_golden_models_are_on_webgpu(name: str) -> None:
     assert fit.misfits
     sizes = {d: 2 if d == "batch" else 8 for d in GOLDEN[name]}
     result = optimize(model, target="webgpu", dim=sizes, enable=["int32-inputs"], verify="quick")
-    assert str(result.report.target) == "on target webgpu"
+    assert str(result.report.target) == "supported by target webgpu"
     assert result.report.verification is not None
     assert result.report.rejected == []
 
@@ -274,7 +279,7 @@ def test_models_that_openvino_lacks_are_right_there(text: str, opset: int, expec
 def test_golden_models_are_right_in_openvino(name: str) -> None:
     model = onnx.load(Path(__file__).parent.parent / "golden_models" / f"{name}.onnx")
     result = optimize(model, target="openvino", verify="quick")
-    assert str(result.report.target) == "on target openvino"
+    assert str(result.report.target) == "supported by target openvino"
     assert result.report.rejected == []
     assert computes_the_same(model, result.model, next(drawn_feeds(model_source(model, inline=False), 1)))
 

@@ -417,7 +417,7 @@ def test_initializers_are_frozen_where_an_exporter_lists_them_all(
     given = {n: array.astype(np.float32) for n, array in others.items()}
     path = saved(load(f"g ({inputs}) => (float[N,4] y) {{ {read} {sums} }}", weights={**weights, **given}), tmp_path)
     made = optimize(path)
-    count = f"{frozen} initializers listed as inputs too, as exporters do, are taken for constants"
+    count = f"{frozen} initializers that the model also lists as inputs were turned into constants"
     assert [n.startswith(count) for n in made.report.notes] == [True] * (frozen > 0)
     assert [i.name for i in made.model.graph.input] == ["x", *names * (frozen == 0)]
     kept, all_frozen = optimize(path, freeze_initializers=False), optimize(path, freeze_initializers=True)
@@ -431,7 +431,7 @@ def test_all_commands_freeze_what_an_exporter_lists(tmp_path: Path, monkeypatch:
     SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     text = "g (float[N,64] x, float[64,640] w) => (float[N,640] y) { y = MatMul(x, w) }"
     w = np.random.default_rng(0).normal(size=(64, 640)).astype(np.float32)
-    path, note = saved(load(text, weights={"w": w}), tmp_path), "1 initializer listed as inputs too, as exporters do"
+    path, note = saved(load(text, weights={"w": w}), tmp_path), "1 initializer that the model also lists as inputs"
     made = quantize(path, scheme="half-weights", trials=1, min_time=0.01, threads=1)
     assert made.report.scheme == "half-weights"
     assert len(made.model.graph.input) == 1
@@ -445,7 +445,7 @@ def test_all_commands_freeze_what_an_exporter_lists(tmp_path: Path, monkeypatch:
     kept = quantize(path, scheme="half-weights", trials=1, min_time=0.01, threads=1, freeze_initializers=False).report
     assert kept.is_original
     assert kept.trials[0].outcome == "it changes no op"
-    assert "--freeze-initializers and --keep-overridable exclude each other" in invoke(
+    assert "--freeze-initializers and --keep-overridable are mutually exclusive" in invoke(
         "quantize", path, "--freeze-initializers", "--keep-overridable", code=2
     ).output.replace("--keep-overridable and --freeze-initializers", "--freeze-initializers and --keep-overridable")
 

@@ -624,7 +624,7 @@ def test_result_and_its_files(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert data["result"]["ratio"]["high"] < 0.3
     assert data["configuration"]["session"]["intra_op_threads"] == 1
     page = (tmp_path / "p.html").read_text()
-    assert all(text in page for text in ("What each decision brought", "Peak memory", "no arena", "taken"))
+    assert all(text in page for text in ("Effect of each decision", "Peak memory", "no arena", "taken"))
     assert any("round 1, racing" in text and "of the original's p50 latency by pipeline" in text for text in progress)
     last = machine.races[-1]
     assert [len(op_types(onnx.load(t.model))) if t.model.exists() else 0 for t in last[:1]] in ([4], [0])
@@ -667,7 +667,7 @@ def test_choice_that_is_slower_in_the_last_race_is_left_out(
     machine = Fickle(by_nodes({"one thread": 0.7}))
     report = tuned(model, machine, monkeypatch, output=tmp_path / "t.onnx", pipeline=["basic"]).report
     assert [n for n in report.notes if n.startswith("left out")] == [
-        "left out: basic, 1 intra-op thread: it is not surely better than the original in the last race"
+        "left out: basic, 1 intra-op thread: it was not significantly better than the original in the final race"
     ]
     assert report.configuration.recipe.pipeline == "basic"
     assert report.configuration.session == SESSION_OF_TWO
@@ -922,7 +922,7 @@ def test_workloads(tmp_path: Path) -> None:
     given = read_samples({"x": x}, input_specs(source.load()))
     assert [w.name for w in make_workloads(source, given, {}, {}, 0)[0]] == ["N=2,S=7"]
     assert [w.feeds["x"].shape for w in make_workloads(source, given, {"N": [3]}, {}, 0)[0]] == [(3, 7)]
-    with pytest.raises(UsageError, match="the sizes of given inputs are theirs"):
+    with pytest.raises(UsageError, match="given inputs have sizes of their own"):
         make_workloads(source, given, {"S": [3]}, {}, 0)
     with pytest.raises(UsageError, match="more than 16 combinations"):
         make_workloads(source, None, {"N": list(range(1, 9)), "S": [1, 2, 3]}, {}, 0)
@@ -937,8 +937,8 @@ def test_workloads(tmp_path: Path) -> None:
         (["--quantile", "p95"], "--quantile p95: choose from p50, p99"),
         (["--quantile", "p99", "--for", "size"], "--quantile p99 is for --for latency"),
         (["--pipeline", "basic,fast"], "--pipeline fast: choose from none, basic, ort"),
-        (["--data", "x.npz"], "--data is for models of another accuracy: give --budget"),
-        (["--scheme", "static"], "--scheme is for models of another accuracy: give --budget"),
+        (["--data", "x.npz"], "--data needs --budget"),
+        (["--scheme", "static"], "--scheme needs --budget"),
         (["--budget", "1"], "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
         (["--budget", "1%", "--scheme", "tiny"], "--scheme tiny: choose from auto"),
         (["--dim", "N=0"], "--dim N=0: not of the form batch=1,8"),
@@ -961,7 +961,7 @@ def test_bad_options(model: Path, monkeypatch: pytest.MonkeyPatch, arguments: li
 
 
 def test_too_many_threads(model: Path) -> None:
-    with pytest.raises(UsageError, match="threads 2000: it has to be 1024 or less"):
+    with pytest.raises(UsageError, match="threads 2000: it must be 1024 or less"):
         tune(model, threads=2000)
 
 

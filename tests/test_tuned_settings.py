@@ -78,7 +78,7 @@ def test_settings_in_words() -> None:
     words = ", ".join(settings_words(OTHER))
     assert words == (
         "provider cpu{a=b}, level extended, without ConstantFolding, A.b-c_1, 2 intra-op threads, independent ops in "
-        "parallel, threads sleep, no arena, arena that grows by need, no memory patterns, denormals as zero, weights "
+        "parallel, threads sleep, no arena, arena that grows as needed, no memory patterns, denormals as zero, weights "
         "not prepacked, 3 inter-op threads, dynamic blocks of 4"
     )
     assert all(on != off for off, on in SWITCHES.values())
@@ -139,7 +139,7 @@ BAD_SETTINGS: dict[str, tuple[Any, str]] = {
     "callers": ({"callers": 0}, "Expected `int` >= 1 - at `$.callers`"),
     "code": ({"run": {"pipeline": "mod:thing"}}, "pipeline mod:thing is none of none, basic, ort"),
     "pipeline": ({"run": {"pipeline": ["basic"]}}, "Expected `str`, got `array` - at `$.run.pipeline`"),
-    "enable": ({"run": {"enable": ["mod:thing"]}}, "mod:thing is no pass that `passes tune` chooses"),
+    "enable": ({"run": {"enable": ["mod:thing"]}}, "mod:thing is not a pass that `passes tune` chooses"),
     "skip": ({"run": {"skip": "fuse-gelu"}}, "Expected `array`, got `str` - at `$.run.skip`"),
     "opset": ({"run": {"opset": 0}}, "Expected `int` >= 1 - at `$.run.opset`"),
     "bool": ({"run": {"opset": True}}, "got `bool` - at `$.run.opset`"),
@@ -188,7 +188,7 @@ def test_run_takes_pipeline_rules_and_opset(model: Path, tmp_path: Path) -> None
         (["--skip", "x"], "--skip"),
     ):
         refused = CliRunner().invoke(app, [*arguments, "--settings", file, *more])
-        assert (refused.exit_code, refused.stderr) == (2, f"error: {named}: --settings {file} says that\n")
+        assert (refused.exit_code, refused.stderr) == (2, f"error: {named}: --settings {file} sets it already\n")
 
 
 def test_settings_win_over_those_of_the_folder(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("_verifies_in_process")
 
 OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
 MODEL = "g (float[N,4] x) => (float[N,4] y) { a = MatMul(x, w) y = Relu(a) }"
-OTHER_ORDER = "the outputs come in another order: a, y"
+OTHER_ORDER = "the outputs are in a different order: a, y"
 W = {"w": np.eye(4, dtype=np.float32)}
 RULES = '''
 from passwright.core import EXACT, rule
@@ -91,20 +91,20 @@ AGREE, NOT_COMPARED = "; its outputs agree otherwise: ", ", and was not compared
             CHOSEN, "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { u = Relu(x) y = Identity(x) z = Identity(u) }",
             ", and is wrong: z: ", ["input u is missing"]),
         "no default": (
-            EYE, EYE.replace(" = {1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1}", ""), AGREE, ["u has no default any more"]),
+            EYE, EYE.replace(" = {1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1}", ""), AGREE, ["u no longer has a default"]),
         "an initializer without its value": (
             MODEL, "g (float[N,4] x, float[4,4] w) => (float[N,4] y) { a = MatMul(x, w) y = Relu(a) }",
-            AGREE, ["w has no default any more"]),
+            AGREE, ["w no longer has a default"]),
         "another order": (
             "g (float[N,4] u, float[N,4] v) => (float[N,4] y) { y = Sub(u, v) }",
             "g (float[N,4] v, float[N,4] u) => (float[N,4] y) { y = Sub(u, v) }",
-            AGREE, ["the inputs come in another order: v, u"]),
+            AGREE, ["the inputs are in a different order: v, u"]),
     },
 )  # fmt: skip
 def test_differing_interfaces(tmp_path: Path, original: str, other: str, verdict: str, message: list[str]) -> None:
     files = [saved(tmp_path, name, text) for name, text in (("a.onnx", original), ("b.onnx", other))]
     lines = invoke("verify", *files, code=WRONG).stdout.splitlines()
-    assert lines[0].startswith(f"{files[1]} has another interface{verdict}")
+    assert lines[0].startswith(f"{files[1]} has a different interface{verdict}")
     assert [line for line in lines if line in message] == message
 
 
@@ -112,10 +112,7 @@ def test_initializers_that_an_exporter_lists_may_become_constants(tmp_path: Path
     frozen_text = TWO_INPUTS.replace(", float[4,4] u = {%s}", "").replace("u)", "w)")
     frozen = saved(tmp_path, "b.onnx", frozen_text)
     found = " ".join(invoke("verify", saved(tmp_path, "a.onnx", EYE), frozen).stdout.split())
-    assert (
-        "note: 1 initializer that the original lists as inputs too, as exporters do, can no longer be overridden"
-        in found
-    )
+    assert "note: 1 initializer that the original also lists as inputs can no longer be overridden" in found
     wrong = saved(tmp_path, "c.onnx", frozen_text, w=2 * W["w"])
     assert "is wrong: y: off by" in invoke("verify", tmp_path / "a.onnx", wrong, code=WRONG).stdout
 

@@ -58,10 +58,10 @@ def _describe_engine(report: EngineBisectReport) -> Document:
     if is_right:
         verdict = f"{subject} agrees with onnxruntime unoptimized on {input_sets_text(report.input_sets)}"
         return Document("passes bisect", subject, verdict, blocks=[notes])
-    text = f"{subject} is wrong: {report.failure or 'ops are, alone on values of onnxruntime; outputs agree'}"
+    text = f"{subject} is wrong: {report.failure or 'single ops are, on inputs from onnxruntime; the outputs agree'}"
     if report.together:
-        lines = [f"    together alone: {', '.join(report.together)}"]
-    title = Preformatted("Wrong ops", lines or ["    no op is wrong alone on values of onnxruntime"])
+        lines = [f"    only in combination: {', '.join(report.together)}"]
+    title = Preformatted("Wrong ops", lines or ["    no single op is wrong on inputs computed by onnxruntime"])
     return Document("passes bisect", subject, text, "bad", blocks=[title, notes])
 
 
@@ -73,7 +73,7 @@ def _describe_ort(report: OrtBisectReport) -> Document:
         return Document("passes bisect", subject, verdict)
     lines = [f"    {culprit.optimizer}: {culprit.failure}" for culprit in blame.culprits]
     names = ", ".join(f'"{name}"' for name in blame.optimizers)
-    remedy = f"right with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
+    remedy = f"correct with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
     return Document(
         "passes bisect",
         subject,

@@ -203,9 +203,9 @@ class _Bisection:
             guilty = minimal_subset(self.names[::-1], lambda off: self.failure_without(off) is None)
             culprits = tuple(self._culprit(name, guilty) for name in sorted(guilty, key=self.names.index))
         else:
-            remark = f"still wrong with every optimizer we know disabled: {left}"
+            remark = f"still wrong with all known optimizers disabled: {left}"
             if self._probe(SessionConfig(prepack_weights=True)) is None:  # optimization off
-                remark = f"{remark}; right with optimization off, so it is one that has no name here"
+                remark = f"{remark}; correct with optimization off, so the wrong optimizer is not known by name"
             else:
                 remark = f"{remark}; it fails with optimization off, too, so no optimizer is to blame"
         return OptimizerBisection(self.level, str(failure), failure.input_set, culprits, remark, self.runs)

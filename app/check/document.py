@@ -12,7 +12,7 @@ from ..report.finding import Finding, Level
 from ..report.number_text import duration, plural
 from .rule_check import CheckReport, result_word
 
-LEFT_OUT = "sound, but `passes run` leaves it out of a model that shows this, unless it is `conditional`"
+LEFT_OUT = "sound, but `passes run` rejects its changes in models that show this, unless its contract is `conditional`"
 TONES = {"wrong": "wrong", "inconclusive": "open"}
 
 
@@ -26,7 +26,7 @@ def describe(report: CheckReport) -> Document:
         )
         for c in report.checked
     ]
-    unchecked = "was not checked: name it to check it, unless it is a transform or a tool of others"
+    unchecked = "was not checked; name it to check it (transforms and other tools cannot be checked)"
     return Document(
         "passes check",
         "rules",

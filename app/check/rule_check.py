@@ -221,7 +221,7 @@ def select_passes(
     options = options or CheckOptions()
     files, names = [t for t in targets if is_file_path(t)], [t for t in targets if not is_file_path(t)]
     if not (targets or options.plugin or options.built_in):
-        raise UsageError("nothing to check: name a Python file, a rule or a pass, or say --built-in")
+        raise UsageError("nothing to check: name a Python file, a rule or a pass, or give --built-in")
     read = files if targets or options.built_in else list(map(str, options.plugin))
     found = {file: registry_from_file(Path(file)) for file in read}
     file_passes = {file: all_passes(registry) for file, registry in found.items()}

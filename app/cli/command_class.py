@@ -87,7 +87,7 @@ class Command(GroupedHelp, TyperCommand):
             if e.exit_code == USAGE and (keys := [key_of(p) for p in self._settings_in_force(ctx)]):
                 from ..report.terminal import Terminal  # noqa: PLC0415 - imports rich
 
-                Terminal().warning(f"(settings of {ctx.meta[FILE]}: {', '.join(keys)}; {IGNORE} leaves them out)")
+                Terminal().warning(f"(settings of {ctx.meta[FILE]}: {', '.join(keys)}; {IGNORE} ignores them)")
             raise
 
     def _settings(self, file: SettingsFile, ctx: Any) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def expected_failure(error: Exception, bad_input: int = BAD_INPUT) -> tuple[int,
         return bad_input, f"cannot write {error.filename or 'a temporary file'}: {error.strerror}"
     if isinstance(error, OSError) and error.errno in EXHAUSTION:
         return bad_input, str(error.strerror)
-    return (bad_input, "it takes more memory than there is") if isinstance(error, MemoryError) else None
+    return (bad_input, "out of memory") if isinstance(error, MemoryError) else None
 
 
 def is_shortage(error: BaseException) -> bool:

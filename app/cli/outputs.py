@@ -38,8 +38,8 @@ class Outputs(Struct, frozen=True):
         for text in texts:
             name, colon, path = text.partition(":")
             require(name in FORMATS, f"--format {text}: choose from {', '.join(FORMATS)}")
-            require(path or not colon, f"--format {text}: name a file, as in sarif:FILE")
-            require(name != TEXT or not path, "--format text is for standard output alone")
+            require(path or not colon, f"--format {text}: name a file, such as sarif:FILE")
+            require(name != TEXT or not path, "--format text can only go to standard output")
             if path and Path(path) != STANDARD_OUTPUT:
                 files.append((name, Path(path)))
             else:
@@ -48,10 +48,10 @@ class Outputs(Struct, frozen=True):
             place = Path(json)
             printed += [JSON] * (place == STANDARD_OUTPUT)
             files += [(JSON, place)] * (place != STANDARD_OUTPUT)
-        one = "standard output is for one format"
-        require(len(printed) < 2, f"{one}, not {' and '.join(printed)}: name files, as in sarif:FILE")
+        one = "only one format can go to standard output"
+        require(len(printed) < 2, f"{one}, not {' and '.join(printed)}: name files, such as sarif:FILE")
         jsons = [*(path for name, path in files if name == JSON), *[STANDARD_OUTPUT] * (printed == [JSON])]
-        require(len(jsons) < 2, f"JSON goes to one place, not {' and '.join(map(str, jsons))}")
+        require(len(jsons) < 2, f"JSON can go to only one place, not {' and '.join(map(str, jsons))}")
         others = tuple((name, path) for name, path in files if name != JSON)
         return cls(next(iter(printed), TEXT), next(iter(jsons), None), others)
 
@@ -69,7 +69,7 @@ class Outputs(Struct, frozen=True):
             OutputFile.at(path)
             require(
                 os.path.realpath(path) not in taken,
-                f"--format {name}:{path}: the command has another use for this file",
+                f"--format {name}:{path}: the command already uses this file",
             )
             taken.add(os.path.realpath(path))
 

@@ -82,7 +82,7 @@ def options_from(options: type, given: Mapping[str, Any]) -> Any:
             values[name] = value
         if about.off[0] and given.get(_parameter_of(about.off[0])):
             if name in values:
-                raise UsageError(f"{about.off[0]} and {flag_of(name, about)} exclude each other")
+                raise UsageError(f"{about.off[0]} and {flag_of(name, about)} are mutually exclusive")
             values[name] = False
     try:
         return options(**values)

@@ -24,7 +24,7 @@ NAMED = re.compile(r"passwright|\\[uU]|\0")
 """The name of the table, an escape that may spell it, or a character of UTF-16: other files are not parsed."""
 MAX_BYTES = 1 << 20  # of a file of settings
 REPOSITORY = ".git"  # is in the root of one
-LIST_WORDS = "a list of texts"
+LIST_WORDS = "a list of strings"
 SPECS = frozenset({"pipeline", "enable"})
 """Options whose texts name passes and pipelines."""
 PIPELINE_FILE = re.compile(r"([^,:{}\s][^,:{}]*\.toml):[^,:{}]*")
@@ -66,8 +66,8 @@ def _read(path: Path) -> SettingsFile | None:
     except (OSError, UnicodeDecodeError) as e:
         if isinstance(e, FileNotFoundError) and not path.is_symlink():
             return None
-        reason = unreadable(path, e) if isinstance(e, OSError) else f"{path} is not a text in UTF-8"
-        raise UsageError(f"{reason}; it may have settings, which {IGNORE} leaves out") from e
+        reason = unreadable(path, e) if isinstance(e, OSError) else f"{path} is not UTF-8 text"
+        raise UsageError(f"{reason}; it may contain settings, which {IGNORE} ignores") from e
     if not is_own and not NAMED.search(text):
         return None
     table: Any = _tables(path, text)
@@ -120,7 +120,7 @@ def _reason_why_not(key: str, known: Collection[str], settable: Collection[str],
     from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
 
     if key in known:
-        return "is for the command line alone"
+        return "can only be given on the command line"
     group = ctx.parent.command
     commands = [group.get_command(ctx.parent, name) for name in group.list_commands(ctx.parent)] if shared else []
     tables = [
@@ -129,7 +129,7 @@ def _reason_why_not(key: str, known: Collection[str], settable: Collection[str],
         if any(key == key_of(p) and p.name in c.options and is_settable(c.options[p.name]) for p in c.params)
     ]
     hint = f" of passes run: set it in {', '.join(tables)}" if tables else did_you_mean(key, settable)
-    return f"is no option{hint}"
+    return f"is not an option{hint}"
 
 
 def is_settable(about: Option) -> bool:

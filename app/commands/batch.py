@@ -104,7 +104,7 @@ def batch(ctx: typer.Context, options: BatchOptions, sources: Names = None) -> i
     require(options.other is None or do in with_other, f"--other is for --do {' or '.join(with_other)}")
     require(not (options.on and options.jobs), "--jobs is for this machine: a cluster is given by --on")
     if folder is None:
-        raise UsageError("--output-dir DIR has to say where to write the results")
+        raise UsageError("give --output-dir DIR for the results")
     from ..models.driver import Driver, make_folder, new_pool, open_journal  # noqa: PLC0415 - as above
     from ..models.sources import Sources  # noqa: PLC0415 - as above
 

@@ -95,16 +95,16 @@ def bisect(model: Model, options: BisectOptions) -> int:
     from ..bisect.ort_bisect import bisect_ort_model  # noqa: PLC0415 - imports onnx and numpy
     from ..optimize.optimize import optimize_model  # noqa: PLC0415 - imports onnx and numpy
 
-    require(options.ort is None or options.engine is None, "--ort and --engine: give one of them")
+    require(options.ort is None or options.engine is None, "give only one of --ort and --engine")
     if options.ort is None and options.engine is None:
         report = report_on(options, lambda o: optimize_model(model, o.among(RunOptions)).report, describe)
         return WRONG if report.rejected else 0
     is_cut = options.outputs or options.cut_inputs or options.drop_unused_inputs or options.freeze_initializers
     flag, subject = ("--ort", "onnxruntime's optimizers") if options.engine is None else ("--engine", "an engine")
-    require(not is_cut, f"{flag} takes the model as it is: cut it with `passes run`")
+    require(not is_cut, f"{flag} bisects the model as it is; cut it with `passes run` first")
     used = options.among(OrtBisectOptions if options.engine is None else EngineBisectOptions)
     is_used = options == BisectOptions(**{f.name: getattr(used, f.name) for f in fields(used)})
-    require(is_used, f"{flag} bisects {subject}: leave out options of passes")
+    require(is_used, f"{flag} bisects {subject}; options of passes do not apply")
     with time_limit(options.time_limit, lambda: f"{model}: the bisection"):
         if options.engine is not None:
             found = report_on(options, lambda o: bisect_engine_model(model, o.among(EngineBisectOptions)), describe)

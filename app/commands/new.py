@@ -35,7 +35,7 @@ def new(
     names = names_for(name)
     folder, files = write_plugin(names, options.into)
     Terminal().lines((
-        f"made {folder} with",
+        f"created {folder} with",
         *(f"    {file}" for file in files),
         "next:",
         f"    cd {shlex.quote(str(folder))} && pip install -e '.[test]'",

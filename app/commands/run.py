@@ -92,9 +92,9 @@ def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> i
     A wrong change is found, named and left out.
     """
     if shown.replay is not None:
-        require(not files, "--replay takes no model: its file has one")
+        require(not files, "--replay takes no model: its file contains one")
         return _replay(shown.replay, options, shown)
-    require(not shown.trust_plugins, "--trust-plugins is for --replay")
+    require(not shown.trust_plugins, "--trust-plugins needs --replay")
     if not files:
         raise UsageError("Missing argument 'FILE'.")
     is_planned = options.dry_run or shown.check
@@ -125,7 +125,7 @@ def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> i
     of_one = {"--map": options.map, "--html": options.html, "--repro": options.repro, "--dump-to": options.dump_to}
     of_one |= {"--reproducer": options.reproducer}
     refused = next((name for name, given in of_one.items() if given), "")
-    require(not refused, f"{refused} is for one model: run that by itself, or use --json for all")
+    require(not refused, f"{refused} works on a single model; for several, use --json")
     is_raced_alone = not (options.check_speed and (shown.jobs or 1) > 1)
     require(is_raced_alone, "--check-speed runs one model at a time: leave out --jobs")
     from ..models.driver import Driver, new_pool, open_journal  # noqa: PLC0415 - imports onnx and numpy
@@ -143,20 +143,20 @@ def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> i
 
 
 def _require_consistent(options: RunOptions, shown: RunDisplayOptions) -> None:
-    """Raise UsageError for options that exclude each other, or need others."""
+    """Raise UsageError for options that are mutually exclusive, or need others."""
     places = {"-o": options.output, "--output-dir": shown.output_dir, "--in-place": options.in_place}
     given = [name for name, place in places.items() if place]
-    require(len(given) < 2, f"{' and '.join(given)} exclude each other")
+    require(len(given) < 2, f"{' and '.join(given)} are mutually exclusive")
     is_planned = options.dry_run or shown.check
     name = "--dry-run" if options.dry_run else "--check"
     is_written = given or options.map or options.repro
     require(not (is_planned and is_written), f"{name} writes nothing: leave out {', '.join(places)}, --map and --repro")
     require(not (is_planned and options.dump_to), f"{name} writes no models: leave out --dump-to")
-    require(shown.output_dir or not shown.resume, "--resume is for --output-dir, which has the earlier results")
-    require(not (shown.verbose and shown.quiet), "--verbose and --quiet exclude each other")
-    require(options.dry_run or shown.limit is None, "--limit is for --dry-run: other runs list no changes")
+    require(shown.output_dir or not shown.resume, "--resume needs --output-dir, which has the earlier results")
+    require(not (shown.verbose and shown.quiet), "--verbose and --quiet are mutually exclusive")
+    require(options.dry_run or shown.limit is None, "--limit needs --dry-run: other runs list no changes")
     is_timed = (options.threads, options.min_time) != (RunOptions.threads, RunOptions.min_time)
-    require(options.check_speed or not is_timed, "--threads and --min-time are for --check-speed")
+    require(options.check_speed or not is_timed, "--threads and --min-time need --check-speed")
 
 
 def _replay(file: Path, options: RunOptions, shown: RunDisplayOptions) -> int:
@@ -168,9 +168,9 @@ def _replay(file: Path, options: RunOptions, shown: RunDisplayOptions) -> int:
     given = {"--output-dir": shown.output_dir, "--jobs": shown.jobs, "--settings": shown.settings}
     given |= {"--check": shown.check, "--resume": shown.resume, "--limit": shown.limit is not None}
     refused = next((name for name, value in given.items() if value), "")
-    require(not refused, f"{refused} is not for --replay, which repeats one recorded run")
+    require(not refused, f"{refused} cannot be combined with --replay, which repeats one recorded run")
     chosen = options.chosen.keys() - set(PLACES)
-    require(not chosen, f"{file} says --{', --'.join(sorted(chosen)).replace('_', '-')}: leave that out")
+    require(not chosen, f"{file} says --{', --'.join(sorted(chosen)).replace('_', '-')}: leave it out")
     outputs = Outputs.parse(shown.format, options.json)
     json = None if outputs.json == STANDARD_OUTPUT else outputs.json
     display = Display(outputs, shown.verbose, shown.quiet, end="not written: give -o FILE to keep it")
@@ -196,7 +196,7 @@ def with_tuned_settings(run_options: RunOptions, file: Path) -> RunOptions:
     recipe = read_tuned_settings(file).recipe
     chosen = {"--skip": run_options.skip, "--enable": run_options.enable, "--opset": run_options.opset}
     given = [name for name, value in {"--pipeline": run_options.pipeline != "basic", **chosen}.items() if value]
-    require(not given, f"{', '.join(given)}: --settings {file} says that")
+    require(not given, f"{', '.join(given)}: --settings {file} sets it already")
     return replace(run_options, pipeline=recipe.pipeline, skip=recipe.skip, enable=recipe.enable, opset=recipe.opset)
 
 

@@ -27,7 +27,7 @@ def show(model: Model, options: ShowOptions) -> None:
     from ...core.io.publishing import publish_text  # noqa: PLC0415 - as above
     from ..explain.show import show as text_of_model  # noqa: PLC0415 - as above
 
-    require(options.region or options.radius == ShowOptions.radius, "--radius is for --region, whose size it says")
+    require(options.region or options.radius == ShowOptions.radius, "--radius needs --region")
     paths = OutputPaths.of(report=options.output)
     paths.require_distinct([model])
     text = text_of_model(

@@ -64,7 +64,7 @@ class CompareOptions(
     keep: str | Path | None = report_option(None, "Keep the optimized files in this folder.", "FOLDER", kind=Path)
 
     def __post_init__(self) -> None:
-        """Raise UsageError for options that exclude each other."""
+        """Raise UsageError for options that are mutually exclusive."""
         super().__post_init__()
         self.require_no_session(threads=self.threads, ep=self.ep != "cpu")
 

@@ -58,7 +58,7 @@ def describe(
     ours = [row for row in rows if row.made_by == OURS]
     tone = "bad" if not ours or any(row.is_unusable for row in ours) else "good" if report.is_verified else "open"
     legends = [
-        "errors: divided by the largest magnitude of that output; in brackets, by the allowed error",
+        "errors: relative to the largest magnitude of the output; in brackets, relative to the tolerance",
         "time against: with its 95 % interval, inconclusive if that holds 1 and is long",
         "p99: of each set of processes, the lowest and the highest",
     ]
@@ -88,7 +88,7 @@ def describe(
         report.source,
         headline(report),
         tone,
-        summary=f"{len(rows)} ways to run it, {OURS} with the pipeline {report.pipeline}",
+        summary=f"{len(rows)} variants, {OURS} with the pipeline {report.pipeline}",
         tiles=[*compare_tiles(report), *(run_tiles(run) if run is not None else ())],
         errors=[report.verification] * (not report.is_verified),
         blocks=[Section("comparison", "Comparison", blocks), *(run_sections(run, visualization) if run else ())],
@@ -101,7 +101,9 @@ def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
     ours = report.row_of(OURS, online=True)
     interval = ours.ratios.get(report.batches[0]) if ours is not None and report.batches else None
     if wrong := report.wrong_under_ort_all(OURS):
-        yield Tile(LATENCY, "wrong", note=f"onnxruntime, about {wrong}: no time counts", tone="bad")
+        yield Tile(
+            LATENCY, "wrong", note=f"onnxruntime computes {wrong} incorrectly; times are not compared", tone="bad"
+        )
     elif interval is not None:
         yield latency_tile(interval)
 
@@ -143,10 +145,10 @@ def headline(report: ComparisonReport) -> str:
     written, online = (report.row_of(OURS, online=o) for o in (False, True))
     original = report.rows[0].stats
     if written is None or online is None or written.stats is None or original is None:
-        return f"{OURS} made nothing that can be run"
+        return f"the result of {OURS} cannot be run"
     start = f"{OURS}: {original.nodes} -> {written.stats.nodes} nodes, {verdict_word(written)}"
     if wrong := report.wrong_under_ort_all(OURS):
-        return f"{start}; ORT ALL is wrong about {wrong}, so no time counts"
+        return f"{start}; ORT ALL computes {wrong} incorrectly, so times are not compared"
     ratio = next(iter(online.ratios.values()), None)
     if ratio is None:
         return f"{start}; nothing was measured under ORT ALL"
@@ -269,7 +271,7 @@ def condition_lines(report: ComparisonReport) -> Iterator[str]:
     missing = "" if not ran or report.provider in ran else f", nothing on {report.provider}"
     yield f"ran on {', '.join(ran) or report.provider}{missing}, {plural(report.threads, 'thread')}; {report.machine}"
     if report.session:
-        yield f"all sessions, and what is called ORT ALL, have these settings: {report.session}"
+        yield f"all sessions, also those called ORT ALL, have these settings: {report.session}"
     yield ", ".join(f"{name} {version}" for name, version in report.versions.items())
     if report.sizes:
         yield f"measured with {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"

@@ -49,7 +49,7 @@ def describe(report: QuantizedComparison) -> Document:
         Lines([*filter(None, [load_note(row.measured for row in report.rows)]), *report.notes], "note"),
         Lines(
             [
-                f"samples: {samples}; {report.figure}: on those for report; time: of the original's, under ORT ALL",
+                f"samples: {samples}; {report.figure}: on the report samples; time: relative to the original's",
                 f"{plural(report.threads, 'thread')}, onnxruntime {report.versions['onnxruntime']}; {report.machine}",
             ]
         ),
@@ -58,7 +58,7 @@ def describe(report: QuantizedComparison) -> Document:
     return Document(
         "passes compare",
         report.source,
-        f"{OURS}: {ours.outcome}" if ours is not None else f"{OURS} made nothing",
+        f"{OURS}: {ours.outcome}" if ours is not None else f"{OURS} produced no model",
         "good" if ours is not None and row_is_usable(ours) else "bad",
         summary=f"quantized in {len(report.rows) - 1} ways, within {report.budget} of the {report.figure}",
         tiles=[*comparison_tiles(report, ours)],

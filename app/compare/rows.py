@@ -162,7 +162,7 @@ class RowVerifier:
             return self._without_folder(verdict.failure.reason), None
         found = _row_verdict(verdict)
         if differs:
-            wrong = f"{differs}; {found.wrong or 'values agree otherwise'}"
+            wrong = f"{differs}; {found.wrong or 'the values agree otherwise'}"
             return "", replace(found, wrong=wrong, edge_case="", is_refused=False)
         return "", found
 
@@ -188,7 +188,7 @@ class RowVerifier:
         failure, verdict = self.verify_file(self.model, replace(self.online, optimization_level=LEVELS[level]))
         if failure or (verdict is not None and verdict.wrong):
             return self._bisect_command(self.model, level)
-        return "only the saved file is wrong: onnxruntime is right when it optimizes the original as it loads"
+        return "only the saved file is wrong: onnxruntime is correct when it optimizes the original while loading it"
 
     def _with_advice(self, file: Path, written: Row, online: Row) -> Row:
         """The online row, with advice if onnxruntime's own optimization is wrong; `passes bisect` runs on the CPU."""

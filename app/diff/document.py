@@ -88,7 +88,7 @@ def summary(found: ModelDifference) -> str:
     if found.is_empty:
         names, notes = any(g.names for g in graphs), bool(found.notes) or any(g.notes for g in graphs)
         apart = " and ".join(["names"] * names + ["notes"] * notes)
-        return f"the same{f' but for {apart}' if apart else ''}: {plural(counts.unchanged, 'op')}"
+        return f"identical{f' except for {apart}' if apart else ''}: {plural(counts.unchanged, 'op')}"
     replaced = sum(isinstance(c, SubgraphChange) and c.kind == "replaced" for g in graphs for c in g.changes)
     weights = {(w.before, w.after) for g in graphs for c in g.changes if isinstance(c, ChangedOp) for w in c.weights}
     weights |= {(w.before, w.after) for g in graphs for w in g.weights}
@@ -181,9 +181,9 @@ def _node_text(node: Node) -> str:
 def _output_text(change: Delta) -> str:
     """An output of a region that has changed."""
     if change.before is None:
-        return f"{change.after} is new"
+        return f"{change.after} was added"
     if change.after is None:
-        return f"{change.before} is gone"
+        return f"{change.before} was removed"
     constant = "the constant " if change.what == "constant" else ""
     return f"{change.before} is now {constant}{change.after}"
 

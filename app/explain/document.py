@@ -64,8 +64,12 @@ def _explanation_lines(explanation: Explanation, limit: int) -> Iterator[str]:
     if is_group and not rules:
         yield "they have no patterns to compare; those not shown made no change"
     elif is_group:
-        further = f"{plural(len(busy) - len(shown), 'rule')} further off (--limit), " if len(busy) > len(shown) else ""
-        yield f"{further}{plural(len(idle), 'rule')} with nothing to start at"
+        further = (
+            f"{plural(len(busy) - len(shown), 'rule')} with a more distant match (--limit), "
+            if len(busy) > len(shown)
+            else ""
+        )
+        yield f"{further}{plural(len(idle), 'rule')} with no op to start from"
     else:
         reports = [(r.match_report.remark, r.name) for r in idle if r.match_report is not None]
         for remark in dict.fromkeys(remark for remark, _ in reports):
@@ -104,7 +108,7 @@ def _match_lines(report: MatchReport, limit: int, *, as_is: bool) -> Iterator[st
         yield from (f"        {f.root}{f.inside}" for f in report.matches[:limit])
         yield from _remaining_count(len(report.matches) - limit)
     if report.remark:
-        yield f"    nothing to start at{'' if as_is else ' is left'}: {report.remark}"
+        yield f"    no op to start from{'' if as_is else ' is left'}: {report.remark}"
     missed = report.roots - len(report.matches)
     if missed:
         kinds = ", ".join(f"{MISS_TEXTS[MismatchKind(kind)]} ({n})" for kind, n in report.miss_counts.items())

@@ -224,7 +224,7 @@ def explain_model(model: onnx.ModelProto | str | Path, name: str, options: Expla
     if options.at and not _ops_named(run.model.graph, options.at):
         last = next((c for c in reversed(run.changes) if _concerns(c, options.at)), None)
         who = f": {last.by} {last.where} was the last to change it (#{last.ordinal})" if last is not None else ""
-        notes.append(f"{options.at} is not there any more{who}")
+        notes.append(f"{options.at} no longer exists{who}")
     found = Explanation(
         source.label, name, subject.is_group, chosen.name, options.as_is, options.at,
         sorted(rules, key=attrgetter("rank")), passes, [q for q in run.rejected if q.by in names], notes,
@@ -277,7 +277,7 @@ def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:
     last = next((c for c in reversed(run.changes) if any(label.startswith(heads) for label in c.replaced)), None)
     if last is None or not count:
         return ""
-    return f"; the file had {count}, and the last went with {last.by} {last.where} (#{last.ordinal})"
+    return f"; the file had {count}, and the last was removed by {last.by} {last.where} (#{last.ordinal})"
 
 
 def _is_by(change: Change, p: Pass) -> bool:
@@ -301,7 +301,7 @@ def _require_op_name(name: str, graph: Graph) -> None:
     ops = [op for g in graph.with_subgraphs() for op in g.ops()]
     names = {n for op in ops for n in (op.name, *(v.name for v in op.outputs)) if n}
     if name not in names:
-        raise ModelError(f"no node is named {name}, and none makes a value of that name{did_you_mean(name, names)}")
+        raise ModelError(f"no node or value is named {name}{did_you_mean(name, names)}")
 
 
 def _downstream_layers(ops: list[Op]) -> list[list[Op]]:

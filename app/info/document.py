@@ -32,7 +32,7 @@ def _misfit_lines(report: InfoReport) -> Iterator[str]:
     """For each model that is not on the target, all ops that are not."""
     for m in report.models:
         if m.target is not None and m.target.misfits:
-            yield f"{m.model}: not on {m.target.target}"
+            yield f"{m.model}: not supported by {m.target.target}"
             yield from (f"{INDENT}{line}" for line in m.target.lines())
 
 
@@ -102,7 +102,7 @@ def _external_text(m: ModelInfo) -> str:
 def _target_text(m: ModelInfo) -> str:
     if m.target is None:
         return ""
-    return f"not on {m.target.target}" if m.target.misfits else str(m.target)
+    return f"not supported by {m.target.target}" if m.target.misfits else str(m.target)
 
 
 def _weights_text(m: ModelInfo, dtype: str) -> str:

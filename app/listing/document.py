@@ -11,9 +11,9 @@ from ..report.number_text import plural
 from .listing import ANY, NEVER, TRANSFORM, EngineInfo, Listing, PassInfo, PipelineInfo, RuleInfo, TargetInfo
 
 OTHERS = {
-    "none": "takes what is listed, and nothing else",
-    "standard": "takes all standard operators, and those that are listed as they are listed",
-    "function": "takes the operators that its function accepts, by type, opset and element types",
+    "none": "supports only the listed operators",
+    "standard": "supports all standard operators; listed operators only in the listed forms",
+    "function": "supports the operators that its function accepts, by type, opset and element types",
 }
 """What a target takes beside its list, in words."""
 _OPTION_FIELD = re.compile(r"\{(\w+)\}")
@@ -84,7 +84,7 @@ def _size(p: PassInfo) -> str:
 
 
 def _pass_lines(p: PassInfo) -> Iterator[str]:
-    runs = f"in {', '.join(p.pipelines)}" if p.pipelines else "where it is enabled"
+    runs = f"in {', '.join(p.pipelines)}" if p.pipelines else "only if enabled"
     kind = "a transform" if p.stage == TRANSFORM else "a pass"
     yield f"{p.name}, {kind} ({p.source}), {runs}{_opsets_text(p)}"
     order = [f"stage {p.stage}"] if p.stage and p.stage != TRANSFORM else []
@@ -94,7 +94,7 @@ def _pass_lines(p: PassInfo) -> Iterator[str]:
         yield f"    {', '.join(order)}"
     yield from (f"    {line}".rstrip() for line in p.doc.splitlines())
     for o in p.options:
-        yield f"    {{{o.name}={o.default}}}  {o.type or 'not to be set by text'}{f': {o.doc}' if o.doc else ''}"
+        yield f"    {{{o.name}={o.default}}}  {o.type or 'cannot be set as text'}{f': {o.doc}' if o.doc else ''}"
     for r in p.rules:
         yield from _rule_lines(r, "    ")
 
@@ -120,7 +120,7 @@ def _rule_lines(r: RuleInfo, indent: str, where: str = "") -> Iterator[str]:
     if r.proof:
         yield f"{indent}    guarantee: {r.proof}"
     if r.critical_values:
-        yield f"{indent}    tried hardest around {', '.join(f'{x:g}' for x in r.critical_values)}"
+        yield f"{indent}    tested most around {', '.join(f'{x:g}' for x in r.critical_values)}"
 
 
 def _opsets_text(found: PassInfo | PipelineInfo) -> str:

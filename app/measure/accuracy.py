@@ -48,7 +48,7 @@ class LabelledSet(Struct, frozen=True):
         others = [name for name in self.arrays if name not in names]
         if LABELS not in others and len(others) != 1:
             which = f"any of {', '.join(others)} may be" if others else "there are only inputs"
-            raise ModelError(f"{self.name}: no array is called {LABELS}; {which}")
+            raise ModelError(f"{self.name}: it has no array {LABELS}; {which}")
         name = LABELS if LABELS in others else others[0]
         if not self.arrays[name].ndim or not len(self.arrays[name]):
             raise ModelError(f"{self.name}: {name} has no rows")
@@ -177,7 +177,7 @@ def labelled_outputs(
 def notes_about(outputs: Mapping[str, Any]) -> list[str]:
     """A note for each output of a labelled set without rows."""
     names = [name for name, v in outputs.items() if isinstance(v, list) and v and isinstance(v[0], np.ndarray)]
-    return [f"{name} has no batch axis: a metric gets a list of what each run gives" for name in names]
+    return [f"{name} has no batch axis: a metric receives a list of the outputs of each run" for name in names]
 
 
 def load_metric(text: str, labels: Array | None = None, arrays: Mapping[str, Array] | None = None) -> Metric:
@@ -201,7 +201,7 @@ def load_metric(text: str, labels: Array | None = None, arrays: Mapping[str, Arr
             result: Any = found(dict(outputs), labels)
             value = float(result)
         if not isfinite(value):
-            raise ModelError(f"--metric {text}: it gives {value}, which is not an accuracy")
+            raise ModelError(f"--metric {text}: it returned {value}, which is not an accuracy")
         return value
 
     return Metric(name, metric)

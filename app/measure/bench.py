@@ -129,9 +129,9 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         ['model.onnx']
     """
     if options.metric and options.labelled is None:
-        raise UsageError("--metric is for a labelled set: give --labelled")
+        raise UsageError("--metric needs a labelled set: give --labelled")
     if not models:
-        raise UsageError("no model is given")
+        raise UsageError("no model was given")
     timer = PhaseTimer(phase_callback(options.progress))
     tuned = None if options.settings is None else read_tuned_settings(Path(options.settings)).session
     configs = session_configs(options, options.engine, options.level) if tuned is None else [tuned.config()]

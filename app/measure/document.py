@@ -50,7 +50,7 @@ def size_table(report: BenchReport) -> Table:
             cells += ["-" if figure is None else f"{figure:.4f}" for figure in figures]
         rows.append(TableRow([display_name(model, report), *cells], "wrong" if m.failure else ""))
     metrics = filter(None, [report.metric, *report.further_metrics])
-    return table("Sizes", ("model", "on disk", "session made in", *metrics), rows)
+    return table("Sizes", ("model", "on disk", "session created in", *metrics), rows)
 
 
 def memory_table(report: BenchReport) -> Table:

@@ -40,7 +40,7 @@ class ExecutionProvider(Struct, frozen=True):
     def session_config(self, level: str, threads: int) -> SessionConfig:
         """The config of users' sessions at an optimization level, by onnxruntime's own name. Raises UsageError."""
         if not 0 <= threads <= MAX_THREADS:
-            raise UsageError(f"{threads} threads: onnxruntime gets 0 to {MAX_THREADS}, 0 for one on each core")
+            raise UsageError(f"{threads} threads: give 0 to {MAX_THREADS}, 0 for one per core")
         return SessionConfig(
             level,
             prepack_weights=True,
@@ -81,7 +81,7 @@ def compared_config(engine: str) -> SessionConfig:
 def _session_config(options: SessionOptions, choice: EngineChoice, level: str | None) -> SessionConfig:
     if choice.name == ONNXRUNTIME:
         if choice.options:
-            raise UsageError("--engine onnxruntime: its options are those of --ep")
+            raise UsageError("--engine onnxruntime: give its options with --ep")
         level_name = ENABLE_ALL if level is None else optimization_level(level)
         provider = ExecutionProvider() if options.ep_library else parse_provider(options.ep)
         if options.ep_library:

@@ -141,7 +141,7 @@ class _Check:
         for i in inputs:
             bits = 8 * STRING_BYTES if i.dtype == STRING else element_bits(i.dtype) if i.dtype else 8
             size += element_count([i], sizes) * bits // 8
-        allowed = f"more than the {self.memory / 1e6:.3g} MB for them"
+        allowed = f"more than the {self.memory / 1e6:.3g} MB allowed for them"
         return f"its inputs would take {size / 1e6:.3g} MB, {allowed}; {MORE_MEMORY}" if size > self.memory else ""
 
 

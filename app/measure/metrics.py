@@ -152,7 +152,7 @@ def load_note(measured: Iterable[ModelMetrics | None]) -> str:
     waited = waited_share(metrics)
     if any(x.is_disturbed for m in metrics for x in m.latencies.values()):
         return f"inconclusive: {_inconclusive_text(waited)}"
-    return f"{busy_text(waited)}; the times are without that" if waited > NOTED_WAITS else ""
+    return f"{busy_text(waited)}; the times exclude this" if waited > NOTED_WAITS else ""
 
 
 def _paired_rounds(a: Latency, b: Latency) -> dict[int, list[float]]:

@@ -54,7 +54,7 @@ def ready_metric(name: str, arrays: Mapping[str, Array]) -> Metric | None:
 def require_labels_for(metric: str) -> None:
     """Raise UsageError for a metric that needs labels."""
     if metric and metric not in CLASS_METRICS | NUMBER_METRICS:
-        raise UsageError(f"--metric {metric} is for a labelled set: give --labelled")
+        raise UsageError(f"--metric {metric} needs a labelled set: give --labelled")
 
 
 def package(module: str, metric: str) -> ModuleType:
@@ -143,7 +143,7 @@ def top_5(outputs: Outputs, labels: Array) -> float:
     if scores.shape[1] <= 5:
         raise ModelError(f"--metric top5: there are {scores.shape[1]} classes, of which all are among five")
     if np.any(truth < 0):
-        raise ModelError(f"--metric top5: label {np.min(truth)} is no class")
+        raise ModelError(f"--metric top5: label {np.min(truth)} is not a class")
     best = np.argsort(-scores, 1, kind="stable")[:, :5]
     return float(np.mean(np.any(best == truth[:, None], 1) & ~np.isnan(scores).any(1)))
 
@@ -246,7 +246,7 @@ def word_accuracy(outputs: Outputs, labels: Array, vocabulary: Array | None = No
         raise ModelError(f"--metric wer: {name} has {len(output)} rows, the labels have {len(labels)}")
     is_text = labels.dtype.kind in "OU"
     if output.dtype.kind not in "OU" and is_text != (vocabulary is not None):
-        both = "texts, so the set needs an array vocabulary" if is_text else "no texts; leave out the array vocabulary"
+        both = "texts, so the set needs an array vocabulary" if is_text else "not text; leave out the array vocabulary"
         raise ModelError(f"--metric wer: {name} has tokens, and the labels are {both}")
     if not is_text and labels.dtype.kind not in "iu":
         raise ModelError(f"--metric wer: the labels are {labels.dtype}; it needs texts or tokens")

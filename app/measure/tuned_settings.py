@@ -27,7 +27,7 @@ SWITCHES = {
     "parallel": ("ops one by one", "independent ops in parallel"),
     "allow_spinning": ("threads sleep", "threads spin"),
     "cpu_arena": ("no arena", "arena"),
-    "shared_allocator": ("arena of the session", "arena that grows by need"),
+    "shared_allocator": ("arena of the session", "arena that grows as needed"),
     "memory_patterns": ("no memory patterns", "memory patterns"),
     "denormals_as_zero": ("denormals kept", "denormals as zero"),
     "prepack_weights": ("weights not prepacked", "weights prepacked"),
@@ -138,7 +138,7 @@ class Recipe(Struct, frozen=True, forbid_unknown_fields=True):
             raise UsageError(f"pipeline {self.pipeline} is none of {', '.join(dict.fromkeys(known))}")
         for names, groups in ((self.skip, TRADING), (self.enable, OPTIONAL)):
             if unknown := set(names) - {p for passes in groups.values() for p in passes}:
-                raise UsageError(f"{min(unknown)} is no pass that `passes tune` chooses")
+                raise UsageError(f"{min(unknown)} is not a pass that `passes tune` chooses")
 
 
 class Configuration(Struct, frozen=True):

@@ -172,7 +172,7 @@ def _connected(address: str) -> Generator[Any]:
         except OSError as e:
             raise PassesError(f"no Dask scheduler answers at {address}" + f": {e}" * bool(str(e))) from e
         except (ValueError, TypeError) as e:
-            raise UsageError(f"{address} is no address of a Dask scheduler: {e}") from e
+            raise UsageError(f"{address} is not the address of a Dask scheduler: {e}") from e
         stack.callback(_call_briefly, client.close)
         yield client
 
@@ -188,7 +188,7 @@ async def _ask(address: str, security: Any) -> None:
         try:
             await scheduler.identity(n_workers=0)
         except MemoryError as e:  # of a message whose length another program did not mean
-            raise OSError("its answer is none of Dask") from e
+            raise OSError("the answer is not from Dask") from e
 
 
 def _workers(client: Any) -> Mapping[str, Any]:

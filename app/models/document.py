@@ -84,7 +84,7 @@ def rule_table(summary: Summary) -> Table:
         left_out = (*places, *[f"and {more:,} others"] * (more > 0))
         cells = (r.rule, f"{len(r.models):,}", f"{r.rewrites:,}", next(iter(r.models), ""), left_out)
         rows.append(TableRow(cells, "wrong" if r.left_out else ""))
-    headings = ("rule", "models", "rewrites", "a model with it", "left out as wrong")
+    headings = ("rule", "models", "rewrites", "example model", "left out as wrong")
     return table("Rules by number of models", headings, rows, texts=headings[3:], on=PAGE)
 
 
@@ -107,7 +107,7 @@ def batch_tiles(summary: Summary) -> Iterator[Tile]:
     failed = sum(row.get("error") is not None for row in summary.rows)
     yield Tile("failures", f"{failed:,}", note=f"of {plural(len(summary.rows), 'model')}", tone="bad" if failed else "")
     seconds = sum(float(row.get("seconds") or 0) for row in summary.rows)
-    yield Tile("time", duration(seconds), note="of all models together")
+    yield Tile("time", duration(seconds), note="sum over all models")
 
 
 def extreme_charts(rows: Sequence[ResultRow]) -> Iterator[BarChart]:

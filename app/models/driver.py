@@ -56,7 +56,7 @@ def open_journal(folder: Path, terminal: Terminal) -> ResultJournal:
     require_writable_folder(folder)
     journal = ResultJournal(folder)
     if journal.damaged:
-        terminal.warning(f"warning: {journal.path} is damaged; models of which it says nothing are run again")
+        terminal.warning(f"warning: {journal.path} is damaged; models that it does not list are run again")
     return journal
 
 

@@ -82,9 +82,9 @@ class ReplayReport:
         if self.is_same:
             yield f"the same as in the recorded run: {self.found}"
         else:
-            yield f"not the same as in the recorded run: {self.found}, and there: {self.recorded}"
+            yield f"differs from the recorded run: {self.found} here, {self.recorded} there"
             if self.stop_after is not None:
-                yield f"this run stops after {plural(self.stop_after, 'change')} (--stop-after), that one did not"
+                yield f"this run stops after {plural(self.stop_after, 'change')} (--stop-after), the recorded did not"
         for name, (there, here) in self.versions.items():
             yield f"{name}: {there or 'none'} in the recorded run, {here or 'none'} here"
         if not self.versions:
@@ -131,7 +131,9 @@ def replay_with(file: Path, here: RunOptions, *, trust_plugins: bool) -> ReplayR
     """As `replay`, with the options that say what is written."""
     with _opened(file) as (manifest, folder):
         if manifest.objects:
-            raise UsageError(f"{file}: the run took objects of Python, which it does not hold: {manifest.objects[0]}")
+            raise UsageError(
+                f"{file}: the run used Python objects, which the file does not contain: {manifest.objects[0]}"
+            )
         options = _options(file, manifest, folder, trust_plugins=trust_plugins)
         model = folder / manifest.model
         recorded = manifest.failure or f"result {manifest.result}"
@@ -191,8 +193,8 @@ def _options(file: Path, manifest: Manifest, folder: Path, *, trust_plugins: boo
             values[name] = value
         if not trust_plugins and may_run_code(name, about, values[name]):
             raise UsageError(
-                f"{file} holds code, which a replay runs: {name} {', '.join(all_texts([value]))}; look at it, and add "
-                "--trust-plugins if you trust it"
+                f"{file} contains code, which a replay runs: {name} {', '.join(all_texts([value]))}; look at it, and "
+                "add --trust-plugins if you trust it"
             )
     try:
         return RunOptions(**values)
@@ -225,7 +227,7 @@ def _opened(file: Path) -> Generator[tuple[Manifest, Path]]:
         except OSError as e:
             raise ModelError(unreadable(file, e)) from e
         except DAMAGE as e:
-            raise ModelError(f"{file} is damaged, or no reproducer: {e}") from e
+            raise ModelError(f"{file} is damaged, or not a reproducer: {e}") from e
         yield manifest, folder
 
 
@@ -241,7 +243,7 @@ def _extract(file: Path, folder: Path) -> Manifest:
             is_inside = parts[:1] in {(MODEL_FOLDER,), (FILES_FOLDER,), (MANIFEST,)} and ".." not in parts
             kind = stat.S_IFMT(entry.external_attr >> 16)
             if not is_inside or "\\" in entry.filename or kind not in {0, stat.S_IFREG} or entry.is_dir():
-                raise ValueError(f"it has {entry.filename}, which is no file in its folders")
+                raise ValueError(f"it has {entry.filename}, which is not a file in its folders")
             target = folder.joinpath(*parts)
             target.parent.mkdir(parents=True, exist_ok=True)
             with archive.open(entry) as source, target.open("xb") as copy:

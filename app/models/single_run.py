@@ -69,11 +69,11 @@ def run_single(job: ModelJob, options: RunOptions, display: Display) -> int:
 def _require_free_stream(options: RunOptions, display: Display) -> None:
     """Raise UsageError unless standard output can take the model alone, with its weights."""
     if sys.stdout.isatty():
-        raise UsageError("standard output is a terminal, and a model is no text: redirect it, or name a file")
+        raise UsageError("standard output is a terminal, and a model is binary: redirect it, or name a file")
     if display.json == STANDARD_OUTPUT:
         raise UsageError("standard output is for the model: give --json another file")
     if (printed := display.outputs.printed) != TEXT:
-        raise UsageError(f"standard output is for the model: name a file, as in --format {printed}:FILE")
+        raise UsageError(f"standard output is for the model: name a file, such as --format {printed}:FILE")
     if options.external_data not in {"auto", "never"}:
         raise UsageError("standard output takes no external data: leave out --external-data, or name a file")
 
@@ -100,7 +100,9 @@ def _copy_standard_input(copy: BinaryIO) -> None:
     while stream is not None and (piece := stream.read(PIECE_BYTES)):
         size += len(piece)
         if size > MAX_MESSAGE_BYTES:
-            raise ModelError(f"{LABEL}: a model over 2 GB is no single message; give it as a file with external data")
+            raise ModelError(
+                f"{LABEL}: a model over 2 GB does not fit in one message; give it as a file with external data"
+            )
         copy.write(piece)
 
 

@@ -62,10 +62,10 @@ class Sources(Struct, frozen=True):
             for name in (name for name, cell in row.items() if "\0" in (cell or "")):
                 raise UsageError(f"{place}: {name} has a null character")
             if not (model := row.pop(MODEL, "")):
-                raise UsageError(f"{place}: no {MODEL}; the column {MODEL} has the path of each")
+                raise UsageError(f"{place}: no {MODEL}; the column {MODEL} must have a path in each row")
             path = _below(table.parent, model)
             if is_folder(path) or is_pattern(path):
-                raise UsageError(f"{place}: {model} is not one model")
+                raise UsageError(f"{place}: {model} is not a single model")
             output, other = (row.pop(name, "") for name in (OUTPUT, OTHER))
             if output and (Path(output).is_absolute() or ".." in Path(output).parts):
                 raise UsageError(f"{place}: {OUTPUT} {output} is not below the folder of the results")
@@ -78,7 +78,7 @@ class Sources(Struct, frozen=True):
         option = self.options.get(column)
         if option is None:
             near = did_you_mean(column, self.options)
-            raise UsageError(f"{table}: the column {column} is no option of the command{near}")
+            raise UsageError(f"{table}: the column {column} is not an option of the command{near}")
         if not cell:
             return
         if option.is_flag:

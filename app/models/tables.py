@@ -34,7 +34,7 @@ def read_table(path: Path) -> Table:
     except OSError as e:
         raise UsageError(unreadable(path, e, "table")) from e
     except UnicodeDecodeError as e:
-        raise UsageError(f"{path} is not a text in UTF-8") from e
+        raise UsageError(f"{path} is not UTF-8 text") from e
     except csv.Error as e:
         raise UsageError(f"{path} is not a table in CSV: {e}") from e
     names = reader.fieldnames or ()
@@ -63,7 +63,7 @@ def write_table(file: OutputFile, rows: Sequence[Mapping[str, Any]], columns: Ma
 def require_format(path: Path) -> None:
     """Raise UsageError for a file of another format, or one that this installation cannot write."""
     if path.suffix.casefold() not in SUFFIXES:
-        raise UsageError(f"{path}: a table ends in {' or '.join(SUFFIXES)}")
+        raise UsageError(f"{path}: the name of a table must end in {' or '.join(SUFFIXES)}")
     if path.suffix.casefold() == PARQUET:
         _pyarrow(path)
 

@@ -139,7 +139,7 @@ class NearMatch(Struct, frozen=True):
             why = f"{said}, but {var.name} is {format_attribute_value(want)} already"
             return self._add_attribute(MismatchKind.VARIABLE, op, why)
         if isinstance(want, Var) or callable(want):
-            why = f"{said}, which does not fulfil {condition_text(want)}"
+            why = f"{said}, which does not satisfy {condition_text(want)}"
             return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
         known = () if op.schema is None else (*op.schema.attributes, *(i.name for i in op.schema.inputs))
         why = f"{said}, the pattern wants {format_attribute_value(want)}"
@@ -151,7 +151,7 @@ class NearMatch(Struct, frozen=True):
         """Add that an attribute that the pattern does not name is not at its default."""
         usual = "none" if default is None else f"the default {format_attribute_value(default)}"
         found = f"{op.label} has {name}={format_attribute_value(value)}"
-        why = f"{found}; the pattern does not name it, so it wants {usual}"
+        why = f"{found}; the pattern does not name it, so it must be {usual}"
         return self._add_attribute(MismatchKind.ATTRIBUTE, op, why)
 
     def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> NearMatch | None:

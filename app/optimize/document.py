@@ -194,7 +194,7 @@ def speed_lines(report: Report) -> Iterator[str]:
             yield f"speed: not measured: {race.failure}"
     if speed.lost:
         taken = f"the result of {report.pipeline}" if report.pipeline != "none" else "the original"
-        yield f"speed: {taken} is taken, in place of {speed.races[0].pipeline}'s"
+        yield f"speed: {taken} was kept instead of the result of {speed.races[0].pipeline}"
     elif not speed.races:
         yield "speed: not measured: the pipeline has no passes"
 
@@ -297,14 +297,14 @@ def left_out_section(report: Report) -> Section:
             "kind": q.failure_kind.value,
             "shown on": q.input_set,
             "would have replaced": ", ".join(q.replaced),
-            "to see it": q.repro,
+            "to reproduce": q.repro,
         }
         blocks.append(Facts(q.label, {name: str(text) for name, text in facts.items() if text}, q.message))
     lost = report.speed.lost if report.speed is not None else []
     blocks.append(Facts("Results that were slower than the original", {r.pipeline: race_text(r) for r in lost}))
-    blocks.append(Facts("Not made for this model", {u.pass_name: u.reason for u in report.unfit}))
+    blocks.append(Facts("Skipped for this model", {u.pass_name: u.reason for u in report.unfit}))
     if not (report.rejected or lost or report.unfit):
-        held = ": every change held against the original" if report.verification is not None else ""
+        held = ": every change agreed with the original" if report.verification is not None else ""
         blocks.append(Lines([f"Nothing was left out{held}."]))
     return Section("left-out", "Left out", blocks, on=PAGE)
 
@@ -335,7 +335,7 @@ def _saving_text(saved: Savings) -> str:
     nodes = f"{'saves' if saved.nodes > 0 else 'adds'} {plural(abs(saved.nodes), 'node')}" if saved.nodes else ""
     weights = saved.weight_bytes
     size = f"{'saves' if weights > 0 else 'adds'} {decimal(abs(weights))} of weights" if weights else ""
-    return ", ".join(filter(None, (nodes, size))) or "as large as before"
+    return ", ".join(filter(None, (nodes, size))) or "same size"
 
 
 def _bytes_text(count: int) -> str:

@@ -50,7 +50,7 @@ class ModelDumps(Instrumentation):
         if folder is None:
             raise UsageError("--dump-after needs a folder to write to: give --dump-to")
         if not names:
-            raise UsageError("--dump-to is for --dump-after: name a pass, or give all or changed")
+            raise UsageError("--dump-to needs --dump-after: name a pass, or give all or changed")
         known = {ALL, CHANGED, pipeline.name, *(p.name for p in nested_passes(pipeline))}
         for name in names:
             if name not in known:

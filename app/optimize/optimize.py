@@ -178,7 +178,7 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
         >>> result.report.before.nodes, result.report.after.nodes
         (3, 2)
     """
-    no_race = "--check-speed may keep the original, which need not be on the target: leave out one of them"
+    no_race = "--check-speed may keep the original, which the target may not support: leave out one of them"
     require(not (options.target and options.check_speed), no_race)
     if options.verify:
         start_oracle_worker()
@@ -346,7 +346,7 @@ def convert_opset(
         >>> convert_opset(model, 21).model.opset_import[0].version
         21
     """
-    require(opset is not None, "opset None: it has to be an integer")  # pyright: ignore[reportUnnecessaryComparison]
+    require(opset is not None, "opset None: it must be an integer")  # pyright: ignore[reportUnnecessaryComparison]
     return optimize(
         model, "none", opset=opset, verify=verify, inputs=inputs, exact=exact, keep_functions=keep_functions,
         output=output, memory=memory, time_limit=time_limit, seed=seed, json=json, progress=progress,

@@ -159,7 +159,7 @@ class _Contents:
             try:
                 content = model.SerializeToString()
             except ValueError as e:
-                raise UsageError("a reproducer takes a model over 2 GB by its path alone") from e
+                raise UsageError("a reproducer needs the path of a model over 2 GB") from e
             self.archive.writestr(f"{MODEL_FOLDER}/model.onnx", content)
             return f"{MODEL_FOLDER}/model.onnx"
         name = f"{MODEL_FOLDER}/{file_name(model.name)}"

@@ -201,7 +201,7 @@ class RunOptions(
         if not self.in_place:
             return self.output
         if self.output is not None:
-            raise UsageError("output and in_place exclude each other")
+            raise UsageError("output and in_place are mutually exclusive")
         if model is None:
             raise UsageError("in_place needs the path of a model")
         return model

@@ -207,7 +207,7 @@ def _report_bytes(timer: PhaseTimer, written: int, total: int) -> None:
 def frozen_note(model: Model) -> str:
     """The note on a model that lists all of its initializers as inputs, which become constants."""
     count = plural(len(default_values(model.graph)), "initializer")
-    return f"{count} listed as inputs too, as exporters do, are taken for constants: --keep-overridable keeps them"
+    return f"{count} that the model also lists as inputs were turned into constants; --keep-overridable keeps them"
 
 
 def frozen_source(source: ModelSource, options: InitializerOptions) -> tuple[ModelSource, list[str]]:

@@ -109,7 +109,7 @@ class RunStatistics(Instrumentation):
         ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0]))
         for (rule, _), ops in ordered[:MAX_SHOWN]:
             op, why = next(iter(ops.items()))
-            place = f"at {op}" if len(ops) == 1 else f"at {plural(len(ops), 'op')}, as at {op}"
+            place = f"at {op}" if len(ops) == 1 else f"at {plural(len(ops), 'op')}, such as {op}"
             yield f"{rule} declined {place}: {why}"
         if (more := len(ordered) - MAX_SHOWN) > 0:
             yield f"... and {plural(more, 'other reason')}; `passes explain RULE MODEL` lists them"

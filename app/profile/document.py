@@ -149,14 +149,14 @@ def _summary_line(report: ProfileReport, profile: Profile) -> str:
         kernels = len({node.provider for node in profile.nodes})
         text = f"{profile.label}: {plural(len(profile.nodes), 'node')} ran in {plural(kernels, 'kernel')}"
         left_out = len(profile.eliminated_nodes)
-        return text + f"; it fused, left out or computed ahead {left_out} of the file" * bool(left_out)
+        return text + f"; it fused, removed or folded {left_out} of the file" * bool(left_out)
     providers = Counter(node.provider for node in profile.nodes)
     ran = ", ".join(name if len(providers) == 1 else f"{name} ({n})" for name, n in providers.most_common())
     text = f"{profile.label}: " + (f"{plural(len(profile.nodes), 'node')} ran on {ran}" if ran else "no node ran")
     if inserted := sum(not node.file_nodes for node in profile.nodes):
         text += f", {inserted} of them inserted by onnxruntime"
     if profile.eliminated_nodes:
-        text += f"; it left out or computed ahead {len(profile.eliminated_nodes)} of the file"
+        text += f"; it removed or folded {len(profile.eliminated_nodes)} of the file"
     return text
 
 

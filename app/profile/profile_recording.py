@@ -34,7 +34,7 @@ WORKER = module_command(__name__)
 WARMUP_RUNS = 3  # runs of a new session that are not recorded
 MAX_LOADS = 10  # sessions of each kind, to time their creation
 MIN_RUNS, MAX_RUNS = 3, 2000  # recorded runs
-TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler takes"
+TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler can record"
 MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
 
 
@@ -66,7 +66,7 @@ def record_profile(
     """Run the model in `path` for `min_time` seconds after warming up, three times at least.
 
     Raises ModelError for a file without a model, EvaluationError if the engine does not load or run it, crashes, or
-    does not say the time of each op.
+     does not report the time of each op.
     """
     file = ModelFile(path)
     model = load(file, inline=False)
@@ -87,7 +87,7 @@ def record_profile(
         except (EvaluationError, RequestFailed) as e:
             raise EvaluationError(f"{e}; {MORE_MEMORY}" if is_lack_of_memory(e) else str(e)) from e
         except WorkerExit as e:
-            raise EvaluationError(f"the profiler of {config.engine_name} gave nothing: {e}") from e
+            raise EvaluationError(f"the profiler of {config.engine_name} returned nothing: {e}") from e
         recorded = read_trace(profile.trace)
         runs = tuple(recorded[profile.warm_runs :])
         if not runs:
@@ -174,7 +174,7 @@ class ProfileWorker:
         for _ in range(WARMUP_RUNS):
             record()
         if not found.runs[-1]:
-            raise EvaluationError(f"{config.engine_name} does not say the time of each op")
+            raise EvaluationError(f"{config.engine_name} does not report the time of each op")
         count = max_runs(len(found.runs[-1]))
         found.runs.clear()
         found.seconds.clear()

@@ -191,7 +191,7 @@ class CandidateBuilder(Struct, frozen=True):
         excluded = {
             pair for by, place in left for pair in product(sources if by in stores else sources - stores, [place])
         }
-        exclusions = Exclusions(changes=dict.fromkeys(excluded, 0), why="this op is left in float")
+        exclusions = Exclusions(changes=dict.fromkeys(excluded, 0), why="this op stays in float")
         pipeline = self.scheme.pipeline(self.spec)
         result = PipelineRun(self.source.load, pipeline, exclusions=exclusions, value_info="strip").replay(
             tries_export=True

@@ -64,7 +64,7 @@ def describe(
     threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
     conditions = [
         f"Both ran side by side in {engines_text(report)}, and {threads}.",
-        "The budget holds on the samples for report, as measured; on others it is no guarantee.",
+        "The budget was met on the report samples; for other data it is no guarantee.",
     ]
     front = Charts([*front_charts(report)], {"ours": "taken", "baseline": "original", "plain": "other trials"})
     errors = Charts([*error_charts(report), *histogram_charts(report, statistics or {}, ranges or {})])

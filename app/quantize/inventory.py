@@ -236,4 +236,4 @@ def _reason_of_width(v: Value, bits: int, built: BuiltCandidate, refused: str) -
         narrow = "8 bits are for weights with channels: it is a bias, a scale or an operand of another op"
         return narrow if bits < 32 else built.candidate.declines.get(v.name) or refused or narrow
     is_stored = bool(scheme.stores) or scheme.name in STORE_WEIGHTS
-    return refused or ("8 bits would save nothing" if is_stored else "no scheme that stores weights was asked for")
+    return refused or ("8 bits would save nothing" if is_stored else "no scheme that stores weights was requested")

@@ -382,7 +382,7 @@ def measured_result(
         original, made = setup.racing.measure([built.path], [built.precision])
         ratios = latency_ratios(made, original)
         if made.failure or (search.goal == "latency" and any(r.is_slower for r in ratios.values())):
-            built.trial.outcome = made.failure or "slower in the last race"
+            built.trial.outcome = made.failure or "slower in the final race"
             continue
         built.trial.outcome = TAKEN
         before = Measured(setup.source.size, original, reference)
@@ -406,10 +406,10 @@ def model_notes(graph: Graph) -> list[str]:
     """Notes for the user about parts of a model that were compressed before."""
     notes: list[str] = []
     if count := compressed_before(graph):
-        notes.append(f"{plural(count, 'op')} quantized already in the model: only others are compressed")
+        notes.append(f"{plural(count, 'op')} of the model are quantized already: only the others are changed")
     results = (op.outputs[0] for g in graph.with_subgraphs() for op in g.ops() if op.outputs and op.type != "Cast")
     if halves := sum(v.known_dtype == TensorProto.FLOAT16 for v in results):
-        notes.append(f"{plural(halves, 'op')} with results of float16: schemes compress ops of float32")
+        notes.append(f"{plural(halves, 'op')} compute in float16: schemes change only ops of float32")
     return notes
 
 

@@ -97,8 +97,7 @@ class QuantizationOptions(
     )
     target: str = option(
         "",
-        "Target of the quantized model: Target of the quantized model: x86-vnni, x86, arm, portable or openvino; this "
-        "machine by default.",
+        "Target of the quantized model: x86-vnni, x86, arm, portable or openvino; this machine by default.",
         "NAME",
         is_own=True,
     )

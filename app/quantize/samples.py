@@ -118,7 +118,7 @@ def split_samples(data: CalibrationData, seed: int = 0) -> tuple[list[Calibratio
     """
     count = len(data)
     if count < DISJOINT_SAMPLES:
-        note = f"calibration, search and report share {data}; give {DISJOINT_SAMPLES} or more to keep them apart"
+        note = f"calibration, search and report use the same {data}; give {DISJOINT_SAMPLES} or more to separate them"
         return [data] * 3, note
     order = np.random.default_rng(seed).permutation(count).tolist()
     calibrated = min(count // 2, MAX_CALIBRATION_SAMPLES)
@@ -206,7 +206,7 @@ def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple
     """The rows of even and of odd index. Raises ModelError for a set that does not fit the inputs."""
     labels = examples.labels(inputs)
     if len(labels) < 2:
-        raise ModelError(f"{examples.name}: one row; the search and the report need one each, at least")
+        raise ModelError(f"{examples.name}: only one row; the search and the report need at least one each")
     feeds, axes = examples.feeds(inputs, len(labels))
 
     def rows(start: int) -> LabelledSet:
@@ -232,7 +232,7 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
         load_metric(metric, examples.labels(inputs), examples.arrays)  # raises UsageError here
         halves = labelled_halves(examples, inputs)
         search, report, whole = (LabelledPart(part, inputs, metric) for part in (*halves, examples))
-        calibrated = "calibrated with the labelled rows of the search: --data gives others"
+        calibrated = "calibrated with the labelled rows of the search; --data names other samples"
         notes = [calibrated] if given is None else [*given.notes]
         calibration = given if given is not None else list(search.feeds())
         return Samples(calibration, search, report, calibration[0], notes, labelled=whole)
@@ -241,5 +241,5 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
     (calibration, search, report), note = split_samples(data, seed)
     if given is not None:
         return Samples(calibration, search, report, calibration[0], [*given.notes, note], metric=metric)
-    without = "no data were given: accuracy is on random inputs, and by default no scheme with calibration is tried"
+    without = "no data was given: accuracy was measured on random inputs; schemes that need calibration were skipped"
     return Samples([], search, report, None, [without, note], drawn=calibration, metric=metric)

@@ -219,7 +219,7 @@ def requested_schemes(
         for option, value, default in (("--calibrate", calibrate, ""), ("--format", output_format, "qdq")):
             if value != default:
                 users = ", ".join(s.name for s in SCHEMES.values() if s.needs_ranges)
-                raise UsageError(f"{option} {value}: it is for the scheme {users}, which --scheme leaves out")
+                raise UsageError(f"{option} {value}: it needs the scheme {users}, which --scheme does not include")
     return schemes, methods
 
 
@@ -239,7 +239,7 @@ def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
     names = {name.strip() for name in options.scheme.split(",")}
     if given and AUTO not in names and not names & set(users):
         flag = f"--block-size {options.block_size}" if options.block_size else "--asymmetric"
-        raise UsageError(f"{flag}: it is for the schemes {', '.join(users)}, which --scheme leaves out")
+        raise UsageError(f"{flag}: it needs one of the schemes {', '.join(users)}, which --scheme does not include")
     return given
 
 

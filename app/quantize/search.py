@@ -455,7 +455,7 @@ class Search:
                 continue
             built.trial.changed, built.trial.ratio, built.trial.memory = trial.changed, trial.ratio, trial.memory
             if built.trial.bytes > LESS * trial.bytes:
-                built.trial.outcome = "hardly smaller"
+                built.trial.outcome = "not much smaller"
             elif self._scored(built).is_within:
                 return [found, built]
         return [found]

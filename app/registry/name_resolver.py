@@ -62,7 +62,7 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[st
     try:
         text = read_text(path, MAX_BYTES)
     except UnicodeDecodeError as e:
-        raise UsageError(f"{path}:1: not a text in UTF-8") from e
+        raise UsageError(f"{path}:1: not UTF-8 text") from e
     except OSError as e:
         raise UsageError(f"cannot read {path}: {e.strerror}") from e
     try:
@@ -72,7 +72,7 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[st
     lines = _Lines(path, text)
     for name in tables:
         if name in reserved_names:
-            raise UsageError(f"{lines.place(name)}: {name} is taken: that name comes from {reserved_names[name]}")
+            raise UsageError(f"{lines.place(name)}: {name} is taken: the name belongs to {reserved_names[name]}")
     pipelines: dict[str, FilePipeline] = {}
     pipelines.update((name, _file_pipeline(name, table, lines, pipelines)) for name, table in tables.items())
     return pipelines
@@ -199,7 +199,7 @@ class NameResolver:
         """The pass of a name. Raises UsageError for a pipeline, and as `pipeline_from_text`."""
         found = self.lookup(name)
         if not isinstance(found, PassEntry):
-            raise UsageError(f"{name} is a pipeline: it is for --pipeline, with others as in a,b")
+            raise UsageError(f"{name} is a pipeline: give it to --pipeline, together with others such as a,b")
         return self._mark_used(found)
 
     def resolve(self, spec: PassSpec, parent: FilePipeline | None = None) -> Pass:
@@ -277,7 +277,7 @@ class NameResolver:
         names = [found.name for found in (*self.registry, *self._installed.registry)]
         hint = did_you_mean(name, names) or " (see `passes list --search`)"
         if name.endswith(".toml"):
-            hint = f"; one that is in a file is named as in {name}:NAME"
+            hint = f"; one in a file is named {name}:NAME"
         elif name.endswith(".py"):
             hint = "; a file with passes is given with --plugin"
         return UnknownNameError(f"no pass or pipeline is named {name}{hint}")

@@ -35,17 +35,17 @@ def names_for(text: str) -> PluginNames:
         name = canonicalize_name(text, validate=True)
     except InvalidName:
         raise UsageError(
-            f"{text!r} is not a name for a package: letters, digits and single dashes, as my-plugin"
+            f"{text!r} is not a name for a package: use letters, digits and single dashes, such as my-plugin"
         ) from None
     module = name.replace("-", "_")
     if len(name) > MAX_NAME_LENGTH:
         raise UsageError(f"{name} is too long for a name: at most {MAX_NAME_LENGTH} characters")
     if not module.isidentifier() or keyword.iskeyword(module):
         raise UsageError(
-            f"{module} cannot be imported: it begins with a digit or is a word of Python; take another name"
+            f"{module} cannot be imported: it begins with a digit or is a Python keyword; choose another name"
         )
     if (conflict := _name_conflict(name, module)) is not None:
-        raise UsageError(f"{name} is taken: {conflict}; take another name")
+        raise UsageError(f"{name} is taken: {conflict}; choose another name")
     return PluginNames(name, module)
 
 
@@ -53,7 +53,7 @@ def _name_conflict(name: str, module: str) -> str | None:
     """The holder of one of the names, if there is one."""
     known = {e.name for e in TRANSFORMS}.union(PIPELINES, *(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
     if name in {n.replace("_", "-") for n in known}:
-        return "a pass, rule or pipeline of passwright is called so"
+        return "a pass, rule or pipeline of passwright has this name"
     if module in sys.stdlib_module_names:
         return f"Python has a module {module}"
     try:
@@ -93,9 +93,7 @@ def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]
         if not into.is_dir():
             raise UsageError(f"{into} is not a folder; make it first")
         if os.path.lexists(folder):
-            raise UsageError(
-                f"{folder} exists already, and stays as it is; take another name or another folder (--into)"
-            )
+            raise UsageError(f"{folder} exists already; choose another name, or another folder with --into")
         with staging_folder(into) as stage:
             made = stage / folder.name
             for target, text in texts.items():

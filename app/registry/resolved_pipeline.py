@@ -84,7 +84,7 @@ def resolve_pipeline(
     """
     for parameter, given in (("plugin", plugin), ("only", only), ("skip", skip), ("enable", enable)):
         if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are not names
-            raise UsageError(f"{parameter} must be a list, as in {parameter}=[{given!r}]")
+            raise UsageError(f"{parameter} must be a list, such as {parameter}=[{given!r}]")
     names = NameResolver(plugin)
     start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(PassPlacement(pipeline).item)
     goal = names.target_named(target) if target else None
@@ -102,7 +102,7 @@ def resolve_pipeline(
     conversions = [a.item for a in added if isinstance(a.item, ConvertOpset)]
     converting = [p.name for p in conversions]
     for name in (a.item.name for a in added if conversions and isinstance(a.item, RaiseOpset)):
-        raise UsageError(f"{name} and {converting[0]} (--opset) exclude each other")
+        raise UsageError(f"{name} and {converting[0]} (--opset) are mutually exclusive")
 
     def complete(p: Pass) -> Pass:
         existing = {q.name for q in nested_passes(p)}
@@ -114,7 +114,7 @@ def resolve_pipeline(
     highest = goal.opset if goal is not None and goal.opset else inf
     for p in leaves(whole):
         if isinstance(p, ConvertOpset) and p.opset > highest:
-            raise UsageError(f"--opset {p.opset}: the target reads opset {highest} at most")
+            raise UsageError(f"--opset {p.opset}: the target supports opset {highest} at most")
     seen: dict[str, Pass] = {}
     for p in nested_passes(whole):
         other = seen.setdefault(p.name, p)
@@ -148,7 +148,7 @@ def _pipeline_for(target: Target, p: Pass) -> Pass:
     if others == [target.name] == [p.name] and not target.forms:
         return p
     if others:
-        raise UsageError(f"pipeline {others[0]} is for a target itself: leave out --pipeline or --target {target.name}")
+        raise UsageError(f"pipeline {others[0]} has a target already: leave out --pipeline or --target {target.name}")
     return pipeline_for(target, p)
 
 

@@ -139,9 +139,9 @@ def accuracy_chart(figure: str, samples: str, curves: Sequence[Curve]) -> PlaneC
     """A figure of accuracy against the latency, in units of the original's, on the samples of that name."""
     return front_chart(
         f"{figure} against latency",
-        f"on the samples {samples}; better is up and left, and the line joins the models that no other beats",
+        f"on the samples {samples}; up and left is better; the line joins the models that no other beats",
         curves,
-        ("latency, the original's being 1", figure),
+        ("latency relative to the original", figure),
         (four_digits, four_digits),
     )
 

@@ -55,7 +55,7 @@ def ratio_with_bounds(interval: RatioInterval) -> str:
 
 def time_against_original(ratio: RatioInterval, where: str = "with ORT ALL") -> str:
     """A time divided by the original's, both under ORT ALL or elsewhere, in words."""
-    return f"{where} {ratio_with_bounds(ratio)} {'of' if ratio.is_significant else 'to'} the original's time"
+    return f"{where} {ratio_with_bounds(ratio)} {'of' if ratio.is_significant else 'compared with'} the original's time"
 
 
 def ratio(interval: RatioInterval) -> str:

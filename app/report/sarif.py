@@ -27,11 +27,11 @@ DESCRIPTIONS = {
     "unusable-model": "The model, or an input given with it, is unusable.",
     "wrong-result": "A model computes other outputs than the original.",
     "does-not-run": "An engine does not run a model.",
-    "unverifiable-model": "The original runs on no inputs, so that no result can be verified.",
+    "unverifiable-model": "The original fails on all inputs, so no result can be verified.",
     "not-verified": "The result was written without verification, as requested.",
     "interface-changed": "Inputs or outputs of a model differ from the original's.",
     "different-model": "The structures of two models differ.",
-    "slower-result": "The optimized model was slower than the original, and left out.",
+    "slower-result": "The optimized model was slower than the original and was left out.",
     "hint": "An option would change the result.",
 }
 """Kinds of findings that are not about a rewrite rule."""

@@ -27,10 +27,10 @@ def verdict_line(verdict: Verdict | None) -> str:
     where = f" where {' and '.join(verdict.limits)}" if verdict.limits else ""
     parts = [f"verified{where}: {agreement_text(verdict)}, on {input_sets_text(verdict.input_sets)}"]
     if verdict.limits:
-        parts.append(f"beyond that ({plural(verdict.excused_sets, 'set')}) it differs")
+        parts.append(f"on other inputs ({plural(verdict.excused_sets, 'set')}) it differs")
     elif verdict.excused_sets:
         sets = plural(verdict.excused_sets, "set")
-        parts.append(f"on {sets} they differ where numbers are not finite, as conditions of the model permit")
+        parts.append(f"on {sets} they differ where numbers are not finite, which conditions of the model permit")
     parts += [f"{plural(excused, 'element')} differ at discontinuities of the original"] * bool(excused)
     parts += [f"{plural(len(verdict.random), 'random output')} by type and rank only"] * bool(verdict.random)
     return "; ".join(parts)
@@ -42,7 +42,7 @@ def agreement_text(verdict: Verdict) -> str:
         return BIT_IDENTICAL
     worst = max(verdict.differences.values(), key=lambda d: d.share_of_allowed, default=OutputDifference())
     if worst.error:
-        return f"{WITHIN_TOLERANCE} (largest error: {worst.share_of_allowed:.0%} of that allowed)"
+        return f"{WITHIN_TOLERANCE} (largest error: {worst.share_of_allowed:.0%} of the tolerance)"
     are_excused = any(d.excused for d in verdict.differences.values())
     return WITHIN_TOLERANCE if are_excused else NO_DIFFERENCE
 
@@ -55,7 +55,7 @@ def difference_lines(verdict: Verdict) -> Iterator[str]:
         of_allowed = f"{d.share_of_allowed:.0%} of the {d.allowed:.2g} allowed" if d.allowed else "none allowed"
         yield f"{name}: off by {d.error:.2g}, {of_allowed}"
     if (more := len(different) - MAX_SHOWN_OUTPUTS) > 0:
-        yield f"{plural(more, 'other output')} off by less of what is allowed"
+        yield f"{plural(more, 'other output')} with smaller errors relative to the tolerance"
     if different and (alike := len(verdict.differences) - len(different)):
         yield f"{plural(alike, 'output')} with no difference"
     for name, d in verdict.differences.items():
@@ -64,7 +64,7 @@ def difference_lines(verdict: Verdict) -> Iterator[str]:
     if verdict.sizes:
         yield f"sizes: {'; '.join(sizes_text(verdict.sizes))}"
     if verdict.nonfinite_input_sets:
-        yield f"NaN and infinite inputs: alike on {plural(len(verdict.nonfinite_input_sets), 'set')} of them"
+        yield f"NaN and infinite inputs: agreement on {plural(len(verdict.nonfinite_input_sets), 'set')}"
     yield from (f"condition: {condition}" for condition in verdict.conditions)
     if verdict.random:
         yield f"random, so compared by type and rank only: {', '.join(verdict.random)}"

@@ -152,7 +152,7 @@ def measured_advice(trial: RaceTrial, technique: str, command: str) -> Advice:
     raced = trial.raced
     if raced is None or raced.time is None or not trial.to_original:
         is_late = trial.outcome == LIMITED
-        reason = "the time was over" if is_late else trial.outcome.removeprefix("invalid: ")
+        reason = "the time limit was reached" if is_late else trial.outcome.removeprefix("invalid: ")
         return Advice(technique, NOT_TRIED if is_late else IMPOSSIBLE, reason=reason, command=command)
     time, factor = raced.time, trial.to_original / raced.time.ratio  # of a chain of races, from the original on
     time = replace(time, ratio=time.ratio * factor, low=time.low * factor, high=time.high * factor)
@@ -164,7 +164,7 @@ def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
     """The techniques that need something that is not there."""
     name = shlex.quote(source.label)
     if not has_data:
-        reason = "integers for activations need a hundred typical inputs"
+        reason = "int8 activations need about a hundred typical inputs"
         yield Advice(
             "quantization: static", NOT_TRIED, reason=reason, command=f"passes advise {name} --data inputs.npz"
         )
@@ -174,24 +174,24 @@ def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
         except UsageError as e:
             yield Advice(f"engine {engine}", NOT_TRIED, reason=str(e))
     if not installed_providers():
-        reason = "the installed onnxruntime has kernels for the CPU alone"
+        reason = "the installed onnxruntime has kernels only for the CPU"
         yield Advice("accelerators", NOT_TRIED, reason=reason, command="pip install onnxruntime-gpu")
     if batch_symbol(input_specs(source.load())) is None:
-        reason = "the batch is fixed; several requests together take less time each"
+        reason = "the batch size is fixed; requests in a batch take less time each"
         command = f"passes run {name} -o any.onnx --batch batch"
         yield Advice("batches", NOT_TRIED, reason=reason, command=command)
-    reason = "pays on targets with float16 arithmetic; it halves the file"
+    reason = "pays off on targets with float16 arithmetic; halves the file"
     yield Advice("float16", NOT_TRIED, reason=reason, command=f"passes quantize {name} -o half.onnx --scheme half")
-    reason = "the smallest file, however long it takes"
+    reason = "the smallest file, even if it is slower"
     yield Advice("size", NOT_TRIED, reason=reason, command=f"passes quantize {name} -o small.onnx --for size")
 
 
 def describe(report: AdviceReport) -> Document:
     """The techniques that pay, the table of all, and the commands to type."""
     tuned, size = report.tuned, report.tuned.original.bytes
-    verdict = "nothing that was tried is surely faster than onnxruntime's defaults"
+    verdict = "no technique was significantly faster than onnxruntime's defaults"
     if tuned.ratio is not None:
-        verdict = f"{ratio_with_bounds(tuned.ratio)} of the time together, verified: {', '.join(tuned.words)}"
+        verdict = f"{ratio_with_bounds(tuned.ratio)} of the time with all of them, verified: {', '.join(tuned.words)}"
     rows = [
         TableRow(
             (
@@ -215,7 +215,7 @@ def describe(report: AdviceReport) -> Document:
         report.source,
         verdict,
         "good" if tuned.ratio is not None else "open",
-        summary=f"on {tuned.machine}, time of a call against the original in onnxruntime with its defaults",
+        summary=f"on {tuned.machine}, time of a call relative to the original in onnxruntime with its defaults",
         evidence=[
             Section("techniques", "Techniques", [table("Techniques", ("technique", "time", "file", "outcome"), rows)])
         ],

@@ -37,7 +37,7 @@ def describe(report: TuneReport, output: Path | None = None) -> Document:
     verdict, *others = summary_lines(report)
     files = ", ".join(report.written_to)
     end = f"written to {files}" if output is not None else "not written: give -o FILE to keep it"
-    race = "The last race, of fresh processes side by side: the original in a session with the defaults of onnxruntime"
+    race = "The final race, in fresh processes side by side: the original in a session with the defaults of onnxruntime"
     conditions = f"{race}, and the result in its own, on inputs of {'; '.join(report.sizes)}."
     decisions = [Charts([*ablation_charts(report)]), decision_table(report)]
     choices = [Charts([*front_charts(report)], LEGEND), choice_table(report)]
@@ -49,7 +49,7 @@ def describe(report: TuneReport, output: Path | None = None) -> Document:
         summary=f"for {report.objective.figure} on {report.machine}",
         tiles=[*tune_tiles(report)],
         evidence=[
-            Section("decisions", "What each decision brought", decisions, "Decisions"),
+            Section("decisions", "Effect of each decision", decisions, "Decisions"),
             Section(
                 "tuning", "Original and result", [comparison_table(report), Lines([conditions], on=PAGE)], "Result"
             ),
@@ -68,7 +68,7 @@ def tune_tiles(report: TuneReport) -> Iterator[Tile]:
     """The figure of the objective, memory, file, and the number of choices."""
     a, b = report.original, report.result
     if report.ratio is None:
-        yield Tile("result", "the original", note="nothing was surely better")
+        yield Tile("result", "the original", note="nothing was significantly better")
     else:
         yield Tile(
             report.objective.figure, ratio(report.ratio), note=f"{bounds(report.ratio)} of the original's", tone="good"
@@ -110,8 +110,8 @@ def front_charts(report: TuneReport) -> Iterator[Chart]:
         curves = [Curve(others, "plain"), Curve(steps, "step"), Curve(original, "baseline"), Curve(ours, "ours")]
         if len({y for c in curves for _, y in c.points}) < 2 or not placed:
             continue
-        note = "estimated from a chain of races; better is down and left, the line joins those that no other beats"
-        axes = "time, the original's being 1", title.lower()
+        note = "estimated from a chain of races; down and left is better; the line joins those that no other beats"
+        axes = "time relative to the original", title.lower()
         texts = "{:.2f}".format, size_text
         yield front_chart(f"{title} against time", note, curves, axes, texts, is_less_better=True)
 
@@ -128,7 +128,7 @@ def decision_table(report: TuneReport) -> Table:
         for d in report.decisions
     ]
     headings = ("decision", "choice", f"{report.objective.figure}\nagainst without", "")
-    return table("What each decision brought", headings, rows, texts=["choice"])
+    return table("Effect of each decision", headings, rows, texts=["choice"])
 
 
 def comparison_table(report: TuneReport) -> Table:
@@ -172,7 +172,7 @@ def summary_lines(report: TuneReport) -> list[str]:
     """The outcome in words."""
     tried = plural(sum(t.raced is not None for t in report.trials), "choice")
     if report.ratio is None:
-        none = f"of {tried} none was surely better"
+        none = f"of {tried}, none was significantly better"
         why = "the search ended before a choice was raced" if report.is_undecided else none
         return [f"the original with the defaults of onnxruntime is kept: {why}"]
     how = ", ".join(report.words)

@@ -203,7 +203,7 @@ class Checks:
         if usual.failure is None:
             raise VerificationError(f"in its session {found.failure.describe('the model')}")
         self.notes.append(
-            "onnxruntime with its defaults is wrong about the original, so the result was verified without "
+            "onnxruntime with its defaults computes the original incorrectly, so the result was verified without "
             "optimizations: see `passes bisect --ort all`"
         )
         return self._verified[recipe].verification if recipe in self._verified else None
@@ -271,8 +271,8 @@ def _reason_against_chosen(search: TuningSearch, last: LastRace) -> str:
         return ""
     raced = last.raced[chosen]
     if raced.ratio is None or raced.ratio.high >= 1:
-        return raced.failure or "it is not surely better than the original in the last race"
-    return f"{_words(search.configuration(last.field[last.best]), search.start)} is as good in the last race, or better"
+        return raced.failure or "it was not significantly better than the original in the final race"
+    return f"{_words(search.configuration(last.field[last.best]), search.start)} was at least as good in the final race"
 
 
 def _decided(decisions: Sequence[DecisionResult], choices: Choices) -> list[DecisionResult]:

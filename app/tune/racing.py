@@ -73,7 +73,9 @@ def make_workloads(
     batches = dims.get(symbol, ()) if symbol is not None else ()
     others = {name: sizes for name, sizes in dims.items() if name != symbol}
     if given is not None and others:
-        raise UsageError(f"--dim {next(iter(others))}: the sizes of given inputs are theirs; leave out --inputs or it")
+        raise UsageError(
+            f"--dim {next(iter(others))}: given inputs have sizes of their own; leave out --inputs or --dim"
+        )
     combinations = [dict(zip(others, sizes, strict=True)) for sizes in product(*others.values())]
     if len(combinations) * max(len(batches), 1) > MAX_WORKLOADS:
         raise UsageError(f"--dim: more than {MAX_WORKLOADS} combinations of sizes")

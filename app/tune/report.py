@@ -46,7 +46,7 @@ class TimingNoise(Struct, frozen=True):
 
 @dataclass(slots=True)
 class TuneReport:
-    """The outcome: the `configuration` of the result, which is the one of `start` if nothing was surely better.
+    """The outcome: the `configuration` of the result, which is the one of `start` if nothing was significantly better.
 
     `original` and `result` are figures of the last race, of fresh processes; `ratio` of the objective and `time` of a
     call, to the original with the defaults of onnxruntime, are in `result`. `decisions`: the gain of each. `verdict`
@@ -80,7 +80,7 @@ class TuneReport:
 
     @property
     def is_original(self) -> bool:
-        """Whether nothing was surely better than the original with the defaults of onnxruntime."""
+        """Whether nothing was significantly better than the original with the defaults of onnxruntime."""
         return self.configuration == self.start
 
     @property

@@ -31,7 +31,13 @@ MOST_LEFT = 0.3  # of the time of a search, for a last race with more than the f
 CHECKING_SHARE = 0.1  # of the time of a search, for the verification of its result
 LEAST_KEPT = 3  # choices for the next round
 MAX_SELECTED = 3  # decisions of which all selections are raced
-TAKEN, EARLIER, WORSE, SLOWER, LIMITED = "taken", "as another", "not better", "slower", "a limit was reached"
+TAKEN, EARLIER, WORSE, SLOWER, LIMITED = (
+    "taken",
+    "as another",
+    "not better",
+    "slower",
+    "not measured: time limit reached",
+)
 AGAIN = "far behind in an earlier race"
 INCONCLUSIVE = "inconclusive: the machine is busy"
 Choices = Mapping[str, Choice]

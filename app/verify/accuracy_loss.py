@@ -82,7 +82,7 @@ class AccuracyLoss(Struct, frozen=True):
             return f"it does not run: {score.failure}"
         text = f"{self.figure.removesuffix(' (dB)')} {score_text(self.figure, score)}{unit}"
         if not isfinite(score.figure):
-            text = "no difference" if score.figure > 0 else "noise without limit"
+            text = "no difference" if score.figure > 0 else "unbounded noise"
         if isfinite(self.reference) and self.reference != 1:
             text += f" in place of {self.reference:.4g}"
         if 0 < score.loss < inf:
@@ -195,7 +195,7 @@ class _PairedRuns:
                 self.precision = second.precision
                 for feeds in inputs:
                     if self.count and self.budget.left() <= 0:
-                        self.notes.append(f"further samples were left out after {round(self.budget.seconds, 1):g} s")
+                        self.notes.append(f"further samples were skipped after {round(self.budget.seconds, 1):g} s")
                         return
                     self.timer.report(lambda: f"sample {self.count + 1}")
                     wanted = _run_original(self.original, partial(first.run, names, feeds))

@@ -38,15 +38,15 @@ def describe(report: VerificationReport) -> Document:
     elif verdict is not None and verdict.failure is not None:
         message, places = verdict.failure.describe("it"), [verdict.failure.cut_point, verdict.failure.output]
         if report.wrong_op:
-            message += f"; first at {report.wrong_op}, on the values of {verdict.backend} before it"
+            message += f"; first at {report.wrong_op}, given the values that {verdict.backend} computed before it"
         text = f"is {WRONG}: {message}"
         findings.append(
             Finding(Level.ERROR, "wrong-result", "wrong result", message, report.other, list(filter(None, places)))
         )
         is_lossy = report.has_narrower_constants and verdict.failure.difference is not None
-        blocks.append(Lines(["measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
+        blocks.append(Lines(["to measure a model that differs on purpose: --budget 1%"] * is_lossy, "hint"))
         rounds = bool(engine) and (d := verdict.failure.difference) is not None and d.error > 0
-        blocks.append(Lines(["measure an engine that rounds otherwise: --budget 1%"] * rounds, "hint"))
+        blocks.append(Lines(["to measure an engine that rounds differently: --budget 1%"] * rounds, "hint"))
         blocks.append(Lines(verdict.notes, "note"))
     elif verdict is not None:
         compared = f"{engine} was compared" if engine else "compared"
@@ -62,7 +62,7 @@ def describe(report: VerificationReport) -> Document:
             findings.append(Finding(Level.ERROR, "over-budget", "over the budget", message, report.other))
     if differences:
         joint = "; its outputs agree otherwise:" if report.has_equal_values else ", and"
-        text = f"{subject} has another interface{joint} {text.removeprefix('verified: ')}"
+        text = f"{subject} has a different interface{joint} {text.removeprefix('verified: ')}"
     elif not text.startswith("verified"):
         text = f"{subject} {text}"
     if report.proofs is not None:
@@ -105,7 +105,7 @@ def unlimited_lines(outputs: Mapping[str, OutputFigures]) -> Iterator[str]:
     """Why the noise of some outputs has no limit."""
     for name, o in outputs.items():
         if o.nonfinite:
-            yield f"{name}: {o.nonfinite:,} of {o.elements:,} elements are NaN or infinite in one of the models alone"
+            yield f"{name}: {o.nonfinite:,} of {o.elements:,} elements are NaN or infinite in only one of the models"
         elif o.noise and not o.signal:
             yield f"{name}: all elements of the original are 0, those of the other model are not"
     if (more := len(outputs) - MAX_OUTPUT_ROWS) > 0:

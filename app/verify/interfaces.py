@@ -57,7 +57,7 @@ class Interfaces(Struct, frozen=True):
         found = [
             *(f"input {n} is missing" for n in missing),
             *(f"input {n} is new" for n in new),
-            *(f"{n} has no default any more" for n in without_default),
+            *(f"{n} no longer has a default" for n in without_default),
             *(text for n, text in of_type.items() if n not in floats),
             *(f"output {n} is missing" for n in lost),
         ]
@@ -65,7 +65,7 @@ class Interfaces(Struct, frozen=True):
             inputs = [[n for n, i in specs.items() if i.default is None] for specs in (expected, actual)]
             for kind, (wanted, given) in {"inputs": inputs, "outputs": names}.items():
                 if given[: len(wanted)] != wanted:  # more may follow at the end
-                    found.append(f"the {kind} come in another order: {', '.join(given)}")
+                    found.append(f"the {kind} are in a different order: {', '.join(given)}")
         outputs = [n for n in names[0] if n not in lost]
         obstacle = "no output of the original is left" if not outputs else ""
         if new:
@@ -111,7 +111,7 @@ def comparable_original(source: ModelSource, other: Model) -> tuple[ModelSource,
     from ...passes.transforms.interface import FreezeInitializers  # noqa: PLC0415 - seldom needed
 
     count = plural(len(listed), "initializer")
-    text = f"{count} that the original lists as inputs too, as exporters do, can no longer be overridden"
+    text = f"{count} that the original also lists as inputs can no longer be overridden"
     frozen = transformed_source(source, [RequestedTransform(FreezeInitializers())])
     return frozen, frozen.load(), [text]
 

@@ -64,7 +64,7 @@ def verify_models(
         start_oracle_worker()
     config = _compared_config(options)
     if other is None and config is None:
-        raise UsageError("give a second model, or an engine, as in --engine openvino")
+        raise UsageError("give a second model, or an engine, such as --engine openvino")
     first = model_source(original, inline=False)
     second = model_source(original if other is None else other, inline=False, takes_ort=True)
     if second.is_ort:

@@ -65,7 +65,7 @@ class VerifyOptions(
         super().__post_init__()
         self.require_no_session(engine=self.engine)
         named = "--engine" if self.engine is not None else "--settings" if self.settings is not None else ""
-        require(not (self.prove and named), f"--prove and {named}: give one of them")
+        require(not (self.prove and named), f"give only one of --prove and {named}")
         is_lossy = self.engine is not None and parse_engine(self.engine).is_lossy
         if self.settings is not None:
             from ..measure.tuned_settings import read_tuned_settings  # noqa: PLC0415 - imports onnx
@@ -83,6 +83,6 @@ class VerifyOptions(
             if self.labelled is None:
                 require_labels_for(self.metric)
             has_one = self.labelled is None or self.inputs is None
-            require(has_one, "--inputs and --labelled: give one of them")
+            require(has_one, "give only one of --inputs and --labelled")
             for name in ("exact", "prove", "memory"):
-                require(not getattr(self, name), f"--{name} and --budget: give one of them")
+                require(not getattr(self, name), f"give only one of --{name} and --budget")

@@ -97,7 +97,7 @@ class ModelFile:
 
     def _external_file(self, name: str, location: str) -> MappedFile:
         if self.label:
-            raise ModelError(f"{name}: its external data '{location}' are in a file; give the model as a file, too")
+            raise ModelError(f"{name}: its external data '{location}' is in a file; give the model as a file, too")
         folder = self.path.resolve().parent
         path = folder / location.replace("\0", "")
         is_name = location and "\0" not in location and not Path(location).is_absolute()

@@ -57,7 +57,9 @@ def read_custom_operators(libraries: Iterable[str | Path], kernels: Iterable[Any
         if not domain or latest_opset_version(domain):
             raise UsageError(f"a kernel for {qualified_op_type(domain, op_type)}: ONNX defines the operators there")
     if twice := next(iter(places.keys() & functions.keys()), None):
-        raise UsageError(f"{qualified_op_type(*twice)} has a kernel in Python and a local function: give one of them")
+        raise UsageError(
+            f"{qualified_op_type(*twice)} has a kernel in Python and a local function: keep only one of them"
+        )
     found = CustomOperators(
         tuple(dict.fromkeys(map(_library, libraries))),
         tuple(places.values()),
@@ -69,7 +71,7 @@ def read_custom_operators(libraries: Iterable[str | Path], kernels: Iterable[Any
 
 def _library(path: str | Path) -> str:
     if not Path(path).is_file():
-        raise PluginError(f"{path} is no library of custom operators: there is no such file")
+        raise PluginError(f"{path} is not a library of custom operators: there is no such file")
     return str(Path(path).absolute())
 
 
@@ -134,7 +136,7 @@ def _place_of(given: _Given) -> KernelPlace:
     elif is_operator_class(thing):
         made, operator = thing, (thing.op_domain, thing.__name__)
     else:
-        raise UsageError(f"{format_type(thing)} is no kernel: it has to be {FORMS}")
+        raise UsageError(f"{format_type(thing)} is no kernel: it must be {FORMS}")
     if given.file is not None:
         return KernelPlace(*operator, "", str(given.file.absolute()), given.name, like)
     module, path = cast("str", made.__module__), cast("str", made.__qualname__)
@@ -142,7 +144,7 @@ def _place_of(given: _Given) -> KernelPlace:
     is_imported = module != "__main__" and not module.startswith(FILE_MODULE_PREFIX)
     if "<" in path or not (is_imported or file):
         raise UsageError(
-            f"the kernel {qualified_op_type(*operator)} has to be at the top of a module or a file, "
-            "as the process that runs models imports it"
+            f"the kernel {qualified_op_type(*operator)} must be at the top level of a module or file, as the process "
+            "that runs models imports it"
         )
     return KernelPlace(*operator, module if is_imported else "", str(Path(file).absolute()) if file else "", path, like)

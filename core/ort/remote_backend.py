@@ -45,7 +45,9 @@ class SessionWorker:
         parts = [cast("list[Any]", output) if isinstance(output, list) else [output] for output in found]
         size = sum(getattr(array, "nbytes", 0) for array in chain(*parts))
         if size > most > 0:
-            raise MemoryExhausted(f"its outputs take {size / 1e6:.3g} MB, more than the {most / 1e6:.3g} MB for them")
+            raise MemoryExhausted(
+                f"its outputs take {size / 1e6:.3g} MB, more than the {most / 1e6:.3g} MB allowed for them"
+            )
         return found if most else []
 
 

@@ -257,7 +257,7 @@ def _register_library(ort: Any, library: str) -> None:
     try:
         ort.register_execution_provider_library(Path(library).stem, library)
     except Exception as e:
-        raise ModelLoadError(f"{Path(library).name} is no library of an execution provider: {e}") from e
+        raise ModelLoadError(f"{Path(library).name} is not a library of an execution provider: {e}") from e
 
 
 def short_name(provider: str) -> str:

@@ -142,7 +142,7 @@ class _Supervisor:
         code = os.waitstatus_to_exitcode(status)
         if code in {128 + signal.SIGINT, -signal.SIGINT} and PHASE not in self.texts and not self._was_interrupted():
             self._exit(
-                CRASHED, "the command ended as it started, perhaps for lack of memory or threads: see `ulimit -a`"
+                CRASHED, "the command ended while starting, perhaps for lack of memory or threads: see `ulimit -a`"
             )
         if code >= 0 and END not in self.texts:
             cause = f"code that it called ended its process with exit code {code}"

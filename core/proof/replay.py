@@ -55,7 +55,7 @@ def replay(obligation: Obligation, inputs: Arrays) -> str:
         try:
             given = _run(process, obligation.after.model, names, feeds)
         except EvaluationAborted:
-            return f"the rewritten model ends onnxruntime at {format_inputs(feeds)}"
+            return f"the rewritten model crashes onnxruntime at {format_inputs(feeds)}"
         except EvaluationError as e:
             return f"the rewritten model does not run: {e}"
     if any(a is None or b is None for a, b in zip(wanted, given, strict=True)):

@@ -308,7 +308,7 @@ class ChangeLog:
         if self.stopped:
             return "the run was to end before this change"
         if self.exact_only and not exact:
-            return "it may round, and only exact changes are wanted"
+            return "it may round, and only exact changes are allowed"
         if by in self.exclusions.rules:
             return f"changes of {by} were found wrong, so all are left out"
         return self.exclusions.why if self.change_count >= self.exclusions.changes.get((by, place), inf) else ""

@@ -236,7 +236,7 @@ class TargetFit(Struct, frozen=True):
     Examples:
         >>> fit = Target("small", operators={"Add": Support()}).fit(graph)
         >>> print(fit)
-        2 ops left that small lacks: Abs at 'a' (no Abs), Relu at 'r' (no Relu)
+        2 ops left that small does not support: Abs at 'a' (no Abs), Relu at 'r' (no Relu)
         >>> fit.lines()
         ["Abs at 'a' (no Abs)", "Relu at 'r' (no Relu)"]
     """
@@ -262,11 +262,15 @@ class TargetFit(Struct, frozen=True):
 
     def __str__(self) -> str:
         if not self.misfits:
-            return f"on target {self.target}"
+            return f"supported by target {self.target}"
         lines, count = self.lines(MAX_LENGTH), sum(bool(m.op) for m in self.misfits)
         left = [f"and {len(lines) - MAX_SHOWN} more kinds"] if len(lines) > MAX_SHOWN else []
         shown = [shorten(line, MAX_LENGTH, placeholder=" ...") for line in lines[:MAX_SHOWN]]
-        start = f"{count} op{'s' * (count != 1)} left that {self.target} lacks" if count else f"not on {self.target}"
+        start = (
+            f"{count} op{'s' * (count != 1)} left that {self.target} does not support"
+            if count
+            else f"not supported by {self.target}"
+        )
         return f"{start}: {', '.join([*shown, *left])}"
 
     def require(self) -> None:
@@ -296,7 +300,7 @@ class Target(Struct, frozen=True, dict=True):
         'no Relu'
         >>> webgpu = optimize(model, target="webgpu")
         >>> print(webgpu.report.target)
-        on target webgpu
+        supported by target webgpu
     """
 
     name: str
@@ -439,7 +443,7 @@ def read_target(path: Path) -> Target:
         text = f"{e}{did_you_mean(str(e).partition('`')[2].partition('`')[0], fields)}"
         raise UsageError(f"{path}: {text.replace('[...]', f'[{_wrong_entry(tables)}]', 1)}") from e
     except UnicodeDecodeError as e:
-        raise UsageError(f"{path}:1: not a text in UTF-8") from e
+        raise UsageError(f"{path}:1: not UTF-8 text") from e
     except OSError as e:
         raise UsageError(f"cannot read {path}: {e.strerror}") from e
     except ValueError as e:

@@ -67,7 +67,9 @@ def import_file(path: Path) -> ModuleType:
 
 def _import(path: Path) -> ModuleType:
     if path.suffix != ".py":
-        hint = "" if path.suffix else f"; passes of an installed package are named by --enable, as in --enable {path}"
+        hint = (
+            "" if path.suffix else f"; passes of an installed package are named with --enable, such as --enable {path}"
+        )
         raise PluginError(f"{path} is not a Python file{hint}")
     try:
         open_regular(path).close()

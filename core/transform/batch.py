@@ -51,7 +51,7 @@ def change_batch(model: Model, batch: int | str) -> BatchPlan:
     size, inputs = _batched_inputs(graph)
     ends = (*graph.inputs, *graph.outputs)
     if isinstance(batch, str) and any(batch in (v.recorded_type[1] or ()) for v in ends):
-        raise ModelError(f"--batch {batch}: {batch} is another dim; choose a name that the model has not")
+        raise ModelError(f"--batch {batch}: {batch} is another dim; choose a name that the model does not have")
     layout = RowLayout(graph, batch, (inputs[0], 0))
     rules = BatchRules(layout, size)
     order = graph.sorted_ops()

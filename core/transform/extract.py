@@ -29,7 +29,7 @@ def keep_outputs(model: Model, names: Sequence[str]) -> int:
     """
     graph = model.graph
     if not names:
-        raise ModelError("no outputs are named, as in keep-outputs{names=a:b}")
+        raise ModelError("no outputs are named, such as keep-outputs{names=a:b}")
     wanted = _values_named(graph, names, "output")
     infos = _infos(model, wanted, "output")
     old = graph.outputs
@@ -53,7 +53,7 @@ def cut_inputs(model: Model, names: Sequence[str]) -> int:
     """
     graph = model.graph
     if not names:
-        raise ModelError("no inputs are named, as in cut-inputs{names=a:b}")
+        raise ModelError("no inputs are named, such as cut-inputs{names=a:b}")
     wanted = _values_named(graph, names, "input")
     infos = _input_infos(model, wanted)
     former, read = graph.inputs, {v for v in graph.inputs if not graph.is_unused(v)}

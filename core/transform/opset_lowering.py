@@ -68,7 +68,7 @@ def lower(ops: Sequence[Op], current: int, version: int) -> dict[Op, Nodes]:
     if version < LOWEST and any(op.type not in RESIZING for op in ops):
         raise MatchFailure(f"the lowest is {LOWEST}, as operators took no negative axes and indices before")
     if ops and version < LOWEST_OF_RESIZING:
-        raise Unconvertible(ops[0], f"Upsample scales height and width alone before opset {LOWEST_OF_RESIZING}")
+        raise Unconvertible(ops[0], f"Upsample scales only height and width before opset {LOWEST_OF_RESIZING}")
     alike: dict[object, _Whole] = {}
     whole_of: dict[Op, _Whole] = {}
     for op in ops:

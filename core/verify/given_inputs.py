@@ -262,7 +262,7 @@ def read_inputs(given: Inputs | GivenSamples, inputs: Sequence[InputSpec]) -> tu
     notes = list(found.notes)
     for n, sample in enumerate(found.samples):
         if n and monotonic() > until:
-            left = f"{len(found.samples) - n} of {len(found.samples)} samples were left out for lack of time"
+            left = f"{len(found.samples) - n} of {len(found.samples)} samples were skipped for lack of time"
             notes.append(left)
             break
         kind = kind_of_sample(sample.label)
@@ -383,7 +383,7 @@ class _SampleReader:
         """The batches in arrays of these shapes, None for a single sample; rows that fill none are noted."""
         found = RowBatches.of(label, shapes, self.inputs, each_row=self.each_row)
         if found is not None and (rest := found.rows % found.size):
-            left = f"the last {rest} of {found.rows:,} rows were left out: they fill no batch of {found.size}"
+            left = f"the last {rest} of {found.rows:,} rows were skipped: they do not fill a batch of {found.size}"
             self.notes.append(f"{label}: {left}" if label else left)
         return found
 
@@ -461,7 +461,7 @@ class _SampleReader:
             yield from self._of_iterator(iter(cast("Iterable[object]", data)), name)
         else:
             subject = name or "the given inputs"
-            raise ModelError(f"{subject}: {type(data).__name__} is no source of samples; give files, or an iterable")
+            raise ModelError(f"{subject}: {type(data).__name__} is not a source of samples; give files, or an iterable")
 
     def _of_iterator(self, samples: Iterator[object], name: str) -> Iterator[GivenSample]:
         for n in range(1, self.limit + 1):
@@ -473,7 +473,7 @@ class _SampleReader:
                 return
             label = _numbered(name, n)
             yield self._stored(label, _require_arrays(sample, label))
-        self.notes.append(f"of {name or 'the given inputs'}, the first {self.limit:,} samples were read, and no more")
+        self.notes.append(f"only the first {self.limit:,} samples of {name or 'the given inputs'} were read")
 
     def _in_memory(self, label: str, feeds: Feeds) -> GivenSample:
         return GivenSample(label, partial(dict[str, Any], self._fitting(label, feeds)), is_in_memory=True)
@@ -499,7 +499,7 @@ class _SampleReader:
         if not count or self.until == inf or monotonic() < self.until:
             return False
         of_all = f" of {total:,}" if total else ""
-        read = f"of {source}, {count:,}{of_all} samples were read in time; the others were left out"
+        read = f"of {source}, {count:,}{of_all} samples were read in time; the others were skipped"
         self.notes.append(read)
         return True
 

@@ -127,7 +127,7 @@ class InputSearch:
             combined = combined_plans(self.inputs, self.accepted_sizes, self.constants, fixed, self.seed)
             yield from _new(self.combined_runs(combined, self.constants, budget), seen)
         else:
-            self.notes.append("combined input sets were left out, as runs of the original end the process")
+            self.notes.append("combined input sets were skipped, as runs of the original end the process")
         if self.boundaries and (not is_large or budget.left() > 0):
             yield from _new(self._runs_at_boundaries(accepted), seen)
 
@@ -151,7 +151,7 @@ class InputSearch:
         ordered += [k for k in others if k not in ordered]
         for n, kind in enumerate(ordered):
             if kind not in ALWAYS_KINDS and budget.left() <= 0:
-                self.notes.append(f"no {', '.join(ordered[n:])} inputs: a run takes too long")
+                self.notes.append(f"{', '.join(ordered[n:])} inputs were skipped: a run takes too long")
                 return
             for run in _new(self._runs_of_kind(kind, accepted), seen):
                 budget.spent += self.costs.seconds(run.input_set.sizes)
@@ -227,7 +227,7 @@ class InputSearch:
         if late:
             what = "combined input sets" if cheap == CHEAP_RUN else "input sets for what changed"
             why = "far longer than estimated" if budget.overdue else "too long"
-            self.notes.append(f"{late} of {len(plans)} {what} were left out: runs take {why}")
+            self.notes.append(f"{late} of {len(plans)} {what} were skipped: runs take {why}")
 
     def _runs_of_kind(self, kind: str, accepted: list[Sizes]) -> Iterator[ReferenceRun]:
         """The runs on all variants of a kind, at the first size assignment that is accepted for them."""
@@ -247,7 +247,7 @@ class InputSearch:
                     yield run
                     break
         if not found and kind not in NONFINITE_VALUES:
-            self.notes.append(f"the original accepts no {kind} inputs")
+            self.notes.append(f"the original fails on {kind} inputs, which were skipped")
 
     def _fixed_symbols(self) -> frozenset[str]:
         """The symbols whose sizes the user or the weights determine."""
@@ -282,7 +282,7 @@ class InputSearch:
             count = element_count(self.inputs, dict.fromkeys(free_symbols(self.inputs), 1) | self.fixed)
             why = f"they would have {count:,} elements or more; give inputs of your own"
             raise UnverifiableError(f"no inputs are generated for the original: {why}")
-        raise UnverifiableError(f"the original runs on none of the inputs tried: {why}")
+        raise UnverifiableError(f"the original fails on all inputs that were tried: {why}")
 
     def _with_distinct_sizes(self, run: ReferenceRun) -> ReferenceRun:
         """The run at sizes that differ where they may, if the sizes of `run` are all equal.
@@ -333,9 +333,9 @@ class InputSearch:
             seen = {p[symbol] for p in accepted}
             why = f": {self.refusals[symbol]}" if symbol in self.refusals else ""
             if 1 not in seen:
-                self.notes.append(f"the original accepts no {symbol}=1{why}")
+                self.notes.append(f"the original fails with {symbol}=1; that size was skipped{why}")
             elif len(seen) == 1:
-                self.notes.append(f"the original accepts no {symbol} but 1{why}")
+                self.notes.append(f"the original fails unless {symbol}=1; other sizes were skipped{why}")
 
     def _first_accepted(
         self, kind: str, sizes: Sizes, number: int, inputs: list[InputSpec] | None = None, variant: int = 0

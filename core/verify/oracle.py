@@ -117,7 +117,7 @@ class _Comparisons:
         self.excused_sets.add(id(input_set))
         if name not in self.excused:
             self.excused.add(name)
-            self.notes.append(f"{name} differs on {input_set}, as a condition of the model permits: {reason}")
+            self.notes.append(f"{name} differs on {input_set}, which a condition of the model permits: {reason}")
 
     def constant_outputs(self) -> Iterator[str]:
         """Notes on the outputs that had one element alone on several finite input sets."""
@@ -167,9 +167,9 @@ class Oracle:
             self._backends = (partial(SegmentedRuntime, limits=SegmentLimits.of_memory(self._segment_memory)),)
             gigabytes = sum(t.nbytes for t in self._split.tensors.values()) / 1e9
             self.notes.append(
-                f"by regions: with {gigabytes:.3g} GB of weights, models were run in segments; changed regions were "
-                f"compared on at most {SEGMENTED_REGION_SETS} sets of inputs, and inputs of more than "
-                f"{MAX_SEGMENTED_GROWTH} times the elements of the first were left out"
+                f"{gigabytes:.3g} GB of weights, models were run in segments; changed regions were compared on at most "
+                f"{SEGMENTED_REGION_SETS} sets of inputs, and inputs of more than {MAX_SEGMENTED_GROWTH} times the "
+                "elements of the first were left out"
             )
         self.backend = self._original.session.name
         if spec.uses_half and self.backend.startswith("onnxruntime"):
@@ -206,7 +206,7 @@ class Oracle:
         for n, input_set in enumerate(given):
             if n and self._search_budget.left() <= 0:
                 seconds = round(self._search_budget.seconds, 1)
-                left_out = f"{len(given) - n} of {len(given)} samples were left out: runs took {seconds:g} s"
+                left_out = f"{len(given) - n} of {len(given)} samples were skipped: runs took {seconds:g} s"
                 self.notes.append(left_out)
                 return
             try:
@@ -246,7 +246,7 @@ class Oracle:
             spent += self._costs.loading + self._costs.seconds(run.input_set.sizes)
             most = most or max(MIN_SEGMENTED_SECONDS, MAX_SEGMENTED_RUNS * spent)
             if self._segment_memory is not None and spent > most:
-                self.notes.append("further inputs were left out: runs of the original take too long")
+                self.notes.append("further inputs were skipped: runs of the original take too long")
                 return
         if not self.runs:
             limit = self._first_budget.seconds
@@ -258,7 +258,7 @@ class Oracle:
             yield from runs
         except OutOfTime:
             limit = round(self._search_budget.seconds, 1)
-            self.notes.append(f"further inputs were left out: runs of the original took {limit:g} s")
+            self.notes.append(f"further inputs were skipped: runs of the original took {limit:g} s")
 
     def check(self, model: Loadable, options: ComparisonOptions = USUAL) -> Verdict:
         """Compare `model` with the original, see `compare`. Raises VerificationError."""
@@ -269,7 +269,7 @@ class Oracle:
 
     def leave_out(self, input_set: InputSet, reason: str) -> None:
         """Compare on an input set no more, for a reason. Raises UnverifiableError if it is the only one."""
-        self.notes.append(f"{reason} on {input_set}, which were left out")
+        self.notes.append(f"{reason} on {input_set}, which were skipped")
         self._crashed[input_set.content()] = reason
         self.runs = [r for r in self.runs if r.input_set is not input_set]
         if not self.runs:
@@ -369,7 +369,7 @@ class Oracle:
             if tried.failure is not None:
                 return
             if n and budget.left() <= 0:
-                left_out = f"{len(chosen) - n} of {len(chosen)} input sets were left out"
+                left_out = f"{len(chosen) - n} of {len(chosen)} input sets were skipped"
                 tried.notes.append(f"{left_out} after {round(budget.seconds, 1):g} s")
                 return
             input_set = run.input_set
@@ -377,7 +377,7 @@ class Oracle:
                 with call_facts(input_set=input_set, place=(n + 1, len(chosen))):
                     tried.failure = compare_on(run)
             except MemoryExhausted as e:
-                tried.notes.append(f"{e} for the values of both models on {input_set}, which were left out")
+                tried.notes.append(f"{e} for the values of both models on {input_set}, which were skipped")
             else:
                 tried.add(run)
         if chosen and not any(tried.labels.values()):
@@ -570,13 +570,13 @@ class Oracle:
             if changed is not None and is_judged and self._only_rounds(changed, run, name, got, truth, exact=exact):
                 is_engine = changed.load_rewritten is not None
                 why = "each op is right on these values" if is_engine else "float64 gives the same in both"
-                by_rounding = f"{name} on {input_set}: {found.reason}, by rounding, as {why}"
+                by_rounding = f"{name} on {input_set}: {found.reason}, due to rounding: {why}"
                 notes.append(f"{name} differs: {SATURATES}" if changed.saturate_on(input_set) else by_rounding)
                 found = structs.replace(found, reason="", allowed=found.error)
             worst[name] = worst[name].worse(found) if name in worst else found
             if found.excused:
                 notes.append(
-                    f"{found.excused} elements of {name} differ on {input_set} where the original's own jump at one ulp"
+                    f"{found.excused} elements of {name} differ on {input_set} at discontinuities of the original"
                 )
             if found.reason:
                 reason = found.reason + self._untrue_declaration(name, run.outputs[name])
@@ -688,14 +688,14 @@ class Oracle:
         if self._segment_memory is not None and self.runs and not self.spec.given_inputs:
             most = MAX_SEGMENTED_GROWTH * _element_count(self.runs[0].input_set)
             if _element_count(input_set) > most:
-                raise EvaluationError(f"a model as large is run on at most {most} elements")
+                raise EvaluationError(f"a model this large is run on at most {most} elements")
         if not self.spec.given_inputs:
             left = (self._search_budget if self._has_run else self._first_budget).left()
             if left <= 0:
                 raise OutOfTime
             timeout = left if timeout is None else min(left, timeout)
         if self._crashed and (reason := self._crashed.get(input_set.content())) is not None:
-            if (note := f"{reason} on {input_set}, which were left out") not in self.notes:
+            if (note := f"{reason} on {input_set}, which were skipped") not in self.notes:
                 self.notes.append(note)
             raise EvaluationError(reason)
         run, self._run_count = self._run_count, self._run_count + 1
@@ -704,7 +704,7 @@ class Oracle:
             with call_facts(runs_before=run, input_set=input_set):
                 self._outputs.get(run, compute)
         except MemoryExhausted as e:
-            self.notes.append(f"{e} on {input_set}, which were left out")
+            self.notes.append(f"{e} on {input_set}, which were skipped")
             raise
         self._has_run = True
         return LazyValues(partial(self._outputs.get, run, compute))
@@ -742,7 +742,7 @@ class Oracle:
                 self.notes.append(f"{name} is empty on all inputs, so only its type and shape were compared")
         for name in self.output_names:
             if name not in empty and name not in finite:
-                self.notes.append(f"{name} is finite on no inputs, so only where it is not was compared")
+                self.notes.append(f"{name} is not finite on any inputs, so only its non-finite elements were compared")
 
 
 def _loaded(

@@ -11,7 +11,7 @@ from ..errors import OUT_OF_MEMORY, VerificationError
 from .input_sets import InputSet
 
 HALF_IN_SINGLE = "onnxruntime computes most ops of 16-bit floats in 32 bits on a CPU"
-UNSEEN_OVERFLOW = f"{HALF_IN_SINGLE}, so what overflows in 16 bits alone is not seen"
+UNSEEN_OVERFLOW = f"{HALF_IN_SINGLE}, so what overflows only in 16 bits is not seen"
 LARGE_INPUT = 1e9
 """The magnitude of inputs from which on a mismatch names it."""
 

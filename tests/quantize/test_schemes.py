@@ -415,8 +415,14 @@ def test_block_size_and_zero_points(options: dict[str, Any], expected: tuple[int
     ("options", "message"),
     {
         "no such block": ({"block_size": 48}, "--block-size 48: choose from 16, 32, 64, 128, 256"),
-        "no scheme for blocks": ({"block_size": 32, "scheme": "static,half"}, "--block-size 32: it is for the schemes"),
-        "no scheme for zero points": ({"asymmetric": True, "scheme": "half"}, "--asymmetric: it is for the schemes"),
+        "no scheme for blocks": (
+            {"block_size": 32, "scheme": "static,half"},
+            "--block-size 32: it needs one of the schemes",
+        ),
+        "no scheme for zero points": (
+            {"asymmetric": True, "scheme": "half"},
+            "--asymmetric: it needs one of the schemes",
+        ),
     },
 )
 def test_blocks_that_no_scheme_uses(options: dict[str, Any], message: str) -> None:

@@ -34,7 +34,7 @@ def legalized(model: onnx.ModelProto, target: Target) -> onnx.ModelProto:
     """The model on the target, which computes the same."""
     result, change_log = apply_passes(model, *legalization_for(target))
     out = to_onnx(result)
-    assert str(Legalize(target).fit(from_onnx(out).graph)) == f"on target {target.name}"
+    assert str(Legalize(target).fit(from_onnx(out).graph)) == f"supported by target {target.name}"
     conditional = {r.name for r in DECOMPOSITIONS if r.contract.kind == CONDITIONAL}
     finite_only = any(c.by in conditional for c in change_log.changes)
     require_equivalent(model, out, exact=change_log.is_exact, finite_only=finite_only)
@@ -234,7 +234,7 @@ def test_what_is_left_is_listed_with_the_reasons() -> None:
         "expand_Softplus would need Log (opset 17, it takes none)",
     )
     assert fit.misfits[1].tried == ("no decomposition of it is known",)
-    assert str(fit).startswith("2 ops left that small lacks: NonMaxSuppression at 'kept'")
+    assert str(fit).startswith("2 ops left that small does not support: NonMaxSuppression at 'kept'")
 
 
 def test_a_decomposition_of_several_ops_is_refused() -> None:
@@ -336,7 +336,7 @@ def test_unknown_types_and_ranks_are_no_proof() -> None:
 def test_decompositions_that_are_left_out_are_named() -> None:
     target, model = without("Celu", "Elu"), model_of("x[2,8]", "Celu(x)", 17, "float")
     for options in ({"exact": True}, {"skip": ["expand_Celu"]}):
-        with pytest.raises(TargetError, match="1 op left that small lacks: Celu"):
+        with pytest.raises(TargetError, match="1 op left that small does not support: Celu"):
             optimize(model, target=target, **options)
 
 
@@ -442,6 +442,6 @@ def test_wrong_decompositions_are_left_out_and_the_op_is_listed() -> None:
 
     model = load("g (float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }", 17)
     target = structs.replace(without("NonZero"), decompositions=(wrong,))
-    with pytest.raises(TargetError, match="1 op left that small lacks: NonZero at 'y'"):
+    with pytest.raises(TargetError, match="1 op left that small does not support: NonZero at 'y'"):
         optimize(model, target=target)
     assert not issubclass(TargetError, PassFailed)

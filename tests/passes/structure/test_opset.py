@@ -161,7 +161,7 @@ def test_the_present_opset_is_no_change() -> None:
         "no opset": (
             NEG, 16, 99, UsageError,
             "convert-opset does not take to=99: 99 is not an opset: the installed onnx knows 1 to 28"),
-        "zero": (NEG, 16, 0, UsageError, "opset 0: it has to be 1 or more"),
+        "zero": (NEG, 16, 0, UsageError, "opset 0: it must be 1 or more"),
     },
 )  # fmt: skip
 def test_refused_opsets(
@@ -218,7 +218,7 @@ def test_the_conversion_comes_first(pipeline: str, options: dict[str, list[str]]
 
 
 def test_one_pass_decides_about_the_opset() -> None:
-    with pytest.raises(UsageError, match=r"raise-opset and convert-opset .--opset. exclude each other"):
+    with pytest.raises(UsageError, match=r"raise-opset and convert-opset .--opset. are mutually exclusive"):
         optimize(load(NEG, 16), opset=20, enable=["raise-opset"])
 
 

@@ -1,4 +1,4 @@
-"""mkdocs: adds the generated pages of the catalogue, and their pictures."""
+"""mkdocs: adds the generated pages of the catalogue with their pictures, schemas of reports, and descriptions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from typing import Any
 
 from facts import passes_by_family
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 from pages import pages
 from passwright.core import RulePass
 from record import load_examples
+from schemas import schemas
 from shown import pictures
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "build" / "api" / "passwright"
+LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+PROSE = re.compile(r"\n\n(?=[A-Z`])(.+?)(?:[.:](?=\s)|\n\n|$)", re.DOTALL)
+"""The first sentence of the first paragraph that is neither code nor a list, a table or a heading."""
 PLACEHOLDER = re.compile(r'<div data-pictures="([\w-]+)"></div>')
 
 
@@ -28,10 +33,17 @@ def on_startup(**_: Any) -> None:
 
 
 def on_files(files: Files, *, config: Any) -> Files:
-    """Add the pages that are not on disk."""
-    for path, text in pages().items():
+    """Add the pages and schemas that are not on disk."""
+    for path, text in (pages() | schemas()).items():
         files.append(File.generated(config, path, content=text))
     return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
+    """Describe each page by its first sentence, in its HTML and in llms.txt, which has the pages of the navigation."""
+    if found := PROSE.search(markdown):
+        page.meta.setdefault("description", LINK.sub(r"\1", " ".join(found[1].split())) + ".")
+    return markdown
 
 
 def on_page_content(html: str, **_: Any) -> str:

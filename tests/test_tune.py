@@ -1031,7 +1031,7 @@ def test_a_search_without_races_says_so() -> None:
     assert (found.is_undecided, kept.is_undecided) == (False, True)
     assert summary_lines(kept) == [f"{KEPT}: the search ended before a choice was raced"]
     raced = replace(found, configuration=found.start)
-    assert summary_lines(raced) == [f"{KEPT}: of 2 choices none was surely better"]
+    assert summary_lines(raced) == [f"{KEPT}: of 2 choices, none was significantly better"]
     assert not raced.is_undecided
 
 

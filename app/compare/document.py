@@ -59,7 +59,7 @@ def describe(
     tone = "bad" if not ours or any(row.is_unusable for row in ours) else "good" if report.is_verified else "open"
     legends = [
         "errors: relative to the largest magnitude of the output; in brackets, relative to the tolerance",
-        "time against: with its 95 % interval, inconclusive if that holds 1 and is long",
+        "time against: with its 95 % interval; inconclusive if the interval contains 1 and is wide",
         "p99: of each set of processes, the lowest and the highest",
     ]
     blocks: list[Block] = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from ast import literal_eval
@@ -261,14 +262,26 @@ def test_a_kernel_keeps_what_it_declares() -> None:
         session = LoadedModel(
             load("g (float[2,3] x) => (float[M,N] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
         )
-        with pytest.raises(EvaluationError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
+        with pytest.raises(UnverifiableError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
             session.run(["y"], {"x": X})
+
+
+def test_a_kernel_that_keeps_it_at_some_sizes_alone_is_an_error(folder: Path) -> None:
+    (folder / "first.py").write_text(
+        "from passwright.core import kernel\n@kernel('com.acme.Scale', like=0)\ndef scale(x):\n    return x[:1]\n",
+        encoding="utf-8",
+    )
+    onnx.save(load("g (float[N,3] x) => (float[N,3] y) { a = Identity(x) y = com.acme.Scale(a) }"), folder / "s.onnx")
+    text = passes(folder, "run", "s.onnx", "--kernels", "first.py", code=4)
+    assert re.search(
+        r"^error: the kernel .* gave float32\[1, 3\], and declares like=0, so float32\[\d, 3\]$", text, re.MULTILINE
+    )
 
 
 def test_a_declared_input_that_a_node_lacks_is_named() -> None:
     with with_custom_operators(read_custom_operators((), [kernel("com.acme.Scale", like=3)(np.negative)])):
         model = load("g (float[2,3] x) => (float[2,3] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
-        with pytest.raises(EvaluationError, match="declares like=3, an input that the node does not have"):
+        with pytest.raises(UnverifiableError, match="declares like=3, an input that the node does not have"):
             LoadedModel(model).run(["y"], {"x": X})
 
 

@@ -224,6 +224,30 @@ def test_attributes_and_bodies_are_editable() -> None:
     assert to_onnx(from_networkx(transposed)).graph.node[0].attribute[0].ints == [0, 1]
 
 
+NESTED = """g (bool k, float[2] x) => (float[2] y, float[2] z) { a = Neg(x) b = Neg(x) c = Neg(x) z = Exp(a)
+    y = If (k) <then_branch = p () => (float[2] r) { t = Add(a, b) r = If (k) <
+                    then_branch = v () => (float[2] i) { i = Mul(b, t) }, else_branch = w () => (float[2] b) { }> },
+                else_branch = q () => (float[2] s) { s = Sub(b, c) }> }"""
+
+
+def test_bodies_read_what_edges_come_from() -> None:
+    @networkx_pass(exact=True)
+    def merge(net: Net[Any]) -> Net[Any]:
+        for made in ("b", "c"):
+            for _, user, key, data in list(net.out_edges(made, keys=True, data=True)):
+                net.add_edge("a" if made == "b" else "z", user, key, **data)
+        net.remove_nodes_from(["Neg b", "b", "Neg c", "c"])
+        return net
+
+    model = load(NESTED)
+    (changed,) = (n for n in to_onnx(from_networkx(merge(to_networkx(model)))).graph.node if n.op_type == "If")
+    outer, other = (a.g for a in changed.attribute)
+    assert [list(n.input) for n in outer.node] == [["a", "a"], ["k"]]
+    assert [list(n.input) for a in outer.node[1].attribute for n in a.g.node] == [["a", "t"]]
+    assert [o.name for o in outer.node[1].attribute[1].g.output] == ["a"]
+    assert [list(n.input) for n in other.node] == [["a", "z"]]
+
+
 @cases(
     ("spoil", "message"),
     {

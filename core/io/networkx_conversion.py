@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -30,16 +31,17 @@ OP = "op"
 VALUE_KINDS = ("input", "initializer", "value", "outer")
 OP_KEYS = ("kind", "name", "op_type", "domain", "attributes", "node", "operands")
 VALUE_KEYS = ("kind", "name", "dtype", "shape", "nbytes", "tensor")
+BODY = "body"  # the index of the edge from a value to the op whose body reads it by its `name`
 BY_REFERENCE = "passwright:tensor"  # the location of a tensor that is passed on without its elements
 
 
 def to_networkx(model: onnx.ModelProto | Model | Graph) -> nx.MultiDiGraph[Any]:
     """A model as a graph of networkx that may be edited; unedited, `from_networkx` makes an equal model.
 
-    Nodes and edges have the data of `Graph.nx`. The key of a value is its name, the key of an op its type with its name
-    or its first output, the key of an edge the index of the operand. A body is such a graph too, among the attributes
-    of its op. `node` of an op is its message in the file; `net.graph` has all else that the file says, as the messages
-    "graph" and "model". Weights are not copied.
+    Nodes and edges have the data of `Graph.nx`, and edges to ops with bodies the `name` that the bodies read. The key
+    of a value is its name, the key of an op its type with its name or its first output, the key of an edge the index of
+    the operand. A body is such a graph too, among the attributes of its op. `node` of an op is its message in the file;
+    `net.graph` has all else that the file says, as the messages "graph" and "model". Weights are not copied.
 
     Examples:
         >>> net = to_networkx(model)
@@ -73,7 +75,7 @@ def _net(graph: Graph) -> nx.MultiDiGraph[Any]:
             data["tensor"] = tensors[item]
         net.add_node(key, **data)
     for u, v, key, data in view.edges(keys=True, data=True):
-        net.add_edge(keys[u], keys[v], key, **data)
+        net.add_edge(keys[u], keys[v], key, **data, **({"name": u.name} if key == BODY else {}))
     return net
 
 
@@ -112,8 +114,8 @@ def from_networkx(net: nx.MultiDiGraph[Any]) -> Model:
     """The model of a graph as `to_networkx` makes it, edited or not; ops in its order, as far as they do not depend.
 
     Keys have no meaning but as names of values without one. The index of an operand is `index` of its edge or, without
-    one, its key. `dtype`, `shape` and `nbytes` are not read, nor are data whose names begin with an underscore. Raises
-    ModelError for a graph that is not one of a model.
+    one, its key. A body reads what the edge with its `name` comes from. `dtype`, `shape` and `nbytes` are not read, nor
+    are data whose names begin with an underscore. Raises ModelError for a graph that is not one of a model.
 
     Examples:
         >>> net = to_networkx(model)
@@ -144,10 +146,17 @@ class NetReader:
             return self.tensors[int(proto.external_data[1].value)]
         return Tensor.from_proto(proto)
 
-    def read(self, net: nx.MultiDiGraph[Any]) -> tuple[onnx.GraphProto, list[Tensor], list[onnx.NodeProto]]:
-        """The message of a graph without its nodes and initializers, and both of these. Raises ModelError."""
-        info = _require_net(net)
-        names = _value_names(net)
+    def read(
+        self, net: nx.MultiDiGraph[Any], moved: Mapping[str, str] = MappingProxyType({})
+    ) -> tuple[onnx.GraphProto, list[Tensor], list[onnx.NodeProto]]:
+        """The message of a graph without its nodes and initializers, and both of these. Raises ModelError.
+
+        `moved`: the names that a body is to read in place of those that it reads.
+        """
+        info = copy_without(_require_net(net))
+        for o in info.output:
+            o.name = moved.get(o.name, o.name)
+        names = _value_names(net, moved)
         tensors = [_named_tensor(d["tensor"], names[key]) for key, d in net.nodes(data=True) if _has_tensor(d)]
         declared, there = {i.name for i in info.input}, set(names.values())
         if (gone := next((o.name for o in info.output if o.name not in there), None)) is not None:
@@ -155,7 +164,7 @@ class NetReader:
         for key, d in net.nodes(data=True):
             if d["kind"] == "input" and names[key] not in declared:
                 raise ModelError(f"input {names[key]} is not declared in net.graph['graph'].input")
-        return copy_without(info), tensors, [self._node(net, key, names) for key in net if key not in names]
+        return info, tensors, [self._node(net, key, names) for key in net if key not in names]
 
     def _node(self, net: nx.MultiDiGraph[Any], key: Any, names: Mapping[Any, str]) -> onnx.NodeProto:
         """The message of an op."""
@@ -174,8 +183,12 @@ class NetReader:
         del node.attribute[:]
         schema = op_schemas.schema(node.op_type, op_schemas.canonical_domain(domain), self.versions.get(domain, 0))
         _require_inputs(key, inputs, schema)
+        read = [
+            (d["name"], names[u]) for u, _, k, d in net.in_edges(key, keys=True, data=True) if k == BODY and "name" in d
+        ]
+        moved = {before: name for before, name in read if before != name}
         for name, value in data.get("attributes", {}).items():
-            node.attribute.append(self._attribute(name, value, old.get(name), key, schema))
+            node.attribute.append(self._attribute(name, value, old.get(name), key, schema, moved))
         node.input.extend(inputs + [""] * (counts[0] - len(inputs)))
         node.output.extend(outputs + [""] * (counts[1] - len(outputs)))
         return node
@@ -187,6 +200,7 @@ class NetReader:
         old: onnx.AttributeProto | None,
         op: Any,
         schema: onnx.defs.OpSchema | None,
+        moved: Mapping[str, str],
     ) -> onnx.AttributeProto:
         """An attribute: as in the file, if it is equal."""
         if isinstance(value, onnx.AttributeProto):
@@ -201,7 +215,7 @@ class NetReader:
             messages = [self._reference(_named_tensor(p, getattr(p, "name", ""))) for p in parts]
             return _filled(found, "t", "tensors", messages, is_list=isinstance(value, list))
         if parts and all(hasattr(p, "add_node") for p in parts):
-            messages = [self._body(p) for p in parts]
+            messages = [self._body(p, moved) for p in parts]
             return _filled(found, "g", "graphs", messages, is_list=isinstance(value, list))
         try:
             made = op_schemas.make_attribute(name, value, schema)
@@ -209,8 +223,8 @@ class NetReader:
             raise ModelError(f"op {op!r}: its attribute {name} cannot be {value!r}") from e
         return made
 
-    def _body(self, net: nx.MultiDiGraph[Any]) -> onnx.GraphProto:
-        info, tensors, nodes = self.read(net)
+    def _body(self, net: nx.MultiDiGraph[Any], moved: Mapping[str, str]) -> onnx.GraphProto:
+        info, tensors, nodes = self.read(net, moved)
         info.node.extend(nodes)
         info.initializer.extend(map(self._reference, tensors))
         return info
@@ -274,8 +288,8 @@ def _has_tensor(data: Mapping[str, Any]) -> bool:
     return data["kind"] in {"input", "initializer"} and data.get("tensor") is not None
 
 
-def _value_names(net: nx.MultiDiGraph[Any]) -> dict[Any, str]:
-    """The names of the values, by key. Raises ModelError for nodes that cannot be, and for a name of two values."""
+def _value_names(net: nx.MultiDiGraph[Any], moved: Mapping[str, str]) -> dict[Any, str]:
+    """The names of the values, by key, in a body as `moved`. Raises ModelError for wrong nodes and a name of two."""
     names: dict[Any, str] = {}
     known: dict[str, Any] = {}
     for key, data in net.nodes(data=True):
@@ -293,7 +307,9 @@ def _value_names(net: nx.MultiDiGraph[Any]) -> dict[Any, str]:
         name = data.get("name", key)
         if not isinstance(name, str) or not name:
             raise ModelError(f"value {key!r} has no name: its key is no text, so give it one")
-        if (other := known.setdefault(name, key)) != key:
+        name = moved.get(name, name) if kind == "outer" else name
+        other = known.setdefault(name, key)
+        if other != key and not kind == net.nodes[other]["kind"] == "outer":
             raise ModelError(f"two values are named {name}: nodes {other!r} and {key!r}")
         if kind == "initializer" and data.get("tensor") is None and not _is_sparse(net, name):
             raise ModelError(f"initializer {name} has no tensor")
@@ -326,7 +342,7 @@ def _operands(
     found: dict[int, str] = {}
     for value, key, data in edges:
         index = data.get("index", key)
-        if index == "body":
+        if index == BODY:
             continue  # it follows from the body
         if not isinstance(index, int) or index < 0:
             raise ModelError(f"the edge between {value!r} and {op!r} has the index {index!r}, not that of an operand")

@@ -40,7 +40,7 @@ FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
 REPAIRING = 0.5  # of the time that is left, for a scheme over the budget, if another one waits
-RESERVE = 1.15  # times the seconds of a search, up to which candidates are scored if none is within the budget yet
+RESERVE = 1.15  # times the seconds of a search, up to which candidates are scored if none is within the budget
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
 Goal = Literal["latency", "size", "memory"]
 """The figures that a search makes small. Where that is not the latency, any time is accepted."""
@@ -178,7 +178,8 @@ class Search:
         """The candidates within the budget that are better than the original, the best first.
 
         Schemes are tried in rounds, as many in each as can be built in half of the time that is left. Of the first one
-        at least a candidate is scored, that which is best for the goal.
+        at least a candidate is scored, that which is best for the goal. Once one is within the budget, better ones that
+        are not are repaired before others are scored.
         """
         finalists: list[BuiltCandidate] = []
         over: list[BuiltCandidate] = []
@@ -193,16 +194,31 @@ class Search:
                 self.progress(f"quantizing: {start.trial.scheme}")
                 if self._scored(start).is_within:
                     finalists += self._with_stored_weights(start)
+                    finalists += self._repaired(over, finalists, has_more=True)
+                    over = []
                 else:
                     over.append(start)
         self.trials += [Trial(name, of[0][0], 0, 0, 0, outcome=LIMITED) for name, of in pending.items()]
-        for waiting, start in zip(range(len(over) - 1, -1, -1), over, strict=True):
-            self._end = self._elapsed + REPAIRING * (self.limits.seconds - self._elapsed) if waiting else inf
-            found = None if self._rejection(start, finalists) else self._within_budget(start, schemes)
-            finalists += [] if found is None else self._with_stored_weights(found)
+        finalists += self._repaired(over, finalists)
         self.progress("racing the candidates within the budget")
         self._race([] if self.is_raced_after else finalists)
         return self.ordered(list(filter(self._is_gain, finalists)))
+
+    def _repaired(
+        self, over: Sequence[BuiltCandidate], finalists: Sequence[BuiltCandidate], *, has_more: bool = False
+    ) -> list[BuiltCandidate]:
+        """Candidates within the budget in place of those over it, that may be better than the finalists.
+
+        Each takes REPAIRING of the time that is left; with `has_more` to score afterwards, the last one, too.
+        """
+        found: list[BuiltCandidate] = []
+        for start in over:
+            is_last = start is over[-1] and not has_more
+            self._end = inf if is_last else self._elapsed + REPAIRING * (self.limits.seconds - self._elapsed)
+            repaired = None if self._rejection(start, [*finalists, *found]) else self._within_budget(start)
+            found += [] if repaired is None else self._with_stored_weights(repaired)
+        self._end = inf
+        return found
 
     def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
         """The figure that is to be small, divided by the original's; None if it was not measured."""
@@ -394,10 +410,10 @@ class Search:
 
         return key
 
-    def _within_budget(self, start: BuiltCandidate, schemes: Mapping[str, Variants]) -> BuiltCandidate | None:
+    def _within_budget(self, start: BuiltCandidate) -> BuiltCandidate | None:
         """A candidate within the budget, which `start` is not: the first such variant, else one with ops in float."""
         best = start
-        for name, variant in schemes[start.trial.scheme][1:]:
+        for name, variant in self._schemes[start.trial.scheme][1:]:
             if best.is_within or self._is_exhausted():
                 break
             self.progress(f"quantizing: {start.trial.scheme}, {name}")
@@ -427,13 +443,13 @@ class Search:
     def _next_candidates(self, failed: BuiltCandidate) -> Iterator[BuiltCandidate | None]:
         trial, tried = failed.trial, {t.variant for t in self.trials if t.scheme == failed.trial.scheme}
         for name, variant in self._schemes[trial.scheme]:
-            if name not in tried and not self._is_exhausted():
+            if name not in tried and not self._is_exhausted(RESERVE):
                 self.progress(f"quantizing: {trial.scheme}, {name}")
                 builder = variant(failed)
                 yield None if builder is None else self._build(trial.scheme, name, builder, failed.left)
-        order = [] if self._is_exhausted() else list(next(iter(self.rankings(failed))))
+        order = [] if self._is_exhausted(RESERVE) else list(next(iter(self.rankings(failed))))
         count = 1
-        while count <= max(len(order) // FEW, 1) and not self._is_exhausted():
+        while count <= max(len(order) // FEW, 1) and not self._is_exhausted(RESERVE):
             reasons = dict.fromkeys(order[:count], "with it quantized, the loss is over the budget")
             yield self._build(trial.scheme, trial.variant, failed.builder, {**failed.left, **reasons})
             count *= 2

@@ -866,6 +866,23 @@ class InfoOptions(DimOptions, ReportOptions):
     required_operators: str | Path | None = report_option(
         None, "Write the operators and types that a build of onnxruntime needs for these .ort files.", "FILE", kind=Path
     )
+    ep: str | None = selection_option(
+        None,
+        "List the nodes that this execution provider of onnxruntime does not take, and why: cuda, or "
+        "openvino{device_type=CPU}.",
+        "NAME",
+        runs_code=True,
+        is_own=True,
+    )
+    ep_library: str | Path | None = selection_option(
+        None,
+        "Library of that execution provider, which is not part of onnxruntime.",
+        "LIB",
+        kind=Path,
+        reads=True,
+        runs_code=True,
+        is_own=True,
+    )
     analysis: Sequence[str] = selection_option(
         (),
         "Show the analysis of this name, which an installed package provides; may be repeated.",

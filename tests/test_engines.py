@@ -418,17 +418,20 @@ def test_libraries_of_providers_are_refused_in_one_line(tmp_path: Path) -> None:
     config = SessionConfig(provider_library=str(tmp_path / "junk.so"), provider="")
     with pytest.raises(ModelLoadError, match=r"^junk\.so is not a library of an execution provider: [^\n]*$"):
         LoadedModel(load(RELU, 20).SerializeToString(), config)
-    devices = [SimpleNamespace(ep_name=name) for name in ("CPUExecutionProvider", "AExecutionProvider", "B")]
+    devices, added = (
+        [SimpleNamespace(ep_name=name) for name in names]
+        for names in (["CPUExecutionProvider", "Other"], ["AExecutionProvider", "B"])
+    )
     ort = Mock(
-        register_execution_provider_library=lambda *_: None,
+        register_execution_provider_library=lambda *_: devices.extend(added),
         get_ep_devices=lambda: devices,
-        get_available_providers=lambda: ["CPUExecutionProvider"],
+        get_available_providers=lambda: [d.ep_name for d in devices],  # as in 1.31, after a library was loaded
     )
     assert [d.ep_name for d in library_devices(ort, config)] == ["AExecutionProvider"]
     assert [d.ep_name for d in library_devices(ort, structs.replace(config, provider="b"))] == ["B"]
     with pytest.raises(ModelLoadError, match=r"it has no provider c; it has AExecutionProvider, B"):
         library_devices(ort, structs.replace(config, provider="c"))
-    del devices[1:]
+    del devices[2:]
     with pytest.raises(ModelLoadError, match=r"junk\.so: it offers no device on this machine"):
         library_devices(ort, config)
 

@@ -1,6 +1,9 @@
 """`passes info`: operators, sizes and interfaces of models, side by side."""
 
 import json
+import re
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import commands
@@ -8,9 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from passwright.app.info.provider_assignment import AssignedNode, assignment_of
+from passwright.app.measure.execution_provider import available_providers
 from passwright.core import Plugin
 from passwright.core.errors import PluginError
+from passwright.core.io.convert import from_onnx
 from passwright.core.ir.tensor import Tensor
+from passwright.core.ort.sessions import CPU, short_name
 from rewriting import load
 from typer.testing import Result
 
@@ -23,6 +30,8 @@ FIRST = """g (float[N,8] images, bool c, float[8] d = {1,2,3,4,5,6,7,8}) => (flo
 }"""
 LONG = "a_rather_long_name_of_an_output"
 SECOND = f"g (float[N,8] images) => (float[N,8] {LONG}) {{ {LONG} = Relu(images) }}"
+OPS = """g (float[N] x, int64[N] i) => (float[N] y, int64[N] j) {
+    [a] b = Relu(x) [b] c = Abs(b) [c] y = Neg(c) [d] k = Abs(i) [e] j = Neg(k) }"""
 FUNCTION = """<ir_version: 9, opset_import: ["": 17, "local": 1]>
 g (float[N] x) => (float[N] y) { a = local.twice(x) y = local.twice(a) }
 <domain: "local", opset_import: ["": 17]> twice (x) => (y) { y = Add(x, x) }"""
@@ -165,3 +174,56 @@ def test_analyses_of_plugins(models: tuple[Path, Path], tmp_path: Path) -> None:
         info(models[1], plugin=[tmp_path / "raising.py"])
     with pytest.raises(PluginError, match="analysis depth is 3, not a function or class of a graph"):
         Plugin(analyses={"depth": 3})  # pyright: ignore[reportArgumentType] - as written by mistake
+
+
+def assigned(log: str = "", providers: Sequence[str] = ("AcmeExecutionProvider", CPU), **names: str) -> list[str]:
+    """What is said of the nodes of a model of which Acme takes those with these names."""
+    graph = from_onnx(load(OPS)).graph
+    ops = [op for op in graph.sorted_ops() if op.name in names]
+    nodes = [AssignedNode("AcmeExecutionProvider" if names[op.name] == "acme" else CPU, op.name, op.type) for op in ops]
+    found = assignment_of(graph, nodes, "AcmeExecutionProvider", providers, log.splitlines(keepends=True))
+    assert found.nodes == dict(Counter(names.values()))
+    return [*found.fit.lines(), *found.remarks]
+
+
+def test_reasons_of_nodes_on_other_providers() -> None:
+    told = assigned(a="acme", b="acme", c="cpu", d="cpu", e="acme")
+    assert told == ["Abs at 'd' (acme takes Abs, but not of int64)", "Neg at 'c' (acme takes Neg, but not of float)"]
+    assert assigned(a="acme", d="cpu", e="cpu") == [
+        "Abs at 'd' (acme takes no Abs of int64)",
+        "Neg at 'e' (acme takes no Neg of int64)",
+    ]
+    kept = (
+        "2026 [I:onnxruntime:, f.cc:9 G] ORT optimization- Force fallback to CPU execution for node: c because the CPU"
+    )
+    (line,) = assigned(kept, a="acme", c="cpu")
+    assert line.startswith("Neg at 'c' (onnxruntime keeps it on the CPU")
+
+
+def test_a_provider_that_takes_nothing() -> None:
+    log = "\x1b[0;93m2026 [W:onnxruntime:, acme:0 ep] no GatherND\x1b[m\n2026 [I:onnxruntime:, x.cc:1 f] x\n"
+    assert assigned(log, a="cpu", c="cpu") == ["acme takes no node", "no GatherND"]
+    assert assigned(providers=[CPU], a="cpu") == ["onnxruntime could not start acme"]
+    assert assigned(log, a="acme") == []
+
+
+def test_nodes_of_an_execution_provider(models: tuple[Path, Path], tmp_path: Path) -> None:
+    told = tmp_path / "r.json"
+    output = invoke(*models, "--ep", "cpu", "--dim", "N=2", "--json", told).stdout
+    counts = re.findall(r"(\d+) of (\d+) nodes? on cpu\n", output)
+    assert [on for on, _ in counts] == [of for _, of in counts] == cells(output)["nodes on cpu"]
+    assert int(counts[0][0]) > 3  # with Relu and Neg in bodies
+    assert [m["providers"]["fit"]["misfits"] for m in json.loads(told.read_text())["models"]] == [[], []]
+    if "azure" in map(short_name, available_providers()):
+        output = invoke(models[1], "--ep", "azure").stdout
+        assert "second.onnx: 0 of 1 node on azure\n  azure takes no node\n" in output
+    assert info(models[1]).models[0].providers is None
+
+
+def test_models_that_no_provider_runs(models: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "bad.onnx").write_bytes(load("g (float[N] x) => (float[N] y) { y = local.f(x) }").SerializeToString())
+    result = invoke(tmp_path / "bad.onnx", models[1], "--ep", "cpu", code=1)
+    assert re.search(r"error: .*bad\.onnx: there is no kernel for local\.f[^\n]*\n", result.stderr)
+    assert "second.onnx: 1 of 1 node on cpu" in result.stdout
+    assert "no execution provider abacus" in invoke(models[1], "--ep", "abacus", code=2).stderr
+    assert "--ep-library" in invoke(models[1], "--ep-library", tmp_path / "none.so", code=2).stderr

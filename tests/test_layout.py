@@ -38,8 +38,8 @@ CORE_FLOORS = (
 APP_FLOORS = (
     {"options"},
     {"registry", "report"},
-    {"check", "diff", "info", "listing", "measure"},
-    {"optimize"},
+    {"check", "diff", "listing", "measure"},
+    {"info", "optimize"},
     {"bisect", "cli", "explain", "profile", "quantize", "verify"},
     {"compare", "models", "tune"},
     {"commands"},

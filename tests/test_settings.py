@@ -171,7 +171,7 @@ def test_paths_are_relative_to_the_file(project: Path, monkeypatch: pytest.Monke
         ("[rum]\nskip = 1", "passwright.toml: rum is not an option"),
         (
             "ep = 'cuda'",
-            "passwright.toml: ep is not an option of passes run: set it in [tune], [compare], [bench], [profile]",
+            "passwright.toml: ep is not an option of passes run: set it in [tune], [info], [compare], [bench]",
         ),
         ("seed = ", "passwright.toml:1: "),
         ("seed = 1\nseed = 2", "passwright.toml:2: "),

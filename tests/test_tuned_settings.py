@@ -52,8 +52,8 @@ def model(tmp_path: Path) -> Path:
 def test_settings_round_trip(tmp_path: Path) -> None:
     found, usual = SessionSettings.of(OTHER), SessionSettings()
     not_settings = {
-        "verbose", "optimized_model_path", "profile_prefix", "save_external_data", "optimization_level",
-        "provider_library",  # which is code, that a file of settings does not name
+        "verbose", "records_assignment", "optimized_model_path", "profile_prefix", "save_external_data", "model_file",
+        "optimization_level", "provider_library",  # which is code, that a file of settings does not name
     }  # fmt: skip
     assert {*SessionConfig.__struct_fields__} - not_settings | {"level"} == {*SessionSettings.__struct_fields__}
     same = [n for n in SessionSettings.__struct_fields__ if getattr(found, n) == getattr(usual, n)]

@@ -20,6 +20,7 @@ EXAMPLES = {
     "passes info model.onnx small.onnx": "shows two models side by side",
     "passes info model.onnx --dim batch=8": "shows the memory that intermediate values take",
     "passes info model.onnx --target webgpu": "lists the ops that the engine does not support",
+    "passes info model.onnx --ep cuda": "lists the nodes that an execution provider leaves to the CPU",
     "passes info model.ort --target build.config": "lists the ops that a reduced build of onnxruntime lacks",
 }
 
@@ -43,6 +44,8 @@ def info(
             plugin=o.plugin,
             required_operators=o.required_operators,
             analysis=o.analysis,
+            ep=o.ep,
+            ep_library=o.ep_library,
             json=o.json,
             progress=o.progress,
         )

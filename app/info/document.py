@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.filesize import decimal
 
-from ..report.document import Document, Table, TableRow
+from ..report.document import Document, Lines, Table, TableRow
 from ..report.number_text import compact, plural
 from .info import InfoReport, ModelInfo
 
@@ -24,7 +24,7 @@ def describe(report: InfoReport) -> Document:
         ", ".join(names),
         "",
         errors=[*report.failures.values(), *_misfit_lines(report)],
-        blocks=[Table("Models", ["", *names], rows, splits=True)],
+        blocks=[Table("Models", ["", *names], rows, splits=True), Lines([*_provider_lines(report)])],
     )
 
 
@@ -34,6 +34,17 @@ def _misfit_lines(report: InfoReport) -> Iterator[str]:
         if m.target is not None and m.target.misfits:
             yield f"{m.model}: not supported by {m.target.target}"
             yield from (f"{INDENT}{line}" for line in m.target.lines())
+
+
+def _provider_lines(report: InfoReport) -> Iterator[str]:
+    """For each model, what the execution provider does not take."""
+    for m in report.models:
+        if m.providers is not None:
+            fit = m.providers.fit
+            count, on = sum(m.providers.nodes.values()), m.providers.nodes.get(fit.target, 0)
+            yield f"{m.model}: {on:,} of {plural(count, 'node')} on {fit.target}"
+            yield from (f"{INDENT}{line}" for line in fit.lines())
+            yield from (f"{INDENT}onnxruntime: {remark}" for remark in m.providers.remarks)
 
 
 def column_names(models: Sequence[str]) -> list[str]:
@@ -74,6 +85,7 @@ def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:
     yield row(f"{INDENT}overridable", lambda m: str(len(m.overridable_initializers) or ""))
     if any(m.target is not None for m in models):
         yield row(f"{INDENT}target", _target_text)
+    yield from _provider_rows(models)
     yield row(f"{INDENT}metadata", lambda m: str(len(m.metadata) or ""))
     for heading, types in (("inputs", [m.inputs for m in models]), ("outputs", [m.outputs for m in models])):
         yield [heading]
@@ -103,6 +115,13 @@ def _target_text(m: ModelInfo) -> str:
     if m.target is None:
         return ""
     return f"not supported by {m.target.target}" if m.target.misfits else str(m.target)
+
+
+def _provider_rows(models: Sequence[ModelInfo]) -> Iterator[Sequence[str]]:
+    """The number of nodes on each execution provider."""
+    found = [m.providers.nodes if m.providers is not None else {} for m in models]
+    for name in dict.fromkeys(n for nodes in found for n in nodes):
+        yield [f"{INDENT}nodes on {name}", *(f"{nodes[name]:,}" if name in nodes else "" for nodes in found)]
 
 
 def _weights_text(m: ModelInfo, dtype: str) -> str:

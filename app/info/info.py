@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import onnx
-from msgspec import Struct, to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from ...core.analyses.liveness import Liveness
 from ...core.errors import ModelError
@@ -24,6 +24,8 @@ from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph
 from ...core.ir.op_schemas import qualified_op_type
 from ...core.ir.tensor import element_type
+from ...core.ort.engines import ONNXRUNTIME
+from ...core.ort.sessions import SessionConfig
 from ...core.plugins.plugin import PluginLike
 from ...core.run.report import Stats
 from ...core.run.target import Misfit, Target, TargetFit
@@ -32,10 +34,12 @@ from ...core.support.printable_text import json_text
 from ...core.support.python_files import plugin_errors
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.transform.specialize import Specialize
-from ..options import InfoOptions, Progress, require
+from ..measure.execution_provider import session_configs
+from ..options import InfoOptions, Progress, SessionOptions, require
 from ..registry.environment import versions
 from ..report.notebook import report_card, report_line
 from ..report.progress import shown_progress
+from .provider_assignment import ProviderAssignment, assignment
 
 NO_ANALYSES: Mapping[str, Callable[[Graph], object]] = {}
 
@@ -57,7 +61,8 @@ class ModelInfo(Struct, frozen=True):
     inputs that callers may leave out. `functions`: local ones in the file. `metadata` of the model. `peak_bytes`: of
     the computed values in memory at a time, if ops run in the order of the file: a number, an expression of symbols,
     or None where it is not known; `unsized_values` are not counted, as nothing is known of their sizes. `analyses`: the
-    results of analyses of plugins as texts, by name. `target`: whether it is on the target that was asked for.
+    results of analyses of plugins as texts, by name. `target`: whether it is on the target that was asked for;
+    `providers`: what the execution provider that was asked for takes.
 
     Examples:
         >>> (model_info,) = info("model.onnx").models
@@ -85,6 +90,7 @@ class ModelInfo(Struct, frozen=True):
     unsized_values: int = 0
     analyses: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     target: TargetFit | None = None
+    providers: ProviderAssignment | None = None
 
     @classmethod
     def of(
@@ -191,6 +197,8 @@ def info(
     target: str | Target | None = None,
     plugin: Sequence[PluginLike] = (),
     analysis: Sequence[str] = (),
+    ep: str | None = None,
+    ep_library: str | Path | None = None,
     required_operators: str | Path | None = None,
     json: str | Path | None = None,
     progress: Progress = None,
@@ -200,7 +208,8 @@ def info(
     A model that cannot be loaded is in `failures` of the report, and the others are reported. `dim`, `shape`: sizes of
     symbolic dims, and shapes of inputs, as for `optimize`. `target`: an engine, by
     name or as a Target, of which `target` of each model says whether it takes all ops; `plugin`: files with targets or
-    analyses; `analysis`: names of analyses of installed packages.
+    analyses; `analysis`: names of analyses of installed packages. `ep`: an execution provider of onnxruntime, in a
+    `ep_library` of its own or not, for which each model is loaded: `providers` says which nodes it takes.
     `required_operators`: where to write the configuration of a build of onnxruntime for .ort files, by its own tool.
     `json`: where to write the report as JSON. `progress`: as for `optimize`, with the name of each model.
 
@@ -214,6 +223,8 @@ def info(
         target=target,
         plugin=plugin,
         analysis=analysis,
+        ep=ep,
+        ep_library=ep_library,
         required_operators=required_operators,
         json=json,
         progress=progress,
@@ -229,6 +240,10 @@ def info(
         goal = names.target_named(options.target) if options.target else None
         analyses = {**names.registry.analyses, **{name: names.analysis_named(name) for name in options.analysis}}
     sizes = Specialize(options.shape or {}, options.dim or {}) if options.shape or options.dim else None
+    session = None
+    if options.ep is not None or options.ep_library is not None:
+        chosen = SessionOptions(threads=1, ep=options.ep or "cpu", ep_library=options.ep_library)
+        session = session_configs(chosen, [ONNXRUNTIME], "all")[0]
     sources = [model_source(m, inline=False, takes_ort=True) for m in models]
     paths = OutputPaths.of(report=options.json, required_operators=options.required_operators)
     if paths.required_operators is not None:
@@ -241,7 +256,10 @@ def info(
             show(source.label)
             try:
                 with gc_paused():
-                    report.models.append(ModelInfo.of(source, goal, sizes, analyses))
+                    found = ModelInfo.of(source, goal, sizes, analyses)
+                    if session is not None:
+                        found = structs.replace(found, providers=_assignment(source, sizes, session))
+                    report.models.append(found)
             except ModelError as e:
                 report.failures[source.label] = str(e)
     paths.require_distinct([p for s in sources for p in s.files])
@@ -251,6 +269,19 @@ def info(
         publication.add_text(paths.report, report.to_json)
         publication.publish()
     return report
+
+
+def _assignment(source: ModelSource, sizes: Specialize | None, session: SessionConfig) -> ProviderAssignment:
+    """What the provider of a session takes of a model. Raises ModelError."""
+    if source.is_ort:
+        raise ModelError(f"{source.label}: its nodes are assigned already: give --ep with the .onnx file")
+    model = source.load()
+    if sizes is not None:
+        sizes.transform(model)
+    try:
+        return assignment(model, session, is_external=source.is_external)
+    except ModelError as e:
+        raise ModelError(f"{source.label}: {e}") from e
 
 
 def _build_fit(build: BuildConfig, source: ModelSource) -> TargetFit:

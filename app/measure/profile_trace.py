@@ -13,12 +13,16 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
+from itertools import chain, count
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
 from ...core.errors import EvaluationError
+
+if TYPE_CHECKING:  # benchmark_worker imports this module, and no more of the package than it needs
+    from ...core.ir.graph import Graph
 
 KERNEL_SUFFIX = "_kernel_time"
 RUN_EVENT = "model_run"
@@ -63,6 +67,20 @@ class ProfiledRun(Struct, frozen=True):
     def node_seconds(self) -> float:
         """Seconds spent in nodes."""
         return sum(k.self_seconds for k in self.kernels)
+
+
+def make_node_names_unique(graph: Graph) -> None:
+    """Give each node a unique name: a nameless node the name of its first output, a duplicate one a number."""
+    ops = [op for g in graph.with_subgraphs() for op in g.sorted_ops()]
+    taken = {op.name for op in ops}
+    seen: set[str] = set()
+    for op in ops:
+        stem = op.name or next((v.name for v in op.outputs if v.name), op.type)
+        if not op.name or op.name in seen:
+            numbered = (f"{stem} #{n}" for n in count(2))
+            op.name = next(name for name in chain([stem], numbered) if name not in taken)
+        taken.add(op.name)
+        seen.add(op.name)
 
 
 def read_trace(path: Path) -> list[ProfiledRun]:

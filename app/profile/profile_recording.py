@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, chain, count
+from itertools import accumulate
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,7 +16,6 @@ from ...core.errors import MORE_MEMORY, EvaluationError, ModelLoadError
 from ...core.io.files import ModelFile, load, load_without_weights
 from ...core.io.model import serialize
 from ...core.io.writer import write_model
-from ...core.ir.graph import Graph
 from ...core.ir.tensor import Tensor
 from ...core.ort.backends import LoadedModel, is_lack_of_memory, session_memory
 from ...core.ort.engines import SINGLE, OpTime
@@ -25,7 +24,15 @@ from ...core.ort.value_files import with_arrays
 from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.serialization.proto_queries import all_nodes
 from ...core.support.scratch_folder import ScratchFolder
-from ..measure.profile_trace import KernelExecution, ProfiledRun, loading_seconds, parse_runs, read_events, read_trace
+from ..measure.profile_trace import (
+    KernelExecution,
+    ProfiledRun,
+    loading_seconds,
+    make_node_names_unique,
+    parse_runs,
+    read_events,
+    read_trace,
+)
 from .node_attribution import NodeAttribution
 from .profile_report import LoadTimes
 
@@ -119,20 +126,6 @@ def _engine_recording(times: EngineTimes, file_graph: onnx.GraphProto) -> Record
 
 def _without_elements(tensor: Tensor, name: str) -> Iterator[bytes]:
     yield tensor.proto_without_elements(name).SerializeToString()
-
-
-def make_node_names_unique(graph: Graph) -> None:
-    """Give each node a unique name: a nameless node the name of its first output, a duplicate one a number."""
-    ops = [op for g in graph.with_subgraphs() for op in g.sorted_ops()]
-    taken = {op.name for op in ops}
-    seen: set[str] = set()
-    for op in ops:
-        stem = op.name or next((v.name for v in op.outputs if v.name), op.type)
-        if not op.name or op.name in seen:
-            numbered = (f"{stem} #{n}" for n in count(2))
-            op.name = next(name for name in chain([stem], numbered) if name not in taken)
-        taken.add(op.name)
-        seen.add(op.name)
 
 
 class ProfileFile(Struct, frozen=True):

@@ -54,7 +54,8 @@ class SessionConfig(Struct, frozen=True):
 
     Weights are prepacked for kernels with `prepack_weights`; threads that wait for work keep their cores busy with
     `allow_spinning`; runs plan the memory of later ones with `memory_patterns`, in quadratic time by values: all three
-    as by default in onnxruntime. `verbose`: it logs to standard error. `intra_op_threads` compute an op, and with
+    as by default in onnxruntime. `verbose`: it logs to standard error. `records_assignment`: it can say which provider
+    takes each node. `intra_op_threads` compute an op, and with
     `parallel` `inter_op_threads` independent ops: 0 for one on each core. `dynamic_block_base`: the blocks into which
     an op is divided for each thread, in decreasing sizes; 0 for equal ones. Memory that is freed is kept for later
     runs with `cpu_arena`, in an arena that all sessions share and that grows by what is needed with
@@ -71,6 +72,7 @@ class SessionConfig(Struct, frozen=True):
     allow_spinning: bool = False
     memory_patterns: bool = False
     verbose: bool = False
+    records_assignment: bool = False
     intra_op_threads: int = 0
     inter_op_threads: int = 0
     parallel: bool = False
@@ -240,9 +242,9 @@ def inference_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, fold
 
 def library_devices(ort: Any, config: SessionConfig) -> list[Any]:
     """The devices of the provider of a library, of that name if the config has one. Raises ModelLoadError."""
-    _register_library(ort, config.provider_library)
+    added = _register_library(ort, config.provider_library)
     wanted, file = config.provider.casefold(), Path(config.provider_library).name
-    offered = [d for d in ort.get_ep_devices() if d.ep_name not in ort.get_available_providers()]
+    offered = [d for d in ort.get_ep_devices() if d.ep_name in added]
     found = [d for d in offered if wanted in {"", d.ep_name.casefold(), short_name(d.ep_name)}]
     if not found:
         names = ", ".join(dict.fromkeys(d.ep_name for d in offered))
@@ -252,12 +254,14 @@ def library_devices(ort: Any, config: SessionConfig) -> list[Any]:
 
 
 @cache
-def _register_library(ort: Any, library: str) -> None:
-    """Load the library of a provider into onnxruntime; only once for a process. Raises ModelLoadError."""
+def _register_library(ort: Any, library: str) -> frozenset[str]:
+    """Load a library into onnxruntime, once for a process: the providers that it adds. Raises ModelLoadError."""
+    before = {d.ep_name for d in ort.get_ep_devices()}
     try:
         ort.register_execution_provider_library(Path(library).stem, library)
     except Exception as e:
         raise ModelLoadError(f"{Path(library).name} is not a library of an execution provider: {e}") from e
+    return frozenset(d.ep_name for d in ort.get_ep_devices()) - before
 
 
 def short_name(provider: str) -> str:
@@ -307,6 +311,7 @@ def session_entries(config: SessionConfig) -> dict[str, str]:
         "session.set_denormal_as_zero": "1" if config.denormals_as_zero else "",
         "session.dynamic_block_base": str(config.dynamic_block_base) if config.dynamic_block_base else "",
         "session.use_env_allocators": "1" if config.shared_allocator else "",
+        "session.record_ep_graph_assignment_info": "1" if config.records_assignment else "",
     }
     return {key: value for key, value in wanted.items() if value}
 

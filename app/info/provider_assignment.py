@@ -1,0 +1,136 @@
+"""The nodes that an execution provider of onnxruntime takes, and why others are left to the CPU."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...core.errors import MORE_MEMORY, EvaluationError, ModelError
+from ...core.io.model import Model
+from ...core.io.writer import write_model
+from ...core.ir.graph import Graph
+from ...core.ir.op_schemas import qualified_op_type
+from ...core.ir.tensor import element_type
+from ...core.ort.backends import LoadedModel, is_lack_of_memory, session_memory, strip_source_locations
+from ...core.ort.sessions import CPU, OrtSession, SessionConfig, short_name
+from ...core.processes.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
+from ...core.run.target import Misfit, TargetFit
+from ...core.support.scratch_folder import ScratchFolder
+from ..measure.profile_trace import make_node_names_unique
+
+LOAD_TIMEOUT = 600.0  # seconds
+WORKER = module_command(__name__)
+KEPT_ON_CPU = re.compile(r"Force fallback to CPU execution for node: (.*) because")
+REMARK = re.compile(r"\[[EW]:onnxruntime:[^\]]*\] (.*?)(?:\x1b\[m)?$")
+MAX_REMARKS, MAX_REMARK = 5, 300  # and characters of each
+INSERTED = "made by onnxruntime"  # the name of nodes of functions that it inlined, which have none
+CHEAP_REASON = "onnxruntime keeps it on the CPU, as copies of its operands would take longer"
+
+
+class AssignedNode(Struct, frozen=True):
+    """A node of a model in onnxruntime, after its basic optimizations, and its `provider` by the full name."""
+
+    provider: str
+    name: str
+    op: str
+
+
+class ProviderAssignment(Struct, frozen=True):
+    """The number of nodes by the short name of the provider that takes them, and those off the one asked for.
+
+    Providers take nodes after the basic optimizations of onnxruntime, before others fuse them. `remarks` are warnings
+    of onnxruntime, and of the provider, about a model of which something is left.
+    """
+
+    nodes: dict[str, int]
+    fit: TargetFit
+    remarks: Sequence[str] = ()
+
+
+class AssignmentWorker:
+    """Sessions in this process."""
+
+    def assigned(self, model: Path, config: SessionConfig) -> tuple[list[str], list[AssignedNode]]:
+        """The providers of a session, and the nodes of each. Raises EvaluationError."""
+        session = LoadedModel(model, config).session
+        assert isinstance(session, OrtSession)
+        inner: Any = session.session
+        found = [
+            AssignedNode(part.ep_name, node.name or INSERTED, qualified_op_type(node.domain, node.op_type))
+            for part in inner.get_provider_graph_assignment_info()
+            for node in part.get_nodes()
+        ]
+        return list(inner.get_providers()), found
+
+
+def assignment(model: Model, config: SessionConfig, *, is_external: bool) -> ProviderAssignment:
+    """What the provider of a config takes of a model, which gets unique names. Raises ModelError if it does not load.
+
+    `is_external`: it keeps weights in other files.
+    """
+    make_node_names_unique(model.graph)
+    with ScratchFolder() as folder:
+        copy, log = folder / "model.onnx", folder / "log"
+        write_model(model, copy, external=is_external)
+        setting = replace(config, verbose=True, records_assignment=True)
+        try:
+            with WorkerProcess[AssignmentWorker](WORKER, LOAD_TIMEOUT, log, session_memory(copy, config)) as process:
+                providers, nodes = process.call().assigned(copy, setting)
+        except (EvaluationError, RequestFailed) as e:
+            raise ModelError(f"{e}; {MORE_MEMORY}" if is_lack_of_memory(e) else str(e)) from e
+        except WorkerExit as e:
+            raise ModelError(f"onnxruntime does not load it: {e}") from e
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            return assignment_of(model.graph, nodes, config.provider, providers, lines)
+
+
+def assignment_of(
+    graph: Graph, nodes: Sequence[AssignedNode], wanted: str, providers: Collection[str], log: Iterable[str]
+) -> ProviderAssignment:
+    """The assignment of the nodes of a session with these providers, by what it logs.
+
+    `wanted` is the full name of a provider; "" for the one of a library.
+    """
+    wanted = wanted or next((p for p in providers if p != CPU), CPU)
+    name, lines = short_name(wanted), list(log)
+    kept = {found[1] for line in lines if (found := KEPT_ON_CPU.search(line))}
+    remarks = dict.fromkeys(found[1] for line in lines if (found := REMARK.search(line.rstrip())))
+    types = {op.name: _input_types(op) for g in graph.with_subgraphs() for op in g.sorted_ops()}
+    taken = {(n.op, types.get(n.name, "")) for n in nodes if n.provider == wanted}
+
+    def reason(node: AssignedNode) -> str:
+        kind = types.get(node.name, "")
+        of_type = f" of {kind}" if kind else ""
+        if node.name in kept:
+            return CHEAP_REASON
+        if (node.op, kind) in taken:
+            return f"{name} takes other {node.op}{of_type}"
+        other_types = any(op == node.op for op, _ in taken)
+        return f"{name} takes {node.op}, but not{of_type}" if other_types else f"{name} takes no {node.op}{of_type}"
+
+    counts = Counter(short_name(n.provider) for n in nodes)
+    misfits = [Misfit(n.op, n.name, reason(n)) for n in nodes if n.provider != wanted]
+    if not taken and misfits:
+        started = wanted in providers
+        misfits = [Misfit("", "", f"{name} takes no node" if started else f"onnxruntime could not start {name}")]
+    told = (shorten(strip_source_locations(text), MAX_REMARK, placeholder=" ...") for text in remarks)
+    shown = [*told][:MAX_REMARKS] if misfits else []
+    return ProviderAssignment(dict(counts.most_common()), TargetFit(name, misfits), shown)
+
+
+def _input_types(op: Any) -> str:
+    """The element types of the operands of an op whose types are known, each once."""
+    known = [v.known_dtype for v in op.inputs if v is not None and v.known_dtype]
+    return ", ".join(dict.fromkeys(map(element_type, known)))
+
+
+def main() -> None:
+    """Serve the parent until it ends."""
+    serve(AssignmentWorker())

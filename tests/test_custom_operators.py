@@ -203,6 +203,28 @@ def run(folder: Path, text: str, outputs: list[str], feeds: Mapping[str, Any], o
                 else_branch = e () => (float[N,3] q) { q = Identity(w) }> }""",
             {"x": X, "c": np.array(True)}, [-2 * X], id="in-a-subgraph",
         ),
+        pytest.param(
+            """g (float[N,3] x) => (float[N,3] y) <bool c = {0}> { y = If(c) <
+                then_branch = t () => (float[N,3] p) { p = com.acme.Scale<factor=2.0>(x) },
+                else_branch = e () => (float[N,3] x) { }> }""",
+            {"x": X}, [X], id="in-a-branch-that-is-not-taken",
+        ),
+        pytest.param(
+            """g (float[N,3] x) => (float[N,3] y, float[M,N,3] z) <int64 n = {3}, float[1] one = {1}> {
+                half = Constant<value_float = 0.5>()
+                y, z = Loop(n, , x) <body = b (int64 i, bool c, float[N,3] s) => (bool d, float[N,3] t, float[N,3] u) {
+                    d = Identity(c) k = Cast<to=1>(i) a = Add(s, one) f = Greater(k, half) t = If(f) <
+                        then_branch = v () => (float[N,3] p) { p = com.acme.Scale<factor=2.0>(a) },
+                        else_branch = w () => (float[N,3] q) { q = Mul(a, half) }>
+                    u = Neg(t) }> }""",
+            {"x": X}, [2 * X + 8, -np.stack([(X + 1) / 2, X + 3, 2 * X + 8])], id="in-a-loop",
+        ),
+        pytest.param(
+            """g (float[N] x, float s) => (float y, float[N] z) { y, z = Scan<num_scan_inputs=1,
+                body = b (float t, float e) => (float u, float v) { a = com.acme.Scale<factor=2.0>(e) u = Add(t, a)
+                    v = Identity(u) }>(s, x) }""",
+            {"x": X[0], "s": np.float32(1)}, [np.float32(5), np.float32([3, -1, 5])], id="in-a-scan",
+        ),
     ],
 )  # fmt: skip
 def test_kernels_in_python(folder: Path, text: str, inputs: dict[str, Any], expected: list[Any]) -> None:
@@ -276,6 +298,15 @@ def test_a_kernel_that_keeps_it_at_some_sizes_alone_is_an_error(folder: Path) ->
     assert re.search(
         r"^error: the kernel .* gave float32\[1, 3\], and declares like=0, so float32\[\d, 3\]$", text, re.MULTILINE
     )
+
+
+def test_bodies_with_kernels_keep_the_bits_of_onnxruntime(folder: Path) -> None:
+    text = """g (float[N] x, bool c) => (float[N] y) { y = If(c) <
+        then_branch = t () => (float[N] p) { e = Exp(x) p = %s(e) },
+        else_branch = e () => (float[N] q) { q = Identity(x) }> }"""
+    inputs = {"x": np.random.default_rng(0).normal(0, 20, 1000).astype(np.float32), "c": np.array(True)}
+    own, custom = (run(folder, text % op, ["y"], inputs) for op in ("Neg", "com.acme.Scale<factor=-1.0>"))
+    np.testing.assert_array_equal(*own, *custom)
 
 
 def test_a_declared_input_that_a_node_lacks_is_named() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from time import time_ns
 from types import MappingProxyType
@@ -17,8 +18,10 @@ from onnx.external_data_helper import load_external_data_for_model
 from ..errors import EvaluationError, ModelLoadError
 from ..io.split_models import Loadable, SplitModel, message_of
 from ..ir.op_schemas import canonical_domain
+from ..operators.declaration import OperatorCall
+from ..operators.table import OPERATORS
 from ..processes.custom_operators import CustomOperators
-from ..serialization.proto_queries import all_nodes, local_functions
+from ..serialization.proto_queries import all_nodes, local_functions, opset_versions, subgraphs
 from .engines import EngineSession, ValueFacts
 from .ort_values import Array
 from .parted_session import DividedModel, Part, PartedSession, element_type, kind_of, type_of
@@ -27,6 +30,7 @@ from .reference_evaluator import reference_evaluator
 
 LoadPart = Callable[[bytes, Any], EngineSession]
 """Creates a session of an engine for a serialized model and a SessionConfig."""
+CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 KERNEL_EVENT, RUN_EVENT = "_kernel_time", "model_run"
 """The end of the names of events for nodes, and the name of the event for a run, in profiles of onnxruntime."""
 
@@ -69,15 +73,17 @@ class KernelSession(PartedSession):
     """A session of a model some of whose operators are `kernels` in Python.
 
     The nodes between two kernels are one model for the engine, which is loaded when the types of its inputs are known.
-    A kernel, and a node with one in its subgraph or function, runs in `onnx.reference`. Raises the errors of both. It
-    has no `inputs` and `outputs`: any value is taken as NumPy has it.
+    Bodies of If, Loop and Scan with a kernel in them are such sessions, too. A kernel, and another node with one in its
+    subgraph or function, runs in `onnx.reference`. Raises the errors of both. It has no `inputs` and `outputs`: any
+    value is taken as NumPy has it.
     """
 
     inputs: Sequence[ValueFacts] = ()
     outputs: Sequence[ValueFacts] = ()
 
     def __init__(self, model: onnx.ModelProto, kernels: set[Operator], config: Any, load: LoadPart) -> None:
-        self._config, self._load = config, load
+        self.version = opset_versions(model).get("", 0)
+        self._kernels, self._config, self._load = kernels, config, load
         graph = model.graph
         self._declared = {v.name: v.type for v in (*graph.input, *graph.value_info, *graph.output)}
         self._model = DividedModel(model, lambda n: n.op_type == "Constant" and not canonical_domain(n.domain))
@@ -95,7 +101,9 @@ class KernelSession(PartedSession):
         return found
 
     def _engine_sessions(self) -> list[EngineSession]:
-        return [session for (number, _), session in [*self._sessions.items()] if not self._parts[number].is_other]
+        found = [(session, self._parts[number].is_other) for (number, _), session in [*self._sessions.items()]]
+        of_bodies = chain.from_iterable(s.sessions.values() for s, _ in found if isinstance(s, _ControlFlow))
+        return [*(session for session, is_other in found if not is_other), *of_bodies]
 
     def _run_part(self, number: int, part: Part, values: Mapping[str, Any]) -> list[Any]:
         given = {name: values[name] for name in part.reads if name in values}
@@ -106,7 +114,10 @@ class KernelSession(PartedSession):
                 name: None if part.is_other else type_of(name, v, self._declared.get(name)) for name, v in given.items()
             }
             model = self._model.part_model(part, types)
-            session = reference_evaluator(model) if part.is_other else self._load_part(model)
+            if part.is_other and _is_control_flow(part.nodes[0], self.version):
+                session = _ControlFlow(self, part.nodes[0])
+            else:
+                session = reference_evaluator(model) if part.is_other else self._load_part(model)
             self._sessions[key] = session
         if part.is_other:
             begin, node = time_ns(), part.nodes[0]
@@ -117,6 +128,29 @@ class KernelSession(PartedSession):
                 self._require_declared(name, value, node)
             return found
         return session.run(list(part.makes), given)
+
+    def constants(self, names: Iterable[str]) -> dict[str, Any]:
+        """Those of some names that are constants of the model, with their values."""
+        made = (name for node in self._model.constants for name in node.output)
+        known = self._model.initializers.keys() | made
+        wanted = [name for name in names if name in known]
+        model = self._model.part_model(Part((), is_other=True, makes=tuple(wanted)), {})
+        tensors = (self._model.initializers.get(name) for name in wanted)
+        model.graph.initializer.extend(t for t in tensors if isinstance(t, onnx.TensorProto))
+        return dict(zip(wanted, reference_evaluator(model).run(wanted, {}), strict=True))
+
+    def body(self, graph: onnx.GraphProto, values: Mapping[str, Any]) -> KernelSession:
+        """A session of a body that reads values like these from outside, its inputs among them."""
+        declared = {**self._declared, **{i.name: i.type for i in graph.input}}
+        types = {name: type_of(name, value, declared.get(name)) for name, value in values.items()}
+        part = Part(graph.node, is_other=False, reads=tuple(values), makes=tuple(o.name for o in graph.output))
+        model = self._model.part_model(part, types)
+        model.graph.initializer.extend(graph.initializer)
+        model.graph.sparse_initializer.extend(graph.sparse_initializer)
+        model.graph.value_info.extend(graph.value_info)
+        del model.graph.output[:]
+        model.graph.output.extend(graph.output)
+        return KernelSession(model, self._kernels, replace_fields(self._config, profile_prefix=""), self._load)
 
     def _load_part(self, model: onnx.ModelProto) -> EngineSession:
         prefix = self._config.profile_prefix
@@ -152,6 +186,39 @@ class KernelSession(PartedSession):
         if wanted and isinstance(value, np.ndarray) and (found := element_type(cast("Array", value))) != wanted:
             names = [onnx.TensorProto.DataType.Name(t).lower() for t in (found, wanted)]
             raise EvaluationError(f"{node.domain}.{node.op_type} gave {names[0]} for {name}, declared as {names[1]}")
+
+
+class _ControlFlow:
+    """An If, Loop or Scan of a session, by its meaning: `sessions` of its bodies are made when they are needed."""
+
+    def __init__(self, around: KernelSession, node: onnx.NodeProto) -> None:
+        self._around, self._node = around, node
+        self._attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        results = (o.name for graph in subgraphs(node) for o in graph.output)
+        self._constants = around.constants(dict.fromkeys((*filter(None, node.input), *results)))
+        self.sessions = dict[tuple[Hashable, ...], KernelSession]()
+
+    def run(self, outputs: Sequence[str], values: Mapping[str, Any]) -> list[Any]:
+        """The outputs of some names, from what the node and its bodies read."""
+        found = {**self._constants, **values}
+
+        def run_body(graph: onnx.GraphProto, given: Sequence[Any]) -> list[Any]:
+            own = (np.asarray(v) if hasattr(v, "ndim") else v for v in given)  # an element of a vector is no array
+            feeds: dict[str, Any] = found | {i.name: v for i, v in zip(graph.input, own, strict=True)}
+            key = id(graph), *((name, kind_of(v)) for name, v in feeds.items())
+            if (session := self.sessions.get(key)) is None:
+                session = self.sessions[key] = self._around.body(graph, feeds)
+            return session.run([o.name for o in graph.output], feeds)
+
+        call = OperatorCall(self._node, self._around.version, self._attributes, (), run_body)
+        results = OPERATORS[self._node.op_type].run(call, *(found[n] if n else None for n in self._node.input))
+        return [value for name, value in zip(self._node.output, results, strict=False) if name in outputs]
+
+
+def _is_control_flow(node: onnx.NodeProto, version: int) -> bool:
+    """Whether a node is an If, Loop or Scan with a meaning in the opset of its model."""
+    is_known = node.op_type in CONTROL_FLOW and not canonical_domain(node.domain)
+    return is_known and OPERATORS[node.op_type].meaning(version) is not None
 
 
 def _with_callers(model: onnx.ModelProto, kernels: set[Operator]) -> set[Operator]:

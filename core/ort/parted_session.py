@@ -41,12 +41,12 @@ class DividedModel:
         self.initializers: dict[str, onnx.TensorProto | onnx.SparseTensorProto] = {t.name: t for t in graph.initializer}
         self.initializers |= {s.values.name: s for s in graph.sparse_initializer}
         known = self.initializers.keys() - {i.name for i in graph.input}
-        self._constants = list[onnx.NodeProto]()
+        self.constants = list[onnx.NodeProto]()
         self.nodes = list[onnx.NodeProto]()
         for node in needed_nodes(graph.node, self.outputs):
             if is_here := is_constant(node) and known.issuperset(read_names(node)):
                 known.update(node.output)
-                self._constants.append(node)
+                self.constants.append(node)
             if not is_here or not {*node.output}.isdisjoint(self.outputs):
                 self.nodes.append(node)
 
@@ -80,7 +80,7 @@ class DividedModel:
         model.opset_import.extend(self.message.opset_import)
         model.functions.extend(self.message.functions)
         model.graph.name = "part"
-        constants = [node for node in self._constants if types.keys().isdisjoint(node.output)]
+        constants = [node for node in self.constants if types.keys().isdisjoint(node.output)]
         nodes = needed_nodes([*constants, *part.nodes], part.makes)
         model.graph.input.extend(onnx.ValueInfoProto(name=n, type=types[n]) for n in part.reads if n in types)
         for name in dict.fromkeys(name for node in nodes for name in read_names(node) if name not in types):

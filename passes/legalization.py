@@ -335,11 +335,12 @@ class _Planner:
 
     def plan(self, op: Op) -> Plan:
         """The plan of an op that is lacking."""
-        key = _identity(op)
+        facts = _identity(op)  # of what is being built, no output is used yet
+        key = (facts, *(op.graph.is_unused(v) for v in op.outputs))
         if key not in self._plans:
-            if key in self._pending or len(self._pending) >= MAX_DEPTH:
+            if facts in self._pending or len(self._pending) >= MAX_DEPTH:
                 return Plan(tried={"": "its decompositions lead back to it"})
-            self._pending.append(key)
+            self._pending.append(facts)
             try:
                 self._plans[key] = self._planned(op)
             finally:
@@ -405,9 +406,8 @@ def _is_foldable_value(value: Value, depth: int = 0) -> bool:
 def _identity(op: Op) -> object:
     """The facts that decide how an op is decomposed."""
     known = [None if v is None else (v.known_dtype, v.known_shape, _content(v)) for v in op.inputs]
-    used = [op.graph.is_unused(v) for v in op.outputs]
     attributes = sorted((name, repr(value)) for name, value in op.attrs.items())
-    return op.type, op.domain, op.version, tuple(attributes), tuple(known), tuple(used)
+    return op.type, op.domain, op.version, tuple(attributes), tuple(known)
 
 
 def _content(value: Value) -> object:

@@ -162,6 +162,8 @@ def test_analyses_of_plugins(models: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "counting.py").write_text("\n".join(lines))
     table = cells(invoke(*models, "--plugin", tmp_path / "counting.py").stdout)
     assert table["ops in all"] == ["5", "1"]
+    both = Plugin(analyses={"ops": len, "reading": lambda g: g.nothing})
+    assert info(models[1], plugin=[both], analysis=["ops"]).models[0].analyses == {"ops": "1"}
     assert info(models[1], plugin=[Plugin(analyses={"inputs": lambda g: len(g.inputs)})]).models[0].analyses == {
         "inputs": "1"
     }

@@ -12,7 +12,7 @@ from msgspec import structs
 from onnx import TensorProto
 from passwright.app.registry import environment
 from passwright.core import NEVER, Op, RewriteBuilder, RulePass, Support, Target, Value, from_onnx, rule
-from passwright.core.errors import UsageError
+from passwright.core.errors import TargetError, UsageError
 from passwright.core.ir.cost_model import CPU
 from passwright.core.ir.op_schemas import split_op_type
 from passwright.core.ort.sessions import SessionConfig, create_session
@@ -199,6 +199,7 @@ ADD = "g (float[2] x) => (float[2] y) { y = Add(x, x) }"
         "opset": (lambda: any_target(opset="17"), "^target t: opset takes a number as in 17, not '17'$"),
         "costs": (lambda: any_target(costs=3), "^target t: costs takes a CostModel, not 3$"),
         "fallback": (lambda: any_target(fallback=5), "^target t: fallback takes the name of a pipeline"),
+        "name of a pipeline": (lambda: Target("basic"), "^target basic: a pipeline, its fallback, has that name"),
         "unknown input": (
             lambda: any_target(operators={"Conv": Support(ranks={"Y": (1,)})}),
             "^target t: Conv has no attribute or input Y at any opset",
@@ -243,6 +244,20 @@ def test_a_condition_declines_by_false_and_names_its_line_where_it_raises() -> N
         any_target(others=lambda _: True).obstacle(add)
     with pytest.raises(UsageError, match=r"on Add y fails: ZeroDivisionError: .* \(test_targets.py:\d+\)$"):
         Target("t", operators={"Add": Support(condition=lambda _: 1 / 0)}).obstacle(add)
+
+
+def test_a_decomposition_that_makes_the_same_op_is_not_taken() -> None:
+    @rule(lambda g, x: g.HardSwish(x))
+    def same(g: RewriteBuilder, x: Value) -> Value:
+        """HardSwish(x) => HardSwish(x)"""
+        return g.HardSwish(x)
+
+    model, never = load("g (float[2] x) => (float[2] y) { y = HardSwish(x) }", 17), Support(last=0)
+    target = Target("t", operators={"HardSwish": never}, others="standard", decompositions=(same,))
+    assert op_types(optimize(model, target=target).model) == ["HardSigmoid", "Mul"]
+    strict = structs.replace(target, operators={"HardSwish HardSigmoid Clip Min Max Add": never})
+    with pytest.raises(TargetError, match="same would need HardSwish"):
+        optimize(model, target=strict)
 
 
 def test_a_decomposition_that_raises_is_said() -> None:

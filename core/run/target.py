@@ -335,6 +335,8 @@ class Target(Struct, frozen=True, dict=True):
         ):
             given = getattr(self, name)
             _require(isinstance(given, kind), f"target {self.name}: {name} takes {wanted}", given)
+        if self.name == self.fallback:
+            raise UsageError(f"target {self.name}: a pipeline, its fallback, has that name: give it another one")
         for name, items, kind, wanted in (
             ("decompositions", self.decompositions, Rule, "rules, as @rule makes them"),
             ("last", self.last, Pass, "passes, as RulePass(...)"),

@@ -320,7 +320,7 @@ def test_conditions(support: Support, reason: str) -> None:
     graph = from_onnx(load(text, 17)).graph
     (op,) = graph.ops()
     assert Target("t", operators={"Conv": support}).obstacle(op) == reason
-    either = Target("t", operators={"Add Conv": [Support(ranks=(1,)), support]})
+    either = Target("t", operators={"ConvTranspose Conv": [Support(ranks=(1,)), support]})
     is_of_opset = support.has_opset(op.version)
     reasons = dict.fromkeys(("rank 4 of X", *([reason] if is_of_opset else [])))
     assert either.obstacle(op) == (" or ".join(reasons) if reason else "")

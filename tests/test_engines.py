@@ -41,6 +41,7 @@ import passwright
 
 PLANTED = Path(__file__).with_name("planted_engine.py")
 OPENVINO = SessionConfig(engine="openvino", intra_op_threads=1)
+BUILT_IN = ("onnxruntime", "openvino", "openvino+onnxruntime", "web", "webgpu")
 F = np.float32([-1, 2])
 RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
 
@@ -79,7 +80,7 @@ def test_texts_that_name_no_engine(text: str, error: str) -> None:
 def test_engines_of_packages_are_found_by_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
     point = EntryPoint("mine", "planted_engine:ENGINE", engines.ENGINE_GROUP)
     monkeypatch.setattr(engines, "entry_points", lambda **_: [point])
-    assert engines.engine_names() == ["onnxruntime", "openvino", "openvino+onnxruntime", "mine"]
+    assert engines.engine_names() == [*BUILT_IN, "mine"]
     assert engines._find_engine.__wrapped__("mine").name == "planted"
     broken = EntryPoint("mine", "planted_engine:LIMIT", engines.ENGINE_GROUP)
     monkeypatch.setattr(engines, "entry_points", lambda **_: [broken])
@@ -100,7 +101,7 @@ def test_engines_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     finally:
         engines._find_engine.cache_clear()
     listed = {e.name: e for e in found.engines}
-    assert list(listed) == ["onnxruntime", "openvino", "openvino+onnxruntime", "lacking", "mine"]
+    assert list(listed) == [*BUILT_IN, "lacking", "mine"]
     assert listed["onnxruntime"].version == onnxruntime.__version__
     assert listed["openvino"].precisions == ("f32", "bf16", "f16", "int8")
     assert listed["openvino+onnxruntime"].precisions == ("f32", "bf16", "f16")

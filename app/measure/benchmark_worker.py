@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, perf_counter_ns, process_time_ns
-from typing import Any
+from typing import Any, cast
 
 import psutil
 from msgspec import Struct
@@ -92,7 +92,7 @@ class BenchmarkWorker:
         start = perf_counter()
         try:
             self.session = create_session(self.model, self.config)
-            creation = perf_counter() - start
+            creation = self.session.load_seconds or perf_counter() - start
             threads = self.process.num_threads() - threads + 1
             self.session.bind(first)()
             memory = self.process.memory_info()
@@ -134,6 +134,9 @@ class BenchmarkWorker:
         if self.callers > 1:
             return concurrent_times(run, calls, self.callers)
         found, on_core, waits = list[int](), list[int](), WaitClock()
+        if self.session is not None and self.session.load_seconds:  # it measures its calls itself
+            found = [round(cast("float", run()) * 1e9) for _ in range(calls)]
+            return CallBlock(found, *waits.read())
         for first in range(0, calls, most := max(1, round(GROUP_SECONDS / seconds))):
             group = min(most, calls - first)
             begin, marks = process_time_ns(), [perf_counter_ns()]

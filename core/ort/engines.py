@@ -22,9 +22,15 @@ ENGINE_GROUP = "passwright.engines"
 ONNXRUNTIME = "onnxruntime"
 SPLIT = "openvino+onnxruntime"
 BUILT_IN = MappingProxyType(
-    {ONNXRUNTIME: ".onnxruntime_engine", "openvino": ".openvino_engine", SPLIT: ".split_engine"}
+    {
+        ONNXRUNTIME: ".onnxruntime_engine:ENGINE",
+        "openvino": ".openvino_engine:ENGINE",
+        SPLIT: ".split_engine:ENGINE",
+        "web": ".web_engine:ENGINE",
+        "webgpu": ".web_engine:WEBGPU_ENGINE",
+    }
 )
-"""The modules of the engines of this package, which are imported when an engine is used."""
+"""The engines of this package, in modules that are imported when one is used."""
 SINGLE = "f32"
 """The precision in which a model of float32 is computed as it says."""
 SYNTAX = "name, name:precision or name:precision{option=text}"
@@ -87,7 +93,8 @@ class EngineSession(Protocol):
 
     `precision` is the precision in which it really computes, before a colon and what runs where, if there is more than
     one engine; `threads` is the number that compute an op, 0 if that is not known. A session is called by one thread at
-    a time, but what `bind` returns.
+    a time, but what `bind` returns. A session in another process, which measures time there, has the `load_seconds`
+    that loading took, and what it binds returns the seconds of a call.
 
     Examples:
         >>> session = find_engine("onnxruntime").load(model.SerializeToString(), EngineSettings(threads=1))
@@ -99,6 +106,7 @@ class EngineSession(Protocol):
     outputs: Sequence[ValueFacts]
     precision: str = SINGLE
     threads: int = 0
+    load_seconds: float = 0.0
 
     def run(self, outputs: Sequence[str] | None, feeds: Mapping[str, Any]) -> list[Any]:
         """Run once: the outputs of these names, or all. Arrays are of the caller; ml_dtypes where NumPy lacks a type.
@@ -274,7 +282,8 @@ def find_engine(name: str) -> Engine:
 @cache
 def _find_engine(name: str) -> Engine:
     if name in BUILT_IN:
-        return import_module(BUILT_IN[name], __package__).ENGINE
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return getattr(import_module(module, __package__), attribute)
     if name.endswith(".py"):
         return _engine_in(import_file(Path(name)), name)
     point = _entry_point(name)

@@ -7,7 +7,7 @@ import pytest
 from executable_documents import PAGES, ROOT, run_document
 from tiers import needs_openvino, slow_unless
 
-DOCUMENTS = [ROOT / "README.md", *PAGES]
+DOCUMENTS = [ROOT / "README.md", ROOT / "skills" / "passwright" / "SKILL.md", *PAGES]
 OF_OPENVINO = {"engines"}
 FIRST = {"README", "quick-start", "write-a-pass"}  # the tests of all commands run what the other pages show
 QUICK = [d for d in DOCUMENTS if d.stem in FIRST]

@@ -353,7 +353,7 @@ def test_inexact_rule_is_excluded() -> None:
     ("r", "remark"),
     {
         "operator of a later opset": (gelu_away, "Gelu does not exist at opset 17; it came with opset 20"),
-        "no such op": (scale, "no op at all is Mul"),
+        "no such op": (scale, "no op is Mul"),
     },
 )  # fmt: skip
 def test_no_root(r: Rule, remark: str) -> None:
@@ -455,9 +455,7 @@ def test_rules_of_pass_are_ranked() -> None:
 def test_remark_names_change_that_removed_roots() -> None:
     model = load("g (float[2] x) => (float[2] y) { e = Exp(x) y = Relu(e) }")
     _, report = only_rule(explain(model, "relu_to_mish", plugin=[relu_to_mish]))
-    assert (
-        report.remark == "no op at all is Relu; the file had 1, and the last was removed by drop_no_op_clamp at y (#0)"
-    )
+    assert report.remark == "no op is Relu; the file had 1, and the last was removed by drop_no_op_clamp at y (#0)"
 
 
 def test_pass_without_rules() -> None:
@@ -618,7 +616,7 @@ def test_other_optimizers_outside_pipeline(tmp_path: Path, name: str, line: str)
         "in a run": ([], 0, ["fired once", "#0 at s, replacing Add s, MatMul m", "not at 1 op left: another op (1)",
                              "Add t: 1 of 2 ops fit"]),
         "as it is": (["--as-is"], 0, ["would fire at 1 op", "Add s", "not at 1 op: another op (1)"]),
-        "no root": (["--at", "y"], 0, ["no op to start from is left: no op there is Add"]),
+        "no root": (["--at", "y"], 0, ["no op left to start from: no op there is Add"]),
         "none listed": (["--limit", "0"], 0, ["... and 1 more (--limit)"]),
         "place": (["--at", "matmul"], 1, [UNKNOWN]),
         "negative limit": (["--limit", "-1"], 2, []),

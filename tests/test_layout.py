@@ -42,7 +42,7 @@ APP_FLOORS = (
     {"info", "optimize"},
     {"bisect", "cli", "explain", "profile", "quantize", "verify"},
     {"compare", "models", "tune"},
-    {"commands"},
+    {"commands", "mcp_server"},
 )
 """The parts of the application; each imports only from earlier floors."""
 

@@ -108,7 +108,7 @@ def _match_lines(report: MatchReport, limit: int, *, as_is: bool) -> Iterator[st
         yield from (f"        {f.root}{f.inside}" for f in report.matches[:limit])
         yield from _remaining_count(len(report.matches) - limit)
     if report.remark:
-        yield f"    no op to start from{'' if as_is else ' is left'}: {report.remark}"
+        yield f"    no op {'' if as_is else 'left '}to start from: {report.remark}"
     missed = report.roots - len(report.matches)
     if missed:
         kinds = ", ".join(f"{MISS_TEXTS[MismatchKind(kind)]} ({n})" for kind, n in report.miss_counts.items())

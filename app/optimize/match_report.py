@@ -206,7 +206,7 @@ def _no_roots_reason(r: Rule, graph: Graph, is_selected: RootFilter | None) -> s
     missing = [_missing_operator(pattern, graph) for pattern in r.patterns]
     if all(missing):
         return missing[0]
-    return f"no op {'there' if is_selected is not None else 'at all'} is {join_alternatives(r.root_types)}"
+    return f"no op {'there ' if is_selected is not None else ''}is {join_alternatives(r.root_types)}"
 
 
 def _missing_operator(pattern: OpPattern, graph: Graph) -> str:

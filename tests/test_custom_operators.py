@@ -284,7 +284,7 @@ def test_a_kernel_keeps_what_it_declares() -> None:
         session = LoadedModel(
             load("g (float[2,3] x) => (float[M,N] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
         )
-        with pytest.raises(UnverifiableError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
+        with pytest.raises(EvaluationError, match=r"gave float32\[3, 2\], and declares like=0, so float32\[2, 3\]"):
             session.run(["y"], {"x": X})
 
 
@@ -297,6 +297,15 @@ def test_a_kernel_that_keeps_it_at_some_sizes_alone_is_an_error(folder: Path) ->
     text = passes(folder, "run", "s.onnx", "--kernels", "first.py", code=4)
     assert re.search(
         r"^error: the kernel .* gave float32\[1, 3\], and declares like=0, so float32\[\d, 3\]$", text, re.MULTILINE
+    )
+    (folder / "rule.py").write_text(
+        "from passwright.core import rule\n"
+        + (folder / "first.py").read_text(encoding="utf-8")
+        + "@rule(lambda g, x: g.Neg(g.Neg(x)))\ndef scaled(g, x):\n    return g.domain('com.acme').Scale(x)\n",
+        encoding="utf-8",
+    )
+    assert "scaled changes the results of the model: the rewritten model fails" in passes(
+        folder, "check", "rule.py", "--budget", "20", code=3
     )
 
 
@@ -312,7 +321,7 @@ def test_bodies_with_kernels_keep_the_bits_of_onnxruntime(folder: Path) -> None:
 def test_a_declared_input_that_a_node_lacks_is_named() -> None:
     with with_custom_operators(read_custom_operators((), [kernel("com.acme.Scale", like=3)(np.negative)])):
         model = load("g (float[2,3] x) => (float[2,3] y) { y = com.acme.Scale(x) }", 18).SerializeToString()
-        with pytest.raises(UnverifiableError, match="declares like=3, an input that the node does not have"):
+        with pytest.raises(EvaluationError, match="declares like=3, an input that the node does not have"):
             LoadedModel(model).run(["y"], {"x": X})
 
 

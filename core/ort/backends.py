@@ -10,15 +10,7 @@ from typing import Any
 
 import onnx
 
-from ..errors import (
-    OUT_OF_MEMORY,
-    EvaluationError,
-    MemoryExhausted,
-    ModelLoadError,
-    PassesError,
-    UnverifiableError,
-    format_error,
-)
+from ..errors import OUT_OF_MEMORY, EvaluationError, MemoryExhausted, ModelLoadError, PassesError, format_error
 from ..io.files import model_bytes
 from ..io.ort_format import is_ort_file
 from ..io.split_models import Loadable, SplitModel, message_of
@@ -160,11 +152,11 @@ def is_lack_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryExhausted | MemoryError) or any(mark in str(error) for mark in marks)
 
 
-def run_error(backend: str, error: BaseException) -> EvaluationError | UnverifiableError:
+def run_error(backend: str, error: BaseException) -> EvaluationError:
     """The error for a run that raised `error`."""
     if is_lack_of_memory(error):
         return MemoryExhausted(f"{backend} {OUT_OF_MEMORY}")
-    if isinstance(error, EvaluationError | UnverifiableError):  # of a kernel in Python
+    if isinstance(error, EvaluationError):  # of a kernel in Python
         return error
     return EvaluationError(f"{backend} cannot run it: {backend_message(error)}")
 

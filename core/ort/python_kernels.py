@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 import onnx
 
-from ..errors import EvaluationError, UnverifiableError, UsageError
+from ..errors import EvaluationError, UsageError
 from ..ir.op_schemas import qualified_op_type, split_op_type
 from ..processes.custom_operators import CustomOperators, KernelPlace
 from ..serialization.proto_queries import all_nodes, local_functions, opset_versions
@@ -29,6 +29,10 @@ Operator = tuple[str, str]
 
 class KernelFailed(EvaluationError):
     """A kernel in Python that raised an exception, or gave no proper outputs."""
+
+
+class BrokenKernel(KernelFailed):
+    """A kernel in Python that does not keep what it declares, on which rewrites rely: it is no refusal of inputs."""
 
 
 @dataclass(frozen=True)
@@ -167,17 +171,14 @@ def _outputs(label: str, given: Any, names: list[str]) -> tuple[Any, ...]:
 
 
 def _require_like(label: str, outputs: tuple[Any, ...], source: list[Any], number: int) -> None:
-    """Raise UnverifiableError for an output of another type or shape than the input of a number.
-
-    It is no refusal of inputs: rewrites rely on what a kernel declares.
-    """
+    """Raise BrokenKernel for an output of another type or shape than the input of a number."""
     if not source:
-        raise UnverifiableError(f"{label} declares like={number}, an input that the node does not have")
+        raise BrokenKernel(f"{label} declares like={number}, an input that the node does not have")
     kinds = [(getattr(v, "dtype", None), getattr(v, "shape", None)) for v in (*source, *outputs)]
     for dtype, shape in kinds[1:]:
         if (dtype, shape) != kinds[0]:
             wanted = f"like={number}, so {kinds[0][0]}{list(kinds[0][1] or ())}"
-            raise UnverifiableError(f"{label} gave {dtype}{list(shape or ())}, and declares {wanted}")
+            raise BrokenKernel(f"{label} gave {dtype}{list(shape or ())}, and declares {wanted}")
 
 
 def with_functions(model: onnx.ModelProto, added: CustomOperators) -> onnx.ModelProto:

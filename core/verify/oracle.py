@@ -27,6 +27,7 @@ from ..operators.element_types import Array
 from ..ort.backends import LoadedModel, OnnxReference
 from ..ort.call_monitor import call_facts
 from ..ort.empty_tensors import CONVOLUTIONS, EMPTY_SAFE_OPS, has_nonempty_filters
+from ..ort.python_kernels import BrokenKernel
 from ..processes.process_limits import default_memory
 from ..serialization.proto_queries import used_operators
 from ..serialization.provenance import read_conditions
@@ -706,6 +707,8 @@ class Oracle:
         except MemoryExhausted as e:
             self.notes.append(f"{e} on {input_set}, which were skipped")
             raise
+        except BrokenKernel as e:
+            raise UnverifiableError(str(e)) from e
         self._has_run = True
         return LazyValues(partial(self._outputs.get, run, compute))
 

@@ -239,7 +239,8 @@ def info(
         names = NameResolver(options.plugin)
         goal = names.target_named(options.target) if options.target else None
         named = {name: names.analysis_named(name) for name in options.analysis}
-        analyses = named or names.registry.analyses
+        own = names.registry.analyses
+        analyses = named if not own.keys().isdisjoint(named) else {**own, **named}
     sizes = Specialize(options.shape or {}, options.dim or {}) if options.shape or options.dim else None
     session = None
     if options.ep is not None or options.ep_library is not None:

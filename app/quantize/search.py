@@ -460,7 +460,8 @@ class Search:
         It alone if no way makes it smaller. onnxruntime makes floats of them when it loads the model.
         """
         trial, builder = found.trial, found.builder
-        for name, passes in () if trial.scheme in self.stores else self.stores.items():
+        has_stores = trial.scheme in self.stores or builder.scheme.stores
+        for name, passes in () if has_stores else self.stores.items():
             if self._is_exhausted():
                 break
             self.progress(f"quantizing: {trial.scheme}, storing {name}")

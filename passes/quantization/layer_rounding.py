@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -56,10 +57,14 @@ class IntegerWeights(NamedTuple):
 
 
 class LayerPair(NamedTuple):
-    """A Conv or a product of a model, and the op that has integer weights in its place in the quantized model."""
+    """A Conv or a product of a model, and the op that has integer weights in its place in the quantized model.
+
+    `names` are those by which the latter is found.
+    """
 
     original: Op
     quantized: Op
+    names: tuple[str, ...]
 
 
 def rows_of(op: Op) -> Rows:
@@ -83,16 +88,24 @@ class RoundedLayer(NamedTuple):
 
 def layer_pairs(original: Graph, quantized: Graph) -> list[LayerPair]:
     """The layers that two models share, by the names of values behind them. O(ops)."""
-    made: dict[str, Op] = {}
-    for op in layers(original):
-        if operand(op, 1).is_const:
-            made.update((v.name, op) for v in values_behind(op))
+    known = [op for op in layers(original) if operand(op, 1).is_const]
+    stems = Counter(stem(op.outputs[0].name) for op in known)
+    made: dict[str, tuple[Op, tuple[str, ...]]] = {}
+    for op in known:
+        first = stem(op.outputs[0].name)
+        names = (*(v.name for v in values_behind(op)), *([first] if stems[first] == 1 else []))
+        made.update((name, (op, names)) for name in names)
     pairs: list[LayerPair] = []
     for op in layers(quantized):
         found = next((made[name] for name in names_behind(op) if name in made), None)
-        if found is not None and (found.type == "Conv") == (op.type == "Conv"):  # a Gemm may be of a MatMul
-            pairs.append(LayerPair(found, op))
+        if found is not None and (found[0].type == "Conv") == (op.type == "Conv"):  # a Gemm may be of a MatMul
+            pairs.append(LayerPair(found[0], op, found[1]))
     return pairs
+
+
+def stem(name: str) -> str:
+    """The name of which that of a new value was made."""
+    return name.partition(FRESH_NAME_MARK)[0]
 
 
 def layers(graph: Graph) -> Iterator[Op]:
@@ -120,7 +133,7 @@ def values_behind(op: Op) -> Iterator[Value]:
 def names_behind(op: Op) -> Iterator[str]:
     """The names of these values; last, that of which the name of the result was made."""
     yield from (v.name for v in values_behind(op))
-    yield op.outputs[0].name.partition(FRESH_NAME_MARK)[0]
+    yield stem(op.outputs[0].name)
 
 
 def is_bias(op: Op, v: Value) -> bool:
@@ -159,7 +172,7 @@ def rounded_layers(pairs: Iterable[LayerPair], collect: Collect) -> dict[str, Ro
             for pair, _ in group if grams else ():
                 layer = unless_declined(rounded_layer, pair, grams)
                 if layer is not None:
-                    found |= {v.name: layer for v in values_behind(pair.original)}
+                    found |= dict.fromkeys(pair.names, layer)
     return found
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import checker
-from passwright.core import ChangeLog, Pipeline, QuantizationSpec, from_onnx, rule_pass
+from passwright.core import ChangeLog, Graph, Pipeline, QuantizationSpec, from_onnx, rule_pass
 from passwright.core.calibration.collection import collect_statistics
 from passwright.core.calibration.statistics import Rows, ValueStatistics
 from passwright.core.rewriting.change_log import Exclusions
@@ -276,6 +276,18 @@ def test_layers_of_other_names_are_left_out() -> None:
     other = load(ROWS.replace(" y)", " z)") + "z = Gemm(x, u, b) }", weights=constants)
     assert not layer_pairs(from_onnx(model).graph, from_onnx(other).graph)
     assert len(layer_pairs(from_onnx(model).graph, from_onnx(model).graph)) == 1
+
+
+def test_layers_of_new_names_are_those_that_the_names_were_made_of() -> None:
+    """Rewrites give the result of a layer a new name, made of that which it had."""
+
+    def graph(first: str, second: str) -> Graph:
+        body = f"{first} = MatMul(x, u) r = Neg({first}) {second} = MatMul(r, v) y = Neg({second}) }}"
+        return from_onnx(load(ROWS + body, weights={"u": weights(24, 8), "v": weights(8, 8)})).graph
+
+    pairs = layer_pairs(graph("m_pw2", "n"), graph("m_pw7", "n_pw8"))
+    assert [p.names[-1] for p in pairs] == ["m", "n"]
+    assert not layer_pairs(graph("m_pw2", "m_pw5"), graph("m_pw7", "m_pw9"))  # which is which is unknown
 
 
 @each(

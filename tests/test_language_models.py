@@ -10,10 +10,16 @@ import onnx
 import pytest
 from loaded_by_ort import decibels
 from msgspec.structs import replace
+from onnx import TensorProto
+from passwright.app.measure.accuracy import LabelledSet, labelled_outputs, load_metric
 from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.schemes import SCHEMES
 from passwright.core import QuantizationSpec
 from passwright.core.io.model_source import model_source
+from passwright.core.ort.backends import LoadedModel
+from passwright.core.verify.input_specs import input_specs
+
+from passwright import quantize
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
 from decoding import feeds, loaded
@@ -40,3 +46,27 @@ def test_weights_of_few_bits_and_the_graph_of_fused_operators(bits: int, tmp_pat
         wanted, *others = ([np.asarray(v) for v in s.run(None, given)] for s in sessions)
         for got in others:
             assert min(map(decibels, wanted, got)) > (6 if bits == 4 else 25)
+
+
+def test_a_cache_of_integers_is_asked_for_and_said(tmp_path: Path) -> None:
+    write_decoder(tmp_path / "lm.onnx", Sizes(**SIZES))
+    tokens = np.random.default_rng(0).integers(0, SIZES["vocabulary"], (6, 8))
+    labels = np.concatenate([tokens[:, 1:], np.full((6, 1), -1)], axis=1)
+    np.savez(tmp_path / "text.npz", ids=tokens, labels=labels)
+    options: dict[str, Any] = {"labelled": tmp_path / "text.npz", "metric": "perplexity", "goal": "size"}
+    options |= {"scheme": "weights8", "threads": 1, "min_time": 0.01, "time": 60.0}
+    result = quantize(tmp_path / "lm.onnx", **options, int8_cache=True)
+    values = [*result.model.graph.input, *result.model.graph.output]
+    types = {v.name: v.type.tensor_type.elem_type for v in values}
+    assert {types[name] for name in types if name.startswith(("past", "present"))} == {TensorProto.INT8}
+    said = "the interface has changed, as --int8-cache asks for: 4 inputs and 4 outputs are int8, as past.0.key and"
+    assert any(note.startswith(said) for note in result.report.notes)
+    assert result.report.result.bytes < result.report.original.bytes
+    result.save(tmp_path / "int8.onnx")
+    text, figures = LabelledSet.read(tmp_path / "text.npz"), list[float]()
+    for path in (tmp_path / "lm.onnx", tmp_path / "int8.onnx"):
+        graph = model_source(path, inline=False).load()
+        names = [v.name for v in graph.graph.outputs]
+        found = labelled_outputs(LoadedModel(path), input_specs(graph), names, text)
+        figures.append(load_metric("perplexity")(found, labels))
+    assert figures[1] == pytest.approx(figures[0], rel=0.05)

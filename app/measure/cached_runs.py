@@ -16,6 +16,7 @@ from ...core.verify.seeded_session import Session
 
 Array = np.ndarray[Any, Any]
 INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64})
+CACHE_TYPES = FLOATS | {TensorProto.INT8}
 PAST, PRESENT = "past", "present"
 
 
@@ -62,7 +63,7 @@ class TokenCache(Struct, frozen=True):
 
 def _is_past(spec: InputSpec) -> bool:
     is_cache = PAST in spec.name.lower() and len(spec.shape) == 4
-    return is_cache and spec.type_kind == TENSOR and spec.default is None and spec.dtype in FLOATS
+    return is_cache and spec.type_kind == TENSOR and spec.default is None and spec.dtype in CACHE_TYPES
 
 
 def _growing_axis(spec: InputSpec, inputs: Sequence[InputSpec]) -> int | None:

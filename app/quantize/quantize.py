@@ -32,6 +32,7 @@ from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING
 from ...core.run.pipeline import RulePass
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
+from ...passes.quantization.cache import expose_integer_caches
 from ...passes.quantization.widening import WidenHalves
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
@@ -59,12 +60,14 @@ from .report import Measured, QuantizationReport
 from .samples import Criteria, Samples, read_samples
 from .schemes import (
     AUTO,
+    QUANTIZE_CACHE,
     STORE_WEIGHTS,
     Calibration,
     chosen_schemes,
     combined_schemes,
     lossy_passes,
     requested_schemes,
+    spec_of_caches,
     weight_settings,
 )
 from .search import TAKEN, BuiltCandidate, Limits, RaceRatios, Search, Variants, candidate_time
@@ -72,6 +75,7 @@ from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
 LARGER = "the result is larger than the original: scales and conversions take more than its weights save"
+INTEGER_CACHE = "the interface has changed, as --int8-cache asks for: {} and {} are int8, as {} and {}"
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
 RACE_SHARE = 0.3  # of the time that is left of a search, for the calls of a race
@@ -124,7 +128,8 @@ def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOpt
     without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
     to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
     `scheme`: "auto" or names. `goal`: latency, size or memory. `block_size` weights have one scale in
-    weights4 and weights8, and a zero point if `asymmetric`. `target`: this machine by default. `leave`: values or
+    weights4 and weights8, and a zero point if `asymmetric`. With `int8_cache`, past and present keys and values of the
+    result are int8. `target`: this machine by default. `leave`: values or
     operators that stay in float. Rules of contract LOSSY of `plugin` run before the rules of each scheme. The search
     ends after so many scored `trials` or after `time` seconds; with a `journal`, an interrupted one goes on.
     `json`: a file for the report as JSON, `html`: for a page of HTML. Either, or `op_errors`, has the errors of
@@ -177,6 +182,14 @@ def quantize_prepared(
         has_errors = taken is not None and taken.candidate.changes and options.op_errors
         errors = value_errors(taken, setup.sensitivity_feeds) if taken is not None and has_errors else None
         quantized = [] if taken is None else quantized_ops(taken, errors)
+        wide = [] if taken is None or not taken.candidate.changes else kept_high_precision(taken, search.trials)
+        in_float = [] if taken is None or taken.precision else float_ops(taken)
+        notes = [*samples.notes, *setup.notes, *([LARGER] if after.bytes > before.bytes else [])]
+        pasts, presents = expose_integer_caches(taken.candidate.model.graph) if taken is not None else ([], [])
+        if taken is not None and pasts:
+            after = structs.replace(after, bytes=taken.candidate.write(folder / "integer caches.onnx"))
+            counts = plural(len(pasts), "input"), plural(len(presents), "output")
+            notes.append(INTEGER_CACHE.format(*counts, pasts[0], presents[0]))
     report = QuantizationReport(
         setup.source.label,
         "" if taken is None else taken.trial.scheme,
@@ -190,9 +203,9 @@ def quantize_prepared(
         after,
         search.trials,
         quantized,
-        [] if taken is None or taken.precision else float_ops(taken),
-        [] if taken is None or not taken.candidate.changes else kept_high_precision(taken, search.trials),
-        [*samples.notes, *setup.notes, *([LARGER] if after.bytes > before.bytes else [])],
+        in_float,
+        wide,
+        notes,
         before.metrics.threads,
         timer.seconds,
         found_versions,
@@ -252,9 +265,12 @@ class QuantizationContext(Struct, frozen=True):
 
     def schemes(self, options: QuantizationOptions) -> dict[str, Variants]:
         """The schemes to try, with their variants."""
+        spec, plugins = self.target.spec({}), self.plugins
+        if options.int8_cache:
+            spec, plugins = spec_of_caches(spec, self.calibration), (QUANTIZE_CACHE, *plugins)
         return chosen_schemes(
-            options.scheme, self.floats, self.calibration, self.target.spec({}), options.calibrate, options.format,
-            self.plugins, self.source, self.racing.precisions, weight_settings(options),
+            options.scheme, self.floats, self.calibration, spec, options.calibrate, options.format, plugins,
+            self.source, self.racing.precisions, weight_settings(options),
         )  # fmt: skip
 
     def search(self, options: QuantizationOptions, folder: Path, timer: PhaseTimer, **settings: Any) -> Search:

@@ -87,6 +87,9 @@ class QuantizationOptions(
         least=0,
     )
     asymmetric: bool = option(default=False, help="Use a zero point for each scale in weights4 and weights8.")
+    int8_cache: bool = option(
+        default=False, help="Make past and present keys and values int8, which changes these inputs and outputs."
+    )
     goal: Goal = search_option(
         "latency",
         "What to minimize: latency, size or memory.",

@@ -27,7 +27,8 @@ from ...core.support.suggestions import did_you_mean
 from ...passes.cleanup import quantization as no_op_quantization
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
-from ...passes.quantization import dynamic, integer_operators, static_groups, weights
+from ...passes.quantization import cache, dynamic, integer_operators, static_groups, weights
+from ...passes.quantization.cache import cached_operands
 from ...passes.quantization.channel_scales import (
     EqualizeChannels,
     ProtectWeights,
@@ -41,6 +42,7 @@ from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
 from ..measure.criterion import Feeds
+from ..optimize.match_report import diagnose_match
 from ..registry.pass_sources import plugin_registries
 from .candidates import CandidateBuilder, Scheme
 from .quantize_options import QuantizationOptions
@@ -50,6 +52,7 @@ UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
 QUANTIZE_WEIGHTS = rule_pass(weights, "quantize-weights")
 STORE_INT8_WEIGHTS = rule_pass(weights, "store-int8-weights")
+QUANTIZE_CACHE = rule_pass(cache, "quantize-cache")
 FORMATS: Mapping[str, tuple[Pass, ...]] = {"qdq": (), "qoperator": (rule_pass(integer_operators, "integer-operators"),)}
 STORE_WEIGHTS: Mapping[str, tuple[Pass, ...]] = {
     "int8-weights": (STORE_INT8_WEIGHTS, StoreWeights()),
@@ -241,6 +244,20 @@ def weight_settings(options: QuantizationOptions) -> dict[str, Any]:
         flag = f"--block-size {options.block_size}" if options.block_size else "--asymmetric"
         raise UsageError(f"{flag}: it needs one of the schemes {', '.join(users)}, which --scheme does not include")
     return given
+
+
+def spec_of_caches(spec: QuantizationSpec, calibration: Calibration | None) -> QuantizationSpec:
+    """The spec with the channels of caches. Raises UsageError without data, or if no cache can be of integers."""
+    if calibration is None:
+        raise UsageError("--int8-cache needs texts to calibrate with: give --labelled or --data")
+    graph = calibration.source.load().graph
+    found = replace(spec, channels={n: c.maxima for n, c in calibration.channels(cached_operands(graph)).items()})
+    graph.context.quantization = found
+    tried = [diagnose_match(r, op) for op in graph.ops("Attention") for r in QUANTIZE_CACHE.rules]
+    if all(d.failures for d in tried):
+        reasons = [f"{d.failures[0].reason}" for d in tried] or ["the optimized model has no Attention"]
+        raise UsageError(f"--int8-cache: {reasons[0]}")
+    return found
 
 
 def chosen_schemes(

@@ -37,8 +37,9 @@ class QuantizationSpec(Struct, frozen=True):
     of fewer than `min_weights` weights in float, which onnxruntime computes as fast; static schemes, convolutions of
     images of fewer than `min_channels`. Weight-only schemes use `weight_bits`, 4 or 8, one scale for each `block`
     weights of an output channel (0: for all of them), and the zero point that fits each best unless `symmetric`.
-    Weights named in `wide` have 8 bits all the same. In `remembered`, rules keep what takes long and other candidates
-    with the same weights need again.
+    Weights named in `wide` have 8 bits all the same. `channels`: the greatest magnitudes in the channels of new keys
+    and values, by name, for caches of integers. In `remembered`, rules keep what takes long and other candidates with
+    the same weights need again.
 
     Examples:
         >>> spec = QuantizationSpec(ranges={"x": Range(-1.0, 2.5)}, weight_limit=63)
@@ -60,6 +61,7 @@ class QuantizationSpec(Struct, frozen=True):
     block: int = 0
     symmetric: bool = True
     wide: frozenset[str] = frozenset()
+    channels: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, np.ndarray[Any, Any]])
     remembered: dict[Any, Any] = field(default_factory=dict[Any, Any])
 
     def __post_init__(self) -> None:

@@ -223,7 +223,7 @@ def cast_inputs(model: Model, old: int, new: int, names: Collection[str] | None 
         v.reset()
         v.merge_type(new, shape)
         _cast(graph, v, old, wide, first)
-    graph.declared.inputs[:] = [(v, _as_type(info, new) if v in inputs else info) for v, info in graph.declared.inputs]
+    graph.declared.inputs[:] = [(v, as_type(info, new) if v in inputs else info) for v, info in graph.declared.inputs]
     graph.context.inference_epoch += 1
     return len(inputs)
 
@@ -239,7 +239,7 @@ def cast_outputs(model: Model, old: int, new: int) -> int:
     _require_cast(graph, outputs)
     last = max((op.order_key for op in graph.ops()), default=0)
     infos = zip(graph.outputs, graph.declared.outputs, strict=True)
-    graph.declared.outputs[:] = [_as_type(info, new) if v in outputs else info for v, info in infos]
+    graph.declared.outputs[:] = [as_type(info, new) if v in outputs else info for v, info in infos]
     for v in outputs:
         made = Value(graph.fresh_name(v.name))
         made.merge_type(new, v.recorded_type[1])
@@ -259,7 +259,8 @@ def _has_type(v: Value, dtype: int) -> bool:
     return v.type is None and v.known_dtype == dtype
 
 
-def _as_type(info: bytes, dtype: int) -> bytes:
+def as_type(info: bytes, dtype: int) -> bytes:
+    """A declaration with another element type."""
     proto = onnx.ValueInfoProto.FromString(info)
     proto.type.tensor_type.elem_type = dtype
     return proto.SerializeToString(deterministic=True)

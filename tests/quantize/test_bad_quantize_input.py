@@ -91,6 +91,8 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         ("--for openvino", USAGE, "--for openvino: choose from latency, size, memory; the target is --target openvino"),
         ("--leave Convv", USAGE, "--leave Convv: the model has no such value or operator"),
         ("--metric code.py:nan", USAGE, "--metric code.py:nan needs a labelled set: give --labelled"),
+        ("--int8-cache", USAGE, "--int8-cache needs texts to calibrate with: give --labelled or --data"),
+        ("--int8-cache --data good.npz", USAGE, "--int8-cache: the optimized model has no Attention"),
         ("--data missing.npz", BAD, "missing.npz does not exist"),
         ("--data garbage", BAD, "garbage is not an .npz file of arrays"),
         ("--data folder", BAD, "folder holds no input_*.pb"),

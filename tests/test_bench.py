@@ -14,6 +14,7 @@ import onnx
 import pytest
 from passwright.app.measure.accuracy import LabelledSet, labelled_outputs, load_metric
 from passwright.app.measure.bench import BenchReport, ModelBenchmark, figures_of
+from passwright.app.measure.criterion import Budget, LabelledPart
 from passwright.app.measure.document import describe
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.ready_metrics import top_1
@@ -381,3 +382,14 @@ def test_summary_lines_of_ratios() -> None:
 def test_unused_provider_is_reported() -> None:
     lines = lines_of(bench_report(provider="CUDAExecutionProvider"))
     assert "c.onnx: 4 nodes on cpu, none on cuda" in lines
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_an_original_that_finds_no_label_is_said(tmp_path: Path, shift: int) -> None:
+    path = saved(tmp_path, "g (float[N,3] x) => (float[N,3] y) { y = Neg(x) }")
+    inputs = input_specs(model_source(path, inline=False).load())
+    rows = np.random.default_rng(0).random((6, 3), np.float32)
+    examples = LabelledSet("set", {"x": rows, "labels": (rows.argmin(1) + shift) % 3})
+    found = LabelledPart(examples, inputs, "top1").criterion(["y"], Budget.parse("1%"), path)
+    said = ["top-1 of the original is 0, so that nothing can be lost: check the labels"]
+    assert (found.reference, list(found.notes)) == (1.0 - shift, said * shift)

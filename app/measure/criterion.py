@@ -105,6 +105,8 @@ class MetricCriterion:
         if score.failure:
             raise ModelError(f"{self.examples.name}: the original does not run on it: {score.failure}")
         self.reference = score.figure
+        if not score.figure and not self.metric.less_is_better:
+            self.notes.append(f"{self.name} of the original is 0, so that nothing can be lost: check the labels")
 
     def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN, *, keeps: bool = False) -> Score:
         """The metric of a model, and its loss against the reference. `keeps` its outputs as the expected ones."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
@@ -24,7 +25,8 @@ from ..core.support.author_errors import describe_exception
 from ..core.support.printable_text import file_name, printable_lines
 from ..core.support.python_files import FILE_MODULE_PREFIX
 from ..core.support.suggestions import did_you_mean
-from ..core.verify.reference.float64_evaluation import evaluate_in_float64
+from ..core.verify.reference.float64_evaluation import evaluate_in_float64, evaluate_rounded
+from ..core.verify.reference.judgement import IN_OWN_TYPES
 from .case import Fault
 from .model_comparison import contract_in
 
@@ -179,6 +181,10 @@ def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
         else:
             made.append(results)
             yield from _section(title, _format_arrays(zip(shown, results, strict=True)))
+    if fault.after is not None and IN_OWN_TYPES in fault.message:
+        with suppress(EvaluationError):
+            rounded = evaluate_rounded(fault.after, given, shown)
+            yield from _section(f"after, {IN_OWN_TYPES}:", _format_arrays(rounded.items()))
     if len(made) == 2 and _alone_follows_onnx(
         fault.case.model, given, dict(zip(shown, zip(*made, strict=True), strict=True))
     ):

@@ -205,6 +205,23 @@ def test_report_says_where_onnxruntime_computes_the_model_otherwise_than_onnx() 
     assert "as defined" not in examine(relu_of_negated, budget=BUDGET, seed=3).report
 
 
+@rule(lambda g, x: g.Abs(x))
+def root_of_square(g: RewriteBuilder, x: Value) -> Value:
+    """Abs(x) => Sqrt(x * x), which overflows in 16 bits"""
+    require(x.dtype == np.float16, "it is not in half precision")
+    return g.Sqrt(x * x)
+
+
+def test_report_has_the_numbers_that_ops_of_16_bits_give() -> None:
+    """onnxruntime computes both models in 32 bits, so that its results are alike."""
+    report = examine(
+        root_of_square, budget=BUDGET, examples=["g (float16[4] x) => (float16[4] y) { y = Abs(x) }"]
+    ).report
+    _, shown, numbers = report.partition("after, where each op rounds to its own type:\n")
+    assert shown
+    assert "inf" in numbers.partition("a test:")[0]
+
+
 def test_report_is_complete() -> None:
     report = examine(relu_of_negated, budget=BUDGET).report
     for part in ("Relu(-x) => Relu(x)", "contract: exact", "Neg (x", "inputs (", "before:", "after:", "check_rule("):

@@ -198,13 +198,17 @@ def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -
     return not (np.asarray(o != r) & ~jumps).any()
 
 
+IN_OWN_TYPES = "where each op rounds to its own type"
+"""What a message says of numbers that are those of `evaluate_rounded`, not of onnxruntime."""
+
+
 def describe_new_overflows(before: Any, after: Any) -> str:
     """How many elements of a float value overflow in a rewritten model alone, where each op rounds; "" for none."""
     a, b = (np.asarray(None if _parts(v) is not None else v) for v in (before, after))
     if a.shape != b.shape or not is_float(a.dtype) or not is_float(b.dtype):
         return ""
     count = np.count_nonzero(np.isfinite(to_64_bit(a)) & ~np.isfinite(to_64_bit(b)))
-    return f"{count} of {a.size} elements overflow where each op rounds to its own type" if count else ""
+    return f"{count} of {a.size} elements overflow {IN_OWN_TYPES}" if count else ""
 
 
 class _Region(Struct, frozen=True):

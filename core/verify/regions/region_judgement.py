@@ -24,7 +24,7 @@ from ..output_comparison import (
     without_gains,
 )
 from ..reference.float64_evaluation import Float64Value
-from ..reference.judgement import Decision, Judgement, describe_new_overflows, judge, narrows
+from ..reference.judgement import IN_OWN_TYPES, Decision, Judgement, describe_new_overflows, judge, narrows
 from ..verdict import OutputDifference
 from .region_models import LoadedRegion
 
@@ -101,7 +101,7 @@ class RegionJudgement(Struct, frozen=True):
         if judged.decision != Decision.WRONG:
             return OutputDifference()
         found = self.difference(expected, result, judged)
-        return replace(found, reason=f"where each op rounds to its own type, {found.reason}")
+        return replace(found, reason=f"{IN_OWN_TYPES}, {found.reason}")
 
     @property
     def is_narrowed(self) -> bool:

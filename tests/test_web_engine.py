@@ -1,6 +1,7 @@
 """onnxruntime-web in a real browser as an engine: values, verdicts, crashes, and no process that stays behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from passwright.core.ort.engines import parse_engine
 from passwright.core.ort.web_engine import PAGES, WebSession
 from rewriting import load
 from test_cli import USAGE
+from tiers import slow_unless
 
 import passwright
 
@@ -209,6 +211,17 @@ def test_placement_on_webgpu_is_said() -> None:
     assert ", 1 on the CPU, 0 copies" in session.precision
     feeds = {"x": np.float32([-1, 2, 0, 3]), "n": np.int64([1, 2, 3, 4])}
     assert np.array_equal(session.run(None, feeds)[0], [0, 2, 0, 3])
+
+
+@needs_web
+@needs_adapter
+@pytest.mark.parametrize("name", ["keras_cnn", *slow_unless((), ["audio", "bert", "crnn", "densenet", "functions"])])
+def test_models_on_the_target_stay_on_the_device(name: str) -> None:
+    file = GOLDEN / f"{name}.onnx"
+    (model,) = passwright.info(file).models
+    dims = dict.fromkeys(re.findall(r"[a-zA-Z_]\w*", " ".join(t.partition("[")[2] for t in model.inputs.values())), 4)
+    result = passwright.optimize(file, target="webgpu", dim=dims, enable=["int32-inputs"], verify=False)
+    assert re.fullmatch(r"f32: \d+ ops on .+, 0 on the CPU, 0 copies", loaded(result.model, "webgpu").precision)
 
 
 def teardown_module() -> None:

@@ -757,7 +757,7 @@ class MetricOptions:
     metric: str = criterion_option(
         "",
         "Accuracy metric: top1, top5, r2, snr, tokens, perplexity, loss, wer, map, or file.py:function. By default "
-        "top1, or r2 if the labels are not classes. `bench` takes several, as in top1,loss.",
+        "top1, or r2 if the labels are not classes. `bench` takes several, such as top1,loss.",
         "NAME",
         reads=True,
     )

@@ -227,7 +227,7 @@ def test_checks_make_values_for_a_condition() -> None:
 @rule(lambda g, x, v, w: (g.MatMul(x, g.const(v)), g.MatMul(x, g.const(w))))
 def multiply_once(g: RewriteBuilder, x: Value, v: Value, w: Value) -> tuple[Value, ...]:
     """MatMul(x, v), MatMul(x, w) => Split(MatMul(x, [v w]))"""
-    require(v.const.ndim == w.const.ndim == 2, "a weight is no matrix")
+    require(v.const.ndim == w.const.ndim == 2, "a weight is not a matrix")
     whole = g.MatMul(x, g.const(np.concatenate([v.const, w.const], -1)))
     return g.Split(whole, axis=-1, split=[v.const.shape[-1], w.const.shape[-1]], outputs=2)
 

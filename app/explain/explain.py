@@ -158,11 +158,12 @@ class _InnerPasses(Instrumentation):
 
 @with_process_options
 def explain_model(model: onnx.ModelProto | str | Path, name: str, options: ExplainOptions) -> Explanation:
-    """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in the result.
+    """Show where the rule, pass or group `name` applies in a run of `pipeline`, and why not elsewhere in the result.
 
-    `as_is`: in the model as it is loaded instead. `at`: only at a node, or at the producer of a value. `limit`: the
-    near misses to keep for each rule, the nearest. The rest is as for `optimize`, but nothing is verified and no model
-    is written. Raises ModelError for an unusable model or an unknown place in it, UnknownNameError, PluginError.
+    `as_is`: in the model as it is loaded, instead. `at`: only at a node, or at the producer of a value. `limit`: the
+    number of near misses to keep for each rule, the nearest first. Other parameters are as for `optimize`, but nothing
+    is verified and no model is written. Raises ModelError for an unusable model or an unknown node or value in it,
+    UnknownNameError, PluginError.
 
     Examples:
         >>> found = explain("model.onnx", "fuse-gemm")

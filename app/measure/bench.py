@@ -112,13 +112,13 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
 
 @with_process_options
 def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchReport:
-    """Measure models, interleaved: latency, throughput, creation of a session, memory and size.
+    """Measure models in interleaved runs: latency, throughput, creation of a session, memory and size.
 
-    Each model has a result for each `engine`: onnxruntime, openvino, openvino:bf16, or of a plugin.
+    Each model has a result for each `engine`: onnxruntime, openvino, openvino:bf16, or an engine of a plugin.
     All have the same inputs (`inputs`, or generated from `seed` at `shape` and `dim`) at each `batch`; a model that
-    does not accept the inputs of the first has its own. `level`: disable, basic, extended, layout or all. `labelled`:
-    an .npz with inputs and labels, for an accuracy: top-1, or the `metric`, `file.py:function`, of outputs and labels;
-    or several, as `top1,loss`.
+    does not accept the inputs of the first one has its own. `level`: disable, basic, extended, layout or all.
+    `labelled`: an .npz file with inputs and labels to measure accuracy: top-1, or the `metric`, `file.py:function`, of
+    outputs and labels; or several, such as `top1,loss`.
 
     A model that cannot be measured has a `failure`. Raises ModelError for an unusable model, input or labelled set,
     UsageError for unusable options, UnverifiableError if no inputs can be generated for any model.

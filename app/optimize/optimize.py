@@ -114,62 +114,57 @@ class Result:
 def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
     """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
 
-    `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
-    passes or rules to add to it.
-    `inputs`: arrays by input name, or by the names of samples and inputs, as in `s0/x`; an .npz of them; a folder of
-    ONNX test data or of .npz; `file.py:function` or any iterable for samples; a CalibrationDataReader of onnxruntime; a
-    list of these. Without them inputs are generated from `seed`. `verify`: False, or an effort: "quick", "default" or
-    "thorough"; `memory`: the limit in bytes for the process that runs the models; `time_limit`: that in seconds for
-    everything. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model first: the declared
-    shapes become those numbers. `outputs`: values of the main graph that become its outputs; ops that they do not need
-    are removed first, and `drop_unused_inputs` removes inputs without consumers; `freeze_initializers` makes
-    initializers that are inputs as well, which a caller may override, constants; by default only where nearly all are,
-    False keeps these too. Verification then compares with the
-    transformed model. `batch` makes a fixed batch another number, or a symbol of that name, if each row stays what
-    the model computes for it alone; that is verified too. `only`, `skip`: passes and rules by name. `enable`:
-    passes to add, or to set options of, as in `my-pass{n=3}`. `opset`: the model is converted to it before all
-    other passes, and nothing raises it further. `exact` runs only rules that keep every bit. `target`: the engine
-    that the result is for, by name or as a Target; ops that it does not take are replaced by ops that it takes, and
-    rewrites add no others.
+    What is run: `pipeline` has the names of pipelines and passes, such as `basic,my-pass{n=3}`, or is a Pass. `plugin`:
+    Python files, Plugins, passes or rules to add to it. `enable`: passes to add, or to set options of. `only` and
+    `skip`: passes and rules by name. `exact` runs only rules that keep every bit. `target`: the engine that the result
+    is for, by name or as a Target; ops that it does not support are replaced by ops that it supports, and rewrites add
+    no others. `stop_after`: the number of changes after which the run ends; see `Result.report.stop`.
 
-    A wrong change is found, left out and listed in `Result.report.rejected`; with `strict` it
-    ends the run. `output`: where to write the verified model; `in_place`: in place of `model`, a path, if anything
-    changes it, and its external data with it; `json`: the report, `map`: the fate of each
-    name, both as JSON; `html`: a page of HTML. `repro`: a folder for small models that show each change
-    left out. With `plan`, `Result.report.plan` lists each change with its savings; with `visualize`,
-    `Result.visualization` has pictures of each change, and of the model before and after. `progress` is called with
-    each phase, and some ten times a second with how far it is, as in "verifying: input set 3 of 7"; True shows it on a
-    terminal or in a notebook, None in a notebook alone, False nowhere.
+    The model: `opset` is the opset to which it is converted before all other passes; nothing raises it further. `shape`
+    of inputs (by name) and sizes of symbols (`dim`) specialize it: the declared shapes become those numbers. `batch`
+    changes a fixed batch size to another number, or to a symbol of that name, if the result for each row does not
+    depend on the other rows; that is verified, too. `outputs`: values of the main graph that become its outputs; ops
+    that they do not need are removed. `drop_unused_inputs` removes inputs that no op reads. `freeze_initializers` turns
+    initializers that are also inputs, which a caller may override, into constants; by default, only if nearly all
+    initializers are inputs; False keeps all of them. Verification compares with the model after these changes.
 
-    `value_info`: the types and shapes of intermediate values in the result: "keep" the types of the model, "write" all
-    that are known, or "strip" them, because onnxruntime infers them itself and fuses ops where they are given that are
-    faster apart; None strips them unless the pipeline is empty.
+    Verification: `inputs` are arrays by input name, or by the names of samples and inputs, such as `s0/x`; an .npz file
+    of them; a folder of ONNX test data or .npz files; `file.py:function` or any iterable of samples; a
+    CalibrationDataReader of onnxruntime; or a list of these. Without them, inputs are generated from `seed`. `verify`:
+    False, or an effort: "quick", "default" or "thorough". `memory`: the limit in bytes of the process that runs the
+    models. `time_limit`: the limit in seconds of the whole run. A wrong change is found, left out and listed in
+    `Result.report.rejected`; with `strict`, it ends the run. With `prove`, the changed regions that are small enough
+    are also proved, on their real weights: `Result.report.proofs` has the numbers.
 
-    `external_data`: "auto" writes weights to a file of their own as in the original, and beyond 2 GB; "always" and
-    "never"; or the size in bytes from which a tensor is written there.
+    Speed: with `check_speed`, the verified result is timed against the original, both loaded by onnxruntime with its
+    defaults and `threads` (0: one per core), with calls of `min_time` seconds each, on `inputs` or generated ones. If
+    it is slower, beyond the 95 % interval of the ratio, the result of the pipeline's fallback is used, if it has one,
+    otherwise the original: `Result.report.speed` has the ratios, `Result.report.pipeline` the pipeline that was used.
 
-    With `check_speed` the verified result races the original, both loaded by onnxruntime with its defaults and
-    `threads` (0: one for each core), with calls of `min_time` seconds each, on `inputs` or generated ones. If it is
-    slower, beyond the 95 % interval of the ratio, the result of the pipeline's fallback is taken, if it has one, and
-    in the end the original: `Result.report.speed` has the ratios, `Result.report.pipeline` the pipeline taken.
+    Output: `output` is the place of the verified model; `in_place` writes it over `model`, a path, and its external
+    data if anything changes. `external_data`: "auto" stores weights in a separate file as in the original, and beyond
+    2 GB; "always" and "never"; or the size in bytes from which a tensor is stored there. `value_info`: the types and
+    shapes of intermediate values in the result: "keep" those of the model, "write" all that are known, or "strip" them,
+    because onnxruntime infers them itself, and where they are declared fuses ops that are faster separately; None
+    strips them unless the pipeline is empty.
 
-    With `prove`, the regions in which the result differs are also proved, on their real weights, as far as they are
-    small enough: `Result.report.proofs` has the numbers.
-
-    With `stop_after` the run ends after so many changes, see `Result.report.stop`. `statistics`: the tries, matches,
-    changes and declines of each rule, as `Result.report.statistics`. `dump_after`: the model after each run of these
-    passes, of "all" or those that "changed" it, is written to the new folder `dump_to`. `instrumentation`: objects
-    whose hooks are called around passes and rules. `reproducer`: a file with all that repeats the run by `replay`, also
-    written if the run fails.
+    Reports: `json`: the report, and `map`: what became of each name, both as JSON; `html`: a page of HTML. `repro`: a
+    folder for small models that show each change that was left out. `dry_run` adds a plan of the changes with their
+    savings, as `Result.report.plan`; `visualize` adds pictures of each change and of the model before and after, as
+    `Result.visualization`; `statistics` the tries, matches, changes and declines of each rule, as
+    `Result.report.statistics`. `dump_after`: the model after each run of these passes, of "all", or of those that
+    "changed" it, is written to the new folder `dump_to`. `instrumentation`: objects whose hooks are called around
+    passes and rules. `reproducer`: a file with everything that `replay` needs to repeat the run, even if the run fails.
+    `progress` is called with each phase, and some ten times a second with its progress, such as "verifying: input set 3
+    of 7"; True shows it on a terminal or in a notebook, None only in a notebook, False nowhere.
 
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
-    Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
-    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs work,
-    TimeLimitError at the time limit, before anything is written; a verification in time may leave out input sets.
-    TargetError, with the list of ops, if the result is not on the `target`: nothing is written then.
-    For an `opset` that an op cannot be converted to ModelError, if its conversion is wrong VerificationError, and
-    UnverifiableError if onnxruntime runs it there no more, unless `verify` is False.
+    Raises ModelError for an unusable model or input, or an op that cannot be converted to `opset`; UsageError for an
+    unusable pipeline or option; PluginError; VerificationError if a change is wrong and `strict`, or the conversion to
+    `opset` is wrong (nothing is written); UnverifiableError if the original fails on all inputs, or onnxruntime cannot
+    run the model at `opset`, unless `verify` is False; TimeLimitError at the time limit, before anything is written;
+    TargetError, with the list of ops, if the `target` does not support the result: nothing is written then.
 
     Examples:
         >>> result = optimize(model)
@@ -335,12 +330,12 @@ def convert_opset(
 ) -> Result:
     """Convert a model to another opset, higher or lower, and change nothing else.
 
-    The result computes the same as the original in onnxruntime, unless `verify` is False. The parameters are as for
-    `optimize`; local functions are inlined only without `keep_functions`, which makes the types of their values known.
+    The result is verified in onnxruntime unless `verify` is False. The parameters are as for `optimize`; local
+    functions are inlined only without `keep_functions`, which makes the types of their values known.
 
     Raises ModelError for an unusable model or input, or an op that cannot be converted, UsageError for an opset that
-    the installed onnx does not know, VerificationError for a wrong conversion, UnverifiableError if onnxruntime does
-    not run the model at that opset, or on any input.
+    the installed onnx does not know, VerificationError for a wrong conversion, UnverifiableError if onnxruntime cannot
+    run the model at that opset, or on any input.
 
     Examples:
         >>> convert_opset(model, 21).model.opset_import[0].version

@@ -118,27 +118,27 @@ class QuantizationResult:
 
 @with_process_options
 def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
-    """Compress a model within a `budget` of accuracy; the original is returned if nothing is faster or smaller.
+    """Quantize a model within an accuracy `budget`; the original is returned if nothing is faster or smaller.
 
     Candidates, and the original in f32, are timed in an `engine`, whose other precisions are schemes, too; losses are
-    against the original in onnxruntime.
+    relative to the original in onnxruntime.
 
-    `data` to calibrate with: an .npz or several, a folder of ONNX test data, `file.py:reader`, an iterable of feeds, or
-    a CalibrationDataReader of onnxruntime; without it, inputs are drawn from `seed`, and by default only schemes
-    without ranges are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels, candidates have
-    to agree with the original. Separate parts of the data are for calibration, for the search and for the report.
-    `scheme`: "auto" or names. `goal`: latency, size or memory. `block_size` weights have one scale in
-    weights4 and weights8, and a zero point if `asymmetric`. With `int8_cache`, past and present keys and values of the
-    result are int8. `target`: this machine by default. `leave`: values or
-    operators that stay in float. Rules of contract LOSSY of `plugin` run before the rules of each scheme. The search
-    ends after so many scored `trials` or after `time` seconds; with a `journal`, an interrupted one goes on.
-    `json`: a file for the report as JSON, `html`: for a page of HTML. Either, or `op_errors`, has the errors of
-    single ops measured, on a few samples of the calibration.
+    `data` to calibrate with: an .npz file or several, a folder of ONNX test data, `file.py:reader`, an iterable of
+    feeds, or a CalibrationDataReader of onnxruntime. Without it, inputs are drawn from `seed`, and by default only
+    schemes that need no calibration are tried. `labelled` and `metric` measure accuracy as for `bench`; without labels,
+    candidates are compared with the original. Separate parts of the data are used for calibration, for the search and
+    for the report. `scheme`: "auto" or names. `goal`: latency, size or memory. In weights4 and weights8, `block_size`
+    weights share a scale, and a zero point if `asymmetric`. With `int8_cache`, past and present keys and values of the
+    result are int8. `target`: this machine by default. `leave`: values or operators that stay in float. Rules of
+    contract LOSSY of `plugin` run before the rules of each scheme. The search ends after `trials` scored trials or
+    after `time` seconds; with a `journal`, an interrupted search can be resumed.
+    `json`: a file for the report as JSON, `html`: for a page of HTML. Either of them, or `op_errors`, measures the
+    errors of single ops on a few calibration samples.
 
-    The result is within the budget on the report set; for the latency, it is not slower than the original under ORT
-    ALL with `threads`.
+    The result is within the budget on the report samples; for the latency, it is not slower than the original under
+    ORT ALL with `threads`.
     Raises ModelError for an unusable model or data, UsageError for unusable options, UnverifiableError if the original
-    runs on no inputs, VerificationError if its optimized float model is wrong.
+    fails on all inputs, VerificationError if its optimized float model is wrong.
 
     Examples:
         >>> result = quantize("model.onnx", trials=1, min_time=0.01, threads=1)

@@ -56,7 +56,7 @@ class Advice(Struct, frozen=True):
 
 @dataclass(slots=True)
 class AdviceReport:
-    """The techniques that were raced, those that were not, and the search, whose result is all that pays together.
+    """The techniques that were tried, those that were not, and the search, whose result combines all that pay off.
 
     Examples:
         >>> report = advise("model.onnx", time=5, threads=1, dim={"N": [1]})
@@ -81,14 +81,14 @@ class AdviceReport:
 
 @with_process_options
 def advise_on(model: onnx.ModelProto | str | Path, options: AdviseOptions) -> AdviceReport:
-    """Measure what the techniques of practitioners' checklists give for a model on this machine.
+    """Measure how much the usual techniques speed up a model on this machine.
 
-    They are raced by `tune` for `time` seconds: graph optimization, engines and precisions, schemes of `quantize`
-    within the `budget`, with `data` or `labelled` rows the static one too, and settings of sessions. The others are
-    listed with what they need. Each has the command that makes it. Nothing is written but `json` and `html`.
+    For `time` seconds, `tune` measures graph optimization, engines and precisions, schemes of `quantize` within the
+    `budget`, with `data` or `labelled` rows the static one too, and session settings. Other techniques are listed with
+    what they need. Each has the command that applies it. Only `json` and `html` are written.
 
     Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
-    runs on no inputs.
+    fails on all inputs.
 
     Examples:
         >>> report = advise("model.onnx", time=5, threads=1, dim={"N": [1]})

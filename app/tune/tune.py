@@ -108,25 +108,25 @@ class TuneResult:
 
 @with_process_options
 def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> TuneResult:
-    """Search for the fastest right way to run a model on this machine: the model, and the settings of its session.
+    """Find the fastest settings that still give correct results on this machine: the model, and its session settings.
 
-    The baseline is the original in a session with the defaults of onnxruntime, with at most `threads` (0: one on each
+    The baseline is the original in a session with the defaults of onnxruntime, with at most `threads` (0: one per
     core). `goal`: "latency" (`quantile` p50 or p99), "throughput" of several callers, "memory" or "size"; with the last
-    two the result is no slower. It is measured at all combinations of `dim`, lists of sizes by symbol, at the `shape`
+    two, the result is not slower. It is measured at all combinations of `dim`, lists of sizes by symbol, at the `shape`
     of inputs, or on `inputs` as for `optimize`. Each `pipeline` is tried with groups of rules switched off and on, and
-    at several opsets; each provider `ep` beside the CPU, and each `engine` beside onnxruntime (None: all that are
-    installed). Only with a `budget` the schemes of `quantize` and other precisions of engines are tried, with `scheme`,
-    `data`, `labelled` and `metric` as documented there.
+    at several opsets; so are each execution provider `ep` and each `engine` (None: all that are installed). The schemes
+    of `quantize` and other precisions of engines are tried only with a `budget`, with `scheme`, `data`, `labelled` and
+    `metric` as documented there.
 
-    The search begins no race after so many raced `trials` or `time` seconds; races have `min_time` seconds of calls for
-    each configuration. With a `journal`, an interrupted search goes on. In the end all pipelines, with the defaults, in
-    one thread and in the session found, are raced against the original: the best that is surely better is the result,
-    else the original. It is verified with the effort `verify`, in its session too.
-    `output`: where to write the model, `settings` its settings as JSON, `script` a Python file that makes the
-    session, `json` the report, `html` a page of HTML.
+    The search starts no race after `trials` raced trials or `time` seconds; races have `min_time` seconds of calls for
+    each configuration. With a `journal`, an interrupted search can be resumed. In the end all pipelines, with the
+    defaults, in one thread and in the session that was found, are raced against the original: the best one that is
+    significantly better is the result, otherwise the original. It is verified with the effort `verify`, and in its own
+    session. `output`: where to write the model, `settings` its settings as JSON, `script` a Python file that creates
+    the session, `json` the report, `html` a page of HTML.
 
     Raises ModelError for an unusable model or input, UsageError for unusable options, UnverifiableError if the original
-    runs on no inputs.
+    fails on all inputs.
 
     Examples:
         >>> result = tune("model.onnx", trials=1, min_time=0.01, threads=1, dim={"N": [1]})

@@ -45,14 +45,15 @@ def verify_models(
 ) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
-    With an `engine`, such as `openvino`, or `settings` of `tune`, that runs `other`, or the original itself without
-    one. Other precisions than f32, as in `openvino:bf16`, are measured with a `budget`, 1% by default.
-    `inputs`, `shapes` and `memory` as for `optimize`, `effort` as its `verify`; `exact` requires bit-identical outputs.
-    With `prove`, the regions in which models that agree differ are also proved, as far as they are small enough.
-    With a `budget`, such as `1%`, the models may differ on purpose: the report's `accuracy` says how much, on typical
-    inputs, `inputs` or `labelled` rows, for which `metric` is a function of the user, as for `quantize`.
-    Raises ModelError for a model or input that is unusable, UsageError for an unknown effort, UnverifiableError if no
-    inputs can be generated for the original.
+    With an `engine`, such as `openvino`, or `settings` of `tune`, these run `other`, or the original itself if there is
+    no other model. Precisions other than f32, such as `openvino:bf16`, are measured with a `budget`, 1% by default.
+    `inputs`, `shape` and `memory` are as for `optimize`, `effort` as its `verify`; `exact` requires
+    bit-identical outputs. With `prove`, the regions in which models that agree differ are also proved, if they are
+    small enough. With a `budget`, such as `1%`, the models may differ on purpose: the report's `accuracy` says by how
+    much, on typical inputs, `inputs` or `labelled` rows, for which `metric` is a function as for `quantize`.
+
+    Raises ModelError for an unusable model or input, UsageError for an unknown effort, UnverifiableError if no inputs
+    can be generated for the original.
 
     Examples:
         >>> report = verify("model.onnx", optimize("model.onnx").model)

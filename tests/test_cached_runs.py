@@ -8,6 +8,7 @@ import onnx
 import pytest
 from passwright.app.measure.accuracy import LabelledSet, labelled_outputs, load_metric
 from passwright.app.quantize.samples import labelled_halves
+from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import LoadedModel
 from passwright.core.verify.input_specs import input_specs
@@ -76,3 +77,23 @@ def test_a_model_that_forgets_its_past_finds_other_tokens(tmp_path: Path) -> Non
     paths = [tmp_path / "right.onnx", tmp_path / "wrong.onnx"]
     report = bench(paths, labelled=tmp_path / "text.npz", metric="tokens", batch=(1,), min_time=0.01, threads=1)
     assert [m.accuracy for m in report.models] == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"input_ids": [1, 2, 3]}, "text: input_ids has shape [3]; it needs rows of one token or more"),
+        ({"input_ids": [[[1], [2]]]}, "text: input_ids has shape [1,2,1]; it needs rows of one token or more"),
+        ({"input_ids": [[], []]}, "text: input_ids has shape [2,0]; it needs rows of one token or more"),
+        (
+            {"input_ids": [[1, 2], [3, 4]], "attention_mask": [[1], [1]]},
+            "text: attention_mask has shape [2,1]; it needs that of the tokens, [2,2]",
+        ),
+    ],
+)
+def test_texts_that_are_no_rows_of_tokens(given: dict[str, Any], message: str) -> None:
+    inputs = input_specs(model_source(GOLDEN / "gpt2.onnx", inline=False).load())
+    arrays = {name: np.array(rows, np.int64) for name, rows in given.items()}
+    with pytest.raises(ModelError) as e:
+        LabelledSet("text", {**arrays, "labels": arrays["input_ids"]}).feeds(inputs, len(arrays["input_ids"]))
+    assert str(e.value) == message

@@ -58,7 +58,7 @@ class LabelledSet(Struct, frozen=True):
         """The inputs of a model, and the axes of those that have `rows` rows. Raises ModelError for others."""
         arrays = {i.name: self.arrays[i.name] for i in inputs if i.name in self.arrays}
         if (cache := TokenCache.of(inputs, arrays)) is not None:
-            arrays = cache.complete(inputs, arrays)
+            arrays = cache.complete(inputs, arrays, self.name)
         feeds = dict(fitting_inputs(InputSet(f"labelled ({self.name})", {}, arrays), inputs, has_rows=True).feeds)
         leading: int | str = batch_symbol(inputs) or fixed_batch(inputs)
         required = [i for i in inputs if i.name in feeds and i.default is None]

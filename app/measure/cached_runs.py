@@ -9,7 +9,9 @@ import numpy as np
 from msgspec import Struct
 from onnx import TensorProto, helper
 
+from ...core.errors import ModelError
 from ...core.ir.dtypes import FLOATS
+from ...core.ir.tensor import dims_text
 from ...core.verify.input_specs import TENSOR, InputSpec
 from ...core.verify.sample_rows import batch_symbol
 from ...core.verify.seeded_session import Session
@@ -42,10 +44,18 @@ class TokenCache(Struct, frozen=True):
         past = {name: axis for name, axis in axes.items() if axis is not None}
         return cls(tokens, past, mask, positions) if tokens is not None and past else None
 
-    def complete(self, inputs: Sequence[InputSpec], arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """The arrays with an empty past, a mask of all tokens, and positions from 0 on."""
-        rows, length = np.shape(arrays[self.tokens.name])
+    def complete(self, inputs: Sequence[InputSpec], arrays: Mapping[str, Array], source: str) -> dict[str, Array]:
+        """The arrays with an empty past, a mask of all tokens, and positions from 0 on.
+
+        Raises ModelError, which names the `source`, unless each row has tokens and as many of what is given for each.
+        """
         found = dict(arrays)
+        for name in (n for n in (self.tokens.name, self.mask, self.positions) if n in arrays):
+            shape, tokens = np.shape(arrays[name]), np.shape(arrays[self.tokens.name])
+            if len(shape) != 2 or not shape[1] or shape != tokens:
+                wanted = "rows of one token or more" if shape == tokens else f"that of the tokens, {dims_text(tokens)}"
+                raise ModelError(f"{source}: {name} has shape {dims_text(shape)}; it needs {wanted}")
+        rows, length = np.shape(arrays[self.tokens.name])
         symbol = batch_symbol(inputs)
         for i in inputs:
             dtype = helper.tensor_dtype_to_np_dtype(i.dtype) if i.type_kind == TENSOR else None

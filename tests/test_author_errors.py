@@ -167,6 +167,14 @@ def test_equation_and_pattern_agree(pattern: Any, equation: str, message: str) -
             "from passwright.core import Support\nS = [\n    Support(dtypes='float'),\n]",
             r"^.*mine.py: dtypes takes element types .*, not 'float' \(mine.py:3\)$",
         ),
+        "a misspelt argument of ours": (
+            "from passwright.core import rule\n@rule(lambda g, x: g.Abs(x), critical_value=3)\ndef f(g, x): ...",
+            r"unexpected keyword argument 'critical_value'; did you mean critical_values\? \(mine.py:2\)$",
+        ),
+        "a misspelt argument of theirs": (
+            "def rule(x): ...\ndef other(x): ...\nother(xx=1)",
+            r"unexpected keyword argument 'xx' \(mine.py:3\)$",
+        ),
         "an error of their own": (
             "from passwright.core import UsageError\nraise UsageError('give a name')",
             r"mine.py: give a name$",

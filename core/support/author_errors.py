@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import re
 import reprlib
@@ -15,6 +16,8 @@ from typing import Any, cast
 from ..errors import PassesError, UsageError, format_error
 from .suggestions import did_you_mean
 
+PACKAGE = __name__.partition(".")[0]
+UNEXPECTED = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'$")
 HAS_LINE = re.compile(r"\.py:\d+\)$")
 
 
@@ -43,6 +46,9 @@ def describe_exception(error: BaseException, code: CodeType | None = None) -> st
     text = format_error(error)
     if isinstance(error, AttributeError | ImportError):
         text += _similar_names(error)
+    elif found := UNEXPECTED.search(text):
+        called = getattr(sys.modules.get(f"{PACKAGE}.core"), found[1], None)
+        text += did_you_mean(found[2], inspect.signature(called).parameters) if callable(called) else ""
     if code is None:
         return text
     frames = extract_tb(error.__traceback__)
@@ -83,5 +89,5 @@ def _similar_names(error: AttributeError | ImportError) -> str:
     owner: Any = sys.modules.get(error.name or "") if isinstance(error, ImportError) else error.obj
     name = str(error).partition("'")[2].partition("'")[0] if isinstance(error, ImportError) else error.name
     home = owner.__name__ if isinstance(owner, ModuleType) else type(owner).__module__
-    is_ours = home.partition(".")[0] == __name__.partition(".")[0]
+    is_ours = home.partition(".")[0] == PACKAGE
     return did_you_mean(name, (n for n in dir(owner) if not n.startswith("_"))) if is_ours and name else ""

@@ -263,7 +263,8 @@ def summary_line(report: QuantizationReport) -> str:
         return f"the original is kept: {kept_reason(report)} ({samples} samples)"
     ratio = next(iter(report.result.ratios.values()), None)
     size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
-    figure = f"{report.figure} {figure_text(report, report.result.score)} on inputs that the search did not see"
+    found = figure_text(report, report.result.score) or "exact"
+    figure = f"{report.figure} {found} on inputs that the search did not see"
     changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
     return f"{changed}, {size}{time_text(ratio, report)}; {figure} ({samples} samples)"
 

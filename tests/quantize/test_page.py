@@ -20,7 +20,7 @@ from passwright.app.measure.agreement import Score
 from passwright.app.measure.metrics import ModelMetrics
 from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
-from passwright.app.quantize.document import describe, error_charts, front_charts, histogram_steps
+from passwright.app.quantize.document import describe, error_charts, front_charts, histogram_steps, summary_line
 from passwright.app.quantize.inventory import quantized_ops
 from passwright.app.quantize.quantize import OriginalRace
 from passwright.app.quantize.report import QuantizationReport, QuantizedOp
@@ -33,6 +33,7 @@ from passwright.core.calibration.statistics import StatisticsCollector, ValueSta
 from passwright.core.io.model_source import model_source
 from passwright.core.support.confidence_intervals import RatioInterval
 from rewriting import each, load
+from sample_reports import quantization
 
 from passwright import quantize
 
@@ -306,3 +307,9 @@ def written(builder: CandidateBuilder | None, folder: Path) -> BuiltCandidate:
     candidate = builder.build()
     candidate.write(folder / "c.onnx")
     return BuiltCandidate(builder, candidate, folder / "c.onnx", {}, Trial(builder.scheme.name, "", 1, 0, 1))
+
+
+def test_a_result_without_noise_is_exact() -> None:
+    made = quantization(["a", "b", "c"])
+    exact = replace(made, result=structs.replace(made.result, score=Score(inf, 0.0)))
+    assert f"; {made.figure} exact on inputs that the search did not see" in summary_line(exact)

@@ -2,10 +2,11 @@
 
 Each kind of session is in a process of its own, which is stopped while others run, as threads poll for work after a
 run. Blocks of calls take turns in random order. The time of a kind in a block is its shortest tenth, as longer calls
-wait for other work on a busy machine; the figures are medians, over the blocks, of the ratio to `default` in the same
-round, with the quartiles.
+wait for other work on a busy machine; with one thread it is the mean time on a core. The figures are medians, over the
+blocks, of the ratio to `default` in the same round, with the quartiles.
 
     python benchmarks/session_settings.py model.onnx other.onnx --threads 2
+    python benchmarks/session_settings.py decoder.onnx --threads 1 --dim sequence=1 --dim past=127 --dim total=128
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import sys
 from pathlib import Path
 from random import Random
 from statistics import median, quantiles
-from time import perf_counter, sleep
+from time import perf_counter, process_time, sleep
 from typing import Any
 
 import numpy as np
@@ -41,10 +42,10 @@ KINDS: dict[str, dict[str, str]] = {
 BLOCK_SECONDS = 0.03
 
 
-def serve(path: str, kind: str, threads: int, gap: float) -> None:
+def serve(path: str, kind: str, threads: int, gap: float, dims: dict[str, int]) -> None:
     """Answer each line, a number of calls, with their times in nanoseconds."""
     session = session_of(path, KINDS[kind], threads)
-    feeds = {i.name: generated(i) for i in session.get_inputs()}
+    feeds = {i.name: generated(i, dims) for i in session.get_inputs()}
     outputs = session.run(None, feeds)
     values = [ort.OrtValue.ortvalue_from_numpy(a) for a in feeds.values()]
     results = [ort.OrtValue.ortvalue_from_numpy(a) for a in outputs]
@@ -67,13 +68,15 @@ def serve(path: str, kind: str, threads: int, gap: float) -> None:
     call = bound if kind == "bound" else usual
     for line in sys.stdin:
         times: list[float] = []
+        began = process_time()
         for _ in range(int(line)):
             if gap:
                 sleep(gap)
             begin = perf_counter()
             call()
             times.append(perf_counter() - begin)
-        print(json.dumps(times), flush=True)
+        on_core = (process_time() - began) / len(times)
+        print(json.dumps(times if threads > 1 else [on_core]), flush=True)
 
 
 def session_of(path: str, entries: dict[str, str], threads: int) -> Any:
@@ -85,17 +88,18 @@ def session_of(path: str, entries: dict[str, str], threads: int) -> Any:
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def generated(value: Any) -> np.ndarray[Any, Any]:
-    """Ones, or normal numbers, of the shape of an input; one sample of 16 of whatever else has no size."""
-    shape = [n if isinstance(n, int) else (1 if axis == 0 else 16) for axis, n in enumerate(value.shape)]
+def generated(value: Any, dims: dict[str, int]) -> np.ndarray[Any, Any]:
+    """Ones, or normal numbers, of the shape of an input: one sample, and 16 of each dim without a size."""
+    shape = [n if isinstance(n, int) else dims.get(n, 16 if axis else 1) for axis, n in enumerate(value.shape)]
     if value.type == "tensor(float)":
         return np.random.default_rng(0).normal(size=shape).astype(np.float32)
     return np.ones(shape, {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(bool)": np.bool_}[value.type])
 
 
-def measure(path: Path, threads: int, seconds: float, gap: float) -> dict[str, list[float]]:
+def measure(path: Path, threads: int, seconds: float, gap: float, dims: list[str]) -> dict[str, list[float]]:
     """The shortest tenth of calls of each kind of session in each round."""
-    run = [sys.executable, __file__, str(path), "--threads", str(threads), "--gap", str(gap), "--kind"]
+    sizes = [text for dim in dims for text in ("--dim", dim)]
+    run = [sys.executable, __file__, str(path), "--threads", str(threads), "--gap", str(gap), *sizes, "--kind"]
     workers = {
         kind: subprocess.Popen([*run, kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for kind in KINDS
@@ -134,13 +138,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each kind of session")
     parser.add_argument("--gap", type=float, default=0.0, help="seconds between two calls")
+    parser.add_argument("--dim", action="append", default=[], help="the size of a symbolic dim, as sequence=1")
     parser.add_argument("--kind", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.kind:
-        serve(str(options.models[0]), options.kind, options.threads, options.gap)
+        dims = {name: int(size) for name, _, size in (text.partition("=") for text in options.dim)}
+        serve(str(options.models[0]), options.kind, options.threads, options.gap, dims)
         return
     for path in options.models:
-        found = measure(path, options.threads, options.seconds, options.gap)
+        found = measure(path, options.threads, options.seconds, options.gap, options.dim)
         print(f"{path.stem}: {median(found['default']) * 1e3:.3f} ms", flush=True)
         for kind, times in list(found.items())[1:]:
             ratios = [a / b for a, b in zip(times, found["default"], strict=True)]

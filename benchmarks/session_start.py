@@ -33,6 +33,7 @@ COLUMNS = (
     "optimize",
     "prepack",
     "external",
+    "saved",
     "packed",
     "off",
     "memory, MB",
@@ -62,14 +63,16 @@ def peak_memory(path: str) -> float:
 
 
 def row(path: Path, folder: Path, turns: int) -> list[str]:
-    external, packed = folder / "external.onnx", folder / "packed.onnx"
+    external, saved, packed = (folder / f"{name}.onnx" for name in ("external", "saved", "packed"))
     onnx.save(onnx.load(path), external, save_as_external_data=True, location="external.data", size_threshold=1024)
+    session(path, save=saved)
     session(path, save=packed, entries=PACKED)
     kinds = {
         "all": partial(session, path), "off": partial(session, path, "OFF"),
         "unpacked": partial(session, path, entries=DISABLED),
         "bare": partial(session, path, "OFF", entries=DISABLED),
-        "external": partial(session, external), "packed": partial(session, packed, "OFF"),
+        "external": partial(session, external), "saved": partial(session, saved, "OFF"),
+        "packed": partial(session, packed, "OFF"),
     }  # fmt: skip
     times: dict[str, list[float]] = {kind: [] for kind in kinds}
     for _ in range(turns):
@@ -81,7 +84,7 @@ def row(path: Path, folder: Path, turns: int) -> list[str]:
     whole = made["all"]
     phases = [made["bare"], made["unpacked"] - made["bare"], whole - made["unpacked"]]
     empty, joined, apart = (peak_memory(str(p)) for p in ("", path, external))
-    ratios = [*(p / whole for p in phases), *(made[kind] / whole for kind in ("external", "packed", "off"))]
+    ratios = [*(p / whole for p in phases), *(made[kind] / whole for kind in ("external", "saved", "packed", "off"))]
     size = path.stat().st_size / 1e6
     memory = [f"{joined - empty:.0f}", f"{apart - empty:.0f}"]
     return [path.stem, f"{size:.1f}", f"{whole * 1e3:.1f}", *(f"{max(0.0, r):.2f}" for r in ratios), *memory]

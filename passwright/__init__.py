@@ -30,6 +30,18 @@ if TYPE_CHECKING:
     from .app.tune.advice import AdviceReport, advise
     from .app.tune.tune import TuneReport, TuneResult, tune
     from .app.verify.verify import VerificationReport, verify
+    from .core.errors import (
+        EvaluationError,
+        ModelError,
+        PassesError,
+        PluginError,
+        TargetError,
+        TimeLimitError,
+        UnknownNameError,
+        UnverifiableError,
+        UsageError,
+        VerificationError,
+    )
 
     __version__: str
     """The version of the installed package.
@@ -43,24 +55,36 @@ if not Path(__path__[0], "core").is_dir():  # a checkout: core, passes, testing 
     __path__.append(str(Path(__path__[0]).parent))
 
 _MODULES = {
-    "measure.bench": ("BenchReport", "bench"),
-    "bisect.engine_bisect": ("EngineBisectReport", "bisect_engine"),
-    "bisect.ort_bisect": ("OrtBisectReport", "bisect_ort"),
-    "compare.compare": ("compare",),
-    "compare.comparison_report": ("ComparisonReport",),
-    "diff.model_diff": ("DiffReport", "diff"),
-    "explain.explain": ("Explanation", "explain"),
-    "explain.show": ("show",),
-    "info.info": ("InfoReport", "ModelInfo", "info"),
-    "profile.profile": ("profile",),
-    "profile.profile_report": ("ProfileReport",),
-    "quantize.quantize": ("QuantizationReport", "QuantizationResult", "quantize"),
-    "models.replay": ("ReplayReport", "replay"),
-    "optimize.optimize": ("Result", "convert_opset", "optimize"),
-    "registry.function_rules": ("rule_from_functions",),
-    "tune.advice": ("AdviceReport", "advise"),
-    "tune.tune": ("TuneReport", "TuneResult", "tune"),
-    "verify.verify": ("VerificationReport", "verify"),
+    "app.measure.bench": ("BenchReport", "bench"),
+    "app.bisect.engine_bisect": ("EngineBisectReport", "bisect_engine"),
+    "app.bisect.ort_bisect": ("OrtBisectReport", "bisect_ort"),
+    "app.compare.compare": ("compare",),
+    "app.compare.comparison_report": ("ComparisonReport",),
+    "app.diff.model_diff": ("DiffReport", "diff"),
+    "app.explain.explain": ("Explanation", "explain"),
+    "app.explain.show": ("show",),
+    "app.info.info": ("InfoReport", "ModelInfo", "info"),
+    "app.profile.profile": ("profile",),
+    "app.profile.profile_report": ("ProfileReport",),
+    "app.quantize.quantize": ("QuantizationReport", "QuantizationResult", "quantize"),
+    "app.models.replay": ("ReplayReport", "replay"),
+    "app.optimize.optimize": ("Result", "convert_opset", "optimize"),
+    "app.registry.function_rules": ("rule_from_functions",),
+    "app.tune.advice": ("AdviceReport", "advise"),
+    "app.tune.tune": ("TuneReport", "TuneResult", "tune"),
+    "app.verify.verify": ("VerificationReport", "verify"),
+    "core.errors": (
+        "EvaluationError",
+        "ModelError",
+        "PassesError",
+        "PluginError",
+        "TargetError",
+        "TimeLimitError",
+        "UnknownNameError",
+        "UnverifiableError",
+        "UsageError",
+        "VerificationError",
+    ),
 }
 __all__ = [
     "AdviceReport",
@@ -68,17 +92,27 @@ __all__ = [
     "ComparisonReport",
     "DiffReport",
     "EngineBisectReport",
+    "EvaluationError",
     "Explanation",
     "InfoReport",
+    "ModelError",
     "ModelInfo",
     "OrtBisectReport",
+    "PassesError",
+    "PluginError",
     "ProfileReport",
     "QuantizationReport",
     "QuantizationResult",
     "ReplayReport",
     "Result",
+    "TargetError",
+    "TimeLimitError",
     "TuneReport",
     "TuneResult",
+    "UnknownNameError",
+    "UnverifiableError",
+    "UsageError",
+    "VerificationError",
     "VerificationReport",
     "__version__",
     "advise",
@@ -109,7 +143,7 @@ def __getattr__(name: str) -> Any:
         return version("passwright")
     for module, names in _MODULES.items():
         if name in names:
-            return getattr(import_module(f".app.{module}", __name__), name)
+            return getattr(import_module(f".{module}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -94,6 +94,8 @@ def saved(folder: Path, **options: Any) -> Path:
 
 def test_package_exports() -> None:
     assert set(passwright.__all__) == {
+        "EvaluationError", "ModelError", "PassesError", "PluginError", "TargetError", "TimeLimitError",
+        "UnknownNameError", "UnverifiableError", "UsageError", "VerificationError",
         "AdviceReport", "BenchReport", "ComparisonReport", "DiffReport", "EngineBisectReport", "Explanation",
         "InfoReport", "ModelInfo", "OrtBisectReport", "ProfileReport", "QuantizationReport", "QuantizationResult",
         "ReplayReport", "Result", "TuneReport", "TuneResult", "VerificationReport", "__version__", "advise", "bench",

@@ -100,7 +100,7 @@ def found(
     before = model.read_bytes()
     with pytest.MonkeyPatch.context() as patch:
         SimulatedMachine(lambda _: 1e-3).replace_real_one(patch)
-        found = compare(model, with_tools=["ort"], keep=folder / "kept", json=folder / "out.json", **QUICK)
+        found = compare(model, tools=["ort"], keep=folder / "kept", json=folder / "out.json", **QUICK)
     assert model.read_bytes() == before
     assert json.loads((folder / "out.json").read_text())["rows"][1]["online"] is True
     return found
@@ -249,9 +249,9 @@ def test_wrong_saved_file_has_no_bisection_advice(shared_remote: RemoteBackend, 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["onnxsimm"], "--with onnxsimm: no optimizer has that name; did you mean onnxsim"),
+        (["onnxsimm"], "--tools onnxsimm: no optimizer has that name; did you mean onnxsim"),
         (["tvm"], "no optimizer has that name (there are ort, "),
-        (["onnxslim"], "--with onnxslim: it is not installed (pip install onnxslim)"),
+        (["onnxslim"], "--tools onnxslim: it is not installed (pip install onnxslim)"),
     ],
 )
 def test_unavailable_tools_are_refused(names: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +343,7 @@ def test_operators_of_a_real_comparison(tmp_path: Path) -> None:
     weight = np.random.default_rng(0).normal(size=(16, 16, 3, 3)).astype(np.float32)
     model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
     onnx.save(model, tmp_path / "m.onnx")
-    counts = {c.name: c for c in compare(tmp_path / "m.onnx", with_tools=[], **QUICK).online_operators}
+    counts = {c.name: c for c in compare(tmp_path / "m.onnx", tools=[], **QUICK).online_operators}
     convolutions = [c for name, c in counts.items() if name.endswith("Conv")]
     assert [(c.made_from_original, c.made_from_result) for c in convolutions] == [(1, 1)]
     assert counts["BiasGelu"].made_from_original == 1
@@ -373,7 +373,7 @@ def test_rows_with_same_failure_share_a_line(found: ComparisonReport) -> None:
 def test_unrunnable_model_is_counted_with_exit_code_4(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake("return onnx.load(path), True", tmp_path, monkeypatch)
     onnx.save(onnx.parser.parse_model(OPAQUE), tmp_path / "m.onnx")
-    result = invoke("compare", tmp_path / "m.onnx", "--with", "onnxsim", "--json", "-", code=4)
+    result = invoke("compare", tmp_path / "m.onnx", "--tools", "onnxsim", "--json", "-", code=4)
     data = json.loads(result.stdout)
     assert data["is_verified"] is False
     assert data["verification"].startswith("nothing was verified: ")
@@ -385,7 +385,7 @@ def test_unrunnable_model_is_counted_with_exit_code_4(tmp_path: Path, monkeypatc
 
 @pytest.mark.slow  # docs/compare.md runs the same command on another model
 def test_command_on_golden_model(tmp_path: Path) -> None:
-    arguments = ["--with", "ort", "--threads", "1", "--min-time", "0.05", "--json", str(tmp_path / "out.json")]
+    arguments = ["--tools", "ort", "--threads", "1", "--min-time", "0.05", "--json", str(tmp_path / "out.json")]
     result = invoke("compare", GOLDEN / "cnn_training.onnx", *arguments)
     lines = result.stdout.splitlines()
     assert lines[1].startswith("passwright: 12 -> ")
@@ -400,7 +400,7 @@ def test_command_on_golden_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["--with", "nothing"], 2, "no optimizer has that name"),
+        (["--tools", "nothing"], 2, "no optimizer has that name"),
         (["--dim", "rows=2"], 1, "the model has no such symbol"),
         (["--shape", "x:2"], 1, "1 dims given, the input has 2"),
         (["--json", "m.onnx"], 1, "would overwrite"),
@@ -424,12 +424,12 @@ def test_usage_errors_are_one_line(
 def test_kept_file_does_not_overwrite_model(tmp_path: Path) -> None:
     model = written(SMALL, tmp_path).rename(tmp_path / "passwright.onnx")
     with pytest.raises(ModelError, match="would overwrite"):
-        compare(model, with_tools=[], keep=tmp_path)
+        compare(model, tools=[], keep=tmp_path)
 
 
 def test_verification_uses_given_inputs(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
-    found = compare(written(SMALL, tmp_path), with_tools=[], inputs=tmp_path / "in.npz", **QUICK)
+    found = compare(written(SMALL, tmp_path), tools=[], inputs=tmp_path / "in.npz", **QUICK)
     assert "on 1 given sample" in found.verification
     assert len(found.rows) == 4
 

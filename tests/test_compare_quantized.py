@@ -110,7 +110,7 @@ def test_tools_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPat
     assert labels == ["ORT dynamic", "ORT static", "ORT U8S8"]
     assert skipped == {name: f"not installed (pip install {name})" for name in ("onnxsim", "nncf")}
     assert selected_quantizers([]) == ([], {})
-    with pytest.raises(UsageError, match=r"^--with ortt: no optimizer has that name; did you mean ort\?$"):
+    with pytest.raises(UsageError, match=r"^--tools ortt: no optimizer has that name; did you mean ort\?$"):
         selected_quantizers(["ortt"])
 
 
@@ -165,7 +165,10 @@ def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--data", "x.npz"], "--data is for a comparison with --quantized"),
         (["--time", "0"], "--time is for a comparison with --quantized"),
         (["--quantized", "--budget", "1"], "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
-        (["--quantized", "--with", "olive"], "--with olive: no optimizer has that name (there are ort, onnxsim, nncf)"),
+        (
+            ["--quantized", "--tools", "olive"],
+            "no optimizer has that name (there are ort, onnxsim, nncf)",
+        ),
     ],
 )
 def test_options(arguments: Sequence[str], message: str, model: Path) -> None:

@@ -43,7 +43,7 @@ def bash(line: str) -> list[str]:
         ("passes run --verify th", {"thorough"}),
         ("passes verify --effort q", {"quick"}),
         ("passes bench --level ext", {"extended"}),
-        ("passes compare --with ort,onnxsl", {"ort,onnxslim"}),
+        ("passes compare --tools ort,onnxsl", {"ort,onnxslim"}),
         ("passes explain matmul_add_to_g", {"matmul_add_to_gemm"}),
         ("passes explain basi", {"basic"}),
         ("passes list fuse-gem", {"fuse-gemm"}),

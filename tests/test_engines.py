@@ -314,7 +314,7 @@ def test_engines_may_be_right_on_finite_inputs_alone(tmp_path: Path) -> None:
     given = np.full((1, 4), np.nan, np.float32)
     report = passwright.verify(path, engine=limited, effort="quick", inputs={"x": given})
     assert describe(report).verdict.startswith(f"{path} in limited_engine.py (f32) is wrong: y: 4 of 4 elements")
-    row = passwright.compare(path, with_tools=(), engine=[limited], batch=(1,), min_time=0.01, threads=1).engines[0]
+    row = passwright.compare(path, tools=(), engine=[limited], batch=(1,), min_time=0.01, threads=1).engines[0]
     assert (row.verdict.partition(" where no ")[0], row.is_wrong) == ("no difference seen", False)
 
 
@@ -347,7 +347,7 @@ def test_ops_that_are_wrong_together_are_listed(model: Path) -> None:
 def test_comparisons_have_rows_for_engines(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     engines = ["onnxruntime", str(PLANTED), f"{PLANTED}:bf16"]
-    report = passwright.compare(model, with_tools=(), engine=engines, batch=(1,), min_time=0.01, threads=1)
+    report = passwright.compare(model, tools=(), engine=engines, batch=(1,), min_time=0.01, threads=1)
     assert [(row.made_by, row.engine) for row in report.engines] == [
         (made_by, f"planted_engine.py{precision}")
         for made_by in ("original", "passwright")

@@ -138,7 +138,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "diff": ("FILE wrong.onnx --all", "wrong.onnx FILE --format github", "FILE unknown.onnx --json -"),
     "show": ("FILE", "FILE --region EVIL", "EVIL"),
     "view": ("EVIL --no-browser",),
-    "compare": ("FILE --inputs inputs.npz", "FILE --with EVIL"),
+    "compare": ("FILE --inputs inputs.npz", "FILE --tools EVIL"),
     "bench": ("unknown.onnx", "FILE --inputs inputs.npz", "FILE --ep EVIL"),
     "profile": ("unknown.onnx", "FILE --inputs inputs.npz"),
     "check": ("plugin.py --budget 5 --repro repro", "EVIL", "raising.py"),
@@ -148,7 +148,7 @@ BRIEFLY = "--min-time 0.01 --json report.json"
 MEASUREMENTS = {
     "quantize": f"FILE -o q.onnx --trials 1 --html q.html {BRIEFLY}",
     "tune": f"FILE -o t.onnx --trials 2 --html t.html {BRIEFLY}",
-    "compare": f"FILE --with ort --batch 1 --html c.html {BRIEFLY}",
+    "compare": f"FILE --tools ort --batch 1 --html c.html {BRIEFLY}",
     "bench": f"FILE wrong.onnx --batch 1 {BRIEFLY}",
     "profile": f"FILE --trace t.json --html p.html {BRIEFLY}",
 }

@@ -109,7 +109,7 @@ def test_functions_are_inlined_as_in_a_run() -> None:
 def test_weights_are_not_read(models: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tensor, "_decode", lambda _: pytest.fail("elements are read"))
     monkeypatch.setattr(Tensor, "raw_data", lambda _: pytest.fail("elements are read"))
-    assert info(*models).models[0].parameters == 74
+    assert info(models).models[0].parameters == 74
 
 
 def test_a_model_that_cannot_be_loaded_is_named(models: tuple[Path, Path], tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_model_that_cannot_be_loaded_is_named(models: tuple[Path, Path], tmp_p
     assert cells(result.stdout)["nodes"] == ["1"]
     assert result.stderr.startswith(f"error: {tmp_path / 'bad.onnx'}: not an ONNX model")
     assert result.stderr.count("\n") == 1
-    assert list(info(tmp_path / "bad.onnx", models[1]).failures) == [str(tmp_path / "bad.onnx")]
+    assert list(info([tmp_path / "bad.onnx", models[1]]).failures) == [str(tmp_path / "bad.onnx")]
     alone = invoke(tmp_path / "bad.onnx", code=1)
     assert alone.stdout == ""
 

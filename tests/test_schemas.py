@@ -31,7 +31,7 @@ CALLS = {
     "info": [MODEL, OTHER],
     "explain": ["basic", MODEL],
     "diff": [MODEL, OTHER],
-    "compare": [MODEL, "--with", "ort", "--batch", "1", *BRIEF],
+    "compare": [MODEL, "--tools", "ort", "--batch", "1", *BRIEF],
     "bench": [MODEL, *BRIEF],
     "profile": [MODEL, *BRIEF],
     "check": ["drop_dropout", "--budget", "5"],

@@ -88,7 +88,7 @@ COMMANDS = {
     "show": Command("m.onnx -o m.onnxtxt", outputs="m.onnxtxt"),
     "diff": Command("m.onnx n.onnx", code=1),
     "view": Command("m.onnx", code=2, environment={"PYTHONPATH": "without", "PYTHONDONTWRITEBYTECODE": "1"}),
-    "compare": Command(f"m.onnx --with ort --batch 1 {BRIEFLY}"),
+    "compare": Command(f"m.onnx --tools ort --batch 1 {BRIEFLY}"),
     "bench": Command(f"m.onnx n.onnx --batch 1 {BRIEFLY}"),
     "profile": Command(f"m.onnx --trace p.json {BRIEFLY}", outputs="p.json"),
     "check": Command("rules.py --budget 3"),

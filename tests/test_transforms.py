@@ -438,7 +438,7 @@ def test_all_commands_freeze_what_an_exporter_lists(tmp_path: Path, monkeypatch:
     reports = [
         made.report,
         tune(path, trials=1, min_time=0.01, threads=1, dim={"N": [1]}, pipeline=["basic"]).report,
-        compare(path, with_tools=(), batch=(1,), min_time=0.01, threads=1),
+        compare(path, tools=(), batch=(1,), min_time=0.01, threads=1),
     ]
     assert [any(n.startswith(note) for n in r.notes) for r in reports] == [True] * 3
     assert [row.verdict.wrong for row in reports[2].rows if row.verdict is not None] == [""] * len(reports[2].rows)

@@ -933,9 +933,9 @@ def test_workloads(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--for", "speed"], "--for speed: choose from latency, throughput, memory, size"),
+        (["--goal", "speed"], "--goal speed: choose from latency, throughput, memory, size"),
         (["--quantile", "p95"], "--quantile p95: choose from p50, p99"),
-        (["--quantile", "p99", "--for", "size"], "--quantile p99 is for --for latency"),
+        (["--quantile", "p99", "--goal", "size"], "--quantile p99 is for --goal latency"),
         (["--pipeline", "basic,fast"], "--pipeline fast: choose from none, basic, ort"),
         (["--data", "x.npz"], "--data needs --budget"),
         (["--scheme", "static"], "--scheme needs --budget"),

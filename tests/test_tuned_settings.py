@@ -205,7 +205,7 @@ def test_compare_measures_in_sessions_of_the_settings(
 ) -> None:
     machine = SimulatedMachine(lambda _: 1e-3).replace_real_one(monkeypatch)
     file = str(written(tmp_path))
-    arguments = ["compare", str(model), "--with", "ort", "--batch", "1", "--settings", file]
+    arguments = ["compare", str(model), "--tools", "ort", "--batch", "1", "--settings", file]
     result = CliRunner().invoke(app, [*arguments, "--json", str(tmp_path / "c.json")])
     assert result.exit_code == 0, result.output
     assert "settings: level extended, 1 intra-op thread, threads sleep" in result.stdout

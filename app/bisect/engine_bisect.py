@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import onnx
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from ...core.io.model_source import model_source
+from ...core.io.model_source import ModelLike, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.run.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
@@ -78,7 +76,7 @@ class EngineBisectReport:
 
 
 @with_process_options
-def bisect_engine_model(model: onnx.ModelProto | str | Path, options: EngineBisectOptions) -> EngineBisectReport:
+def bisect_engine_model(model: ModelLike, options: EngineBisectOptions) -> EngineBisectReport:
     """Compare each op of a model in an engine with onnxruntime without optimizations, on the same values.
 
     `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols

@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import onnx
 from msgspec import Struct, to_builtins
 
 from ...core.errors import UsageError
-from ...core.io.model_source import model_source
+from ...core.io.model_source import ModelLike, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.io.split_models import Loadable
@@ -95,7 +94,7 @@ class OrtBisectReport:
 
 
 @with_process_options
-def bisect_ort_model(model: onnx.ModelProto | str | Path, options: OrtBisectOptions) -> OrtBisectReport:
+def bisect_ort_model(model: ModelLike, options: OrtBisectOptions) -> OrtBisectReport:
     """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 
     `inputs`, `seed` and `memory` as for `optimize`, `effort` as its `verify`; `shapes` of inputs and sizes of symbols

@@ -42,7 +42,7 @@ def _compare(job: ModelJob, options: CompareCommandOptions) -> Any:
     from ..compare.quantized import compare_quantized  # noqa: PLC0415 - as above
 
     if options.quantized:
-        return compare_quantized(job.model, options.quantization, options.with_tools)
+        return compare_quantized(job.model, options.quantization, options.tools)
     return compare_model(job.model, options)
 
 

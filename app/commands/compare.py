@@ -21,7 +21,7 @@ def compare(model: Model, options: CompareCommandOptions) -> int:
         from ..compare.quantized import compare_quantized  # noqa: PLC0415 - imports onnx and numpy
         from ..compare.quantized_document import describe as describe_quantized  # noqa: PLC0415 - as above
 
-        report_on(options, lambda o: compare_quantized(model, o.quantization, o.with_tools), describe_quantized)
+        report_on(options, lambda o: compare_quantized(model, o.quantization, o.tools), describe_quantized)
         return 0
     from ..compare.compare import compare_model  # noqa: PLC0415 - imports onnx and numpy
     from ..compare.document import describe  # noqa: PLC0415 - as above

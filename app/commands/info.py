@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..cli.exit_codes import BAD_INPUT, WRONG
 from ..cli.report_output import report_on
 from ..options import InfoOptions
-
-if TYPE_CHECKING:
-    from ..info.info import InfoReport
 
 EXIT_CODES = """Exit codes: 0 done; 1 a model could not be loaded, the others are shown; 2 usage error; 3 the target
 does not support a model."""
@@ -33,23 +30,8 @@ def info(
 ) -> int:
     """Show operators, sizes and interfaces of models, side by side, without reading their weights."""
     from ..info.document import describe  # noqa: PLC0415 - imports onnx and numpy
-    from ..info.info import info as read_models  # noqa: PLC0415 - imports onnx and numpy
+    from ..info.info import read_models  # noqa: PLC0415 - imports onnx and numpy
 
-    def read(o: InfoOptions) -> InfoReport:
-        return read_models(
-            *models,
-            dim=o.dim,
-            shape=o.shape,
-            target=o.target,
-            plugin=o.plugin,
-            required_operators=o.required_operators,
-            analysis=o.analysis,
-            ep=o.ep,
-            ep_library=o.ep_library,
-            json=o.json,
-            progress=o.progress,
-        )
-
-    report = report_on(options, read, describe)
+    report = report_on(options, lambda o: read_models(models, o), describe)
     is_off = any(m.target is not None and m.target.misfits for m in report.models)
     return BAD_INPUT if report.failures else WRONG if is_off else 0

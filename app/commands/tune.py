@@ -13,7 +13,7 @@ EXIT_CODES = """Exit codes: 0 done, with faster settings or the original; 1 bad 
 4 the original fails on all inputs, nothing written, or the search ended before a choice was raced."""
 EXAMPLES = {
     "passes tune model.onnx -o tuned.onnx": "minimizes latency",
-    "passes tune model.onnx -o tuned.onnx --for throughput --dim batch=1,8": "maximizes samples per second",
+    "passes tune model.onnx -o tuned.onnx --goal throughput --dim batch=1,8": "maximizes samples per second",
 }
 
 

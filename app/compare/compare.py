@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ...core.errors import EvaluationError, ModelError, UnverifiableError
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication, publish_copy
 from ...core.ort.engines import ONNXRUNTIME, parse_engine
@@ -43,12 +43,12 @@ BASELINE_ROW = 1  # index of the original under ORT ALL
 
 
 @with_process_options
-def compare_model(model: str | Path, options: CompareOptions) -> ComparisonReport:
-    """Compare a model file with the results of passwright, onnxruntime and the optimizers `with_tools` for it.
+def compare_model(model: ModelLike, options: CompareOptions) -> ComparisonReport:
+    """Compare a model file with the results of passwright, onnxruntime and the optimizers `tools` for it.
 
     `pipeline`, `plugin`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; the `shape` of inputs and sizes
     of symbols (`dim`) apply to verification and measurement, and change no model. Each model has a row for each other
-    `engine`, as openvino or openvino:bf16. `with_tools`: ort, onnxsim, onnxslim,
+    `engine`, as openvino or openvino:bf16. `tools`: ort, onnxsim, onnxslim,
     onnxoptimizer, onnxscript; None for those installed. `json`: a file for the report as JSON, `html` for a
     page; `keep`: a folder for the optimized files. A tool that fails or is wrong has a row with the reason; if the
     original cannot be run, nothing is verified, and the rest is measured all the same.
@@ -56,15 +56,20 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
     Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
 
     Examples:
-        >>> report = compare("model.onnx", with_tools=(), batch=(1,), min_time=0.01, threads=1)
+        >>> report = compare("model.onnx", tools=(), batch=(1,), min_time=0.01, threads=1)
         >>> {row.made_by for row in report.rows} >= {'passwright'}
         True
     """
+    with ScratchFolder() as folder:
+        return _compare(model_source(model, inline=False).in_file(folder), options)
+
+
+def _compare(source: ModelSource, options: CompareOptions) -> ComparisonReport:
+    """As `compare_model`, of a file."""
     timer, (online, *others) = PhaseTimer(phase_callback(options.progress)), session_configs_of(options)
     offline = replace(online, optimization_level=DISABLE_ALL, disabled_optimizers=())
-    path = Path(model)
-    tools, skipped = select_tools(options.with_tools)
-    source = model_source(path, inline=False)
+    path = source.files[0]
+    tools, skipped = select_tools(options.tools)
     paths = OutputPaths.of(report=options.json, page=options.html, repro_folder=options.keep)
     names = ["passwright", *(t.key for t in tools)]
     read = [*data_files(options.inputs), *plugin_files(options.plugin), *options.custom_operator_files]
@@ -129,7 +134,7 @@ def compare_model(model: str | Path, options: CompareOptions) -> ComparisonRepor
             with timer.phase("keeping the files"):
                 _copy_models([o.file for o in outputs if o.file != path and not o.row.failure], paths.repro_folder)
     report = ComparisonReport(
-        str(path),
+        source.label,
         own.report.pipeline,
         rows,
         BASELINE_ROW,

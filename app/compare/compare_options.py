@@ -50,14 +50,13 @@ class CompareOptions(
 ):
     """The parameters of `compare` except the model, as documented there."""
 
-    with_tools: Sequence[str] | None = option(
+    tools: Sequence[str] | None = option(
         None,
         "Competitors, such as a,b: ort, onnxsim, onnxslim, onnxoptimizer and onnxscript, or ort, onnxsim and nncf with "
         "--quantized. By default, all that are installed.",
         "NAMES",
         repeated=True,
         parse=parse_names,
-        flags=("--with",),
         completes=(TOOLS,),
         is_list=True,
     )

@@ -164,7 +164,7 @@ class ComparisonReport:
     `session`: the settings of all sessions in words, if some are given. `engines` are the rows of other engines.
 
     Examples:
-        >>> report = compare("model.onnx", with_tools=(), batch=(1,), min_time=0.01, threads=1)
+        >>> report = compare("model.onnx", tools=(), batch=(1,), min_time=0.01, threads=1)
         >>> report.rows[report.baseline].online
         True
     """

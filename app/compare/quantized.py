@@ -46,16 +46,16 @@ from .tool_runs import installed_tools, run_in_folder
 
 @with_process_options
 def compare_quantized(
-    model: str | Path, options: QuantizationOptions, with_tools: Sequence[str] | None = None
+    model: str | Path, options: QuantizationOptions, tools: Sequence[str] | None = None
 ) -> QuantizedComparison:
-    """Quantize a model by each recipe of `with_tools` and by `passes quantize` with `options`, and compare the results.
+    """Quantize a model by each recipe of `tools` and by `passes quantize` with `options`, and compare the results.
 
-    `with_tools`: ort, onnxsim, nncf; None for those installed. Each recipe runs in a fresh process, for a limited time,
+    `tools`: ort, onnxsim, nncf; None for those installed. Each recipe runs in a fresh process, for a limited time,
     and calibrates with the same samples. A recipe that fails has a row with the reason. Raises the
     errors of `quantize`, and UsageError for a tool that is unknown or not installed.
     """
     timer, source = PhaseTimer(phase_callback(options.progress)), model_source(model, inline=True)
-    labels, skipped = selected_quantizers(with_tools)
+    labels, skipped = selected_quantizers(tools)
     paths = checked_paths(options, source)
     with ScratchFolder() as folder:
         start = perf_counter()

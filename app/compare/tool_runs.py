@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from ...core.errors import UnverifiableError
 from ...core.run.phase_timer import PhaseTimer, seconds_of_verification
-from ..optimize.optimize import Result, optimize, optimize_model
+from ..optimize.optimize import Result, optimize_model
 from ..optimize.run_options import RunOptions
 from ..registry.adapter_names import ORT, PACKAGES, install_hint, installed_version, require_installed
 from ..registry.environment import versions
@@ -124,4 +124,4 @@ def run_own(
 def own_optimizer(run_options: dict[str, Any]) -> OptimizeFile:
     """Our optimizer, without verification."""
     import_module("onnxruntime")  # for constant folding
-    return lambda path, _: optimize(path, verify=False, **run_options).model
+    return lambda path, _: optimize_model(path, RunOptions(verify=False, **run_options)).model

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import onnx
@@ -14,7 +13,7 @@ from msgspec import to_builtins
 from ...core.io.convert import from_function
 from ...core.io.graph_interface import type_text
 from ...core.io.model import Model
-from ...core.io.model_source import model_source
+from ...core.io.model_source import ModelLike, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.graph import Graph, subgraphs_by_attribute
@@ -301,9 +300,7 @@ class DiffReport:
     __repr__, _repr_html_ = report_line, report_card
 
 
-def compare_graphs(
-    original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path, options: DiffOptions
-) -> DiffReport:
+def compare_graphs(original: ModelLike, other: ModelLike, options: DiffOptions) -> DiffReport:
     """Match the ops of two models by their results, and list the removed, added, replaced and changed ones.
 
     Names, doc strings, metadata of nodes and the holders of constants count only with `include_names`. Linear in the

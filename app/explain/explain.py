@@ -7,16 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 import networkx as nx
-import onnx
 from msgspec import Struct, field, structs, to_builtins
 
 from ...core.errors import FailureKind, ModelError, plugin_failures
 from ...core.io.model import Model
-from ...core.io.model_source import model_source, transformed_source
+from ...core.io.model_source import ModelLike, model_source, transformed_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ir.graph import Graph
@@ -157,7 +155,7 @@ class _InnerPasses(Instrumentation):
 
 
 @with_process_options
-def explain_model(model: onnx.ModelProto | str | Path, name: str, options: ExplainOptions) -> Explanation:
+def explain_model(model: ModelLike, name: str, options: ExplainOptions) -> Explanation:
     """Show where the rule, pass or group `name` applies in a run of `pipeline`, and why not elsewhere in the result.
 
     `as_is`: in the model as it is loaded, instead. `at`: only at a node, or at the producer of a value. `limit`: the

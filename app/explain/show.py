@@ -9,9 +9,8 @@ from pathlib import Path
 import onnx
 
 from ...core.errors import ModelError, format_error
-from ...core.io.convert import from_onnx
-from ...core.io.files import ModelFile, load
 from ...core.io.model import Model, serialize
+from ...core.io.model_source import ModelLike, model_source
 from ...core.io.split_models import refer_to_file
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
@@ -24,7 +23,7 @@ from .show_options import DEFAULT_RADIUS
 
 
 def show(
-    model: onnx.ModelProto | str | Path,
+    model: ModelLike,
     *,
     region: str = "",
     radius: int = DEFAULT_RADIUS,
@@ -49,11 +48,8 @@ def show(
         }
     """
     with gc_paused():
-        if isinstance(model, onnx.ModelProto):
-            source, whole = None, from_onnx(model)
-        else:
-            file = ModelFile(Path(model))
-            source, whole = file.path, load(file, inline=False)
+        origin = model_source(model, inline=False)
+        whole, source = origin.load(), next(iter(origin.files), None)
         if types:
             whole.graph.context.value_info = "write"
         proto = (
@@ -64,7 +60,7 @@ def show(
         try:
             return model_text(proto, max_elements)
         except (ValueError, TypeError) as e:
-            raise ModelError(f"{model if source else 'the model'} has a damaged tensor: {format_error(e)}") from e
+            raise ModelError(f"{source or 'the model'} has a damaged tensor: {format_error(e)}") from e
 
 
 def _tensor_chunks(tensor: Tensor, name: str, source: Path | None, max_elements: int | None) -> Iterator[Chunk]:

@@ -16,7 +16,7 @@ from msgspec import Struct, structs, to_builtins
 from ...core.analyses.liveness import Liveness
 from ...core.errors import ModelError
 from ...core.io.graph_interface import default_values, input_infos, output_infos, type_text
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source, several_models
 from ...core.io.ort_format import CONFIG_SUFFIX, WHOLE_FILE_DOMAIN, BuildConfig, OrtFile
 from ...core.io.ort_format import required_operators as required_operators_of
 from ...core.io.output_paths import OutputPaths
@@ -26,7 +26,6 @@ from ...core.ir.op_schemas import qualified_op_type
 from ...core.ir.tensor import element_type
 from ...core.ort.engines import ONNXRUNTIME
 from ...core.ort.sessions import SessionConfig
-from ...core.plugins.plugin import PluginLike
 from ...core.run.report import Stats
 from ...core.run.target import Misfit, Target, TargetFit
 from ...core.support.gc_pause import gc_paused
@@ -35,10 +34,10 @@ from ...core.support.python_files import plugin_errors
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.transform.specialize import Specialize
 from ..measure.execution_provider import session_configs
-from ..options import InfoOptions, Progress, SessionOptions, require
+from ..options import InfoOptions, SessionOptions, require
 from ..registry.environment import versions
 from ..report.notebook import report_card, report_line
-from ..report.progress import shown_progress
+from ..report.progress import phase_callback, with_keywords
 from .provider_assignment import ProviderAssignment, assignment
 
 NO_ANALYSES: Mapping[str, Callable[[Graph], object]] = {}
@@ -166,7 +165,7 @@ class InfoReport:
     """The models that can be loaded, in the order given, and for each other one the reason.
 
     Examples:
-        >>> report = info("model.onnx", "missing.onnx")
+        >>> report = info(["model.onnx", "missing.onnx"])
         >>> len(report.models), list(report.failures)
         (1, ['missing.onnx'])
     """
@@ -190,19 +189,7 @@ class InfoReport:
     __repr__, _repr_html_ = report_line, report_card
 
 
-def info(
-    *models: onnx.ModelProto | str | Path,
-    dim: Mapping[str, int] | None = None,
-    shape: Mapping[str, Sequence[int]] | None = None,
-    target: str | Target | None = None,
-    plugin: Sequence[PluginLike] = (),
-    analysis: Sequence[str] = (),
-    ep: str | None = None,
-    ep_library: str | Path | None = None,
-    required_operators: str | Path | None = None,
-    json: str | Path | None = None,
-    progress: Progress = None,
-) -> InfoReport:
+def read_models(models: ModelLike | Sequence[ModelLike], options: InfoOptions) -> InfoReport:
     """Operators, sizes and interfaces of `models`, without reading their weights.
 
     A model that cannot be loaded is in `failures` of the report, and the others are reported. `dim`, `shape`: sizes of
@@ -217,18 +204,6 @@ def info(
         >>> info("model.onnx").models[0].ops
         {'Abs': 1, 'Add': 1, 'Relu': 1}
     """
-    options = InfoOptions(
-        dim=dim,
-        shape=shape,
-        target=target,
-        plugin=plugin,
-        analysis=analysis,
-        ep=ep,
-        ep_library=ep_library,
-        required_operators=required_operators,
-        json=json,
-        progress=progress,
-    )
     goal: Target | BuildConfig | None = None
     analyses = NO_ANALYSES
     if isinstance(options.target, str) and options.target.endswith(CONFIG_SUFFIX):
@@ -246,24 +221,24 @@ def info(
     if options.ep is not None or options.ep_library is not None:
         chosen = SessionOptions(threads=1, ep=options.ep or "cpu", ep_library=options.ep_library)
         session = session_configs(chosen, [ONNXRUNTIME], "all")[0]
-    sources = [model_source(m, inline=False, takes_ort=True) for m in models]
+    sources = [model_source(m, inline=False, takes_ort=True) for m in several_models(models)]
     paths = OutputPaths.of(report=options.json, required_operators=options.required_operators)
     if paths.required_operators is not None:
         other = next((s.label for s in sources if not s.is_ort), "")
         require(not other, f"--required-operators: {other} is no .ort file; `passes run -o model.ort` makes one")
     paths.require_distinct([p for s in sources for p in s.files])
     report = InfoReport(versions=versions())
-    with shown_progress(options.progress) as show:
-        for source in sources:
-            show(source.label)
-            try:
-                with gc_paused():
-                    found = ModelInfo.of(source, goal, sizes, analyses)
-                    if session is not None:
-                        found = structs.replace(found, providers=_assignment(source, sizes, session))
-                    report.models.append(found)
-            except ModelError as e:
-                report.failures[source.label] = str(e)
+    show = phase_callback(options.progress)
+    for source in sources:
+        show(source.label)
+        try:
+            with gc_paused():
+                found = ModelInfo.of(source, goal, sizes, analyses)
+            if session is not None:
+                found = structs.replace(found, providers=_assignment(source, sizes, session))
+            report.models.append(found)
+        except ModelError as e:
+            report.failures[source.label] = str(e)
     paths.require_distinct([p for s in sources for p in s.files])
     with Publication() as publication, ScratchFolder() as folder:
         files = [file for s in sources for file in s.files[:1]]
@@ -271,6 +246,9 @@ def info(
         publication.add_text(paths.report, report.to_json)
         publication.publish()
     return report
+
+
+info = with_keywords(InfoOptions, "info")(read_models)
 
 
 def _assignment(source: ModelSource, sizes: Specialize | None, session: SessionConfig) -> ProviderAssignment:

@@ -12,7 +12,7 @@ from msgspec import Struct, structs, to_builtins
 
 from ...core.errors import EvaluationError, ModelError, UnverifiableError, UsageError, format_error
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source, several_models
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import publish_text
 from ...core.ort.engines import ONNXRUNTIME
@@ -22,6 +22,7 @@ from ...core.run.phase_timer import CHOOSING_INPUTS, MEASURING, PhaseTimer
 from ...core.support.gc_pause import gc_paused
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable
+from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import GivenSamples, Inputs
 from ...core.verify.input_specs import input_specs
 from ..options import with_process_options
@@ -111,7 +112,7 @@ def _model_data(model: ModelBenchmark) -> dict[str, Any]:
 
 
 @with_process_options
-def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchReport:
+def bench_models(models: ModelLike | Sequence[ModelLike], options: BenchOptions) -> BenchReport:
     """Measure models in interleaved runs: latency, throughput, creation of a session, memory and size.
 
     Each model has a result for each `engine`: onnxruntime, openvino, openvino:bf16, or an engine of a plugin.
@@ -128,14 +129,22 @@ def bench_models(models: Sequence[str | Path], options: BenchOptions) -> BenchRe
         >>> [m.model for m in report.models]
         ['model.onnx']
     """
+    with ScratchFolder() as folder:
+        sources = [model_source(m, inline=False, takes_ort=True) for m in several_models(models)]
+        for n, source in enumerate(sources):
+            if not source.files and any(s.label == source.label for s in sources[:n]):
+                source.label += f" ({n + 1})"  # of messages with the same name
+        return _bench([source.in_file(folder / str(n)) for n, source in enumerate(sources)], options)
+
+
+def _bench(sources: Sequence[ModelSource], options: BenchOptions) -> BenchReport:
+    """As `bench_models`, of files."""
     if options.metric and options.labelled is None:
         raise UsageError("--metric needs a labelled set: give --labelled")
-    if not models:
-        raise UsageError("no model was given")
     timer = PhaseTimer(phase_callback(options.progress))
     tuned = None if options.settings is None else read_tuned_settings(Path(options.settings)).session
     configs = session_configs(options, options.engine, options.level) if tuned is None else [tuned.config()]
-    loaded = [_LoadedModel.of(Path(m)) for m in models]
+    loaded = [_LoadedModel.of(source) for source in sources]
     paths = OutputPaths.of(report=options.json)
     read = [*data_files(options.inputs), *data_files(options.labelled)]
     paths.require_distinct([*(f for m in loaded for f in m.source.files), *read])
@@ -217,9 +226,9 @@ class _LoadedModel:
     feeds_error: str = ""
 
     @classmethod
-    def of(cls, path: Path) -> _LoadedModel:
+    def of(cls, source: ModelSource) -> _LoadedModel:
         """Load a model. Raises ModelError if there is no such file."""
-        source = model_source(path, inline=False, takes_ort=True)
+        path = source.files[0]
         try:
             open_regular(path).close()
         except OSError as e:

@@ -12,7 +12,7 @@ import onnx
 
 from ...core.io.files import ModelFile, in_memory
 from ...core.io.graph_interface import default_values
-from ...core.io.model_source import ModelSource
+from ...core.io.model_source import ModelLike, ModelSource
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
@@ -111,7 +111,7 @@ class Result:
         return card_html(describe(self.report, in_notebook=True))
 
 
-def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Result:
+def optimize_model(model: ModelLike, options: RunOptions) -> Result:
     """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
 
     What is run: `pipeline` has the names of pipelines and passes, such as `basic,my-pass{n=3}`, or is a Pass. `plugin`:
@@ -221,9 +221,7 @@ def optimize_model(model: onnx.ModelProto | str | Path | ModelFile, options: Run
     return Result(report, source, outcome.exported, visualization)
 
 
-def _recorded(
-    model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions
-) -> AbstractContextManager[RunRecord | None]:
+def _recorded(model: ModelLike, options: RunOptions) -> AbstractContextManager[RunRecord | None]:
     """The record of a run for its reproducer."""
     from .reproducer import recorded_run  # noqa: PLC0415 - seldom needed
 
@@ -314,7 +312,7 @@ optimize = with_keywords(RunOptions, "optimize")(optimize_model)
 
 
 def convert_opset(
-    model: onnx.ModelProto | str | Path,
+    model: ModelLike,
     opset: int,
     verify: bool | Effort = True,
     inputs: Inputs | None = None,

@@ -17,6 +17,7 @@ from msgspec import Struct, to_builtins
 
 from ...core.errors import ModelError, UsageError
 from ...core.io.files import ModelFile, load
+from ...core.io.model_source import ModelLike, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import staging_folder
 from ...core.io.writer import write_file
@@ -74,16 +75,16 @@ def run_versions() -> dict[str, str]:
 
 
 @contextmanager
-def recorded_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions) -> Generator[RunRecord]:
+def recorded_run(model: ModelLike, options: RunOptions) -> Generator[RunRecord]:
     """Write the reproducer of the run in the block, also if it fails; the block gives the record its result.
 
     Files are taken as they are before the run. Raises ModelError if it cannot be written, or would replace another file
     of the run, and UsageError for a model in memory of more than 2 GB.
     """
     record = RunRecord()
-    given = "model.onnx" if isinstance(model, onnx.ModelProto) else model
-    path = given.path if isinstance(given, ModelFile) else Path(given)
-    file = None if isinstance(model, onnx.ModelProto) else ModelFile(path)
+    origin = model_source(model, inline=False).origin
+    file = ModelFile(origin.path) if isinstance(origin, ModelFile) else None
+    path = file.path if file is not None else Path("model.onnx")
     if options.reproducer is None or (file is not None and not path.is_file()):
         yield record
         return
@@ -101,7 +102,7 @@ def recorded_run(model: onnx.ModelProto | str | Path | ModelFile, options: RunOp
     with folder as stage, ZipFile(stage / "run.zip", "w", ZIP_DEFLATED, compresslevel=1) as archive:
         contents, failure = _Contents(archive), ""
         with _disk_errors(options.reproducer):
-            name = contents.add_model(model if isinstance(model, onnx.ModelProto) else path, others)
+            name = contents.add_model(path if isinstance(origin, ModelFile) else origin, others)
             chosen = contents.options(options)
         try:
             yield record

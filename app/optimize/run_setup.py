@@ -10,14 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-import onnx
 from msgspec import Struct, structs
 
 from ...core.errors import UsageError
-from ...core.io.files import ModelFile
 from ...core.io.graph_interface import default_values, lists_all_initializers
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, model_source, transformed_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source, transformed_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.graph import ValueInfo
@@ -76,7 +74,7 @@ class RunSetup(Struct, frozen=True):
     instruments: Sequence[Instrumentation]
 
     @classmethod
-    def of(cls, model: onnx.ModelProto | str | Path | ModelFile, options: RunOptions, timer: PhaseTimer) -> RunSetup:
+    def of(cls, model: ModelLike, options: RunOptions, timer: PhaseTimer) -> RunSetup:
         """Load model, inputs and pipeline. Raises ModelError, UsageError, PluginError, UnverifiableError."""
         effort = options.effort
         source = model_source(model, inline=not options.keep_functions)

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ...core.errors import EvaluationError
-from ...core.io.files import ModelFile, load
+from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.operators.table import MOVING
@@ -28,8 +28,8 @@ from ...core.verify.input_specs import input_specs
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import make_feeds
 from ..measure.profile_trace import KernelExecution, KernelKey, ProfiledRun
-from ..optimize.optimize import optimize
-from ..optimize.run_options import plugin_files
+from ..optimize.optimize import optimize_model
+from ..optimize.run_options import RunOptions, plugin_files
 from ..options import with_process_options
 from ..registry.python_data import data_files, read_given
 from ..report.page import page_html
@@ -254,8 +254,8 @@ def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExec
 
 
 @with_process_options
-def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
-    """Run a model file under the profiler of an `engine` as it is and, unless `no_optimize`, as optimized.
+def profile_model(model: ModelLike, options: ProfileOptions) -> ProfileReport:
+    """Run a model under the profiler of an `engine` as it is and, unless `no_optimize`, as optimized.
 
     Both have the same inputs: the first sample of `inputs`, which are as for `optimize`, or inputs generated with
     `shape` and `dim`, which do not change the models, and `batch` samples. They run with `threads` (0 for one on each
@@ -271,48 +271,53 @@ def profile_model(model: str | Path, options: ProfileOptions) -> ProfileReport:
         >>> report.level
         'all'
     """
+    with ScratchFolder() as folder:
+        return _profile(model_source(model, inline=True).in_file(folder / "given"), options, folder)
+
+
+def _profile(source: ModelSource, options: ProfileOptions, folder: Path) -> ProfileReport:
+    """As `profile_model`, of a file; the result of the run goes to `folder`."""
     config = session_configs(options, [options.engine], options.level)[0]
-    path = Path(model)
+    path = source.files[0]
     paths = OutputPaths.of(report=options.json, page=options.html, trace=options.trace)
     read = [path, *data_files(options.inputs), *plugin_files(options.plugin), *options.custom_operator_files]
     paths.require_distinct(read)
     timer = PhaseTimer(phase_callback(options.progress))
     with timer.phase(CHOOSING_INPUTS):
-        file = ModelFile(path)
         with gc_paused():
-            loaded = load(file)
+            loaded = source.load()
             sizes = dict(options.dim or {}) | sizes_from_shapes(options.shape or {}, input_specs(loaded))
             given = read_given(options.inputs, loaded)
-        paths.require_distinct((*read, *file.external_files))
-        feeds = make_feeds(path, given, [options.batch], sizes, options.seed)
-    with ScratchFolder() as folder:
-        result, models = None, {"before": path}
-        if not options.no_optimize:
-            with timer.phase("optimizing"):
-                result = optimize(
-                    path,
+        paths.require_distinct((*read, *source.files))
+        feeds = make_feeds(source, given, [options.batch], sizes, options.seed)
+    result, models = None, {"before": path}
+    if not options.no_optimize:
+        with timer.phase("optimizing"):
+            result = optimize_model(
+                path,
+                RunOptions(
                     options.pipeline,
                     options.plugin,
                     enable=options.enable,
                     inputs=given,
                     seed=options.seed,
                     visualize=paths.page is not None,
-                    progress=False,
-                )
-            models["after"] = folder / "after.onnx"
-            result.save(models["after"])
-        recorded: list[RecordedProfile] = []
-        for label, file_path in models.items():
-            with timer.phase(f"profiling {label}"):
-                try:
-                    recording = record_profile(file_path, config, next(iter(feeds.by_batch.values())), options.min_time)
-                except EvaluationError as e:
-                    raise EvaluationError(f"the model {label} optimization cannot be profiled: {e}") from e
-                recorded.append(build_profile(label, recording))
+                ),
+            )
+        models["after"] = folder / "after.onnx"
+        result.save(models["after"])
+    recorded: list[RecordedProfile] = []
+    for label, file_path in models.items():
+        with timer.phase(f"profiling {label}"):
+            try:
+                recording = record_profile(file_path, config, next(iter(feeds.by_batch.values())), options.min_time)
+            except EvaluationError as e:
+                raise EvaluationError(f"the model {label} optimization cannot be profiled: {e}") from e
+            recorded.append(build_profile(label, recording))
     trace = None if paths.trace is None else paths.trace.path
     before, *after = (replace(r.profile, trace=trace) for r in recorded)
     report = ProfileReport(
-        str(path),
+        source.label,
         before,
         after[0] if after else None,
         options.level,

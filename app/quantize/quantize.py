@@ -19,7 +19,7 @@ from onnx import TensorProto
 from ...core.calibration.collection import collect_statistics
 from ...core.errors import PassesError, UnverifiableError
 from ...core.io.convert import to_onnx
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.io.writer import write_model
@@ -41,7 +41,8 @@ from ..measure.criterion import Budget
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio
-from ..optimize.optimize import optimize
+from ..optimize.optimize import optimize_model
+from ..optimize.run_options import RunOptions
 from ..optimize.run_setup import frozen_source
 from ..options import SessionOptions, with_process_options
 from ..registry.environment import quantization_target
@@ -117,7 +118,7 @@ class QuantizationResult:
 
 
 @with_process_options
-def quantize_model(model: onnx.ModelProto | str | Path, options: QuantizationOptions) -> QuantizationResult:
+def quantize_model(model: ModelLike, options: QuantizationOptions) -> QuantizationResult:
     """Quantize a model within an accuracy `budget`; the original is returned if nothing is faster or smaller.
 
     Candidates, and the original in f32, are timed in an `engine`, whose other precisions are schemes, too; losses are
@@ -239,7 +240,7 @@ class QuantizationContext(Struct, frozen=True):
     `leave`: values and operators that stay in float.
     """
 
-    model: onnx.ModelProto | str | Path
+    model: ModelLike
     source: ModelSource
     floats: ModelSource
     budget: Budget
@@ -317,7 +318,7 @@ def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> 
 
 
 def prepare(
-    model: onnx.ModelProto | str | Path,
+    model: ModelLike,
     source: ModelSource,
     paths: OutputPaths,
     options: QuantizationOptions,
@@ -339,14 +340,14 @@ def prepare(
     with timer.phase(OPTIMIZING):
         names = folder / "names.json" if options.leave else None
         model, widened = with_wide_halves(model, source, folder)
-        optimized = optimize(
-            model,
+        run_options = RunOptions(
             target.pipeline,
             inputs=samples.first,
             freeze_initializers=options.freeze_initializers,
             map=names,
             progress=options.progress,
         )
+        optimized = optimize_model(model, run_options)
         optimized.save(folder / "float.onnx")
         floats = model_source(folder / "float.onnx", inline=True)
         graph = floats.load().graph
@@ -367,9 +368,7 @@ def prepare(
     )
 
 
-def with_wide_halves(
-    model: onnx.ModelProto | str | Path, source: ModelSource, folder: Path
-) -> tuple[onnx.ModelProto | str | Path, list[str]]:
+def with_wide_halves(model: ModelLike, source: ModelSource, folder: Path) -> tuple[ModelLike, list[str]]:
     """The model with ops of half precision in single precision, and a note that says so; as it is without any."""
     wide = source.load()
     changes = WidenHalves().run(wide.graph, ChangeLog())

@@ -94,7 +94,6 @@ class QuantizationOptions(
         "latency",
         "What to minimize: latency, size or memory.",
         "GOAL",
-        flags=("--for",),
         parse=_parse_goal,
         is_own=True,
     )

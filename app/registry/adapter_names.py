@@ -67,12 +67,12 @@ def installed_version(tool: str) -> str | None:
 
 
 def require_installed(name: str, tools: Collection[str]) -> None:
-    """Raise UsageError for a name, given to --with, that is none of `tools` or not installed."""
+    """Raise UsageError for a name, given to --tools, that is none of `tools` or not installed."""
     if name not in tools:
         near = did_you_mean(name, tools) or f" (there are {', '.join(tools)})"
-        raise UsageError(f"--with {name}: no optimizer has that name{near}")
+        raise UsageError(f"--tools {name}: no optimizer has that name{near}")
     if installed_version(name) is None:
-        raise UsageError(f"--with {name}: it is {install_hint(name)}")
+        raise UsageError(f"--tools {name}: it is {install_hint(name)}")
 
 
 def install_hint(tool: str) -> str:

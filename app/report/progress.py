@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from importlib import import_module
 from inspect import signature
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from ...core.errors import PassesError
 from ...core.support.printable_text import printable_line
 from ...core.support.suggestions import did_you_mean
 from ..options import Progress
@@ -23,6 +25,8 @@ Outcome = TypeVar("Outcome")
 Subject_contra = TypeVar("Subject_contra", contravariant=True)
 Other_contra = TypeVar("Other_contra", contravariant=True)
 Outcome_co = TypeVar("Outcome_co", covariant=True)
+FLAG = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])(?: [A-Z]{2,}\b)?")
+"""An option of the command line in a message, perhaps with the name of its value."""
 NOTHING = {"text/html": "", "text/plain": ""}
 """An output of a cell without content."""
 
@@ -78,15 +82,38 @@ def _with_keywords(options: Callable[..., Any], name: str, optional: int = 0) ->
             except TypeError as e:
                 raise TypeError(f"{name}(): {e}") from None
             first = [given.pop(p.name, p.default) for p in subjects]
-            chosen = options(**given)
-            with shown_progress(chosen.progress) as show:
-                return function(*first, replace(chosen, progress=show))
+            with messages_for_python():
+                chosen = options(**given)
+                with shown_progress(chosen.progress) as show:
+                    return function(*first, replace(chosen, progress=show))
 
         vars(call)["__signature__"] = own
         call.__name__ = call.__qualname__ = name
         return call
 
     return decorate
+
+
+@contextmanager
+def messages_for_python() -> Generator[None]:
+    """Let errors of the block name arguments of Python in place of options of the command line."""
+    try:
+        yield
+    except PassesError as e:
+        e.args = tuple(in_python(text) if isinstance(text, str) else text for text in e.args)
+        raise
+
+
+def in_python(text: str) -> str:
+    """A message with arguments of Python in place of options of the command line, but for those in a command."""
+    parts = text.split("`")
+    parts[::2] = (FLAG.sub(_argument, part) for part in parts[::2])
+    return "`".join(parts)
+
+
+def _argument(flag: re.Match[str]) -> str:
+    name = flag[1].replace("-", "_")
+    return {"no_verify": "verify=False", "keep_overridable": "freeze_initializers=False"}.get(name, name)
 
 
 def phase_callback(progress: Progress) -> Callable[[str], None]:

@@ -6,15 +6,13 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from math import inf
-from pathlib import Path
 from time import monotonic
 
-import onnx
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from ...core.errors import UsageError
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ort.engines import engine_names, find_engine, parse_engine
@@ -80,7 +78,7 @@ class AdviceReport:
 
 
 @with_process_options
-def advise_on(model: onnx.ModelProto | str | Path, options: AdviseOptions) -> AdviceReport:
+def advise_on(model: ModelLike, options: AdviseOptions) -> AdviceReport:
     """Measure how much the usual techniques speed up a model on this machine.
 
     For `time` seconds, `tune` measures graph optimization, engines and precisions, schemes of `quantize` within the
@@ -183,7 +181,7 @@ def _not_tried(source: ModelSource, *, has_data: bool) -> Iterator[Advice]:
     reason = "pays off on targets with float16 arithmetic; halves the file"
     yield Advice("float16", NOT_TRIED, reason=reason, command=f"passes quantize {name} -o half.onnx --scheme half")
     reason = "the smallest file, even if it is slower"
-    yield Advice("size", NOT_TRIED, reason=reason, command=f"passes quantize {name} -o small.onnx --for size")
+    yield Advice("size", NOT_TRIED, reason=reason, command=f"passes quantize {name} -o small.onnx --goal size")
 
 
 def describe(report: AdviceReport) -> Document:

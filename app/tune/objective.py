@@ -29,11 +29,11 @@ class Objective(Struct, frozen=True):
     def of(cls, goal: str, quantile: str) -> Objective:
         """The objective of these names. Raises UsageError."""
         found = [cls(g, q) for g in GOALS for q in QUANTILES if (g, q) == (goal, quantile)]
-        for option, value, known in (("--for", goal, GOALS), ("--quantile", quantile, QUANTILES)):
+        for option, value, known in (("--goal", goal, GOALS), ("--quantile", quantile, QUANTILES)):
             if value not in known:
                 raise UsageError(f"{option} {value}: choose from {', '.join(known)}")
         if quantile != "p50" and goal != "latency":
-            raise UsageError(f"--quantile {quantile} is for --for latency")
+            raise UsageError(f"--quantile {quantile} is for --goal latency")
         return found[0]
 
     @property

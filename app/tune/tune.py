@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...core.errors import PassesError
 from ...core.io.convert import to_onnx
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputFile, OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ort.engines import ONNXRUNTIME, SPLIT, EngineChoice, parse_engine
@@ -107,7 +107,7 @@ class TuneResult:
 
 
 @with_process_options
-def tune_model(model: onnx.ModelProto | str | Path, options: TuneOptions) -> TuneResult:
+def tune_model(model: ModelLike, options: TuneOptions) -> TuneResult:
     """Find the fastest settings that still give correct results on this machine: the model, and its session settings.
 
     The baseline is the original in a session with the defaults of onnxruntime, with at most `threads` (0: one per

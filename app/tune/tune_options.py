@@ -87,7 +87,7 @@ class TuneOptions(
     script: str | Path | None = output_option(
         None, "Where to write the Python script that creates the session, instead of OUT_session.py.", "FILE", kind=Path
     )
-    goal: str = option("latency", "What to optimize: latency, throughput, memory or size.", "GOAL", flags=("--for",))
+    goal: str = option("latency", "What to optimize: latency, throughput, memory or size.", "GOAL")
     quantile: str = option("p50", "Latency quantile to optimize: p50 or p99.", "NAME")
     pipeline: Sequence[str] = selection_option(
         DEFAULT_PIPELINES, "Pipelines to try: basic, ort, or both.", "NAMES", parse=parse_names, is_own=True

@@ -16,7 +16,8 @@ from ...core.verify.effort import Effort
 from ...core.verify.given_inputs import GivenSamples
 from ..measure.tuned_settings import Recipe
 from ..optimize.content_digests import model_digest
-from ..optimize.optimize import optimize
+from ..optimize.optimize import optimize_model
+from ..optimize.run_options import RunOptions
 
 Quantize = Callable[[str, Path], tuple[str, str]]
 """Writes the model of a scheme to a file; the scheme in full, and its loss in words.
@@ -99,7 +100,7 @@ class TunedModels:
     def _optimize(self, recipe: Recipe, path: Path, **how: Any) -> Report:
         passes = {"skip": recipe.skip, "enable": recipe.enable, "opset": recipe.opset}
         how |= {"freeze_initializers": self.freeze_initializers, "seed": self.seed, "progress": False}
-        made = optimize(self.original, recipe.pipeline, **passes, **how, output=path)
+        made = optimize_model(self.original, RunOptions(recipe.pipeline, **passes, **how, output=path))
         return made.report
 
     def _new_path(self) -> Path:

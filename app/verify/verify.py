@@ -10,7 +10,7 @@ from msgspec.structs import replace as replace_fields
 
 from ...core.errors import UnverifiableError, UsageError
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import element_bits
@@ -40,9 +40,7 @@ MAX_OPS = 5  # that are named
 
 
 @with_process_options
-def verify_models(
-    original: onnx.ModelProto | str | Path, other: onnx.ModelProto | str | Path | None, options: VerifyOptions
-) -> VerificationReport:
+def verify_models(original: ModelLike, other: ModelLike | None, options: VerifyOptions) -> VerificationReport:
     """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
     With an `engine`, such as `openvino`, or `settings` of `tune`, these run `other`, or the original itself if there is

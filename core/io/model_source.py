@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Protocol, cast
 
 import onnx
+from google.protobuf.message import DecodeError
 
-from ..errors import ModelError, PassesError
+from ..errors import ModelError, PassesError, UsageError
 from .convert import from_onnx
 from .files import ModelFile, in_memory, load
 from .model import Model, serialize
@@ -18,6 +20,18 @@ from .ort_format import is_ort_file
 from .split_models import Loadable
 from .writer import write_for_sessions
 
+
+class HoldsModel(Protocol):
+    """A result with its model as a message, as of `optimize`."""
+
+    @property
+    def model(self) -> onnx.ModelProto:
+        """The model."""
+        ...
+
+
+ModelLike = onnx.ModelProto | bytes | str | Path | ModelFile | HoldsModel
+"""A model: a message, its bytes, the path of a file, or a result that has one."""
 TransformFunction = Callable[[Model], object]
 """Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
 
@@ -59,6 +73,13 @@ class ModelSource:
         path = folder / "original.onnx"
         write_for_sessions(self.load(), path)
         return path
+
+    def in_file(self, folder: Path) -> ModelSource:
+        """The source as a file; a message is written to `folder`."""
+        if isinstance(self.origin, ModelFile):
+            return self
+        folder.mkdir(exist_ok=True)
+        return replace(self, origin=ModelFile(self.loadable_file(folder)), transforms=())
 
     @cached_property
     def _transformed(self) -> Loadable:
@@ -108,14 +129,34 @@ class ModelSource:
         return self.origin.ByteSize()
 
 
-def model_source(
-    model: onnx.ModelProto | str | Path | ModelFile, *, inline: bool, takes_ort: bool = False
-) -> ModelSource:
-    """The source for a message, or for a file or its path. `takes_ort`: as of a ModelFile."""
-    if isinstance(model, onnx.ModelProto):
-        return ModelSource(model.graph.name or "model", model, inline)
-    file = model if isinstance(model, ModelFile) else ModelFile(Path(model), takes_ort=takes_ort)
-    return ModelSource(file.name, file, inline)
+def several_models(models: ModelLike | Sequence[ModelLike]) -> list[ModelLike]:
+    """One model, or several, in a list. Raises UsageError for none."""
+    is_several = isinstance(models, Sequence) and not isinstance(models, str | bytes)
+    found = list(cast("Sequence[ModelLike]", models)) if is_several else [cast("ModelLike", models)]
+    if not found:
+        raise UsageError("no model was given")
+    return found
+
+
+def model_source(model: ModelLike, *, inline: bool, takes_ort: bool = False) -> ModelSource:
+    """The source for a model; `takes_ort`: as of a ModelFile.
+
+    Raises UsageError for another value, and ModelError for bytes that are no model.
+    """
+    if isinstance(model, str | Path | ModelFile):
+        file = model if isinstance(model, ModelFile) else ModelFile(Path(model), takes_ort=takes_ort)
+        return ModelSource(file.name, file, inline)
+    message = model if isinstance(model, onnx.ModelProto | bytes) else getattr(model, "model", None)
+    if isinstance(message, bytes):
+        try:
+            message = onnx.ModelProto.FromString(message)
+        except DecodeError as e:
+            raise ModelError("the bytes are not an ONNX model") from e
+    if not isinstance(message, onnx.ModelProto):
+        given = type(model).__name__
+        takes = "a path, an onnx.ModelProto, its bytes or a result that has one"
+        raise UsageError(f"a model has to be {takes}, not of type {given}")
+    return ModelSource(message.graph.name or "model", message, inline)
 
 
 def transformed_source(source: ModelSource, transforms: Sequence[TransformFunction]) -> ModelSource:

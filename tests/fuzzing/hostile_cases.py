@@ -25,7 +25,7 @@ WITHOUT_LIMIT = (
     ("info", "m.onnx"), ("info", "m.onnx", "base.onnx", "--json", "out/info.json"), ("diff", "m.onnx", "base.onnx"),
     ("diff", "m.onnx", "m.onnx", "--format", "github"), ("explain", "basic", "m.onnx"), ("profile", "m.onnx",
     "--min-time", "0.1"),
-    ("bench", "m.onnx", "--min-time", "0.1"), ("compare", "m.onnx", "--with", "ort", "--min-time", "0.1"),
+    ("bench", "m.onnx", "--min-time", "0.1"), ("compare", "m.onnx", "--tools", "ort", "--min-time", "0.1"),
     ("quantize", "m.onnx", "-o", "out/o.onnx", "--time", "3", "--trials", "2", "--min-time", "0.1"),
     ("tune", "m.onnx", "-o", "out/o.onnx", "--time", "3", "--trials", "2", "--min-time", "0.1"),
     ("batch", "m.onnx", "--output-dir", "out", "--timeout", "5", "--jobs", "1"), RUN, (*RUN, "--no-verify"), ("verify",

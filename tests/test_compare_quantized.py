@@ -167,7 +167,7 @@ def test_comparison(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["--quantized", "--budget", "1"], "--budget 1: not of the form 1% (relative) or 0.5pt (absolute)"),
         (
             ["--quantized", "--tools", "olive"],
-            "no optimizer has that name (there are ort, onnxsim, nncf)",
+            "--tools olive: no optimizer has that name (there are ort, onnxsim, nncf)",
         ),
     ],
 )

@@ -387,7 +387,7 @@ def test_bench_compares_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ]
     assert report.models[1].ratios
     assert report.versions["openvino"]
-    with pytest.raises(UsageError, match="--ep is for onnxruntime: leave it out"):
+    with pytest.raises(UsageError, match="ep is for onnxruntime: leave it out"):
         passwright.bench([path], engine=["openvino"], ep="cuda")
 
 
@@ -410,7 +410,7 @@ def test_what_tune_returned_is_verified_and_benched_in_its_session(
     assert [(m.engine, m.measured.threads) for m in measured.models] == [("openvino", 1)]
     assert (measured.threads, measured.session) == (1, "engine openvino, 1 stream, 1 intra-op thread")
     for function, options in ((passwright.verify, {"engine": "openvino"}), (passwright.bench, {"threads": 2})):
-        with pytest.raises(UsageError, match=rf"--{min(options)}: --settings .*single.json sets it already"):
+        with pytest.raises(UsageError, match=rf"{min(options)}: settings .*single.json sets it already"):
             function([model] if function is passwright.bench else model, settings=single, **options)
 
 

@@ -157,7 +157,7 @@ def test_functions_that_inlining_multiplies(
     for limit in ("MAX_INLINED_CALLS", "MAX_INLINED_NODES"):
         monkeypatch.setattr(function_inlining, limit, 1000)
     built = model()
-    with pytest.raises(ModelError, match=f"local functions would make more than .*{message}.*--keep-functions"):
+    with pytest.raises(ModelError, match=f"local functions would make more than .*{message}.*keep_functions"):
         optimize(built, verify=False)
     assert inlined(built) is built
 
@@ -394,7 +394,7 @@ def test_memory_by_the_size_of_a_model() -> None:
     assert memory_for_model(2 * SMALL_MODEL) == MODEL_MEMORY + MEMORY_PER_BYTE * 2 * SMALL_MODEL
     assert memory_for_model(1 << 50) <= default_memory()
     text = "g (float[2] x) => (float[1] y, z) <int64[1] big = {%d}> { y = Neg(x) z = ConstantOfShape(big) }"
-    with pytest.raises(UnverifiableError, match=r"z has 2 GB, more than the 1\.07 GB .*; --memory SIZE raises"):
+    with pytest.raises(UnverifiableError, match=r"z has 2 GB, more than the 1\.07 GB .*; memory raises"):
         optimize(load(text % 500_000_000))
 
 

@@ -87,9 +87,9 @@ def test_messages_speak_python(message: str, expected: str) -> None:
 def test_errors_name_arguments() -> None:
     with pytest.raises(passwright.ModelError, match=r"^dim M: the model has no such symbol"):
         passwright.optimize(load(TEXT), dim={"M": 1})
-    with pytest.raises(passwright.UsageError, match=r"^exact and budget: give one of them$"):
+    with pytest.raises(passwright.UsageError, match=r"exact and budget"):
         passwright.verify(load(TEXT), load(TEXT), exact=True, budget="1%")
-    with pytest.raises(passwright.UsageError, match=r"^tools nix: no optimizer has that name"):
+    with pytest.raises(passwright.UsageError, match=r"^tools nix: "):
         passwright.compare(load(TEXT), tools=["nix"])
     with pytest.raises(passwright.UnknownNameError, match=r"`passes list --search`"):
         passwright.optimize(load(TEXT), "zzzzzz")

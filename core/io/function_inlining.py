@@ -253,7 +253,7 @@ class _Inliner(Struct):
             if made > least and made > before * MAX_INLINING_GROWTH:
                 raise ModelError(
                     f"its local functions would make more than {max(least, before * MAX_INLINING_GROWTH):,} {unit} "
-                    f"of {before:,}: keep the functions, with --keep-functions or keep_functions=True"
+                    f"of {before:,}: keep the functions, with --keep-functions"
                 )
 
 

@@ -88,7 +88,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         ("--scheme half --format qoperator", USAGE, "--format qoperator: it needs the scheme static, which --scheme"),
         ("--target z80", USAGE, "--target z80: no target has that name"),
         ("--goal speed", USAGE, "--goal speed: choose from latency, size, memory\n"),
-        ("--goal openvino", USAGE, "memory; the target is --target openvino"),
+        ("--goal openvino", USAGE, "--goal openvino: choose from latency, size, memory; the target"),
         ("--leave Convv", USAGE, "--leave Convv: the model has no such value or operator"),
         ("--metric code.py:nan", USAGE, "--metric code.py:nan needs a labelled set: give --labelled"),
         ("--int8-cache", USAGE, "--int8-cache needs texts to calibrate with: give --labelled or --data"),

@@ -58,9 +58,9 @@ def test_named_precision_is_the_precision_of_all_candidates(tmp_path: Path, monk
     assert {t.scheme for t in result.report.trials} == {"half-weights", "bf16"}
     assert {t.config.precision for race in machine.races for t in race[1:]} == {"bf16"}
     assert {race[0].config.precision for race in machine.races} == {"f32"}
-    with pytest.raises(UsageError, match="--scheme f8: choose from auto, static"):
+    with pytest.raises(UsageError, match="scheme f8: choose from auto, static"):
         quantized(tmp_path, monkeypatch, {}, **{**options, "scheme": "f8"})
-    with pytest.raises(UsageError, match="--scheme bf16: choose from auto, static"):
+    with pytest.raises(UsageError, match="scheme bf16: choose from auto, static"):
         quantized(tmp_path, monkeypatch, {}, engine="onnxruntime", scheme="bf16")
 
 

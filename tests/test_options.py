@@ -216,7 +216,7 @@ def test_unknown_parameters_are_named() -> None:
     unknown = r"^optimize\(\) got an unexpected keyword argument 'pipelin'; did you mean pipeline or plugin\?$"
     with pytest.raises(TypeError, match=unknown):
         optimize("nowhere.onnx", pipelin="basic")
-    with pytest.raises(UsageError, match="^pipeline other: choose from"):
+    with pytest.raises(UsageError, match=r"^pipeline other: choose from"):
         tune("nowhere.onnx", pipeline="other")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"compare\(\) got an unexpected keyword argument 'quantized'$"):
         compare("nowhere.onnx", quantized=True)

@@ -217,7 +217,7 @@ def test_kernels_of_installed_packages_are_used_with_their_passes(install: Insta
     for name in ("scales", "scaled", "chip", "neg-behind"):
         assert verify(model, model, kernels=[name]).agrees
     with pytest.raises(
-        UsageError, match="^kernels scale: it is not a Python file, and no installed plugin has kernels of that name"
+        UsageError, match=r"^kernels scale: it is not a Python file, and no installed plugin has kernels of that name"
     ):
         verify(model, model, kernels=["scale"])
 

@@ -383,11 +383,12 @@ def measured_result(
 ) -> tuple[BuiltCandidate | None, Measured, Measured]:
     """The first candidate that is within the budget on samples that the search did not see, and not slower once more.
 
-    For one that is not within the budget there, a more accurate one is tried next. It may be slower if another goal
+    For one that is not within the budget there, a more accurate one is tried next; in the end, those that were not
+    scored as another was better. It may be slower if another goal
     than the latency is given. With it, None for the original, the original and the result as measured.
     """
     reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
-    while waiting:
+    while waiting := waiting or search.outrun():
         built, *waiting = search.ordered(waiting)
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:

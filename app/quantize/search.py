@@ -40,7 +40,7 @@ FEW, PARTS = 8, 6  # the eighth of the ops that is tried first, and the parts of
 CHOOSING = 0.5  # of the time that is left: after it no further scheme is built before the others are scored
 OPERATORS = 0.25  # of the time that is left, for races of candidates with an operator in float
 REPAIRING = 0.5  # of the time that is left, for a scheme over the budget, if another one waits
-RESERVE = 1.15  # times the seconds of a search, up to which candidates are scored if none is within the budget
+RESERVE = 1.25  # times the seconds of a search, up to which candidates are scored if none is within the budget
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
 Goal = Literal["latency", "size", "memory"]
 """The figures that a search makes small. Where that is not the latency, any time is accepted."""
@@ -123,6 +123,7 @@ class BuiltCandidate:
 
 Leaving = Callable[[BuiltCandidate, Collection[ChangeKey]], BuiltCandidate | None]
 """Makes a candidate without some changes, or None if it is over the budget."""
+ANOTHER = "than another"
 WITHIN, TAKEN, LIMITED = "within the budget", "taken", "not tried: the search had ended"
 Variant = Callable[[Any], CandidateBuilder | None]
 """Makes a builder from the best candidate of the scheme so far, which the first variant does not need; None if it has
@@ -162,6 +163,7 @@ class Search:
     _start: float = field(default_factory=monotonic, init=False)
     _files: int = field(default=0, init=False)
     _end: float = field(default=inf, init=False)
+    _outrun: list[BuiltCandidate] = field(default_factory=list[BuiltCandidate], init=False)
 
     @property
     def _elapsed(self) -> float:
@@ -190,6 +192,7 @@ class Search:
             for start in self.ordered(starts):
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
+                    self._outrun += [start] if start.trial.outcome.endswith(ANOTHER) else []
                     continue
                 self.progress(f"quantizing: {start.trial.scheme}")
                 if self._scored(start).is_within:
@@ -361,7 +364,7 @@ class Search:
                 return word
             figures = ((self._interval(f), 0 if self.is_raced_after else f.trial.bytes) for f in finalists)
             if any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
-                return f"{word} than another" if self.is_raced_after else f"{word} and larger than another"
+                return f"{word} {ANOTHER}" if self.is_raced_after else f"{word} and larger {ANOTHER}"
         return LIMITED if self.scored and self._is_exhausted(1.0 if finalists else RESERVE) else ""
 
     def _is_gain(self, built: BuiltCandidate) -> bool:
@@ -438,6 +441,17 @@ class Search:
             found = self._scored_like(failed, built)
             if found is not None and (_inaccuracy(found)[0] < loss or _inaccuracy(found)[1] < noise - CLOSER):
                 return self._with_stored_weights(found)
+        return []
+
+    def outrun(self) -> list[BuiltCandidate]:
+        """The best of the candidates that were not scored, as another is better, that is within the budget and a gain.
+
+        With it, that with stored weights. It is for the case that all others are over the budget on other samples.
+        """
+        while self._outrun and not self._is_exhausted(RESERVE):
+            start, *self._outrun = self.ordered(self._outrun)
+            if self._scored(start).is_within and (found := [*filter(self._is_gain, self._with_stored_weights(start))]):
+                return found
         return []
 
     def _next_candidates(self, failed: BuiltCandidate) -> Iterator[BuiltCandidate | None]:

@@ -149,6 +149,28 @@ def test_each_candidate_is_the_best_of_those_that_are_left(tmp_path: Path) -> No
     assert [b.trial.scheme for b in search.ordered(builts)] == ["c", "b", "a"]
 
 
+def test_a_candidate_that_another_outran_is_scored_in_the_end(tmp_path: Path) -> None:
+    """If the other one is over the budget on other samples."""
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    ((_, variant),) = schemes["static"]
+
+    def smaller(_: object) -> CandidateBuilder:
+        whole = variant(None)
+        assert whole is not None
+        return structs.replace(whole, spec=structs.replace(whole.spec, operators=frozenset({"Conv"})))
+
+    def race(models: Sequence[Path], _: Any) -> list[RaceRatios | str]:
+        times = [0.5 if path.name == "1.onnx" else 0.8 for path in models]
+        return [RaceRatios(RatioInterval(t, t * 0.98, t * 1.02)) for t in times]
+
+    search.race = race
+    (fast,) = search.run({"static": [("", smaller)], "other": [("", variant)]})
+    assert (fast.trial.scheme, search.scored) == ("static", 1)
+    (found,) = search.outrun()
+    assert (found.trial.scheme, found.is_within) == ("other", True)
+    assert search.outrun() == []
+
+
 def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
     """A figure of few samples cannot tell them apart."""
 

@@ -374,7 +374,7 @@ def lines_of(report: BenchReport) -> list[str]:
 
 def test_summary_lines_of_ratios() -> None:
     lines = lines_of(bench_report())
-    assert "b/m.onnx with a single sample: no difference (0.98-1.03) to a/m.onnx" in lines
+    assert "b/m.onnx with a single sample: no difference (0.98-1.03) compared with a/m.onnx" in lines
     assert "c.onnx with a single sample: 0.50 (0.40-0.60) times as long as a/m.onnx" in lines
     assert "sizes: time=4" in lines
 

@@ -91,7 +91,7 @@ CARDS: dict[str, tuple[Callable[[], Any], str, str]] = {
     "verify wrong": (lambda: passwright.verify(load(TEXT), load(WRONG)), "bad", "wrong: y: off by"),
     "verify renamed": (lambda: passwright.verify(load(TEXT), load(RENAMED)), "bad", "output y is missing"),
     "diff": (lambda: passwright.diff(load(TEXT), load(SMALLER)), "open", "3 ops removed"),
-    "diff equal": (lambda: passwright.diff(load(TEXT), load(TEXT)), "good", "the same"),
+    "diff equal": (lambda: passwright.diff(load(TEXT), load(TEXT)), "good", "identical"),
     "compare": (comparison, "good", "175 -> 122 nodes"),
 }
 

@@ -81,14 +81,14 @@ def require_mirrored(d: ModelDifference, e: ModelDifference) -> None:
 @each(
     ("before", "after", "expected"),
     table("""
-    equal: y = Relu(x) => y = Relu(x) => the same: 1 op
+    equal: y = Relu(x) => y = Relu(x) => identical: 1 op
     all names changed: a = MatMul(x, w) b = Relu(a) y = Neg(b) => q = MatMul(x, w) r = Relu(q) y = Neg(r)
-          => the same but for names: 3 ops
+          => identical except for names: 3 ops
     another order in the file: a = Relu(x) b = Neg(x) y = Sub(a, b) => b = Neg(x) a = Relu(x) y = Sub(a, b)
-          => the same: 3 ops
+          => identical: 3 ops
     one attribute: a = LeakyRelu<alpha=0.1>(x) y = Neg(a) => a = LeakyRelu<alpha=0.2>(x) y = Neg(a)
           => 1 op changed; 1 op unchanged | ~ LeakyRelu a: alpha 0.1 -> 0.2
-    explicit default: a = Softmax<axis=-1>(x) y = Neg(a) => a = Softmax(x) y = Neg(a) => the same: 2 ops
+    explicit default: a = Softmax<axis=-1>(x) y = Neg(a) => a = Softmax(x) y = Neg(a) => identical: 2 ops
     attribute reset to default: a = Softmax<axis=0>(x) y = Neg(a) => a = Softmax(x) y = Neg(a)
           => 1 op changed; 1 op unchanged | ~ Softmax a: axis 0 -> -1 (default)
     op inserted: a = Relu(x) y = Neg(a) => a = Relu(x) b = Sin(a) y = Neg(b)
@@ -296,7 +296,7 @@ def test_names_and_notes_count_only_on_request(touch: Callable[[onnx.ModelProto]
     a, b = (load(f"{X} {{ a = Relu(x) y = Neg(a) }}") for _ in range(2))
     touch(b)
     assert diff(a, b).is_equal
-    assert lines_of(a, b) == [f"the same but for {what}: 2 ops"]
+    assert lines_of(a, b) == [f"identical except for {what}: 2 ops"]
     assert not diff(a, b, include_names=True).is_equal
     assert lines_of(a, b, names=True)[1:] == [f"{what}:", f"    {line}"]
 
@@ -304,7 +304,7 @@ def test_names_and_notes_count_only_on_request(touch: Callable[[onnx.ModelProto]
 def test_constant_op_equals_initializer() -> None:
     a = load(f"{X} <float[2] k = {{1.0, 2.0}}> {{ y = my.Op(x, k) }}")
     b = load(f"{X} {{ k = Constant<value = float[2] {{1.0, 2.0}}>() y = my.Op(x, k) }}")
-    assert lines_of(a, b) == ["the same but for notes: 1 op"]
+    assert lines_of(a, b) == ["identical except for notes: 1 op"]
     assert lines_of(a, b, names=True)[1:] == ["notes:", "    ~ constant k: initializer -> Constant op"]
 
 
@@ -394,7 +394,7 @@ def test_sparse_constants() -> None:
     of_op.graph.node.insert(0, helper.make_node("Constant", [], ["s"], sparse_value=of_op.graph.sparse_initializer[0]))
     del of_op.graph.sparse_initializer[:]
     assert lines_of(sparse(1, 2), of_op, names=True) == [
-        "the same but for notes: 1 op", "notes:", "    ~ constant s: initializer -> Constant op"
+        "identical except for notes: 1 op", "notes:", "    ~ constant s: initializer -> Constant op"
     ]  # fmt: skip
     assert lines_of(sparse(1, 3), of_op)[1:] == ["~ my.Op y: weight s: other elements"]
 
@@ -411,7 +411,7 @@ IN_BODY = ["~ If y", "    in then_branch:"]
 @each(
     ("before", "after", "expected"),
     {
-        "equal": ("p = Sin(a)", "p = Sin(a)", ["the same: 4 ops"]),
+        "equal": ("p = Sin(a)", "p = Sin(a)", ["identical: 4 ops"]),
         "op removed": (
             "s = Sin(a) p = Cos(s)",
             "p = Cos(a)",
@@ -428,7 +428,7 @@ IN_BODY = ["~ If y", "    in then_branch:"]
             "p = Elu<alpha=2.5>(a)",
             ["2 ops changed; 2 ops unchanged", *IN_BODY, "        ~ Elu p: alpha 1.5 -> 2.5"],
         ),
-        "names": ("s = Sin(a) p = Cos(s)", "t = Sin(a) p = Cos(t)", ["the same but for names: 5 ops"]),
+        "names": ("s = Sin(a) p = Cos(s)", "t = Sin(a) p = Cos(t)", ["identical except for names: 5 ops"]),
     },
 )  # fmt: skip
 def test_bodies(before: str, after: str, expected: list[str]) -> None:
@@ -533,7 +533,7 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
 
 def test_command(pair: tuple[Path, Path]) -> None:
     a, b = pair
-    assert invoke(a, a).stdout == "the same: 2 ops\n"
+    assert invoke(a, a).stdout == "identical: 2 ops\n"
     assert invoke(a, b, code=DIFFERENT).stdout.splitlines() == [
         "1 op added; 2 ops unchanged", "added: Neg", "    + Neg (a) -> b", "    reads a; a is now b",
     ]  # fmt: skip

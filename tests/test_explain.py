@@ -166,7 +166,7 @@ PATTERNS = {name: r for name, r in globals().items() if isinstance(r, Rule)}
         f"""
     fires: add_negated_to_sub => a = Neg(x) y = Add(w, a) => 2 of 2 => fires
     no matching operand: add_negated_to_sub => a = Abs(x) y = Add(w, a) => 1 of 2
-          => no input of Add y comes from Neg: they are an input of the graph and Abs a
+          => no input of Add y comes from Neg: they come from an input of the graph and Abs a
     another root: add_negated_to_sub => y = Sub(x, w) => 0 of 2 => Sub y is not Add
     operands swapped: negate_difference => a = Neg(x) y = Sub(w, a) => 2 of 2
           => Sub y has its two inputs the other way round
@@ -188,7 +188,7 @@ PATTERNS = {name: r for name, r in globals().items() if isinstance(r, Rule)}
           => Gemm y has a third input, k; the pattern has 2
     any operand: difference_of_negation => a = Neg(x) y = Sub(w, a) => 2 of 2 => fires
     none of any operands: difference_of_negation => a = Abs(x) y = Sub(w, a) => 1 of 2
-          => no input of Sub y comes from Neg: they are an input of the graph and Abs a
+          => no input of Sub y comes from Neg: they come from an input of the graph and Abs a
     more operands: concat_of_one => y = Concat<axis=0>(x, w) => 1 of 1
           => Concat y has a second input, w; the pattern has 1
     another attribute: second_softmax => y = Softmax<axis=0>(x) => 0 of 1 => Softmax y has axis=0, the pattern wants 1
@@ -578,7 +578,7 @@ def test_json_is_complete(tmp_path: Path) -> None:
     (r,) = data["rules"]
     assert r["match_report"]["near_misses"][0]["failures"] == [
         {"kind": "operator", "op_label": "Add t", "bindings": None,
-         "reason": "no input of Add t comes from MatMul: they are Gemm s and an input of the graph"}
+         "reason": "no input of Add t comes from MatMul: they come from Gemm s and an input of the graph"}
     ]  # fmt: skip
 
 
@@ -613,9 +613,9 @@ def test_other_optimizers_outside_pipeline(tmp_path: Path, name: str, line: str)
 @cases(
     ("arguments", "code", "lines"),
     {
-        "in a run": ([], 0, ["fired once", "#0 at s, replacing Add s, MatMul m", "not at 1 op left: another op (1)",
-                             "Add t: 1 of 2 ops fit"]),
-        "as it is": (["--as-is"], 0, ["would fire at 1 op", "Add s", "not at 1 op: another op (1)"]),
+        "in a run": ([], 0, ["fired once", "#0 at s, replacing Add s, MatMul m",
+                             "no match at 1 remaining op: another op (1)", "Add t: 1 of 2 ops fit"]),
+        "as it is": (["--as-is"], 0, ["would fire at 1 op", "Add s", "no match at 1 op: another op (1)"]),
         "no root": (["--at", "y"], 0, ["no op left to start from: no op there is Add"]),
         "none listed": (["--limit", "0"], 0, ["... and 1 more (--limit)"]),
         "place": (["--at", "matmul"], 1, [UNKNOWN]),

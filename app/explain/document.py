@@ -112,7 +112,7 @@ def _match_lines(report: MatchReport, limit: int, *, as_is: bool) -> Iterator[st
     missed = report.roots - len(report.matches)
     if missed:
         kinds = ", ".join(f"{MISS_TEXTS[MismatchKind(kind)]} ({n})" for kind, n in report.miss_counts.items())
-        yield f"    not at {plural(missed, 'op')}{'' if as_is else ' left'}: {kinds}"
+        yield f"    no match at {plural(missed, 'op' if as_is else 'remaining op')}: {kinds}"
     for f in report.near_misses:
         yield f"        {f.root}{f.inside}: {f.matched} of {plural(f.size, 'op')} fit"
         for m in f.failures:

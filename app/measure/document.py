@@ -105,8 +105,8 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
     if report.sizes:
         yield f"sizes: {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
     base = max((m.measured.baseline_bytes for m in report.models), default=0)
-    without_model = f", {decimal(base)} of it without a model" if base else ""
-    yield f"memory: of a process that ran one sample{without_model}, virtual: its address space"
+    without_model = f" ({decimal(base)} without a model)" if base else ""
+    yield f"memory: of a process that ran one sample{without_model}; virtual: its address space"
     yield "\N{PLUS-MINUS SIGN} and brackets: 95 % confidence; p99: of each set of processes, the lowest and the highest"
 
 
@@ -116,7 +116,7 @@ def ratio_lines(report: BenchReport) -> Iterator[str]:
     for m in report.models[1:]:
         for batch, x in m.ratios.items():
             with_batch = "a single sample" if batch == 1 else f"a batch of {batch}"
-            relation = "times as long as" if x.is_significant else "to"
+            relation = "times as long as" if x.is_significant else "compared with"
             yield f"{display_name(m, report)} with {with_batch}: {ratio_with_bounds(x)} {relation} {first}"
 
 

@@ -118,7 +118,7 @@ class NearMatch(Struct, frozen=True):
             m.type in want.types for m in map(self.graph.producer, op.inputs) if m is not None
         ):
             found = " and ".join(describe_producer(v, self.graph) for v in op.inputs)
-            why = f"no input of {op.label} comes from {wanted}: they are {found}"
+            why = f"no input of {op.label} comes from {wanted}: they come from {found}"
         else:
             why = f"the {ordinal(index)} input of {op.label} {describe_origin(value, self.graph)}, not from {wanted}"
         return self.with_failure(MismatchKind.OPERATOR, op, why, pattern_size(want))

@@ -260,13 +260,13 @@ def summary_line(report: QuantizationReport) -> str:
     """The outcome in words."""
     samples = samples_text(report.samples)
     if report.is_original:
-        return f"the original is kept: {kept_reason(report)} ({samples} samples)"
+        return f"the original is kept: {kept_reason(report)} (samples: {samples})"
     ratio = next(iter(report.result.ratios.values()), None)
     size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
     found = figure_text(report, report.result.score) or "exact"
     figure = f"{report.figure} {found} on inputs that the search did not see"
     changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
-    return f"{changed}, {size}{time_text(ratio, report)}; {figure} ({samples} samples)"
+    return f"{changed}, {size}{time_text(ratio, report)}; {figure} (samples: {samples})"
 
 
 def kept_reason(report: QuantizationReport) -> str:

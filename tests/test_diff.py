@@ -328,7 +328,7 @@ def test_value_info_is_ignored() -> None:
           => g (float[N] x) => (float[N] y) { y = Relu(x) } => - input: m
     output added: g (float[N] x) => (float[N] y) { y = Relu(x) }
           => g (float[N] x) => (float[N] y, float[N] z) { y = Relu(x) z = Neg(x) }
-          => + output: z | added: Neg | + Neg (x) -> z | reads x; z is new
+          => + output: z | added: Neg | + Neg (x) -> z | reads x; z was added
     order: g (float[N] x, float[N] z) => (float[N] y) { y = Sub(x, z) }
           => g (float[N] z, float[N] x) => (float[N] y) { y = Sub(x, z) } => ~ order of inputs: [x,z] -> [z,x]
     outputs exchanged: g (float[N] x) => (float[N] y, float[N] z) { y = Sin(x) z = Cos(x) }
@@ -336,7 +336,7 @@ def test_value_info_is_ignored() -> None:
           => ~ output y carries: y -> z | ~ output z carries: z -> y
     empty: g () => () { } => g () => () { } => nothing
     from empty: g () => () { } => g (float x) => (float y) { y = Relu(x) }
-          => + input: x | + output: y | added: Relu | + Relu (x) -> y | reads x; y is new
+          => + input: x | + output: y | added: Relu | + Relu (x) -> y | reads x; y was added
 """),
 )
 def test_interface(before: str, after: str, expected: str) -> None:

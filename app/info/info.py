@@ -261,7 +261,8 @@ def _assignment(source: ModelSource, sizes: Specialize | None, session: SessionC
     try:
         return assignment(model, session, is_external=source.is_external)
     except ModelError as e:
-        raise ModelError(f"{source.label}: {e}") from e
+        reason = str(e).partition(": give a library")[0]  # of custom operators, for which there is no option here
+        raise ModelError(f"{source.label}: {reason}") from e
 
 
 def _build_fit(build: BuildConfig, source: ModelSource) -> TargetFit:

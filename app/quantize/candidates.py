@@ -34,6 +34,7 @@ from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.ort_files import different_bits, is_ort_place, write_ort
 from ...passes.cleanup.constants import MergeConstants
 from ...passes.cleanup.merge_duplicates import MergeDuplicates
+from ...passes.quantization.pruning import PruningPlan, RemovedChannels
 from ...passes.quantization.static_groups import added_bias
 from ...passes.support.operand_queries import unless_declined
 from ..measure.feeds import drawn_feeds
@@ -51,7 +52,8 @@ class Scheme(Struct, frozen=True):
     is then a variant for each method of calibration.
     `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data. `stores` are
     passes that store weights with fewer bits, also weights of ops that the others leave in float. With a `precision` of
-    the engine, which is all that changes, there are no lossy passes.
+    the engine, which is all that changes, there are no lossy passes. With
+    `is_base`, the best of the other schemes is tried on its models, so that it need not be the best itself.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Scheme(Struct, frozen=True):
     takes_extremes: bool = False
     stores: Sequence[Pass] = ()
     precision: str = ""
+    is_base: bool = False
 
     def pipeline(self, spec: QuantizationSpec) -> Pipeline:
         """The passes of the scheme with a spec; constants that are equal after rounding become one."""
@@ -174,13 +177,19 @@ class Candidate:
 class CandidateBuilder(Struct, frozen=True):
     """Makes candidates of a float model: by one scheme, with or without some of its changes.
 
-    `method` calibrated the ranges in the spec.
+    `method` calibrated the ranges in the spec. `pruned` says which channels the `source` lacks, None for the whole.
     """
 
     source: ModelSource
     scheme: Scheme
     spec: QuantizationSpec
     method: Method = "minmax"
+    pruned: PruningPlan | None = None
+
+    @property
+    def removed(self) -> Sequence[RemovedChannels]:
+        """The channels that were removed."""
+        return () if self.pruned is None else self.pruned.removed
 
     def build(self, left: Collection[ChangeKey] = ()) -> Candidate:
         """The candidate without any change at the places of those `left`, but that their weights may be stored.

@@ -84,6 +84,7 @@ def describe(
                 "quantization", "Original and result", [comparison_table(report), Lines(conditions, on=PAGE)], "Result"
             ),
             Section("quantized", "Quantized ops", [errors, quantized_table(report)], "Quantized"),
+            Section("removed", "Channels that were removed", [removed_table(report)], "Removed"),
             Section("in-float", "Ops that compute in float", [float_table(report)], "In float"),
             Section("kept-high-precision", "Weights of more than 8 bits", [wide_table(report)], "Wide weights"),
         ],
@@ -108,7 +109,9 @@ def quantization_tiles(report: QuantizationReport) -> Iterator[Tile]:
     yield Tile(
         report.figure, figure_text(report, after.score) or "exact", was, "on samples that the search did not see"
     )
-    if not report.is_original:
+    if report.removed:
+        yield Tile("multiplications left", f"{report.multiplications:.2f}", note=removed_text(report))
+    if report.quantized:
         yield Tile("ops changed", str(len(report.quantized)), note=f"{len(report.float_ops)} compute in float")
 
 
@@ -208,6 +211,8 @@ def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str,
         ("memory, peak", a.metrics.peak_bytes, b.metrics.peak_bytes),
     ):
         yield label, decimal(x), decimal(y), change(x, y)
+    if report.removed:
+        yield "multiplications", "1.00", f"{report.multiplications:.2f}", change(1.0, report.multiplications)
     yield report.figure, figure_text(report, a.score), figure_text(report, b.score), ""
     for batch in sorted(a.metrics.latencies.keys() & b.metrics.latencies.keys()):
         x, y = a.metrics.latencies[batch], b.metrics.latencies[batch]
@@ -239,6 +244,18 @@ def _text(number: float | None, shown: Callable[[float], str] = lambda n: f"{n:.
     return "" if number is None else shown(number)
 
 
+def removed_table(report: QuantizationReport) -> Table:
+    """The groups of channels of which some were removed, in the order of the model."""
+    rows = [(r.value, f"{r.removed:,}", f"{r.channels:,}") for r in report.removed]
+    folded = len(rows) > MAX_OPEN_ROWS
+    return table("Removed", ("channels that begin at", "removed", "of"), rows, folded=folded, on=PAGE)
+
+
+def removed_text(report: QuantizationReport) -> str:
+    """How many channels were removed."""
+    return f"{plural(sum(r.removed for r in report.removed), 'channel')} removed"
+
+
 def float_table(report: QuantizationReport) -> Table:
     """The ops that stay in float by operator and reason, the most frequent first."""
     counts = Counter((op.operator, op.reason) for op in report.float_ops).most_common()
@@ -265,7 +282,10 @@ def summary_line(report: QuantizationReport) -> str:
     size = f"{decimal(report.result.bytes)} in place of {decimal(report.original.bytes)}"
     found = figure_text(report, report.result.score) or "exact"
     figure = f"{report.figure} {found} on inputs that the search did not see"
-    changed = f"{scheme_text(report)}: {plural(len(report.quantized), 'op')} changed"
+    changes = [f"{plural(len(report.quantized), 'op')} changed"] if report.quantized or not report.removed else []
+    if report.removed:
+        changes.append(f"{removed_text(report)}, {report.multiplications:.2f} of the multiplications left")
+    changed = f"{scheme_text(report)}: {', '.join(changes)}"
     return f"{changed}, {size}{time_text(ratio, report)}; {figure} (samples: {samples})"
 
 

@@ -67,6 +67,7 @@ from .schemes import (
     chosen_schemes,
     combined_schemes,
     lossy_passes,
+    pruned_schemes,
     requested_schemes,
     spec_of_caches,
     weight_settings,
@@ -176,15 +177,15 @@ def quantize_prepared(
     schemes = setup.schemes(options)
     search = setup.search(options, folder, timer, journal=journal, stores=combined_schemes(schemes))
     with timer.phase(SEARCHING):
-        finalists = search.run(schemes)
+        finalists = search.run(schemes, partial(pruned_schemes, setup.calibration))
     with timer.phase(MEASURING):
         taken, before, after = measured_result(finalists, setup, search)
     with timer.phase(DESCRIBING):
         has_errors = taken is not None and taken.candidate.changes and options.op_errors
         errors = value_errors(taken, setup.sensitivity_feeds) if taken is not None and has_errors else None
         quantized = [] if taken is None else quantized_ops(taken, errors)
-        wide = [] if taken is None or not taken.candidate.changes else kept_high_precision(taken, search.trials)
-        in_float = [] if taken is None or taken.precision else float_ops(taken)
+        wide = [] if taken is None or not taken.trial.changed else kept_high_precision(taken, search.trials)
+        in_float = [] if taken is None or taken.builder.scheme.is_base or taken.precision else float_ops(taken)
         notes = [*samples.notes, *setup.notes, *([LARGER] if after.bytes > before.bytes else [])]
         pasts, presents = expose_integer_caches(taken.candidate.model.graph) if taken is not None else ([], [])
         if taken is not None and pasts:
@@ -214,9 +215,11 @@ def quantize_prepared(
         session.precision if taken is None else taken.session(session).precision,
         options.goal,
         search.ended_by,
+        1.0 if taken is None or taken.builder.pruned is None else taken.builder.pruned.share,
+        () if taken is None else tuple(taken.builder.removed),
         options=options.chosen,
     )
-    if taken is not None and taken.candidate.changes:
+    if taken is not None and taken.trial.changed:
         return QuantizationResult(report, taken.candidate), taken
     original = model_source(setup.model, inline=False).load()  # with its functions
     return QuantizationResult(report, Candidate(original, (), setup.source.is_external)), taken
@@ -306,7 +309,9 @@ def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> 
         if options.scheme == AUTO:
             schemes = {name: variants for name, variants in schemes.items() if name not in STORE_WEIGHTS}
         with timer.phase(SEARCHING):
-            finalists = setup.search(options, folder, timer, is_raced_after=True).run(schemes)
+            finalists = setup.search(options, folder, timer, is_raced_after=True).run(
+                schemes, partial(pruned_schemes, setup.calibration)
+            )
         for built in sorted(finalists, key=candidate_time):
             score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
             if not excess:

@@ -63,7 +63,7 @@ class QuantizationOptions(
     )
     scheme: str = option(
         "auto",
-        "Schemes to try: auto for all, or names such as static,dynamic,weights8,weights4,half, and precisions of the "
+        "Schemes to try: auto for all, or names such as static,dynamic,weights8,weights4,half,pruned, and precisions of the "
         "engine.",
         "NAMES",
     )

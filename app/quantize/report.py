@@ -11,6 +11,7 @@ from msgspec import Struct, field, to_builtins
 from ...core.ort.engines import ONNXRUNTIME, SINGLE
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
+from ...passes.quantization.pruning import RemovedChannels
 from ..measure.agreement import Score
 from ..measure.metrics import ModelMetrics
 from ..report.notebook import report_card, report_line
@@ -72,8 +73,9 @@ class QuantizationReport:
     `figure` names the figure of the scores; `reference` is the original's on the samples of the search, on which trials
     are scored. `samples` are the numbers of those for calibration, search and report.
     `quantized` are the changed ops, `float_ops` all others that compute in float, with reasons;
-    `kept_high_precision` the constants of floats. The original ran in the `engine`, in f32, and the result in it and in
-    the `precision`.
+    `kept_high_precision` the constants of floats. `multiplications` is the share that pruning left of those in
+    convolutions and products with weights, `removed` are the channels without which that is. The original ran in the
+    `engine`, in f32, and the result in it and in the `precision`.
 
     Examples:
         >>> report = quantize("model.onnx", trials=1, min_time=0.01, threads=1).report
@@ -103,6 +105,8 @@ class QuantizationReport:
     precision: str = SINGLE
     goal: Goal = "latency"
     ended_by: str = ""
+    multiplications: float = 1.0
+    removed: tuple[RemovedChannels, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property

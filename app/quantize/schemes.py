@@ -35,9 +35,11 @@ from ...passes.quantization.channel_scales import (
     SmoothActivations,
     smoothable_channels,
 )
+from ...passes.quantization.channels import ChannelClasses
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
+from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, linear_ops, reader_rows
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
@@ -65,6 +67,22 @@ JOIN_GROUPS = Fixpoint(
     "join-groups", (rule_pass(no_op_quantization, "simplify-quantization"), MergeDuplicates(), MergeConstants())
 )
 """Neighbouring groups of QuantizeLinear, DequantizeLinear and an operator become one chain of integers."""
+PRUNED = Scheme(
+    "pruned",
+    "channels, neurons and heads removed that others stand in for, arithmetic in float32",
+    (),
+    is_base=True,
+)
+SHARES = (
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+)  # of the multiplications, which pruning leaves; the least is tried first
 SCHEMES: Mapping[str, Scheme] = {
     scheme.name: scheme
     for scheme in (
@@ -115,6 +133,7 @@ SCHEMES: Mapping[str, Scheme] = {
             (ConvertToHalf(),),
             takes_extremes=True,
         ),
+        PRUNED,
         Scheme("half-weights", "weights stored in float16, arithmetic in float32", STORE_WEIGHTS["half-weights"]),
     )
 }
@@ -128,6 +147,7 @@ class Calibration:
     source: ModelSource
     feeds: Sequence[Feeds]
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+    _pruned: dict[float, tuple[Calibration, PruningPlan]] = field(default_factory=dict[float, Any], init=False)
 
     @cached_property
     def statistics(self) -> dict[str, ValueStatistics]:
@@ -160,6 +180,30 @@ class Calibration:
         rows = {name: [Rows(n)] for name, n in kept.items()}
         grams = {name: s.grams[r] for name, s in self._grams(rows, self.source).items() for r in s.grams}
         return joint_grams(graph, {n: g.sums[0] for n, g in grams.items()}, {n: g.rows for n, g in grams.items()})
+
+    @cached_property
+    def pruning(self) -> Pruning:
+        """The channels that can be removed; none whose layers have Gram matrices that are too large."""
+        graph = self.source.load().graph
+        readers = ChannelClasses(graph).readers
+        kept = {
+            name: found
+            for name, found in reader_rows(readers).items()
+            if len(readers) * sum(rows.gram_bytes for rows in found) <= MAX_GRAM_BYTES
+        }
+        names = [op.outputs[0].name for op in linear_ops(graph)]
+        statistics = collect_statistics(
+            self.source, names, self.feeds, grams=kept, histograms=False, progress=self.progress
+        )
+        self.progress("ranking the channels")
+        return Pruning(graph, statistics)
+
+    def pruned(self, share: float) -> tuple[Calibration, PruningPlan]:
+        """The calibration of the model that is left with a share of its multiplications, and what is removed."""
+        if share not in self._pruned:
+            plan = self.pruning.plan(share)
+            self._pruned[share] = self.after(PruneChannels(plan)) or self, plan
+        return self._pruned[share]
 
     def rounded(self, best: BuiltCandidate) -> CandidateBuilder | None:
         """The builder of a candidate with integer weights that are rounded for their inputs in its float model."""
@@ -285,7 +329,11 @@ def chosen_schemes(
         settings = {**s.settings, **(weights or {})} if QUANTIZE_WEIGHTS in s.lossy else s.settings
         is_original = bool(s.precision) and not s.lossy
         scheme = s if is_original else replace(s, lossy=(*plugins, *s.lossy), settings=settings)
-        if is_original:
+        if s is PRUNED and calibration is not None:
+            chosen[s.name] = [*_pruned_variants(scheme, calibration, spec)]
+        elif s is PRUNED:
+            _require_no_request(s, text)
+        elif is_original:
             chosen[scheme.name] = list(_variants(scheme, original or source, None, spec))
         elif not scheme.needs_ranges:
             variants = [*_variants(scheme, source, calibration, spec)]
@@ -295,9 +343,61 @@ def chosen_schemes(
         elif calibration is not None:
             formatted = replace(scheme, after=(*scheme.after, *FORMATS[output_format]))
             chosen[scheme.name] = list(_calibrated_variants(formatted, calibration, spec, methods))
-        elif text != AUTO:
-            raise UsageError(f"--scheme {scheme.name} needs calibration data: give --data")
+        else:
+            _require_no_request(s, text)
     return chosen
+
+
+def _require_no_request(scheme: Scheme, text: str) -> None:
+    """Raise UsageError for a scheme that cannot be tried without data, unless all are to be tried that can."""
+    if text != AUTO:
+        raise UsageError(f"--scheme {scheme.name} needs calibration data: give --data")
+
+
+def pruned_schemes(calibration: Calibration | None, finalists: Sequence[BuiltCandidate]) -> dict[str, Variants]:
+    """The best of the finalists with fewer bits, of the pruned model within the budget, and of larger ones."""
+    pruned = [b.builder.pruned for b in finalists if b.builder.scheme.is_base]
+    narrow = [b.builder for b in finalists if b.builder.scheme.lossy and not b.builder.scheme.is_base]
+    if calibration is None or not pruned or not narrow or pruned[0] is None:
+        return {}
+    base, least = narrow[0], pruned[0].share
+
+    def narrowed(share: float, _: object) -> CandidateBuilder:
+        data, plan = calibration.pruned(share)
+        ranges = data.ranges(base.method) if base.scheme.needs_ranges else base.spec.ranges
+        ranges = data.extremes if base.scheme.takes_extremes else ranges
+        grams = data.grams if base.spec.rounding == "gptq" else {}
+        return CandidateBuilder(
+            data.source, scheme, replace(base.spec, ranges=ranges, grams=grams, remembered={}), base.method, plan
+        )
+
+    def rounded(share: float, best: BuiltCandidate) -> CandidateBuilder | None:
+        is_same = best.builder.pruned is calibration.pruned(share)[1]
+        return calibration.rounded(best) if is_same else None
+
+    after = tuple(p for p in base.scheme.after if not isinstance(p, RoundLayers))
+    scheme = replace(base.scheme, after=after, stores=base.scheme.stores if base.scheme.name in STORE_WEIGHTS else ())
+    variants: list[tuple[str, Variant]] = []
+    for share in (share for share in SHARES if share >= least or share == SHARES[-1]):
+        variants.append((_share_text(share), partial(narrowed, share)))
+        if STORE_INT8_WEIGHTS in scheme.lossy:
+            variants.append((f"{_share_text(share)}, GPTQ", partial(rounded, share)))
+    return {f"{PRUNED.name} {scheme.name}": variants}
+
+
+def _share_text(share: float) -> str:
+    return f"{share:g} of the multiplications"
+
+
+def _pruned_variants(scheme: Scheme, calibration: Calibration, spec: QuantizationSpec) -> Iterator[tuple[str, Variant]]:
+    """The float model with ever more of its multiplications left."""
+
+    def pruned(share: float, _: object) -> CandidateBuilder:
+        data, plan = calibration.pruned(share)
+        return CandidateBuilder(data.source, scheme, spec, pruned=plan)
+
+    for share in SHARES:
+        yield _share_text(share), partial(pruned, share)
 
 
 def combined_schemes(chosen: Collection[str]) -> dict[str, Sequence[Pass]]:

@@ -130,6 +130,8 @@ Variant = Callable[[Any], CandidateBuilder | None]
 nothing to add."""
 Variants = Sequence[tuple[str, Variant]]
 """Variants of one scheme by name; later ones are tried where those before miss the budget."""
+Combined = Callable[[Sequence[BuiltCandidate]], Mapping[str, Variants]]
+"""Makes schemes of the candidates within the budget, the best first."""
 
 
 @dataclass
@@ -176,18 +178,29 @@ class Search:
         self.ended_by = self.ended_by or reached
         return bool(reached)
 
-    def run(self, schemes: Mapping[str, Variants]) -> list[BuiltCandidate]:
+    def run(self, schemes: Mapping[str, Variants], combined: Combined = lambda _: {}) -> list[BuiltCandidate]:
         """The candidates within the budget that are better than the original, the best first.
+
+        `combined` makes further schemes of those that were found.
+        """
+        finalists: list[BuiltCandidate] = []
+        self._try(schemes, finalists)
+        self._try(combined(self.ordered(finalists)), finalists)
+        self.progress("racing the candidates within the budget")
+        self._race([] if self.is_raced_after else finalists)
+        return self.ordered(list(filter(self._is_gain, finalists)))
+
+    def _try(self, schemes: Mapping[str, Variants], finalists: list[BuiltCandidate]) -> None:
+        """Add the candidates within the budget to the finalists.
 
         Schemes are tried in rounds, as many in each as can be built in half of the time that is left. Of the first one
         at least a candidate is scored, that which is best for the goal. Once one is within the budget, better ones that
         are not are repaired before others are scored.
         """
-        finalists: list[BuiltCandidate] = []
         over: list[BuiltCandidate] = []
-        self._schemes = schemes
+        self._schemes = {**self._schemes, **schemes}
         pending = dict(schemes)
-        while pending and not (len(pending) < len(schemes) and self._is_exhausted()):
+        while pending and not ((finalists or len(pending) < len(schemes)) and self._is_exhausted()):
             starts = self._starts(pending)
             for start in self.ordered(starts):
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
@@ -203,9 +216,6 @@ class Search:
                     over.append(start)
         self.trials += [Trial(name, of[0][0], 0, 0, 0, outcome=LIMITED) for name, of in pending.items()]
         finalists += self._repaired(over, finalists)
-        self.progress("racing the candidates within the budget")
-        self._race([] if self.is_raced_after else finalists)
-        return self.ordered(list(filter(self._is_gain, finalists)))
 
     def _repaired(
         self, over: Sequence[BuiltCandidate], finalists: Sequence[BuiltCandidate], *, has_more: bool = False
@@ -284,8 +294,8 @@ class Search:
         except PassesError as e:
             trial.outcome = f"invalid: {format_error(e)}"
             return None
-        trial.changed = len(candidate.changes)
-        if not candidate.changes and (builder.scheme.lossy or not builder.scheme.precision):
+        trial.changed = len(candidate.changes) + len(builder.removed)
+        if not trial.changed and (builder.scheme.lossy or not builder.scheme.precision):
             trial.outcome = "it changes no op"
             return None
         self._files += 1
@@ -363,7 +373,8 @@ class Search:
             if ratio.low > 1:
                 return word
             figures = ((self._interval(f), 0 if self.is_raced_after else f.trial.bytes) for f in finalists)
-            if any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
+            is_base = built.builder.scheme.is_base
+            if not is_base and any(f and ratio.low > f.high and built.trial.bytes > size for f, size in figures):
                 return f"{word} {ANOTHER}" if self.is_raced_after else f"{word} and larger {ANOTHER}"
         return LIMITED if self.scored and self._is_exhausted(1.0 if finalists else RESERVE) else ""
 
@@ -461,9 +472,10 @@ class Search:
                 self.progress(f"quantizing: {trial.scheme}, {name}")
                 builder = variant(failed)
                 yield None if builder is None else self._build(trial.scheme, name, builder, failed.left)
-        order = [] if self._is_exhausted(RESERVE) else list(next(iter(self.rankings(failed))))
+        is_done = not failed.candidate.changes or self._is_exhausted(RESERVE)
+        order = [] if is_done else list(next(iter(self.rankings(failed))))
         count = 1
-        while count <= max(len(order) // FEW, 1) and not self._is_exhausted(RESERVE):
+        while order and count <= max(len(order) // FEW, 1) and not self._is_exhausted(RESERVE):
             reasons = dict.fromkeys(order[:count], "with it quantized, the loss is over the budget")
             yield self._build(trial.scheme, trial.variant, failed.builder, {**failed.left, **reasons})
             count *= 2

@@ -139,10 +139,11 @@ class Rows(Struct, frozen=True):
 
 
 class Gram(NamedTuple):
-    """Sums X^T X of rows X, (groups, columns, columns) in float64, and the number of these rows."""
+    """Sums X^T X of rows X, (groups, columns, columns) in float64, the number of these rows, and their `totals`."""
 
     sums: Array
     rows: int
+    totals: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,9 +305,10 @@ class StatisticsCollector:
         for part in rows.of(array, self.most_windows):
             wide = part.astype(np.float32 if rows.kernel else np.float64)  # of windows there are many
             finite = wide[np.isfinite(wide).all(axis=(1, 2))].swapaxes(0, 1)
-            sums, count = self._grams.get(rows) or Gram(np.zeros((rows.groups, rows.columns, rows.columns)), 0)
-            sums += finite.swapaxes(1, 2) @ finite
-            self._grams[rows] = Gram(sums, count + finite.shape[1])
+            shape = (rows.groups, rows.columns)
+            known = self._grams.get(rows) or Gram(np.zeros((*shape, rows.columns)), 0, np.zeros(shape))
+            sums, totals = known.sums + finite.swapaxes(1, 2) @ finite, known.totals + finite.sum(1, np.float64)
+            self._grams[rows] = Gram(sums, known.rows + finite.shape[1], totals)
 
     def statistics(self) -> ValueStatistics:
         """The statistics of all samples so far."""

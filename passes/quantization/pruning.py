@@ -1,0 +1,430 @@
+"""Structured pruning: channels, neurons and heads are removed, and weights fitted so that others stand in for them.
+
+Which ones is decided by the inputs that layers have on data. A layer computes x @ w; without some columns of x, the
+least squares fit v of x[kept] @ v to x @ w needs only the Gram matrix of x, and so does its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+
+from ...core import ChangeLog, Graph, Op, RewriteBuilder, Value
+from ...core.calibration.statistics import Gram, Rows, ValueStatistics
+from ...core.ir.graph import invalidate_inference
+from ...core.operators.operands import normalized_axis, slice_bounds
+from ..linear.convolution import CONVOLUTIONS
+from ..support.operand_queries import Array, known_extent, operand, unless_declined
+from .channel_scales import replace_input
+from .channels import FIXED, ChannelClasses, Reader
+from .layer_rounding import MAX_COLUMNS, in_matrices, is_bias, rows_of
+from .weight_rounding import shrunk_gram
+
+LINEAR = (*CONVOLUTIONS, "Gemm", "MatMul")
+STEPS = {32: 8, 16: 4}  # of what is left of at least so many channels, as kernels compute as many at once
+MAX_WORK = 5e8  # columns squared times channels, above which several channels are ranked at a time
+LEAST_PART = 8  # of a group: an eighth stays at least
+DAMPING = 1e-6  # of the mean of the diagonal, so that constant columns can be inverted
+
+
+class FittedWeights(Struct, frozen=True):
+    """The weights of a layer for the channels that are left, and what to add to its bias; None for nothing."""
+
+    weights: Array
+    shift: Array | None
+
+
+class RemovedChannels(Struct, frozen=True):
+    """How many of the channels were removed that begin at a value; heads and neurons are channels, too."""
+
+    value: str
+    removed: int
+    channels: int
+
+
+class PruningPlan(Struct, frozen=True):
+    """The classes of channels to remove, and the `share` of the multiplications that is left.
+
+    `fitted` are the weights of layers by the names of their results.
+    """
+
+    share: float
+    classes: frozenset[int]
+    fitted: Mapping[str, FittedWeights]
+    removed: tuple[RemovedChannels, ...]
+
+
+@dataclass
+class ChannelGroup:
+    """Classes of channels that the same weights make: candidates for removal in the `order` of least harm.
+
+    `errors`: of the layers that read them, relative to the power of their results, without the first 1, 2, ...
+    """
+
+    value: str
+    classes: list[int]
+    order: list[int] = field(default_factory=list[int])
+    errors: list[float] = field(default_factory=list[float])
+
+    @property
+    def step(self) -> int:
+        """The number of classes that are removed at a time."""
+        return next((step for count, step in STEPS.items() if len(self.classes) >= count), 1)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The numbers of classes that may be removed: a multiple of the step is left."""
+        count, step = len(self.classes), self.step
+        least = max(1, count // LEAST_PART)
+        kept = range((count - 1) // step * step, least - 1, -step)
+        return [count - k for k in kept if count - k <= len(self.order)]
+
+
+class LayerFit:
+    """The weights of a reader, and the Gram matrices of its inputs, centred if it has a bias."""
+
+    def __init__(self, classes: ChannelClasses, reader: Reader, gram: Gram) -> None:
+        op, self.reader = reader.op, reader
+        w = operand(op, 1)
+        per_group = classes.roots(reader.labels)[: len(reader.labels) // reader.groups]
+        self.columns = np.repeat(per_group, prod(w.static_shape[2:]) if op.type == "Conv" else 1)
+        self.weights = in_matrices(op, w.const.astype(np.float64))
+        self.means = gram.totals / max(gram.rows, 1)
+        self.is_centred = bias_place(op) is not None
+        products = gram.rows * self.means[:, :, None] * self.means[:, None] if self.is_centred else 0.0
+        self.grams = np.stack([shrunk_gram(g, gram.rows) for g in gram.sums - products])
+        for g in self.grams:
+            np.einsum("ii->i", g)[:] += DAMPING * np.trace(g) / len(g) or 1.0
+        self.power = float((self.weights * (self.grams @ self.weights)).sum()) or 1.0
+
+    def fitted(self, removed: Collection[int]) -> FittedWeights:
+        """The weights for the columns that are left, in the form of the op."""
+        kept = ~np.isin(self.columns, [*removed])
+        inner = self.grams[:, kept][:, :, kept]
+        found = np.linalg.solve(inner, self.grams[:, kept] @ self.weights)
+        shift = (self.means[:, None] @ self.weights - self.means[:, None, kept] @ found).reshape(-1)
+        op, w = self.reader.op, operand(self.reader.op, 1)
+        turned = found.swapaxes(1, 2) if op.type == "Conv" or op.attr("transB", 0) else found
+        shape = [*w.static_shape]
+        shape[self.reader.axis] = -1
+        return FittedWeights(turned.reshape(shape), shift if self.is_centred else None)
+
+
+def inverse(gram: Array) -> Array:
+    """The inverse of a Gram matrix."""
+    return np.linalg.inv(gram)
+
+
+def bias_place(op: Op) -> tuple[Op, int] | None:
+    """The op and the input that add a bias to a Conv or a product: its own, or the Add behind; None if none can."""
+    if op.type != "MatMul":
+        is_plain = op.attr("alpha", 1.0) == op.attr("beta", 1.0) == 1
+        bias = op.input(2)
+        is_alone = bias is None or (bias.is_const and len(bias.consumers) == 1 and bias.rank == 1)
+        return (op, 2) if is_plain and is_alone else None
+    y = op.outputs[0]
+    add = next(iter(y.consumers), None)
+    if add is None or len(y.consumers) != 1 or not is_bias(add, y):
+        return None
+    index = int(add.inputs[0] is y)
+    bias = operand(add, index)
+    is_alone = bias.is_const and len(bias.consumers) == 1 and bias.rank == 1 and bias.shape[0] == y.shape[-1]
+    return (add, index) if is_alone else None
+
+
+def reader_rows(readers: Iterable[Reader]) -> dict[str, set[Rows]]:
+    """The rows of the inputs of readers, by name, of which `Pruning` needs the Gram matrices."""
+    found: dict[str, set[Rows]] = {}
+    for r in readers:
+        rows = unless_declined(rows_of, r.op)
+        if rows is not None and rows.columns <= MAX_COLUMNS:
+            found.setdefault(operand(r.op).name, set()).add(rows)
+    return found
+
+
+def linear_ops(graph: Graph) -> list[Op]:
+    """The convolutions and products with constant weights of a graph."""
+    ops = (op for op in graph.sorted_ops() if op.type in LINEAR and not op.domain)
+    return [op for op in ops if operand(op, 1).is_const and operand(op, 1).rank >= 2]
+
+
+class Pruning:
+    """The channels of a graph that can be removed, with what their removal costs and saves.
+
+    `statistics` have the Gram matrices of `reader_rows`, and the numbers of elements of the results of `linear_ops`.
+    """
+
+    def __init__(self, graph: Graph, statistics: Mapping[str, ValueStatistics]) -> None:
+        self.classes = ChannelClasses(graph)
+        self._linear: list[tuple[float, list[Array]]] = []  # multiplications, and the classes along axes of weights
+        for op in linear_ops(graph):
+            w, found = operand(op, 1), statistics.get(op.outputs[0].name)
+            elements = 0.0 if found is None else found.count / max(found.samples, 1)
+            outputs = {"Conv": 0, "ConvTranspose": 1}.get(op.type, 0 if op.attr("transB", 0) else w.rank - 1)
+            terms = prod(w.static_shape) / w.static_shape[outputs]
+            axes = [self.classes.roots(labels) for labels in self.classes.of(w) if labels is not None]
+            self._linear.append((elements * terms, axes))
+        self.total = self.multiplications(())
+        self._fits: dict[Op, LayerFit] = {}
+        for r in self.classes.readers:
+            rows, found = unless_declined(rows_of, r.op), statistics.get(operand(r.op).name)
+            is_finite = np.isfinite(operand(r.op, 1).const).all()
+            if rows is not None and found is not None and rows in found.grams and is_finite:
+                self._fits[r.op] = LayerFit(self.classes, r, found.grams[rows])
+        self.groups = [g for g in self._groups(graph) if g.sizes]
+
+    def multiplications(self, removed: Collection[int]) -> float:
+        """The multiplications of convolutions and products with weights in a sample, without some classes."""
+        gone = self._mask(removed)
+        return sum(count * prod(1 - float(gone[axis].mean()) for axis in axes) for count, axes in self._linear)
+
+    def _mask(self, removed: Collection[int]) -> Array:
+        mask = np.zeros(self.classes.count, bool)
+        mask[[*removed]] = True
+        return mask
+
+    @cached_property
+    def _axes(self) -> list[Array]:
+        """The classes along each axis of all values with a class that may be removed."""
+        axes = (labels for found in self.classes.axes.values() for labels in found if labels is not None)
+        return list({a.tobytes(): a for a in map(self.classes.roots, axes) if a.any()}.values())
+
+    def _groups(self, graph: Graph) -> Iterator[ChannelGroup]:
+        """The groups of classes: those along one axis of a constant, but for the axes over which readers sum."""
+        of: dict[int, list[int]] = {}
+        summed = {(operand(r.op, 1), r.axis) for r in self.classes.readers}
+        for v, axes in self.classes.axes.items():
+            for i, labels in enumerate(axes):
+                roots = [] if labels is None else sorted({*self.classes.roots(labels).tolist()} - {FIXED})
+                if not roots or not v.is_const or (v, i) in summed:
+                    continue
+                group = of.setdefault(roots[0], [roots[0]])
+                for c in roots:
+                    other = of.setdefault(c, [c])
+                    if other is not group:
+                        group += other
+                        of |= dict.fromkeys(other, group)
+        named: dict[int, str] = {}
+        for v in (op.outputs[0] for op in linear_ops(graph)):
+            for labels in (a for a in self.classes.of(v) if a is not None):
+                for c in {*self.classes.roots(labels).tolist()} & of.keys():
+                    named.setdefault(id(of[c]), v.name)
+        for key, found in {id(group): group for group in of.values()}.items():
+            made = ChannelGroup(named.get(key, ""), sorted(found))
+            self._rank(made)
+            yield made
+
+    def _rank(self, group: ChannelGroup) -> None:
+        """Order the classes of a group by the harm of their removal, if all that reads them has Gram matrices."""
+        reading = [r for r in self.classes.readers if np.isin(self.classes.roots(r.labels), group.classes).any()]
+        if not group.value or not reading or not all(r.op in self._fits for r in reading):
+            return
+        fits = [self._fits[r.op] for r in reading]
+        states = [
+            EliminationState(w, inverse(g), fit.columns, fit.power)
+            for fit in fits
+            for w, g in zip(fit.weights, fit.grams, strict=True)
+        ]
+        axes = [axis for axis in self._axes if np.isin(axis, group.classes).all()]
+        width = max(len(fit.columns) for fit in fits)
+        at_once = max(1, int(width**2 * len(group.classes) / MAX_WORK))
+        left, total = np.array(group.classes), 0.0
+        while len(group.order) < len(group.classes) - max(1, len(group.classes) // LEAST_PART):
+            harms = np.sum([s.harms(left) for s in states], axis=0)
+            gone: list[int] = []
+            for c in left[np.argsort(harms, kind="stable")].tolist() if len(left) else ():
+                taken = [*group.order, *gone, c]  # of each axis, one channel stays
+                gone += [c] if len(gone) < at_once and not any(np.isin(axis, taken).all() for axis in axes) else []
+            if not gone:
+                break
+            left = np.setdiff1d(left, gone)
+            error = sum(s.remove(np.array(gone)) for s in states)
+            group.errors += [total + error * (i + 1) / len(gone) for i in range(len(gone))]
+            group.order += gone
+            total += error
+
+    def plan(self, share: float) -> PruningPlan:
+        """What to remove so that at most this share of the multiplications is left, or the least that is possible.
+
+        Of all groups, the next step is the one with the least error of layers for what it saves.
+        """
+        removed: set[int] = set()
+        sizes = {g.value: [0, *g.sizes] for g in self.groups}
+        first = {g.value: self.multiplications(g.order[: g.sizes[0]]) for g in self.groups}
+        savings = {g.value: max((self.total - first[g.value]) / g.sizes[0], 1e-9) for g in self.groups}
+        while self.multiplications(removed) > share * self.total:
+            best: tuple[float, ChannelGroup, int] | None = None
+            for g in self.groups:
+                now, *later = sizes[g.value]
+                for count in later:
+                    error = g.errors[count - 1] - (g.errors[now - 1] if now else 0.0)
+                    price = error / ((count - now) * savings[g.value])
+                    if best is None or price < best[0]:
+                        best = price, g, count
+            if best is None:
+                break
+            _, group, count = best
+            removed |= {*group.order[:count]}
+            sizes[group.value] = [n for n in sizes[group.value] if n >= count]
+        return self.plan_without(removed)
+
+    def plan_without(self, removed: Collection[int]) -> PruningPlan:
+        """The plan that removes some classes."""
+        gone = self._mask(removed)
+        fits = [fit for fit in self._fits.values() if gone[fit.columns].any()]
+        fitted = {fit.reader.op.outputs[0].name: fit.fitted(removed) for fit in fits}
+        counts = [RemovedChannels(g.value, int(gone[g.classes].sum()), len(g.classes)) for g in self.groups]
+        share = self.multiplications(removed) / (self.total or 1.0)
+        return PruningPlan(share, frozenset(removed), fitted, tuple(c for c in counts if c.removed))
+
+
+class EliminationState:
+    """The best fit of a layer, and the inverse of its Gram matrix, for the columns that are left."""
+
+    def __init__(self, weights: Array, inverse: Array, columns: Array, power: float) -> None:
+        self.weights, self.inverse, self.columns, self.power = weights, inverse, columns, power
+
+    def harms(self, classes: Array) -> Array:
+        """The error that the removal of each class alone adds."""
+        found = np.zeros(len(classes))
+        places = [np.flatnonzero(self.columns == c) for c in classes] if len(self.columns) else []
+        counts = np.array([len(p) for p in places])
+        for count in sorted({*counts.tolist()} - {0}):
+            which = np.flatnonzero(counts == count)
+            at = np.stack([places[i] for i in which])
+            w, h = self.weights[at], self.inverse[at[:, :, None], at[:, None]]
+            found[which] = (w * np.linalg.solve(h, w)).sum(axis=(1, 2)) / self.power
+        return found
+
+    def remove(self, classes: Array) -> float:
+        """Remove the columns of classes, and return the error that this adds."""
+        gone = np.isin(self.columns, classes)
+        w, h = self.weights[gone], self.inverse[gone]
+        inner = np.linalg.solve(h[:, gone], np.hstack([w, h[:, ~gone]]))
+        error = float((w * inner[:, : w.shape[1]]).sum()) / self.power
+        across = h[:, ~gone].T
+        self.weights = self.weights[~gone] - across @ inner[:, : w.shape[1]]
+        self.inverse = self.inverse[~gone][:, ~gone] - across @ inner[:, w.shape[1] :]
+        self.columns = self.columns[~gone]
+        return error
+
+
+@dataclass(frozen=True, slots=True)
+class PruneChannels:
+    """Relu(x @ w) @ v => Relu(x @ w[:, kept]) @ u, u such that the product is nearly the same on data
+
+    So for Conv, Gemm and heads of Attention, through residuals, concatenations and other ops. `plan` is of a `Pruning`
+    of the same graph.
+    """
+
+    plan: PruningPlan = field(compare=False, repr=False)
+    name: str = "prune-channels"
+
+    def run(self, graph: Graph, change_log: ChangeLog) -> int:
+        """Remove all channels of the plan in one change, as the weights are fitted to all of them. O(ops + weights)."""
+        places = [found.value for found in self.plan.removed]
+        if not places or not change_log.request_change(self.name, places[0], linear_ops(graph), exact=False):
+            return 0
+        Removal(graph, self.plan).apply()
+        return 1
+
+
+class Removal:
+    """The channels that are left in each value of a graph, and how its ops change."""
+
+    def __init__(self, graph: Graph, plan: PruningPlan) -> None:
+        self.graph, self.plan = graph, plan
+        self.classes = ChannelClasses(graph)
+        gone = np.zeros(self.classes.count, bool)
+        gone[[*plan.classes]] = True
+        self.kept: dict[Value, list[Array | None]] = {}
+        for v, axes in self.classes.axes.items():
+            masks = [None if labels is None else ~gone[self.classes.roots(labels)] for labels in axes]
+            self.kept[v] = [None if mask is None or mask.all() else mask for mask in masks]
+
+    def apply(self) -> None:
+        """Cut the constants, and tell ops how many channels there are."""
+        constants = self._constants()
+        edits = {op: edit for op in self.graph.sorted_ops() if (edit := self._edit(op)) is not None}
+        for v in (v for v, masks in self.kept.items() if v.producer is not None and any(m is not None for m in masks)):
+            v.reset()
+        for (op, i), array in constants.items():
+            like = operand(op, 1 if op.input(i) is None else i)
+            replace_input(op, i, RewriteBuilder(self.graph, op).const(np.ascontiguousarray(array), like=like))
+        for op, (inputs, attrs) in edits.items():
+            g = RewriteBuilder(self.graph, op)
+            made = getattr(g, op.type)(op.inputs[0], *(inputs or op.inputs[1:]), outputs=len(op.outputs), **attrs)
+            for new, old in zip(made, op.outputs, strict=True):
+                self.graph.take_over(new, old)
+            self.graph.discard([op])
+        invalidate_inference(self.graph.ops())
+
+    def _mask(self, v: Value, axis: int) -> Array | None:
+        masks = self.kept.get(v, [])
+        return masks[axis] if -len(masks) <= axis < len(masks) else None
+
+    def _cut(self, v: Value, array: Array, done: int | None = None) -> Array:
+        """The elements of a constant that are left; those along the axis `done` are left already."""
+        for axis, mask in enumerate(self.kept[v]):
+            array = array if mask is None or axis == done else np.compress(mask, array, axis)
+        return array
+
+    def _constants(self) -> dict[tuple[Op, int], Array]:
+        """The constants that change, by the ops and inputs that read them."""
+        found: dict[tuple[Op, int], Array] = {}
+        axes = {r.op: r.axis for r in self.classes.readers}
+        for op in self.graph.sorted_ops():
+            for i, v in enumerate(op.inputs):
+                if v is not None and v.is_const and any(mask is not None for mask in self.kept.get(v, [])):
+                    found[op, i] = self._cut(v, v.const)
+        for op in linear_ops(self.graph):
+            fitted = self.plan.fitted.get(op.outputs[0].name)
+            if fitted is None:
+                continue
+            found[op, 1] = self._cut(operand(op, 1), fitted.weights, axes[op])
+            place = bias_place(op)
+            if fitted.shift is not None and place is not None:
+                old, mask = place[0].input(place[1]), self._mask(op.outputs[0], 1 if op.type == "Conv" else -1)
+                bias = fitted.shift if old is None else old.const + fitted.shift
+                found[place] = bias if mask is None else bias[mask]
+        return found
+
+    def _edit(self, op: Op) -> tuple[list[Array], dict[str, Any]] | None:
+        """The inputs behind the first of an op, if they change, and its attributes; None for one that stays."""
+        x, y, attrs = op.input(0), op.outputs[0], dict(op.attrs)
+        if x is None or op.domain:
+            return None
+        mask = self._mask(x, 1)
+        if op.type == "Conv" and mask is not None and attrs.get("group", 1) > 1:
+            is_depthwise = operand(op, 1).static_shape[1] == 1
+            return ([], attrs | {"group": int(mask.sum())}) if is_depthwise else None
+        if op.type == "Attention" and x.rank == 3 and (mask := self._mask(x, 2)) is not None:
+            heads = round(attrs["q_num_heads"] * mask.mean())
+            return [], attrs | {"q_num_heads": heads, "kv_num_heads": heads}
+        if op.type == "Split" and (mask := self._mask(x, axis := normalized_axis(op, x.rank))) is not None:
+            ends = np.cumsum([known_extent(v, axis) for v in op.outputs])
+            sizes = [int(part.sum()) for part in np.split(mask, ends[:-1])]
+            return [np.array(sizes, np.int64)], {"axis": axis}
+        if op.type == "Slice" and any(m is not None for m in self.kept.get(x, [])):
+            bounds = {axis: self._bounds(x, axis, *found) for axis, found in slice_bounds(op, x.rank).items()}
+            starts, ends, steps = zip(*bounds.values(), strict=True)
+            return [np.array(part, np.int64) for part in (starts, ends, [*bounds], steps)], attrs
+        if op.type == "Reshape" and any(m is not None for m in (*self.kept.get(x, []), *self.kept.get(y, []))):
+            extents = [d if (m := self._mask(y, i)) is None else int(m.sum()) for i, d in enumerate(y.shape)]
+            given = operand(op, 1).const.tolist()
+            shape = [d if isinstance(d, int) and n != -1 else n for n, d in zip(given, extents, strict=True)]
+            return [np.array(shape, np.int64)], attrs
+        return None
+
+    def _bounds(self, x: Value, axis: int, start: Any, end: Any, step: int) -> tuple[int, int, int]:
+        mask = self._mask(x, axis)
+        if mask is None:
+            return start, end, step
+        taken = range(len(mask))[start:end]
+        return int(mask[: taken.start].sum()), int(mask[: taken.stop].sum()), step

@@ -1,0 +1,114 @@
+"""The scheme `pruned`, alone and below one of fewer bits, in runs whose races go by sizes, and integers are fast."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from executable_documents import ROOT
+from onnx import numpy_helper
+from passwright.app.measure.metrics import ModelMetrics
+from passwright.app.quantize import quantize as quantize_module
+from passwright.app.quantize.document import comparison_rows, describe, summary_line
+from passwright.app.quantize.quantize import OriginalRace, QuantizationResult
+from passwright.app.quantize.schemes import SHARES
+from passwright.app.quantize.search import RaceRatios
+from passwright.app.report.page import page_html
+from passwright.core.support.confidence_intervals import RatioInterval
+from rewriting import load
+
+from passwright import quantize
+
+pytestmark = pytest.mark.usefixtures("_collections_share_process", "_commands_share_process", "_verifies_in_process")
+DIGITS = ROOT / "golden_models" / "trained" / "digits_mlp.onnx"
+
+
+def ratio(number: float) -> RatioInterval:
+    return RatioInterval(number, number * 0.99, number * 1.01)
+
+
+@pytest.fixture
+def _races_by_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = OriginalRace.measure
+
+    def by_size(racing: OriginalRace, models: Sequence[Path], _: Sequence[str]) -> list[RaceRatios]:
+        sizes = [m.stat().st_size * (0.3 if b"QuantizeLinear" in m.read_bytes() else 0.9) for m in models]
+        return [RaceRatios(ratio(size / racing.original.stat().st_size)) for size in sizes]
+
+    def brief(racing: OriginalRace, models: Sequence[Path], _: Sequence[str] = ()) -> list[ModelMetrics]:
+        return measure(racing, models, sets=1)
+
+    monkeypatch.setattr(OriginalRace, "ratios", by_size)
+    monkeypatch.setattr(OriginalRace, "measure", brief)
+    monkeypatch.setattr(quantize_module, "latency_ratios", lambda *_: {1: ratio(0.5)})
+
+
+def quantized(scheme: str, budget: str = "1%") -> QuantizationResult:
+    data, labelled = (DIGITS.with_name(f"digits_mlp_{kind}.npz") for kind in ("calibration", "labelled"))
+    return quantize(DIGITS, data=data, labelled=labelled, scheme=scheme, budget=budget, threads=1, min_time=0.01)
+
+
+def weights(model: onnx.ModelProto) -> list[list[int]]:
+    """The shapes of the matrices, in order."""
+    return [list(numpy_helper.to_array(t).shape) for t in model.graph.initializer if len(t.dims) == 2]
+
+
+@pytest.mark.usefixtures("_races_by_size")
+def test_the_fewest_channels_within_the_budget_stay() -> None:
+    result = quantized("pruned")
+    report, trials = result.report, result.report.trials
+    assert report.scheme == "pruned"
+    *over, taken = [t for t in trials if "int8" not in t.variant and t.score is not None]
+    assert all(t.outcome.startswith("over the budget") for t in over)
+    assert taken.variant == report.variant == f"{SHARES[len(over)]:g} of the multiplications"
+    before, after = (weights(m) for m in (onnx.load(DIGITS), result.model))
+    left = sum(a * b for a, b in after) / sum(a * b for a, b in before)
+    assert report.multiplications == pytest.approx(left)
+    assert report.multiplications <= SHARES[len(over)]
+    assert sum(r.removed for r in report.removed) == sum(n for _, n in before) - sum(n for _, n in after)
+    assert report.result.score is not None
+    assert report.result.score.loss <= 0.01
+    assert not report.float_ops
+    assert not report.quantized
+
+
+@pytest.mark.usefixtures("_races_by_size")
+def test_the_best_scheme_of_fewer_bits_is_tried_on_the_pruned_model() -> None:
+    report = quantized("static,pruned").report
+    assert report.scheme == "pruned static"
+    assert report.quantized
+    assert report.multiplications < 1
+    schemes = [t.scheme for t in report.trials]
+    assert max(i for i, s in enumerate(schemes) if s == "static") < schemes.index("pruned static")
+    sizes = {t.scheme: t.bytes for t in report.trials if t.outcome in {"taken", "within the budget"}}
+    assert sizes["pruned static"] < sizes["static"]
+    rows = {row[0]: row[1:] for row in comparison_rows(report)}
+    assert rows["multiplications"] == ("1.00", f"{report.multiplications:.2f}", f"{report.multiplications - 1:+.1%}")
+    assert f"{report.multiplications:.2f} of the multiplications left" in summary_line(report)
+    page, data = page_html(describe(report)), json.loads(report.to_json())
+    assert data["removed"] == [{"value": r.value, "removed": r.removed, "channels": r.channels} for r in report.removed]
+    assert all(f">{r.value}<" in page for r in report.removed)
+
+
+@pytest.mark.usefixtures("_races_by_size")
+def test_original_is_kept_where_no_share_is_within_the_budget(tmp_path: Path) -> None:
+    """Of random products without channels to spare, each loses more than a billionth."""
+    random = np.random.default_rng(0)
+    constants = {name: random.normal(size=dims).astype(np.float32) for name, dims in {"u": (8, 8), "v": (8, 8)}.items()}
+    model = load(
+        "g (float[N,8] x) => (float[N,8] y) { a = MatMul(x, u) r = Tanh(a) y = MatMul(r, v) }", weights=constants
+    )
+    onnx.save(model, tmp_path / "m.onnx")
+    data = [{"x": random.normal(size=(1, 8)).astype(np.float32)} for _ in range(60)]
+    report = quantize(
+        tmp_path / "m.onnx", data=data, scheme="pruned", budget="0.0000001%", threads=1, min_time=0.01
+    ).report
+    assert report.is_original
+    assert report.multiplications == 1
+    assert {t.outcome for t in report.trials} == {"over the budget"}
+    whole = load("g (float[N,8] x) => (float[N,8] y) { y = MatMul(x, u) }", weights={"u": constants["u"]})
+    onnx.save(whole, tmp_path / "w.onnx")
+    (trial,) = quantize(tmp_path / "w.onnx", data=data, scheme="pruned", threads=1, min_time=0.01).report.trials
+    assert trial.outcome == "it changes no op"

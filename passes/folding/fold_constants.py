@@ -211,8 +211,8 @@ def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
     return [sorted(g, key=place.__getitem__) for g in unique.values()]
 
 
-# A weight between QuantizeLinear and DequantizeLinear marks the quantized ops of a model.
-NEVER_FOLDED = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
+# Integers behind a DequantizeLinear mark the quantized ops of a model; those of a constant QuantizeLinear still do.
+NEVER_FOLDED = frozenset({"Constant", "DequantizeLinear"})
 NOT_FOLDED_FROM = frozenset({"debloat"})  # its ops are computed at run time on purpose
 SMALL_GROWTH = 1 << 16  # bytes
 

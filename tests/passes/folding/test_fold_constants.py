@@ -71,6 +71,8 @@ test_becomes = folding.all_become(f"""
         => y = Add(x, q)
     an If of constants: {IF.format("yes", "b = Neg(w)", "c = Abs(w)")} y = Add(x, a) => y = Add(x, q)
     uint8: a, d, e = DynamicQuantizeLinear(w) b = Cast<to=1>(a) y = Add(x, b) => y = Add(x, q)
+    Q, not DQ: a = QuantizeLinear(w, half, byte) b = DequantizeLinear(a, half, byte) y = Add(x, b)
+        => b = DequantizeLinear(q, half, byte) y = Add(x, b)
     bool: a = Not(no) y = Where(a, x, w) => y = Where(q, x, r)
 """)
 
@@ -146,7 +148,6 @@ test_stays = unchanged.all_stay(f"""
     random, in a Loop [runs=False]: {LOOP.format("d = Identity(c) e = RandomNormalLike(b)")} y = Add(x, a)
     an If that captures a graph input: {IF.format("yes", "b = Neg(x)", "c = Abs(x)")} y = Relu(a)
     so does a Loop: {LOOP.format("d = Identity(c) e = Add(b, x)")} y = Relu(a)
-    Q and DQ: a = QuantizeLinear(w, half, byte) b = DequantizeLinear(a, half, byte) y = Add(x, b)
     DQ of a weight: b = DequantizeLinear(bytes, half) y = Add(x, b)
     an op after DQ: b = DequantizeLinear(bytes, half) c = Neg(b) y = Add(x, c)
     dead, which is for remove-unused: a = Neg(w) y = Relu(x)

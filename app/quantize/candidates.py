@@ -52,8 +52,8 @@ class Scheme(Struct, frozen=True):
     is then a variant for each method of calibration.
     `takes_extremes`: the least and the greatest elements of values serve as ranges where there are data. `stores` are
     passes that store weights with fewer bits, also weights of ops that the others leave in float. With a `precision` of
-    the engine, which is all that changes, there are no lossy passes. With
-    `is_base`, the best of the other schemes is tried on its models, so that it need not be the best itself.
+    the engine, which is all that changes, there are no lossy passes. With `is_base`, the best of the
+    other schemes is tried on its models, so that it need not be the best itself.
     """
 
     name: str

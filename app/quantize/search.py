@@ -439,6 +439,8 @@ class Search:
             best = min((best, self._scored(built)), key=_inaccuracy)
         if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
+        if self._is_exhausted():
+            return None  # an order takes as long as several scores
         return self._with_ops_left(best)
 
     def more_accurate(self, failed: BuiltCandidate) -> list[BuiltCandidate]:

@@ -171,6 +171,13 @@ def test_a_candidate_that_another_outran_is_scored_in_the_end(tmp_path: Path) ->
     assert search.outrun() == []
 
 
+def test_no_order_is_measured_after_the_search_has_ended(tmp_path: Path) -> None:
+    search, schemes = built_search(tmp_path, HarmfulPlaces(("y0",)), limits=Limits(1, 600))
+    search.rankings = lambda _: pytest.fail("an order takes long")
+    assert not search.run(schemes)
+    assert search.ended_by == "trials"
+
+
 def test_of_equal_losses_less_noise_is_more_accurate(tmp_path: Path) -> None:
     """A figure of few samples cannot tell them apart."""
 

@@ -105,9 +105,12 @@ async def list_rules(search: str) -> str:
     return await _answer("list", [], search=search)
 
 
-async def compare(model: str, competitors: str | None = None) -> str:
-    """Compare the results of all installed optimizers for a model: correctness, size, latency; takes minutes."""
-    return await _answer("compare", [model], **{"with": competitors})
+async def compare(model: str, tools: str | None = None) -> str:
+    """Compare the results of all installed optimizers for a model: correctness, size, latency; takes minutes.
+
+    `tools`: the names of some of them, such as onnxsim,onnxslim.
+    """
+    return await _answer("compare", [model], tools=tools)
 
 
 async def bench(models: list[str], batch: str = "1", threads: int = 0) -> str:

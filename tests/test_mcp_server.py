@@ -2,13 +2,16 @@
 
 import asyncio
 import sys
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
 from passwright.app import mcp_server
+from passwright.app.cli.entry import app
 from rewriting import load, op_types
+from typer.main import get_command
 
 ROOT = Path(__file__).parent.parent
 MODEL = "g (float[N,4] x) => (float[N,4] y) { a = Transpose(x) b = Transpose(a) y = Relu(b) }"
@@ -52,6 +55,23 @@ def test_a_client_optimizes_and_verifies(tmp_path: Path) -> None:
 )
 def test_arguments(value: object, arguments: list[str]) -> None:
     assert mcp_server._arguments("--x", value) == arguments
+
+
+def test_tools_give_options_that_their_commands_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    called = list[tuple[str, dict[str, object]]]()
+
+    async def answer(command: str, paths: object, **options: object) -> str:
+        called.append((command, options))
+        return ""
+
+    monkeypatch.setattr(mcp_server, "_answer", answer)
+    for tool in mcp_server.TOOLS:
+        asyncio.run(tool(**dict.fromkeys(signature(tool).parameters, "x")))
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    assert len(called) == len(mcp_server.TOOLS)
+    for command, options in called:
+        flags = {flag for p in commands[command].params for flag in p.opts}
+        assert {f"--{name.replace('_', '-')}" for name in options} <= flags, command
 
 
 def test_without_the_sdk_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

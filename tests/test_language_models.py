@@ -70,3 +70,6 @@ def test_a_cache_of_integers_is_asked_for_and_said(tmp_path: Path) -> None:
         found = labelled_outputs(LoadedModel(path), input_specs(graph), names, text)
         figures.append(load_metric("perplexity")(found, labels))
     assert figures[1] == pytest.approx(figures[0], rel=0.05)
+    left = quantize(tmp_path / "lm.onnx", **options, int8_cache=True, leave=["Attention"])
+    assert not any(note.startswith("the interface") for note in left.report.notes)
+    assert any(note == "--int8-cache: 2 caches of floats left, as present.0.key" for note in left.report.notes)

@@ -32,7 +32,7 @@ from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING
 from ...core.run.pipeline import RulePass
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
-from ...passes.quantization.cache import expose_integer_caches
+from ...passes.quantization.cache import caching_ops, expose_integer_caches
 from ...passes.quantization.widening import WidenHalves
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
@@ -192,6 +192,8 @@ def quantize_prepared(
             after = structs.replace(after, bytes=taken.candidate.write(folder / "integer caches.onnx"))
             counts = plural(len(pasts), "input"), plural(len(presents), "output")
             notes.append(INTEGER_CACHE.format(*counts, pasts[0], presents[0]))
+        if options.int8_cache and taken is not None and (left := caching_ops(taken.candidate.model.graph)):
+            notes.append(f"--int8-cache: {plural(len(left), 'cache')} of floats left, as {left[0].outputs[1].name}")
     report = QuantizationReport(
         setup.source.label,
         "" if taken is None else taken.trial.scheme,

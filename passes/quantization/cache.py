@@ -101,10 +101,15 @@ def mask_to_add(g: RewriteBuilder, mask: Value, q: Value) -> Value:
     return mask if mask.rank == 4 else g.Unsqueeze(mask, axes=[*range(4 - mask.rank)])
 
 
+def caching_ops(graph: Graph) -> list[Op]:
+    """The Attentions with a cache of floats."""
+    return [op for op in graph.ops("Attention") if not op.domain and op.input(4) is not None]
+
+
 def cached_operands(graph: Graph) -> dict[str, int]:
     """The axes of the channels of new keys and values of Attentions with a cache, by name."""
-    attentions = (op for op in graph.ops("Attention") if not op.domain and op.input(4) is not None)
-    return {x.name: 2 for op in attentions for x in op.inputs[1:3] if x is not None and x.rank == 3}
+    operands = (x for op in caching_ops(graph) for x in op.inputs[1:3] if x is not None)
+    return {x.name: 2 for x in operands if len(x.known_shape or ()) == 3}
 
 
 def expose_integer_caches(graph: Graph) -> tuple[list[str], list[str]]:

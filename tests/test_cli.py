@@ -556,6 +556,8 @@ def test_list() -> None:
     assert any(re.match(r"  fold-batchnorm +fold +1 rule +BatchNormalization\(Conv", n) for n in lines)
     assert any(line.split() == ["none", "(passwright", "0.1.0):", "no", "passes"] for line in lines)
     assert any(re.match(r"  basic \(passwright 0\.1\.0\): +\d+ passes, until nothing changes", n) for n in lines)
+    decomposition = invoke("list", "expand_HardSwish").stdout
+    assert decomposition.startswith("expand_HardSwish  [rounding], a rule of legalize\n")
     printed = invoke("list", "fuse-gemm", "merge_transposes", "basic", "fold-constants").stdout
     for line in (
         "fuse-gemm, a pass (passwright 0.1.0), in basic, ort",

@@ -197,6 +197,7 @@ ADD = "g (float[2] x) => (float[2] y) { y = Add(x, x) }"
         "last of a form": (lambda: any_support(last="17"), "^last takes an opset"),
         "outputs": (lambda: any_support(outputs="1"), "^outputs takes a number of outputs"),
         "opset": (lambda: any_target(opset="17"), "^target t: opset takes a number as in 17, not '17'$"),
+        "an opset to come": (lambda: any_target(opset=99), r"^target t: opset takes 1 to \d+, or 0 for any, not 99$"),
         "costs": (lambda: any_target(costs=3), "^target t: costs takes a CostModel, not 3$"),
         "fallback": (lambda: any_target(fallback=5), "^target t: fallback takes the name of a pipeline"),
         "name of a pipeline": (lambda: Target("basic"), "^target basic: a pipeline, its fallback, has that name"),

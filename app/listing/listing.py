@@ -22,6 +22,8 @@ from ...core.run.target import Support, Target
 from ...core.run.transforms import TransformPass
 from ...core.support.printable_text import json_text
 from ...core.support.suggestions import did_you_mean
+from ...passes.decompositions import DECOMPOSITIONS
+from ...passes.legalization import function_rules
 from ...passes.pipelines import PASS_STAGES
 from ...passes.targets import TARGET_NAMES, shipped_target
 from ..registry import adapter_names
@@ -216,7 +218,8 @@ def _searchable(text: str) -> str:
 
 
 def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameResolver) -> Listing:
-    known = {r.name: r for target, _ in _targets(registry).values() for r in _decompositions(target)}
+    known = {r.name: r for r in _rule_infos(RulePass("legalize", (*DECOMPOSITIONS, *function_rules())))}
+    known |= {r.name: r for target, _ in _targets(registry).values() for r in _decompositions(target)}
     known |= {r.name: r for entry in registry.passes.values() for p in entry.passes for r in _rule_infos(p)}
     passes, pipelines, targets, rules = list[PassInfo](), list[PipelineInfo](), list[TargetInfo](), list[RuleInfo]()
     for name in dict.fromkeys(wanted):

@@ -18,7 +18,15 @@ from ..errors import MatchFailure, TargetError, UsageError
 from ..ir.cost_model import CPU, CostModel
 from ..ir.graph import Graph, Runs, is_counted
 from ..ir.op import Op
-from ..ir.op_schemas import ONNX_DOMAIN, VARIADIC, input_names, misuse, qualified_op_type, split_op_type
+from ..ir.op_schemas import (
+    ONNX_DOMAIN,
+    VARIADIC,
+    input_names,
+    latest_opset_version,
+    misuse,
+    qualified_op_type,
+    split_op_type,
+)
 from ..ir.tensor import KNOWN_DTYPES, element_type
 from ..ir.values import Value
 from ..rewriting.rules import Rule
@@ -335,6 +343,8 @@ class Target(Struct, frozen=True, dict=True):
         ):
             given = getattr(self, name)
             _require(isinstance(given, kind), f"target {self.name}: {name} takes {wanted}", given)
+        newest = latest_opset_version(ONNX_DOMAIN)
+        _require(0 <= self.opset <= newest, f"target {self.name}: opset takes 1 to {newest}, or 0 for any", self.opset)
         if self.name == self.fallback:
             raise UsageError(f"target {self.name}: a pipeline, its fallback, has that name: give it another one")
         for name, items, kind, wanted in (

@@ -2,13 +2,14 @@
 
     python benchmarks/web.py model.onnx model.ort
 
-On a busy machine a median says how often a page waits; so calls of all models alternate, each in its own session of the
-same page, and the shortest of each is shown, on one thread. See docs/web.md.
+On a busy machine a median says how often a page waits; so loads and calls of all models alternate in random order, and
+the shortest of each is shown, on one thread. See docs/web.md.
 """
 
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from time import perf_counter
 
 from passwright.app.measure.feeds import make_feeds
@@ -39,7 +40,8 @@ def main() -> None:
     feeds = make_feeds(model_source(options.models[0], inline=False), None, (1,)).by_batch[1]
     rows = [(e, m) for e in options.engines.split(",") for m in options.models]
     loads, timers, precisions = dict[object, float](), dict[object, Callable[[], float]](), dict[object, str]()
-    for row in rows * options.loads:
+    order = Random(0)  # what comes first after a wait is seldom interrupted
+    for row in [row for _ in range(options.loads) for row in order.sample(rows, len(rows))]:
         engine, model = row
         start = perf_counter()
         session = find_engine(engine).load(model, SINGLE)
@@ -48,7 +50,7 @@ def main() -> None:
         timers[row], precisions[row] = timer(session, session.bind(feeds)), session.precision
     least = {row: min(seconds() for _ in range(5)) for row, seconds in timers.items()}
     for _ in range(options.calls):
-        for row, seconds in timers.items():
+        for row, seconds in order.sample(list(timers.items()), len(timers)):
             least[row] = min(least[row], seconds())
     for engine, model in rows:
         row = (engine, model)

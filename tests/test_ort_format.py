@@ -142,6 +142,11 @@ def test_random_outputs_are_not_compared(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_targets_are_for_files_whose_ops_stay(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--target: onnxruntime fuses ops of \.ort files for the CPU: -o an \.onnx"):
+        passwright.optimize(load(MIXED), target="webgpu", output=tmp_path / "m.ort")
+
+
 def test_a_result_is_only_saved_as_onnx(tmp_path: Path) -> None:
     result = passwright.optimize(load(MIXED), verify=False)
     with pytest.raises(UsageError, match=r"give output= to optimize, which verifies an \.ort file"):

@@ -13,6 +13,7 @@ import onnx
 from ...core.io.files import ModelFile, in_memory
 from ...core.io.graph_interface import default_values
 from ...core.io.model_source import ModelLike, ModelSource
+from ...core.io.ort_format import SUFFIX
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.ir.tensor import chunk_bytes
@@ -175,6 +176,10 @@ def optimize_model(model: ModelLike, options: RunOptions) -> Result:
     """
     no_race = "--check-speed may keep the original, which the target may not support: leave out one of them"
     require(not (options.target and options.check_speed), no_race)
+    is_fused = options.output is not None and Path(options.output).suffix == SUFFIX
+    require(
+        not (options.target and is_fused), f"--target: onnxruntime fuses ops of {SUFFIX} files for the CPU: -o an .onnx"
+    )
     if options.verify:
         start_oracle_worker()
     timer = PhaseTimer(phase_callback(options.progress))

@@ -143,7 +143,7 @@ def test_random_outputs_are_not_compared(tmp_path: Path) -> None:
 
 
 def test_targets_are_for_files_whose_ops_stay(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"--target: onnxruntime fuses ops of \.ort files for the CPU: -o an \.onnx"):
+    with pytest.raises(UsageError, match=r"target: onnxruntime fuses ops of \.ort files for the CPU: -o an \.onnx"):
         passwright.optimize(load(MIXED), target="webgpu", output=tmp_path / "m.ort")
 
 

@@ -57,7 +57,7 @@ def test_card_of_a_run_without_verification_is_marked_open() -> None:
 def test_card_names_all_that_was_left_out_and_hints() -> None:
     run = replace(
         report(rejected=True),
-        hints=[RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")],
+        hints=[RunHint("convert-opset", "at opset 20, more ops could be fused (6 Gelu)", "--opset 20")],
         transforms=[TransformRecord("clear-docs", 9)],
         notes=["a note"],
     )
@@ -65,9 +65,10 @@ def test_card_names_all_that_was_left_out_and_hints() -> None:
     assert "left out pad-pool/pad_into_max_pool #4 at y: off by up to 2.0" in found.text
     assert "quantized left out: the model has no quantized ops" in found.text
     assert "note: a note" in found.text
-    assert "hint: 6 Gelu from opset 20 on: --opset 20" in found.text
+    assert "hint: at opset 20, more ops could be fused (6 Gelu): --opset 20" in found.text
     assert "compared with the model after clear-docs" in found.text
-    assert "hint: 6 Gelu from opset 20 on: opset=20" in parsed(describe(run, in_notebook=True)).text
+    noted = parsed(describe(run, in_notebook=True)).text
+    assert "hint: at opset 20, more ops could be fused (6 Gelu): opset=20" in noted
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_check_annotates_the_line_of_a_rule(folder: Path) -> None:
 def test_findings_of_runs() -> None:
     run = replace(
         report("models/a b.onnx", rejected=True),
-        hints=[RunHint("convert-opset", "6 Gelu from opset 20 on", "--opset 20")],
+        hints=[RunHint("convert-opset", "at opset 20, more ops could be fused (6 Gelu)", "--opset 20")],
         transforms=[TransformRecord("clear-docs", 9)],
     )
     unverified = replace(report("c.onnx"), verification=None)

@@ -83,7 +83,7 @@ class ConvertOpset:
             counts[m.op_type] += m.places
         since = max(m.since for m in report.missing_operators)
         texts = ", ".join(f"{count} {op_type}" for op_type, count in counts.items())
-        return Hint(f"{texts} from opset {since} on", {"to": str(since)})
+        return Hint(f"at opset {since}, more ops could be fused ({texts})", {"to": str(since)})
 
     def run(self, graph: Graph, change_log: ChangeLog) -> int:
         """Convert the whole model in one change. O(ops).

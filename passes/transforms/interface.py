@@ -67,8 +67,8 @@ class DropUnusedInputs(Struct, frozen=True):
     def hint(self, model: Model, report: Report) -> Hint | None:  # noqa: ARG002 - as hints have
         """The hint for a result that does not read some inputs."""
         count = len(unused_inputs(model.graph))
-        reads = "input that nothing reads" if count == 1 else "inputs that nothing reads"
-        return Hint(f"{count} {reads}") if count else None
+        are = "input is" if count == 1 else "inputs are"
+        return Hint(f"{count} {are} not read by any op") if count else None
 
 
 class ChangeBatch(Struct, frozen=True):
@@ -121,8 +121,8 @@ class FreezeInitializers(Struct, frozen=True):
     def hint(self, model: Model, report: Report) -> Hint | None:
         """The hint for a result in which some initializers are inputs, unless the caller keeps them."""
         count = 0 if report.options.get("freeze_initializers") is False else len(default_values(model.graph))
-        are = "initializer is an input" if count == 1 else "initializers are inputs"
-        return Hint(f"{count} {are} as well, and no constant to fold") if count else None
+        are = "initializer is also an input, so it is" if count == 1 else "initializers are also inputs, so they are"
+        return Hint(f"{count} {are} not folded") if count else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,7 @@ def test_gram_matrix() -> None:
     rows = np.concatenate([x.reshape(-1, 4), y[[0, 1, 3, 4]].astype(np.float64)])
     assert found.sums == pytest.approx(rows.T @ rows[None], rel=1e-5, abs=1e-2)
     assert found.rows == len(rows)
+    assert found.totals == pytest.approx(rows.sum(axis=0)[None], rel=1e-5, abs=1e-2)
     assert not statistics_of(x).grams
     assert not statistics_of(x, rows=(Rows(3),)).grams
 

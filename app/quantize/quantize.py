@@ -17,7 +17,7 @@ from msgspec import Struct, structs
 from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
-from ...core.errors import PassesError, UnverifiableError
+from ...core.errors import PassesError, UnverifiableError, UsageError
 from ...core.io.convert import to_onnx
 from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
@@ -232,8 +232,11 @@ quantize = with_keywords(QuantizationOptions, "quantize")(quantize_model)
 
 def checked_paths(options: QuantizationOptions, source: ModelSource) -> OutputPaths:
     """The paths to write. Raises ModelError for those that cannot be, UsageError for unusable choices."""
-    requested_schemes(options.scheme, options.calibrate, options.format, engine_to_measure(options)[1])
+    session, precisions = engine_to_measure(options)
+    requested_schemes(options.scheme, options.calibrate, options.format, precisions)
     weight_settings(options)
+    if options.int8_cache and not session.is_onnxruntime:
+        raise UsageError(f"--int8-cache: GroupQueryAttention is an operator of onnxruntime, not of {session.engine}")
     paths = OutputPaths.of(model=options.output, report=options.json, page=options.html, journal=options.journal)
     paths.require_distinct((*source.files, *options.input_files))
     return paths

@@ -183,7 +183,7 @@ def test_unusable_models_and_regions_are_one_line(tmp_path: Path) -> None:
         show(tmp_path / "m.onnx", region="bb")
     shown = invoke("show", str(tmp_path / "m.onnx"), "--region", "nowhere", code=1)
     assert shown.stderr == "error: no value and no node is named nowhere\n"
-    assert "--radius is for --region" in invoke("show", str(tmp_path / "m.onnx"), "--radius", "1", code=2).stderr
+    assert "--radius needs --region" in invoke("show", str(tmp_path / "m.onnx"), "--radius", "1", code=2).stderr
     assert "would overwrite" in invoke("show", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.onnx"), code=1).stderr
     (tmp_path / "n.onnx").write_bytes(b"no model")
     assert invoke("show", str(tmp_path / "n.onnx"), code=1).stderr.startswith(

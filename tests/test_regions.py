@@ -368,7 +368,7 @@ def test_outputs_may_differ_by_rounding_alone(before: str, after: str, is_right:
     original, rewritten = (load(f"{ENDS} {{ {body} }}", weights=weights) for body in (before, after))
     verdict = oracle_of(original).compare(rewritten.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert (verdict.failure is None) is is_right
-    assert any("by rounding, as float64 gives the same" in note for note in verdict.notes) is is_right
+    assert any("due to rounding: float64 gives the same" in note for note in verdict.notes) is is_right
 
 
 def test_input_sets_are_compared_in_batches_that_fit_into_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -417,7 +417,7 @@ def test_rounding_that_an_output_amplifies_is_right(factor: float, is_right: boo
     assert (oracle.compare(after.SerializeToString()).failure is None) == is_right
     verdict = oracle.compare(after.SerializeToString(), ComparisonOptions(compare_regions=True))
     assert (verdict.failure is None) == is_right
-    assert any("by rounding, as float64" in note for note in verdict.notes) == is_right
+    assert any("due to rounding: float64" in note for note in verdict.notes) == is_right
 
 
 def test_scale_folded_into_weights_is_right_on_far_inputs() -> None:

@@ -103,7 +103,7 @@ def test_bad_input(folder: Path, model: bytes, message: str) -> None:
 
 def test_external_data_are_not_in_a_stream(folder: Path) -> None:
     onnx.save(onnx.load_from_string(MODEL), "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
-    message = "standard input: w: its external data 'w.bin' are in a file; give the model as a file, too"
+    message = "standard input: w: its external data 'w.bin' is in a file; give the model as a file, too"
     assert require_error("-", "-", model=(folder / "m.onnx").read_bytes()) == f"error: {message}\n"
     inside = onnx.load_from_string(run("m.onnx", "-").stdout_bytes)  # of a file they are written into the model
     assert [t.data_location for t in inside.graph.initializer] == [onnx.TensorProto.DEFAULT]
@@ -111,7 +111,7 @@ def test_external_data_are_not_in_a_stream(folder: Path) -> None:
 
 def test_models_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(single_run, "MAX_MESSAGE_BYTES", len(MODEL) - 1)
-    assert "a model over 2 GB is no single message" in require_error("-", "-")
+    assert "a model over 2 GB does not fit in one message" in require_error("-", "-")
     monkeypatch.setattr(single_run, "MAX_MESSAGE_BYTES", len(MODEL))
     run("-", "-")
     monkeypatch.setattr("passwright.core.io.model.MAX_MESSAGE_BYTES", 10)

@@ -126,8 +126,12 @@ def test_quiet_runs_print_warnings_alone(model: Path, out: Path, tmp_path: Path)
 def test_check_writes_nothing(model: Path, out: Path) -> None:
     assert "6 -> 2 nodes" in run(model, "--check", code=WRONG).stdout
     assert not out.exists()
-    for written in (["-o", out], ["--in-place"], ["--output-dir", out.parent / "o"], ["--map", out]):
-        assert "--check writes nothing" in run(model, "--check", *written, code=USAGE).stderr
+    before = model.read_bytes()
+    for place in ([out], ["-o", out], ["--in-place"], ["--output-dir", out.parent / "o"]):
+        for flag, code in (("--check", WRONG), ("--dry-run", 0)):
+            assert "6 -> 2 nodes" in run(model, flag, *place, code=code).stdout
+            assert (model.read_bytes(), out.exists(), (out.parent / "o").exists()) == (before, False, False)
+    assert "--check writes nothing" in run(model, "--check", "--map", out, code=USAGE).stderr
 
 
 def test_output_as_second_argument(model: Path, out: Path) -> None:

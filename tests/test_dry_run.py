@@ -216,7 +216,6 @@ def test_command(path: Path, arguments: str, line: str) -> None:
 @cases(
     ("arguments", "message"),
     {
-        "a model": (["--dry-run", "-o", "o.onnx"], "--dry-run writes nothing"),
         "a map": (["--dry-run", "--map", "o.json"], "--dry-run writes nothing"),
         "repros": (["--dry-run", "--repro", "o"], "--dry-run writes nothing"),
         "limit without dry run": (["--limit", "3"], "--limit needs --dry-run"),

@@ -452,7 +452,7 @@ def require_refused(folder: Path, arguments: Sequence[str], message: str) -> Non
 @pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("option", ["--map=x", "--dry-run", "--in-place", "--format=text", "--repro=x", "--none"])
 def test_options_for_one_model_are_none_of_a_batch(option: str) -> None:
-    assert f"No such option: {option.partition('=')[0]}" in batch("zoo", "--output-dir=out", option, code=USAGE).stderr
+    assert f"no such option: {option.partition('=')[0]}" in batch("zoo", "--output-dir=out", option, code=USAGE).stderr
 
 
 def test_help_has_the_options_of_the_command() -> None:

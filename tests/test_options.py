@@ -60,7 +60,7 @@ def test_limits_are_those_of_settings_and_python(tmp_path: Path, monkeypatch: py
             for value, limit in wrong.items():
                 reason = f"{about.kind(value)}: it must be {limit}"
                 given = invoke(name, *arguments(name), f"--{key_of(p)}={about.kind(value)}", code=2).stderr
-                assert f"Invalid value for '--{key_of(p)}': {reason}" in given
+                assert f"error: --{key_of(p)} {reason}\n" in given
                 if is_settable(about):
                     Path("passwright.toml").write_text(f"[{name}]\n{key_of(p)} = {about.kind(value)}\n")
                     given = invoke(name, *arguments(name), code=2).stderr

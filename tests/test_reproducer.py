@@ -211,7 +211,7 @@ def test_the_command_repeats_runs() -> None:
     assert "says --seed: leave it out" in invoke("run", "--replay", "run.zip", "--seed=4", code=2).stderr
     assert "--check cannot be combined with --replay" in invoke("run", "--replay", "run.zip", "--check", code=2).stderr
     assert "--replay takes no model" in invoke("run", "m.onnx", "--replay", "run.zip", code=2).stderr
-    assert "Missing argument 'FILE'" in invoke("run", code=2).stderr
+    assert "missing argument 'FILE'" in invoke("run", code=2).stderr
 
 
 @cases("path", {"the model": "m.onnx", "a plugin": "rules.py", "the result": "o.onnx"})

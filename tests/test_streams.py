@@ -125,7 +125,6 @@ def test_models_over_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
         "data": (["-", "-", "--external-data", "always"], "standard output takes no external data"),
         "in place": (["-", "--in-place"], "- is standard input"),
         "folder": (["-", "--output-dir", "out"], "- is standard input"),
-        "check": (["-", "--check", "-o", "-"], "--check writes nothing"),
     },
 )
 def test_refused_streams(folder: Path, arguments: list[str], message: str) -> None:

@@ -49,7 +49,8 @@ def describe(report: CheckReport) -> Document:
 
 def _report_lines(report: CheckReport) -> Iterator[str]:
     for c in report.checked if report.prove else ():
-        yield from (c.rule.name, *c.proof_lines)
+        if c.is_sound:  # the report on another one has its proof
+            yield from (c.rule.name, *c.proof_lines)
     for c in (*report.wrong, *report.inconclusive):
         yield from c.report.split("\n")
         if c.rule.name in report.repros:

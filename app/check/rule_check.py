@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +24,30 @@ from ...testing.check import CheckResult, default_prover, examine
 from ...testing.fault_report import model_text, write_repro
 from ...testing.model_comparison import ComparisonProcess
 from ..registry.environment import versions
+from ..registry.guarantees import OWN_PACKAGE
 from ..registry.pass_sources import all_passes, find_subject
 from ..registry.tool_pass import ToolPass
 from ..report.number_text import plural
 from ..report.progress import phase_callback
 from .check_options import CheckOptions
+
+EXAMPLES = Path(__file__).with_name("examples.json")
+"""A smallest model for each rule and pass of this package, by name: see docs/catalogue/record.py."""
+
+
+@cache
+def _examples() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(EXAMPLES.read_text(encoding="utf-8"))
+    return found
+
+
+def built_in_examples(subject: Rule | Pass) -> list[str]:
+    """The example of a rule or pass of this package as text; none for those of others."""
+    made = subject.build if isinstance(subject, Rule) else type(subject)
+    if not made.__module__.startswith(OWN_PACKAGE):
+        return []
+    entry = _examples().get(subject.name)
+    return [f'<ir_version: 10, opset_import: ["" : {entry["opset"]}]> {entry["text"]}'] if entry is not None else []
 
 
 @dataclass(slots=True)
@@ -202,6 +223,7 @@ def _check(
                 subject,
                 budget=options.budget,
                 seed=options.seed,
+                examples=built_in_examples(subject),
                 other_rules=beside,
                 compare=process,
                 prover=prover,

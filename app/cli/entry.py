@@ -16,6 +16,7 @@ from typer.main import get_command as command_of
 from ...core.errors import ModelError
 from ...core.processes.process_limits import let_idle_threads_sleep, limit_memory
 from ...core.support.printable_text import printable_lines
+from ...core.support.suggestions import did_you_mean
 from .conversion import convert_by
 from .exit_codes import BAD_INPUT, USAGE, one_line_errors, printable_messages
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
@@ -55,6 +56,19 @@ COMMANDS = {
     "check": Entry(PLUGINS, "check", "Test rules on models generated from their patterns."),
     "new": Entry(PLUGINS, "new", "Create a package with a rule and its tests."),
 }
+
+
+OTHER_NAMES = {"optimize": "run", "simplify": "run", "slim": "run", "benchmark": "bench", "inspect": "info"}
+"""Names that other tools have for commands."""
+
+
+def _unknown_command(name: str) -> str:
+    """Why a name is no command, and which one may be meant."""
+    if name.endswith(".onnx"):
+        return f"{name} is no command; did you mean passes run {name}?"
+    near = OTHER_NAMES.get(name)
+    hint = f"; did you mean {near}?" if near else did_you_mean(name, COMMANDS)
+    return f"there is no command {name}{hint or ' (see passes -h)'}"
 
 
 class LazyCommands(Mapping[str, Any]):
@@ -156,6 +170,8 @@ class Commands(GroupedHelp, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Look up a command by the name that was typed."""
         with printable_messages():
+            if args and args[0] not in COMMANDS:
+                raise typer.BadParameter(_unknown_command(args[0]))
             return super().resolve_command(ctx, args)
 
 

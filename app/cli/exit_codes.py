@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
+from typing import IO, Any
 
 import typer
 
@@ -61,10 +63,24 @@ def is_shortage(error: BaseException) -> bool:
 
 @contextmanager
 def printable_messages() -> Generator[None]:
-    """Make the message of a usage error printable."""
+    """Make the message of a usage error printable, and show it in a line as other errors."""
     try:
         yield
     except Exception as e:
         if isinstance(message := getattr(e, "message", None), str):
             vars(e)["message"] = printable_line(message)
+            vars(e)["show"] = partial(_show, e)
         raise
+
+
+def _show(error: Any, file: IO[str] | None = None) -> None:
+    typer.echo(f"error: {_usage_text(error)}", file=file, err=True)
+
+
+def _usage_text(error: Any) -> str:
+    """A usage error of typer in the words of this command."""
+    if isinstance(error, typer.BadParameter) and error.message:
+        is_option = error.param is not None and error.param.param_type_name == "option"
+        return f"{max(error.param.opts, key=len)} {error.message}" if is_option else error.message
+    text = " ".join(error.format_message().split())
+    return text[:1].lower() + text[1:].removesuffix(".")

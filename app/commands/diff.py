@@ -1,4 +1,4 @@
-"""`passes diff`: structural differences between two models."""
+"""`passes diff`: differences between two models, or two reports."""
 
 from __future__ import annotations
 
@@ -9,15 +9,20 @@ from typing import Annotated
 
 import typer
 
-from ..cli.exit_codes import USAGE
+from ..cli.arguments import path_of
+from ..cli.exit_codes import USAGE, WRONG
 from ..cli.outputs import Outputs
 from ..cli.report_output import report_on
 from ..diff.diff_options import DiffOptions
 from ..options import FormatOptions, option
 
 DIFFERENT, BAD_INPUT = 1, USAGE
-EXIT_CODES = """Exit codes, as of diff: 0 no differences; 1 differences; 2 bad model or usage error."""
-EXAMPLES = {"passes diff model.onnx small.onnx": "lists the changes that any tool made"}
+EXIT_CODES = """Exit codes, as of diff: 0 no differences, or no figure of a report is worse; 1 differences; 2 bad file
+or usage error; 3 a figure of a report is worse."""
+EXAMPLES = {
+    "passes diff model.onnx small.onnx": "lists the changes that any tool made",
+    "passes diff base.json new.json": "compares two reports of --json: exits with 3 if a figure is worse",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,18 +33,33 @@ class DiffDisplayOptions(FormatOptions):
 
 
 def diff(
-    original: Annotated[Path, typer.Argument(metavar="FILE", help="The original .onnx file.")],
-    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The changed .onnx file.")],
+    original: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The original .onnx file, or a report that a command wrote with --json."),
+    ],
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="The changed .onnx file, or another report of that command.")
+    ],
     options: DiffOptions,
     shown: DiffDisplayOptions,
 ) -> int:
-    """List the nodes that were removed, added, replaced or changed; nodes that compute the same are matched."""
+    """List the nodes that were removed, added, replaced or changed; nodes that compute the same are matched.
+
+    Of two reports, list the sizes, times and verdicts that are better or worse, times beyond their intervals.
+    """
+    outputs = Outputs.parse(shown.format, options.json)
+    outputs.require_distinct((original, other, outputs.json, path_of(options.html)))
+    if original.suffix == other.suffix == ".json":
+        from ..diff.report_diff import compare_reports  # noqa: PLC0415 - imports onnx
+        from ..diff.report_document import describe_reports  # noqa: PLC0415 - as above
+
+        with outputs.failures_of("passes diff", other):
+            found = report_on(options, lambda o: compare_reports(original, other, o), describe_reports, outputs)
+        return 0 if found else WRONG
     from ..diff.document import describe  # noqa: PLC0415 - imports onnx
     from ..diff.model_diff import compare_graphs  # noqa: PLC0415 - imports onnx and numpy
 
-    outputs = Outputs.parse(shown.format, options.json)
-    outputs.require_distinct((original, other, outputs.json))
     with outputs.failures_of("passes diff", other):
         described = partial(describe, limit=shown.limit)
         report = report_on(options, lambda o: compare_graphs(original, other, o), described, outputs)
-    return 0 if report.is_equal else DIFFERENT
+    return 0 if report else DIFFERENT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,4 +37,6 @@ def explain(
     from ..explain.document import describe  # noqa: PLC0415 - imports onnx and numpy
     from ..explain.explain import explain_model  # noqa: PLC0415 - imports onnx and numpy
 
+    if name.endswith(".onnx") and model.suffix != ".onnx":  # as in other commands
+        name, model = str(model), Path(name)
     report_on(options, lambda o: explain_model(model, name, o), partial(describe, limit=options.limit))

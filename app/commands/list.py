@@ -53,6 +53,8 @@ def list_passes(
     from ..listing.listing import listing, listing_by_operator, listing_by_search  # noqa: PLC0415 - as above
 
     op, search, outputs = options.op, options.search, Outputs.parse((), options.json)
+    if search and name:
+        search, name = " ".join([search, *name]), None
     require(bool(name) + bool(op) + bool(search) <= 1, "give only one of names, --op and --search")
     paths = OutputPaths.of(report=None if options.json == STANDARD_OUTPUT else options.json)
     if op or search:

@@ -35,6 +35,7 @@ def new(
     names = names_for(name)
     folder, files = write_plugin(names, options.into)
     Terminal().lines((
+        *[f"the package is named {names.name}, the normalized form of {name}"] * (names.name != name),
         f"created {folder} with",
         *(f"    {file}" for file in files),
         "next:",

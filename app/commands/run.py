@@ -15,7 +15,7 @@ from ..cli.arguments import path_of
 from ..cli.exit_codes import WRONG
 from ..cli.outputs import Outputs
 from ..cli.standard_streams import STANDARD_OUTPUT
-from ..models.model_files import STREAM, ModelJob, model_jobs, single_job
+from ..models.model_files import STREAM, ModelJob, is_pattern, model_jobs, single_job
 from ..optimize.run_options import RunOptions
 from ..options import TUNED, FormatOptions, output_option, report_option, require, selection_option
 
@@ -96,14 +96,17 @@ def run(options: RunOptions, shown: RunDisplayOptions, files: Files = None) -> i
         return _replay(shown.replay, options, shown)
     require(not shown.trust_plugins, "--trust-plugins needs --replay")
     if not files:
-        raise UsageError("Missing argument 'FILE'.")
+        raise UsageError("missing argument 'FILE'")
+    _require_consistent(options, shown)
     is_planned = options.dry_run or shown.check
+    if is_planned:  # nothing is written, wherever it would be
+        files = files[:1] if len(files) == 2 and not files[1].exists() and not is_pattern(files[1]) else files
+        options, shown = replace(options, output=None, in_place=False), replace(shown, output_dir=None, resume=False)
     output = path_of(options.output)
     jobs = named_jobs(files, output, shown.output_dir, in_place=options.in_place, is_planned=is_planned)
     is_single = len(jobs) == 1 and shown.output_dir is None
     if is_single and options.verify:
         start_oracle_worker()
-    _require_consistent(options, shown)
     outputs = Outputs.parse(shown.format, options.json)
     read_or_written = (path for job in jobs for path in (job.model, job.output))
     outputs.require_distinct((*read_or_written, outputs.json, path_of(options.html), path_of(options.map)))
@@ -149,8 +152,8 @@ def _require_consistent(options: RunOptions, shown: RunDisplayOptions) -> None:
     require(len(given) < 2, f"{' and '.join(given)} are mutually exclusive")
     is_planned = options.dry_run or shown.check
     name = "--dry-run" if options.dry_run else "--check"
-    is_written = given or options.map or options.repro
-    require(not (is_planned and is_written), f"{name} writes nothing: leave out {', '.join(places)}, --map and --repro")
+    is_written = options.map or options.repro
+    require(not (is_planned and is_written), f"{name} writes nothing: leave out --map and --repro")
     require(not (is_planned and options.dump_to), f"{name} writes no models: leave out --dump-to")
     require(shown.output_dir or not shown.resume, "--resume needs --output-dir, which has the earlier results")
     require(not (shown.verbose and shown.quiet), "--verbose and --quiet are mutually exclusive")

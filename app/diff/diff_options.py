@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..options import ReportOptions, option
+from ..options import PageOptions, ReportOptions, option
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffOptions(ReportOptions):
+class DiffOptions(PageOptions, ReportOptions):
     """The parameters of `diff` except the models, as documented there."""
 
     include_names: bool = option(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ...core.ir.op_schemas import qualified_op_type
-from ..report.document import CARD, TERMINAL, Document, Preformatted
+from ..report.document import CARD, PAGE, TERMINAL, Document, Preformatted, Section
 from ..report.finding import Finding, Level
 from ..report.number_text import plural
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
@@ -16,7 +17,7 @@ from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, 
 if TYPE_CHECKING:
     from .model_diff import DiffReport
 
-MAX_CARD_LINES = 4  # of a region
+MAX_CARD_LINES, MAX_PAGE_LINES = 4, 40  # of a region
 MIN_GROUP_SIZE = 3  # changes with one headline
 TIMES = "\N{MULTIPLICATION SIGN}"
 MAX_TYPE_RUNS = 6  # in the headline of a region, in order
@@ -26,15 +27,15 @@ MAX_COMMON_TYPES = 3  # in the headline of a larger region
 def describe(report: DiffReport, limit: int = MAX_CARD_LINES) -> Document:
     """The numbers of changes, and every change, with at most `limit` lines of a region and names of a list."""
     changes = [
-        Preformatted("Changes", [*difference_lines(report, most)], diff=True, on=media)
-        for most, media in ((limit, TERMINAL), (MAX_CARD_LINES, CARD))
+        Preformatted("Changes", [*difference_lines(report, most)], diff=True, on=media, folded=media is not PAGE)
+        for most, media in ((limit, TERMINAL), (MAX_CARD_LINES, CARD), (MAX_PAGE_LINES, PAGE))
     ]
     return Document(
         "passes diff",
-        f"{report.other} against {report.original}",
+        f"{report.other} against {Path(report.original).name}",
         summary(report.difference),
         "good" if report.is_equal else "open",
-        blocks=changes,
+        blocks=[Section("changes", "Changes", changes)],
         findings=findings(report),
     )
 
@@ -66,12 +67,12 @@ def _first_label(change: SubgraphChange | ChangedOp) -> str:
 def difference_lines(report: DiffReport, limit: int) -> Iterator[str]:
     """A line for each change, and lines for what it consists of."""
     found = report.difference
-    yield from map(_delta_line, found.header)
     yield from _graph_lines(found.graph, limit)
     for name, function in found.functions.items():
         if not function.is_empty:
             yield f"~ function {name}:"
             yield from _indented(_graph_lines(function, limit))
+    yield from _limited([*map(_delta_line, found.header)], limit)
     if report.include_names:
         names = [_delta_line(c) for g in found.graphs for c in g.names]
         notes = [_delta_line(c) for c in (*found.notes, *(c for g in found.graphs for c in g.notes))]

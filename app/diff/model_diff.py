@@ -15,7 +15,7 @@ from ...core.io.graph_interface import type_text
 from ...core.io.model import Model
 from ...core.io.model_source import ModelLike, model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.io.publishing import publish_text
+from ...core.io.publishing import Publication
 from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op, attribute_value
 from ...core.ir.op_schemas import qualified_op_type
@@ -313,7 +313,7 @@ def compare_graphs(original: ModelLike, other: ModelLike, options: DiffOptions) 
     """
     timer = PhaseTimer(phase_callback(options.progress))
     first, second = (model_source(m, inline=False) for m in (original, other))
-    paths = OutputPaths.of(report=options.json)
+    paths = OutputPaths.of(report=options.json, page=options.html)
     with gc_paused():
         with timer.phase("loading"):
             a, b = first.load(), second.load()
@@ -322,8 +322,19 @@ def compare_graphs(original: ModelLike, other: ModelLike, options: DiffOptions) 
             found = DiffReport(
                 first.label, second.label, diff_models(a, b), options.include_names, versions(), options=options.chosen
             )
-    publish_text(paths.report, found.to_json)
+    with Publication() as publication:
+        publication.add_text(paths.report, found.to_json)
+        if paths.page is not None:
+            publication.add_text(paths.page, lambda: _page_text(found))
+        publication.publish()
     return found
+
+
+def _page_text(report: DiffReport) -> str:
+    from ..report.page import page_html  # noqa: PLC0415 - seldom needed
+    from .document import describe  # noqa: PLC0415 - as above
+
+    return page_html(describe(report))
 
 
 diff = with_keywords_after_two(DiffOptions, "diff")(compare_graphs)

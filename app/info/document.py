@@ -53,6 +53,8 @@ def column_names(models: Sequence[str]) -> list[str]:
     if len(set(short)) == len(set(models)):
         return short
     shared = commonpath([Path(m).absolute().parent for m in models])
+    if shared == Path(shared).anchor:
+        return list(models)
     return [str(Path(m).absolute().relative_to(shared)) for m in models]
 
 

@@ -57,7 +57,10 @@ def outcome_table(summary: Summary) -> Table:
         groups = summary.by_outcome.items()
         rows = [TableRow((outcome, *_totals(Summary(found)), str(len(found)))) for outcome, found in groups]
     rows.append(TableRow((f"all {count}", *_totals(summary), ""), "total"))
-    return table("Models", (first, "nodes", "bytes", last), rows, optional=["bytes"], on=TERMINAL)
+    headings = (first, "nodes", "bytes", last)
+    filled = [n for n, heading in enumerate(headings) if heading in (first, last) or any(row.cells[n] for row in rows)]
+    rows = [TableRow([row.cells[n] for n in filled], row.tone) for row in rows]
+    return table("Models", [headings[n] for n in filled], rows, optional=["bytes"], on=TERMINAL)
 
 
 def _totals(summary: Summary) -> list[str]:

@@ -275,7 +275,8 @@ class NameResolver:
 
     def _unknown_name_error(self, name: str) -> UnknownNameError:
         names = [found.name for found in (*self.registry, *self._installed.registry)]
-        hint = did_you_mean(name, names) or " (see `passes list --search`)"
+        pipelines = ", ".join(dict.fromkeys([*self.registry.pipelines, *self._installed.registry.pipelines]))
+        hint = did_you_mean(name, names) or f" (pipelines: {pipelines}; for passes see `passes list --search {name}`)"
         if name.endswith(".toml"):
             hint = f"; one in a file is named {name}:NAME"
         elif name.endswith(".py"):

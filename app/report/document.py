@@ -59,11 +59,12 @@ class Lines(Struct, frozen=True):
 
 
 class Preformatted(Struct, frozen=True):
-    """Lines of a fixed layout. Those of a `diff` begin with -, + or ~."""
+    """Lines of a fixed layout. Those of a `diff` begin with -, + or ~. If `folded`, a page shows them at a click."""
 
     title: str
     lines: Sequence[str]
     diff: bool = False
+    folded: bool = True
     on: Media = EVERYWHERE
 
 

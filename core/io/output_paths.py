@@ -14,10 +14,11 @@ from typing import Self
 
 from msgspec import Struct
 
-from ..errors import ModelError
+from ..errors import ModelError, UsageError
 from ..support.scratch_folder import EXAMPLE
 from .writer import data_name_pattern
 
+TEXT_SUFFIXES = {".txt", ".json", ".textproto", ".prototxt", ".pbtxt", ".onnxtxt", ".onnxtext", ".onnxjson"}
 SPECIAL_FILES = {S_ISCHR: "device", S_ISBLK: "device", S_ISFIFO: "pipe", S_ISSOCK: "socket"}
 
 
@@ -76,6 +77,12 @@ class OutputFile(Struct, frozen=True):
         return is_named_so and path.parent.resolve() == self.target.parent
 
 
+def _require_model_name(path: Path) -> None:
+    """Raise UsageError for a name by which onnx takes a file for a model in a format of text."""
+    if path.suffix.lower() in TEXT_SUFFIXES:
+        raise UsageError(f"{path}: {path.suffix} is for text, and models are written in binary: name it .onnx")
+
+
 def _status(path: Path) -> os.stat_result | None:
     """The status of a file, None if there is none; its folder need not be there either. Raises OSError."""
     try:
@@ -121,6 +128,7 @@ class OutputPaths(Struct, frozen=True):
         """The paths by field, as a caller gives them. Raises ModelError for those that cannot be written."""
         files = {field: OutputFile.at(path) for field, path in paths.items() if path is not None}
         if "model" in files:
+            _require_model_name(files["model"].path)
             _require_utf8(files["model"].target)
         folder = None if repro_folder is None else Path(repro_folder)
         if folder is not None:

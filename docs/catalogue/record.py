@@ -15,7 +15,7 @@ from pathlib import Path
 import onnx
 from onnx import parser
 
-FILE = Path(__file__).with_name("examples.json")
+FILE = Path(__file__).parents[2] / "app/check/examples.json"
 LATEST_IR = 10
 
 

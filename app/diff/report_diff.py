@@ -1,0 +1,254 @@
+"""`passes diff` of two reports in JSON: sizes, times and verdicts, and those that are worse."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import Struct, structs, to_builtins
+from rich.filesize import decimal
+
+from ...core.errors import ModelError, UsageError
+from ...core.io.output_paths import OutputPaths
+from ...core.io.publishing import Publication
+from ...core.ort.engines import ONNXRUNTIME
+from ...core.support.confidence_intervals import RatioInterval
+from ...core.support.printable_text import json_text
+from ...core.support.regular_files import open_regular, unreadable
+from ..report.number_text import bounds, duration, ratio_with_bounds
+from ..report.page import page_html
+from ..report.result_row import VERIFIED, WRONG
+from .diff_options import DiffOptions
+
+Outcome = Literal["same", "better", "worse", "inconclusive", "changed", "new", "missing"]
+UNVERIFIED = "not verified"
+GRADES = {VERIFIED: 0, UNVERIFIED: 1}
+"""The order of verdicts; all others are worse."""
+SIZE_SHARE = 0.01
+"""The growth of a file from which on it is worse: names and metadata alone take less."""
+CONDITIONS = ("threads", "provider", "level", "machine", "batches", "pipeline", "engine")
+
+
+class Figure(Struct, frozen=True):
+    """A figure of a report: a number, with its interval if it was measured, or a verdict in words.
+
+    `inconclusive`: why the measurement decides nothing.
+    """
+
+    kind: Literal["count", "bytes", "seconds", "ratio", "verdict", "accuracy"]
+    value: float | str
+    low: float | None = None
+    high: float | None = None
+    inconclusive: str = ""
+
+    @property
+    def text(self) -> str:
+        """The figure as tables show it."""
+        if isinstance(self.value, str):
+            return self.value
+        low, high = (self.value if end is None else end for end in (self.low, self.high))
+        match self.kind:
+            case "ratio":
+                interval = RatioInterval(self.value, low, high, self.inconclusive)
+                return ratio_with_bounds(interval) if interval.is_significant else bounds(interval)
+            case "seconds":
+                return f"{duration(self.value)} ({duration(low)}-{duration(high)})"
+            case "bytes":
+                return decimal(int(self.value))
+            case "accuracy":
+                return f"{self.value:.4g}"
+            case _:
+                return f"{self.value:,}"
+
+
+class FigureChange(Struct, frozen=True):
+    """A figure of one subject in both reports; None where a report does not have it."""
+
+    subject: str
+    name: str
+    before: Figure | None
+    after: Figure | None
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether it is better or worse, of what was measured beyond the intervals of both."""
+        a, b = self.before, self.after
+        if a is None or b is None:
+            return "new" if a is None else "missing"
+        if isinstance(a.value, str) or isinstance(b.value, str):
+            grades = [GRADES.get(str(f.value), len(GRADES)) for f in (a, b)]
+            return "same" if grades[0] == grades[1] else "worse" if grades[1] > grades[0] else "better"
+        if a.inconclusive or b.inconclusive:
+            return "inconclusive"
+        if a.kind == "accuracy":  # without an interval
+            return "same" if a.value == b.value else "changed"
+        if a.low is not None and a.high is not None and b.low is not None and b.high is not None:
+            return "worse" if b.low > a.high else "better" if b.high < a.low else "same"
+        if a.kind == "bytes" and abs(b.value - a.value) <= SIZE_SHARE * a.value:
+            return "same"
+        return "same" if a.value == b.value else "worse" if b.value > a.value else "better"
+
+
+@dataclass(slots=True)
+class ReportsDifference:
+    """Two reports: the figures of both, and the `conditions` of measurements in which they differ."""
+
+    original: str
+    other: str
+    changes: list[FigureChange]
+    conditions: list[str]
+
+    @property
+    def worse(self) -> list[FigureChange]:
+        """The figures that are worse."""
+        return [c for c in self.changes if c.outcome == "worse"]
+
+    def __bool__(self) -> bool:
+        """Whether nothing is worse."""
+        return not self.worse
+
+    def to_json(self) -> str:
+        """The difference as JSON text."""
+        changes = [to_builtins(c) | {"outcome": c.outcome} for c in self.changes]
+        return json_text({
+            "original": self.original,
+            "other": self.other,
+            "is_worse": not self,
+            "conditions": self.conditions,
+            "changes": changes,
+        })  # fmt: skip
+
+
+def compare_reports(original: Path, other: Path, options: DiffOptions) -> ReportsDifference:
+    """Compare two reports that the same command wrote with `--json`.
+
+    Times are compared by their intervals, a ratio to the original where the report has one, which was measured side by
+    side. Raises ModelError for files that cannot be read, and UsageError for other reports.
+    """
+    paths = OutputPaths.of(report=options.json, page=options.html)
+    paths.require_distinct((original, other))
+    a, b = _read(original), _read(other)
+    differing = (n for n in CONDITIONS if n in a and n in b and a[n] != b[n])
+    conditions = [f"{name}: {a[name]} and {b[name]}" for name in differing]
+    before, after = _all_figures(original, a), _all_figures(other, b)
+    if before.keys() and not before.keys() & after.keys():
+        raise UsageError(f"{original} and {other} have no model in common, or are of different commands")
+    changes = [FigureChange(*key, before.get(key), after.get(key)) for key in dict.fromkeys((*before, *after))]
+    if conditions:
+        changes = [_undecided(c, conditions) for c in changes]
+    found = ReportsDifference(str(original), str(other), changes, conditions)
+    with Publication() as publication:
+        publication.add_text(paths.report, found.to_json)
+        if paths.page is not None:
+            from .report_document import describe_reports  # noqa: PLC0415 - a circle
+
+            publication.add_text(paths.page, lambda: page_html(describe_reports(found)))
+        publication.publish()
+    return found
+
+
+def _undecided(change: FigureChange, conditions: list[str]) -> FigureChange:
+    """The change, undecided if it is measured, as it was measured in other conditions."""
+    after = change.after
+    if after is None or after.low is None:
+        return change
+    why = f"other conditions: {'; '.join(conditions)}"
+    return structs.replace(change, after=structs.replace(after, inconclusive=why))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with open_regular(path) as file:
+            data = json.load(file)
+    except OSError as e:
+        raise ModelError(unreadable(path, e, "report")) from e
+    except ValueError as e:
+        raise ModelError(f"{path}: not a report in JSON: {e}") from e
+    if not isinstance(data, dict):
+        raise UsageError(f"{path}: not a report of passes")
+    return data
+
+
+def _all_figures(path: Path, data: Mapping[str, Any]) -> dict[tuple[str, str], Figure]:
+    try:
+        return {(subject, name): figure for subject, name, figure in _figures(data)}
+    except (KeyError, TypeError, AttributeError) as e:
+        raise UsageError(f"{path}: not a report of run, batch, verify, bench, compare, quantize or tune") from e
+
+
+def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
+    """The figures of a report: the subject, the name, and the figure."""
+    if "outcomes" in data:
+        for row in data["models"]:
+            if row["error"]:
+                yield row["model"], "verdict", Figure("verdict", f"fails: {row['error']}")
+            elif row["report"]:
+                yield from ((row["model"], name, figure) for _, name, figure in _figures(row["report"]))
+    elif "rows" in data:
+        yield from _of_rows(data["rows"])
+    elif "agrees" in data:
+        yield Path(data["other"]).name, "verdict", Figure("verdict", VERIFIED if data["agrees"] else WRONG)
+    elif "trials" in data:
+        yield from _of_search(data)
+    elif "passes" in data:
+        yield from _of_run(data)
+    else:
+        yield from _of_bench(data["models"])
+
+
+def _of_run(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
+    subject, after, verification = Path(data["source"]).name, data["after"], data["verification"]
+    yield subject, "nodes", Figure("count", after["nodes"])
+    yield subject, "bytes", Figure("bytes", after["bytes"])
+    is_wrong = verification is not None and verification.get("failure")
+    yield subject, "verdict", Figure("verdict", WRONG if is_wrong else VERIFIED if verification else UNVERIFIED)
+    yield subject, "wrong changes left out", Figure("count", len(data["rejected"]))
+    for race in data["speed"]["races"] if data["speed"] else ():
+        if race["ratio"]:
+            yield subject, "time against the original", _ratio(race["ratio"])
+
+
+def _of_rows(rows: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, Figure]]:
+    for row in rows:
+        stats, verdict = row["stats"], row["verdict"]
+        wrong = row["failure"] or (verdict or {}).get("wrong")
+        yield row["label"], "verdict", Figure("verdict", wrong or (VERIFIED if verdict else UNVERIFIED))
+        if stats:
+            yield row["label"], "nodes", Figure("count", stats["nodes"])
+            yield row["label"], "bytes", Figure("bytes", stats["bytes"])
+        for batch, ratio in row["ratios"].items():
+            yield row["label"], f"time against the original, batch of {batch}", _ratio(ratio)
+
+
+def _of_bench(models: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, Figure]]:
+    for number, model in enumerate(models):
+        measured, engine = model["measured"], model["engine"]
+        subject = Path(model["model"]).name + f" on {engine}" * (engine != ONNXRUNTIME)
+        yield subject, "bytes", Figure("bytes", model["bytes"])
+        if measured["failure"]:
+            yield subject, "verdict", Figure("verdict", f"fails: {measured['failure']}")
+        if model["accuracy"] is not None:
+            yield subject, "accuracy", Figure("accuracy", model["accuracy"])
+        for batch, ratio in model["ratios"].items():
+            yield subject, f"time against the first, batch of {batch}", _ratio(ratio)
+        for batch, x in measured["latencies"].items() if not number else ():
+            why = "the machine was busy" if x["is_disturbed"] else ""
+            figure = Figure("seconds", x["median"], x["median_low"], x["median_high"], why)
+            yield subject, f"median, batch of {batch}", figure
+
+
+def _of_search(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
+    subject, result = Path(data["source"]).name, data["result"]
+    yield subject, "bytes", Figure("bytes", result["bytes"])
+    ratios = result.get("ratios") or ({"": result["ratio"]} if result.get("ratio") else {})
+    for batch, ratio in ratios.items():
+        yield subject, "against the original" + (f", batch of {batch}" if batch else ""), _ratio(ratio)
+    if (score := result.get("score")) and score["figure"] is not None:
+        yield subject, data["figure"], Figure("accuracy", score["figure"])
+
+
+def _ratio(data: Mapping[str, Any]) -> Figure:
+    return Figure("ratio", data["ratio"], data["low"], data["high"], data["inconclusive"])

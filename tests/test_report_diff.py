@@ -1,0 +1,100 @@
+"""`passes diff` of two reports: what is better, worse, or not decided."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from commands import invoke
+from page_parser import ParsedPage
+from passwright.app.diff.report_diff import Figure, FigureChange
+from rewriting import cases, load
+
+import passwright
+
+pytestmark = pytest.mark.usefixtures("_few_combined_inputs", "_verifies_in_process")
+TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) b = Identity(a) y = Relu(b) }"
+
+
+def ratio(low: float, high: float, why: str = "") -> Figure:
+    return Figure("ratio", (low * high) ** 0.5, low, high, why)
+
+
+@cases(
+    ("before", "after", "outcome"),
+    {
+        "more nodes": (Figure("count", 9), Figure("count", 10), "worse"),
+        "fewer nodes": (Figure("count", 9), Figure("count", 8), "better"),
+        "a few bytes": (Figure("bytes", 1000), Figure("bytes", 1009), "same"),
+        "many bytes": (Figure("bytes", 1000), Figure("bytes", 1020), "worse"),
+        "overlapping": (ratio(0.8, 0.9), ratio(0.85, 1.1), "same"),
+        "slower": (ratio(0.8, 0.9), ratio(0.95, 1.1), "worse"),
+        "faster": (ratio(0.8, 0.9), ratio(0.5, 0.7), "better"),
+        "busy": (ratio(0.8, 0.9), ratio(0.95, 1.1, "the machine is busy"), "inconclusive"),
+        "wrong": (Figure("verdict", "verified"), Figure("verdict", "wrong"), "worse"),
+        "unverified": (Figure("verdict", "verified"), Figure("verdict", "not verified"), "worse"),
+        "right again": (Figure("verdict", "fails: no"), Figure("verdict", "verified"), "better"),
+        "accuracy": (Figure("accuracy", 0.9), Figure("accuracy", 0.8), "changed"),
+        "gone": (Figure("count", 9), None, "missing"),
+    },
+)
+def test_outcomes(before: Figure, after: Figure | None, outcome: str) -> None:
+    assert FigureChange("m", "figure", before, after).outcome == outcome
+
+
+def written(folder: Path, name: str, **options: Any) -> Path:
+    passwright.optimize(load(TEXT), json=folder / name, **options)
+    return folder / name
+
+
+def test_two_runs(tmp_path: Path) -> None:
+    base, new = written(tmp_path, "a.json"), written(tmp_path, "b.json", skip=["drop_identity"])
+    result = invoke("diff", base, new, "--html", tmp_path / "d.html", "--json", tmp_path / "d.json", code=3)
+    assert "nodes" in result.stdout
+    assert "1 figure worse" in result.stdout or "2 figures worse" in result.stdout
+    found = json.loads((tmp_path / "d.json").read_text())
+    assert found["is_worse"]
+    assert {c["name"]: c["outcome"] for c in found["changes"]}["nodes"] == "worse"
+    page = ParsedPage((tmp_path / "d.html").read_text())
+    assert "worse" in page.text
+    assert "nothing is worse" in invoke("diff", new, base).stdout
+    assert "::error" not in invoke("diff", base, base, "--format", "github").stdout
+    assert "::error" in invoke("diff", base, new, "--format", "github", code=3).stdout
+
+
+def test_reports_of_other_conditions_have_no_times(tmp_path: Path) -> None:
+    def bench(name: str, median: float, threads: int) -> Path:
+        x = {"median": median, "median_low": median, "median_high": median, "is_disturbed": False}
+        model = {"model": "m.onnx", "engine": "onnxruntime", "bytes": 9, "accuracy": None, "ratios": {}}
+        model["measured"] = {"failure": "", "latencies": {"1": x}}
+        (tmp_path / name).write_text(json.dumps({"models": [model], "threads": threads}))
+        return tmp_path / name
+
+    base = bench("a.json", 1e-3, 1)
+    assert "worse" in invoke("diff", base, bench("b.json", 2e-3, 1), code=3).stdout
+    shown = invoke("diff", base, bench("c.json", 2e-3, 2)).stdout
+    assert "inconclusive" in shown
+    assert "times are not compared, as conditions differ: threads: 1 and 2" in shown
+
+
+@cases(
+    ("text", "message"),
+    {
+        "no JSON": ("{", "not a report in JSON"),
+        "a list": ("[]", "not a report of passes"),
+        "another object": ("{}", "not a report of run, batch, verify"),
+    },
+)
+def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    assert message in invoke("diff", tmp_path / "a.json", written(tmp_path, "b.json"), code=2).stderr
+
+
+def test_page_of_two_models(tmp_path: Path) -> None:
+    onnx.save(load(TEXT), tmp_path / "a.onnx")
+    passwright.optimize(tmp_path / "a.onnx", output=tmp_path / "b.onnx")
+    invoke("diff", tmp_path / "a.onnx", tmp_path / "b.onnx", "--html", tmp_path / "d.html", code=1)
+    page = ParsedPage((tmp_path / "d.html").read_text())
+    assert "2 ops removed" in page.text
+    assert "- Identity" in page.text

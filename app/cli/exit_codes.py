@@ -80,7 +80,7 @@ def _show(error: Any, file: IO[str] | None = None) -> None:
 def _usage_text(error: Any) -> str:
     """A usage error of typer in the words of this command."""
     if isinstance(error, typer.BadParameter) and error.message:
-        is_option = error.param is not None and error.param.param_type_name == "option"
-        return f"{max(error.param.opts, key=len)} {error.message}" if is_option else error.message
+        option = error.param if getattr(error.param, "param_type_name", "") == "option" else None
+        return error.message if option is None else f"{max(option.opts, key=len)} {error.message}"
     text = " ".join(error.format_message().split())
     return text[:1].lower() + text[1:].removesuffix(".")

@@ -50,8 +50,7 @@ def diff(
     outputs = Outputs.parse(shown.format, options.json)
     outputs.require_distinct((original, other, outputs.json, path_of(options.html)))
     if original.suffix == other.suffix == ".json":
-        from ..diff.report_diff import compare_reports  # noqa: PLC0415 - imports onnx
-        from ..diff.report_document import describe_reports  # noqa: PLC0415 - as above
+        from ..diff.report_diff import compare_reports, describe_reports  # noqa: PLC0415 - imports onnx
 
         with outputs.failures_of("passes diff", other):
             found = report_on(options, lambda o: compare_reports(original, other, o), describe_reports, outputs)

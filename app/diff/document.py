@@ -15,7 +15,7 @@ from ..report.number_text import plural
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, Node, SubgraphChange
 
 if TYPE_CHECKING:
-    from .model_diff import DiffReport
+    from .report import DiffReport
 
 MAX_CARD_LINES, MAX_PAGE_LINES = 4, 40  # of a region
 MIN_GROUP_SIZE = 3  # changes with one headline

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 import onnx
-from msgspec import to_builtins
 
 from ...core.io.convert import from_function
 from ...core.io.graph_interface import type_text
@@ -23,9 +21,7 @@ from ...core.ir.values import Value
 from ...core.run.phase_timer import PhaseTimer
 from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
-from ...core.support.printable_text import json_text
 from ..registry.environment import versions
-from ..report.notebook import report_card, report_line
 from ..report.progress import phase_callback, with_keywords_after_two
 from .constants import Constants, constant_difference, constants_equal
 from .diff_options import DiffOptions
@@ -42,6 +38,7 @@ from .diff_result import (
 from .matching import Correspondence, InterfacePairing, Matching, in_order, match_ops, pair_by_name, unpaired
 from .node_data import DEFAULT_SUFFIX, attribute_changes, node_data, op_count, plain_value, rule_of
 from .numbering import Numbering
+from .report import DiffReport
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
 
 OuterPartner = Callable[[int, Value], Value | None]
@@ -256,48 +253,6 @@ def unread_changes(a: Graph, b: Graph, constants: Constants) -> Iterator[Delta]:
 
 
 PRODUCER_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
-
-
-@dataclass(slots=True)
-class DiffReport:
-    """The differences of two models. `include_names`: whether names, doc strings, metadata of nodes and so on count.
-
-    Examples:
-        >>> diff("model.onnx", "model.onnx").difference.is_identical
-        True
-    """
-
-    original: str
-    other: str
-    difference: ModelDifference
-    include_names: bool = False
-    versions: dict[str, str] = field(default_factory=dict[str, str])
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether nothing that counts differs."""
-        return self.difference.is_identical if self.include_names else self.difference.is_empty
-
-    def __bool__(self) -> bool:
-        """Whether the models are equal."""
-        return self.is_equal
-
-    def to_json(self) -> str:
-        """The differences as JSON text, names and notes included. The same for the same models."""
-        data = {
-            "original": self.original,
-            "other": self.other,
-            "equal": self.is_equal,
-            "names_count": self.include_names,
-            "counts": to_builtins(self.difference.counts),
-            **to_builtins(self.difference),
-            "versions": self.versions,
-            "options": self.options,
-        }
-        return json_text(data)
-
-    __repr__, _repr_html_ = report_line, report_card
 
 
 def compare_graphs(original: ModelLike, other: ModelLike, options: DiffOptions) -> DiffReport:

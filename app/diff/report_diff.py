@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from msgspec import Struct, structs, to_builtins
 from rich.filesize import decimal
@@ -18,13 +18,16 @@ from ...core.ort.engines import ONNXRUNTIME
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
 from ...core.support.regular_files import open_regular, unreadable
-from ..report.number_text import bounds, duration, ratio_with_bounds
+from ..report.document import CARD, PAGE, TERMINAL, Document, Lines, Media, Section, Table, TableRow, Tile, table
+from ..report.finding import Finding, Level
+from ..report.number_text import bounds, duration, plural, ratio_with_bounds
 from ..report.page import page_html
 from ..report.result_row import VERIFIED, WRONG
 from .diff_options import DiffOptions
 
 Outcome = Literal["same", "better", "worse", "inconclusive", "changed", "new", "missing"]
 UNVERIFIED = "not verified"
+TONES = {"worse": "wrong", "better": "ours"}
 GRADES = {VERIFIED: 0, UNVERIFIED: 1}
 """The order of verdicts; all others are worse."""
 SIZE_SHARE = 0.01
@@ -143,8 +146,6 @@ def compare_reports(original: Path, other: Path, options: DiffOptions) -> Report
     with Publication() as publication:
         publication.add_text(paths.report, found.to_json)
         if paths.page is not None:
-            from .report_document import describe_reports  # noqa: PLC0415 - a circle
-
             publication.add_text(paths.page, lambda: page_html(describe_reports(found)))
         publication.publish()
     return found
@@ -162,14 +163,14 @@ def _undecided(change: FigureChange, conditions: list[str]) -> FigureChange:
 def _read(path: Path) -> dict[str, Any]:
     try:
         with open_regular(path) as file:
-            data = json.load(file)
+            data: Any = json.load(file)
     except OSError as e:
         raise ModelError(unreadable(path, e, "report")) from e
     except ValueError as e:
         raise ModelError(f"{path}: not a report in JSON: {e}") from e
     if not isinstance(data, dict):
         raise UsageError(f"{path}: not a report of passes")
-    return data
+    return cast("dict[str, Any]", data)
 
 
 def _all_figures(path: Path, data: Mapping[str, Any]) -> dict[tuple[str, str], Figure]:
@@ -214,7 +215,7 @@ def _of_run(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
 def _of_rows(rows: list[Mapping[str, Any]]) -> Iterator[tuple[str, str, Figure]]:
     for row in rows:
         stats, verdict = row["stats"], row["verdict"]
-        wrong = row["failure"] or (verdict or {}).get("wrong")
+        wrong: str = row["failure"] or (verdict["wrong"] if verdict else "")
         yield row["label"], "verdict", Figure("verdict", wrong or (VERIFIED if verdict else UNVERIFIED))
         if stats:
             yield row["label"], "nodes", Figure("count", stats["nodes"])
@@ -252,3 +253,47 @@ def _of_search(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:
 
 def _ratio(data: Mapping[str, Any]) -> Figure:
     return Figure("ratio", data["ratio"], data["low"], data["high"], data["inconclusive"])
+
+
+def describe_reports(found: ReportsDifference) -> Document:
+    """The figures that are worse or better; a page and a card have all of them."""
+    worse = found.worse
+    better = [c for c in found.changes if c.outcome == "better"]
+    others = [c for c in found.changes if c.outcome not in {"worse", "better", "same"}]
+    models = len({c.subject for c in found.changes})
+    counts = f"{plural(len(worse), 'figure')} worse" if worse else "nothing is worse"
+    figures = f"{plural(len(found.changes), 'figure')} of {plural(models, 'model')}"
+    shown = [*worse, *better, *others]
+    return Document(
+        "passes diff",
+        f"{found.other} against {Path(found.original).name}",
+        f"{counts}, {len(better)} better, of {figures}",
+        "bad" if worse else "good",
+        tiles=[
+            Tile("worse", str(len(worse)), tone="bad" if worse else ""),
+            Tile("better", str(len(better)), tone="good" if better else ""),
+            Tile("figures", str(len(found.changes)), note=f"of {plural(models, 'model')}"),
+        ],
+        evidence=[
+            Section("figures", "Figures", [_table(shown, TERMINAL), _table(found.changes, CARD | PAGE)]),
+        ],
+        blocks=[Lines([f"times are not compared, as conditions differ: {c}" for c in found.conditions], "note")],
+        findings=[Finding(Level.ERROR, "regression", "worse", _line(c), found.other) for c in worse],
+    )
+
+
+def _table(changes: Iterable[FigureChange], media: Media) -> Table:
+    rows, last = list[TableRow](), ""
+    for c in changes:
+        name = c.subject if c.subject != last else ""
+        rows.append(TableRow((name, c.name, _text(c.before), _text(c.after), c.outcome), TONES.get(c.outcome, "")))
+        last = c.subject
+    return table("Figures", ("model", "figure", "before", "after", ""), rows, texts=["figure", ""], on=media)
+
+
+def _line(change: FigureChange) -> str:
+    return f"{change.subject}: {change.name}: {_text(change.before)} -> {_text(change.after)}"
+
+
+def _text(figure: Figure | None) -> str:
+    return "" if figure is None else figure.text

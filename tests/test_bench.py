@@ -393,3 +393,22 @@ def test_an_original_that_finds_no_label_is_said(tmp_path: Path, shift: int) -> 
     found = LabelledPart(examples, inputs, "top1").criterion(["y"], Budget.parse("1%"), path)
     said = ["top-1 of the original is 0, so that nothing can be lost: check the labels"]
     assert (found.reference, list(found.notes)) == (1.0 - shift, said * shift)
+
+
+def test_outputs_that_a_metric_is_not_for() -> None:
+    """Those of the original end a search, those of a candidate are a reason not to take it."""
+    rows = np.random.default_rng(0).random((6, 3), np.float32)
+    examples = LabelledSet("set", {"x": rows, "labels": rows.argmin(1)})
+    right, wrong = (
+        load(f"g (float[N,3] x) => (float[N,3] y) {{ {body} }}").SerializeToString()
+        for body in ("y = Neg(x)", "m = ReduceSum<keepdims = 0>(x) y = Neg(m)")
+    )
+    inputs = input_specs(model_source(onnx.ModelProto.FromString(right), inline=False).load())
+    part, budget = LabelledPart(examples, inputs, "top1"), Budget.parse("1%")
+    score = part.criterion(["y"], budget, right).score(wrong)
+    assert (score.figure, score.failure) == (
+        -np.inf,
+        "no output has a row for each label; define accuracy with --metric",
+    )
+    with pytest.raises(ModelError, match="no output has a row for each label"):
+        part.criterion(["y"], budget, wrong)

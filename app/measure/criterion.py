@@ -100,7 +100,7 @@ class MetricCriterion:
         return self.metric.name
 
     def measure_original(self, model: Loadable) -> None:
-        """Set the reference. Raises ModelError if the original does not run on the labelled set."""
+        """Set the reference. Raises ModelError if the original does not run on the labelled set, or fits no metric."""
         score = self.score(model, keeps=True)
         if score.failure:
             raise ModelError(f"{self.examples.name}: the original does not run on it: {score.failure}")
@@ -109,14 +109,22 @@ class MetricCriterion:
             self.notes.append(f"{self.name} of the original is 0, so that nothing can be lost: check the labels")
 
     def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN, *, keeps: bool = False) -> Score:
-        """The metric of a model, and its loss against the reference. `keeps` its outputs as the expected ones."""
+        """The metric of a model, and its loss against the reference. `keeps` its outputs as the expected ones.
+
+        Raises ModelError for outputs of the original that the metric is not for; a candidate with such is a failure.
+        """
         try:
             with RemoteBackend(config) as remote:
                 found = labelled_outputs(remote(model), self.inputs, self.outputs, self.examples)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
         self.notes = notes_about(found)
-        figure = self.metric(found, self.examples.labels(self.inputs))
+        try:
+            figure = self.metric(found, self.examples.labels(self.inputs))
+        except ModelError as e:
+            if keeps:
+                raise
+            return Score(-inf, inf, failure=format_error(e))
         if not isfinite(figure):
             return Score(-inf, inf, failure=f"its {self.name} is {figure}")
         if keeps and value_bytes(found) <= KEPT_BYTES:

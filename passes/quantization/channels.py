@@ -130,6 +130,7 @@ class ChannelClasses:
         named = [v for v in op.outputs if v.name]
         try:
             rule = None if op.domain or op.subgraphs else self._rule(op)
+            require(all(v is None or v.known_shape is not None for v in op.inputs), "a rank is unknown")
             found: Sequence[Axes] = [] if rule is None else rule(op)
             require(len(found) >= len(named), "its results are not known")
             for v, axes in zip(op.outputs, found, strict=False):

@@ -220,6 +220,8 @@ WHOLE: dict[str, Any] = {
     "else_branch = e () => (q) { q = Abs(r) }> y = MatMul(s, v) }",
     "Reshape that mixes": VECTORS + "a = Gemm(x, u, b) r = Relu(a) s = Reshape(r, turned) t = Transpose(s) "
     "z = Reshape(t, back) y = MatMul(z, v) }",
+    "an unknown rank": VECTORS.replace("x)", "x, int64[k] dims)") + "a = Gemm(x, u, b) r = Relu(a) "
+    "s = Reshape(r, dims) t = Transpose<perm=[1,0]>(s) z = Transpose(t) y = MatMul(z, v) }",
     "another product": VECTORS + "a = Gemm(x, u, b) r = Relu(a) t = Transpose(r) s = MatMul(r, t) y = Relu(s) }",
     "shared weights": VECTORS
     + "a = Gemm(x, u, b) r = Relu(a) p = MatMul(r, v) q = Abs(r) k = MatMul(q, v) y = Add(p, k) }",

@@ -153,11 +153,11 @@ def test_the_present_opset_is_no_change() -> None:
         "no kernel": (
             REGIONS, 16, 24, UnverifiableError,
             ("opset 24 is not possible: RoiAlign y: RoiAlign of float, int64 does not run at opset 24; 21 is "
-            "(--no-verify converts what onnxruntime does not run)")),
+            "(verify=False converts what onnxruntime does not run)")),
         "no opset of onnxruntime": (
             NEG, 16, 27, UnverifiableError,
             ("opset 27 is above 26, the highest that the installed onnxruntime runs: nothing could be verified "
-            "(--no-verify converts without)")),
+            "(verify=False converts without)")),
         "no opset": (
             NEG, 16, 99, UsageError,
             "convert-opset does not take to=99: 99 is not an opset: the installed onnx knows 1 to 28"),
@@ -218,7 +218,7 @@ def test_the_conversion_comes_first(pipeline: str, options: dict[str, list[str]]
 
 
 def test_one_pass_decides_about_the_opset() -> None:
-    with pytest.raises(UsageError, match=r"raise-opset and convert-opset .--opset. are mutually exclusive"):
+    with pytest.raises(UsageError, match=r"raise-opset and convert-opset .opset. are mutually exclusive"):
         optimize(load(NEG, 16), opset=20, enable=["raise-opset"])
 
 

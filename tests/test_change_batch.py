@@ -315,7 +315,7 @@ def test_wrong_conversion_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(BatchRules, "_along_axis", keep)
     model = load("g (float[1,4] x) => (float[1,4] z) { z = Softmax<axis = 0>(x) }", opset=18)
-    with pytest.raises(VerificationError, match="--batch rows: a row differs from that of the original: "):
+    with pytest.raises(VerificationError, match="batch rows: a row differs from that of the original: "):
         optimize(model, batch="rows")
 
 

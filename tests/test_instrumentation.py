@@ -303,8 +303,8 @@ def test_large_weights_are_not_in_the_text(tmp_path: Path) -> None:
             "no pass of the pipeline is named sings; did you mean signs?",
         ),
         "a rule": ({"dump_after": "drop_abs", "dump_to": "d"}, "drop_abs is a rule: give its pass, signs"),
-        "no folder": ({"dump_after": "signs"}, "--dump-after needs a folder to write to: give --dump-to"),
-        "no pass": ({"dump_to": "d"}, "--dump-to needs --dump-after: name a pass, or give all or changed"),
+        "no folder": ({"dump_after": "signs"}, "dump_after needs a folder to write to: give dump_to"),
+        "no pass": ({"dump_to": "d"}, "dump_to needs dump_after: name a pass, or give all or changed"),
         "full": (
             {"dump_after": "all", "dump_to": "full"},
             "cannot write models to full: it is not empty; name a new folder",

@@ -99,7 +99,11 @@ def test_names_compose(text: str, shape: Any) -> None:
     ("text", "error", "message"),
     {
         "unknown": ("bsic", UnknownNameError, "no pass or pipeline is named bsic; did you mean basic"),
-        "second": ("basic,nothing-like-it", UnknownNameError, "named nothing-like-it .see `passes list --search`"),
+        "second": (
+            "basic,nothing-like-it",
+            UnknownNameError,
+            "named nothing-like-it .pipelines: none, basic, ort, mine",
+        ),
         "an option of a pipeline": ("basic{n=3}", UsageError, "a pipeline has no options"),
         "of a RulePass": ("fuse-gemm{n=3}", UsageError, "fuse-gemm has no option n; it has none"),
         "unknown option": ("option{m=3}", UsageError, r"there are n \(int, 1\), share \(float, 0.5\)"),

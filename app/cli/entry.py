@@ -16,7 +16,6 @@ from typer.main import get_command as command_of
 from ...core.errors import ModelError
 from ...core.processes.process_limits import let_idle_threads_sleep, limit_memory
 from ...core.support.printable_text import printable_lines
-from ...core.support.suggestions import did_you_mean
 from .conversion import convert_by
 from .exit_codes import BAD_INPUT, USAGE, one_line_errors, printable_messages
 from .help_pages import HELP, GroupedHelp, page_width, write_rows
@@ -64,6 +63,8 @@ OTHER_NAMES = {"optimize": "run", "simplify": "run", "slim": "run", "benchmark":
 
 def _unknown_command(name: str) -> str:
     """Why a name is no command, and which one may be meant."""
+    from ...core.support.suggestions import did_you_mean  # noqa: PLC0415 - used seldom
+
     if name.endswith(".onnx"):
         return f"{name} is no command; did you mean passes run {name}?"
     near = OTHER_NAMES.get(name)

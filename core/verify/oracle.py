@@ -168,9 +168,9 @@ class Oracle:
             self._backends = (partial(SegmentedRuntime, limits=SegmentLimits.of_memory(self._segment_memory)),)
             gigabytes = sum(t.nbytes for t in self._split.tensors.values()) / 1e9
             self.notes.append(
-                f"{gigabytes:.3g} GB of weights, models were run in segments; changed regions were compared on at most "
-                f"{SEGMENTED_REGION_SETS} sets of inputs, and inputs of more than {MAX_SEGMENTED_GROWTH} times the "
-                "elements of the first were left out"
+                f"with {gigabytes:.3g} GB of weights, models were run in segments; changed regions were compared on "
+                f"at most {SEGMENTED_REGION_SETS} sets of inputs, and inputs of more than {MAX_SEGMENTED_GROWTH} times "
+                "the elements of the first were left out"
             )
         self.backend = self._original.session.name
         if spec.uses_half and self.backend.startswith("onnxruntime"):

@@ -129,7 +129,7 @@ def _unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
     singles = [leaf for p in passes for leaf in (p, *leaves(p))]
     names = [n for leaf in singles for n in (leaf.name, *(r.name for r in selectable_rules(leaf)))]
     return UnknownNameError(
-        f"no pass or rule is named {name}{did_you_mean(name, names) or ' (see `passes list --search`)'}"
+        f"no pass or rule is named {name}{did_you_mean(name, names)} (see `passes list --search {name}`)"
     )
 
 

@@ -150,7 +150,7 @@ def test_json_to_stdout(rules: Path) -> None:
     ("arguments", "code", "message"),
     [
         ([], USAGE, "nothing to check"),
-        (["quite_another"], USAGE, "no pass or rule is named quite_another (see `passes list --search`)"),
+        (["quite_another"], USAGE, "no pass or rule is named quite_another (see `passes list --search quite_another`)"),
         (["cancel_negatoins"], USAGE, "did you mean cancel_negations"),
         (["onnxoptimizer:nothing"], USAGE, "onnxoptimizer has no pass named 'nothing'"),
         (["missing.py"], BAD, "is not a Python file"),

@@ -106,7 +106,7 @@ def _peak_text(m: ModelInfo) -> str:
     if m.peak_bytes is None:
         return ""
     text = f"{m.peak_bytes} bytes{more}"
-    return text if len(text) <= MAX_EXPRESSION else "depends on symbols: give --dim"
+    return text if len(text) <= MAX_EXPRESSION else "give --dim"
 
 
 def _external_text(m: ModelInfo) -> str:

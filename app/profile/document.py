@@ -85,7 +85,10 @@ def total_table(report: ProfileReport) -> Table:
 
 
 def load_table(report: ProfileReport) -> Table | None:
-    """The parts of the start of a session, which come before any run; None if the engine does not say them."""
+    """The parts of the start of a session, which come before any run; None if the engine does not say them.
+
+    What is optimized and packed is the difference of two starts, and may be less than their noise.
+    """
     found = [p.loading for p in report.profiles if p.loading is not None]
     if len(found) < len(report.profiles):
         return None
@@ -96,7 +99,8 @@ def load_table(report: ProfileReport) -> Table | None:
         "pack weights": "pack",
         "first run": "first_run",
     }
-    rows = [TableRow((label, *(duration(getattr(x, name)) for x in found))) for label, name in labels.items()]
+    times = {label: [getattr(x, name) for x in found] for label, name in labels.items()}
+    rows = [TableRow((label, *(duration(t) if t else "within noise" for t in own))) for label, own in times.items()]
     return table("Start of a session", ("start", *(p.label for p in report.profiles)), rows)
 
 

@@ -47,7 +47,7 @@ COMMANDS = {
     "info": Entry(INSPECT, "info", "Show operators, sizes and interfaces of models."),
     "show": Entry(INSPECT, "show", "Print a model, or a part of it, as ONNX text."),
     "explain": Entry(INSPECT, "explain", "Show where a rule applies, and why not elsewhere."),
-    "diff": Entry(INSPECT, "diff", "Compare the graphs of two models."),
+    "diff": Entry(INSPECT, "diff", "Compare the graphs of two models, or two reports."),
     "view": Entry(INSPECT, "view", "Open a model in Netron."),
     "compare": Entry(MEASURE, "compare", "Compare the results of several optimizers."),
     "bench": Entry(MEASURE, "bench", "Measure latency, memory and size of models."),

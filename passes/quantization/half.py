@@ -284,6 +284,19 @@ class HalfValues:
         self.casts.append(op)
         return op.outputs[0]
 
+    def replace(self, op: Op, attrs: dict[str, object], places: Halves, dtype: int) -> None:
+        """Replace `op` by one with these forms at its `places`, whose outputs are cast to `dtype`."""
+        graph = op.graph
+        inputs = [self.of(v, op) if v is not None and i in places.inputs else v for i, v in enumerate(op.inputs)]
+        new = new_op(op.type, attrs, op)
+        made = [Value(graph.fresh_name(v.name) if v.name else "") for v in op.outputs]
+        made_from(graph.add_op(new, inputs, made), self.by, (op,))
+        inherit_name(new, op)
+        for i, old in enumerate(op.outputs):
+            if old.consumers or graph.is_output(old) or old in graph.pinned:
+                graph.take_over(self.cast(made[i], dtype, new) if i in places.outputs else made[i], old)
+        graph.discard([op])
+
 
 def new_op(op_type: str, attrs: dict[str, object], near: Op) -> Op:
     """An op of the standard domain for the place of `near`."""
@@ -354,16 +367,7 @@ class ConvertToHalf(Struct, frozen=True):
             return False
         if not change_log.request_change(self.name, op.outputs[0].name, (op,), exact=False):
             return False
-        graph = op.graph
-        inputs = [values.of(v, op) if v is not None and i in halves.inputs else v for i, v in enumerate(op.inputs)]
-        new = new_op(op.type, {**op.attrs, **free_type_attributes(op)}, op)
-        made = [Value(graph.fresh_name(v.name) if v.name else "") for v in op.outputs]
-        made_from(graph.add_op(new, inputs, made), self.name, (op,))
-        inherit_name(new, op)
-        for i, old in enumerate(op.outputs):
-            if old.consumers or graph.is_output(old) or old in graph.pinned:
-                graph.take_over(values.cast(made[i], SINGLE, new) if i in halves.outputs else made[i], old)
-        graph.discard([op])
+        values.replace(op, {**op.attrs, **free_type_attributes(op)}, halves, SINGLE)
         return True
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
-from ...core import ChangeLog, Graph, MatchFailure, Op, Tensor, Value, made_from, require
-from ...core.ir.op import inherit_name
+from ...core import ChangeLog, Graph, MatchFailure, Op, Tensor, Value, require
 from ...core.ir.op_schemas import ONNX_DOMAIN
-from .half import CAST_OPSET, HALF, HALF_TEXT, QUANTIZING_OPS, SINGLE, HalfValues, Halves, new_op
+from .half import CAST_OPSET, HALF, HALF_TEXT, QUANTIZING_OPS, SINGLE, HalfValues, Halves
 
 SINGLE_TEXT = "tensor(float)"
 
@@ -56,22 +55,10 @@ class WidenHalves:
                 except MatchFailure as why:
                     change_log.record_decline(self.name, place, str(why))
                     continue
-                self._widen(op, found, values)
+                values.replace(op, dict(op.attrs), found, HALF)
                 changes += 1
             g.prune(values.casts[::-1])
         return changes
-
-    def _widen(self, op: Op, found: Halves, values: _WideValues) -> None:
-        graph = op.graph
-        inputs = [values.of(v, op) if v is not None and i in found.inputs else v for i, v in enumerate(op.inputs)]
-        new = new_op(op.type, dict(op.attrs), op)
-        made = [Value(graph.fresh_name(v.name) if v.name else "") for v in op.outputs]
-        made_from(graph.add_op(new, inputs, made), self.name, (op,))
-        inherit_name(new, op)
-        for i, old in enumerate(op.outputs):
-            if old.consumers or graph.is_output(old) or old in graph.pinned:
-                graph.take_over(values.cast(made[i], HALF, new) if i in found.outputs else made[i], old)
-        graph.discard([op])
 
 
 class _WideValues(HalfValues):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...core.errors import EvaluationError, ModelError, UnverifiableError
 from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.io.publishing import Publication, publish_copy
+from ...core.io.publishing import publish_copy, publish_report
 from ...core.ort.engines import ONNXRUNTIME, parse_engine
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import DISABLE_ALL, SessionConfig
@@ -156,11 +156,7 @@ def _compare(source: ModelSource, options: CompareOptions) -> ComparisonReport:
         engine_rows,
         options=options.chosen,
     )
-    with Publication() as publication:
-        publication.add_text(paths.report, report.to_json)
-        if paths.page is not None:
-            publication.add_text(paths.page, lambda: page_html(describe(report, own.report, own.visualization)))
-        publication.publish()
+    publish_report(paths, report.to_json, lambda: page_html(describe(report, own.report, own.visualization)))
     return report
 
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from ...core.errors import ModelError, format_error
 from ...core.io.model_source import model_source
-from ...core.io.publishing import Publication
+from ...core.io.publishing import publish_report
 from ...core.ort import value_files
 from ...core.run.phase_timer import MEASURING, PhaseTimer
 from ...core.support.confidence_intervals import RatioInterval
@@ -83,11 +83,7 @@ def compare_quantized(
         original.threads, skipped, [*setup.samples.notes, *setup.notes, *filter(None, [setup.racing.feeds.note])],
         timer.seconds, versions(), machine_summary(),
     )  # fmt: skip
-    with Publication() as publication:
-        publication.add_text(paths.report, report.to_json)
-        if paths.page is not None:
-            publication.add_text(paths.page, lambda: page_html(describe(report)))
-        publication.publish()
+    publish_report(paths, report.to_json, lambda: page_html(describe(report)))
     return report
 
 

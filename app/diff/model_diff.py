@@ -13,7 +13,7 @@ from ...core.io.graph_interface import type_text
 from ...core.io.model import Model
 from ...core.io.model_source import ModelLike, model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.io.publishing import Publication
+from ...core.io.publishing import publish_report
 from ...core.ir.graph import Graph, subgraphs_by_attribute
 from ...core.ir.op import Op, attribute_value
 from ...core.ir.op_schemas import qualified_op_type
@@ -277,11 +277,7 @@ def compare_graphs(original: ModelLike, other: ModelLike, options: DiffOptions) 
             found = DiffReport(
                 first.label, second.label, diff_models(a, b), options.include_names, versions(), options=options.chosen
             )
-    with Publication() as publication:
-        publication.add_text(paths.report, found.to_json)
-        if paths.page is not None:
-            publication.add_text(paths.page, lambda: _page_text(found))
-        publication.publish()
+    publish_report(paths, found.to_json, lambda: _page_text(found))
     return found
 
 

@@ -13,7 +13,7 @@ from rich.filesize import decimal
 
 from ...core.errors import ModelError, UsageError
 from ...core.io.output_paths import OutputPaths
-from ...core.io.publishing import Publication
+from ...core.io.publishing import publish_report
 from ...core.ort.engines import ONNXRUNTIME
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
@@ -143,11 +143,7 @@ def compare_reports(original: Path, other: Path, options: DiffOptions) -> Report
     if conditions:
         changes = [_undecided(c, conditions) for c in changes]
     found = ReportsDifference(str(original), str(other), changes, conditions)
-    with Publication() as publication:
-        publication.add_text(paths.report, found.to_json)
-        if paths.page is not None:
-            publication.add_text(paths.page, lambda: page_html(describe_reports(found)))
-        publication.publish()
+    publish_report(paths, found.to_json, lambda: page_html(describe_reports(found)))
     return found
 
 

@@ -159,8 +159,7 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
             if paths.model is not None:
                 result.candidate.stage(publication)
             publication.add_text(paths.report, result.report.to_json)
-            if paths.page is not None:
-                publication.add_text(paths.page, partial(page_text, result.report, taken, setup.calibration))
+            publication.add_text(paths.page, partial(page_text, result.report, taken, setup.calibration))
             publication.publish()
         return result
 

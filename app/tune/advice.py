@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ...core.errors import UsageError
 from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.io.publishing import Publication
+from ...core.io.publishing import publish_report
 from ...core.ort.engines import engine_names, find_engine, parse_engine
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
@@ -113,10 +113,7 @@ def advise_on(model: ModelLike, options: AdviseOptions) -> AdviceReport:
     advice += _not_tried(source, has_data=has_data)
     whole = f"passes tune {arguments} --budget {options.budget}{data}"
     report = AdviceReport(source.label, advice, tuned, whole, monotonic() - began, tuned.notes)
-    with Publication() as publication:
-        publication.add_text(paths.report, report.to_json)
-        publication.add_text(paths.page, lambda: page_html(describe(report)))
-        publication.publish()
+    publish_report(paths, report.to_json, lambda: page_html(describe(report)))
     return report
 
 

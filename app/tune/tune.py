@@ -369,8 +369,7 @@ def _publish(result: TuneResult, paths: OutputPaths) -> None:
         if paths.script is not None:
             publication.add_text(paths.script, partial(_script, result, paths, paths.script))
         publication.add_text(paths.report, report.to_json)
-        if paths.page is not None:
-            publication.add_text(paths.page, lambda: page_html(describe(report)))
+        publication.add_text(paths.page, lambda: page_html(describe(report)))
         publication.publish()
 
 

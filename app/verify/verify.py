@@ -12,7 +12,7 @@ from ...core.errors import UnverifiableError, UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.io.publishing import Publication
+from ...core.io.publishing import publish_report
 from ...core.ir.tensor import element_bits
 from ...core.ort.engines import SINGLE, SPLIT
 from ...core.ort.remote_backend import RemoteBackend
@@ -109,10 +109,7 @@ def verify_models(original: ModelLike, other: ModelLike | None, options: VerifyO
         "" if config is None else _wrong_ops(rewritten, verdict), timer.seconds,
         engine_versions([] if config is None else [config]), options=options.chosen,
     )  # fmt: skip
-    with Publication() as publication:
-        publication.add_text(paths.report, report.to_json)
-        publication.add_text(paths.page, partial(_page_text, report))
-        publication.publish()
+    publish_report(paths, report.to_json, partial(_page_text, report))
     return report
 
 

@@ -30,7 +30,7 @@ from ..support.folder_locks import locked
 from ..support.scratch_folder import RECORD, ScratchFolder, is_scratch, remove_abandoned, shared_folder
 from ..support.supervision import OUTCOME, tell
 from .model import Model, SerializedModel
-from .output_paths import OutputFile
+from .output_paths import OutputFile, OutputPaths
 from .writer import ReportBytes, data_name_pattern, write_model
 
 MAX_OTHER_MODELS = 1000  # in a folder from which external data are removed
@@ -176,6 +176,14 @@ def publish_text(file: OutputFile | None, text: Callable[[], str]) -> None:
     """Make and write a text, whole or not at all, if there is a place for it. Raises ModelError."""
     with Publication() as publication:
         publication.add_text(file, text)
+        publication.publish()
+
+
+def publish_report(paths: OutputPaths, report: Callable[[], str], page: Callable[[], str]) -> None:
+    """Write a report, and its page, where there are places for them. Raises ModelError."""
+    with Publication() as publication:
+        publication.add_text(paths.report, report)
+        publication.add_text(paths.page, page)
         publication.publish()
 
 

@@ -6,6 +6,7 @@ least squares fit v of x[kept] @ v to x @ w needs only the Gram matrix of x, and
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
+from networkx.utils import UnionFind
 
 from ...core import ChangeLog, Graph, Op, RewriteBuilder, Value
 from ...core.calibration.statistics import Gram, Rows, ValueStatistics
@@ -41,7 +43,7 @@ class FittedWeights(Struct, frozen=True):
 
 
 class RemovedChannels(Struct, frozen=True):
-    """How many of the channels were removed that begin at a value; heads and neurons are channels, too."""
+    """The number of removed channels that begin at a value; heads and neurons are channels, too."""
 
     value: str
     removed: int
@@ -196,26 +198,23 @@ class Pruning:
         return list({a.tobytes(): a for a in map(self.classes.roots, axes) if a.any()}.values())
 
     def _groups(self, graph: Graph) -> Iterator[ChannelGroup]:
-        """The groups of classes: those along one axis of a constant, but for the axes over which readers sum."""
-        of: dict[int, list[int]] = {}
+        """The groups of classes: all along one axis of a constant, but for the axes over which readers sum."""
+        together: UnionFind[int] = UnionFind()
         summed = {(operand(r.op, 1), r.axis) for r in self.classes.readers}
         for v, axes in self.classes.axes.items():
             for i, labels in enumerate(axes):
                 roots = [] if labels is None else sorted({*self.classes.roots(labels).tolist()} - {FIXED})
-                if not roots or not v.is_const or (v, i) in summed:
-                    continue
-                group = of.setdefault(roots[0], [roots[0]])
-                for c in roots:
-                    other = of.setdefault(c, [c])
-                    if other is not group:
-                        group += other
-                        of |= dict.fromkeys(other, group)
+                if roots and v.is_const and (v, i) not in summed:
+                    together.union(*roots)
         named: dict[int, str] = {}
         for v in (op.outputs[0] for op in linear_ops(graph)):
             for labels in (a for a in self.classes.of(v) if a is not None):
-                for c in {*self.classes.roots(labels).tolist()} & of.keys():
-                    named.setdefault(id(of[c]), v.name)
-        for key, found in {id(group): group for group in of.values()}.items():
+                for c in {*self.classes.roots(labels).tolist()}.intersection(together):
+                    named.setdefault(together[c], v.name)
+        members = defaultdict[int, list[int]](list)
+        for c in together:
+            members[together[c]].append(c)
+        for key, found in members.items():
             made = ChannelGroup(named.get(key, ""), sorted(found))
             self._rank(made)
             yield made
@@ -250,7 +249,7 @@ class Pruning:
             total += error
 
     def plan(self, share: float) -> PruningPlan:
-        """What to remove so that at most this share of the multiplications is left, or the least that is possible.
+        """The classes to remove so that at most this share of the multiplications is left, or the least possible one.
 
         Of all groups, the next step is the one with the least error of layers for what it saves.
         """

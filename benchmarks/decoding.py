@@ -50,7 +50,7 @@ def feeds(session: Any, tokens: int, past: int, vocabulary: int) -> dict[str, An
 
 
 def raced(sessions: list[Any], given: list[dict[str, Any]], rounds: int, threads: int) -> list[float]:
-    """The median time of each model divided by that of the first in the same round; of one thread, its CPU time."""
+    """The median time of each model divided by the time of the first in the same round; of one thread, its CPU time."""
     now = thread_time if threads == 1 else perf_counter
     times = np.empty((rounds, len(sessions)))
     for row in times:

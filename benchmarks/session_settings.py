@@ -1,4 +1,4 @@
-"""What settings of sessions that `passes tune` leaves out bring: spinning, affinity of threads, and I/O binding.
+"""The gain of settings of sessions that `passes tune` leaves out: spinning, affinity of threads, and I/O binding.
 
 Each kind of session is in a process of its own, which is stopped while others run, as threads poll for work after a
 run. Blocks of calls take turns in random order. The time of a kind in a block is its shortest tenth, as longer calls

@@ -20,7 +20,7 @@ SINGLE = EngineSettings(threads=1)
 
 
 def timer(session: EngineSession, call: Callable[[], object]) -> Callable[[], float]:
-    """A function for the seconds of a call: those of the page, or those that pass here."""
+    """A function for the seconds of a call, as the page measures them or as they pass here."""
 
     def seconds() -> float:
         start = perf_counter()

@@ -396,7 +396,7 @@ def test_an_original_that_finds_no_label_is_said(tmp_path: Path, shift: int) -> 
 
 
 def test_outputs_that_a_metric_is_not_for() -> None:
-    """Those of the original end a search, those of a candidate are a reason not to take it."""
+    """Failures of the original end a search, failures of a candidate are a reason not to take it."""
     rows = np.random.default_rng(0).random((6, 3), np.float32)
     examples = LabelledSet("set", {"x": rows, "labels": rows.argmin(1)})
     right, wrong = (

@@ -179,7 +179,7 @@ def test_analyses_of_plugins(models: tuple[Path, Path], tmp_path: Path) -> None:
 
 
 def assigned(log: str = "", providers: Sequence[str] = ("AcmeExecutionProvider", CPU), **names: str) -> list[str]:
-    """What is said of the nodes of a model of which Acme takes those with these names."""
+    """The words on the nodes of a model of which Acme takes the nodes with these names."""
     graph = from_onnx(load(OPS)).graph
     ops = [op for op in graph.sorted_ops() if op.name in names]
     nodes = [AssignedNode("AcmeExecutionProvider" if names[op.name] == "acme" else CPU, op.name, op.type) for op in ops]

@@ -42,7 +42,7 @@ def _examples() -> dict[str, dict[str, Any]]:
 
 
 def built_in_examples(subject: Rule | Pass) -> list[str]:
-    """The example of a rule or pass of this package as text; none for those of others."""
+    """The example of a rule or pass of this package as text; none for rules and passes of other packages."""
     made = subject.build if isinstance(subject, Rule) else type(subject)
     if not made.__module__.startswith(OWN_PACKAGE):
         return []

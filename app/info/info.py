@@ -252,7 +252,7 @@ info = with_keywords(InfoOptions, "info")(read_models)
 
 
 def _assignment(source: ModelSource, sizes: Specialize | None, session: SessionConfig) -> ProviderAssignment:
-    """What the provider of a session takes of a model. Raises ModelError."""
+    """The nodes of a model that the provider of a session takes. Raises ModelError."""
     if source.is_ort:
         raise ModelError(f"{source.label}: its nodes are assigned already: give --ep with the .onnx file")
     model = source.load()

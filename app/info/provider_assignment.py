@@ -71,9 +71,9 @@ class AssignmentWorker:
 
 
 def assignment(model: Model, config: SessionConfig, *, is_external: bool) -> ProviderAssignment:
-    """What the provider of a config takes of a model, which gets unique names. Raises ModelError if it does not load.
+    """The nodes that the provider of a config takes of a model, which gets unique names.
 
-    `is_external`: it keeps weights in other files.
+    `is_external`: it keeps weights in other files. Raises ModelError if it does not load.
     """
     make_node_names_unique(model.graph)
     with ScratchFolder() as folder:

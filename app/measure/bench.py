@@ -42,10 +42,9 @@ from .tuned_settings import read_tuned_settings, settings_words
 class ModelBenchmark(Struct, frozen=True):
     """One model: its `bytes` on disk, its metrics, and its latency divided by the first one's, by batch size.
 
-    `accuracy` is None without a metric, or with `accuracy_failure`; `further_figures` are those of further metrics, by
-    name. `own_inputs`: whether it does not accept the inputs
-    of the first, and was measured with others. `engine` is the engine with the precision that was asked for; the
-    metrics have the one that it ran in.
+    `accuracy` is None without a metric, or with `accuracy_failure`; `further_figures` are the figures of further
+    metrics, by name. `own_inputs`: whether it does not accept the inputs of the first, and was measured with others.
+    `engine` is the engine with the precision that was asked for; the metrics have the one that it ran in.
     """
 
     model: str
@@ -64,8 +63,8 @@ class BenchReport:
     """All models, in the order given, under each engine, and the conditions of the measurement.
 
     `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
-    the accuracy, "" without one, and `further_metrics` are those of further figures. `note` says why a requested batch
-    size is missing, `session` the settings of a file.
+    the accuracy, "" without one, and `further_metrics` are the names of further figures. `note` says why a requested
+    batch size is missing, `session` the settings of a file.
 
     Examples:
         >>> report = bench(["model.onnx"], batch=(1,), min_time=0.01, threads=1)

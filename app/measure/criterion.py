@@ -82,7 +82,7 @@ class Criterion(Protocol):
 class MetricCriterion:
     """A metric on labelled rows. `notes` say which outputs have no axis of rows.
 
-    The noise of scores is that of the outputs against the original's, if those take no more than KEPT_BYTES.
+    The noise of scores is the noise of the outputs against the original's, if these take no more than KEPT_BYTES.
     """
 
     metric: Metric

@@ -48,7 +48,7 @@ COPYING_OPS = MOVING | INSERTED_OPS
 class RecordedProfile(Struct, frozen=True):
     """A profile, its runs, the index of the run that the timeline shows, and the nodes by the keys of kernels.
 
-    `first_run` is that of a new session.
+    `first_run` is the first run of a new session.
     """
 
     profile: Profile

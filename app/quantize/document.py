@@ -252,7 +252,7 @@ def removed_table(report: QuantizationReport) -> Table:
 
 
 def removed_text(report: QuantizationReport) -> str:
-    """How many channels were removed."""
+    """The number of channels that were removed, in words."""
     return f"{plural(sum(r.removed for r in report.removed), 'channel')} removed"
 
 

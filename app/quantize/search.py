@@ -447,7 +447,7 @@ class Search:
         """A candidate with less loss or noise on the samples of the search than one over the budget on others.
 
         It is a variant of the scheme that was not tried, or has few ops in float. With it, that with stored weights.
-        Of few samples, the loss is that of single ones: the noise then says more about others.
+        Of few samples, the loss depends on single ones: the noise then says more about others.
         """
         loss, noise = _inaccuracy(failed)
         for built in self._next_candidates(failed):

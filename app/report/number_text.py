@@ -23,7 +23,7 @@ def three_digits(number: float) -> str:
 
 
 def duration_range(seconds: Iterable[float]) -> str:
-    """The shortest and the longest of some times, but for those of 0: `89.7 µs-12.5 ms`, `5.31-6.12 µs`."""
+    """The shortest and the longest of some times, without zeros: `89.7 µs-12.5 ms`, `5.31-6.12 µs`."""
     times = sorted(filter(None, seconds))
     if not times:
         return ""

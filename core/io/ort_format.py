@@ -37,7 +37,7 @@ REFUSAL = (
     "(bench, info, and verify as its second model, take .ort files)"
 )
 DAMAGED = (struct.error, IndexError, ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError)
-"""What the readers of onnxruntime's tools raise on a file that is not as its schema says."""
+"""The errors of onnxruntime's readers on a file that is not as its schema says."""
 FIXED, SYMBOLIC = 1, 2  # kinds of dims in the schema
 TENSOR, SEQUENCE = 1, 2  # kinds of types there
 ALL_OPERATORS = "!no_ops_specified_means_all_ops_are_required"
@@ -46,7 +46,7 @@ TypeLists = Mapping[str, Collection[Any]]
 
 
 def is_ort_format(data: bytes) -> bool:
-    """Whether the first bytes of a file are those of onnxruntime's format."""
+    """Whether a file with these first bytes is in onnxruntime's format."""
     return data[MARK_AT : MARK_AT + len(MARK)] == MARK
 
 
@@ -59,7 +59,7 @@ def is_ort_file(path: Path) -> bool:
 
 @dataclass(slots=True)
 class OrtFile:
-    """What a file in onnxruntime's format holds.
+    """The content of a file in onnxruntime's format.
 
     `interface` has its inputs and outputs, its opsets, and one node. `ops`: the numbers of ops by operator, bodies
     included. `tensors`: the type, the number of elements and the bytes of each initializer.
@@ -75,7 +75,7 @@ class OrtFile:
         fbs, data = _schema(), path.read_bytes()
         with _one_line_errors():
             found = fbs.InferenceSession.InferenceSession.GetRootAs(data, 0).Model()
-            graph, types = found.Graph(), dict[str, onnx.TypeProto]()
+            graph = found.Graph()
             args = [graph.NodeArgs(i) for i in range(graph.NodeArgsLength())]
             types = {arg.Name().decode(): arg.Type() for arg in args}
             names = [
@@ -162,10 +162,10 @@ def required_operators(files: Sequence[Path], folder: Path) -> str:
 
 
 class BuildConfig(Struct, frozen=True):
-    """What a reduced build of onnxruntime has: operators by domain and opset, and types of some of their arguments.
+    """The content of a reduced build of onnxruntime: operators by domain and opset, and types of some arguments.
 
-    `types`: lists by argument, as in `inputs 0`, of operators that are limited; `all_types`: those of all operators.
-    `has_all`: it has each operator, and none is listed.
+    `types`: lists by argument, as in `inputs 0`, of operators that are limited; `all_types`: the types of all
+    operators. `has_all`: it has each operator, and none is listed.
     """
 
     operators: Mapping[tuple[str, str], Collection[int]]

@@ -109,7 +109,7 @@ class SessionConfig(Struct, frozen=True):
 
 UNOPTIMIZED = SessionConfig()
 AS_USERS_RUN = SessionConfig(ENABLE_ALL, prepack_weights=True, memory_patterns=True)
-"""Integer kernels are those of onnxruntime with all its optimizations, as users have them."""
+"""A session with all optimizations of onnxruntime, as users run it, so that integers have the same kernels."""
 
 
 def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> EngineSession:

@@ -90,7 +90,7 @@ def version() -> str:
 class Page:
     """A page in a browser of its own, which runs one command at a time.
 
-    `files` are those that it may read; `unused` are sessions of it that nobody has any more.
+    `files` are the files that it may read; `unused` are its sessions that nobody has any more.
     """
 
     def __init__(self, provider: str, flags: Sequence[str]) -> None:

@@ -93,7 +93,7 @@ class Verifier(Struct, frozen=True):
             verdict = compare_in_engine(self.oracle, model, ComparisonOptions(exact=exact), config=config)
             if verdict.failure is None or exact:
                 return verdict
-            # Integers jump, of which only ops one by one show that each is right: those of the session that wrote it.
+            # Integers jump, so ops are compared one by one in the session that wrote the file.
             by_ops = ComparisonOptions(compare_regions=True)
             of_session = compare_in_engine(self.oracle, model, by_ops, config=PORTABLE)
             sets = (run.input_set for run in self.oracle.runs)

@@ -49,7 +49,7 @@ PLAIN: Mapping[Any, Schema] = {
 
 
 class _Types:
-    """The schemas of types, those of structures by name in `definitions`."""
+    """The schemas of types, the schemas of structures by name in `definitions`."""
 
     def __init__(self) -> None:
         self.definitions: dict[str, Schema] = {}

@@ -211,7 +211,7 @@ def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
     return [sorted(g, key=place.__getitem__) for g in unique.values()]
 
 
-# Integers behind a DequantizeLinear mark the quantized ops of a model; those of a constant QuantizeLinear still do.
+# Integers behind a DequantizeLinear mark the quantized ops of a model; a folded QuantizeLinear still does.
 NEVER_FOLDED = frozenset({"Constant", "DequantizeLinear"})
 NOT_FOLDED_FROM = frozenset({"debloat"})  # its ops are computed at run time on purpose
 SMALL_GROWTH = 1 << 16  # bytes

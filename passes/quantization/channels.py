@@ -59,7 +59,7 @@ class Reader(Struct, frozen=True):
 
 
 class ChannelClasses:
-    """The channels of a graph; those of one class are removed together, in all values and constants.
+    """The channels of a graph; the channels of one class are removed together, in all values and constants.
 
     `axes`: the labels along each axis of a value. What sums over channels is one of the `readers`, whose weights can
     make up for a removed class. All else that mixes the elements of an axis keeps it whole, and so do operators without
@@ -114,7 +114,7 @@ class ChannelClasses:
         return a
 
     def _join_all(self, parts: Array) -> Array:
-        """The labels of the first row, with which those of the other rows are removed."""
+        """The labels of the first row, with which the labels of the other rows are removed."""
         for other in parts[1:]:
             self._join(parts[0], other)
         return parts[0]
@@ -278,7 +278,7 @@ class ChannelClasses:
         return self.of(w)
 
     def _with_bias(self, op: Op, axes: Axes, labels: Labels) -> list[Axes]:
-        """The labels of the result of a convolution, with those of its channels."""
+        """The labels of the result of a convolution, with the labels of its channels."""
         if op.input(2) is not None:
             labels = self._join(labels, self.of(operand(op, 2))[0])
         return [[axes[0], labels, *[None] * (len(axes) - 2)]]
@@ -376,7 +376,7 @@ class ChannelClasses:
     def _reshape_part(
         self, axes: Axes, before: sym.Shape, found: Axes, places: Sequence[int], after: sym.Shape
     ) -> None:
-        """The labels of axes that others become: those of the outermost one with more than one element."""
+        """The labels of axes that others become: the labels of the outermost one with more than one element."""
         large = [labels for labels, d in zip(axes, before, strict=True) if d != 1]
         outer, extent = (large[0] if large else None), (after[places[0]] if places else None)
         if outer is None or not isinstance(extent, int) or max(extent, len(outer)) % min(extent, len(outer)):

@@ -104,7 +104,7 @@ def layer_pairs(original: Graph, quantized: Graph) -> list[LayerPair]:
 
 
 def stem(name: str) -> str:
-    """The name of which that of a new value was made."""
+    """The name from which the name of a new value was made."""
     return name.partition(FRESH_NAME_MARK)[0]
 
 

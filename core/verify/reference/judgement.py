@@ -199,7 +199,7 @@ def is_decided_by_rounding(original: Any, rewritten: Any, truth: Float64Value) -
 
 
 IN_OWN_TYPES = "where each op rounds to its own type"
-"""What a message says of numbers that are those of `evaluate_rounded`, not of onnxruntime."""
+"""The words of a message on numbers of `evaluate_rounded`, in place of onnxruntime's."""
 
 
 def describe_new_overflows(before: Any, after: Any) -> str:

@@ -55,7 +55,7 @@ def samples(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(samples())
 def test_results_are_those_of_a_rounded_cache(feeds: dict[str, Any]) -> None:
-    """So are those of the model whose inputs and outputs are the integers themselves."""
+    """So are the figures of the model whose inputs and outputs are the integers themselves."""
     model = quantized(PLAIN)
     wanted, found = ran(load(PLAIN, 23), feeds), ran(model, feeds)
     made, names = exposed(model)

@@ -23,6 +23,7 @@ FAR = (2.0**12, 2.0**29, 2.0**80)
 """Magnitudes from which numbers are counted apart, as they may be masks: -10000 and -65504, -1e9, -3.4e38."""
 POSITIVE_MASK_ORDER = 2  # in FAR, from which positive numbers may be masks too
 MAX_WINDOWS = 1 << 13  # of a Conv, of which a Gram matrix is made
+WAITING_PART = 64  # of the bytes of a Gram matrix: after as many elements of rows, their products are added to it
 MASK_DISTANCE = 64.0  # of a mask from zero, in multiples of the magnitude of all other numbers
 
 
@@ -231,6 +232,7 @@ class StatisticsCollector:
     _far: dict[tuple[int, bool], _Cluster] = field(default_factory=dict[tuple[int, bool], _Cluster])
     _channels: Array | None = None
     _grams: dict[Rows, Gram] = field(default_factory=dict[Rows, Gram])
+    _waiting: dict[Rows, list[Array]] = field(default_factory=dict[Rows, list[Array]])  # rows for the Gram matrices
 
     def add(self, array: Array, sample: int) -> None:
         """Add the elements of a float array, of any shape. Raises ModelError for NaN, and axes that do not fit.
@@ -304,14 +306,24 @@ class StatisticsCollector:
     def _add_gram(self, array: Array, rows: Rows) -> None:
         for part in rows.of(array, self.most_windows):
             wide = part.astype(np.float32 if rows.kernel else np.float64)  # of windows there are many
-            finite = wide[np.isfinite(wide).all(axis=(1, 2))].swapaxes(0, 1)
-            shape = (rows.groups, rows.columns)
-            known = self._grams.get(rows) or Gram(np.zeros((*shape, rows.columns)), 0, np.zeros(shape))
-            sums, totals = known.sums + finite.swapaxes(1, 2) @ finite, known.totals + finite.sum(1, np.float64)
-            self._grams[rows] = Gram(sums, known.rows + finite.shape[1], totals)
+            waiting = self._waiting.setdefault(rows, [])
+            waiting.append(wide[np.isfinite(wide).all(axis=(1, 2))])
+            if sum(a.size for a in waiting) >= max(CHUNK_ELEMENTS, rows.gram_bytes // WAITING_PART):
+                self._multiply(rows)
+
+    def _multiply(self, rows: Rows) -> None:
+        """Add the products of the rows that wait; those of many at once, as adding takes as long as many products."""
+        waiting = self._waiting.pop(rows)
+        found = (np.concatenate(waiting) if len(waiting) > 1 else waiting[0]).swapaxes(0, 1)
+        shape = (rows.groups, rows.columns)
+        known = self._grams.get(rows) or Gram(np.zeros((*shape, rows.columns)), 0, np.zeros(shape))
+        np.add(known.sums, found.swapaxes(1, 2) @ found, out=known.sums)
+        self._grams[rows] = Gram(known.sums, known.rows + found.shape[1], known.totals + found.sum(1, np.float64))
 
     def statistics(self) -> ValueStatistics:
         """The statistics of all samples so far."""
+        for rows in [*self._waiting]:
+            self._multiply(rows)
         kept, masks, lowest, highest = _Cluster(), 0, inf, -inf
         kept.include(self._near)
         for (order, is_negative), cluster in sorted(self._far.items()):

@@ -137,7 +137,7 @@ def _products_with_grams(graph: Graph) -> Iterator[Product]:
 
 KEPT_PARTS = np.linspace(1.0, 0.4, 21)  # of the range of a block, tried as its clipped range
 SLAB_ELEMENTS = 1 << 17  # weights rounded at a time, so that temporary arrays stay in a cache
-GPTQ_ROWS = 128  # rows between two updates of all later ones
+GPTQ_ROWS = 32  # rows for which the errors of all earlier ones are made up for at a time
 GPTQ_DAMPING = 0.01  # of the mean of the diagonal
 HQQ_NORM, HQQ_BETA, HQQ_GROWTH, HQQ_STEPS = 0.7, 10.0, 1.01, 20  # p, beta, kappa and iterations of the paper
 
@@ -319,40 +319,42 @@ def in_blocks(weights: Array, extent: int) -> Array:
 
 
 def gptq(weights: Array, grid: Grid, gram: Array, parameters: Parameters | Callable[[Array], Parameters]) -> Rounded:
-    """Rows rounded one after the other, the errors of each spread over the later ones (Frantar et al., 2022).
+    """Rows rounded one after the other, the errors of each made up for by the later ones (Frantar et al., 2022).
 
-    The inverse of the Gram matrix of the rows left is read off the Cholesky factor of the whole inverse. The parameters
-    of a block are found when its first row is reached, unless they are given for all. Without blocks, the rows of the
-    largest inputs come first, whose errors are then made up for by all others.
+    With L^T L the Gram matrix and L lower triangular, the error of products is that of L @ errors, whose row i has the
+    rows up to i alone: so row i is the integer nearest to where row i of that is 0. These are the integers of the paper
+    (Chen et al., 2025: Babai's algorithm), without an inverse. The parameters of a block are found for the weights that
+    are best once its first row is reached, unless they are given for all. Without blocks, the rows of the largest
+    inputs come first, whose errors are then made up for by all others.
     """
     rows = len(weights)
     order = np.arange(rows) if grid.block > 0 else np.argsort(-np.diag(gram), kind="stable")
     left = weights[order].astype(np.float64)
-    upper = inverse_factor(gram[np.ix_(order, order)])
+    lower = lower_factor(gram[np.ix_(order, order)])
     step = grid.extent(rows) if grid.block > 0 else GPTQ_ROWS
-    integers = np.empty(weights.shape, np.int64)
+    integers, errors = np.empty(weights.shape, np.int64), np.empty(weights.shape)
     found: list[Parameters] = []
     for start in range(0, rows, step):
         end = min(start + step, rows)
+        inner, moved = lower[start:end, start:end], lower[start:end, :start] @ errors[:start]
         if not found or grid.block > 0:
-            block = left[start:end] if grid.block > 0 else left
+            block = left[start:end] + np.linalg.solve(inner, moved) if grid.block > 0 else left
             blocks = in_blocks(block, step if grid.block > 0 else rows)
             found.append(parameters(blocks) if callable(parameters) else parameters)
         (scales,), (zeros,) = found[-1]
-        errors = np.empty((end - start, weights.shape[1]))
         for i in range(start, end):
-            integers[i] = np.clip(np.rint(left[i] / scales) + zeros, grid.least, grid.greatest)
-            errors[i - start] = (left[i] - (integers[i] - zeros) * scales) / upper[i, i]
-            left[i + 1 : end] -= np.outer(upper[i, i + 1 : end], errors[i - start])
-        left[end:] -= upper[start:end, end:].T @ errors
+            row, earlier = inner[i - start], np.einsum("i,ij->j", inner[i - start, : i - start], errors[start:i])
+            wanted = left[i] + (moved[i - start] + earlier) / row[i - start]
+            integers[i] = np.clip(np.rint(wanted / scales) + zeros, grid.least, grid.greatest)
+            errors[i] = left[i] - (integers[i] - zeros) * scales
     scales, zeros = (np.concatenate(parts) for parts in zip(*found, strict=True))
     return Rounded(integers[np.argsort(order)], scales, zeros)
 
 
-def inverse_factor(gram: Array) -> Array:
-    """The upper triangular U with U^T U the inverse of a damped Gram matrix; an input that is always 0 counts alone."""
+def lower_factor(gram: Array) -> Array:
+    """The lower triangular L with L^T L a damped Gram matrix; an input that is always 0 counts alone."""
     damped = np.array(gram, np.float64)
     diagonal = np.einsum("ii->i", damped)  # a view
     diagonal[diagonal == 0] = 1
     diagonal += GPTQ_DAMPING * diagonal.mean()
-    return np.linalg.cholesky(np.linalg.inv(damped)).T
+    return np.ascontiguousarray(np.linalg.cholesky(damped[::-1, ::-1])[::-1, ::-1].T)

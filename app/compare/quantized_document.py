@@ -97,7 +97,9 @@ def outcome_table(report: QuantizedComparison) -> Table:
     for row in report.rows:
         measured = row.measured if row.measured is not None and not row.measured.failure else None
         memory = ["", ""] if measured is None else [decimal(measured.resident_bytes), decimal(measured.peak_bytes)]
-        cells = [decimal(row.bytes) if row.bytes else "", *memory, score_text(report.figure, row.score)]
+        lost = row.score.loss_text(report.budget) if row.score is not None and row.label != ORIGINAL else ""
+        figure = score_text(report.figure, row.score)
+        cells = [decimal(row.bytes) if row.bytes else "", *memory, (figure, f"loss {lost}") if lost else figure]
         rows.append(TableRow([row.label, *(cell or EMPTY_CELL for cell in cells), row.outcome], row_tone(row)))
     headings = ("made by", "disk", "memory", "peak", report.figure, "outcome")
     return table("Outcomes", headings, rows, texts=["outcome"])

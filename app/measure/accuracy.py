@@ -14,6 +14,7 @@ from msgspec import Struct
 from ...core.errors import EvaluationError, ModelError, UsageError
 from ...core.io.array_files import read_arrays
 from ...core.plugins.pass_registry import function_in_file, python_file
+from ...core.support.confidence_intervals import mean_interval
 from ...core.support.python_files import plugin_errors
 from ...core.support.suggestions import did_you_mean
 from ...core.verify.given_inputs import fitting_inputs
@@ -28,6 +29,7 @@ Array = np.ndarray[Any, Any]
 LABELS = "labels"
 BATCH_SIZE = 32  # of models without a fixed batch
 PROBED_SIZES = 2, 3  # of batches, whose outputs show which axes have rows
+PARTS = 20  # of the rows, each left out once
 DEFAULT_FUNCTION = "metric"  # the name of the function in a file
 
 
@@ -172,6 +174,33 @@ def labelled_outputs(
         outputs = [name for name in outputs if name not in map(present_name, cache.past)]
         model = CachedSession(model, cache)
     return run_in_batches(model, inputs, outputs, feeds, axes)
+
+
+def figures_of_parts(metric: Metric, outputs: Mapping[str, Any], labels: Array) -> list[float]:
+    """The figures without each one of PARTS parts of the rows; none if an output has no rows, or a part no figure."""
+    rows, parts = len(labels), min(PARTS, len(labels))
+    if parts < 3 or any(len(v) != rows for v in outputs.values()):
+        return []
+    figures = list[float]()
+    for part in range(parts):
+        kept = np.flatnonzero(np.arange(rows) % parts != part)
+        found: dict[str, Any] = {}
+        for name, value in outputs.items():
+            found[name] = [value[i] for i in kept] if isinstance(value, list) else value[kept]
+        try:
+            figures.append(metric(found, labels[kept]))
+        except ModelError:  # as R2 of labels that are all the same
+            return []
+    return figures if all(map(isfinite, figures)) else []
+
+
+def jackknife_interval(whole: float, parts: Sequence[float]) -> tuple[float, float] | None:
+    """The 95 % confidence interval of a figure of all rows, from the figures without each part; None without any."""
+    if not parts:
+        return None
+    n = len(parts)
+    _, low, high = mean_interval([n * whole - (n - 1) * part for part in parts])
+    return low, high
 
 
 def notes_about(outputs: Mapping[str, Any]) -> list[str]:

@@ -15,11 +15,12 @@ from ...core.ir.graph import Graph
 from ...core.ir.values import Value
 from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
+from ...core.support.confidence_intervals import share_interval
 from ...core.verify.output_comparison import dtype_key
 from .ready_metrics import CLASS_METRICS
 
 Array = np.ndarray[Any, Any]
-AGREEMENT = "agreement"
+AGREEMENT, INTERVAL = "agreement", "95 % interval "
 FLOATS_AT_ONCE = 1 << 20  # of outputs: figures of so many take ten times their memory
 SCORING_OPS = frozenset({"Gemm", "MatMul", "Add", "Softmax", "LogSoftmax", "Sigmoid"})
 CLASSIFYING_OPS = frozenset({
@@ -37,13 +38,23 @@ class Score(Struct, frozen=True):
     """The `figure` of a model, and its `loss` against the original, in the unit of the budget.
 
     `snr` is the least signal-to-noise ratio of the float outputs, in dB, None where it was not computed. `failure`:
-    why the model does not run.
+    why the model does not run. `interval`: the 95 % confidence interval of the loss for other samples of the same kind,
+    None where it is not known.
     """
 
     figure: float
     loss: float
     snr: float | None = None
     failure: str = ""
+    interval: tuple[float, float] | None = None
+
+    def loss_text(self, budget: str, words: str = "") -> str:
+        """The loss in the unit of a budget, with its interval after `words`: `0.2% (-0.6% to 1%)`; "" if unknown."""
+        if not isfinite(self.loss) or (not self.loss and self.interval is None):
+            return ""
+        unit = "pt" if budget.endswith("pt") else "%"
+        loss, *ends = (f"{100 * number:.2g}{unit}" for number in (self.loss, *(self.interval or ())))
+        return f"{loss} ({words}{' to '.join(ends)})" if ends else loss
 
 
 def score_text(figure: str, score: Score | None) -> str:
@@ -330,7 +341,10 @@ class Agreement:
         share = sum(o.same for o in classes) / rows if rows else 1.0
         noise = max((o.relative_noise for o in outputs), default=0.0)
         loss = max([1 - share, *(o.relative_noise for o in outputs if not o.names_classes)])
-        return Score(share if self.is_classifier else decibels(noise), loss, decibels(noise))
+        interval = None
+        if rows and loss == 1 - share:
+            interval = share_interval(rows - sum(o.same for o in classes), rows)
+        return Score(share if self.is_classifier else decibels(noise), loss, decibels(noise), interval=interval)
 
 
 def scores_classes(output: Value) -> bool:

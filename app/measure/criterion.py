@@ -17,12 +17,21 @@ from ...core.io.split_models import Loadable
 from ...core.ort import value_files
 from ...core.ort.remote_backend import RemoteBackend, RemoteSession
 from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
+from ...core.support.confidence_intervals import share_interval
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import KEPT_BYTES
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.kept_values import value_bytes
 from ...core.verify.sample_rows import batch_symbol, fixed_batch
-from .accuracy import LabelledSet, labelled_outputs, load_metric, notes_about, rows_of
+from .accuracy import (
+    LabelledSet,
+    figures_of_parts,
+    jackknife_interval,
+    labelled_outputs,
+    load_metric,
+    notes_about,
+    rows_of,
+)
 from .agreement import Agreement, OutputUses, Score, figure_name
 from .ready_metrics import Metric
 
@@ -82,7 +91,8 @@ class Criterion(Protocol):
 class MetricCriterion:
     """A metric on labelled rows. `notes` say which outputs have no axis of rows.
 
-    The noise of scores is the noise of the outputs against the original's, if these take no more than KEPT_BYTES.
+    With `has_interval`, scores have the interval of the loss, from figures without parts of the rows. The noise of
+    scores is the noise of the outputs against the original's, if these take no more than KEPT_BYTES.
     """
 
     metric: Metric
@@ -90,8 +100,10 @@ class MetricCriterion:
     inputs: Sequence[InputSpec]
     outputs: Sequence[str]
     budget: Budget
+    has_interval: bool = False
     reference: float = field(init=False, default=0.0)
     notes: list[str] = field(init=False, default_factory=list[str])
+    _references: list[float] = field(init=False, default_factory=list[float], repr=False)
     _expected: dict[str, Any] = field(init=False, default_factory=dict[str, Any], repr=False)
 
     @property
@@ -118,9 +130,9 @@ class MetricCriterion:
                 found = labelled_outputs(remote(model), self.inputs, self.outputs, self.examples)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
-        self.notes = notes_about(found)
+        self.notes, labels = notes_about(found), self.examples.labels(self.inputs)
         try:
-            figure = self.metric(found, self.examples.labels(self.inputs))
+            figure = self.metric(found, labels)
         except ModelError as e:
             if keeps:
                 raise
@@ -129,9 +141,32 @@ class MetricCriterion:
             return Score(-inf, inf, failure=f"its {self.name} is {figure}")
         if keeps and value_bytes(found) <= KEPT_BYTES:
             self._expected = found
-        lost = figure - self.reference if self.metric.less_is_better else self.reference - figure
-        loss = lost if self.budget.is_absolute else lost / (abs(self.reference) or 1.0)
-        return Score(figure, loss, None if keeps or not self._expected else self._snr(found))
+        parts = figures_of_parts(self.metric, found, labels) if self.has_interval else []
+        if keeps:
+            self._references = parts
+            return Score(figure, 0.0)
+        loss = self._loss(figure, self.reference)
+        snr = self._snr(found) if self._expected else None
+        return Score(figure, loss, snr, interval=self._interval(loss, parts, len(labels), is_equal=snr == inf))
+
+    def _loss(self, figure: float, reference: float) -> float:
+        lost = figure - reference if self.metric.less_is_better else reference - figure
+        return lost if self.budget.is_absolute else lost / (abs(reference) or 1.0)
+
+    def _interval(
+        self, loss: float, parts: Sequence[float], rows: int, *, is_equal: bool
+    ) -> tuple[float, float] | None:
+        """The interval of the loss.
+
+        Where outputs differ, but the figure of no part does, it counts rows whose outcomes are the same: of others, as
+        many may be as are likely to be missed in so many rows.
+        """
+        losses = [self._loss(*pair) for pair in zip(parts, self._references, strict=False)]
+        found = jackknife_interval(loss, losses)
+        if found is None or is_equal or any(losses):
+            return found
+        unseen = share_interval(0, rows)[1] * (abs(self.reference) if self.budget.is_absolute else 1.0)
+        return -unseen, unseen
 
     def _snr(self, found: Mapping[str, Any]) -> float | None:
         """The least signal-to-noise ratio of outputs with a row for each sample."""
@@ -217,11 +252,12 @@ def allows_agreement(budget: Budget, score: Score, *, is_classifier: bool) -> bo
 
 
 class LabelledPart(Struct, frozen=True):
-    """Rows of a labelled set, and its metric."""
+    """Rows of a labelled set, and its metric, whose scores have an interval if it `has_interval`."""
 
     examples: LabelledSet
     inputs: Sequence[InputSpec]
     metric: str
+    has_interval: bool = True
 
     def __len__(self) -> int:
         return len(self.examples.labels(self.inputs))
@@ -238,6 +274,6 @@ class LabelledPart(Struct, frozen=True):
     def criterion(self, outputs: Sequence[str], budget: Budget, original: Loadable) -> MetricCriterion:
         """The criterion on these rows. Raises ModelError if the original does not run on them."""
         metric = load_metric(self.metric, self.examples.labels(self.inputs), self.examples.arrays)
-        found = MetricCriterion(metric, self.examples, self.inputs, outputs, budget)
+        found = MetricCriterion(metric, self.examples, self.inputs, outputs, budget, self.has_interval)
         found.measure_original(original)
         return found

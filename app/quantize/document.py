@@ -14,7 +14,8 @@ from ...core.calibration.statistics import Histogram, ValueStatistics
 from ...core.ir.quantization_spec import Range
 from ...core.ort.engines import ONNXRUNTIME, SINGLE, engine_label
 from ...core.support.confidence_intervals import RatioInterval
-from ..measure.agreement import Score, score_text
+from ..measure.agreement import INTERVAL, Score, score_text
+from ..measure.criterion import Budget
 from ..measure.metrics import load_note
 from ..report.charts import Bar, BarChart, Chart, Curve, PlaneChart, Point, accuracy_chart, four_digits
 from ..report.document import (
@@ -89,7 +90,7 @@ def describe(
             Section("kept-high-precision", "Weights of more than 8 bits", [wide_table(report)], "Wide weights"),
         ],
         blocks=[
-            Lines([*filter(None, [load, limit_text(report)]), *report.notes], "note"),
+            Lines([*filter(None, [load, limit_text(report), uncertainty_text(report)]), *report.notes], "note"),
             Lines([end], on=TERMINAL),
         ],
         footer=[f"{name} {version}" for name, version in report.versions.items()],
@@ -213,7 +214,8 @@ def comparison_rows(report: QuantizationReport) -> Iterator[tuple[str, str, str,
         yield label, decimal(x), decimal(y), change(x, y)
     if report.removed:
         yield "multiplications", "1.00", f"{report.multiplications:.2f}", change(1.0, report.multiplications)
-    yield report.figure, figure_text(report, a.score), figure_text(report, b.score), ""
+    lost = b.score.loss_text(report.budget) if b.score is not None and not report.is_original else ""
+    yield report.figure, figure_text(report, a.score), figure_text(report, b.score), f"loss {lost}" if lost else ""
     for batch in sorted(a.metrics.latencies.keys() & b.metrics.latencies.keys()):
         x, y = a.metrics.latencies[batch], b.metrics.latencies[batch]
         suffix = f", batch {batch}" if len(a.metrics.latencies) > 1 else ""
@@ -309,6 +311,17 @@ def limit_text(report: QuantizationReport) -> str:
     return f"the search {LIMITS[report.ended_by]} before all candidates were tried: {how}"
 
 
+def uncertainty_text(report: QuantizationReport) -> str:
+    """That other samples may have a loss over the budget; "" if its interval is within it, or not known."""
+    score = report.result.score
+    if report.is_original or score is None or score.interval is None:
+        return ""
+    if Budget.parse(report.budget).allows(score.interval[1]):
+        return ""
+    lost = score.loss_text(report.budget, INTERVAL)
+    return f"{report.figure}: a loss of {lost}, so it may be over the budget on other samples: more samples narrow it"
+
+
 def samples_text(samples: Mapping[str, int]) -> str:
     """The numbers of samples by their use."""
     return ", ".join(f"{n} for {use}" for use, n in samples.items())
@@ -319,11 +332,12 @@ def scheme_text(made: QuantizationReport | Trial) -> str:
     return f"{made.scheme} ({made.variant})" if made.variant else made.scheme
 
 
-def loss_text(figure: str, original: Score | None, result: Score | None) -> str:
-    """The figure of a result beside the figure of the original."""
+def loss_text(figure: str, budget: str, original: Score | None, result: Score | None) -> str:
+    """The figure of a result beside the figure of the original, and the loss with its interval."""
     before, after = score_text(figure, original), score_text(figure, result)
     against = f", the original's {before}" if before else ""
-    return f"{figure} {after}{against}, on inputs that its search did not see"
+    lost = result.loss_text(budget, INTERVAL) if result is not None else ""
+    return f"{figure} {after}{against}{f', a loss of {lost}' if lost else ''}, on inputs that its search did not see"
 
 
 def time_text(ratio: RatioInterval | None, report: QuantizationReport) -> str:

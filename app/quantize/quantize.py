@@ -321,7 +321,7 @@ def fastest_quantized(model: Path, options: QuantizationOptions, path: Path) -> 
             if not excess:
                 built.candidate.save(path)
                 criterion = setup.criteria.reported
-                loss = loss_text(criterion.name, Score(criterion.reference, 0.0), score)
+                loss = loss_text(criterion.name, options.budget, Score(criterion.reference, 0.0), score)
                 return scheme_text(built.trial), loss
     raise PassesError("no candidate is within the budget, and faster")
 

@@ -231,7 +231,8 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
         examples = LabelledSet.read(Path(labelled))
         load_metric(metric, examples.labels(inputs), examples.arrays)  # raises UsageError here
         halves = labelled_halves(examples, inputs)
-        search, report, whole = (LabelledPart(part, inputs, metric) for part in (*halves, examples))
+        report = LabelledPart(halves[1], inputs, metric)
+        search, whole = (LabelledPart(part, inputs, metric, has_interval=False) for part in (halves[0], examples))
         calibrated = "calibrated with the labelled rows of the search; --data names other samples"
         notes = [calibrated] if given is None else [*given.notes]
         calibration = given if given is not None else list(search.feeds())

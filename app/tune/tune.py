@@ -320,7 +320,7 @@ def _quantize(
         raise PassesError(kept_reason(made.report))
     made.save(path)
     found = made.report
-    return scheme_text(found), loss_text(found.figure, found.original.score, found.result.score)
+    return scheme_text(found), loss_text(found.figure, found.budget, found.original.score, found.result.score)
 
 
 def _criteria(source: ModelSource, original: Path, options: TuneOptions) -> Criteria:

@@ -30,6 +30,7 @@ from ...core.verify.verification_spec import VerificationSpec
 from ..measure.accuracy import LabelledSet
 from ..measure.agreement import (
     AGREEMENT,
+    INTERVAL,
     Agreement,
     OutputFigures,
     OutputUses,
@@ -85,8 +86,7 @@ class AccuracyLoss(Struct, frozen=True):
             text = "no difference" if score.figure > 0 else "unbounded noise"
         if isfinite(self.reference) and self.reference != 1:
             text += f" in place of {self.reference:.4g}"
-        if 0 < score.loss < inf:
-            share = f"{100 * score.loss:.2g}{'pt' if self.budget.endswith('pt') else '%'}"
+        if share := score.loss_text(self.budget, INTERVAL):
             is_noise = bool(unit) and decibels(score.loss) == score.figure
             text += f", noise {share} of the signal" if is_noise else f", a loss of {share}"
         if self.figure == AGREEMENT and score.snr is not None and score.snr < LEAST_SNR:

@@ -12,6 +12,7 @@ from msgspec import Struct
 STUDENT_T_QUANTILES = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
 )  # fmt: skip
+NORMAL_QUANTILE = 1.96
 SIGNIFICANCE = 0.05
 NEGLIGIBLE = 0.1  # the largest difference from 1 of an interval that shows that there is none that matters
 AS_FAST = 1.05  # of another time, up to which one counts as no longer: intervals are wide on busy machines
@@ -63,6 +64,14 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     tails = accumulate(comb(n, k) / 2**n for k in range(n // 2))
     at = max(sum(2 * tail <= SIGNIFICANCE for tail in tails) - 1, 0)
     return ordered[at], ordered[n - 1 - at]
+
+
+def share_interval(count: int, total: int) -> tuple[float, float]:
+    """The ends of the interval of a share, of which `count` of `total` were seen, by Wilson."""
+    square = NORMAL_QUANTILE**2
+    middle = (count + square / 2) / (total + square)
+    reach = NORMAL_QUANTILE / (total + square) * (count * (total - count) / total + square / 4) ** 0.5
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
 
 
 def student_t(freedom: int) -> float:

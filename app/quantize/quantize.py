@@ -30,6 +30,7 @@ from ...core.plugins.pass_registry import python_file
 from ...core.rewriting.change_log import ChangeLog
 from ...core.run.phase_timer import CHOOSING_INPUTS, LOADING, MEASURING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.run.pipeline import RulePass
+from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import printable
 from ...core.support.scratch_folder import ScratchFolder
 from ...passes.quantization.cache import caching_ops, expose_integer_caches
@@ -392,13 +393,18 @@ def measured_result(
 ) -> tuple[BuiltCandidate | None, Measured, Measured]:
     """The first candidate that is within the budget on samples that the search did not see, and not slower once more.
 
-    For one that is not within the budget there, a more accurate one is tried next; in the end, those that were not
-    scored as another was better. It may be slower if another goal
-    than the latency is given. With it, None for the original, the original and the result as measured.
+    For one that is not within the budget there, a more accurate one is tried next; for one that takes longer than in
+    the search, those that are better then; in the end, those that were not scored as another was better. It may be
+    slower if another goal than the latency is given. With it, None for the original, the original and the result as
+    measured.
     """
     reference, waiting = Score(setup.criteria.reported.reference, 0.0), list(finalists)
+    measured: dict[Path, tuple[Measured, Measured]] = {}
     while waiting := waiting or search.outrun():
         built, *waiting = search.ordered(waiting)
+        if built.path in measured:
+            built.trial.outcome = TAKEN
+            return built, *measured[built.path]
         score, excess = setup.criteria.excess(built.path, built.session(setup.racing.scoring))
         if excess:
             built.trial.outcome = f"over the budget {excess}"
@@ -409,12 +415,22 @@ def measured_result(
         if made.failure or (search.goal == "latency" and any(r.is_slower for r in ratios.values())):
             built.trial.outcome = made.failure or "slower in the final race"
             continue
-        built.trial.outcome = TAKEN
         before = Measured(setup.source.size, original, reference)
-        return built, before, Measured(built.trial.bytes, made, score, ratios)
+        measured[built.path] = before, Measured(built.trial.bytes, made, score, ratios)
+        if search.goal == "latency":
+            built.trial.ratio = longer_ratio(built.trial.ratio, ratios[min(ratios)])
+        waiting.append(built)
     (original,) = setup.racing.measure([])
     before = Measured(setup.source.size, original, reference)
     return None, before, before
+
+
+def longer_ratio(searched: RatioInterval | None, final: RatioInterval) -> RatioInterval:
+    """The ratio to rank a candidate by: that of the final race if it is surely longer than that of the search.
+
+    In the search, a candidate with more ops in float counts as fast as that of which it was made.
+    """
+    return final if searched is None or final.low > searched.high else searched
 
 
 def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibration: Calibration | None) -> str:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 from msgspec import structs
 from onnx import TensorProto
 from passwright.app.measure.agreement import Score
+from passwright.app.measure.metrics import ModelMetrics
+from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder, Scheme
 from passwright.app.quantize.inventory import kept_high_precision
 from passwright.app.quantize.journal import Journal
@@ -22,6 +25,7 @@ from passwright.app.quantize.search import LESS, LIMITED, BuiltCandidate, Limits
 from passwright.core import QuantizationSpec, Range, rule_pass
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
+from passwright.core.ort.sessions import AS_USERS_RUN
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.quantization import static_groups
 from passwright.passes.quantization import weights as weight_rules
@@ -169,6 +173,37 @@ def test_a_candidate_that_another_outran_is_scored_in_the_end(tmp_path: Path) ->
     (found,) = search.outrun()
     assert (found.trial.scheme, found.is_within) == ("other", True)
     assert search.outrun() == []
+
+
+def test_a_result_that_takes_longer_than_in_the_search_is_compared_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that was ranked by the time of a candidate with fewer ops in float; the better one is taken then."""
+
+    def interval(time: float) -> RatioInterval:
+        return RatioInterval(time, time - 0.01, time + 0.01)
+
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    ((_, variant),) = schemes["static"]
+    for time, expected in ((0.98, "b"), (0.5, "a")):
+        builts = [b for name in "ab" if (b := search._first(name, [("", variant)])) is not None]
+        for built, (ranked, size) in zip(builts, ((0.5, 200), (0.95, 100)), strict=True):
+            built.trial.ratio, built.trial.bytes = interval(ranked), size
+        times = {builts[0].path: time, builts[1].path: 0.95}
+        setup = SimpleNamespace(
+            criteria=SimpleNamespace(
+                reported=SimpleNamespace(reference=1.0), excess=lambda *_: (Score(1.0, 0.0), "")
+            ),
+            racing=SimpleNamespace(
+                scoring=AS_USERS_RUN,
+                measure=lambda models, *_, t=times: (ModelMetrics(), ModelMetrics(peak_bytes=t[models[0]])),
+            ),
+            source=SimpleNamespace(size=400),
+        )  # fmt: skip
+        monkeypatch.setattr(quantize_module, "latency_ratios", lambda made, _: {1: interval(made.peak_bytes)})
+        taken, _, after = quantize_module.measured_result(builts, setup, search)  # type: ignore[arg-type]
+        assert taken is not None
+        assert (taken.trial.scheme, after.bytes) == (expected, taken.trial.bytes)
 
 
 def test_no_order_is_measured_after_the_search_has_ended(tmp_path: Path) -> None:

@@ -74,6 +74,15 @@ def _ort_static_per_channel(tool: Any, model: Path, feeds: Iterable[Feeds], resu
         _ort_static(tool, source, feeds, result, quant_format=tool.QuantFormat.QDQ, per_channel=True, **types)
 
 
+def _load_ort_float16() -> Quantize:
+    convert = import_module("onnxruntime.transformers.float16").convert_float_to_float16
+
+    def quantize(model: Path, _: Iterable[Feeds], result: Path) -> None:
+        _save(convert(onnx.load(str(model)), keep_io_types=True), result)
+
+    return quantize
+
+
 def _load_onnxsim() -> Quantize:
     import_module("onnxruntime")
     tool = import_module("onnxsim")
@@ -107,6 +116,7 @@ QUANTIZERS: Mapping[str, Quantizer] = {
         "quant_pre_process, then quantize_static to QDQ: uint8 activations, int8 weights per channel",
         partial(_load_ort, _ort_static_per_channel),
     ),
+    "ORT float16": Quantizer("ort", "convert_float_to_float16, inputs and outputs as they are", _load_ort_float16),
     "onnxsim": Quantizer("onnxsim", "quantize_auto", _load_onnxsim),
     "NNCF": Quantizer("nncf", "nncf.quantize", _load_nncf),
 }

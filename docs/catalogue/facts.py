@@ -17,7 +17,7 @@ from record import Example
 from shown import apply_to_example
 
 FAMILIES = ("cleanup", "folding", "shapes", "structure", "linear", "fusion", "arithmetic", "movement", "decomposition")
-"""The families in the order of the README: sub-packages of `passwright.passes`."""
+"""The families in the order of the pipeline: sub-packages of `passwright.passes`."""
 
 
 def passes_by_family() -> dict[str, list[Pass]]:

@@ -21,15 +21,15 @@ from record import Example, load_examples
 
 INDEX = """# The rule catalogue
 
-Every pass and every rule, from their own docstrings. `passes list` prints the same in the terminal. There is
-an [index by operator](operators.md).
+This catalogue shows every pass and every rule, with their docstrings. `passes list` prints the same in the terminal, and the
+[index by operator](operators.md) lists rules by the operators of their patterns.
 
-A rule is an equation with a contract: `exact` (bit for bit), `rounding` (the same in real arithmetic), or
-`conditional` (the same where its condition holds). The *guarantee* says what is [proved](../proofs.md) of it.
-*Opsets* are those that have every operator the rule looks for, and writes in its example; a rule may ask for more,
-and declines then. *Fragile* numbers are those beside which verification tries it hardest. Beside the pattern is the
-smallest model of the tests in which the rule fires, before and after: removed and added nodes are filled in. An
-Identity in it is needed where a value would have two names to keep: an input that is an output.
+A rule is an equation with a contract: `exact` (bit for bit), `rounding` (equal in real arithmetic), or
+`conditional` (equal if its condition holds). The *guarantee* says what is [proved](../proofs.md) about the rule.
+*Opsets* are those that have every operator in the pattern and in the result of the example; a rule may need a later one, and
+then declines. *Critical values* are numbers at which the rule might be wrong; verification uses inputs next to them. The pictures show the
+smallest model of the tests in which the rule fires, before and after: removed and added nodes are filled. A picture may contain an
+Identity, where a value that is both input and output keeps its two names.
 
 | family | passes | rules | |
 |---|---:|---:|---|
@@ -38,7 +38,7 @@ Identity in it is needed where a value would have two names to keep: an input th
 
 OPERATORS = """# Rules by operator
 
-The rules whose patterns have an operator; `passes list --op Conv` prints those for one.
+This index lists the rules whose patterns have an operator. `passes list --op Conv` prints those for one operator.
 
 | operator | rules |
 |---|---|
@@ -90,7 +90,7 @@ def pass_section(p: Pass, examples: Mapping[str, Example]) -> str:
     lines = [f"## {p.name}", pass_docstring(p)]
     if p in OPTIONAL_PASSES:
         lines.append(f"Runs only on request: `--enable {p.name}`.")
-    lines += [f"Option `{name}`, {default!r} unless given." for name, default in options(p)]
+    lines += [f"Option `{name}`, by default {default!r}." for name, default in options(p)]
     if isinstance(p, RulePass):
         lines += [rule_section(r, examples[r.name]) for r in p.rules]
     elif p.name in examples:

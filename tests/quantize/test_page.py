@@ -281,7 +281,7 @@ def test_bits_of_both_formats(tmp_path: Path, output_format: str) -> None:
 
 
 def test_rule_of_the_documentation_takes_part(tmp_path: Path) -> None:
-    document = ROOT / "docs" / "quantize.md"
+    document = ROOT / "docs" / "write-a-rule.md"
     (block,) = (b for b in blocks(document) if b.file == "hard_gates.py")
     plugins = lossy_passes([write_file(block, tmp_path)])
     source = model_source(load("g (float[N,4] x) => (float[N,4] y) { y = Sigmoid(x) }"), inline=True)

@@ -21,15 +21,15 @@ from record import Example, load_examples
 
 INDEX = """# The rule catalogue
 
-This catalogue shows every pass and every rule, with their docstrings. `passes list` prints the same in the terminal, and the
-[index by operator](operators.md) lists rules by the operators of their patterns.
+This catalogue shows every pass and every rule, with their docstrings. `passes list` prints the same in the terminal,
+and the [index by operator](operators.md) lists rules by the operators of their patterns.
 
 A rule is an equation with a contract: `exact` (bit for bit), `rounding` (equal in real arithmetic), or
 `conditional` (equal if its condition holds). The *guarantee* says what is [proved](../proofs.md) about the rule.
-*Opsets* are those that have every operator in the pattern and in the result of the example; a rule may need a later one, and
-then declines. *Critical values* are numbers at which the rule might be wrong; verification uses inputs next to them. The pictures show the
-smallest model of the tests in which the rule fires, before and after: removed and added nodes are filled. A picture may contain an
-Identity, where a value that is both input and output keeps its two names.
+*Opsets* are those that have every operator in the pattern and in the result of the example; a rule may need a later
+one, and then declines. *Critical values* are numbers at which the rule might be wrong; verification uses inputs next to
+them. The pictures show the smallest model of the tests in which the rule fires, before and after: removed and added
+nodes are filled. A picture may contain an Identity, where a value that is both input and output keeps its two names.
 
 | family | passes | rules | |
 |---|---:|---:|---|

@@ -32,6 +32,13 @@ from ..options import (
 if TYPE_CHECKING:
     from ..quantize.quantize_options import QuantizationOptions
 
+OF_OPTIMIZERS = (
+    "pipeline", "plugin", "only", "skip", "enable", "inputs", "shape", "dim", "ep", "ep_library", "engine", "settings",
+    "keep",
+)  # fmt: skip
+"""Options of a comparison of optimizers alone, and of quantizers alone."""
+OF_QUANTIZERS = ("data", "labelled", "metric", "budget", "time")
+
 
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions(
@@ -75,20 +82,8 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
     quantized: bool = option(
         False,
         "Compare quantization tools instead, at the same accuracy budget.",
-        excludes=(
-            "pipeline",
-            "plugin",
-            "only",
-            "skip",
-            "enable",
-            "inputs",
-            "shape",
-            "dim",
-            "ep",
-            "ep_library",
-            "engine",
-        ),
-        enables=("data", "labelled", "metric", "budget", "time"),
+        excludes=OF_OPTIMIZERS,
+        enables=OF_QUANTIZERS,
     )
     time: float | None = criterion_option(
         None, "Seconds after which `passes quantize` starts no candidate.", "SECONDS", kind=float, least=0
@@ -97,19 +92,10 @@ class CompareCommandOptions(CriterionOptions, CompareOptions):
     def __post_init__(self) -> None:
         """Raise UsageError for options of the other comparison."""
         super().__post_init__()
-        others = {
-            "--pipeline": self.pipeline != "basic", "--plugin": self.plugin, "--only": self.only, "--skip": self.skip,
-            "--enable": self.enable, "--inputs": self.inputs, "--shape": self.shape, "--dim": self.dim,
-            "--ep": self.ep != "cpu", "--ep-library": self.ep_library, "--engine": self.engine != ("onnxruntime",),
-            "--settings": self.settings, "--keep": self.keep,
-        }  # fmt: skip
-        quantizing = {
-            "--data": self.data, "--labelled": self.labelled, "--metric": self.metric, "--budget": self.budget != "1%",
-            "--time": self.time is not None,
-        }  # fmt: skip
-        unused, word = (others, "not for") if self.quantized else (quantizing, "for")
-        for name, value in unused.items():
-            require(not value, f"{name} is {word} a comparison with --quantized")
+        unused, word = (OF_OPTIMIZERS, "not for") if self.quantized else (OF_QUANTIZERS, "for")
+        given = {*self.chosen, *(name for name in ("settings", "keep") if getattr(self, name))}  # with places
+        for name in unused:
+            require(name not in given, f"--{name.replace('_', '-')} is {word} a comparison with --quantized")
 
     @property
     def quantization(self) -> QuantizationOptions:

@@ -197,7 +197,7 @@ def listing_by_search(text: str, plugins: Sequence[PluginLike] = ()) -> Listing:
     words = [word for word in re.split(r"[-_\s]+", text.casefold()) if word]
 
     def matches(*texts: str) -> bool:
-        searched = _searchable(" ".join(texts))
+        searched = " ".join(texts).casefold().replace("-", "").replace("_", "")
         return all(word in searched for word in words)
 
     passes = tuple(p for p in everything.passes if matches(p.name, p.doc))
@@ -211,10 +211,6 @@ def listing_by_search(text: str, plugins: Sequence[PluginLike] = ()) -> Listing:
     if not words or not (passes or rules or targets):
         raise UnknownNameError(f"no pass or rule has {text!r} in its name, equation, description or operators")
     return Listing(passes, (), targets, tuple(dict.fromkeys(rules)), {}, everything.broken)
-
-
-def _searchable(text: str) -> str:
-    return text.casefold().replace("-", "").replace("_", "")
 
 
 def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameResolver) -> Listing:

@@ -14,14 +14,9 @@ from ...core.support.regular_files import open_descriptor
 DIGEST_BYTES = 16
 
 
-def bytes_digest(content: bytes) -> str:
-    """A digest of bytes, in 32 hexadecimal digits."""
-    return blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
-
-
 def content_digest(data: Any) -> str:
     """A digest of data of JSON types and others that have a text."""
-    return bytes_digest(json_text(data, indent=None, default=str).encode())
+    return blake2b(json_text(data, indent=None, default=str).encode(), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def regular_file_digest(path: Path) -> str:

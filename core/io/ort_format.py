@@ -45,15 +45,10 @@ ENTRY = re.compile(r"\s*(\w+)\s*")
 TypeLists = Mapping[str, Collection[Any]]
 
 
-def is_ort_format(data: bytes) -> bool:
-    """Whether a file with these first bytes is in onnxruntime's format."""
-    return data[MARK_AT : MARK_AT + len(MARK)] == MARK
-
-
 def is_ort_file(path: Path) -> bool:
     """Whether a file, if there is one, is in onnxruntime's format."""
     with suppress(OSError), path.open("rb") as file:
-        return is_ort_format(file.read(MARK_AT + len(MARK)))
+        return file.read(MARK_AT + len(MARK))[MARK_AT : MARK_AT + len(MARK)] == MARK
     return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -161,7 +161,8 @@ class _Registry:
         inputs = _with_formals(self._schemas[domain, op_type][since], dtypes)
         given = {name: text for formal, text in inputs for name in (formal.typeStr, formal.name)}
         return any(
-            _covers(kernel.version_range, since) and _takes(kernel.type_constraints, given)
+            _covers(kernel.version_range, since)
+            and all(name not in given or given[name] in allowed for name, allowed in kernel.type_constraints.items())
             for kernel in self._kernels.get((domain, op_type), ())
         )
 
@@ -189,7 +190,3 @@ def _covers(versions: tuple[int, int], since: int) -> bool:
     """
     first, last = versions
     return first == since or (last != UNBOUNDED and first <= since <= last)
-
-
-def _takes(constraints: Mapping[str, Sequence[str]], given: Mapping[str, str]) -> bool:
-    return all(name not in given or given[name] in allowed for name, allowed in constraints.items())

@@ -220,14 +220,9 @@ def _root_arguments() -> Iterator[tuple[int, int]]:
 @cache
 def irrational_sizes() -> Mapping[str, float]:
     """The real numbers of `irrational_columns`."""
-    found = {f"root {n}/{d}": _nearest_root(n, d) for n, d in _root_arguments()}
+    found = {f"root {n}/{d}": float(Fraction(math.isqrt(n * d << 256), d << 128)) for n, d in _root_arguments()}
     found |= {f"pi * {n}/{d}": math.pi * n / d for n, d in _PI_MULTIPLES}
     found |= {f"root {n}/{d} / pi": math.sqrt(n / d / math.pi) for n, d in _ROOTS_OVER_PI}
     found |= {f"ln {k}": math.log(k) for k in (2, 10)}
     found |= {f"fourth root 1/{n}": n**-0.25 for n in _head_sizes()}
     return {name: size for name, size in found.items() if name in irrational_columns()}
-
-
-def _nearest_root(n: int, d: int) -> float:
-    """The nearest float64 of the root of n / d; the root of the rounded quotient may be the one beside."""
-    return float(Fraction(math.isqrt(n * d << 256), d << 128))

@@ -532,7 +532,7 @@ def _reduce(call: NodeCall) -> Sequence[Value]:
     if not axes and op in SELF_OF_NONE:
         return [x]
     if prod(x.elements.shape[a] for a in axes) == 1 and _keeps_one(call, x.dtype):
-        return [_without_axes(call, x, axes)]
+        return [x if call.attributes.get("keepdims", 1) else TermTensor(x.dtype, np.squeeze(x.elements, tuple(axes)))]
     kind = call.evaluation.arithmetic.kind(x.dtype)
     is_ordered = kind is not REAL and (op not in EXTREMES or bool(kind.dtype))
     return call.opaque() if not axes or is_ordered else call.computed()
@@ -544,11 +544,6 @@ def _keeps_one(call: NodeCall, dtype: int) -> bool:
     if op not in SELF_OF_NONE or (op not in EXTREMES and dtype in WIDE_INTEGERS):
         return False
     return not (op in SUMS and kind.dtype)
-
-
-def _without_axes(call: NodeCall, x: TermTensor, axes: Sequence[int]) -> TermTensor:
-    """A tensor without axes of extent 1, unless they are kept."""
-    return x if call.attributes.get("keepdims", 1) else TermTensor(x.dtype, np.squeeze(x.elements, tuple(axes)))
 
 
 def _windows(call: NodeCall, x: TermTensor, kernel: Sequence[int]) -> Windows:

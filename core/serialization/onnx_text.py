@@ -128,7 +128,7 @@ class _Writer:
         inputs, outputs = (", ".join(map(self._value_info, vs)) for vs in (graph.input, graph.output))
         inner = indent + INDENT
         declared = [*map(self._value_info, graph.value_info)]
-        declared += [self._initializer(t) for t in graph.initializer]
+        declared += [self._tensor(t, f" {self._name(t.name)} =") for t in graph.initializer]
         known = f"\n{inner}<{f',{chr(10)}{inner} '.join(declared)}>\n{indent}" if declared else ""
         nodes = "".join(f"{inner}{self._node(n, inner)}\n" for n in graph.node)
         return f"{name} ({inputs}) => ({outputs}) {known}{{\n{nodes}{indent}}}"
@@ -238,9 +238,6 @@ class _Writer:
         if dim.HasField("dim_value"):
             return str(dim.dim_value)
         return self._name(dim.dim_param) if dim.dim_param else "?"
-
-    def _initializer(self, tensor: TensorProto) -> str:
-        return self._tensor(tensor, f" {self._name(tensor.name)} =")
 
     def _tensor(self, tensor: TensorProto, name: str | None = None) -> str:
         """A tensor, by default one in an attribute, where its name has to be an identifier."""

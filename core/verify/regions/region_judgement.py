@@ -92,7 +92,7 @@ class RegionJudgement(Struct, frozen=True):
         Where the original computes as much in 16 bits, only overflows count that it has not.
         """
         try:
-            if not self.is_narrowed:
+            if not narrows(self.original.model.model.message, self.rewritten.model.model.message):
                 return self._new_overflows() if self._may_overflow() else OutputDifference()
             result = self.rewritten.with_rounded_ops(self.cut_point, self.values)
         except EvaluationError:
@@ -102,11 +102,6 @@ class RegionJudgement(Struct, frozen=True):
             return OutputDifference()
         found = self.difference(expected, result, judged)
         return replace(found, reason=f"{IN_OWN_TYPES}, {found.reason}")
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether the rewritten region computes more in 16-bit floats."""
-        return narrows(self.original.model.model.message, self.rewritten.model.model.message)
 
     def _may_overflow(self) -> bool:
         """Whether inputs of the region are so large that products of 16-bit floats may overflow."""

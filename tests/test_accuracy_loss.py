@@ -78,7 +78,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     {
         "the same classes": (
             "classes.onnx classes_near.onnx --budget 1%", OK,
-            "classes_near.onnx is within the budget of 1%: agreement 1, on 128 samples drawn at random"),
+            "within the budget of 1%: agreement 1, a loss of 0% (95 % interval 0% to 2.9%), on 128 samples drawn"),
         "other classes": (
             "classes.onnx classes_far.onnx --budget 0.5pt --effort quick", WRONG,
             "classes_far.onnx is over the budget of 0.5pt: agreement 0."),
@@ -93,13 +93,13 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "values_far.onnx is over the budget of 1%: SNR 2."),
         "classes by request": (
             "values.onnx values_far.onnx --budget 1% --metric top1", WRONG,
-            "values_far.onnx is over the budget of 1%: agreement 1, and SNR 6.0 dB (10 is the least)"),
+            "agreement 1, a loss of 0% (95 % interval 0% to 2.9%), and SNR 6.0 dB (10 is the least)"),
         "nothing": ("values.onnx values.onnx --budget 0%", OK, "within the budget of 0%: no difference, on 128"),
         "given": (
             "values.onnx values_near.onnx --budget 1% --inputs given.npz", OK, "of the signal, on 2 given samples"),
         "labels": (
             "classes.onnx classes_near.onnx --budget 1% --labelled labels.npz", OK,
-            "within the budget of 1%: top-1 1, on 8 labelled rows of labels.npz"),
+            "1%: top-1 1, a loss of 0% (95 % interval -32% to 32%), on 8 labelled rows of labels.npz"),
         "wrong labels": (
             "classes.onnx classes_far.onnx --budget 1% --labelled labels.npz", WRONG,
             "over the budget of 1%: top-1 0."),
@@ -173,8 +173,8 @@ def test_a_regressor_is_no_classifier(files: Path) -> None:
     found = " ".join(invoke("verify", "scores.onnx", "halved.onnx", "--budget", "1%", code=WRONG).stdout.split())
     assert re.search(r"halved.onnx is over the budget of 1%: SNR [56]\.\d dB, noise 2[5-9]% of the signal", found)
     assert (
-        "note: y is compared as numbers, as nothing shows that it contains class scores; if it does, give --metric top1"
-        in found
+        "note: y is compared as numbers, as nothing shows that it contains class scores; if it does, choose the metric "
+        "top1" in found
     )
     other = invoke("verify", "scores.onnx", "halved.onnx", "--budget", "1%", "--metric", "top1").stdout
     assert "within the budget of 1%: agreement 1" in " ".join(other.split())

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from page_parser import ParsedPage
@@ -18,7 +19,7 @@ from passwright.core.run.failures import RejectedChange
 from passwright.core.run.report import PassRecord, RunHint, Stats, TransformRecord
 from passwright.core.verify.verdict import OutputDifference, Verdict
 from rewriting import load
-from sample_reports import comparison, report
+from sample_reports import NAMES, advice, bench_report, comparison, profile_pair, quantization, report, tuning
 
 import passwright
 
@@ -65,7 +66,6 @@ def test_card_names_all_that_was_left_out_and_hints() -> None:
     assert "left out pad-pool/pad_into_max_pool #4 at y: off by up to 2.0" in found.text
     assert "quantized left out: the model has no quantized ops" in found.text
     assert "note: a note" in found.text
-    assert "hint: at opset 20, more ops could be fused (6 Gelu): --opset 20" in found.text
     assert "compared with the model after clear-docs" in found.text
     noted = parsed(describe(run, in_notebook=True)).text
     assert "hint: at opset 20, more ops could be fused (6 Gelu): opset=20" in noted
@@ -106,6 +106,41 @@ def test_cards_of_other_reports(name: str) -> None:
     assert ("div", "class", f"verdict {tone}") in found.attributes
     assert re.fullmatch(rf"<{type(made).__name__} [^\n]{{1,300}}>", repr(made))
     assert bool(made) == (tone == "good")
+
+
+MADE: dict[str, Callable[[], Any]] = {
+    "advise": lambda: advice(NAMES),
+    "tune": lambda: tuning(NAMES),
+    "quantize": lambda: quantization(NAMES),
+    "bench": lambda: bench_report(NAMES),
+    "profile": profile_pair,
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_reports_of_measurements_have_cards_and_short_texts(name: str) -> None:
+    made = MADE[name]()
+    assert f"passes {name}" in parsed(made._repr_html_()).text
+    assert re.fullmatch(rf"<{type(made).__name__} [^\n]{{1,600}}>", repr(made))
+
+
+def test_parts_of_results_have_short_texts() -> None:
+    result = passwright.optimize(load(TEXT))
+    assert re.fullmatch(
+        r"<Report of g: 4 -> 1 nodes, verified: bit-identical, on \d+ sets of inputs>", repr(result.report)
+    )
+    assert re.fullmatch(r"<Verdict: verified: bit-identical, on \d+ sets of inputs>", repr(result.report.verification))
+    assert repr(passwright.verify(load(TEXT), load(WRONG)).verdict).startswith("<Verdict: wrong: y: off by up to ")
+    assert repr(passwright.optimize(load(TEXT), verify=False).report) == "<Report of g: 4 -> 1 nodes, not verified>"
+
+
+def test_notes_of_reports_name_arguments_of_python(tmp_path: Path) -> None:
+    labelled = tmp_path / "rows.npz"
+    x = np.random.default_rng(0).normal(size=(4, 4)).astype("float32")
+    np.savez(labelled, x=x, labels=x.argmax(1))
+    result = passwright.quantize(load(SMALLER), labelled=labelled, threads=1, min_time=0.01, trials=1, scheme="half")
+    assert "calibrated with the labelled rows of the search; data names other samples" in result.report.notes
+    assert "--" not in parsed(result._repr_html_()).text
 
 
 def test_cards_of_large_reports_are_cut() -> None:

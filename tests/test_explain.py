@@ -613,14 +613,14 @@ def test_other_optimizers_outside_pipeline(tmp_path: Path, name: str, line: str)
 @cases(
     ("arguments", "code", "lines"),
     {
-        "in a run": ([], 0, ["fired once", "#0 at s, replacing Add s, MatMul m",
+        "in a run": ([], 0, ["applied once", "#0 at s, replacing Add s, MatMul m",
                              "no match at 1 remaining op: another op (1)", "Add t: 1 of 2 ops fit"]),
-        "as it is": (["--as-is"], 0, ["would fire at 1 op", "Add s", "no match at 1 op: another op (1)"]),
+        "as it is": (["--as-is"], 0, ["would apply at 1 op", "Add s", "no match at 1 op: another op (1)"]),
         "no root": (["--at", "y"], 0, ["no op left to start from: no op there is Add"]),
         "none listed": (["--limit", "0"], 0, ["... and 1 more (--limit)"]),
         "place": (["--at", "matmul"], 1, [UNKNOWN]),
         "negative limit": (["--limit", "-1"], 2, []),
-        "pipeline": (["--pipeline", "none"], 0, ["did not fire"]),
+        "pipeline": (["--pipeline", "none"], 0, ["was not applied"]),
         "unknown symbol": (["--dim", "M=2"], 1, []),
     },
 )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...core.rewriting.change_log import Change
 from ..optimize.closest_match import MismatchKind
-from ..optimize.match_report import MatchReport
+from ..optimize.match_report import MatchDiagnosis, MatchReport
 from ..report.descriptions import join_truncated
 from ..report.document import Document, Lines, Preformatted
 from ..report.number_text import plural
@@ -81,7 +81,7 @@ def _rule_lines(r: RuleExplanation, limit: int, *, as_is: bool) -> Iterator[str]
     if r.equation:
         yield f"    {r.equation}"
     if not as_is:
-        times = {0: "did not fire", 1: "fired once"}.get(len(r.changes), f"fired {len(r.changes)} times")
+        times = {0: "was not applied", 1: "applied once"}.get(len(r.changes), f"applied {len(r.changes)} times")
         yield from _change_lines(times, r.changes, limit)
     if r.match_report is not None:
         yield from _match_lines(r.match_report, limit, as_is=as_is)
@@ -104,7 +104,7 @@ def _decline_lines(declines: Mapping[str, str], limit: int) -> Iterator[str]:
 
 def _match_lines(report: MatchReport, limit: int, *, as_is: bool) -> Iterator[str]:
     if report.matches:
-        yield f"    {'would fire' if as_is else 'would still fire'} at {plural(len(report.matches), 'op')}"
+        yield f"    {'would apply' if as_is else 'would still apply'} at {plural(len(report.matches), 'op')}"
         yield from (f"        {f.root}{f.inside}" for f in report.matches[:limit])
         yield from _remaining_count(len(report.matches) - limit)
     if report.remark:
@@ -113,12 +113,21 @@ def _match_lines(report: MatchReport, limit: int, *, as_is: bool) -> Iterator[st
     if missed:
         kinds = ", ".join(f"{MISS_TEXTS[MismatchKind(kind)]} ({n})" for kind, n in report.miss_counts.items())
         yield f"    no match at {plural(missed, 'op' if as_is else 'remaining op')}: {kinds}"
+    alike: dict[tuple[str, ...], list[str]] = {}
     for f in report.near_misses:
-        yield f"        {f.root}{f.inside}: {f.matched} of {plural(f.size, 'op')} fit"
-        for m in f.failures:
-            values = ", ".join(f"{name} is {what}" for name, what in (m.bindings or {}).items())
-            yield f"            {m.reason}{f': {values}' if values else ''}"
+        alike.setdefault(tuple(_miss_lines(f)), []).append(f.root)
+    for (place, *reasons), roots in alike.items():
+        yield f"        {join_truncated(roots)}{place}"
+        yield from (f"            {reason}" for reason in reasons)
     yield from _remaining_count(missed - len(report.near_misses))
+
+
+def _miss_lines(f: MatchDiagnosis) -> Iterator[str]:
+    """How much of a pattern fits at an op, to write after its name, and the reasons."""
+    yield f"{f.inside}: {f.matched} of {plural(f.size, 'op')} fit"
+    for m in f.failures:
+        values = ", ".join(f"{name} is {what}" for name, what in (m.bindings or {}).items())
+        yield f"{m.reason}{f': {values}' if values else ''}"
 
 
 def _remaining_count(more: int) -> Iterator[str]:

@@ -319,7 +319,7 @@ class Agreement:
     def notes(self) -> list[str]:
         """The outputs that count as numbers, and may be scores of classes."""
         names = [n for n in self.uses.may_score if n in self.outputs and not self.outputs[n].names_classes]
-        why = "as nothing shows that it contains class scores; if it does, give --metric top1"
+        why = "as nothing shows that it contains class scores; if it does, choose the metric top1"
         return [f"{name} is compared as numbers, {why}" for name in names]
 
     def observe(self, wanted: Sequence[Any]) -> None:

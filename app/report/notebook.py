@@ -12,6 +12,7 @@ from .document import CARD, Document, Lines, Preformatted, Table, cell_lines
 from .number_text import plural
 from .page import render_template
 from .picture_text import cut_end, limit_lines
+from .progress import in_python
 
 MAX_BYTES = 30_000
 MAX_ROWS = (20, 10, 5, 1)  # of a table, the next number if the card is too large
@@ -32,9 +33,11 @@ def report_line(self: object) -> str:
 
 
 def _document_of(report: object) -> Document:
-    """The document of a report, which the function `describe` of the module `document` in its package makes."""
-    package = type(report).__module__.rpartition(".")[0]
-    document: Document = import_module(".document", package).describe(report)
+    """The document of a report, by the function `describe` of its module, or else of `document` in its package."""
+    module = type(report).__module__
+    own = vars(import_module(module))
+    describe = own["describe"] if "describe" in own else import_module(".document", module.rpartition(".")[0]).describe
+    document: Document = describe(report)
     return document
 
 
@@ -95,4 +98,4 @@ class ShortTable(Struct, frozen=True):
 
 
 def _first_lines(lines: Iterable[str]) -> list[str]:
-    return limit_lines([cut_end(printable(line), MAX_LINE) for line in lines], MAX_LINES)
+    return limit_lines([cut_end(in_python(printable(line)), MAX_LINE) for line in lines], MAX_LINES)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import wraps
 from importlib import import_module
 from inspect import signature
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast
 
 from ...core.errors import PassesError
 from ...core.support.printable_text import printable_line
@@ -85,7 +85,7 @@ def _with_keywords(options: Callable[..., Any], name: str, optional: int = 0) ->
             with messages_for_python():
                 chosen = options(**given)
                 with shown_progress(chosen.progress) as show:
-                    return function(*first, replace(chosen, progress=show))
+                    return _with_notes_for_python(function(*first, replace(chosen, progress=show)))
 
         vars(call)["__signature__"] = own
         call.__name__ = call.__qualname__ = name
@@ -102,6 +102,15 @@ def messages_for_python() -> Generator[None]:
     except PassesError as e:
         e.args = tuple(in_python(text) if isinstance(text, str) else text for text in e.args)
         raise
+
+
+def _with_notes_for_python(outcome: Any) -> Any:
+    """A report, or a result with one, whose notes name arguments of Python."""
+    for report in (outcome, getattr(outcome, "report", None)):
+        notes: object = getattr(report, "notes", None)
+        if isinstance(notes, list):
+            notes[:] = map(in_python, cast("list[str]", notes))
+    return outcome
 
 
 def in_python(text: str) -> str:

@@ -283,6 +283,10 @@ class Report:
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     target: TargetFit | None = None
 
+    def __repr__(self) -> str:
+        sizes = f"{self.before.nodes} -> {self.after.nodes} nodes"
+        return f"<Report of {self.source}: {sizes}, {self.verification or 'not verified'}>"
+
     @property
     def has_changes(self) -> bool:
         """Whether any transform or pass changed the model."""

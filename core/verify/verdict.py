@@ -138,6 +138,15 @@ class Verdict(Struct, frozen=True):
         """Whether no difference was found."""
         return self.failure is None
 
+    def __str__(self) -> str:
+        if self.failure is not None:
+            return f"wrong: {self.failure}"
+        agreement = "bit-identical" if self.exact else "within tolerance"
+        return f"verified: {agreement}, on {len(self.input_sets)} sets of inputs"
+
+    def __repr__(self) -> str:
+        return f"<Verdict: {self}>"
+
     def to_data(self) -> dict[str, Any]:
         """The verdict as data for JSON; an input set is given by its name."""
         data = to_builtins(replace(self, failure=None))

@@ -19,7 +19,7 @@ from shown import pictures
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "build" / "api" / "passwright"
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-PROSE = re.compile(r"\n\n(?=[A-Z`])(.+?)(?:[.:](?=\s)|\n\n|$)", re.DOTALL)
+PROSE = re.compile(r"\n\n(?=[A-Z]|`(?!``)|passwright|onnxruntime)(.+?)(?:[.:](?=\s)|\n\n|$)", re.DOTALL)
 """The first sentence of the first paragraph that is neither code nor a list, a table or a heading."""
 PLACEHOLDER = re.compile(r'<div data-pictures="([\w-]+)"></div>')
 

@@ -27,7 +27,10 @@ BYTES_AT_ONCE = 512 << 20  # of the Gram matrices in memory
 
 
 class IntegerWeights(NamedTuple):
-    """The weights of an op as integers: the op that reads them, the scales that they have, and their zero point."""
+    """The weights of an op as integers: the op that reads them, the scales that they have, and their zero point.
+
+    The scales of weights behind Cast and Mul are of their own shape; others have one for all, or for each channel.
+    """
 
     reader: Op
     scales: Array
@@ -36,7 +39,9 @@ class IntegerWeights(NamedTuple):
     @classmethod
     def of(cls, op: Op) -> IntegerWeights:
         """Read those behind DequantizeLinear, or behind Cast and Mul; declines others, and blocks."""
-        maker = required_producer(operand(op, 1), "DequantizeLinear", "Mul")
+        maker = required_producer(operand(op, 1), "DequantizeLinear", "Mul", "Reshape")
+        if maker.type == "Reshape":
+            maker = required_producer(operand(maker), "Mul")
         if maker.type == "Mul":
             scales = operand(maker, 1)
             stored = scales if scales.is_const else operand(required_producer(scales, "Cast"))
@@ -195,11 +200,16 @@ def rounded_layer(pair: LayerPair, grams: Sequence[Gram]) -> RoundedLayer:
     found, original = IntegerWeights.of(pair.quantized), pair.original
     exact = in_matrices(original, float_weights(operand(original, 1)) * float(original.attr("alpha", 1.0)))
     groups, columns, outputs = exact.shape
-    require(in_matrices(pair.quantized, found.integers).shape == exact.shape, "the weights have other shapes")
+    shape = operand(pair.quantized, 1).static_shape  # blocks have other dims
+    integers = in_matrices(pair.quantized, found.integers.reshape(shape))
+    require(integers.shape == exact.shape, "the weights have other shapes")
     require(all(g.sums.shape == (groups, columns, columns) for g in grams), "the Gram matrices have other shapes")
-    require(found.scales.size in {1, groups * outputs}, "its scales are of other channels")
-    steps = np.where(found.scales > 0, found.scales, 1).reshape(-1)  # one of zeros may be 0 as a half
-    scales = np.broadcast_to(steps, (groups * outputs,)).reshape(groups, 1, outputs)
+    steps = np.where(found.scales > 0, found.scales, 1)  # one of zeros may be 0 as a half
+    if steps.ndim == found.integers.ndim:
+        scales = in_matrices(pair.quantized, np.broadcast_to(steps, found.integers.shape).reshape(shape))
+    else:
+        require(steps.size in {1, groups * outputs}, "its scales are of other channels")
+        scales = np.broadcast_to(steps.reshape(-1), (groups * outputs,)).reshape(groups, 1, outputs)
     zeros = np.full((1, outputs), found.zero)
     limit = int(np.abs(found.integers.astype(np.int64) - found.zero).max(initial=0))
     grid = Grid(found.zero - limit, found.zero + limit, found.zero)

@@ -324,8 +324,8 @@ def gptq(weights: Array, grid: Grid, gram: Array, parameters: Parameters | Calla
     With L^T L the Gram matrix and L lower triangular, the error of products is that of L @ errors, whose row i has the
     rows up to i alone: so row i is the integer nearest to where row i of that is 0. These are the integers of the paper
     (Chen et al., 2025: Babai's algorithm), without an inverse. The parameters of a block are found for the weights that
-    are best once its first row is reached, unless they are given for all. Without blocks, the rows of the largest
-    inputs come first, whose errors are then made up for by all others.
+    are best once its first row is reached, unless they are given, for all rows or for each. Without blocks, the rows of
+    the largest inputs come first, whose errors are then made up for by all others.
     """
     rows = len(weights)
     order = np.arange(rows) if grid.block > 0 else np.argsort(-np.diag(gram), kind="stable")
@@ -333,22 +333,24 @@ def gptq(weights: Array, grid: Grid, gram: Array, parameters: Parameters | Calla
     lower = lower_factor(gram[np.ix_(order, order)])
     step = grid.extent(rows) if grid.block > 0 else GPTQ_ROWS
     integers, errors = np.empty(weights.shape, np.int64), np.empty(weights.shape)
+    scales, zeros = np.empty(weights.shape), np.empty(weights.shape, np.int64)  # of rows in this order
+    if not callable(parameters):
+        scales, zeros = (np.broadcast_to(a, weights.shape)[order] for a in parameters)
     found: list[Parameters] = []
     for start in range(0, rows, step):
         end = min(start + step, rows)
         inner, moved = lower[start:end, start:end], lower[start:end, :start] @ errors[:start]
-        if not found or grid.block > 0:
+        if callable(parameters) and (not found or grid.block > 0):
             block = left[start:end] + np.linalg.solve(inner, moved) if grid.block > 0 else left
-            blocks = in_blocks(block, step if grid.block > 0 else rows)
-            found.append(parameters(blocks) if callable(parameters) else parameters)
-        (scales,), (zeros,) = found[-1]
+            found.append(parameters(in_blocks(block, step if grid.block > 0 else rows)))
+            scales[start : start + len(block)], zeros[start : start + len(block)] = found[-1]
         for i in range(start, end):
             row, earlier = inner[i - start], np.einsum("i,ij->j", inner[i - start, : i - start], errors[start:i])
             wanted = left[i] + (moved[i - start] + earlier) / row[i - start]
-            integers[i] = np.clip(np.rint(wanted / scales) + zeros, grid.least, grid.greatest)
-            errors[i] = left[i] - (integers[i] - zeros) * scales
-    scales, zeros = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Rounded(integers[np.argsort(order)], scales, zeros)
+            integers[i] = np.clip(np.rint(wanted / scales[i]) + zeros[i], grid.least, grid.greatest)
+            errors[i] = left[i] - (integers[i] - zeros[i]) * scales[i]
+    kept = (np.concatenate(parts) for parts in zip(*(found or [parameters]), strict=True))
+    return Rounded(integers[np.argsort(order)], *kept)
 
 
 def lower_factor(gram: Array) -> Array:

@@ -47,6 +47,7 @@ BLOCKS = (16, 32, 64, 128, 256)  # of MatMulNBits
 CHANNEL_BLOCKS = (128, 64)  # into which a channel is split for MatMulNBits, all with one scale; others are slower
 SLOW_ROUNDING = {"gptq", "hqq"}
 INT8_ACCURACY = 4  # the accuracy_level of MatMulNBits at which it makes int8 of activations
+STORED_BLOCK = 64  # weights at most that share a scale if stored: 2 % more bytes, and 3 to 5 dB less noise
 STORING_BYTES = 400  # about, of the ops, names and tensors that weights stored in int8 need
 RECURRENT_OPS = ("GRU", "LSTM", "RNN")
 CHANNEL_AXES = {"Conv": 0, "ConvTranspose": 1, "MatMul": -1, "Gemm": 1, **dict.fromkeys(RECURRENT_OPS, 1)}
@@ -240,7 +241,7 @@ QUANTIZE_TABLES = RulePass("quantize-tables", (quantize_table,))
 
 @rule(lambda g, op: g.one_of(*CHANNEL_AXES)(...) @ op, contract=LOSSY, group="store-int8-weights")
 def store_int8_weights(g: RewriteBuilder, op: Op) -> Any:
-    """Conv(x, w) => Conv(x, Cast(w as int8) * s); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN"""
+    """Conv(x, w) => Conv(x, Reshape(Cast(w as int8) * s)); so for ConvTranspose, MatMul, Gemm, GRU, LSTM, RNN"""
     spec = required_spec(g)
     inputs = list(op.inputs)
     for index in (1, 2) if op.type in RECURRENT_OPS else (1,):
@@ -268,17 +269,52 @@ def store_int8_table(g: RewriteBuilder, table: Value, op: Op) -> Any:
     return getattr(g, op.type)(stored(g, spec, table, table.rank - 2), *op.inputs[1:], **op.attrs)
 
 
+class StoredForm(NamedTuple):
+    """The dims in which weights are stored, and those of their axes along which there is a scale for each index."""
+
+    dims: tuple[int, ...]
+    kept: tuple[int, ...]
+
+    @classmethod
+    def of(cls, shape: Sequence[int], axis: int) -> StoredForm:
+        """A scale for each index of an axis, or for each block of at most STORED_BLOCK of the weights that have it."""
+        before, channels, after = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+        block = block_extent(after, STORED_BLOCK) if after >= before else block_extent(before, STORED_BLOCK // after)
+        if before * after <= 2 * STORED_BLOCK or block == max(before, after):
+            return cls(tuple(shape), (axis,))
+        if after >= before:
+            return cls((before, channels, after // block, block), (0, 1, 2))
+        return cls((before // block, block, channels, after), (0, 2))
+
+    @property
+    def scale_dims(self) -> list[int]:
+        """The dims of the scales."""
+        return [n if i in self.kept else 1 for i, n in enumerate(self.dims)]
+
+
+def block_extent(extent: int, most: int) -> int:
+    """The largest divisor of an extent up to `most`; the extent itself if the blocks were small."""
+    found = next((n for n in range(most, most // 4, -1) if extent % n == 0), 0) if most else 0
+    return found or extent
+
+
 def saved_bytes(w: Value, axis: int) -> int:
-    """The bytes by which weights in int8, with a scale for each index of an axis, make a file smaller."""
+    """The bytes by which weights in int8, with their scales, make a file smaller."""
     width = helper.tensor_dtype_to_np_dtype(w.dtype).itemsize
-    return (width - 1) * prod(w.static_shape) - 4 * w.static_shape[axis] - STORING_BYTES
+    scales = prod(StoredForm.of(w.static_shape, axis).scale_dims)
+    return (width - 1) * prod(w.static_shape) - 4 * scales - STORING_BYTES
 
 
 def stored(g: RewriteBuilder, spec: QuantizationSpec, w: Value, axis: int) -> Value:
-    """Weights as int8, times one scale for each index of an axis."""
-    channels = np.moveaxis(float_weights(w), axis, -1)
-    rounded = rounded_weights(channels.reshape(-1, channels.shape[-1]), Grid(-127, 127), spec.rounding)
-    integers = np.moveaxis(rounded.integers.reshape(channels.shape), -1, axis).astype(np.int8)
-    scales = rounded.scales.reshape([-1 if i == axis else 1 for i in range(w.rank)]).astype(np.float32)
+    """Weights as int8, times their scales."""
+    dims, kept = form = StoredForm.of(w.static_shape, axis)
+    summed = [i for i in range(len(dims)) if i not in kept]
+    order = [*summed, *kept]
+    turned = float_weights(w).reshape(dims).transpose(order)
+    matrix = turned.reshape(-1, prod(dims[i] for i in kept))
+    rounded = rounded_weights(matrix, Grid(-127, 127), spec.rounding)
+    integers = rounded.integers.reshape(turned.shape).transpose(np.argsort(order)).astype(np.int8)
+    scales = rounded.scales.reshape(form.scale_dims).astype(np.float32)
     floats = g.Mul(g.Cast(g.const(integers), to=TensorProto.FLOAT), g.const(scales))
-    return floats if w.dtype == TensorProto.FLOAT else g.Cast(floats, to=w.dtype)
+    whole = floats if dims == w.static_shape else g.Reshape(floats, list(w.static_shape))
+    return whole if w.dtype == TensorProto.FLOAT else g.Cast(whole, to=w.dtype)

@@ -210,6 +210,30 @@ def test_weights_stored_in_int8_are_rounded_too() -> None:
     assert decibels(run(model, unseen), run(after, unseen)) > decibels(run(model, unseen), run(made, unseen)) + 1.8
 
 
+@pytest.mark.parametrize(
+    ("text", "constants", "samples"),
+    [
+        (CONVS + "y = Conv(x, u) }", weights(32, 4, 9, 9), images),
+        (TEXTS.replace("24", "192") + "y = MatMul(x, u) }", weights(192, 32), None),
+        (ROWS.replace("24", "192") + "y = Gemm<transB=1>(x, u) }", weights(32, 192), None),
+    ],
+    ids=["Conv", "MatMul", "transB"],
+)
+def test_blocks_of_stored_weights_are_rounded_too(text: str, constants: Any, samples: Any) -> None:
+    def wide(count: int, seed: int) -> dict[str, Any]:
+        return {"x": smooth(count, *([6] if "MatMul" in text else []), 192, seed=seed)}
+
+    samples = samples or wide
+    model = load(text, opset=17, weights={"u": constants})
+    stored = rule_pass(stored_weights, "store-int8-weights")
+    made = to_onnx(apply_passes(model, Pipeline("stored", (stored,), quantization=QuantizationSpec()))[0])
+    assert "Reshape" in {n.op_type for n in made.graph.node}
+    after, change_log = rounded(model, made, [samples(4, seed) for seed in range(48)])
+    assert change_log.counts[NAME][NAME] == 1
+    unseen = samples(32, 1000)
+    assert decibels(run(model, unseen), run(after, unseen)) > decibels(run(model, unseen), run(made, unseen)) + 1.8
+
+
 def test_scales_may_be_stored_as_halves_afterwards() -> None:
     """Those of a channel of zeros become 0."""
     u = weights(1024, 4, 3, 3)

@@ -556,6 +556,52 @@ def test_stored_weights(name: str, opset: int) -> None:
     assert len(made.SerializeToString()) < len(load(text, opset, {**weights, **others}).SerializeToString())
 
 
+BLOCKS = {
+    "Conv": ("g (float[1,32,5,5] x) => (float[1,40,3,3] y) { y = Conv(x, w) }", normal(40, 32, 3, 3), (0, 1, 2, 3), 48),
+    "depthwise": ("g (float[1,40,20,20] x) => (float[1,40,5,5] y) { y = Conv<group=40>(x, w) }",
+                  normal(40, 1, 16, 16), (0, 1, 2, 3), 64),
+    "MatMul": ("g (float[5,192] x) => (float[5,40] y) { y = MatMul(x, w) }", normal(192, 40), (1, 0), 64),
+    "transB": ("g (float[5,192] x) => (float[5,40] y) { y = Gemm<transB=1>(x, w) }", normal(40, 192), (0, 1), 64),
+    "matrices": ("g (float[3,5,192] x) => (float[3,5,40] y) { y = MatMul(x, w) }", normal(3, 192, 40), (2, 0, 1), 64),
+    "ConvTranspose": ("g (float[1,128,4,4] x) => (float[1,40,6,6] y) { y = ConvTranspose(x, w) }",
+                      normal(128, 40, 3, 3), (1, 0, 2, 3), 36),
+    "GRU": ("g (float[5,2,192] x) => (float[5,1,2,32] y) { y = GRU<hidden_size=32>(x, w, r) }",
+            normal(1, 96, 192), (1, 0, 2), 64),
+    "table": ("g (float[5,6] x) => (float[5,192] y) { i = ArgMax<axis=1,keepdims=0>(x) y = Gather(w, i) }",
+              normal(32, 192), (0, 1), 64),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_long_channels_are_stored_in_blocks(name: str) -> None:
+    """Each block of at most 64 weights of a channel has a scale of its own."""
+    text, w, order, block = BLOCKS[name]
+    w = w * np.random.default_rng(1).uniform(0.05, 1, (1, *w.shape[1:])).astype(np.float32)  # of unlike inputs
+    others = {"r": np.zeros((1, 96, 32), np.float32)} if name == "GRU" else {}
+    model = load(text, 17, {"w": w, **others})
+    made = quantized(model, EIGHT, STORE_INT8_WEIGHTS)
+    channels = w.transpose(order).reshape(w.shape[order[0]], -1, block).astype(np.float64)
+    scales = (np.abs(channels).max(axis=2, keepdims=True) / 127).astype(np.float32)
+    turned = (np.rint(channels / scales) * scales).reshape([w.shape[i] for i in order])
+    wanted = turned.transpose(np.argsort(order)).astype(np.float32)
+    dims = next(v.type.tensor_type.shape.dim for v in model.graph.input)
+    x = normal(*(d.dim_value for d in dims), seed=2)
+    expected = run(load(text, 17, {"w": wanted, **others}), {"x": x})[0]
+    operators, (got,) = loaded(made, {"x": x})
+    np.testing.assert_allclose(got, expected, rtol=0, atol=1e-3)
+    assert operators == loaded(model, {"x": x})[0]  # no trace of the integers
+    assert {a.dtype for a in initializers(made).values() if a.size == w.size} == {np.dtype(np.int8)}
+    assert len(made.SerializeToString()) < 0.29 * len(model.SerializeToString()) + 800
+
+
+@pytest.mark.parametrize("extents", [(131, 40), (128, 40)])
+def test_channels_without_blocks_have_one_scale(extents: tuple[int, int]) -> None:
+    """Where they are short, or no number of blocks divides them."""
+    model = load(f"g (float[5,{extents[0]}] x) => (float[5,40] y) {{ y = MatMul(x, w) }}", 17, {"w": normal(*extents)})
+    made = quantized(model, EIGHT, STORE_INT8_WEIGHTS)
+    assert op_types(made) == ["Cast", "Mul", "MatMul"]
+
+
 def test_stored_halves() -> None:
     text = "g (float16[1,6,9,9] x) => (float16[1,32,7,7] y) { y = Conv(x, w) }"
     w, x = normal(32, 6, 3, 3).astype(np.float16), normal(1, 6, 9, 9).astype(np.float16)

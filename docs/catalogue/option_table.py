@@ -16,23 +16,22 @@ import passwright
 REFERENCE = Path(__file__).parents[1] / "reference.md"
 FUNCTIONS = {"run": "optimize", "bisect": "bisect_ort"}
 """Functions of other names than their commands."""
-START, END = "| option | Python | default | commands | |\n|---|---|---|---|---|\n", "\n\n"
+START, END = "| option | default | commands | |\n|---|---|---|---|\n", "\n\n"
 
 
 def option_table() -> str:
-    """A row for each option: its names, its default, and the commands that have it."""
+    """A row for each option: its default and the commands that have it, with a mark where their functions do not."""
     group: Any = get_command(app)
-    rows = dict[tuple[str, str, str, str], list[str]]()
+    rows = dict[tuple[str, str, str], list[str]]()
     for name in COMMANDS:
         command = group.commands[name]
         defaults = {n: default for c in command.classes for n, (default, _) in options_of(c).items()}
         for parameter, about in command.options.items():
-            python = _python_name(name, parameter, about)
-            row = (_flag(parameter, about), python, _default(defaults.get(parameter)), about.help)
-            rows.setdefault(row, []).append(name)
+            row = (_flag(parameter, about), _default(defaults.get(parameter)), about.help)
+            rows.setdefault(row, []).append(name if _is_in_python(name, parameter, about) else rf"{name}\*")
     return START + "".join(
-        f"| {flag} | {python} | {default} | {', '.join(commands)} | {text.replace('|', '&#124;')} |\n"
-        for (flag, python, default, text), commands in sorted(rows.items(), key=lambda row: row[0][0].lstrip("`-"))
+        f"| {flag} | {default} | {', '.join(commands)} | {text.replace('|', '&#124;')} |\n"
+        for (flag, default, text), commands in sorted(rows.items(), key=lambda row: row[0][0].lstrip("`-"))
     )
 
 
@@ -41,15 +40,12 @@ def _flag(parameter: str, about: Option) -> str:
     return f"`{flag}`" if about.kind is bool else f"`{flag} {about.metavar}`"
 
 
-def _python_name(command: str, parameter: str, about: Option) -> str:
-    """The parameter of the function of a command; empty for an option of the command line alone."""
+def _is_in_python(command: str, parameter: str, about: Option) -> bool:
+    """Whether the function of a command has the option, or the one that it negates."""
     function = getattr(passwright, FUNCTIONS.get(command, command), None)
     if function is None:
-        return ""
-    known = signature(function).parameters
-    if parameter in known:
-        return f"`{parameter}=`"
-    return f"`{about.excludes[0]}=False`" if parameter == f"no_{''.join(about.excludes)}" else ""
+        return False
+    return parameter in signature(function).parameters or parameter == f"no_{''.join(about.excludes)}"
 
 
 def _default(value: object) -> str:

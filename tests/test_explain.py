@@ -527,6 +527,11 @@ def test_explanation_at_value(at: str, made: list[str], left: list[str]) -> None
     {
         "a rule": ("matmul_ad_to_gemm", {}, "did you mean matmul_add_to_gemm"),
         "a pass": ("fuse_gemm", {}, "did you mean fuse-gemm"),
+        "an operator": (
+            "layernorm",
+            {},
+            r"rules of [\w, -]*fuse-norm\b[\w, -]* are about it; see `passes list --search",
+        ),
         "no similar name": ("q", {}, "no pass or rule is named q .see `passes list --search q`."),
         "pipeline": ("fuse-gemm", {"pipeline": "bsic"}, "no pass or pipeline is named bsic"),
         "part of another optimizer": ("ort:most", {}, "onnxruntime has the levels ort:basic"),

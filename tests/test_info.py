@@ -85,6 +85,18 @@ def test_tables_fit_and_cut_no_name(models: tuple[Path, Path], width: int) -> No
     assert "float[N,8]" in text
 
 
+def test_types_of_many_models_are_broken_at_commas(tmp_path: Path) -> None:
+    names = [tmp_path / f"{n}.onnx" for n in range(3)]
+    for name in names:
+        text = "g (float[batch,1,32,width] line) => (float[batch,1,32,width] y) { y = Relu(line) }"
+        onnx.save(load(text, opset=21), name)
+    table = cells(invoke(*names).stdout)
+    assert table["nodes"] == ["1", "1", "1"]
+    assert table["line"] == ["float[batch,1,"] * 3
+    assert table["y"] == ["float[batch,1,"] * 3
+    assert cells(invoke(*names[:2]).stdout)["line"] == ["float[batch,1,32,width]"] * 2
+
+
 def test_counts_are_those_of_a_run(models: tuple[Path, Path]) -> None:
     """Nodes, parameters and bytes of a model are the same wherever they are shown."""
     first, second = models

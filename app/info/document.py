@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from os.path import commonpath
 from pathlib import Path
 
 from rich.filesize import decimal
 
-from ..report.document import Document, Lines, Table, TableRow
+from ..report.document import Cell, Document, Lines, Table, TableRow
 from ..report.number_text import compact, plural
 from .info import InfoReport, ModelInfo
 
 INDENT = "  "
+WIDE_MODELS = 2  # with as many columns as they need
+NARROW = 15  # characters of a line in a cell of more models, of which three fit a terminal of 80 columns
 
 
 def describe(report: InfoReport) -> Document:
     """The models side by side, and those that cannot be loaded."""
     names = column_names([m.model for m in report.models])
-    rows = [TableRow(cells, "total" if len(cells) == 1 else "") for cells in info_rows(report)] if names else []
+    width = NARROW if len(names) > WIDE_MODELS else None
+    rows = [
+        TableRow([name, *(_broken(cell, width) for cell in cells)], "" if cells else "total")
+        for name, *cells in (info_rows(report) if names else ())
+    ]
     return Document(
         "passes info",
         ", ".join(names),
@@ -56,6 +63,18 @@ def column_names(models: Sequence[str]) -> list[str]:
     if shared == Path(shared).anchor:
         return list(models)
     return [str(Path(m).absolute().relative_to(shared)) for m in models]
+
+
+def _broken(text: str, width: int | None) -> Cell:
+    """A text in lines of at most `width` characters, broken behind commas, spaces and products."""
+    if width is None or len(text) <= width:
+        return text
+    lines = [""]
+    for part in re.findall(r"[^,* ]*[,* ]?", text):
+        if lines[-1] and len(lines[-1]) + len(part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part if lines[-1] else part.lstrip()
+    return tuple(line.rstrip() for line in lines)
 
 
 def info_rows(report: InfoReport) -> Iterator[Sequence[str]]:

@@ -138,7 +138,12 @@ def error_charts(report: QuantizationReport) -> Iterator[Chart]:
     measured = [(op, op.own_error) for op in by_error(report.quantized) if op.own_error]
     if measured:
         title = "Sensitivity by op"
-        bars = [Bar(_label(op), error, f"{error:.1e}", tone="ours") for op, error in measured[:MAX_BARS]]
+        short = Counter(PurePath(op.value).name for op, _ in measured)
+        names = (n if short[n := PurePath(op.value).name] == 1 else op.value for op, _ in measured)
+        bars = [
+            Bar(f"{op.operator} {name}".strip(), error, f"{error:.1e}", tone="ours")
+            for (op, error), name in zip(measured[:MAX_BARS], names, strict=False)
+        ]
         note = "power of the noise that an op adds to its value, divided by the power of the signal; less is better"
         yield BarChart(title, note, bars, "{:.1e}".format)
 
@@ -377,10 +382,6 @@ def _place(trial: Trial) -> Point | None:
     if trial.ratio is None or trial.score is None or not isfinite(trial.score.figure):
         return None
     return trial.ratio.ratio, trial.score.figure
-
-
-def _label(op: QuantizedOp) -> str:
-    return f"{op.operator} {PurePath(op.value).name}".strip()
 
 
 def _count(height: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -24,11 +25,12 @@ from ...core.plugins.plugin import FINAL, PassPlacement, Plugin, PluginLike, as_
 from ...core.rewriting.rules import Rule
 from ...core.run.pipeline import Pass, Pipeline, RulePass, leaves, nested_passes, selectable_rules, with_rules
 from ...core.run.target import Target
-from ...core.support.suggestions import did_you_mean
+from ...core.support.suggestions import MAX_SUGGESTIONS, did_you_mean
 from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PASS_STAGES, PIPELINES, TRANSFORMS
 
 DISTRIBUTION = "passwright"
 INSTALLED = frozenset({"site-packages", "dist-packages"})
+MIN_WORD = 4  # characters of an unknown name that is looked for in equations
 
 
 def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
@@ -125,11 +127,15 @@ def _candidate_passes(
 
 
 def _unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
-    """An error for an unknown name, with similar names among `passes` and their rules."""
+    """An error for an unknown name, with similar names among `passes` and their rules, and passes of such operators."""
     singles = [leaf for p in passes for leaf in (p, *leaves(p))]
     names = [n for leaf in singles for n in (leaf.name, *(r.name for r in selectable_rules(leaf)))]
+    word = name.casefold().replace("-", "").replace("_", "")
+    counts = Counter({p.name: sum(word in r.equation.casefold() for r in selectable_rules(p)) for p in singles})
+    about = [n for n, count in counts.most_common(MAX_SUGGESTIONS) if count and len(word) >= MIN_WORD]
+    where = f"rules of {', '.join(about)} are about it; " if about else ""
     return UnknownNameError(
-        f"no pass or rule is named {name}{did_you_mean(name, names)} (see `passes list --search {name}`)"
+        f"no pass or rule is named {name}{did_you_mean(name, names)} ({where}see `passes list --search {name}`)"
     )
 
 

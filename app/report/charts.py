@@ -187,6 +187,7 @@ def _render_chart(
         style=style.Style(label_font_size=FONT_SIZE, value_font_size=FONT_SIZE, major_label_font_size=FONT_SIZE),
         js=(), css=(), disable_xml_declaration=True, show_legend=False, print_values=True, zero=0, min_scale=2,
         max_scale=4, range=(0, farthest) if farthest > 0 else None, rounded_bars=2, value_formatter=axis,
+        truncate_label=-1,
     )  # fmt: skip
     graph.x_labels = [cut_end(printable(label)) for label in labels][::-1]  # it begins at the bottom
     for name, points in series:

@@ -2,9 +2,11 @@
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import flatbuffers
 import numpy as np
 import onnx
 import onnxruntime
@@ -12,6 +14,7 @@ import pytest
 from commands import invoke
 from passwright.app.quantize import candidates
 from passwright.core.errors import ModelError, UnverifiableError, UsageError, VerificationError
+from passwright.core.io import ort_format
 from passwright.core.io.model_source import model_source
 from passwright.core.io.ort_format import BuildConfig, OrtFile, is_ort_file, required_operators
 from passwright.core.run import model_writer
@@ -83,6 +86,13 @@ def test_interfaces_and_ops_are_read(tmp_path: Path) -> None:
     assert (info.inputs, info.outputs) == ({"x": "float[N,4]"}, {"y": "float[N,4]"})
     assert info.opsets["ai.onnx"] == 17
     assert "onnxruntime" not in info.opsets
+
+
+def test_maps_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "m.ort"
+    passwright.optimize(GOLDEN / "sklearn_forest.onnx", output=file, verify=False)
+    found = OrtFile.read(file).interface.graph.output[1].type.sequence_type.elem_type.map_type
+    assert (found.key_type, found.value_type.tensor_type.elem_type) == (onnx.TensorProto.INT64, onnx.TensorProto.FLOAT)
 
 
 @pytest.mark.usefixtures("_commands_share_process")
@@ -171,6 +181,42 @@ def test_damaged_files_are_errors_of_a_line(tmp_path: Path) -> None:
     assert refused > 100
 
 
+def shared_bodies(width: int, depth: int) -> bytes:
+    """A file whose graph is so deep: all of its nodes are one node, whose attributes are one body of such nodes."""
+    fbs, b, graph = ort_format._schema(), flatbuffers.Builder(1024), 0
+
+    def table(kind: str, **fields: Any) -> int:
+        module = getattr(fbs, kind)
+        module.Start(b)
+        for name, value in fields.items():
+            getattr(module, f"Add{name}")(b, value)
+        return module.End(b)
+
+    def vector(start: Callable[[Any, int], Any], element: int) -> int:
+        start(b, width)
+        for _ in range(width):
+            b.PrependUOffsetTRelative(element)
+        return b.EndVector()
+
+    op_type, domain = b.CreateString("If"), b.CreateString("")
+    for _ in range(depth):
+        attributes = None
+        if graph:
+            attribute = table("Attribute", Type=fbs.AttributeType.AttributeType.GRAPH, G=graph)
+            attributes = vector(fbs.Node.StartAttributesVector, attribute)
+        node = table("Node", OpType=op_type, Domain=domain, **{"Attributes": attributes} if attributes else {})
+        graph = table("Graph", Nodes=vector(fbs.Graph.StartNodesVector, node))
+    b.Finish(table("InferenceSession", Model=table("Model", Graph=graph)), b"ORTM")
+    return bytes(b.Output())
+
+
+@pytest.mark.parametrize(("width", "depth"), [(300, 4), (2, 2000)], ids=["wide", "deep"])
+def test_small_files_with_endless_content_are_damaged(width: int, depth: int, tmp_path: Path) -> None:
+    (file := tmp_path / "m.ort").write_bytes(shared_bodies(width, depth))
+    with pytest.raises(ModelError, match="a damaged file of onnxruntime's format"):
+        OrtFile.read(file)
+
+
 BUILD = """# Generated
 ai.onnx;13,14;Add{"inputs": {"0": ["float"]}},Relu
 ai.onnx;13;Cast{"inputs": {"0": ["float"]}, "outputs": {"0": ["bool"]}}
@@ -221,6 +267,10 @@ def test_info_writes_and_checks_configurations(tmp_path: Path) -> None:
     assert "whose ops are fused" in invoke("info", model, "--target", one, code=BAD).output
     assert "a target is for .onnx files" in invoke("info", files[0], "--target", "webgpu", code=BAD).output
     assert "is no .ort file" in invoke("info", model, "--required-operators", one, code=USAGE).output
+    (damaged := tmp_path / "damaged.ort").write_bytes(files[0].read_bytes()[:200])
+    refused = invoke("info", files[0], damaged, "--required-operators", tmp_path / "new.config", code=BAD).output
+    assert "damaged.ort: a damaged file of onnxruntime's format" in refused
+    assert not (tmp_path / "new.config").exists()
     one.write_text("ai.onnx;x;Add\n")
     assert "line 1 is not of the form" in invoke("info", files[0], "--target", one, code=USAGE).output
     assert "cannot read" in invoke("info", files[0], "--target", tmp_path / "no.config", code=USAGE).output

@@ -240,6 +240,8 @@ def read_models(models: ModelLike | Sequence[ModelLike], options: InfoOptions) -
         except ModelError as e:
             report.failures[source.label] = str(e)
     paths.require_distinct([p for s in sources for p in s.files])
+    if paths.required_operators is not None and report.failures:
+        raise ModelError(next(iter(report.failures.values())))
     with Publication() as publication, ScratchFolder() as folder:
         files = [file for s in sources for file in s.files[:1]]
         publication.add_text(paths.required_operators, lambda: required_operators_of(files, folder).rstrip())

@@ -11,11 +11,10 @@ import re
 import struct
 import warnings
 from collections import Counter
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from msgspec import Struct
 
 from ..errors import ModelError, UsageError
 from ..ir.op_schemas import qualified_op_type
-from ..support.regular_files import read_text
+from ..support.regular_files import open_regular, read_text
 
 SUFFIX = ".ort"
 MARK, MARK_AT = b"ORTM", 4
@@ -36,10 +35,13 @@ REFUSAL = (
     "it is in onnxruntime's own format, which is not read back: give the .onnx file that it was made of "
     "(bench, info, and verify as its second model, take .ort files)"
 )
-DAMAGED = (struct.error, IndexError, ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError)
+DAMAGED = (struct.error, IndexError, ValueError, TypeError, AttributeError, KeyError, OverflowError, RuntimeError)
 """The errors of onnxruntime's readers on a file that is not as its schema says."""
 FIXED, SYMBOLIC = 1, 2  # kinds of dims in the schema
-TENSOR, SEQUENCE = 1, 2  # kinds of types there
+TENSOR, SEQUENCE, MAP = 1, 2, 3  # kinds of types there
+OFFSET_BYTES = 4  # of an element of a vector, at least
+WORK_PER_BYTE = 2  # of a file: its elements and its texts, each once
+MAX_ELEMENTS = 1 << 63  # of a tensor
 ALL_OPERATORS = "!no_ops_specified_means_all_ops_are_required"
 ENTRY = re.compile(r"\s*(\w+)\s*")
 TypeLists = Mapping[str, Collection[Any]]
@@ -47,7 +49,7 @@ TypeLists = Mapping[str, Collection[Any]]
 
 def is_ort_file(path: Path) -> bool:
     """Whether a file, if there is one, is in onnxruntime's format."""
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open_regular(path) as file:
         return file.read(MARK_AT + len(MARK))[MARK_AT : MARK_AT + len(MARK)] == MARK
     return False
 
@@ -69,39 +71,102 @@ class OrtFile:
         """Read a file. Raises ModelError for a damaged one."""
         fbs, data = _schema(), path.read_bytes()
         with _one_line_errors():
+            reader = _Reader(WORK_PER_BYTE * len(data))
             found = fbs.InferenceSession.InferenceSession.GetRootAs(data, 0).Model()
             graph = found.Graph()
-            args = [graph.NodeArgs(i) for i in range(graph.NodeArgsLength())]
-            types = {arg.Name().decode(): arg.Type() for arg in args}
-            names = [
-                [read(i).decode() for i in range(length)]
-                for read, length in ((graph.Inputs, graph.InputsLength()), (graph.Outputs, graph.OutputsLength()))
-            ]
-            infos = [[onnx.ValueInfoProto(name=n, type=_type_proto(types[n])) for n in side] for side in names]
+            types = {reader.text(arg.Name()): arg.Type() for arg in reader.elements(graph, "NodeArgs")}
+            names = [[reader.text(name) for name in reader.elements(graph, side)] for side in ("Inputs", "Outputs")]
+            infos = [[onnx.ValueInfoProto(name=n, type=reader.type(types[n])) for n in side] for side in names]
             node = onnx.NodeProto(op_type=WHOLE_FILE, domain=WHOLE_FILE_DOMAIN, input=names[0], output=names[1])
             message = onnx.ModelProto(
                 ir_version=found.IrVersion(),
-                producer_name=(found.ProducerName() or b"").decode(),
-                producer_version=(found.ProducerVersion() or b"").decode(),
+                producer_name=reader.text(found.ProducerName() or b""),
+                producer_version=reader.text(found.ProducerVersion() or b""),
                 graph=onnx.GraphProto(name=path.stem, node=[node], input=infos[0], output=infos[1]),
             )
-            for entry in (found.OpsetImport(i) for i in range(found.OpsetImportLength())):
-                message.opset_import.add(domain=(entry.Domain() or b"").decode(), version=entry.Version())
+            for entry in reader.elements(found, "OpsetImport"):
+                message.opset_import.add(domain=reader.text(entry.Domain() or b""), version=entry.Version())
             message.opset_import.add(domain=WHOLE_FILE_DOMAIN, version=1)
             whole = cls(message)
-            whole._add(graph)
+            whole._add(graph, reader)
             return whole
 
-    def _add(self, graph: Any) -> None:
+    def _add(self, graph: Any, reader: _Reader) -> None:
         """Count the ops and initializers of a graph, and of bodies."""
-        for node in (graph.Nodes(i) for i in range(graph.NodesLength())):
-            self.ops[qualified_op_type((node.Domain() or b"").decode(), node.OpType().decode())] += 1
-            for attribute in (node.Attributes(i) for i in range(node.AttributesLength())):
-                if (body := attribute.G()) is not None:
-                    self._add(body)
-        for tensor in (graph.Initializers(i) for i in range(graph.InitializersLength())):
-            elements = prod(tensor.Dims(j) for j in range(tensor.DimsLength()))
-            self.tensors.append((tensor.DataType(), elements, tensor.RawDataLength()))
+        for node in reader.elements(graph, "Nodes"):
+            self.ops[qualified_op_type(reader.text(node.Domain() or b""), reader.text(node.OpType()))] += 1
+            for attribute in reader.elements(node, "Attributes"):
+                for body in (attribute.G(), *reader.elements(attribute, "Graphs")):
+                    if body is not None:
+                        self._add(body, reader)
+        for tensor in reader.elements(graph, "Initializers"):
+            self.tensors.append((tensor.DataType(), reader.size(tensor), tensor.RawDataLength()))
+
+
+class _Reader:
+    """Reads vectors and texts of a file, at most so much `work` in all.
+
+    Where offsets lie, vectors share elements, and graphs are bodies of each other: a small file then has an endless
+    content. Files of onnxruntime share nothing but texts.
+    """
+
+    def __init__(self, work: int) -> None:
+        self._left = work
+
+    def _spend(self, work: int) -> None:
+        self._left -= work
+        if self._left < 0:
+            raise ValueError("more content than the file has bytes")
+
+    def elements(self, table: Any, name: str) -> Iterator[Any]:
+        """The elements of a vector of a table."""
+        length = getattr(table, f"{name}Length")()
+        self._spend(OFFSET_BYTES * length)
+        return map(getattr(table, name), range(length))
+
+    def text(self, data: bytes) -> str:
+        """A text."""
+        self._spend(len(data))
+        return data.decode()
+
+    def size(self, tensor: Any) -> int:
+        """The number of elements of a tensor."""
+        size = 1
+        for dim in self.elements(tensor, "Dims"):
+            size *= dim
+            if not 0 <= size < MAX_ELEMENTS:
+                raise ValueError(size)
+        return size
+
+    def type(self, info: Any) -> onnx.TypeProto:
+        """The type of a value."""
+        fbs, kind, at = _schema(), info.ValueType(), info.Value()
+        made = onnx.TypeProto()
+        if kind == SEQUENCE:
+            inner = fbs.SequenceType.SequenceType()
+            inner.Init(at.Bytes, at.Pos)
+            made.sequence_type.elem_type.CopyFrom(self.type(inner.ElemType()))
+            return made
+        if kind == MAP:
+            inner = fbs.MapType.MapType()
+            inner.Init(at.Bytes, at.Pos)
+            made.map_type.key_type = inner.KeyType()
+            made.map_type.value_type.CopyFrom(self.type(inner.ValueType()))
+            return made
+        if kind != TENSOR:
+            raise ValueError(kind)
+        tensor = fbs.TensorTypeAndShape.TensorTypeAndShape()
+        tensor.Init(at.Bytes, at.Pos)
+        made.tensor_type.elem_type = tensor.ElemType()
+        if (shape := tensor.Shape()) is not None:
+            made.tensor_type.shape.SetInParent()
+            for dim in (dim.Value() for dim in self.elements(shape, "Dim")):
+                added = made.tensor_type.shape.dim.add()
+                if dim.DimType() == FIXED:
+                    added.dim_value = dim.DimValue()
+                elif dim.DimType() == SYMBOLIC:
+                    added.dim_param = self.text(dim.DimParam())
+        return made
 
 
 def _schema() -> Any:
@@ -115,31 +180,6 @@ def _one_line_errors() -> Generator[None]:
         yield
     except DAMAGED as e:
         raise ModelError("a damaged file of onnxruntime's format") from e
-
-
-def _type_proto(info: Any) -> onnx.TypeProto:
-    """The type of a value. Raises ValueError for a map."""
-    fbs, kind, at = _schema(), info.ValueType(), info.Value()
-    made = onnx.TypeProto()
-    if kind == SEQUENCE:
-        inner = fbs.SequenceType.SequenceType()
-        inner.Init(at.Bytes, at.Pos)
-        made.sequence_type.elem_type.CopyFrom(_type_proto(inner.ElemType()))
-        return made
-    if kind != TENSOR:
-        raise ValueError(kind)
-    tensor = fbs.TensorTypeAndShape.TensorTypeAndShape()
-    tensor.Init(at.Bytes, at.Pos)
-    made.tensor_type.elem_type = tensor.ElemType()
-    if (shape := tensor.Shape()) is not None:
-        made.tensor_type.shape.SetInParent()
-        for dim in (shape.Dim(i).Value() for i in range(shape.DimLength())):
-            added = made.tensor_type.shape.dim.add()
-            if dim.DimType() == FIXED:
-                added.dim_value = dim.DimValue()
-            elif dim.DimType() == SYMBOLIC:
-                added.dim_param = dim.DimParam().decode()
-    return made
 
 
 def required_operators(files: Sequence[Path], folder: Path) -> str:

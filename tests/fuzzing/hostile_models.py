@@ -12,9 +12,11 @@ from itertools import pairwise
 from math import prod
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import onnx
+import onnxruntime
 from extreme_models import extreme_model
 from onnx import TensorProto, helper
 
@@ -630,6 +632,37 @@ def damaged_bytes(rng: Random) -> Hostile:
             return mutate_bytes(data, rng)
 
 
+@cache
+def ort_file() -> bytes:
+    """A model in onnxruntime's own format, with a body and weights."""
+    body = "=> (float[2,3] z) { z = Add (f, w) }"
+    model = text_model(
+        f"k = Constant <value_int=1> () b = Cast <to=9> (k) y = If (b) <then_branch = t () {body}, else_branch = e () {body}>",
+        [helper.make_tensor("w", TensorProto.FLOAT, [2, 3], range(6))],
+        ["float[2,3] f"],
+    )
+    options: Any = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    with TemporaryDirectory() as folder:
+        options.optimized_model_filepath = f"{folder}/m.ort"
+        onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return Path(folder, "m.ort").read_bytes()
+
+
+def damaged_ort_file(rng: Random) -> Hostile:
+    """A file in onnxruntime's own format: cut off, with other bytes, or with offsets and lengths that lie."""
+    data = bytearray(ort_file())
+    for _ in range(rng.choice((0, 1, 3, 20))):
+        at = rng.randrange(8, len(data) - 4)
+        if rng.random() < 0.5:
+            data[at] = rng.randrange(256)
+        else:
+            known = int.from_bytes(data[(other := rng.randrange(8, len(data) - 4) & ~3) : other + 4], "little")
+            lie = rng.choice((0, 1, 4, len(data), 0x7FFFFFFF, 0xFFFFFFFF, known))
+            data[at & ~3 : (at & ~3) + 4] = lie.to_bytes(4, "little")
+    return bytes(data[: rng.randrange(8, len(data))] if rng.random() < 0.3 else data)
+
+
 def crasher(rng: Random) -> Hostile:
     """A model that crashed a native library once, or a mutation of such a model."""
     data = rng.choice(sorted(CRASHERS.glob("*.onnx"))).read_bytes()
@@ -643,5 +676,5 @@ KINDS: tuple[Kind, ...] = (
         lying_type,
     damaged_message, growth, many, einsum, deep, attribute_bomb, wrong_graph, functions, tree_ensemble,
         operator_extremes, rank_bomb,
-    long_text, damaged_bytes, damaged_message, large_ends, crasher,
+    long_text, damaged_bytes, damaged_message, large_ends, crasher, damaged_ort_file,
 )  # fmt: skip

@@ -653,12 +653,12 @@ class VerifiedEngineOptions:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class SessionOptions(ThreadOptions):
-    """Threads and execution provider of onnxruntime."""
+@mixed_in
+class ProviderOptions:
+    """The execution provider of onnxruntime."""
 
-    ep: str = speed_option(
-        "cpu",
+    ep: str | None = speed_option(
+        None,
         "Execution provider of onnxruntime, with options, such as cuda or openvino{device_type=CPU}.",
         "NAME",
         runs_code=True,
@@ -671,6 +671,13 @@ class SessionOptions(ThreadOptions):
         reads=True,
         runs_code=True,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionOptions(ProviderOptions, ThreadOptions):
+    """Threads and execution provider of onnxruntime."""
+
+    ep: str = "cpu"
 
 
 @mixed_in
@@ -848,7 +855,7 @@ class TargetOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InfoOptions(DimOptions, ReportOptions):
+class InfoOptions(ProviderOptions, DimOptions, ReportOptions):
     """Sizes of dims, and the target of a check, with plugins."""
 
     target: str | Target | None = selection_option(
@@ -865,23 +872,6 @@ class InfoOptions(DimOptions, ReportOptions):
     plugin: Sequence[PluginLike] = plugin_option()
     required_operators: str | Path | None = report_option(
         None, "Write the operators and types that a build of onnxruntime needs for these .ort files.", "FILE", kind=Path
-    )
-    ep: str | None = selection_option(
-        None,
-        "List the nodes that this execution provider of onnxruntime does not take, and why: cuda, or "
-        "openvino{device_type=CPU}.",
-        "NAME",
-        runs_code=True,
-        is_own=True,
-    )
-    ep_library: str | Path | None = selection_option(
-        None,
-        "Library of that execution provider, which is not part of onnxruntime.",
-        "LIB",
-        kind=Path,
-        reads=True,
-        runs_code=True,
-        is_own=True,
     )
     analysis: Sequence[str] = selection_option(
         (),

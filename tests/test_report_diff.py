@@ -1,6 +1,8 @@
 """`passes diff` of two reports: what is better, worse, or not decided."""
 
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,9 @@ import onnx
 import pytest
 from commands import invoke
 from page_parser import ParsedPage
-from passwright.app.diff.report_diff import Figure, FigureChange
+from passwright.app.diff.diff_options import DiffOptions
+from passwright.app.diff.report_diff import Figure, FigureChange, compare_reports, describe_reports
+from passwright.core.errors import PassesError
 from rewriting import cases, load
 
 import passwright
@@ -82,6 +86,7 @@ def test_reports_of_other_conditions_have_no_times(tmp_path: Path) -> None:
     ("text", "message"),
     {
         "no JSON": ("{", "not a report in JSON"),
+        "nested": ("[" * 100_000, "not a report in JSON"),
         "a list": ("[]", "not a report of passes"),
         "another object": ("{}", "not a report of run, batch, verify"),
     },
@@ -89,6 +94,48 @@ def test_reports_of_other_conditions_have_no_times(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "a.json").write_text(text)
     assert message in invoke("diff", tmp_path / "a.json", written(tmp_path, "b.json"), code=2).stderr
+
+
+HOSTILE = (
+    None, True, -1, "", "x\n\x1b[2J", "9" * 5000, [], {}, [1], [[]], {"": ""}, 10**400, float("inf"), float("nan"),
+)  # fmt: skip
+
+
+def places(data: Any) -> Iterator[tuple[Any, Any]]:
+    """The containers of a report in JSON, with the key of each value in them."""
+    for key, value in [*(data.items() if isinstance(data, dict) else enumerate(data))]:
+        yield data, key
+        if isinstance(value, dict | list):
+            yield from places(value)
+
+
+def test_damaged_reports_are_compared_or_refused_in_a_line(tmp_path: Path) -> None:
+    ratio = {"ratio": 1, "low": 1, "high": 1, "inconclusive": ""}
+    x = {"median": 1e-3, "median_low": 1e-3, "median_high": 1e-3, "is_disturbed": False}
+    measured = {"failure": "", "latencies": {"1": x}}
+    model = {"model": "m", "engine": "web", "bytes": 9, "accuracy": 1, "ratios": {"1": ratio}, "measured": measured}
+    stats = {"nodes": 1, "bytes": 1}
+    row = {"stats": stats, "verdict": {"wrong": ""}, "failure": "", "label": "a", "ratios": {"1": ratio}}
+    run = {"source": "m", "after": {"nodes": 3, "bytes": 9}, "verification": {}, "rejected": [], "passes": [],
+           "speed": {"races": [{"ratio": ratio}]}}  # fmt: skip
+    reports = [
+        run,
+        {"models": [model], "threads": 1}, {"rows": [row]}, {"other": "a", "agrees": True},
+        {"outcomes": {}, "models": [{"model": "m", "error": "", "report": run}]},
+        {"trials": [], "source": "m", "figure": "top1", "result": {"bytes": 1, "ratio": ratio, "score": {"figure": 1}}},
+    ]  # fmt: skip
+    base, other = tmp_path / "base.json", tmp_path / "other.json"
+    for report in reports:
+        base.write_text(json.dumps(report))
+        for holder, key in places(report):
+            right = holder[key]
+            for wrong in HOSTILE:
+                holder[key] = wrong
+                other.write_text(json.dumps(report))
+                for pair in ((base, other), (other, base)):
+                    with suppress(PassesError):
+                        describe_reports(compare_reports(*pair, DiffOptions()))
+            holder[key] = right
 
 
 def test_page_of_two_models(tmp_path: Path) -> None:

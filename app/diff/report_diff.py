@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from msgspec import Struct, structs, to_builtins
+from msgspec import Struct, ValidationError, convert, structs, to_builtins
 from rich.filesize import decimal
 
 from ...core.errors import ModelError, UsageError
@@ -17,7 +17,7 @@ from ...core.io.publishing import publish_report
 from ...core.ort.engines import ONNXRUNTIME
 from ...core.support.confidence_intervals import RatioInterval
 from ...core.support.printable_text import json_text
-from ...core.support.regular_files import open_regular, unreadable
+from ...core.support.regular_files import read_text, unreadable
 from ..report.document import CARD, PAGE, TERMINAL, Document, Lines, Media, Section, Table, TableRow, Tile, table
 from ..report.finding import Finding, Level
 from ..report.number_text import bounds, duration, plural, ratio_with_bounds
@@ -32,6 +32,8 @@ GRADES = {VERIFIED: 0, UNVERIFIED: 1}
 """The order of verdicts; all others are worse."""
 SIZE_SHARE = 0.01
 """The growth of a file from which on it is worse: names and metadata alone take less."""
+MAX_BYTES = 1 << 28  # of a report: a batch has the reports of thousands of models
+MAX_FIGURE = 1e300
 CONDITIONS = ("threads", "provider", "level", "machine", "batches", "pipeline", "engine")
 
 
@@ -42,10 +44,17 @@ class Figure(Struct, frozen=True):
     """
 
     kind: Literal["count", "bytes", "seconds", "ratio", "verdict", "accuracy"]
-    value: float | str
+    value: int | float | str
     low: float | None = None
     high: float | None = None
     inconclusive: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for words in place of a number, and for numbers that no measurement gives."""
+        numbers = [n for n in (self.value, self.low, self.high) if not isinstance(n, str | None)]
+        is_text = isinstance(self.value, str)
+        if is_text is not (self.kind == "verdict") or any(not abs(n) <= MAX_FIGURE for n in numbers):
+            raise ValueError(f"{self.kind} of {self.value!r}")
 
     @property
     def text(self) -> str:
@@ -158,11 +167,10 @@ def _undecided(change: FigureChange, conditions: list[str]) -> FigureChange:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with open_regular(path) as file:
-            data: Any = json.load(file)
+        data: Any = json.loads(read_text(path, MAX_BYTES))
     except OSError as e:
         raise ModelError(unreadable(path, e, "report")) from e
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise ModelError(f"{path}: not a report in JSON: {e}") from e
     if not isinstance(data, dict):
         raise UsageError(f"{path}: not a report of passes")
@@ -171,9 +179,10 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _all_figures(path: Path, data: Mapping[str, Any]) -> dict[tuple[str, str], Figure]:
     try:
-        return {(subject, name): figure for subject, name, figure in _figures(data)}
-    except (KeyError, TypeError, AttributeError) as e:
+        found = convert(to_builtins([*_figures(data)]), list[tuple[str, str, Figure]])
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError, ValidationError) as e:
         raise UsageError(f"{path}: not a report of run, batch, verify, bench, compare, quantize or tune") from e
+    return {(subject, name): figure for subject, name, figure in found}
 
 
 def _figures(data: Mapping[str, Any]) -> Iterator[tuple[str, str, Figure]]:

@@ -671,9 +671,14 @@ def test_engines_that_end_their_process(tmp_path: Path) -> None:
     """An engine that exits in a run, whatever the code, is said to have done so in one line, in each command."""
     model = tmp_path / "m.onnx"
     onnx.save(load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", 20), model)
-    texts = {"os._exit(0)": "engine.py ended with exit code 0", "raise SystemExit(3)": "SystemExit: 3 (engine.py:8)"}
-    for text, reason in texts.items():
-        engine = tmp_path / "engine.py"
+    texts = {
+        "os._exit(0)": "engine.py ended with exit code 0",
+        "raise SystemExit(3)": "SystemExit: 3 (engine.py:8)",
+        "raise KeyboardInterrupt": "KeyboardInterrupt (engine.py:8)",
+    }
+    for number, (text, reason) in enumerate(texts.items()):
+        (folder := tmp_path / str(number)).mkdir()  # a process that has imported a file does not do so again
+        engine = folder / "engine.py"
         engine.write_text(f"""import os
 from passwright.core import Engine, EngineSession, find_engine
 class Session(EngineSession):

@@ -55,10 +55,12 @@ class LoadedModel:
 
     def __init__(self, model: Loadable, config: SessionConfig = UNOPTIMIZED, *, folder: Path | None = None) -> None:
         self.config, self.name = config, config.engine_name
+        # Code of a plugin may raise anything, KeyboardInterrupt too: its process ignores Ctrl-C.
+        self._failures = (Exception, SystemExit) if config.is_onnxruntime else (BaseException,)
         try:
             with backend_call(LOAD_TIMEOUT):
                 self._session = create_session(model, config, folder)
-        except (Exception, SystemExit) as e:  # code of a plugin may raise that
+        except self._failures as e:
             if isinstance(e, PassesError) and (isinstance(e, ModelLoadError) or not isinstance(e, EvaluationError)):
                 raise
             known = f"{self.name} {OUT_OF_MEMORY}" if is_lack_of_memory(e) else missing_kernels(e, model)
@@ -73,7 +75,7 @@ class LoadedModel:
             try:
                 found = self._session.run(outputs, feeds)
                 return found if self.config.is_onnxruntime else checked_results(found, outputs)
-            except (Exception, SystemExit) as e:  # as above
+            except self._failures as e:
                 if late.is_set():
                     raise EvaluationError(f"{self.name} does not end within {round(timeout or 0.0, 1):g} s") from e
                 if isinstance(e, EvaluationError) and not self.config.is_onnxruntime:  # of the engine

@@ -200,6 +200,9 @@ def test_models_and_files_of_onnxruntime_are_verified_and_timed(tmp_path: Path) 
     report = passwright.bench([model, file], engine=["web"], batch=(1,), min_time=0.01, threads=1)
     assert [m.measured.failure for m in report.models] == ["", ""]
     assert all(m.measured.creation_seconds > 0 for m in report.models)
+    for m in report.models:  # of the browser
+        assert 50e6 < m.measured.baseline_bytes < m.measured.resident_bytes <= m.measured.peak_bytes
+        assert m.measured.virtual_bytes == 0
 
 
 @needs_web

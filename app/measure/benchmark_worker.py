@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from ...core.errors import EvaluationError, PassesError
 from ...core.ort.engines import EngineSession, checked_results, find_engine
 from ...core.ort.kernel_session import KernelSession
-from ...core.ort.sessions import OrtSession, SessionConfig, create_session
+from ...core.ort.sessions import OrtSession, SessionConfig, create_session, engine_settings
 from ...core.ort.value_files import read_value
 from ...core.processes.process_limits import end_with_parent
 from ...core.processes.worker_process import Parent
@@ -42,7 +42,8 @@ class LoadMetrics(Struct, frozen=True):
     """The `creation` of a session in seconds, and the threads that it starts.
 
     In bytes: the memory of the process before it (`base`), after a run (`resident`), and its `peak`; `virtual` is the
-    size of its address space after the run. `precision` is that in which the engine really computes.
+    size of its address space after the run. Where the engine computes in processes of its own, as a browser does, these
+    are sums over them, and there is no `virtual`. `precision` is that in which the engine really computes.
     """
 
     creation: float
@@ -86,32 +87,45 @@ class BenchmarkWorker:
         """
         self.model, self.config, self.callers = model, config, callers
         first = read_value(next(iter(feeds.values())))
-        find_engine(config.engine).devices()  # this loads its library
-        gc.collect()
-        base, threads = self.process.memory_info().rss, self.process.num_threads()
-        start = perf_counter()
+        engine = find_engine(config.engine)
+        engine.devices()  # this loads its library
         try:
+            engine.start(engine_settings(config))
+            gc.collect()
+            base, threads = self._memory()[0], self.process.num_threads()
+            start = perf_counter()
             self.session = create_session(self.model, self.config)
             creation = self.session.load_seconds or perf_counter() - start
             threads = self.process.num_threads() - threads + 1
             self.session.bind(first)()
-            memory = self.process.memory_info()
-            peak = peak_bytes(self.process)
+            resident, peak, virtual = self._memory()
             if not config.is_onnxruntime:
                 names = [v.name for v in self.session.outputs]
                 checked_results(self.session.run(names, first), names)
-        except (Exception, SystemExit) as e:  # code of a plugin may raise that
+        except BaseException as e:  # code of a plugin may raise any, and Ctrl-C is ignored here
             if config.is_onnxruntime or isinstance(e, PassesError | MemoryError):
                 raise
             from ...core.ort.backends import engine_message  # noqa: PLC0415 - imports onnx, which takes memory
 
             raise EvaluationError(engine_message(e, config)) from e
-        resident = memory.rss
-        peak = max(resident, peak)  # the kernel rounds them in different ways
         self.calls = {batch: self.session.bind(read_value(file)) for batch, file in feeds.items()}
         threads = self.session.threads or threads
         self.is_single = threads == callers == 1
-        return LoadMetrics(creation, base, threads, resident, peak, self.session.precision, memory.vms)
+        return LoadMetrics(creation, base, threads, resident, peak, self.session.precision, virtual)
+
+    def _memory(self) -> tuple[int, int, int]:
+        """The memory of this process, at most, and its address space; or of the processes that its engine started."""
+        if not (others := self.process.children(recursive=True)):
+            found = self.process.memory_info()
+            return found.rss, max(found.rss, peak_bytes(self.process)), found.vms  # the kernel rounds them differently
+        used = most = 0
+        for process in others:
+            with suppress(psutil.Error):  # one that ends meanwhile
+                full = process.memory_full_info()
+                own = getattr(full, "pss", full.uss)  # pages that they share count once
+                used += own
+                most += own + max(peak_bytes(process) - full.rss, 0)
+        return used, most, 0
 
     def warm_up(self, batch: int) -> float:
         """Run until warm; the seconds of a call."""
@@ -221,9 +235,9 @@ def waited_ns() -> int:
 
 
 def peak_bytes(process: psutil.Process) -> int:
-    """The peak memory of this process. On Linux, getrusage(2) would start with the parent's."""
+    """The peak memory of a process. On Linux, getrusage(2) would start with the parent's."""
     with suppress(OSError, StopIteration):
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        lines = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) << 10
     if hasattr(process.memory_info(), "peak_wset"):
         return int(process.memory_info().peak_wset)

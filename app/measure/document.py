@@ -57,7 +57,7 @@ def memory_table(report: BenchReport) -> Table:
     """The memory of a process that ran one sample."""
     measured = [(display_name(model, report), model.measured) for model in report.models]
     rows = [
-        TableRow((name, *map(decimal, (m.resident_bytes, m.peak_bytes, m.virtual_bytes))))
+        TableRow((name, *(decimal(n) if n else "-" for n in (m.resident_bytes, m.peak_bytes, m.virtual_bytes))))
         for name, m in measured
         if not m.failure
     ]
@@ -104,9 +104,14 @@ def condition_lines(report: BenchReport) -> Iterator[str]:
     yield from provider_lines(report)
     if report.sizes:
         yield f"sizes: {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
-    base = max((m.measured.baseline_bytes for m in report.models), default=0)
-    without_model = f" ({decimal(base)} without a model)" if base else ""
+    bases = dict[str, int]()
+    for m in report.models:
+        bases[m.engine] = max(bases.get(m.engine, 0), m.measured.baseline_bytes)
+    words = [decimal(n) + f" in {engine}" * (len(bases) > 1) for engine, n in bases.items() if n]
+    without_model = f" (without a model {', '.join(words)})" * bool(words)
     yield f"memory: of a process that ran one sample{without_model}; virtual: its address space"
+    if any(m.measured.resident_bytes and not m.measured.virtual_bytes for m in report.models):
+        yield "memory of a browser: of all its processes together, which share pages"
     yield "\N{PLUS-MINUS SIGN} and brackets: 95 % confidence; p99: of each set of processes, the lowest and the highest"
 
 

@@ -146,9 +146,10 @@ class Engine(Struct, frozen=True):
     `load` makes a session of a model, which is serialized, or a file with external weights beside it; it raises
     EvaluationError with a reason in one line. `version` may raise ImportError; `install` then says what to install. Of
     the `precisions`, which are f32, bf16, f16 and others, the first is the default; any but f32 is measured as a lossy
-    one. `unsupported` lists the ops of a model that do not run. `devices` are those of this machine. `script` has lines
-    of Python that make `session` of `model`, a path, without this package; None if there are none. `weight_schemes` has
-    the precisions that are only for quantized weights, with the scheme of `quantize` that makes these.
+    one. `unsupported` lists the ops of a model that do not run. `devices` are those of this machine. `start` starts
+    other processes that sessions of some settings share, if there are any. `script` has lines of Python that make
+    `session` of `model`, a path, without this package; None if there are none. `weight_schemes` has the precisions that
+    are only for quantized weights, with the scheme of `quantize` that makes these.
 
     Examples:
         >>> ENGINE = Engine("mine", lambda model, settings: find_engine("onnxruntime").load(model, settings))
@@ -163,6 +164,7 @@ class Engine(Struct, frozen=True):
     unsupported: Callable[[bytes | Path], Sequence[Unsupported]] = lambda _: ()
     devices: Callable[[], Sequence[str]] = lambda: ("CPU",)
     install: str = ""
+    start: Callable[[EngineSettings], object] = lambda _: None
     script: Callable[[EngineSettings], Sequence[str]] | None = None
     weight_schemes: Mapping[str, str] = MappingProxyType({})
 
@@ -171,7 +173,7 @@ class Engine(Struct, frozen=True):
         name, precisions = cast("Any", self.name), cast("Any", self.precisions)
         if not isinstance(name, str) or CHOICE.fullmatch(name) is None or not callable(self.load):
             raise PluginError(f"engine {name!r}: it needs a name without braces, and a function to load a model")
-        for what in ("version", "unsupported", "devices"):
+        for what in ("version", "unsupported", "devices", "start"):
             if not callable(given := getattr(self, what)):
                 raise PluginError(f"engine {name}: {what}={given!r} is not a function, as lambda: {given!r}")
         if not isinstance(precisions, tuple) or not precisions:

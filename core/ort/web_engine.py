@@ -307,5 +307,11 @@ class WebSession(EngineSession):
         self._page.end()
 
 
-ENGINE = Engine("web", partial(WebSession, WASM), version=version, install=INSTALL)
-WEBGPU_ENGINE = Engine("webgpu", partial(WebSession, WEBGPU), version=version, install=INSTALL)
+def _engine(name: str, provider: str) -> Engine:
+    def start(settings: EngineSettings) -> Page:
+        return _page(provider, settings.threads or usable_cores())
+
+    return Engine(name, partial(WebSession, provider), version=version, install=INSTALL, start=start)
+
+
+ENGINE, WEBGPU_ENGINE = _engine("web", WASM), _engine("webgpu", WEBGPU)

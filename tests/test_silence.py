@@ -79,7 +79,7 @@ COMMANDS = {
     "list": Command("--plugin rules.py"),
     "quantize": Command(f"m.onnx -o q.onnx --trials 1 {BRIEFLY}", outputs="q.onnx"),
     "tune": Command(f"m.onnx -o t.onnx --trials 1 {BRIEFLY}", outputs="t.onnx t_settings.json t_session.py"),
-    "advise": Command("m.onnx --time 5 --json report.json"),
+    "advise": Command("m.onnx --time 5 --json report.json", outputs="report.json"),
     "verify": Command("m.onnx n.onnx"),
     "bisect": Command("m.onnx"),
     "bisect-ort": Command("m.onnx --ort"),

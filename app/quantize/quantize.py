@@ -23,7 +23,7 @@ from ...core.io.model_source import ModelLike, ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.io.publishing import Publication
 from ...core.io.writer import write_model
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, defined_values
 from ...core.ort.engines import SINGLE, find_engine
 from ...core.ort.sessions import AS_USERS_RUN, SessionConfig
 from ...core.plugins.pass_registry import python_file
@@ -437,9 +437,12 @@ def page_text(report: QuantizationReport, taken: BuiltCandidate | None, calibrat
     """The page, with the calibrated ranges of a candidate that has some."""
     if taken is None or calibration is None or not taken.builder.spec.ranges:
         return page_html(describe(report))
-    source, names = taken.builder.source, [op.value for op in report.quantized]
-    is_same = source is calibration.source  # not of a variant with other scales
-    found = calibration.statistics if is_same else collect_statistics(source, names, calibration.feeds)
+    source, found = taken.builder.source, calibration.statistics
+    if source is not calibration.source:  # of a variant with other scales, or of a pruned model
+        known = {v.name for g in source.load().graph.with_subgraphs() for v in defined_values(g)}
+        # Others are values that an earlier change made.
+        names = [op.value for op in report.quantized if op.value in known]
+        found = collect_statistics(source, names, calibration.feeds)
     return page_html(describe(report, statistics=found, ranges=taken.builder.spec.ranges))
 
 

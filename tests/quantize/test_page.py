@@ -22,7 +22,7 @@ from passwright.app.quantize import quantize as quantize_module
 from passwright.app.quantize.candidates import CandidateBuilder
 from passwright.app.quantize.document import describe, error_charts, front_charts, histogram_steps, summary_line
 from passwright.app.quantize.inventory import quantized_ops
-from passwright.app.quantize.quantize import OriginalRace
+from passwright.app.quantize.quantize import OriginalRace, page_text
 from passwright.app.quantize.report import QuantizationReport, QuantizedOp
 from passwright.app.quantize.schemes import SCHEMES, Calibration, chosen_schemes, lossy_passes
 from passwright.app.quantize.search import BuiltCandidate, RaceRatios, Trial
@@ -121,6 +121,16 @@ def test_page_shows_the_ranges_of_sensitive_values(run: Run) -> None:
     text = ParsedPage(run.page).text
     for op in run.report["quantized"]:
         assert f"{op['value']}calibrated range" in text.replace("\n", "")
+
+
+def test_page_of_changes_of_values_that_the_float_model_lacks(tmp_path: Path) -> None:
+    """As a change of a pruned model may be of a weight that an earlier change made."""
+    taken, other = built(tmp_path, "half-weights"), load("g (float[N,64] x) => (float[N,64] y) { y = Relu(x) }")
+    spec = structs.replace(taken.builder.spec, ranges={"y": Range(-1, 1)})
+    taken = replace(taken, builder=structs.replace(taken.builder, spec=spec))
+    calibration = Calibration(model_source(other, inline=True), [{"x": np.ones((2, 64), np.float32)}])
+    page = ParsedPage(page_text(quantization(["y", "y_pw1", "y_pw2"]), taken, calibration))
+    assert page.text.count("calibrated range") == 1
 
 
 def test_original_without_changes_has_a_page(run: Run) -> None:

@@ -807,7 +807,7 @@ class SearchOptions:
     """Limits of a search, and its journal."""
 
     trials: int = search_option(60, "Maximum number of trials.", "N", least=1)
-    time: float = search_option(600.0, "Seconds after which no trial is started.", "SECONDS", kind=float, least=0)
+    time: float = search_option(600.0, "Time limit for the whole command.", "SECONDS", kind=float, least=0)
     journal: str | Path | None = search_option(
         None, "Record the trials in this file, so that an interrupted search can be resumed.", "FILE", kind=Path
     )

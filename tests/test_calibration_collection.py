@@ -339,6 +339,16 @@ def test_groups_keep_to_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert groups == [["a", "t"], ["b", "c"], ["d", "f", "e"]]
 
 
+def test_one_sample_is_run_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each group of values."""
+    model = load("g (float[N] x) => (float[N] y) { a = Neg(x) y = Abs(a) }")
+    samples = [{"x": np.full(4, i, np.float32)} for i in range(3)]
+    times = iter([1.0, 3.0, 3.0])
+    monkeypatch.setattr(collection, "monotonic", lambda: next(times))
+    found = collect_statistics(model, "ay", samples, memory_bytes=16, until=2.0)
+    assert [(s.samples, s.low) for s in found.values()] == [(2, -1), (1, 0)]
+
+
 def test_memory_does_not_depend_on_the_samples() -> None:
     """Of the statistics, and of the samples in the process that reads them."""
     peaks: list[int] = []

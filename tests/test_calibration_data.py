@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import numpy_helper
+from passwright.app.measure.accuracy import LabelledSet
+from passwright.app.measure.criterion import Budget, LabelledPart
 from passwright.app.quantize.samples import (
     CalibrationData,
     draw_calibration_data,
@@ -284,6 +286,61 @@ def test_data_beside_labels_are_for_calibration_alone(tmp_path: Path) -> None:
     with_labels = read_samples(source, many, tmp_path / "labelled.npz", "", 0)
     assert with_labels.counts == {"calibration": 128, "search": 5, "report": 5}
     assert read_samples(source, many, None, "", 0).counts == {"calibration": 128, "search": 86, "report": 86}
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_as_many_samples_are_scored_as_the_time_allows(tmp_path: Path, labelled: bool) -> None:
+    source = model_source(load("g (float[N,2] x) => (float[N,2] y) { y = Neg(x) }"), inline=True)
+    rows = np.arange(400, dtype=np.float32).reshape(200, 2)
+    np.savez(tmp_path / "labelled.npz", x=rows, labels=np.arange(200) % 2)
+    whole = read_samples(source, {"x": rows}, tmp_path / "labelled.npz" if labelled else None, "", 0)
+    model = source.loadable()
+    assert whole.limited(whole.affordable(model, ["y"], 1000.0)) is whole
+    assert whole.affordable(model, ["z"], 1000.0) == 0  # it does not run, which the criteria report
+    assert whole.limited(0) is whole
+    few = whole.limited(whole.affordable(model, ["y"], 0.0))
+    assert (few.counts["search"], few.counts["report"]) == (8, 8)
+    note = f"candidates are scored on 8 of {len(whole.search)} samples, as more would take too much of --time"
+    assert few.notes[-1] == note
+    assert few.digest() != whole.digest()
+    criteria = few.criteria(source.load(), Budget.parse("1%"), model)
+    assert criteria.excess(model)[1] == ""
+    if isinstance(few.search, LabelledPart):
+        chosen = [x // 2 for x in few.search.examples.arrays["x"][:, 0].tolist()]
+        assert (chosen[0], chosen[-1], len(chosen)) == (0, 198, 8)  # of the whole set
+        assert few.search.examples.arrays["labels"].tolist() == [x % 2 for x in chosen]
+
+
+def test_all_labelled_rows_together_have_the_outputs_of_their_parts(tmp_path: Path) -> None:
+    """A figure that is no mean, of outputs with rows, and of one without, on a fixed batch and on a free one."""
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(21, 3)).astype(np.float32), rng.normal(size=21).astype(np.float32)
+    np.savez(tmp_path / "labelled.npz", x=x, labels=labels)
+    (tmp_path / "code.py").write_text(
+        "import numpy as np\ndef metric(outputs, labels):\n"
+        "    rows = np.concatenate([np.reshape(a, (-1, 3)) for a in outputs['y']])[: len(labels)]\n"
+        "    assert len(rows) == len(labels)\n"
+        "    return float(np.median(rows.sum(1) * labels) * (1 + len(outputs['y'])))\n"
+    )
+    for x_dims, y_dims, body in (("N,3", "N,3", "Relu(x)"), ("1,3", "1,3", "Relu(x)"), ("1,3", "3", "Squeeze(x)")):
+        source = model_source(load(f"g (float[{x_dims}] x) => (float[{y_dims}] y) {{ y = {body} }}"), inline=True)
+        model, inputs = source.loadable(), input_specs(source.load())
+        metric = f"{tmp_path / 'code.py'}:metric"
+        found = read_samples(source, None, tmp_path / "labelled.npz", metric, 0)
+        joint = found.criteria(source.load(), Budget.parse("1%"), model).all_rows
+        whole = LabelledPart(LabelledSet.read(tmp_path / "labelled.npz"), inputs, metric)
+        assert joint is not None
+        assert joint.reference == pytest.approx(whole.criterion(["y"], Budget.parse("1%"), model).reference)
+        assert joint.score(model).loss == 0
+
+
+def test_labelled_rows_calibrate_in_batches_of_alike_sizes() -> None:
+    source = model_source(load("g (float[N,2] x) => (float[N,2] y) { y = Neg(x) }"), inline=True)
+    rows = np.arange(30, dtype=np.float32).reshape(15, 2)
+    part = LabelledPart(LabelledSet("set", {"x": rows, "labels": rows[:, 0]}), input_specs(source.load()), "")
+    found = [feeds["x"] for feeds in part.feeds()]
+    assert [len(a) for a in found] == [part.batch, 7] == [8, 7]
+    assert np.array_equal(np.concatenate(found), rows)
 
 
 def test_counts_agree_with_the_note_on_drawn_samples() -> None:

@@ -27,7 +27,7 @@ from .ready_metrics import METRICS, Metric, ready_metric
 
 Array = np.ndarray[Any, Any]
 LABELS = "labels"
-BATCH_SIZE = 32  # of models without a fixed batch
+BATCH_SIZE = 32  # at most, of models without a fixed batch
 PROBED_SIZES = 2, 3  # of batches, whose outputs show which axes have rows
 PARTS = 20  # of the rows, each left out once
 DEFAULT_FUNCTION = "metric"  # the name of the function in a file
@@ -79,6 +79,14 @@ class LabelledSet(Struct, frozen=True):
                 axes[i.name] = axis
         return feeds, axes
 
+    def chosen(self, inputs: Sequence[InputSpec], rows: Array) -> LabelledSet:
+        """Some rows, with their labels. Raises ModelError for a set that does not fit the inputs."""
+        labels = self.labels(inputs)
+        feeds, axes = self.feeds(inputs, len(labels))
+        taken = {n: a for n, a in rows_of(feeds, axes, rows).items() if n in self.arrays}
+        others = {n: a[rows] if a is labels else a for n, a in self.arrays.items()}
+        return LabelledSet(self.name, {**others, **taken})
+
 
 def run_in_batches(
     model: Session,
@@ -99,7 +107,9 @@ def run_in_batches(
     with suppress(EvaluationError):  # the batch is symbolic, but only one works
         known = _axes_of_rows(model, outputs, feeds, axes)
         if None not in known.values():
-            return _run_in_batches_of(BATCH_SIZE, model, outputs, feeds, axes, known)
+            rows = _row_count(feeds, axes)
+            size = -(-rows // -(-rows // BATCH_SIZE))  # few rows are repeated to complete the last batch
+            return _run_in_batches_of(size, model, outputs, feeds, axes, known)
     return _run_in_batches_of(1, model, outputs, feeds, axes, known)
 
 

@@ -10,7 +10,7 @@ from math import inf, isfinite
 from typing import Any, Protocol, cast
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ...core.errors import EvaluationError, ModelError, UsageError, format_error
 from ...core.io.split_models import Loadable
@@ -105,6 +105,7 @@ class MetricCriterion:
     notes: list[str] = field(init=False, default_factory=list[str])
     _references: list[float] = field(init=False, default_factory=list[float], repr=False)
     _expected: dict[str, Any] = field(init=False, default_factory=dict[str, Any], repr=False)
+    _last: tuple[Loadable, SessionConfig, dict[str, Any]] | None = field(init=False, default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -126,8 +127,7 @@ class MetricCriterion:
         Raises ModelError for outputs of the original that the metric is not for; a candidate with such is a failure.
         """
         try:
-            with RemoteBackend(config) as remote:
-                found = labelled_outputs(remote(model), self.inputs, self.outputs, self.examples)
+            found = self.run(model, config)
         except EvaluationError as e:
             return Score(-inf, inf, failure=format_error(e))
         self.notes, labels = notes_about(found), self.examples.labels(self.inputs)
@@ -145,11 +145,12 @@ class MetricCriterion:
         if keeps:
             self._references = parts
             return Score(figure, 0.0)
-        loss = self._loss(figure, self.reference)
+        loss = self.lost(figure, self.reference)
         snr = self._snr(found) if self._expected else None
         return Score(figure, loss, snr, interval=self._interval(loss, parts, len(labels), is_equal=snr == inf))
 
-    def _loss(self, figure: float, reference: float) -> float:
+    def lost(self, figure: float, reference: float) -> float:
+        """The loss of a figure against a reference."""
         lost = figure - reference if self.metric.less_is_better else reference - figure
         return lost if self.budget.is_absolute else lost / (abs(reference) or 1.0)
 
@@ -161,12 +162,25 @@ class MetricCriterion:
         Where outputs differ, but the figure of no part does, it counts rows whose outcomes are the same: of others, as
         many may be as are likely to be missed in so many rows.
         """
-        losses = [self._loss(*pair) for pair in zip(parts, self._references, strict=False)]
+        losses = [self.lost(*pair) for pair in zip(parts, self._references, strict=False)]
         found = jackknife_interval(loss, losses)
         if found is None or is_equal or any(losses):
             return found
         unseen = share_interval(0, rows)[1] * (abs(self.reference) if self.budget.is_absolute else 1.0)
         return -unseen, unseen
+
+    def run(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> dict[str, Any]:
+        """The outputs of a model on the labelled set; those of the last one are kept, up to KEPT_BYTES.
+
+        Raises EvaluationError.
+        """
+        if self._last is not None and self._last[0] is model and self._last[1] == config:
+            return self._last[2]
+        self._last = None
+        with RemoteBackend(config) as remote:
+            found = labelled_outputs(remote(model), self.inputs, self.outputs, self.examples)
+        self._last = (model, config, found) if value_bytes(found) <= KEPT_BYTES else None
+        return found
 
     def _snr(self, found: Mapping[str, Any]) -> float | None:
         """The least signal-to-noise ratio of outputs with a row for each sample."""
@@ -179,6 +193,48 @@ class MetricCriterion:
     def allows(self, score: Score) -> bool:
         """Whether the loss is within the budget."""
         return self.budget.allows(score.loss)
+
+
+@dataclass
+class JointCriterion:
+    """The metric of the rows of two criteria together, on the outputs that these have, too."""
+
+    parts: tuple[MetricCriterion, MetricCriterion]
+    reference: float = field(init=False, default=0.0)
+    notes: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the figure."""
+        return self.parts[0].name
+
+    def measure_original(self, model: Loadable) -> None:
+        """Set the reference. Raises ModelError for outputs that the metric is not for."""
+        self.reference = self._figure(model, AS_USERS_RUN)
+
+    def score(self, model: Loadable, config: SessionConfig = AS_USERS_RUN) -> Score:
+        """The metric of a model, and its loss against the reference."""
+        try:
+            figure = self._figure(model, config)
+            return Score(figure, self.parts[0].lost(figure, self.reference))
+        except (EvaluationError, ModelError) as e:
+            return Score(-inf, inf, failure=format_error(e))
+
+    def allows(self, score: Score) -> bool:
+        """Whether the loss is within the budget."""
+        return self.parts[0].allows(score)
+
+    def _figure(self, model: Loadable, config: SessionConfig) -> float:
+        found = [part.run(model, config) for part in self.parts]
+        labels = [part.examples.labels(part.inputs) for part in self.parts]
+        return self.parts[0].metric({n: _joined(*(f[n] for f in found)) for n in found[0]}, np.concatenate(labels))
+
+
+def _joined(first: Array | list[Any], second: Array | list[Any]) -> Array | list[Any]:
+    """The rows of an output in two sets; a list of what runs give if they are one in either set."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.shape[1:] == second.shape[1:]:
+        return np.concatenate([first, second])
+    return [v for a in (first, second) for v in (a if isinstance(a, list) else [a[i : i + 1] for i in range(len(a))])]
 
 
 @dataclass
@@ -262,14 +318,30 @@ class LabelledPart(Struct, frozen=True):
     def __len__(self) -> int:
         return len(self.examples.labels(self.inputs))
 
+    @property
+    def batch(self) -> int:
+        """The number of rows of the first of `feeds`."""
+        rows = len(self)
+        return (
+            -(-rows // -(-rows // ROWS_AT_ONCE)) if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
+        )
+
     def feeds(self) -> Iterator[Feeds]:
         """The inputs, some rows at a time."""
         rows = len(self)
         arrays, axes = self.examples.feeds(self.inputs, rows)
-        size = ROWS_AT_ONCE if batch_symbol(self.inputs) is not None else fixed_batch(self.inputs)
-        for start in range(0, rows - rows % size or size, size):
-            part = np.minimum(np.arange(start, start + size), rows - 1)
+        if batch_symbol(self.inputs) is not None:
+            parts = np.array_split(np.arange(rows), -(-rows // ROWS_AT_ONCE))
+        else:  # whole batches, of which the only one may repeat the last row
+            size = fixed_batch(self.inputs)
+            starts = range(0, rows - rows % size or size, size)
+            parts = [np.minimum(np.arange(start, start + size), rows - 1) for start in starts]
+        for part in parts:
             yield rows_of(arrays, axes, part)
+
+    def chosen(self, rows: Array) -> LabelledPart:
+        """Some of the rows."""
+        return structs.replace(self, examples=self.examples.chosen(self.inputs, rows))
 
     def criterion(self, outputs: Sequence[str], budget: Budget, original: Loadable) -> MetricCriterion:
         """The criterion on these rows. Raises ModelError if the original does not run on them."""

@@ -38,7 +38,7 @@ from ...passes.quantization.widening import WidenHalves
 from ...passes.targets import QuantizationTarget
 from ..measure import benchmark
 from ..measure.agreement import Score
-from ..measure.criterion import Budget
+from ..measure.criterion import Budget, LabelledPart
 from ..measure.execution_provider import engine_versions, session_configs
 from ..measure.feeds import Feeds, make_feeds
 from ..measure.metrics import ModelMetrics, latency_ratios, peak_ratio
@@ -73,7 +73,7 @@ from .schemes import (
     spec_of_caches,
     weight_settings,
 )
-from .search import TAKEN, BuiltCandidate, Limits, RaceRatios, Search, Variants, candidate_time
+from .search import TAKEN, BuiltCandidate, Deadline, Limits, RaceRatios, Search, Variants, candidate_time
 from .sensitivity import orders_to_leave, value_errors
 
 SENSITIVITY_SAMPLES = 8  # on which errors of single ops are measured
@@ -81,6 +81,7 @@ LARGER = "the result is larger than the original: scales and conversions take mo
 INTEGER_CACHE = "the interface has changed, as --int8-cache asks for: {} and {} are int8, as {} and {}"
 SEARCH_SETS, FINAL_SETS = 3, 5  # of processes in a race
 LAST_SHARE = 0.25  # of the time, for the scores and the race of the result
+SCORE_SHARE = 0.05  # of the time, for a run of the original on all samples of a score
 RACE_SHARE = 0.3  # of the time that is left of a search, for the calls of a race
 RACE_END = 0.5  # of the time that is left of a search, after which no further processes of a race begin
 LEAST_RACE_TIME = 0.1  # seconds of calls of a model, however little time is left
@@ -133,8 +134,8 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
     for the report. `scheme`: "auto" or names. `goal`: latency, size or memory. In weights4 and weights8, `block_size`
     weights share a scale, and a zero point if `asymmetric`. With `int8_cache`, past and present keys and values of the
     result are int8. `target`: this machine by default. `leave`: values or operators that stay in float. Rules of
-    contract LOSSY of `plugin` run before the rules of each scheme. The search ends after `trials` scored trials or
-    after `time` seconds; with a `journal`, an interrupted search can be resumed.
+    contract LOSSY of `plugin` run before the rules of each scheme. The search ends after `trials` scored trials,
+    the call after `time` seconds; with a `journal`, an interrupted search can be resumed.
     `json`: a file for the report as JSON, `html`: for a page of HTML. Either of them, or `op_errors`, measures the
     errors of single ops on a few calibration samples.
 
@@ -154,7 +155,7 @@ def quantize_model(model: ModelLike, options: QuantizationOptions) -> Quantizati
     journal = Journal(None if paths.journal is None else paths.journal.path)
     has_errors = options.op_errors or paths.report is not None or paths.page is not None
     with ScratchFolder() as folder:
-        setup = prepare(model, source, paths, options, timer, folder)
+        setup = prepare(model, source, paths, options, timer, folder, journal)
         result, taken = quantize_prepared(setup, replace(options, op_errors=has_errors), timer, folder, journal)
         with Publication(paths.model) as publication:
             if paths.model is not None:
@@ -182,7 +183,8 @@ def quantize_prepared(
         taken, before, after = measured_result(finalists, setup, search)
     with timer.phase(DESCRIBING):
         has_errors = taken is not None and taken.candidate.changes and options.op_errors
-        errors = value_errors(taken, setup.sensitivity_feeds) if taken is not None and has_errors else None
+        until = setup.racing.end
+        errors = value_errors(taken, setup.sensitivity_feeds, until) if taken is not None and has_errors else None
         quantized = [] if taken is None else quantized_ops(taken, errors)
         wide = [] if taken is None or not taken.trial.changed else kept_high_precision(taken, search.trials)
         in_float = [] if taken is None or taken.builder.scheme.is_base or taken.precision else float_ops(taken)
@@ -258,6 +260,7 @@ class QuantizationContext(Struct, frozen=True):
     criteria: Criteria
     racing: OriginalRace
     calibration: Calibration | None
+    deadline: Deadline
     leave: frozenset[str]
     notes: list[str]
 
@@ -268,7 +271,7 @@ class QuantizationContext(Struct, frozen=True):
 
     def scored_outputs(self, metric: str) -> list[str]:
         """The outputs that decide the figure: of a ready metric on labelled rows the first, else all."""
-        is_ready = self.samples.labelled is not None and python_file(metric) is None
+        is_ready = isinstance(self.samples.search, LabelledPart) and python_file(metric) is None
         names = [v.name for v in self.source.load().graph.outputs]
         return names[:1] if is_ready else names
 
@@ -288,7 +291,9 @@ class QuantizationContext(Struct, frozen=True):
         return Search(
             self.criteria.searched,
             structs.replace(self.racing, end=monotonic() + seconds).ratios,
-            partial(orders_to_leave, feeds=self.sensitivity_feeds, outputs=self.scored_outputs(options.metric)),
+            lambda built: orders_to_leave(
+                built, self.sensitivity_feeds, self.scored_outputs(options.metric), self.deadline.midway
+            ),
             folder,
             self.source.size,
             Limits(options.trials, seconds),
@@ -297,6 +302,8 @@ class QuantizationContext(Struct, frozen=True):
             session=self.racing.scoring,
             goal=options.goal,
             progress=timer.progress,
+            deadline=self.deadline,
+            seconds=timer.seconds.get(RUNNING_ORIGINAL, 0.0) / 2,  # of the samples of search and report
             **settings,
         )
 
@@ -334,6 +341,7 @@ def prepare(
     options: QuantizationOptions,
     timer: PhaseTimer,
     folder: Path,
+    journal: Journal | None = None,
 ) -> QuantizationContext:
     """Read the samples, optimize the float model, and run the original on them.
 
@@ -364,6 +372,10 @@ def prepare(
         leave, notes = excluded_names(options.leave, loaded.graph, graph, names)
     with timer.phase(RUNNING_ORIGINAL):
         file = source.loadable_file(folder)
+        names, seconds = [v.name for v in loaded.graph.outputs], SCORE_SHARE * options.time
+        known = f"{len(samples.search)} samples in {seconds:g} s"  # an interrupted search goes on with as many
+        affordable = partial(samples.affordable, file, names, seconds)
+        samples = samples.limited((journal or Journal()).result(known, int, affordable))
         criteria = samples.criteria(loaded, budget, file)
     with timer.phase(CHOOSING_INPUTS):
         feeds = make_feeds(source, samples.first, options.batch, seed=options.seed)
@@ -371,10 +383,11 @@ def prepare(
             file, feeds, options, *engine, end=monotonic() + options.time - sum(timer.seconds.values())
         )
     sampled = samples.calibration if options.scheme == AUTO else samples.calibration or samples.drawn
-    calibration = Calibration(floats, sampled, phase_callback(options.progress)) if sampled else None
+    deadline = Deadline(racing.end)
+    calibration = Calibration(floats, sampled, phase_callback(options.progress), deadline) if sampled else None
     notes += [*frozen, *widened, *criteria.searched.notes, *model_notes(graph)]
     return QuantizationContext(
-        model, source, floats, budget, target, plugins, samples, criteria, racing, calibration, leave, notes
+        model, source, floats, budget, target, plugins, samples, criteria, racing, calibration, deadline, leave, notes
     )
 
 

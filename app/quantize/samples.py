@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic
 from typing import Any, overload
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from ...core.errors import ModelError
+from ...core.errors import EvaluationError, ModelError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource
 from ...core.io.split_models import Loadable
+from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import SessionConfig
 from ...core.support.scratch_folder import ScratchFolder
 from ...core.verify.given_inputs import read_samples as read_given_samples
 from ...core.verify.input_specs import InputSpec, input_specs
-from ..measure.accuracy import LABELS, LabelledSet, load_metric, rows_of
+from ..measure.accuracy import LABELS, LabelledSet, load_metric
 from ..measure.agreement import OutputUses, Score
 from ..measure.criterion import (
     AS_USERS_RUN,
@@ -27,7 +30,9 @@ from ..measure.criterion import (
     Budget,
     Criterion,
     Feeds,
+    JointCriterion,
     LabelledPart,
+    MetricCriterion,
 )
 from ..measure.feeds import drawn_feeds
 from ..measure.ready_metrics import require_labels_for
@@ -37,6 +42,7 @@ MAX_SAMPLES = 512
 DRAWN_SAMPLES = 32
 DISJOINT_SAMPLES = 3  # from which each part of the data has samples of its own
 MAX_CALIBRATION_SAMPLES = 128  # more change the ranges little, and cost time for each scheme
+LEAST_SCORED = 8  # samples of the search, and of the report, however long a run takes
 Loader = Callable[[], Feeds]
 
 
@@ -142,7 +148,10 @@ def criterion(part: Part, model: Model, budget: Budget, original: Loadable, metr
 
 
 class Criteria(Struct, frozen=True):
-    """Criteria on the samples of a search, on others for its report, and with labels on all rows."""
+    """Criteria on the samples of a search, on others for its report, and with labels on all rows.
+
+    A metric of all rows need not lie between the metrics of their parts.
+    """
 
     searched: Criterion
     reported: Criterion
@@ -165,8 +174,7 @@ class Samples(Struct, frozen=True):
 
     `calibration` is empty if there are no data; `drawn` has random inputs in its place, for schemes that are requested
     nevertheless. `first` is one sample to run a model with, None without data. `notes` say where the samples come from.
-    `labelled`: all rows of a labelled set, None without one; a metric of all rows need not lie between the metrics of
-    their parts. `metric`: the figure to compare with the original, "" for that which fits the outputs.
+    `metric`: the figure to compare with the original, "" for that which fits the outputs.
     """
 
     calibration: Sequence[Feeds]
@@ -175,7 +183,6 @@ class Samples(Struct, frozen=True):
     first: Feeds | None
     notes: list[str]
     drawn: Sequence[Feeds] = ()
-    labelled: LabelledPart | None = None
     metric: str = ""
 
     def digest(self) -> str:
@@ -192,8 +199,36 @@ class Samples(Struct, frozen=True):
 
     def criteria(self, model: Model, budget: Budget, original: Loadable) -> Criteria:
         """The criteria on these samples. Raises ModelError if the original does not run on them."""
-        parts = filter(None, (self.search, self.report, self.labelled))
-        return Criteria(*(criterion(part, model, budget, original, self.metric) for part in parts))
+        searched, reported = (criterion(p, model, budget, original, self.metric) for p in (self.search, self.report))
+        if not (isinstance(searched, MetricCriterion) and isinstance(reported, MetricCriterion)):
+            return Criteria(searched, reported)
+        joint = JointCriterion((searched, reported))
+        joint.measure_original(original)
+        return Criteria(searched, reported, joint)
+
+    def affordable(self, original: Loadable, outputs: Sequence[str], seconds: float) -> int:
+        """The number of samples on which the original runs in so many seconds; LEAST_SCORED at least.
+
+        0 if it does not run on the first ones.
+        """
+        part = self.search
+        given, rows = (next(part.feeds()), part.batch) if isinstance(part, LabelledPart) else (part[0], 1)
+        with RemoteBackend(AS_USERS_RUN) as remote, suppress(EvaluationError):
+            session = remote(original)
+            session.run(outputs, given)
+            began = monotonic()
+            session.run(outputs, given)
+            return max(LEAST_SCORED, int(seconds * rows / max(monotonic() - began, 1e-6)))
+        return 0
+
+    def limited(self, most: int) -> Samples:
+        """At most so many samples for the search and for the report, spread evenly, with a note if these are fewer."""
+        longest = max(len(self.search), len(self.report))
+        if not 0 < most < longest:
+            return self
+        search, report = (_spread(part, most) for part in (self.search, self.report))
+        note = f"candidates are scored on {most} of {longest} samples, as more would take too much of --time"
+        return structs.replace(self, search=search, report=report, notes=[*self.notes, note])
 
     @property
     def counts(self) -> dict[str, int]:
@@ -202,19 +237,21 @@ class Samples(Struct, frozen=True):
         return {"calibration": len(calibration), "search": len(self.search), "report": len(self.report)}
 
 
+def _spread(part: Part, most: int) -> Part:
+    """At most so many samples, spread evenly."""
+    places = np.linspace(0, len(part) - 1, min(most, len(part))).round().astype(np.intp)
+    if isinstance(part, LabelledPart):
+        return part.chosen(places)
+    return [part[int(i)] for i in places]
+
+
 def labelled_halves(examples: LabelledSet, inputs: Sequence[InputSpec]) -> tuple[LabelledSet, LabelledSet]:
     """The rows of even and of odd index. Raises ModelError for a set that does not fit the inputs."""
     labels = examples.labels(inputs)
     if len(labels) < 2:
         raise ModelError(f"{examples.name}: only one row; the search and the report need at least one each")
-    feeds, axes = examples.feeds(inputs, len(labels))
-
-    def rows(start: int) -> LabelledSet:
-        chosen = rows_of(feeds, axes, np.arange(start, len(labels), 2))
-        others = {n: a[start::2] if a is labels else a for n, a in examples.arrays.items()}
-        return LabelledSet(examples.name, {**others, **{n: a for n, a in chosen.items() if n in others}})
-
-    return rows(0), rows(1)
+    first, second = (examples.chosen(inputs, np.arange(start, len(labels), 2)) for start in (0, 1))
+    return first, second
 
 
 def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, metric: str, seed: int) -> Samples:
@@ -231,12 +268,12 @@ def read_samples(source: ModelSource, data: Any, labelled: str | Path | None, me
         examples = LabelledSet.read(Path(labelled))
         load_metric(metric, examples.labels(inputs), examples.arrays)  # raises UsageError here
         halves = labelled_halves(examples, inputs)
+        search = LabelledPart(halves[0], inputs, metric, has_interval=False)
         report = LabelledPart(halves[1], inputs, metric)
-        search, whole = (LabelledPart(part, inputs, metric, has_interval=False) for part in (halves[0], examples))
         calibrated = "calibrated with the labelled rows of the search; --data names other samples"
         notes = [calibrated] if given is None else [*given.notes]
         calibration = given if given is not None else list(search.feeds())
-        return Samples(calibration, search, report, calibration[0], notes, labelled=whole)
+        return Samples(calibration, search, report, calibration[0], notes)
     require_labels_for(metric)
     data = given if given is not None else draw_calibration_data(source, seed=seed)
     (calibration, search, report), note = split_samples(data, seed)

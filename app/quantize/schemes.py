@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -13,7 +14,7 @@ from onnx import TensorProto
 
 from ...core.calibration.collection import collect_statistics
 from ...core.calibration.methods import METHODS, Method, calibrated_ranges
-from ...core.calibration.statistics import ChannelStatistics, Rows, ValueStatistics
+from ...core.calibration.statistics import ChannelStatistics, Gram, Rows, ValueStatistics
 from ...core.errors import UsageError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source, transformed_source
@@ -39,7 +40,7 @@ from ...passes.quantization.channels import ChannelClasses
 from ...passes.quantization.dynamic import QUANTIZE_LSTM
 from ...passes.quantization.half import ConvertToHalf, StoreWeights
 from ...passes.quantization.layer_rounding import RoundLayers, layer_pairs, rounded_layers
-from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, linear_ops, reader_rows
+from ...passes.quantization.pruning import PruneChannels, Pruning, PruningPlan, reader_rows
 from ...passes.quantization.weight_rounding import gram_inputs, joint_grams
 from ...passes.quantization.weights import BLOCKS, CHANNEL_AXES, QUANTIZE_TABLES
 from ...passes.support.operand_queries import Array
@@ -48,7 +49,7 @@ from ..optimize.match_report import diagnose_match
 from ..registry.pass_sources import plugin_registries
 from .candidates import CandidateBuilder, Scheme
 from .quantize_options import QuantizationOptions
-from .search import BuiltCandidate, Variant, Variants
+from .search import BuiltCandidate, Deadline, Variant, Variants
 
 UNSIGNED_LIMIT = 127  # of unsigned weights less their zero point
 MAX_GRAM_BYTES = 1 << 30  # of all Gram matrices of a model
@@ -142,20 +143,24 @@ AUTO = "auto"
 
 @dataclass
 class Calibration:
-    """Statistics of the float values of a model on calibration data, collected when they are first needed."""
+    """Statistics of the float values of a model on calibration data, collected when they are first needed.
+
+    Each collection takes at most half of the time until the `deadline`: later, it has fewer samples.
+    """
 
     source: ModelSource
     feeds: Sequence[Feeds]
     progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+    deadline: Deadline = field(default_factory=Deadline, repr=False)
     _pruned: dict[float, tuple[Calibration, PruningPlan]] = field(default_factory=dict[float, Any], init=False)
+    _known: dict[tuple[str, Rows], Gram] = field(default_factory=dict[Any, Gram], init=False, repr=False)
 
     @cached_property
     def statistics(self) -> dict[str, ValueStatistics]:
         """The statistics of all computed floats, and of float inputs, by name."""
         graphs = self.source.load().graph.with_subgraphs()
         values = (v for g in graphs for v in defined_values(g) if v.name and v.tensor is None)
-        names = [v.name for v in values if v.known_dtype in HALF_OR_SINGLE]
-        return collect_statistics(self.source, names, self.feeds, progress=self.progress)
+        return self._collected(self.source, [v.name for v in values if v.known_dtype in HALF_OR_SINGLE])
 
     @property
     def extremes(self) -> dict[str, Range]:
@@ -168,7 +173,7 @@ class Calibration:
 
     def channels(self, axes: Mapping[str, int]) -> dict[str, ChannelStatistics]:
         """The maxima of channels of some values, by name."""
-        found = collect_statistics(self.source, [], self.feeds, channels=axes, histograms=False, progress=self.progress)
+        found = self._collected(self.source, [], channels=axes, histograms=False)
         return {name: s.channels for name, s in found.items() if s.channels is not None}
 
     @cached_property
@@ -191,12 +196,11 @@ class Calibration:
             for name, found in reader_rows(readers).items()
             if len(readers) * sum(rows.gram_bytes for rows in found) <= MAX_GRAM_BYTES
         }
-        names = [op.outputs[0].name for op in linear_ops(graph)]
-        statistics = collect_statistics(
-            self.source, names, self.feeds, grams=kept, histograms=False, progress=self.progress
-        )
+        grams = self._grams(kept, self.source)
+        counted = self.statistics.items()
+        statistics = {n: dataclasses.replace(s, grams=grams[n].grams if n in grams else {}) for n, s in counted}
         self.progress("ranking the channels")
-        return Pruning(graph, statistics)
+        return Pruning(graph, statistics, until=self.deadline.midway)
 
     def pruned(self, share: float) -> tuple[Calibration, PruningPlan]:
         """The calibration of the model that is left with a share of its multiplications, and what is removed."""
@@ -209,12 +213,30 @@ class Calibration:
         """The builder of a candidate with integer weights that are rounded for their inputs in its float model."""
         builder, quantized = best.builder, model_source(best.path, inline=True)
         pairs = layer_pairs(builder.source.load().graph, quantized.load().graph)
-        layers = rounded_layers(pairs, lambda rows: self._grams(rows, builder.source))
+        layers = rounded_layers(pairs, lambda rows: self._grams(rows, builder.source), self.deadline.at)
         scheme = replace(builder.scheme, after=(*builder.scheme.after, RoundLayers(layers)))
         return replace(builder, scheme=scheme) if layers else None
 
     def _grams(self, rows: Mapping[str, Collection[Rows]], source: ModelSource) -> dict[str, ValueStatistics]:
-        return collect_statistics(source, [], self.feeds, grams=rows, histograms=False, progress=self.progress)
+        """Statistics with Gram matrices alone. Those of the model itself are kept, up to MAX_GRAM_BYTES."""
+        is_own = source is self.source
+        found = {key: gram for key, gram in self._known.items() if is_own and key[0] in rows}
+        missing = {n: left for n, wanted in rows.items() if (left := [r for r in wanted if (n, r) not in found])}
+        collected = self._collected(source, [], grams=missing, histograms=False) if missing else {}
+        for name, s in collected.items():
+            found |= {(name, rows): gram for rows, gram in s.grams.items()}
+            if is_own and s.samples == len(self.feeds):
+                self._known |= {(name, rows): gram for rows, gram in s.grams.items() if self._has_room(rows)}
+        grams = {n: {r: found[n, r] for r in wanted if (n, r) in found} for n, wanted in rows.items()}
+        return {name: ValueStatistics(name, grams=of) for name, of in grams.items()}
+
+    def _has_room(self, rows: Rows) -> bool:
+        """Whether a further Gram matrix is kept."""
+        return rows.gram_bytes + sum(known.gram_bytes for _, known in self._known) <= MAX_GRAM_BYTES
+
+    def _collected(self, source: ModelSource, names: Sequence[str], **settings: Any) -> dict[str, ValueStatistics]:
+        until = self.deadline.midway
+        return collect_statistics(source, names, self.feeds, until=until, progress=self.progress, **settings)
 
     def after(self, change: Pass) -> Calibration | None:
         """The calibration of the model that a pass makes of the float model; None if it changes nothing."""
@@ -224,7 +246,7 @@ class Calibration:
 
         changed = transformed_source(self.source, [transform])
         has_changes = change.run(self.source.load().graph, ChangeLog()) > 0
-        return Calibration(changed, self.feeds, self.progress) if has_changes else None
+        return Calibration(changed, self.feeds, self.progress, self.deadline) if has_changes else None
 
 
 def lossy_passes(plugins: Sequence[PluginLike]) -> list[RulePass]:

@@ -42,6 +42,7 @@ OPERATORS = 0.25  # of the time that is left, for races of candidates with an op
 REPAIRING = 0.5  # of the time that is left, for a scheme over the budget, if another one waits
 RESERVE = 1.25  # times the seconds of a search, up to which candidates are scored if none is within the budget
 CLOSER = 1.0  # dB of signal to noise, by which a candidate is more accurate than one with as much loss
+UNDECIDED = 1.25  # times the least figure, up to which candidates whose intervals overlap are equal
 Goal = Literal["latency", "size", "memory"]
 """The figures that a search makes small. Where that is not the latency, any time is accepted."""
 GOALS: tuple[Goal, ...] = get_args(Goal)
@@ -70,6 +71,18 @@ class Limits(Struct, frozen=True):
 
     trials: int
     seconds: float
+
+
+@dataclass
+class Deadline:
+    """The time of `monotonic` at which work ends with what it has; a search moves it."""
+
+    at: float = inf
+
+    @property
+    def midway(self) -> float:
+        """The time in the middle between now and then."""
+        return (monotonic() + self.at) / 2
 
 
 @dataclass(slots=True)
@@ -141,7 +154,8 @@ class Search:
     `size` is the size of the original in bytes; `leave` names values and operators that stay in float. `stores` are
     ways of storing weights with fewer bits, by name, with which each candidate within the budget is combined.
     Candidates are scored in a `session`. `ended_by`: the limit that kept it from trying more, "" if it is complete.
-    With `is_raced_after`, the caller races the candidates again, and their bytes do not count.
+    With `is_raced_after`, the caller races the candidates again, and their bytes do not count. What makes candidates
+    works until the `deadline`. No trial is begun without time for the `seconds` of the last one.
     """
 
     criterion: Criterion
@@ -158,9 +172,11 @@ class Search:
     goal: Goal = "latency"
     progress: Callable[[str], None] = lambda _: None
     is_raced_after: bool = False
+    deadline: Deadline = field(default_factory=Deadline)
     trials: list[Trial] = field(default_factory=list[Trial], init=False)
     scored: int = field(default=0, init=False)
     ended_by: str = field(default="", init=False)
+    seconds: float = 0.0
     _schemes: Mapping[str, Variants] = field(default_factory=dict[str, Variants], init=False)
     _start: float = field(default_factory=monotonic, init=False)
     _files: int = field(default=0, init=False)
@@ -173,7 +189,7 @@ class Search:
 
     def _is_exhausted(self, reserve: float = 1.0) -> bool:
         """Whether the number of trials or `reserve` times the time is used up, which then ended the search."""
-        is_late = self._elapsed > min(reserve * self.limits.seconds, self._end)
+        is_late = self._elapsed + self.seconds > min(reserve * self.limits.seconds, self._end)
         reached = "trials" if self.scored >= self.limits.trials else "time" if is_late else ""
         self.ended_by = self.ended_by or reached
         return bool(reached)
@@ -187,22 +203,23 @@ class Search:
         self._try(schemes, finalists)
         self._try(combined(self.ordered(finalists)), finalists)
         self.progress("racing the candidates within the budget")
-        self._race([] if self.is_raced_after else finalists)
+        is_late = self._elapsed > self.limits.seconds and all(b.trial.ratio is not None for b in finalists)
+        self._race([] if self.is_raced_after or is_late else finalists)
         return self.ordered(list(filter(self._is_gain, finalists)))
 
     def _try(self, schemes: Mapping[str, Variants], finalists: list[BuiltCandidate]) -> None:
         """Add the candidates within the budget to the finalists.
 
         Schemes are tried in rounds, as many in each as can be built in half of the time that is left. Of the first one
-        at least a candidate is scored, that which is best for the goal. Once one is within the budget, better ones that
-        are not are repaired before others are scored.
+        at least a candidate is scored, that which is best for the goal; pruned ones are the last, as few are within the
+        budget at first. Once one is within the budget, better ones that are not are repaired before others are scored.
         """
         over: list[BuiltCandidate] = []
         self._schemes = {**self._schemes, **schemes}
         pending = dict(schemes)
         while pending and not ((finalists or len(pending) < len(schemes)) and self._is_exhausted()):
             starts = self._starts(pending)
-            for start in self.ordered(starts):
+            for start in sorted(self.ordered(starts), key=lambda b: b.builder.scheme.is_base):
                 start.trial.outcome = start.trial.outcome or self._rejection(start, finalists)
                 if start.trial.outcome:
                     self._outrun += [start] if start.trial.outcome.endswith(ANOTHER) else []
@@ -227,11 +244,16 @@ class Search:
         found: list[BuiltCandidate] = []
         for start in over:
             is_last = start is over[-1] and not has_more
-            self._end = inf if is_last else self._elapsed + REPAIRING * (self.limits.seconds - self._elapsed)
+            self._work_until(inf if is_last else self._elapsed + REPAIRING * (self.limits.seconds - self._elapsed))
             repaired = None if self._rejection(start, [*finalists, *found]) else self._within_budget(start)
             found += [] if repaired is None else self._with_stored_weights(repaired)
-        self._end = inf
+        self._work_until(inf)
         return found
+
+    def _work_until(self, end: float) -> None:
+        """Let work end at a time of the search, or at the end of it."""
+        self._end = end
+        self.deadline.at = self._start + min(end, self.limits.seconds)
 
     def _interval(self, built: BuiltCandidate) -> RatioInterval | None:
         """The figure that is to be small, divided by the original's; None if it was not measured."""
@@ -249,10 +271,12 @@ class Search:
         """The first variants of the schemes of a round, which are taken out of `pending`, after a race."""
         end = self._elapsed + CHOOSING * max(0.0, self.limits.seconds - self._elapsed)
         wholes: list[BuiltCandidate] = []
+        self.deadline.at = self._start + end
         while pending and not (wholes and self._elapsed > end):
             name = next(iter(pending))
             built = self._first(name, pending.pop(name))
             wholes += [] if built is None else [built]
+        self._work_until(inf)
         if self.goal == "latency":
             self.progress("racing the schemes")
             return self._without_slow_operators(wholes, end)
@@ -409,8 +433,9 @@ class Search:
     def _preference(self, finalists: Sequence[BuiltCandidate]) -> Callable[[BuiltCandidate], tuple[float, ...]]:
         """The order of finalists: those as good as the best first, the smallest of them, and then by the figure.
 
-        As good are those whose intervals overlap, and those within AS_FAST of the best: the same model loaded twice
-        differs by some percent. Sizes are exact, so the smallest is the best; time decides between equal ones.
+        As good are those within AS_FAST of the best, as the same model loaded twice differs by some percent, and those
+        whose intervals overlap, up to UNDECIDED times it: of wide intervals the middles say more. Sizes are exact, so
+        the smallest is the best; time decides between equal ones.
         """
         measured = [found for b in finalists if (found := self._interval(b)) is not None]
         least, nearest = min((r.high for r in measured), default=0.0), min((r.ratio for r in measured), default=0.0)
@@ -419,29 +444,52 @@ class Search:
             found = self._interval(built)
             if self.goal == "size":
                 return built.trial.bytes, candidate_time(built)
-            is_behind = found is None or (found.low > least and found.ratio > AS_FAST * nearest)
+            factor = inf if found is None else found.ratio / nearest if nearest else 1.0
+            is_behind = found is None or factor > (UNDECIDED if found.low <= least else AS_FAST)
             return is_behind, 0.0 if is_behind else built.trial.bytes, self._figure(built)
 
         return key
 
     def _within_budget(self, start: BuiltCandidate) -> BuiltCandidate | None:
         """A candidate within the budget, which `start` is not: the first such variant, else one with ops in float."""
-        best = start
-        for name, variant in self._schemes[start.trial.scheme][1:]:
+        variants, best = self._schemes[start.trial.scheme][1:], start
+        if start.builder.scheme.is_base:
+            return self._least_within_budget(start, variants)
+        for variant in variants:
             if best.is_within or self._is_exhausted():
                 break
-            self.progress(f"quantizing: {start.trial.scheme}, {name}")
-            builder = variant(best)
-            built = None if builder is None else self._build(start.trial.scheme, name, builder, start.left)
-            if built is None:
-                continue
-            built.trial.ratio, built.trial.memory = start.trial.ratio, start.trial.memory
-            best = min((best, self._scored(built)), key=_inaccuracy)
+            built = self._varied(start, variant, best)
+            best = best if built is None else min((best, built), key=_inaccuracy)
         if best.is_within or best.trial.score is None or best.trial.score.failure or not best.candidate.changes:
             return best if best.is_within else None
         if self._is_exhausted():
             return None  # an order takes as long as several scores
         return self._with_ops_left(best)
+
+    def _varied(
+        self, start: BuiltCandidate, variant: tuple[str, Variant], best: BuiltCandidate
+    ) -> BuiltCandidate | None:
+        """A variant that takes as long as the first one, with its score; None if it adds nothing."""
+        name, make = variant
+        self.progress(f"quantizing: {start.trial.scheme}, {name}")
+        builder = make(best)
+        built = None if builder is None else self._build(start.trial.scheme, name, builder, start.left)
+        if built is None:
+            return None
+        built.trial.ratio, built.trial.memory = start.trial.ratio, start.trial.memory
+        return self._scored(built)
+
+    def _least_within_budget(self, start: BuiltCandidate, variants: Variants) -> BuiltCandidate | None:
+        """The first of ever larger variants that is within the budget, found by bisection, and raced."""
+        found: BuiltCandidate | None = None
+        low, high = -1, len(variants)
+        while high - low > 1 and not self._is_exhausted():
+            middle = (low + high) // 2
+            built = self._varied(start, variants[middle], start)
+            is_within = built is not None and built.is_within
+            found, low, high = (built, low, middle) if is_within else (found, middle, high)
+        self._race([found] if found is not None and self.goal != "size" else [])
+        return found
 
     def more_accurate(self, failed: BuiltCandidate) -> list[BuiltCandidate]:
         """A candidate with less loss or noise on the samples of the search than one over the budget on others.
@@ -450,6 +498,7 @@ class Search:
         Of few samples, the loss depends on single ones: the noise then says more about others.
         """
         loss, noise = _inaccuracy(failed)
+        self.deadline.at = self._start + RESERVE * self.limits.seconds
         for built in self._next_candidates(failed):
             found = self._scored_like(failed, built)
             if found is not None and (_inaccuracy(found)[0] < loss or _inaccuracy(found)[1] < noise - CLOSER):
@@ -468,8 +517,11 @@ class Search:
         return []
 
     def _next_candidates(self, failed: BuiltCandidate) -> Iterator[BuiltCandidate | None]:
-        trial, tried = failed.trial, {t.variant for t in self.trials if t.scheme == failed.trial.scheme}
-        for name, variant in self._schemes[trial.scheme]:
+        trial = failed.trial
+        tried = {t.variant for t in self.trials if t.scheme == trial.scheme and t.outcome != WITHIN}
+        names = [name for name, _ in self._schemes[trial.scheme]]
+        first = names.index(trial.variant) if trial.variant in names else 0  # those before are worse, or were tried
+        for name, variant in self._schemes[trial.scheme][first:]:
             if name not in tried and not self._is_exhausted(RESERVE):
                 self.progress(f"quantizing: {trial.scheme}, {name}")
                 builder = variant(failed)
@@ -508,8 +560,9 @@ class Search:
     def _scored(self, built: BuiltCandidate) -> BuiltCandidate:
         """The candidate with its score and whether that is within the budget."""
         self.scored += 1
-        session = built.session(self.session)
+        session, began = built.session(self.session), monotonic()
         score = self.journal.result(f"score {built.key}", Score, lambda: self.criterion.score(built.path, session))
+        self.seconds = monotonic() - began
         built.trial.score = score
         within = not score.failure and self.criterion.allows(score)
         built.trial.outcome = f"invalid: {score.failure}" if score.failure else WITHIN if within else "over the budget"

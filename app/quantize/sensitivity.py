@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from math import prod
+from itertools import takewhile
+from math import inf, prod
+from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,52 +50,63 @@ class ValuesAlone(NamedTuple):
     found: Mapping[str, Any]
 
 
-def value_errors(built: BuiltCandidate, feeds: Sequence[Feeds]) -> ValueErrors:
-    """The errors of the values that a candidate changed. Of large values only the first of `feeds` count."""
+def value_errors(built: BuiltCandidate, feeds: Sequence[Feeds], until: float = inf) -> ValueErrors:
+    """The errors of the values that a candidate changed. Of large values only the first of `feeds` count.
+
+    Those that are not begun before `until`, a time of `monotonic`, are left out.
+    """
     source, quantized = built.builder.source, _quantized(built)
     places = _places(built)
     whole: dict[str, float] = {}
-    for part in (places[i : i + VALUES_AT_ONCE] for i in range(0, len(places), VALUES_AT_ONCE)):
-        with _values(source, part) as original, _values(quantized, part) as made:
-            whole |= _noises(part, ((original(given), made(given)) for given in feeds))
     own: dict[str, float] = {}
-    for part, operands in _parts_alone(source, quantized, places):
-        alone = _values_alone(source, quantized, part, operands, feeds)
-        own |= _noises(part, ((list(v.wanted.values()), list(v.found.values())) for v in alone))
+    parts = [places[i : i + VALUES_AT_ONCE] for i in range(0, len(places), VALUES_AT_ONCE)]
+    with RemoteBackend() as one, RemoteBackend() as other:
+        for part in takewhile(lambda _: monotonic() <= until, parts):
+            original, made = _values(one, source, part), _values(other, quantized, part)
+            whole |= _noises(part, ((original(given), made(given)) for given in feeds))
+        for part, operands in takewhile(lambda _: monotonic() <= until, _parts_alone(source, quantized, places)):
+            alone = _values_alone((one, other), source, quantized, part, operands, feeds)
+            own |= _noises(part, ((list(v.wanted.values()), list(v.found.values())) for v in alone))
     return ValueErrors(whole, own)
 
 
-def losses_alone(built: BuiltCandidate, feeds: Sequence[Feeds], outputs: Sequence[str]) -> dict[str, float]:
+def losses_alone(
+    built: BuiltCandidate, feeds: Sequence[Feeds], outputs: Sequence[str], until: float = inf
+) -> dict[str, float]:
     """By value that a candidate changed: the noise of the worst of the outputs if its op alone is quantized.
 
-    As the power relative to the signal, on the first samples.
+    As the power relative to the signal, on the first samples. Values that are not begun before `until`, a time of
+    `monotonic`, are left out.
     """
     source, quantized, places = built.builder.source, _quantized(built), _places(built)
-    noises = {place: [OutputFigures() for _ in outputs] for place in places}
+    noises: dict[str, list[OutputFigures]] = {}
     stand_ins = {place: StandIn.of(v, i) for i, (place, v) in enumerate(_main_values(source, places).items())}
     absent = {name: array for s in stand_ins.values() for name, array in s.absent.items()}
-    with _values(source, outputs, partial(_make_replaceable, stand_ins=stand_ins)) as replaced:
-        for part, operands in _parts_alone(source, quantized, places):
-            for values in _values_alone(source, quantized, part, operands, feeds[:SAMPLES_ALONE]):
+    with RemoteBackend() as one, RemoteBackend() as other, RemoteBackend() as third:
+        replaced = _values(third, source, outputs, partial(_make_replaceable, stand_ins=stand_ins))
+        for part, operands in takewhile(lambda _: monotonic() <= until, _parts_alone(source, quantized, places)):
+            for values in _values_alone((one, other), source, quantized, part, operands, feeds[:SAMPLES_ALONE]):
                 wanted = replaced({**values.given, **absent})
                 for place, array in values.found.items():
                     found = replaced({**values.given, **absent, **stand_ins[place].present(array)})
-                    for figures, a, b in zip(noises[place], wanted, found, strict=True):
+                    known = noises.setdefault(place, [OutputFigures() for _ in outputs])
+                    for figures, a, b in zip(known, wanted, found, strict=True):
                         figures.add(a, b)
     return {place: max((f.relative_noise for f in found), default=0.0) for place, found in noises.items()}
 
 
 def orders_to_leave(
-    built: BuiltCandidate, feeds: Sequence[Feeds], outputs: Sequence[str] = ()
+    built: BuiltCandidate, feeds: Sequence[Feeds], outputs: Sequence[str] = (), until: float = inf
 ) -> Iterator[list[ChangeKey]]:
     """Orders of the changes of a candidate: that with the greatest loss alone first, and the last op first.
 
     Where the scheme is for products, a loss counts for each of its weights, which is what leaving it in float costs.
-    The loss of `outputs` counts, by default of all that are floats. Changes without a measured loss come last.
+    The loss of `outputs` counts, by default of all that are floats. Changes without a measured loss come last, as
+    those that are not begun before `until`, a time of `monotonic`.
     """
     model = built.builder.source.load()
     known = [v.name for v in model.graph.outputs if v.known_dtype in FLOATS]
-    losses = losses_alone(built, feeds, [name for name in outputs if name in known] or known)
+    losses = losses_alone(built, feeds, [name for name in outputs if name in known] or known, until)
     worth = {key: losses.get(key[1], -1.0) for key in built.candidate.keys}
     if not built.builder.scheme.needs_ranges:
         for key, weights in changed_weights(model, built.candidate.changes).items():
@@ -175,16 +187,17 @@ def _main_values(source: ModelSource, names: Sequence[str] | None = None) -> dic
     return found if names is None else {name: found[name] for name in names}
 
 
-@contextmanager
 def _values(
-    source: ModelSource, names: Sequence[str], *transforms: TransformFunction
-) -> Generator[Callable[[Feeds], list[Any]]]:
-    """The values of some names of a model for an input; the model is transformed when they are its outputs."""
+    remote: RemoteBackend, source: ModelSource, names: Sequence[str], *transforms: TransformFunction
+) -> Callable[[Feeds], list[Any]]:
+    """The values of some names of a model for an input; the model is transformed when they are its outputs.
+
+    Until the backend is asked for those of another model.
+    """
     exposed = transformed_source(source, [partial(keep_outputs, names=list(names)), *transforms])
     inputs = {v.name for v in exposed.load().graph.inputs}
-    with RemoteBackend() as remote:
-        session = remote(exposed.loadable())
-        yield lambda given: session.run(names, {name: v for name, v in given.items() if name in inputs})
+    session = remote(exposed.loadable())
+    return lambda given: session.run(names, {name: v for name, v in given.items() if name in inputs})
 
 
 def _parts_alone(
@@ -224,17 +237,22 @@ def _operands(value: Value, types: Mapping[str, int]) -> frozenset[str]:
 
 
 def _values_alone(
-    source: ModelSource, quantized: ModelSource, part: Sequence[str], operands: frozenset[str], feeds: Sequence[Feeds]
+    remotes: tuple[RemoteBackend, RemoteBackend],
+    source: ModelSource,
+    quantized: ModelSource,
+    part: Sequence[str],
+    operands: frozenset[str],
+    feeds: Sequence[Feeds],
 ) -> Generator[ValuesAlone]:
     """The values of a part on each sample."""
     inputs = {v.name for v in source.load().graph.inputs}
     names = [*part, *sorted(operands - inputs)]
     cut = partial(cut_inputs, names=sorted(operands))
-    with _values(source, names) as original, _values(quantized, part, cut) as alone:
-        for given in feeds:
-            values = dict(zip(names, original(given), strict=True))
-            found = alone({**given, **values})
-            yield ValuesAlone(given, {name: values[name] for name in part}, dict(zip(part, found, strict=True)))
+    original, alone = _values(remotes[0], source, names), _values(remotes[1], quantized, part, cut)
+    for given in feeds:
+        values = dict(zip(names, original(given), strict=True))
+        found = alone({**given, **values})
+        yield ValuesAlone(given, {name: values[name] for name in part}, dict(zip(part, found, strict=True)))
 
 
 def _noises(names: Sequence[str], pairs: Iterable[tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, float]:

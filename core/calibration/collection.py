@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 from contextlib import ExitStack, contextmanager
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import onnx
@@ -44,6 +46,7 @@ def collect_statistics(
     histograms: bool = True,
     memory_bytes: int = MEMORY_BYTES,
     config: SessionConfig = OPTIMIZED,
+    until: float = inf,
     progress: Callable[[str], None] = lambda _: None,
 ) -> dict[str, ValueStatistics]:
     """Run `model` on each of `feeds` and collect the statistics of the named values, in the order of `names`.
@@ -53,7 +56,7 @@ def collect_statistics(
     values each. `channels`: axes along which to collect maxima and means, by name. `grams`: the rows of values whose
     Gram matrices to collect, by name; of windows MAX_WINDOWS at most, as many of each sample. Names may be of values in
     the bodies of If, Loop and Scan, where each run of the body counts. Those of values that are not floats, and of
-    other bodies, are left out.
+    other bodies, are left out. After `until`, a time of `monotonic`, only the first sample is run for further values.
 
     Raises ModelError for names that the model lacks, without samples, if the model does not run on a sample, and for a
     value that is NaN unless an IsNaN of the model reads it, as in a softmax whose rows may be masked throughout.
@@ -94,6 +97,8 @@ def collect_statistics(
                     ]
                 )
             for sample, file in enumerate(samples):
+                if sample and monotonic() > until:
+                    break
                 with _collection_errors(sample):
                     worker.add(sample, file)
             with _collection_errors():

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
+from functools import reduce
+from math import inf, prod
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -155,10 +157,11 @@ Collect = Callable[[Mapping[str, Collection[Rows]]], Mapping[str, ValueStatistic
 """The statistics of values of the original model, by name, with Gram matrices of these rows."""
 
 
-def rounded_layers(pairs: Iterable[LayerPair], collect: Collect) -> dict[str, RoundedLayer]:
+def rounded_layers(pairs: Iterable[LayerPair], collect: Collect, until: float = inf) -> dict[str, RoundedLayer]:
     """The weights of layers rounded by GPTQ, with the scales that they have, by the names of all values behind them.
 
-    Layers that share weights are rounded for the inputs of all. Those of more than MAX_COLUMNS are left out.
+    Layers that share weights are rounded for the inputs of all. Those of more than MAX_COLUMNS are left out, and those
+    that are not begun before `until`, a time of `monotonic`.
     """
     by_weights: dict[Value, list[tuple[LayerPair, Rows]]] = {}
     for pair in pairs:
@@ -167,6 +170,8 @@ def rounded_layers(pairs: Iterable[LayerPair], collect: Collect) -> dict[str, Ro
             by_weights.setdefault(operand(pair.original, 1), []).append((pair, rows))
     found: dict[str, RoundedLayer] = {}
     for part in _parts(list(by_weights.values())):
+        if monotonic() > until:
+            break
         wanted: dict[str, set[Rows]] = {}
         for pair, rows in (entry for group in part for entry in group):
             wanted.setdefault(operand(pair.original).name, set()).add(rows)
@@ -174,7 +179,7 @@ def rounded_layers(pairs: Iterable[LayerPair], collect: Collect) -> dict[str, Ro
         for group in part:
             known = [(statistics.get(operand(pair.original).name), rows) for pair, rows in group]
             grams = [s.grams[rows] for s, rows in known if s is not None and rows in s.grams]
-            for pair, _ in group if grams else ():
+            for pair, _ in group if grams and monotonic() <= until else ():
                 layer = unless_declined(rounded_layer, pair, grams)
                 if layer is not None:
                     found |= dict.fromkeys(pair.names, layer)
@@ -214,7 +219,7 @@ def rounded_layer(pair: LayerPair, grams: Sequence[Gram]) -> RoundedLayer:
     limit = int(np.abs(found.integers.astype(np.int64) - found.zero).max(initial=0))
     grid = Grid(found.zero - limit, found.zero + limit, found.zero)
     count = sum(g.rows for g in grams)
-    sums: Array = np.sum([g.sums for g in grams], axis=0)
+    sums = reduce(np.add, (g.sums for g in grams))
     rounded = [gptq(w, grid, shrunk_gram(g, count), (s, zeros)) for w, g, s in zip(exact, sums, scales, strict=True)]
     return RoundedLayer(of_matrices(pair.quantized, rounded, found.integers), found.scales)
 

@@ -10,7 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
+from math import inf, prod
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -160,9 +161,11 @@ class Pruning:
     """The channels of a graph that can be removed, with what their removal costs and saves.
 
     `statistics` have the Gram matrices of `reader_rows`, and the numbers of elements of the results of `linear_ops`.
+    After `until`, a time of `monotonic`, no further channels are ranked, and those without a rank stay.
     """
 
-    def __init__(self, graph: Graph, statistics: Mapping[str, ValueStatistics]) -> None:
+    def __init__(self, graph: Graph, statistics: Mapping[str, ValueStatistics], until: float = inf) -> None:
+        self.until = until
         self.classes = ChannelClasses(graph)
         self._linear: list[tuple[float, list[Array]]] = []  # multiplications, and the classes along axes of weights
         for op in linear_ops(graph):
@@ -222,7 +225,7 @@ class Pruning:
     def _rank(self, group: ChannelGroup) -> None:
         """Order the classes of a group by the harm of their removal, if all that reads them has Gram matrices."""
         reading = [r for r in self.classes.readers if np.isin(self.classes.roots(r.labels), group.classes).any()]
-        if not group.value or not reading or not all(r.op in self._fits for r in reading):
+        if not group.value or not reading or monotonic() > self.until or not all(r.op in self._fits for r in reading):
             return
         fits = [self._fits[r.op] for r in reading]
         states = [
@@ -234,7 +237,8 @@ class Pruning:
         width = max(len(fit.columns) for fit in fits)
         at_once = max(1, int(width**2 * len(group.classes) / MAX_WORK))
         left, total = np.array(group.classes), 0.0
-        while len(group.order) < len(group.classes) - max(1, len(group.classes) // LEAST_PART):
+        most = len(group.classes) - max(1, len(group.classes) // LEAST_PART)
+        while len(group.order) < most and monotonic() <= self.until:
             harms = np.sum([s.harms(left) for s in states], axis=0)
             gone: list[int] = []
             for c in left[np.argsort(harms, kind="stable")].tolist() if len(left) else ():

@@ -96,7 +96,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         ("--data missing.npz", BAD, "missing.npz does not exist"),
         ("--data garbage", BAD, "garbage is not an .npz file of arrays"),
         ("--data folder", BAD, "folder holds no input_*.pb"),
-        ("--data nan.npz --scheme static", BAD, "x is NaN in sample 1; remove the sample or repair the model"),
+        ("--data nan.npz --scheme static --time 60", BAD, "x is NaN in sample 1; remove the sample or repair"),
         ("--data empty.npz", BAD, "empty.npz: x has no rows"),
         ("--data wrong_name.npz", BAD, "the given (wrong_name.npz) inputs name z, which is not an input"),
         ("--data wrong_type.npz", BAD, "x of the given (wrong_type.npz) inputs is float64; the model needs float32"),

@@ -26,6 +26,7 @@ from passwright.app.quantize.schemes import (
 from passwright.app.quantize.search import BuiltCandidate, Trial
 from passwright.app.quantize.sensitivity import value_errors
 from passwright.core import EXACT, LOSSY, Op, Value, rule
+from passwright.core.calibration.collection import collect_statistics
 from passwright.core.errors import UsageError
 from passwright.core.io.convert import to_onnx
 from passwright.core.io.model_source import model_source
@@ -183,6 +184,30 @@ def test_weights_that_ops_share_are_in_the_file_once(tmp_path: Path) -> None:
                     share = size / len(model.SerializeToString())
                     larger |= {f"{scheme}, {name}": share} if share > shares.get(scheme, 0.26) + 0.03 else {}
     assert larger == {}
+
+
+def test_gram_matrices_are_collected_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For all schemes of a model, but not those of few samples, as the time was over."""
+    source = model_source(network(), inline=True)
+    collected: list[int] = []
+
+    def noted(*given: Any, **settings: Any) -> Any:
+        collected.append(len(settings.get("grams", {})))
+        return collect_statistics(*given, **settings)
+
+    monkeypatch.setattr("passwright.app.quantize.schemes.collect_statistics", noted)
+    calibration = Calibration(source, FEEDS)
+    chosen = {name: dict(chosen_schemes(name, source, calibration, SPEC)[name]) for name in ("static", "int8-weights")}
+    for name, variant in (("static", "minmax"), ("int8-weights", "")):
+        made = built_first(chosen[name], name, tmp_path / f"{name}.onnx", variant)
+        assert chosen[name]["GPTQ"](made) is not None
+    assert collected == [0, 3]
+    calibration.deadline.at = 0.0
+    late = Calibration(source, FEEDS, deadline=calibration.deadline)
+    for _ in range(2):
+        assert late.grams
+        del late.__dict__["grams"]
+    assert collected == [0, 3, 1, 1]
 
 
 def test_weights_of_eight_bits_are_for_processors_that_need_seven() -> None:

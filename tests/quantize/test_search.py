@@ -29,7 +29,7 @@ from passwright.core.ort.sessions import AS_USERS_RUN
 from passwright.core.support.confidence_intervals import RatioInterval
 from passwright.passes.quantization import static_groups
 from passwright.passes.quantization import weights as weight_rules
-from rewriting import cases, load, op_types, run
+from rewriting import cases, each, load, op_types, run
 from tiers import slow_unless
 
 QUANTIZE_STATIC = rule_pass(static_groups, "quantize-static")
@@ -281,6 +281,81 @@ def test_each_trial_says_what_came_of_it(tmp_path: Path) -> None:
     assert all(t.outcome for t in search.trials)
 
 
+def base_variants(count: int) -> Variants:
+    """A scheme for others, with ever more of the first layers in float: all up to its number, if that is not 0."""
+    source = model_source(chain(), inline=True)
+    scheme = structs.replace(STATIC, name="base", is_base=True)
+
+    def variant(first: int) -> Callable[[object], CandidateBuilder]:
+        kept = {name: r for name, r in spec().ranges.items() if name == "x" or int(name[1:]) >= first}
+        return lambda _: CandidateBuilder(source, scheme, structs.replace(spec(), ranges=kept))
+
+    return [(str(n), variant(n)) for n in range(count)]
+
+
+@each(("harmful", "found"), [(["y0"], ["1"]), (["y3"], ["3"]), (["y6"], ["6"]), (EVERYTHING, [])])
+def test_the_least_model_within_the_budget_is_found_by_bisection(
+    tmp_path: Path, harmful: Collection[str], found: list[str]
+) -> None:
+    search, _ = built_search(tmp_path, HarmfulPlaces(harmful))
+    assert [b.trial.variant for b in search.run({"base": base_variants(8)})] == found
+    assert search.scored <= 4
+
+
+def test_the_least_model_over_the_budget_on_other_samples_is_followed_by_a_larger_one(tmp_path: Path) -> None:
+    class Mild(HarmfulPlaces):
+        def score(self, model: Path | bytes, _: Any = None) -> Score:
+            found = super().score(model)
+            return structs.replace(found, loss=found.loss / 3)
+
+    search, _ = built_search(tmp_path, Mild([f"y{i}" for i in range(LAYERS)]))
+    (failed,) = search.run({"base": base_variants(8)})
+    failed.trial.outcome = "over the budget on other samples"
+    (closer,) = search.more_accurate(failed)
+    assert int(closer.trial.variant) == int(failed.trial.variant) + 1
+
+
+def test_models_for_other_schemes_are_scored_last(tmp_path: Path) -> None:
+    search, schemes = built_search(tmp_path, HarmfulPlaces(()))
+    said = list[str]()
+    search.progress = said.append
+    search.run({"base": base_variants(1), **schemes})
+    assert said.index("quantizing: static") < said.index("quantizing: base")
+
+
+def test_work_ends_at_the_deadline(tmp_path: Path) -> None:
+    """Candidates of a round are made in half of the time, later in all of it; a search that goes on has more."""
+    search, schemes = built_search(tmp_path, HarmfulPlaces(["y0"]), limits=Limits(100, 600))
+    ((name, variant),) = schemes["static"]
+    deadlines = list[float]()
+
+    def noted(best: Any) -> CandidateBuilder | None:
+        deadlines.append(search.deadline.at - search._start)
+        return variant(best)
+
+    (found,) = search.run({"static": [(name, noted), ("same", noted)]})
+    assert deadlines == pytest.approx([300, 600], abs=30)
+    search.more_accurate(found)
+    assert search.deadline.at - search._start == pytest.approx(750)
+
+
+def test_no_trial_is_begun_that_would_end_too_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes as long as the last one."""
+    now = [1000.0]
+    monkeypatch.setattr("passwright.app.quantize.search.monotonic", lambda: now[0])
+
+    class Slow(HarmfulPlaces):
+        def score(self, model: Path | bytes, _: Any = None) -> Score:
+            now[0] += 40
+            return super().score(model)
+
+    criterion = Slow([f"y{i}" for i in range(LAYERS)])
+    search, schemes = built_search(tmp_path, criterion, limits=Limits(100, 100))
+    search._start = now[0]
+    assert not search.run(schemes)
+    assert (criterion.scored, search.ended_by) == (2, "time")
+
+
 def test_requested_names_stay_in_float(tmp_path: Path) -> None:
     (best,), *_ = searched(tmp_path, leave=frozenset({"Sigmoid", "y2", "m4"}))
     assert changed_places(best) == {"y0", "y6", "m1", "m3", "m5", "m7"}
@@ -479,6 +554,7 @@ def ratios(time: float, noise: float, memory: float = 1.0) -> RaceRatios:
         "surely faster": ("latency", ratios(0.40, 0.01), ratios(0.45, 0.01), "large small"),
         "as fast as the race can say": ("latency", ratios(0.40, 0.07), ratios(0.45, 0.07), "small large"),
         "as fast as a model loaded twice": ("latency", ratios(0.43, 0.001), ratios(0.45, 0.001), "small large"),
+        "hardly measured": ("latency", ratios(0.40, 0.5), ratios(0.75, 0.5), "large small"),
         "slower": ("latency", ratios(0.9, 0.01), ratios(1.3, 0.01), "large"),
         "small and slow": ("size", ratios(0.9, 0.01), ratios(1.3, 0.01), "small large"),
         "less memory, but slow": ("memory", ratios(0.9, 0.01, 1.2), ratios(1.3, 0.01, 0.7), "small"),

@@ -58,6 +58,14 @@ def test_bad_ops_behind_bad_ops_come_first(scheme: str, variant: str, tmp_path: 
     assert [place for _, place in first[:2]] in (["m3", "m8"], ["m8", "m3"])
 
 
+def test_values_after_the_time_are_left_out(tmp_path: Path) -> None:
+    built = candidate(chain(), "weights4", tmp_path / "made.onnx", "clipped")
+    errors = value_errors(built, FEEDS, until=0.0)
+    assert (errors.whole, errors.own, losses_alone(built, FEEDS, ["y"], until=0.0)) == ({}, {}, {})
+    first, last = orders_to_leave(built, FEEDS, until=0.0)
+    assert {*first} == {*last} == built.candidate.keys
+
+
 def test_an_op_alone_is_one_that_is_quantized_in_a_model_of_floats(tmp_path: Path) -> None:
     model = chain()
     built = candidate(model, "weights4", tmp_path / "made.onnx", "clipped")

@@ -200,6 +200,22 @@ def test_large_matrices_are_collected_in_parts(monkeypatch: pytest.MonkeyPatch) 
     assert "y" not in layers_of(model, made, [images(4, 0)])
 
 
+def test_layers_are_rounded_until_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that are left keep their weights."""
+    text, constants, _, _ = MODELS[0].values
+    assert isinstance(text, str)
+    model = load(text, opset=17, weights=constants)  # pyright: ignore[reportArgumentType]
+    made = quantized_with(model, images(4, 0), **COARSE)
+    pairs = layer_pairs(from_onnx(model).graph, from_onnx(made).graph)
+    times = iter([1.0, 1.0, 3.0])
+    monkeypatch.setattr("passwright.passes.quantization.layer_rounding.monotonic", lambda: next(times))
+    found = rounded_layers(pairs, lambda rows: collect_statistics(model, (), [images(4, 0)], grams=rows), until=2.0)
+    assert "r" in found
+    assert "y" not in found
+    monkeypatch.setattr("passwright.passes.quantization.layer_rounding.monotonic", lambda: 3.0)
+    assert not rounded_layers(pairs, lambda _: pytest.fail("nothing is to be collected"), until=2.0)
+
+
 def test_weights_stored_in_int8_are_rounded_too() -> None:
     model = load(CONVS + "y = Conv(x, u, b) }", opset=17, weights={"u": weights(64, 4, 3, 3), "b": weights(64)})
     stored = rule_pass(stored_weights, "store-int8-weights")

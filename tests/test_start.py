@@ -159,6 +159,15 @@ def test_modules_of_the_worker() -> None:
     assert floors & {"passwright.app", "passwright.passes", "passwright.core.rewriting"} == set()
 
 
+def test_modules_of_a_process_that_measures() -> None:
+    """Their memory would be that of the model, and a race starts dozens of such processes."""
+    code = "import sys, passwright.app.measure.benchmark_worker; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
+    found = set(done.stdout.split())
+    assert packages(found) & {"numpy", "onnx", "onnxruntime", "networkx", "rich", "typer"} == {"numpy"}
+    assert not any(name.startswith(("passwright.core.ir", "passwright.core.operators")) for name in found)
+
+
 def test_idle_threads_sleep_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "import os; from passwright.core.processes.worker_process import serve; serve(os.environ)"
     command = (sys.executable, "-c", text)

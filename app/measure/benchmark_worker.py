@@ -15,7 +15,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, perf_counter_ns, process_time_ns
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import psutil
 from msgspec import Struct
@@ -23,12 +23,15 @@ from msgspec.structs import replace
 
 from ...core.errors import EvaluationError, PassesError
 from ...core.ort.engines import EngineSession, checked_results, find_engine
-from ...core.ort.kernel_session import KernelSession
-from ...core.ort.sessions import OrtSession, SessionConfig, create_session, engine_settings
+from ...core.ort.sessions import SessionConfig, create_session, engine_settings
 from ...core.ort.value_files import read_value
 from ...core.processes.process_limits import end_with_parent
 from ...core.processes.worker_process import Parent
 from .profile_trace import read_events
+
+if TYPE_CHECKING:
+    from ...core.ort.kernel_session import KernelSession
+    from ...core.ort.sessions import OrtSession
 
 Call = Callable[[], object]
 WARMUP_CALLS, WARMUP_SECONDS = 10, 0.1
@@ -177,9 +180,8 @@ class BenchmarkWorker:
         self.calls.clear()
         self.session = None
         setting = replace(self.config, profile_prefix=str(folder / "run"), optimized_model_path="")
-        session = create_session(self.model, setting)
+        session = cast("OrtSession | KernelSession", create_session(self.model, setting))
         session.bind(read_value(feeds))()
-        assert isinstance(session, OrtSession | KernelSession)
         record = session.end_profile()
         events: list[dict[str, Any]] = read_events(record)
         record.unlink()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import onnx
 
@@ -22,9 +22,12 @@ from ..processes.watchdog import call_after
 from ..serialization.proto_queries import all_nodes, local_functions
 from .call_monitor import backend_call
 from .engines import EngineSession, ValueFacts, checked_results
-from .kernel_session import KernelSession
 from .reference_evaluator import reference_evaluator
-from .sessions import UNOPTIMIZED, OrtSession, SessionConfig, create_session
+from .sessions import UNOPTIMIZED, SessionConfig, create_session
+
+if TYPE_CHECKING:
+    from .kernel_session import KernelSession
+    from .sessions import OrtSession
 
 Arrays = Mapping[str, Any]
 LOAD_TIMEOUT = 300.0  # seconds to load a model
@@ -101,9 +104,7 @@ class LoadedModel:
 
     def end_profile(self) -> Path:
         """End profiling and return the file with the profile of onnxruntime."""
-        session = self._session
-        assert isinstance(session, OrtSession | KernelSession)
-        return session.end_profile()
+        return cast("OrtSession | KernelSession", self._session).end_profile()
 
 
 class OnnxReference:

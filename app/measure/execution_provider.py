@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
 from ...core.errors import UnknownNameError, UsageError
 from ...core.ort.engines import ONNXRUNTIME, SINGLE, EngineChoice, engine_label, find_engine, parse_engine
+from ...core.ort.onnxruntime_engine import available_providers
 from ...core.ort.sessions import (
     ALL_LEVELS,
     CPU,
@@ -135,9 +134,3 @@ def optimization_level(level: str) -> str:
     if level not in ALL_LEVELS:
         raise UsageError(f"--level {level}: unknown level; choose from {', '.join(ALL_LEVELS)}")
     return ALL_LEVELS[level]
-
-
-def available_providers() -> list[str]:
-    """The full names of the providers in this build of onnxruntime; their libraries may still fail to load."""
-    ort: Any = importlib.import_module("onnxruntime")
-    return list(ort.get_available_providers())

@@ -18,6 +18,7 @@ from ...core.ort.backends import backend_message
 from ...core.processes.onnx_calls import OnnxError, check_file
 from ...core.serialization.proto_queries import (
     all_nodes,
+    is_constant_node,
     local_functions,
     subgraphs,
     undefined_operators,
@@ -79,11 +80,6 @@ def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         return with_inlined_functions(model) if model.functions else model
     except ModelError:
         return model
-
-
-def is_constant_node(node: onnx.NodeProto) -> bool:
-    """Whether a node is a Constant op of the standard domain."""
-    return node.op_type == "Constant" and not canonical_domain(node.domain)
 
 
 def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:

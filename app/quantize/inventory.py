@@ -16,6 +16,7 @@ from ...core.operators.declaration import Trait
 from ...core.operators.table import ops_with
 from ...passes.quantization.half import MIN_STORED_ELEMENTS
 from ...passes.quantization.weights import CHANNEL_AXES
+from ...passes.support.operand_queries import varying_inputs
 from ..optimize.match_report import diagnose_match
 from .candidates import replaced_operators
 from .report import FloatOp, HighPrecisionWeight, QuantizedOp
@@ -164,7 +165,7 @@ def float_ops(built: BuiltCandidate) -> list[FloatOp]:
         if op.outputs[0].name not in computed or op.subgraphs:
             continue
         reason = next((reasons[v.name] for v in op.outputs if v.name in reasons), "") or _reason_of_clamp(op, reasons)
-        computes_in_float = is_float(op.outputs[0]) and _is_arithmetic(op) and any(map(is_float, _operands(op)))
+        computes_in_float = is_float(op.outputs[0]) and _is_arithmetic(op) and any(map(is_float, varying_inputs(op)))
         if computes_in_float if rules else reason:
             found.append(FloatOp(op.outputs[0].name, op.type, reason or reason_of_rules(op)))
     return found
@@ -180,17 +181,12 @@ def _is_dequantized(value: Value | None) -> bool:
     return value is not None and value.producer is not None and value.producer.type == "DequantizeLinear"
 
 
-def _operands(op: Op) -> list[Value]:
-    """The operands that are computed."""
-    return [v for v in op.inputs if v is not None and not v.is_const]
-
-
 def _is_arithmetic(op: Op) -> bool:
     """Whether an op does arithmetic that is not part of a quantized group."""
     is_movement = op.type in MOVEMENTS and not op.domain
     if is_movement or op.type in {*QUANTIZERS, "Identity", "Constant"} or op.type.startswith(INTEGER_PREFIXES):
         return False
-    return not all(map(_is_dequantized, _operands(op)))
+    return not all(map(_is_dequantized, varying_inputs(op)))
 
 
 def _reason_of_clamp(op: Op, by_place: Mapping[str, str]) -> str:

@@ -26,6 +26,7 @@ from ..serialization.proto_queries import (
     captured_names,
     copy_without,
     has_subgraphs,
+    is_constant_node,
     named_subgraphs,
     needed_nodes,
     opset_versions,
@@ -219,8 +220,7 @@ def _constants(graph: onnx.GraphProto) -> dict[str, Constant]:
     found |= {s.values.name: s for s in graph.sparse_initializer}
     for v in graph.input:
         found.pop(v.name, None)  # it can be overridden
-    nodes = (node for node in graph.node if node.op_type == "Constant" and not canonical_domain(node.domain))
-    return found | {node.output[0]: node for node in nodes}
+    return found | {node.output[0]: node for node in filter(is_constant_node, graph.node)}
 
 
 def _add_constant(graph: onnx.GraphProto, constant: Constant | None) -> None:

@@ -21,7 +21,7 @@ from ..ir.op_schemas import canonical_domain
 from ..operators.declaration import OperatorCall
 from ..operators.table import OPERATORS
 from ..processes.custom_operators import CustomOperators
-from ..serialization.proto_queries import all_nodes, local_functions, opset_versions, subgraphs
+from ..serialization.proto_queries import all_nodes, is_constant_node, local_functions, opset_versions, subgraphs
 from .engines import EngineSession, ValueFacts
 from .ort_values import Array
 from .parted_session import DividedModel, Part, PartedSession, element_type, kind_of, type_of
@@ -86,7 +86,7 @@ class KernelSession(PartedSession):
         self._kernels, self._config, self._load = kernels, config, load
         graph = model.graph
         self._declared = {v.name: v.type for v in (*graph.input, *graph.value_info, *graph.output)}
-        self._model = DividedModel(model, lambda n: n.op_type == "Constant" and not canonical_domain(n.domain))
+        self._model = DividedModel(model, is_constant_node)
         in_python = _with_callers(model, kernels)
         super().__init__(self._model, self._model.parts(lambda n: not in_python.isdisjoint(_used([n])), alone=True))
         self._sessions = dict[tuple[int, tuple[Hashable, ...]], Any]()

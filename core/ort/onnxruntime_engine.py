@@ -22,10 +22,10 @@ def load(model: bytes | Path, settings: EngineSettings) -> EngineSession:
     return OrtSession(inference_session(model, config))
 
 
-def devices() -> list[str]:
-    """The execution providers of this build; their libraries may still fail to load."""
+def available_providers() -> list[str]:
+    """The full names of the execution providers in this build; their libraries may still fail to load."""
     ort: Any = importlib.import_module("onnxruntime")
     return list(ort.get_available_providers())
 
 
-ENGINE = Engine(ONNXRUNTIME, load, version=lambda: version("onnxruntime"), devices=devices)
+ENGINE = Engine(ONNXRUNTIME, load, version=lambda: version("onnxruntime"), devices=available_providers)

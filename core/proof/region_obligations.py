@@ -28,7 +28,6 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor, digest, tensors_equal
 from ..rewriting.rules import EXACT, ROUNDING
 from ..serialization.proto_queries import captured_by, copy_without, needed_nodes, read_names
-from ..verify.noise import is_float
 from ..verify.regions.region_models import cut_region
 from ..verify.regions.shared_values import SharedValues
 from ..verify.regions.value_graph import ValueGraph
@@ -219,19 +218,13 @@ class Regions(Struct, frozen=True):
     def _whole(self, cut_point: str, *, exact: bool) -> Obligation:
         names = self.shared.names
         before = self._fragment(self.original, cut_point, names.__contains__)
-        after = self._fragment(self.rewritten, cut_point, self._is_read_by_rewritten)
+        after = self._fragment(self.rewritten, cut_point, partial(self.shared.is_given_to, self.rewritten))
         given: dict[str, InputType] = {}
         for fragment in (before, after):
             for own in input_types(fragment.model):
                 given.setdefault(own.name, self._input(own.name) or own)
         contract = EXACT if exact else ROUNDING
         return Obligation(before, after, tuple(given.values()), contract, rule=cut_point, is_thorough=False)
-
-    def _is_read_by_rewritten(self, name: str) -> bool:
-        """Whether a region of the rewritten model is given a value; shapes and the like stay constant."""
-        constant = self.rewritten.constants.get(name)
-        is_exact = isinstance(constant, Tensor) and not is_float(helper.tensor_dtype_to_np_dtype(constant.dtype))
-        return name in self.shared.names and not is_exact
 
     def _fragment(self, values: ValueGraph, cut_point: str, is_given: Callable[[str], bool]) -> Fragment:
         _, outside = values.ancestors((cut_point,), is_given)

@@ -41,6 +41,11 @@ def has_subgraphs(node: onnx.NodeProto) -> bool:
     return False
 
 
+def is_constant_node(node: onnx.NodeProto) -> bool:
+    """Whether a node is a Constant op of the standard domain."""
+    return node.op_type == "Constant" and not canonical_domain(node.domain)
+
+
 def read_names(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node reads: its inputs, and the outer values of its subgraphs."""
     yield from filter(None, node.input)

@@ -18,7 +18,7 @@ from ..ir.op_schemas import canonical_domain
 from ..ir.tensor import SMALL_TENSOR_BYTES
 from ..operators.declaration import Trait
 from ..operators.table import data_inputs, ops_with, roles
-from ..serialization.proto_queries import all_nodes
+from ..serialization.proto_queries import all_nodes, is_constant_node
 from .decision_boundaries import VOCABULARY_DOMAINS, VOCABULARY_PREFIXES, evenly_spread
 from .word_generation import case_variants, words_of_operator
 
@@ -152,7 +152,7 @@ def _small_constants(
         if _is_small(tensor):
             yield tensor.name, _elements(tensor)
     for node in nodes:
-        if node.op_type == "Constant" and not canonical_domain(node.domain):
+        if is_constant_node(node):
             for a in node.attribute:
                 if a.type == AttributeProto.TENSOR and _is_small(a.t):
                     yield node.output[0], _elements(a.t)

@@ -24,7 +24,7 @@ from ..ort.backends import Arrays, LoadedModel
 from ..ort.kernels import runs_on_cpu
 from ..ort.sessions import UNOPTIMIZED, SessionConfig
 from ..processes.custom_operators import custom_operators
-from ..serialization.proto_queries import all_nodes, opset_versions, subgraphs
+from ..serialization.proto_queries import all_nodes, is_constant_node, opset_versions, subgraphs
 from .regions.region_models import value_type
 from .regions.value_graph import ValueGraph, sorted_nodes
 
@@ -228,14 +228,14 @@ def segments(graph: ValueGraph, outputs: Sequence[str], limits: SegmentLimits) -
     """The nodes that `outputs` need, in segments within limits."""
     wanted = dict.fromkeys(n for n in outputs if n not in graph.constants)
     needed, _ = graph.ancestors(wanted, lambda _: False)
-    order = [n for n in needed if not _is_constant(graph.nodes[n])]
+    order = [n for n in needed if not is_constant_node(graph.nodes[n])]
     last_read = {name: position for position, n in enumerate(order) for name in graph.reads[n]}
     last_read |= dict.fromkeys(wanted, len(order))
     for begin, end in _spans(graph, order, limits):
         own = dict.fromkeys(o for n in order[begin:end] for o in graph.nodes[n].output if o)
         read = dict.fromkeys(name for n in order[begin:end] for name in graph.reads[n] if name not in own)
-        inside = [graph.producers[n][0] for n in read if n in graph.producers and _is_constant(_producer(graph, n))]
-        outside = [n for n in read if n not in graph.producers or not _is_constant(_producer(graph, n))]
+        inside = [graph.producers[n][0] for n in read if n in graph.producers and is_constant_node(_producer(graph, n))]
+        outside = [n for n in read if n not in graph.producers or not is_constant_node(_producer(graph, n))]
         yield Segment(
             (*dict.fromkeys(inside), *order[begin:end]),
             tuple(n for n in outside if n not in graph.initializers),
@@ -261,10 +261,6 @@ def _spans(graph: ValueGraph, order: Sequence[int], limits: SegmentLimits) -> It
 
 def _producer(graph: ValueGraph, name: str) -> onnx.NodeProto:
     return graph.nodes[graph.producers[name][0]]
-
-
-def _is_constant(node: onnx.NodeProto) -> bool:
-    return node.op_type == "Constant" and not canonical_domain(node.domain)
 
 
 class _SegmentModel(Struct, frozen=True):

@@ -14,17 +14,15 @@ import numpy as np
 import onnx
 from msgspec import Struct
 from msgspec.structs import replace
-from onnx import helper
 
 from ...errors import EvaluationError, ModelLoadError
 from ...io.split_models import SplitModel
-from ...ir.tensor import Tensor, element_bits
+from ...ir.tensor import element_bits
 from ...ort.backends import Arrays
 from ...ort.call_monitor import call_facts
 from ...support.binary_search import first_bad
 from ..input_sets import InputSet
 from ..kept_values import value_bytes
-from ..noise import is_float
 from ..oracle_protocol import CHANGED_REGION
 from ..reference.judgement import Decision, Judgement, mentions_16_bits
 from ..verdict import OutputDifference
@@ -421,10 +419,7 @@ class ChangedRegions:
         return name in self.shared.names
 
     def _is_given_to_rewritten(self, name: str) -> bool:
-        """Whether a region reads a value of the original: kernels may require that shapes and the like are constant."""
-        constant = self.rewritten.constants.get(name)
-        is_exact = isinstance(constant, Tensor) and not is_float(helper.tensor_dtype_to_np_dtype(constant.dtype))
-        return name in self.shared.names and not is_exact
+        return self.shared.is_given_to(self.rewritten, name)
 
 
 @dataclass(slots=True)

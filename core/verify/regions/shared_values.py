@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 import onnx
 from msgspec import Struct
-from onnx import AttributeProto
+from onnx import AttributeProto, helper
 
 from ...ir.op_schemas import canonical_domain
 from ...ir.tensor import Tensor, digest, tensors_equal
 from ...serialization.proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 from ..input_sets import InputSet
+from ..noise import is_float
 from ..verdict import OutputDifference
 from .value_graph import ValueGraph, constant_tensor, sorted_nodes
 
@@ -64,6 +65,12 @@ class SharedValues(Struct, frozen=True):
         points = names.union(compared)
         cut_points = tuple(name for name in known if name in points and before[name] != after.get(name))
         return cls(names, cut_points, frozenset(excluded))
+
+    def is_given_to(self, rewritten: ValueGraph, name: str) -> bool:
+        """Whether a region reads a value of the original: kernels may require that shapes and the like are constant."""
+        constant = rewritten.constants.get(name)
+        is_exact = isinstance(constant, Tensor) and not is_float(helper.tensor_dtype_to_np_dtype(constant.dtype))
+        return name in self.names and not is_exact
 
 
 def _computed(model: ValueGraph) -> Iterator[str]:
